@@ -1,4 +1,4 @@
-"""Scalers whose items can be claimed: taken out of the queue, one for one Job, and accounted for."""
+"""Scalers whose items can be claimed: taken out of the queue, one for one Job, and recorded in a ledger beside it."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from workers.handoff.claims import ClaimedItem, ClaimOrder
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """One visit to the ledger of one object.
+class ClaimRequest:
+    """One request to the ledger of one object.
 
-    owner: the object's ``namespace/name``, for people. uid: the object's; its ledger is under that name. order: to be
-    carried out, or None to look only.
+    owner: the object's ``namespace/name``, for people. uid: the object's; its ledger has that name. order: to be
+    carried out, or None to read only.
     """
 
     owner: str
@@ -23,19 +23,19 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class ClaimableItems:
-    """What an errand found when it was done: items waiting, claims, and whether the order was carried out."""
+    """The outcome of a request: items waiting, claims, and whether the order was carried out."""
 
     waiting: float
     claims: tuple[ClaimedItem, ...]
-    obeyed: bool
+    applied: bool
 
 
 class Claiming(Scaler):
     """A scaler whose items can be claimed."""
 
     @abstractmethod
-    async def carry_out(self, errand: Errand, connections: Connections) -> ClaimableItems:
-        """Settle claims and take items as the order says, in one step that happens whole or not at all.
+    async def carry_out(self, request: ClaimRequest, connections: Connections) -> ClaimableItems:
+        """Settles claims and takes items as the order says, in one atomic step that is safe to repeat.
 
-        Safe to repeat. An order older than one the ledger has seen is refused. Raises SourceError.
+        An order older than one the ledger has seen is refused. Raises SourceError.
         """

@@ -1,4 +1,4 @@
-"""Several questions of one trigger, or of several of one kind, at the same time."""
+"""asyncio.gather that cancels the rest when one fails."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -8,10 +8,10 @@ T = TypeVar("T")
 
 
 async def side_by_side(questions: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """All answers, in order. Raises what the first one raises that fails; none of the others goes on then.
+    """Returns all answers, in order. Raises the first failure, after it cancelled the others.
 
-    No TaskGroup: who catches what one raises stays marked as cancelled in Python 3.11, and a time-out around both would
-    end as a cancellation.
+    No TaskGroup: in Python 3.11 a task that catches the failure stays marked as cancelled, and a timeout around both
+    would end as a cancellation.
     """
     tasks = [asyncio.create_task(question) for question in questions]
     try:

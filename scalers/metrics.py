@@ -1,4 +1,4 @@
-"""What polls measure, for Prometheus, under KEDA's names and labels."""
+"""The metrics of polls, under KEDA's names and labels."""
 
 from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import SCALED_JOB, Ref
@@ -7,32 +7,32 @@ from workers.reconcile.snapshot import TriggerSample
 
 _LABELS = ("namespace", "metric", "scaledObject", "scaler", "triggerIndex", "type")
 
-VALUE = ExpiringGauge("keda_scaler_metrics_value", "Value a trigger measured last", _LABELS)
-ACTIVE = ExpiringGauge("keda_scaler_active", "Whether a trigger is active", _LABELS)
-LATENCY = ExpiringGauge("keda_scaler_metrics_latency_seconds", "How long measuring its server took", _LABELS)
+VALUE = ExpiringGauge("keda_scaler_metrics_value", "Value that a trigger measured last", _LABELS)
+ACTIVE = ExpiringGauge("keda_scaler_active", "1 if a trigger is active, else 0", _LABELS)
+LATENCY = ExpiringGauge("keda_scaler_metrics_latency_seconds", "Seconds that measuring its server took", _LABELS)
 LATENESS = ExpiringGauge(
     "keda_internal_scale_loop_latency_seconds",
-    "How much later than its polling interval an object was polled",
+    "Seconds by which an object was polled later than its polling interval",
     ("namespace", "type", "resource"),
 )
-ERRORS = ExpiringCounter("keda_scaler_detail_errors_total", "How often a trigger could not be measured", _LABELS)
+ERRORS = ExpiringCounter("keda_scaler_detail_errors_total", "Measurements of a trigger that failed", _LABELS)
 JOB_ERRORS = ExpiringCounter(
     "keda_scaled_job_errors_total",
-    "How often triggers of a ScaledJob could not be measured",
+    "Measurements of triggers of a ScaledJob that failed",
     ("namespace", "scaledJob"),
 )
 OBJECT_ERRORS = ExpiringCounter(
     "keda_scaled_object_errors_total",
-    "How often triggers of a ScaledObject could not be measured",
+    "Measurements of triggers of a ScaledObject that failed",
     ("namespace", "scaledObject"),
 )
 
 
-def measured(ref: Ref, index: int, sample: TriggerSample, seconds: float, name: str = "") -> None:
-    """Show one trigger's sample. seconds: that its server took to answer. name: of the trigger, if it has one.
+def export_sample(ref: Ref, index: int, sample: TriggerSample, seconds: float, name: str = "") -> None:
+    """Exports one trigger's sample. seconds: that its server took to answer. name: of the trigger, if it has one.
 
-    Of triggers about the target's own pods nothing is measured here. Errors are counted from zero on: what is polled
-    and well has series too.
+    Triggers about the target's own pods are not measured here. The error counters of a trigger that works are 0, not
+    absent.
     """
     if sample.type in RESOURCE_TRIGGERS:
         return
@@ -46,8 +46,8 @@ def measured(ref: Ref, index: int, sample: TriggerSample, seconds: float, name: 
     (JOB_ERRORS if ref.kind == SCALED_JOB else OBJECT_ERRORS).add(failed, ref.namespace, ref.name)
 
 
-def polled(ref: Ref, late: float) -> None:
-    """Show how much later than its interval this object is polled (seconds); sooner is not late."""
+def export_lateness(ref: Ref, late: float) -> None:
+    """Exports the seconds by which the poll of an object is later than its interval; a sooner one counts 0."""
     LATENESS.set(max(0.0, late), ref.namespace, _type(ref), ref.name)
 
 

@@ -1,4 +1,4 @@
-"""docs/triggers.md, made from the scalers themselves: ``python -m scalers.reference > docs/triggers.md``."""
+"""Generates docs/triggers.md from the scalers: ``python -m scalers.reference > docs/triggers.md``."""
 
 import sys
 import textwrap
@@ -23,7 +23,7 @@ A trigger is one source of work of a ScaledJob: a `type`, its parameters, and wh
 ```yaml
 triggers:
   - type: redis
-    metadata: # every value is a text: numbers and true or false need quotes
+    metadata: # every value is a string: numbers and true or false need quotes
       address: redis.example:6379
       listName: work
       listLength: "5"
@@ -32,21 +32,21 @@ triggers:
       name: redis-login # see docs/authentication.md
 ```
 
-A parameter is looked for where the last column of its table says, in that order: in the trigger's `metadata`; in the
-`environment` of the Jobs' container, in the variable that `<parameter>FromEnv` of the metadata names; and in what the
-[authentication](authentication.md) supplies. The first text that is not blank counts. A parameter that is wrong, is
-missing or does not exist is named in the object's `Ready` condition, and nothing of the object is measured; so is one
-whose variable the container does not set (for KEDA, which measures without: [`unset-variables`](beyond-keda.md)).
+A parameter is looked up in the sources of its table's last column, in that order: the trigger's `metadata`; the
+`environment` of the Jobs' container, in the variable that `<parameter>FromEnv` of the metadata names; and the texts
+that the [authentication](authentication.md) supplies. The first text that is not blank counts. A parameter that is
+wrong, missing or unknown is named in the object's `Ready` condition, and nothing of the object is measured; so is one
+whose variable the container does not set (KEDA measures without it: [`unset-variables`](beyond-keda.md)).
 
-An object may have 1,000 triggers (`PENSTOCK_MAX_TRIGGERS`). One that has more says so and is not measured: reading and
-storing them would keep the objects beside it waiting. Triggers of one server are asked together, whoever has them.
+An object may have 1,000 triggers (`PENSTOCK_MAX_TRIGGERS`). With more its condition says so and it is not measured:
+parsing and storing them would delay other objects. Triggers of one server are measured together, across all objects.
 
-A source that does not answer makes the value *unknown*, never zero: nothing is created on it, and the condition says
-why.
+A source that does not answer makes the value *unknown*, never zero: no Job is created for it, and the condition names
+the reason.
 
-A push to a list or stream on a single server (`redis`, `redis-streams`, `push`, `celery`) is noticed at once where
-the server publishes keyspace notifications (`CONFIG SET notify-keyspace-events Klszhtg`); so are a changed key of
-`etcd` and what an `external-push` scaler tells. Everything else is found by the next poll.
+A push to a list or stream on a single server (`redis`, `redis-streams`, `push`, `celery`) polls the object at once if
+the server sends keyspace notifications (`CONFIG SET notify-keyspace-events Klszhtg`); so do a changed key of `etcd` and
+a push of an `external-push` scaler. Anything else is measured at the next poll.
 
 A type of your own: [add-a-scaler.md](add-a-scaler.md)."""
 
@@ -69,7 +69,7 @@ _KINDS: dict[Any, str] = {
 
 
 def render() -> str:
-    """The whole page as Markdown."""
+    """Returns the whole page as Markdown."""
     registry = ScalerRegistry()
     known = registry.known()
     sections = (f"## {type_}\n\n{_section(registry.find(type_))}" for type_ in known)

@@ -1,4 +1,4 @@
-"""The Celery task of the poll lane: a bell, answered on this process's event loop."""
+"""The Celery task of the poll lane: a notification, handled on this process's event loop."""
 
 from scalers.polling.worker import measuring
 from workers.app import LANES, app
@@ -11,7 +11,7 @@ process = LoopThread(lambda: measuring(Settings()))
 
 @app.task(name=LANES["poll"][0])
 def poll() -> None:
-    """Look into the poll lane."""
+    """Claims keys that are ready in the poll lane and polls their objects."""
     process.run(lambda consumer: consumer.consume())
 
 

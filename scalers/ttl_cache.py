@@ -1,4 +1,4 @@
-"""Answers that many ask for again and again: remembered for a short while, in this process only."""
+"""Two caches of one process: answers for a short while, each asked for once, and the newest entries of a mapping."""
 
 import asyncio
 import time
@@ -7,10 +7,18 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+K = TypeVar("K")
 V = TypeVar("V")
 
-#: Before every instant: an answer of any age will do.
+#: Earlier than every instant: an answer of any age will do.
 EVER = float("-inf")
+
+
+def remember(entries: OrderedDict[K, V], key: K, value: V, limit: int) -> list[tuple[K, V]]:
+    """Makes an entry the newest one. Returns the oldest entries, which it dropped to keep at most `limit`."""
+    entries[key] = value
+    entries.move_to_end(key)
+    return [entries.popitem(last=False) for _ in range(len(entries) - limit)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +36,11 @@ class _Question:
     asked: float
 
 
-class Recent:
-    """Remembers answers by key. Who asks while a question is open shares its answer. A failure is never remembered.
+class TTLCache:
+    """Answers by key. Callers that ask while a question is open share its answer. A failure is never remembered.
 
-    seconds: how long an answer is remembered. limit: most answers; those unused for longest give way. clock: seconds
-    of any clock that only goes forward.
+    seconds: time to live of an answer. limit: most answers; the least recently used give way. clock: monotonic
+    seconds.
     """
 
     def __init__(self, *, seconds: float, limit: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -43,7 +51,7 @@ class Recent:
         self._open: dict[Hashable, _Question] = {}
 
     def now(self) -> float:
-        """The clock's reading."""
+        """Returns the clock's reading."""
         return self._clock()
 
     async def get(
@@ -54,9 +62,9 @@ class Recent:
         since: float = EVER,
         seconds: Callable[[V], float] | None = None,
     ) -> V:
-        """The answer to a question, asked for no earlier than `since`; raises what `ask` raises.
+        """Returns an answer that was asked for no earlier than `since`; raises what `ask` raises.
 
-        seconds: how long to remember this answer, if not as long as any. None is an answer that is not remembered.
+        seconds: time to live of this answer, if not that of all. None as an answer is not remembered.
         """
         known = self._answers.get(key)
         if known and self._clock() < known.until and known.asked >= since:
@@ -69,7 +77,7 @@ class Recent:
             question = _Question(asyncio.ensure_future(self._ask(key, ask, asked, seconds)), asked)
             self._open[key] = question
             question.task.add_done_callback(lambda task: self._closed(key, task))
-        # Shielded: others may be waiting for the same answer.
+        # Shielded: a caller that is cancelled must not cancel the answer that others wait for.
         shared: V = await asyncio.shield(question.task)
         return shared
 
@@ -78,16 +86,15 @@ class Recent:
     ) -> V:
         value = await ask()
         known = self._answers.get(key)
+        # A late answer to an early question replaces no answer to a later one.
         if value is not None and not (known and known.asked > asked):
-            self._answers[key] = _Answer(value, asked, asked + (seconds(value) if seconds else self._seconds))
-            self._answers.move_to_end(key)
-            while len(self._answers) > self._limit:
-                self._answers.popitem(last=False)
+            until = asked + (seconds(value) if seconds else self._seconds)
+            remember(self._answers, key, _Answer(value, asked, until), self._limit)
         return value
 
     def _closed(self, key: Hashable, task: "asyncio.Task[Any]") -> None:
         if (question := self._open.get(key)) and question.task is task:
             del self._open[key]
         if not task.cancelled():
-            # Looked at, should nobody be waiting any more.
+            # Retrieved here, for every caller may have been cancelled.
             task.exception()

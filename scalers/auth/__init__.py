@@ -1,1 +1,3 @@
-"""What authenticationRefs and the environment supply to triggers."""
+"""Resolves the texts that triggers get from authenticationRefs, environments, files and Vault servers. `triggers` and
+`polling` import it; it imports no source.
+"""

@@ -1,4 +1,4 @@
-"""What an authenticationRef supplies to a trigger, from a TriggerAuthentication or ClusterTriggerAuthentication."""
+"""Resolves authenticationRefs: the parameters in a TriggerAuthentication or ClusterTriggerAuthentication."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ _UNSUPPORTED = {
 
 
 class Unreachable(PenstockError):  # noqa: N818 - as workers.errors.Unavailable
-    """What an authentication names cannot be read now; what was read before may still hold."""
+    """An object that an authentication names cannot be read now; the texts read before may still be valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Whose triggers are measured. container: the one its variables come from; empty means the first."""
+    """The workload that has the triggers. container: the source of its variables; empty means the first."""
 
     namespace: str
     template: Object = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Workload:
 
     @classmethod
     def of(cls, ref: Ref, body: Object) -> "Workload":
-        """The workload of a ScaledJob."""
+        """Returns the workload of a ScaledJob."""
         spec = body.get("spec") or {}
         template = (spec.get("jobTargetRef") or {}).get("template") or {}
         return cls(ref.namespace, template, spec.get("envSourceContainerName") or "")
@@ -47,8 +47,8 @@ class Workload:
 class Authenticator:
     """Resolves authenticationRefs.
 
-    own_namespace: where a ClusterTriggerAuthentication finds its ConfigMaps, Secrets and service accounts. vaults: for
-    hashiCorpVault. folder: what filePath is relative to.
+    own_namespace: of the ConfigMaps, Secrets and service accounts of ClusterTriggerAuthentications. vaults: for
+    hashiCorpVault. folder: filePath is relative to it.
     """
 
     own_namespace: str = "default"
@@ -56,11 +56,11 @@ class Authenticator:
     folder: Path | None = None
 
     async def parameters(self, reference: Object, workload: Workload, view: LookupView) -> Hidden:
-        """The parameters that an authenticationRef supplies, in KEDA's order: of two that are called the same, the
-        later wins, and a file replaces everything else.
+        """Returns the parameters that an authenticationRef supplies, in KEDA's order: of two of one name the later
+        wins, and a file replaces everything else.
 
-        Raises UserError naming the authentication and the field, and Unreachable. What is missing is an error: to
-        measure without a credential that is asked for would be a silent mistake.
+        Raises UserError naming the authentication and the field, and Unreachable. A missing text is an error:
+        measuring without a credential that is required would be a silent mistake.
         """
         ref = _referenced(reference, workload.namespace)
         cluster = ref.kind == CLUSTER_TRIGGER_AUTHENTICATION
@@ -92,7 +92,7 @@ def _referenced(reference: Object, namespace: str) -> Ref:
 
 @dataclass(frozen=True, slots=True)
 class _Resolution:
-    """One authentication being resolved. namespace: where its ConfigMaps, Secrets and service accounts are."""
+    """The resolution of one authentication. namespace: of its ConfigMaps, Secrets and service accounts."""
 
     authenticator: Authenticator
     ref: Ref
@@ -114,7 +114,7 @@ class _Resolution:
                 kind = Unreachable if error.transient else UserError
                 raise kind(f"{self.ref}: spec.hashiCorpVault: {error}") from error
             except UserError as error:
-                raise self._told("hashiCorpVault", error) from error
+                raise self._wrapped("hashiCorpVault", error) from error
         for index, bound in enumerate(spec.bound_service_account_token):
             token = await self.view.token(self.namespace, bound.service_account_name)
             if token is None:
@@ -138,7 +138,7 @@ class _Resolution:
         try:
             return await asyncio.to_thread(files.read, self.authenticator.folder, path)
         except UserError as error:
-            raise self._told("filePath", error) from error
+            raise self._wrapped("filePath", error) from error
 
     async def _variables(self, variables: Sequence[Variable]) -> Hidden:
         found: dict[str, str] = {}
@@ -151,7 +151,7 @@ class _Resolution:
                         self.workload.template, container, self.workload.namespace, self.view.entries
                     )
                 except UserError as error:
-                    raise self._told(f"env[{index}]", error) from error
+                    raise self._wrapped(f"env[{index}]", error) from error
             if variable.name not in environments[container]:
                 raise self._error(f"env[{index}]", f"the container does not set {variable.name}")
             found[variable.parameter] = environments[container][variable.name]
@@ -171,7 +171,7 @@ class _Resolution:
         try:
             entries = await self.view.entries(ref)
         except UserError as error:
-            raise self._told(field, error) from error
+            raise self._wrapped(field, error) from error
         if entries is None:
             raise self._error(field, f"{ref} does not exist")
         if key not in entries:
@@ -194,5 +194,5 @@ class _Resolution:
     def _error(self, field: str, message: str) -> UserError:
         return UserError(f"{self.ref}: spec.{field}: {message}")
 
-    def _told(self, field: str, error: UserError) -> UserError:
+    def _wrapped(self, field: str, error: UserError) -> UserError:
         return self._error(field, str(error))

@@ -9,15 +9,12 @@ from scalers.auth.secret_text import Hidden
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object, Ref
 from workers.errors import NotFound, UserError
 
-#: Looks up the entries of a ConfigMap or a Secret (decoded); None when there is no such object.
+#: Returns the entries of a ConfigMap or a Secret (decoded); None if it does not exist.
 Lookup = Callable[[Ref], Awaitable[Mapping[str, str] | None]]
 
 
 def from_cluster(get: Callable[[Ref], Awaitable[Object]]) -> Lookup:
-    """A lookup that asks the API server.
-
-    get: answers the object or raises `workers.errors.NotFound`.
-    """
+    """Returns a lookup in the API server. get: returns the object or raises `workers.errors.NotFound`."""
 
     async def look_up(ref: Ref) -> Mapping[str, str] | None:
         try:
@@ -33,13 +30,12 @@ def from_cluster(get: Callable[[Ref], Awaitable[Object]]) -> Lookup:
 
 
 async def resolve(template: Object, container: str, namespace: str, look_up: Lookup) -> dict[str, str]:
-    """The variables of one container of a pod template.
+    """Returns the variables of one container of a pod template.
 
     container: its name; empty means the first one. As in KEDA, ``envFrom`` comes before ``env``, ``$(VAR)`` refers
-    to an earlier entry (``$$`` escapes), and fieldRef and resourceFieldRef are left out because they are only known
-    once the pod runs.
-    Raises UserError for a container, ConfigMap, Secret or key that is missing and not optional; what `look_up`
-    raises passes through.
+    to an earlier entry (``$$`` escapes), and fieldRef and resourceFieldRef are left out, for their values exist only
+    in a running pod. Raises UserError for a container, ConfigMap, Secret or key that is missing and not optional, and
+    the errors of `look_up`.
     """
     spec = _container(template, container)
     where = f"container {spec.get('name', '')}"
@@ -58,7 +54,7 @@ async def resolve(template: Object, container: str, namespace: str, look_up: Loo
 
 
 def optional(template: Object, container: str) -> frozenset[str]:
-    """The variables of one container that are there only if the ConfigMap or Secret that they refer to is."""
+    """Returns the variables of one container whose ConfigMap or Secret is optional."""
     return frozenset(
         variable["name"]
         for variable in _container(template, container).get("env") or ()
@@ -102,7 +98,7 @@ async def _entries(kind: Kind, reference: Object, namespace: str, where: str, lo
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Replace ``$(NAME)`` by a known value and ``$$`` by ``$``, as Kubernetes does; unknown names stay as they are."""
+    """Returns the text with ``$(NAME)`` replaced by a known value and ``$$`` by ``$``, as Kubernetes does it."""
 
     def replace(match: re.Match[str]) -> str:
         return "$" if match["name"] is None else values.get(match["name"], match[0])

@@ -1,4 +1,4 @@
-"""Parameters from a file of this machine, for the filePath of a ClusterTriggerAuthentication."""
+"""Parameters from a local file, for the filePath of a ClusterTriggerAuthentication."""
 
 from pathlib import Path, PurePosixPath
 
@@ -12,10 +12,10 @@ LARGEST = 1 << 20
 
 
 def read(folder: Path | None, path: str) -> Hidden:
-    """The texts of a JSON object of texts.
+    """Returns the texts of a JSON object of texts.
 
-    folder: what all such paths are relative to; they may not lead out of it. Raises UserError, which quotes nothing of
-    the file. Reads from disk: not for an event loop's own thread.
+    folder: all such paths are relative to it and may not leave it. Raises UserError, which quotes nothing of the file.
+    Blocks on the disk.
     """
     if folder is None:
         raise UserError("no folder for such files is set (PENSTOCK_AUTH_FOLDER)")
@@ -23,7 +23,7 @@ def read(folder: Path | None, path: str) -> Hidden:
         raise UserError(f"{path} must be relative and without ..")
     root = folder.resolve()
     file = (root / path).resolve()
-    # Symbolic links within the folder are how Kubernetes mounts Secrets.
+    # Kubernetes mounts Secrets as symbolic links within the folder, which are allowed.
     if not file.is_relative_to(root):
         raise UserError(f"{path} leads out of the folder for such files")
     try:

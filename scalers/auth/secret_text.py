@@ -1,4 +1,4 @@
-"""Texts that may be secret."""
+"""A mapping of texts that may be secret."""
 
 from collections.abc import Iterator, Mapping
 

@@ -20,13 +20,13 @@ from workers.api.keda.triggerauthentication import CertificateRequest, Vault, Va
 from workers.client import transport
 from workers.errors import PenstockError, UserError
 
-#: The token of this process's own service account, where Kubernetes puts it.
+#: The file of this pod's own service account token.
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
-#: Share of its life for which something that expires is used.
+#: Share of its lifetime for which a token or certificate is used.
 SHARE = 0.5
 
-#: Seconds for which an issued certificate is used at least.
+#: Fewest seconds for which an issued certificate is used.
 LEAST_USE = 30.0
 
 #: Bytes of an answer that are read.
@@ -42,25 +42,24 @@ class VaultError(PenstockError):
 
     @property
     def transient(self) -> bool:
-        """Whether it may well answer a little later."""
+        """True if a later request may succeed."""
         return self.status in (0, 429) or self.status >= 500
 
 
 @dataclass(frozen=True, slots=True)
 class _Issue:
-    """One question to Vault: two parameters of one certificate come from one answer."""
+    """One request to Vault: two parameters of one certificate share its answer."""
 
     path: str
     request: CertificateRequest | None
 
 
 class Vaults:
-    """Vault servers.
+    """A client of Vault servers.
 
-    servers: addresses of those that may be shown what is this process's own, the token in `token_file` and the token
-    of its service account: whoever may write a TriggerAuthentication could otherwise have them sent anywhere.
-    authority: a file of certificates to trust instead of the system's. timeout: seconds of one answer. clock: seconds
-    since 1970.
+    servers: addresses that may receive this process's own tokens, the one in `token_file` and its service account's:
+    otherwise the author of a TriggerAuthentication could have them sent anywhere. authority: a file of certificates to
+    trust instead of the system's. timeout: seconds of one answer. clock: seconds since 1970.
     """
 
     def __init__(
@@ -82,18 +81,18 @@ class Vaults:
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Closes every connection."""
         if self._session:
             await self._session.close()
 
     async def read(self, vault: Vault, namespace: str, view: LookupView) -> Hidden:
-        """The parameters that this block of an authentication supplies.
+        """Returns the parameters that this block of an authentication supplies.
 
-        namespace: where the service account of its credential is. Raises UserError for what is missing or of a wrong
-        form, VaultError for a server that refuses; neither quotes a secret.
+        namespace: of its credential's service account. Raises UserError for a missing or malformed field, VaultError
+        for a server that refuses; neither quotes a secret.
         """
         if "@" in vault.address:
-            # It is quoted in errors.
+            # Errors quote the address.
             raise UserError("address must hold no credentials")
         login = _Login(self, vault, namespace, view)
         answers: dict[_Issue, Mapping[str, Any]] = {}
@@ -106,13 +105,13 @@ class Vaults:
         return Hidden(found)
 
     def token(self, vault: Vault) -> SecretStr | None:
-        """This process's own token, if it has one and this server may see it. Reads from disk."""
+        """Returns this process's own token, if it has one and this server may receive it. Blocks on the disk."""
         if self._token_file is None or not self._trusts(vault):
             return None
         return SecretStr(_content(self._token_file))
 
     def account(self, vault: Vault, credential: VaultCredential) -> SecretStr:
-        """The token of this process's own service account, if this server may see it. Reads from disk."""
+        """Returns the token of this pod's own service account, if this server may receive it. Blocks on the disk."""
         if credential.service_account not in (None, "", str(self._account)):
             raise UserError(
                 f"credential.serviceAccount: only {self._account} is read; serviceAccountName names another account"
@@ -125,7 +124,7 @@ class Vaults:
         return SecretStr(_content(self._account))
 
     def half_life(self, answer: Mapping[str, Any]) -> float:
-        """Seconds for which an issued certificate is used; short when Vault does not say how long it lasts."""
+        """Returns the seconds for which an issued certificate is used; few if Vault names no expiration."""
         expiration = answer["data"].get("expiration")
         left = float(expiration) - self._clock() if isinstance(expiration, int) else 0.0
         return max(LEAST_USE, SHARE * left)
@@ -134,7 +133,7 @@ class Vaults:
         return vault.address.rstrip("/") in self._servers
 
     async def call(self, vault: Vault, method: str, path: str, *, token: SecretStr | None, body: Any = None) -> Any:
-        """One request. Raises VaultError."""
+        """Returns the answer to one request. Raises VaultError."""
         headers = {"X-Vault-Request": "true", "Content-Type": "application/json"}
         if token:
             headers["X-Vault-Token"] = token.get_secret_value()
@@ -146,7 +145,7 @@ class Vaults:
         try:
             async with asyncio.timeout(self._timeout):
                 session = self._connected()
-                # Not along redirects, which would take the token elsewhere.
+                # No redirects: they would send the token to another server.
                 async with session.request(
                     method, URL(url, encoded=True), data=data, headers=headers, allow_redirects=False
                 ) as response:
@@ -166,7 +165,7 @@ class Vaults:
 
 @dataclass(frozen=True, slots=True)
 class _Login:
-    """Asking one server as one identity. Answers are remembered by identity, never across two."""
+    """The requests of one identity to one server. Answers are cached by identity, never across two."""
 
     vaults: Vaults
     vault: Vault
@@ -174,14 +173,14 @@ class _Login:
     view: LookupView
 
     async def ask(self, issue: _Issue) -> Mapping[str, Any]:
-        """The data of one path."""
+        """Returns the data of one path."""
         token = await self._token(self.view)
         try:
             return await self._ask(issue, token)
         except VaultError as error:
             if error.status != 403 or self.vault.authentication != "kubernetes":
                 raise
-        # The login may have ended before its time.
+        # The login may have been revoked before its end.
         fresh = self.view.lookups.view(self.view.lookups.now())
         return await self._ask(issue, await self._token(fresh))
 
@@ -197,7 +196,7 @@ class _Login:
         if issue.request is None:
             answer = await self.view.remembered(key, ask)
         else:
-            # Every answer is a new certificate: it is used for half its life, and not replaced at every failure.
+            # Every answer is a new certificate: it is used for half its lifetime, and not replaced at every failure.
             answer = await self.view.remembered(key, ask, self.vaults.half_life, slack=LEAST_USE)
         data: Mapping[str, Any] = answer["data"]
         return data
@@ -256,7 +255,7 @@ async def _read(where: str, response: aiohttp.ClientResponse) -> bytes:
 
 
 def _decoded(where: str, status: int, answer: bytes) -> Any:
-    """The JSON of an answer; a refusal's own words are Vault's and hold no secret."""
+    """Returns the JSON of an answer. Raises VaultError with Vault's own words, which hold no secret."""
     try:
         decoded = orjson.loads(answer or b"{}")
     except orjson.JSONDecodeError:
@@ -271,12 +270,12 @@ def _decoded(where: str, status: int, answer: bytes) -> Any:
 
 
 def _request(request: CertificateRequest) -> dict[str, str]:
-    """A certificate request in Vault's own spelling."""
+    """Returns a certificate request in Vault's own spelling."""
     return {name: text for name, text in request.model_dump(by_alias=False).items() if text}
 
 
 def _value(secret: VaultSecret, data: Mapping[str, Any]) -> str:
-    """The text of one key."""
+    """Returns the text of one key."""
     nested = data.get("data")
     if secret.type == "secretV2" or (secret.type == "" and isinstance(nested, dict)):
         if not isinstance(nested, dict):
@@ -286,7 +285,7 @@ def _value(secret: VaultSecret, data: Mapping[str, Any]) -> str:
         raise UserError(f"{secret.path}: has no key {secret.key}")
     value = data[secret.key]
     if secret.type == "pki" and isinstance(value, list):
-        # The chain of authorities.
+        # A chain of authorities.
         return "\n".join(map(str, value))
     if not isinstance(value, str):
         raise UserError(f"{secret.path}: key {secret.key} is not a text")

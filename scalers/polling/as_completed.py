@@ -1,4 +1,4 @@
-"""The polls of one claim, side by side: each is handed out when it is complete, whatever the others wait for."""
+"""The polls of one claim, side by side: each is yielded when it is complete, whatever the others wait for."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -10,38 +10,38 @@ T = TypeVar("T")
 
 
 class PollRound:
-    """Work on the polls of one claim."""
+    """The tasks that work on the polls of one claim."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
-        self._aside: set[asyncio.Task[Any]] = set()
+        self._background: set[asyncio.Task[Any]] = set()
         self._complete: list[ObjectPoll] = []
         self._failure: BaseException | None = None
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this beside everything else."""
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Starts work that `completed` waits for, and whose failure it raises."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def aside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begin something whose outcome is for whoever has the task."""
+    def start_background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Starts work whose outcome concerns the caller alone; `close` cancels it."""
         task = asyncio.create_task(work)
-        self._aside.add(task)
+        self._background.add(task)
         return task
 
     def complete(self, poll: ObjectPoll) -> None:
-        """Nothing of this poll is left to be measured."""
+        """Hands a poll over whose triggers are all measured."""
         self._complete.append(poll)
-        self._news.set()
+        self._changed.set()
 
     async def completed(self) -> AsyncIterator[list[ObjectPoll]]:
-        """The complete polls, those of one moment together, until all work has ended. Raises what any of it raised."""
+        """Yields complete polls, those of one moment together, until all work has ended. Raises its first failure."""
         while self._tasks or self._complete or self._failure:
             if not self._complete and not self._failure:
-                await self._news.wait()
-            self._news.clear()
+                await self._changed.wait()
+            self._changed.clear()
             if self._failure:
                 raise self._failure
             if self._complete:
@@ -49,8 +49,8 @@ class PollRound:
                 yield polls
 
     async def close(self) -> None:
-        """Give up what still goes on."""
-        left = [*self._tasks, *self._aside]
+        """Cancels the work that has not ended."""
+        left = [*self._tasks, *self._background]
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
@@ -59,4 +59,4 @@ class PollRound:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self._failure = self._failure or error
-        self._news.set()
+        self._changed.set()

@@ -3,51 +3,35 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from penstock.connections import Connections
 from penstock.scaler import Measure, Scaler, patience
-from scalers.claimable import ClaimableItems, Claiming, Errand
+from scalers.claimable import ClaimableItems, Claiming, ClaimRequest
 from scalers.polling.circuit_breaker import CircuitBreaker, CircuitBreakers
-from scalers.polling.redaction import QUOTE, why
-from scalers.polling.single import AT_ONCE, Asker, SingleReader
-
-__all__ = ["QUOTE", "Answer", "Asker", "BatchedReader", "SourceState"]
+from scalers.polling.single import AT_ONCE, Asker, SingleReader, as_measure, record_failure, record_success
+from scalers.redaction import why
+from scalers.triggers.parse import SourceKey
 
 log = logging.getLogger(__name__)
 
-#: Share of the time for an answer by which a source as a whole may take longer: scalers that are slow are given up one
-#: by one, and those beside them have their answers still.
+T = TypeVar("T")
+
+#: Share of the timeout that a whole batch may take beyond it: scalers that are slow fail one by one within the
+#: timeout, and the answers of the others still arrive.
 LENIENCE = 0.1
 
-#: What one scaler answered: a measure, or why there is none.
+#: The answer of one scaler: a measure, or the reason why there is none.
 Answer = Measure | str
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """One server as one class of scalers sees it. alone: tells sources apart that name no server."""
-
-    scaler: type[Scaler]
-    server: Hashable
-    alone: Hashable = None
-
-    @classmethod
-    def of(cls, scaler: Scaler, alone: Hashable) -> "SourceState":
-        """The source of a scaler; `alone` identifies the trigger in case it names no server."""
-        server = scaler.server
-        return cls(type(scaler), server, alone if server is None else None)
-
-    def __str__(self) -> str:
-        return "the source" if self.server is None else str(self.server)
-
-
 class BatchedReader:
-    """Every server this process measures.
+    """Reads every server that this process measures.
 
-    timeout: seconds that one read of one server may take, or one question to it, the second attempt included, unless
-    its triggers are more patient. at_once: questions that one server is asked at a time.
+    timeout: seconds of one read of one server, or of one question to it, the second attempt included, unless its
+    triggers are more patient. at_once: questions that one server is asked at a time.
     """
 
     def __init__(
@@ -56,128 +40,136 @@ class BatchedReader:
         self._connections = connections
         self._breakers = breakers
         self._timeout = connections.timeout = timeout
-        self._questions = SingleReader(connections, breakers, timeout=timeout, at_once=at_once)
+        self._single = SingleReader(connections, breakers, timeout=timeout, at_once=at_once)
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Closes every connection."""
         await self._connections.close()
 
-    def left_alone(self, source: SourceState, asker: Asker | None = None) -> CircuitBreaker | None:
-        """The breaker of a source that is left alone because it keeps failing, None for any other.
-
-        asker: or of its question alone.
-        """
-        alone = self._questions.left_alone(source, asker) if asker else None
-        return alone or self._breakers.left_alone(source)
+    def open_breaker(self, source: SourceKey, asker: Asker | None = None) -> CircuitBreaker | None:
+        """Returns the open breaker of a source, or of this asker's question to it; None if neither is open."""
+        own = self._single.open_breaker(source, asker) if asker else None
+        return own or self._breakers.opened(source)
 
     async def read(
-        self, source: SourceState, scalers: Sequence[Scaler], now: int, askers: Sequence[Asker] = ()
+        self, source: SourceKey, scalers: Sequence[Scaler], now: int, askers: Sequence[Asker] = ()
     ) -> list[Answer]:
-        """Measure these scalers of one source; raises nothing that concerns the source.
-
-        now, askers: as `ask` takes them.
-        """
+        """Returns the answers of the scalers of one source, as `read_each` gives them."""
         found: dict[int, Answer] = {}
-        await self.ask(source, scalers, now, found.__setitem__, askers)
+        await self.read_each(source, scalers, now, found.__setitem__, askers)
         return [found[place] for place in range(len(scalers))]
 
-    async def ask(
+    async def read_each(
         self,
-        source: SourceState,
+        source: SourceKey,
         scalers: Sequence[Scaler],
         now: int,
-        told: Callable[[int, Answer], object],
+        on_answer: Callable[[int, Answer], object],
         askers: Sequence[Asker] = (),
     ) -> None:
-        """Measure these scalers of one source; raises nothing that concerns the source.
+        """Measures the scalers of one source. Raises nothing that concerns the source.
 
-        now: broker's clock (µs). told: called with the place and the answer of each as soon as that is there. askers:
-        whose they are, if they are several objects'.
+        now: the broker's clock (µs). on_answer: called with the place and the answer of each scaler as soon as it is
+        there. askers: of the scalers, where they belong to several objects.
         """
         if not scalers[0].apart:
-            for place, answer in enumerate(await self._together(source, scalers, now)):
-                told(place, answer)
+            for place, answer in enumerate(await self._read_batch(source, scalers, now)):
+                on_answer(place, answer)
             return
-        clock = _going_on(now)
+        clock = _clock_from(now)
 
         async def one(place: int) -> None:
             asker = askers[place] if askers else ("", place)
-            told(place, await self._questions.ask(source, scalers[place], asker, now, clock))
+            on_answer(place, await self._single.read(source, scalers[place], asker, now, clock))
 
-        async with asyncio.TaskGroup() as asking:
+        async with asyncio.TaskGroup() as reading:
             for place in range(len(scalers)):
-                asking.create_task(one(place))
+                reading.create_task(one(place))
 
-    async def _together(self, source: SourceState, scalers: Sequence[Scaler], now: int) -> list[Answer]:
-        """All of them in one read.
+    async def carry_out(
+        self, source: SourceKey, scaler: Claiming, request: ClaimRequest, now: int
+    ) -> ClaimableItems | str:
+        """Returns the outcome of one claim request, or the reason why it has none."""
 
-        What failed is asked once more, as KEDA does, on a fresh connection if the
-        connection was what failed. The reason of a server that is left alone is its last failure, word for word:
-        a reason that changes from poll to poll would be news each time.
+        async def claim(_: float) -> ClaimableItems:
+            attempt = partial(scaler.carry_out, request, self._connections)
+            return await self._retried(source, [scaler], attempt, attempt)
+
+        return await self._guarded(source, [scaler], now, claim)
+
+    async def _read_batch(self, source: SourceKey, scalers: Sequence[Scaler], now: int) -> list[Answer]:
+        answers = await self._guarded(
+            source, scalers, now, lambda deadline: self._read_twice(source, scalers, deadline), lenience=LENIENCE
+        )
+        return [answers] * len(scalers) if isinstance(answers, str) else answers
+
+    async def _guarded(
+        self,
+        source: SourceKey,
+        scalers: Sequence[Scaler],
+        now: int,
+        work: Callable[[float], Awaitable[T]],
+        *,
+        lenience: float = 0.0,
+    ) -> T | str:
+        """Returns what the work returns, or the reason of its failure, and records either with the source's breaker.
+
+        work: takes the instant (the loop's clock) at which the timeout is over. lenience: share of the timeout that
+        it may take beyond.
+
+        While the breaker is open the reason is that of the last failure, word for word: a reason that changed from
+        poll to poll would be a change of the object's status each time.
         """
-        if refused := self._breakers.enter(source, now):
-            return [refused] * len(scalers)
-        clock = _going_on(now)
+        if refused := self._breakers.acquire(source, now):
+            return refused
+        clock = _clock_from(now)
         timeout = max(patience(scaler, self._timeout) for scaler in scalers)
         try:
-            async with asyncio.timeout(timeout * (1 + LENIENCE)) as limit:
-                answers = await self._read_twice(source, scalers, (limit.when() or 0.0) - timeout * LENIENCE)
+            async with asyncio.timeout(timeout * (1 + lenience)) as limit:
+                result = await work((limit.when() or 0.0) - timeout * lenience)
         except TimeoutError:
             reason = f"{source}: no answer within {timeout:g} s"
         except Exception as error:
             reason = why(error, *scalers)
         else:
-            if self._breakers.succeeded(source):
-                log.info("a source answers again", extra={"source": str(source)})
-            return answers
-        self._failed(source, now, clock(), reason)
-        return [reason] * len(scalers)
-
-    async def carry_out(self, source: SourceState, scaler: Claiming, errand: Errand, now: int) -> ClaimableItems | str:
-        """One errand to one source, twice if the first attempt fails; or why it could not be done."""
-        if refused := self._breakers.enter(source, now):
-            return refused
-        clock = _going_on(now)
-        timeout = patience(scaler, self._timeout)
-        try:
-            async with asyncio.timeout(timeout):
-                found = await self._go_twice(source, scaler, errand)
-        except TimeoutError:
-            reason = f"{source}: no answer within {timeout:g} s"
-        except Exception as error:
-            reason = why(error, scaler)
-        else:
-            self._breakers.succeeded(source)
-            return found
-        self._failed(source, now, clock(), reason)
+            record_success(self._breakers, source)
+            return result
+        # Polls that waited for the source side by side are one failure: all but the first began before it.
+        record_failure(self._breakers, source, clock(), reason, began=now)
         return reason
 
-    async def _go_twice(self, source: SourceState, scaler: Claiming, errand: Errand) -> ClaimableItems:
+    async def _retried(
+        self,
+        source: SourceKey,
+        scalers: Sequence[Scaler],
+        first: Callable[[], Awaitable[T]],
+        second: Callable[[], Awaitable[T]],
+    ) -> T:
+        """Makes the first attempt and, if that fails, the second one on a fresh connection, as KEDA does."""
         try:
-            return await scaler.carry_out(errand, self._connections)
-        except Exception as error:
-            log.debug("a source is asked again", extra={"source": str(source), "error": why(error, scaler)})
-            self._connections.retire(source.server)
-            return await scaler.carry_out(errand, self._connections)
-
-    async def _read_twice(self, source: SourceState, scalers: Sequence[Scaler], deadline: float) -> list[Answer]:
-        try:
-            answers = await self._read_once(source, scalers)
+            return await first()
         except Exception as error:
             log.debug("a source is asked again", extra={"source": str(source), "error": why(error, *scalers)})
             self._connections.retire(source.server)
-            return await self._read_once(source, scalers)
-        failed = [place for place, answer in enumerate(answers) if isinstance(answer, str)]
-        if failed:
-            again = await self._read_again(source, [scalers[place] for place in failed], deadline)
-            for place, answer in zip(failed, again, strict=False):
-                answers[place] = answer
-        return answers
+            return await second()
 
-    async def _read_again(self, source: SourceState, scalers: Sequence[Scaler], deadline: float) -> list[Answer]:
-        """The second attempt for some: a failure of it is theirs alone, the others have been measured.
+    async def _read_twice(self, source: SourceKey, scalers: Sequence[Scaler], deadline: float) -> list[Answer]:
+        async def first() -> list[Answer]:
+            answers = await self._read_once(source, scalers)
+            failed = [place for place, answer in enumerate(answers) if isinstance(answer, str)]
+            if failed:
+                again = await self._read_again(source, [scalers[place] for place in failed], deadline)
+                for place, answer in zip(failed, again, strict=False):
+                    answers[place] = answer
+            return answers
 
-        Nothing if there is no time for it: the first attempt's reasons hold then.
+        return await self._retried(source, scalers, first, partial(self._read_once, source, scalers))
+
+    async def _read_again(self, source: SourceKey, scalers: Sequence[Scaler], deadline: float) -> list[Answer]:
+        """Returns the answers of the second attempt for some scalers; none if the time is over.
+
+        The attempt's failure is theirs alone, for the first one measured the others; without time for it the first
+        attempt's reasons hold.
         """
         if asyncio.get_running_loop().time() >= deadline:
             return []
@@ -189,24 +181,15 @@ class BatchedReader:
         except Exception as error:
             return [why(error, *scalers)] * len(scalers)
 
-    async def _read_once(self, source: SourceState, scalers: Sequence[Scaler]) -> list[Answer]:
+    async def _read_once(self, source: SourceKey, scalers: Sequence[Scaler]) -> list[Answer]:
         answers = await source.scaler.read(scalers, self._connections)
         return [
-            why(answer, scaler)
-            if isinstance(answer, Exception)
-            else answer
-            if isinstance(answer, Measure)
-            else Measure(float(answer))
+            why(answer, scaler) if isinstance(answer, Exception) else as_measure(answer)
             for answer, scaler in zip(answers, scalers, strict=True)
         ]
 
-    def _failed(self, source: SourceState, began: int, now: int, reason: str) -> None:
-        """One more failure, unless it began before the last one: polls may wait for the source side by side."""
-        if self._breakers.failed(source, now, reason, began=began):
-            log.warning("a source is left alone for a while", extra={"source": str(source), "error": reason})
 
-
-def _going_on(now: int) -> Callable[[], int]:
-    """The broker's clock (µs), as it goes on from this moment."""
+def _clock_from(now: int) -> Callable[[], int]:
+    """Returns the broker's clock (µs) as it goes on from this moment."""
     began = time.monotonic()
     return lambda: now + round((time.monotonic() - began) * 1e6)

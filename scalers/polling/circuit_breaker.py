@@ -1,16 +1,18 @@
-"""Leaving a server alone that does not answer, so that it costs nobody's time; pure, instants are arguments."""
+"""Circuit breakers of measured servers. Pure: instants are arguments, in µs of the broker's clock."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
+from scalers.ttl_cache import remember
+
 
 @dataclass(frozen=True, slots=True)
 class CircuitBreaker:
-    """How one server has been doing.
+    """The failures of one server.
 
-    failures: in a row. until: the instant (µs) before which it is left alone. reason: of the last failure. at: the
-    instant (µs) of the last failure.
+    failures: in a row. until: the instant before which no request is allowed. reason: of the last failure. at: the
+    instant of the last failure.
     """
 
     failures: int = 0
@@ -19,12 +21,15 @@ class CircuitBreaker:
     at: int = 0
 
 
+_CLOSED = CircuitBreaker()
+
+
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """When a server is left alone, and for how long.
+    """The threshold and the waits of a breaker.
 
-    threshold: failures in a row that open the breaker. base, cap: seconds of the first and the longest wait; it
-    doubles with each further failure. probe: seconds that one attempt may take, during which nobody else tries.
+    threshold: failures in a row that open it. base, cap: seconds of the first and the longest wait, which doubles
+    with each further failure. probe: seconds that the one request of a half-open breaker may take.
     """
 
     threshold: int = 3
@@ -33,15 +38,15 @@ class BreakerPolicy:
     probe: float = 5.0
 
     def wait(self, failures: int) -> float:
-        """Seconds to leave a server alone after so many failures in a row; 0 while the breaker stays closed."""
+        """Returns the seconds to wait after so many failures in a row; 0 while the breaker stays closed."""
         beyond = failures - self.threshold
         return 0.0 if beyond < 0 else min(self.cap, self.base * 2.0 ** min(beyond, 30))
 
 
 class CircuitBreakers:
-    """One breaker per server that failed lately. Only failing servers take room here, the oldest give way.
+    """The breakers of servers that failed lately, at most `limit`; the one that failed longest ago gives way.
 
-    While a breaker is open nobody asks the server; after the wait one attempt at a time is let through (half open).
+    An open breaker allows no request; after the wait it is half open and allows one at a time.
     """
 
     def __init__(self, policy: BreakerPolicy, limit: int = 10_000) -> None:
@@ -50,45 +55,43 @@ class CircuitBreakers:
         self._failing: OrderedDict[Hashable, CircuitBreaker] = OrderedDict()
 
     def refusal(self, server: Hashable, now: int) -> str | None:
-        """What `enter` would answer, without the attempt that it stands for."""
-        breaker = self.left_alone(server)
-        # Much further ahead than any wait lies only what the clock said before it was set back.
+        """Returns the reason of the last failure if a request is not allowed, None if it is."""
+        breaker = self.opened(server)
+        # A wait that ends later than any wait can was begun before the clock was set back.
         longest = 2 * max(self.policy.cap, self.policy.probe)
         return breaker.reason if breaker and now < breaker.until <= now + round(longest * 1e6) else None
 
-    def enter(self, server: Hashable, now: int) -> str | None:
-        """Ask for permission to try; answers None, or the reason why not: what went wrong the last time."""
+    def acquire(self, server: Hashable, now: int) -> str | None:
+        """As `refusal`; a request that is allowed by a half-open breaker is its probe, and no other is meanwhile."""
         if refused := self.refusal(server, now):
             return refused
-        if breaker := self.left_alone(server):
+        if breaker := self.opened(server):
+            # A probe whose outcome is never recorded blocks the server no longer than it may take.
             self._failing[server] = replace(breaker, until=now + round(self.policy.probe * 1e6))
         return None
 
-    def succeeded(self, server: Hashable) -> bool:
-        """The server answered; answers whether it had been left alone before."""
-        breaker = self._failing.pop(server, CircuitBreaker())
-        return breaker.failures >= self.policy.threshold
+    def record_success(self, server: Hashable) -> bool:
+        """Closes the server's breaker. Returns True if it was open."""
+        return self._failing.pop(server, _CLOSED).failures >= self.policy.threshold
 
-    def reason(self, server: Hashable) -> str:
-        """Of the server's last failure; empty if it was not the last thing that happened."""
-        return self._failing.get(server, CircuitBreaker()).reason
+    def record_failure(self, server: Hashable, now: int, reason: str, *, began: int | None = None) -> bool:
+        """Counts a failure. Returns True if it opened the server's breaker.
 
-    def left_alone(self, server: Hashable) -> CircuitBreaker | None:
-        """The server's breaker while it is open, half open too; None while the server is asked as usual."""
-        breaker = self._failing.get(server, CircuitBreaker())
-        return breaker if breaker.failures >= self.policy.threshold else None
-
-    def failed(self, server: Hashable, now: int, reason: str, *, began: int | None = None) -> bool:
-        """The server did not answer; answers whether this opened its breaker.
-
-        began: the instant (µs) of the attempt. What began before the last failure is part of that one.
+        began: the instant at which the request began; one from before the last failure belongs to that failure.
         """
-        before = self._failing.get(server, CircuitBreaker())
+        before = self._failing.get(server, _CLOSED)
         if began is not None and began < before.at <= now:
             return False
         failures = before.failures + 1
-        self._failing[server] = CircuitBreaker(failures, now + round(self.policy.wait(failures) * 1e6), reason, now)
-        self._failing.move_to_end(server)
-        while len(self._failing) > self._limit:
-            self._failing.popitem(last=False)
+        breaker = CircuitBreaker(failures, now + round(self.policy.wait(failures) * 1e6), reason, now)
+        remember(self._failing, server, breaker, self._limit)
         return failures == self.policy.threshold
+
+    def reason(self, server: Hashable) -> str:
+        """Returns the reason of the server's last failure; empty if it succeeded since."""
+        return self._failing.get(server, _CLOSED).reason
+
+    def opened(self, server: Hashable) -> CircuitBreaker | None:
+        """Returns the server's breaker if it is open or half open."""
+        breaker = self._failing.get(server, _CLOSED)
+        return breaker if breaker.failures >= self.policy.threshold else None

@@ -1,4 +1,4 @@
-"""What is remembered of triggers that cannot be measured."""
+"""The failure counts of triggers that cannot be measured, from one reading to the next."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,7 +10,7 @@ from workers.reconcile.snapshot import Reading, TriggerSample
 
 
 def threshold(body: Object) -> int | None:
-    """After how many failures in a row the object's fallback begins with the next, or None if it has none."""
+    """Returns the failures in a row after which the next one starts the object's fallback; None without a fallback."""
     fallback: Any = (body.get("spec") or {}).get("fallback")
     if not isinstance(fallback, dict):
         return None
@@ -18,27 +18,27 @@ def threshold(body: Object) -> int | None:
     return given if isinstance(given, int) else FAILURE_THRESHOLD
 
 
-def remembered(failed: TriggerSample, previous: Reading | None, limit: int | None) -> TriggerSample:
-    """A failed sample with its failures so far, and what it asked for when it was measured last.
+def counted(failed: TriggerSample, previous: Reading | None, limit: int | None) -> TriggerSample:
+    """Returns a failed sample with its failures in a row and the Jobs that it asked for when it was measured last.
 
     previous: the same object's last reading. limit: its `threshold`; counting ends beyond it, so that a source that
-    stays away is no news. Without one nothing is remembered.
+    stays down does not change the reading. Without one nothing is counted.
     """
     if limit is None:
         return failed
     before = _before(failed, previous)
     if before is None:
         return replace(failed, failures=1)
-    return replace(failed, failures=min(before.failures, limit) + 1, last=_asked_for(before))
+    return replace(failed, failures=min(before.failures, limit) + 1, last=_wanted(before))
 
 
-def alone(
+def with_breaker(
     failed: TriggerSample, previous: Reading | None, breaker: CircuitBreaker | None, source: str, now: int
 ) -> TriggerSample:
-    """A failed sample with what is told of a server that is left alone.
+    """Returns a failed sample with the state of its server's open breaker.
 
-    breaker: the server's in this process, if it is open. Other processes have their own: what began in one of them
-    goes on until the trigger is measured. now: µs.
+    breaker: the server's in this process, if it is open. Other processes have breakers of their own: the state that
+    one of them reported lasts until the trigger is measured. now: µs.
     """
     before = _before(failed, previous) or failed
     if breaker is None and not before.alone_since:
@@ -51,7 +51,7 @@ def _before(failed: TriggerSample, previous: Reading | None) -> TriggerSample | 
     return next((sample for sample in previous.samples if sample.name == failed.name), None) if previous else None
 
 
-def _asked_for(before: TriggerSample) -> float | None:
+def _wanted(before: TriggerSample) -> float | None:
     if before.error is not None:
         return before.last
     return before.value / before.target if before.active and before.target else 0.0

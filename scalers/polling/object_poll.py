@@ -1,36 +1,34 @@
-"""One object being polled: what was measured so far, and the reading that this becomes."""
+"""The poll of one object: the samples so far, and the reading that they become."""
 
 import math
 from dataclasses import dataclass, field
 
 from penstock.scaler import Measure, milli
 from scalers import metrics
-from scalers.claimable import ClaimableItems, Claiming, Errand
+from scalers.claimable import ClaimableItems, Claiming, ClaimRequest
 from scalers.polling import fallback
 from scalers.polling.batched import Answer
 from scalers.polling.circuit_breaker import CircuitBreaker
-from scalers.polling.redaction import why
 from scalers.polling.single import Asker
+from scalers.redaction import why
 from scalers.triggers.parse import Parsed, TriggerProbe, measured, polling_interval
 from scheduler.queue import Lease
 from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, Object
-from workers.handoff.claims import ClaimedItem as Item
-from workers.handoff.claims import ClaimLedger, ClaimOrder, ledger_of, name_of
+from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
 from workers.reconcile.snapshot import Reading, TriggerSample
 
-#: Seconds between two polls of an object at least, however soon a value is to change by itself.
+#: Fewest seconds between two polls of an object whose value changes by itself.
 SOONEST = 0.25
 
 
 @dataclass
 class ObjectPoll:
-    """One object being polled.
+    """The poll of one object.
 
-    started: the claim's moment (µs, broker's clock). previous: its last reading, whatever object of its name that
-    was of. order: what is to be done with its ledger, if it has one. samples: what was measured so far, by the
-    trigger's place. limit, claims: of its ledger when that was done. again: seconds after which one of the values
-    changes by itself, as far as that is known.
+    started: the instant of the claim (µs, broker's clock). previous: the last reading under its name, perhaps of
+    another object. order: for its ledger, if it has one. samples: by the trigger's place. limit, claims: of its ledger
+    once the order was carried out. again: seconds after which one of the values changes by itself.
     """
 
     lease: Lease
@@ -41,80 +39,80 @@ class ObjectPoll:
     order: ClaimOrder | None = None
     samples: dict[int, TriggerSample] = field(default_factory=dict)
     limit: int | None = None
-    claims: tuple[Item, ...] | None = None
+    claims: tuple[ClaimedItem, ...] | None = None
     again: float = math.inf
 
     @property
     def uid(self) -> str:
-        """The object's."""
+        """The object's UID."""
         return str(self.body["metadata"]["uid"])
 
     @property
     def complete(self) -> bool:
-        """Every trigger has been measured, or none can be."""
+        """Returns whether every trigger has a sample, or none can be measured."""
         return len(self.samples) == len(self.parsed.probes)
 
     def asker(self, place: int) -> Asker:
-        """Whose question the trigger at this place is: another spec's is another question."""
+        """Returns the asker of the trigger at this place; that of another generation of the spec is another one."""
         return self.uid, (place, self.body["metadata"].get("generation", 0))
 
     @property
     def ledger_name(self) -> str | None:
-        """The name of its ledger, if it has one."""
+        """The name of the object's ledger, if it has one."""
         annotation = ledger_of(self.body)
         return name_of(annotation) if annotation else None
 
     @property
-    def errand(self) -> Errand:
-        """What is to be done with its ledger now: an order for another ledger is not for this one."""
+    def claim_request(self) -> ClaimRequest:
+        """The request to the object's ledger, with the order unless that is for another ledger."""
         metadata = self.body["metadata"]
         order = self.order if self.order and self.order.of == self.ledger_name else None
-        return Errand(f"{metadata['namespace']}/{metadata['name']}", self.uid, order)
+        return ClaimRequest(f"{metadata['namespace']}/{metadata['name']}", self.uid, order)
 
-    def found(self, found: ClaimableItems | str, breaker: CircuitBreaker | None = None) -> None:
-        """What became of its errand. breaker: of its source, if that is left alone."""
+    def take_claims(self, found: ClaimableItems | str, breaker: CircuitBreaker | None = None) -> None:
+        """Takes the outcome of its claim request. breaker: its source's, if it is open."""
         if isinstance(found, str):
             self.take(0, found, breaker)
             return
         self.take(0, Measure(found.waiting))
-        order = self.errand.order
-        self.limit, self.claims = order.limit if order and found.obeyed else None, found.claims
+        order = self.claim_request.order
+        self.limit, self.claims = order.limit if order and found.applied else None, found.claims
 
     def take(self, place: int, answer: Answer, breaker: CircuitBreaker | None = None) -> None:
-        """What the trigger at this place measured. breaker: of its source, if that is left alone."""
+        """Takes the answer of the trigger at this place. breaker: its source's, if it is open."""
         probe = self.parsed.probes[place]
         try:
             taken = sample(probe, answer)
         except Exception as error:
-            # The target or the activation of somebody else's scaler: that is its failure, and nobody else's.
+            # A third party's scaler may fail in `target` or `activation`: that is the trigger's failure alone.
             taken = sample(probe, why(error, probe.scaler))
         if taken.error is not None:
             before = self.previous if self.previous and self.previous.uid == self.uid else None
-            taken = fallback.remembered(taken, before, fallback.threshold(self.body))
-            taken = fallback.alone(taken, before, breaker, str(probe.source), self.started)
+            taken = fallback.counted(taken, before, fallback.threshold(self.body))
+            taken = fallback.with_breaker(taken, before, breaker, str(probe.source), self.started)
         self.samples[place] = taken
         if isinstance(answer, Measure) and answer.again is not None:
             self.again = min(self.again, max(SOONEST, answer.again))
 
     def late(self, interval: float) -> float | None:
-        """How much later than its polling interval it is polled (seconds; negative: sooner); None the first time."""
+        """Returns the seconds by which the poll is late for its interval (negative: early); None the first time."""
         if self.previous is None or self.previous.uid != self.uid:
             return None
         return (self.started - self.previous.started) / 1e6 - polling_interval(self.body, interval)
 
-    def show(self, place: int, seconds: float) -> None:
-        """Show Prometheus what the trigger at this place measured. seconds: that its server took."""
+    def export(self, place: int, seconds: float) -> None:
+        """Exports the sample of the trigger at this place as metrics. seconds: that its server took."""
         ref = kinds.parse_key(self.lease.key)
         if ref.kind != JOB_FLOW:
             name = measured(self.body)[place].get("name") or ""
-            metrics.measured(ref, place, self.samples[place], seconds, name)
+            metrics.export_sample(ref, place, self.samples[place], seconds, name)
 
     def next(self, interval: float) -> float:
-        """When to poll the object again (seconds since the epoch, broker's clock). interval: default of polls."""
+        """Returns the instant of the next poll (seconds since the epoch, broker's clock). interval: the default."""
         return self.started / 1e6 + min(polling_interval(self.body, interval), self.again)
 
     def reading(self) -> Reading:
-        """All samples as one reading, newer than any before, also than one from before the broker was emptied."""
+        """Returns the samples as one reading, newer than any before, even one from before the broker was emptied."""
         return Reading(
             id=max(self.started, self.previous.id + 1 if self.previous else 0),
             started=self.started,
@@ -127,7 +125,7 @@ class ObjectPoll:
 
 
 def sample(probe: TriggerProbe, answer: Answer) -> TriggerSample:
-    """What one trigger's answer says; a failed one has no value."""
+    """Returns the sample of one trigger's answer; a failed one has no value."""
     claimable = isinstance(probe.scaler, Claiming)
     if isinstance(answer, str):
         return TriggerSample(name=probe.name, type=probe.type, error=answer, claimable=claimable)
@@ -137,9 +135,9 @@ def sample(probe: TriggerProbe, answer: Answer) -> TriggerSample:
 
 
 def asks_for_decision(previous: Reading | None, reading: Reading) -> bool:
-    """Whether somebody has to look at this reading: it says something new, or there is work waiting.
+    """Returns whether this reading needs a decision: it differs from the last one, or work is waiting.
 
-    Waiting work is looked at every time because Jobs may have ended since the last decision; so is a fallback's.
+    Waiting work needs one each time because Jobs may have ended since the last; so does a fallback.
     """
     if previous is None or any(sample.failures or (sample.active and sample.value > 0) for sample in reading.samples):
         return True

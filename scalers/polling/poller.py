@@ -1,4 +1,4 @@
-"""Working off the poll lane: how much work waits for each claimed object, measured one server at a time."""
+"""Polls the claimed objects of the poll lane, server by server, and stores their readings."""
 
 import asyncio
 import logging
@@ -11,11 +11,11 @@ from penstock.connections import Connections
 from scalers import metrics
 from scalers.claimable import Claiming
 from scalers.polling.as_completed import PollRound
-from scalers.polling.batched import Answer, BatchedReader, SourceState
+from scalers.polling.batched import Answer, BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.object_poll import ObjectPoll, asks_for_decision
 from scalers.triggers import flow_probes
-from scalers.triggers.parse import Parsed, Triggers, is_polled
+from scalers.triggers.parse import Parsed, SourceKey, Triggers, is_polled
 from scalers.wakeups.wakeups import WaitingObject, Wakeups
 from scheduler.queue import ClaimedKeys, Done, Failed, Lane, Lease, Outcome, RequeueAt
 from workers.api import kinds
@@ -31,17 +31,17 @@ from workers.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: Seconds within which objects are parsed that are measured together: longer only where credentials are not known yet
-#: and whoever holds them is slow.
-AT_ONCE = 0.1
+#: Seconds of parsing after which the objects parsed so far are measured together: parsing takes longer only where
+#: credentials are not known yet and the server that holds them is slow.
+PARSING = 0.1
 
-#: Gives leases back.
+#: Settles leases with their outcomes.
 Settle = Callable[[Sequence[tuple[Lease, Outcome]]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class PolledObjects:
-    """An object that is to be polled. previous: its last reading. order: what is to be done with its ledger."""
+class PolledObject:
+    """An object that is to be polled. previous: its last reading. order: for its ledger."""
 
     lease: Lease
     ref: Ref
@@ -51,12 +51,12 @@ class PolledObjects:
 
 
 class Poller:
-    """Measures what waits for claimed objects.
+    """Measures the triggers of claimed objects.
 
-    mirror: where objects are read. readings: where readings are stored, together with the mark in the lane
-    `reconcile` if one asks for a decision. orders: what is to be done with claims. ring: rings the bells this makes
-    due. triggers: parses objects, shared with `wakeups`, which hears which objects wait on which servers. cluster: for
-    triggers that measure it. sources: the servers; made from the settings if not given.
+    mirror: the store that objects are read from. readings: takes readings, and enqueues an object in the lane
+    `reconcile` if its reading needs a decision. orders: for ledgers. ring: sends the notifications that become due.
+    triggers: parses objects. wakeups: learns which objects wait on which servers. cluster: for triggers that measure
+    it. sources: made from the settings if not given.
     """
 
     def __init__(
@@ -89,11 +89,11 @@ class Poller:
         )
 
     async def close(self) -> None:
-        """Close the connections to the measured servers."""
+        """Closes the connections to the measured servers."""
         await self._sources.close()
 
     async def handle(self, claim: ClaimedKeys, keeper: LeaseKeeper) -> None:
-        """Poll every object of the claim and settle its lease as soon as its own servers have answered."""
+        """Polls every object of the claim and settles its lease as soon as its own servers have answered."""
         open_leases = {lease.key: lease for lease in claim.leases}
         work = PollRound()
 
@@ -105,7 +105,7 @@ class Poller:
         try:
             observed = await self._observe(claim)
             await self._dismiss([lease for lease in claim.leases if lease.key not in observed], settle)
-            work.begin(self._poll(observed, claim.now, work, settle))
+            work.start(self._poll(observed, claim.now, work, settle))
             async for polls in work.completed():
                 if ours := [poll for poll in polls if _held(keeper, poll.lease)]:
                     await self._conclude(ours, settle)
@@ -115,47 +115,47 @@ class Poller:
         finally:
             await work.close()
 
-    async def _observe(self, claim: ClaimedKeys) -> dict[str, PolledObjects]:
-        """The objects that are to be polled, by key; those that are gone, going or paused are not among them."""
+    async def _observe(self, claim: ClaimedKeys) -> dict[str, PolledObject]:
+        """Returns the objects to be polled, by key, without those that are gone, being deleted or paused."""
         refs = _refs(lease.key for lease in claim.leases)
         entries, readings = await asyncio.gather(
             self._store.get_many(tuple(refs.values())), self._readings.get_many(refs)
         )
         found = {key: entry.body for key, entry in zip(refs, entries, strict=True) if entry}
-        bodies = {key: body for key, body in found.items() if body is not None and _asks(refs[key], body)}
+        bodies = {key: body for key, body in found.items() if body is not None and _is_polled(refs[key], body)}
         previous = dict(zip(refs, readings, strict=True))
         leases = {lease.key: lease for lease in claim.leases}
         claiming = [key for key, body in bodies.items() if ledger_of(body)]
         orders = dict(zip(claiming, await self._orders.get_many(claiming), strict=True))
         return {
-            key: PolledObjects(leases[key], refs[key], body, previous[key], orders.get(key))
+            key: PolledObject(leases[key], refs[key], body, previous[key], orders.get(key))
             for key, body in bodies.items()
         }
 
-    async def _poll(self, observed: Mapping[str, PolledObjects], now: int, work: PollRound, settle: Settle) -> None:
-        """Parse and measure. What is parsed at once, which is nearly always all, is measured together."""
+    async def _poll(self, observed: Mapping[str, PolledObject], now: int, work: PollRound, settle: Settle) -> None:
+        """Parses and measures. Objects that are parsed at once, which nearly all are, are measured together."""
         if not observed:
             return
-        parsing = {work.aside(self._parse(each.ref, each.body)): each for each in observed.values()}
-        done, late = await asyncio.wait(parsing, timeout=AT_ONCE)
+        parsing = {work.start_background(self._parse(each.ref, each.body)): each for each in observed.values()}
+        done, late = await asyncio.wait(parsing, timeout=PARSING)
         for task in late:
-            work.begin(self._poll_late(parsing[task], task, now, work, settle))
+            work.start(self._poll_late(parsing[task], task, now, work, settle))
         polls = [await self._parsed(parsing[task], task, now, settle) for task in done]
         self._measure([poll for poll in polls if poll], now, work)
 
     async def _poll_late(
-        self, observed: PolledObjects, parsing: "asyncio.Task[Parsed]", now: int, work: PollRound, settle: Settle
+        self, observed: PolledObject, parsing: "asyncio.Task[Parsed]", now: int, work: PollRound, settle: Settle
     ) -> None:
-        """One object whose credentials took their time."""
+        """Measures one object whose credentials were slow to arrive."""
         began = time.monotonic()
         await asyncio.wait({parsing})
         if poll := await self._parsed(observed, parsing, now, settle):
             self._measure([poll], now + round((time.monotonic() - began) * 1e6), work)
 
     async def _parsed(
-        self, observed: PolledObjects, parsing: "asyncio.Task[Parsed]", now: int, settle: Settle
+        self, observed: PolledObject, parsing: "asyncio.Task[Parsed]", now: int, settle: Settle
     ) -> ObjectPoll | None:
-        """The poll that begins when an object is parsed. An error nobody foresaw is that object's alone."""
+        """Returns the poll of a parsed object; None after an unexpected error, which is that object's alone."""
         try:
             parsed = parsing.result()
         except Exception as error:
@@ -163,15 +163,17 @@ class Poller:
             await settle([(observed.lease, _failed(error))])
             return None
         poll = ObjectPoll(observed.lease, observed.body, parsed, observed.previous, now, observed.order)
-        self._show_lateness(poll)
+        ref, late = observed.ref, poll.late(self._interval)
+        if ref.kind != JOB_FLOW and late is not None:
+            metrics.export_lateness(ref, late)
         return poll
 
     async def _parse(self, ref: Ref, body: Object) -> Parsed:
-        """What of the object is measured: its triggers, or what a flow's probes ask."""
+        """Returns the object's triggers, or the probes of a flow."""
         return await (flow_probes.parse(body, self._store) if ref.kind == JOB_FLOW else self._triggers.parse(ref, body))
 
     async def _dismiss(self, leases: Sequence[Lease], settle: Settle) -> None:
-        """Nothing to measure: whoever decides finds no reading, and asks for one when the object is back."""
+        """Drops all state of objects that are not polled; the reconciler asks for a reading when they are back."""
         if not leases:
             return
         keys = [lease.key for lease in leases]
@@ -182,34 +184,29 @@ class Poller:
         await settle([(lease, Done()) for lease in leases])
 
     def _measure(self, polls: Sequence[ObjectPoll], now: int, work: PollRound) -> None:
-        """Begin to measure these, server by server."""
-        groups: defaultdict[SourceState, list[tuple[ObjectPoll, int]]] = defaultdict(list)
+        """Starts to measure these objects, server by server."""
+        groups: defaultdict[SourceKey, list[tuple[ObjectPoll, int]]] = defaultdict(list)
         for poll in polls:
             if poll.complete:
                 work.complete(poll)
             elif poll.ledger_name:
-                work.begin(self._carry_out(poll, now, work))
+                work.start(self._carry_out(poll, now, work))
             else:
                 for place, probe in enumerate(poll.parsed.probes):
                     groups[probe.source].append((poll, place))
         for source, members in groups.items():
-            work.begin(self._read(source, members, now, work))
-
-    def _show_lateness(self, poll: ObjectPoll) -> None:
-        ref, late = kinds.parse_key(poll.lease.key), poll.late(self._interval)
-        if ref.kind != JOB_FLOW and late is not None:
-            metrics.polled(ref, late)
+            work.start(self._read(source, members, now, work))
 
     async def _read(
-        self, source: SourceState, members: Sequence[tuple[ObjectPoll, int]], now: int, work: PollRound
+        self, source: SourceKey, members: Sequence[tuple[ObjectPoll, int]], now: int, work: PollRound
     ) -> None:
-        """Measure one server. An object that has nothing left to be measured is complete, whoever else still waits."""
+        """Measures one server. An object is complete with its last sample, whatever others of the server wait for."""
         began = time.monotonic()
 
-        def told(number: int, answer: Answer) -> None:
+        def take(number: int, answer: Answer) -> None:
             poll, place = members[number]
-            poll.take(place, answer, self._sources.left_alone(source, poll.asker(place)))
-            poll.show(place, time.monotonic() - began)
+            poll.take(place, answer, self._sources.open_breaker(source, poll.asker(place)))
+            poll.export(place, time.monotonic() - began)
             if isinstance(answer, str):
                 self._triggers.forget(poll.uid)
             if poll.complete:
@@ -217,24 +214,24 @@ class Poller:
 
         scalers = [poll.parsed.probes[place].scaler for poll, place in members]
         askers = [poll.asker(place) for poll, place in members]
-        await self._sources.ask(source, scalers, now, told, askers)
+        await self._sources.read_each(source, scalers, now, take, askers)
 
     async def _carry_out(self, poll: ObjectPoll, now: int, work: PollRound) -> None:
-        """Do what is ordered with one object's ledger, which also tells what waits."""
+        """Carries the order for one object's ledger out; the outcome says how many items wait."""
         probe = poll.parsed.probes[0]
         if not isinstance(probe.scaler, Claiming):
-            poll.found(f"items of {probe.type} cannot be claimed")
+            poll.take_claims(f"items of {probe.type} cannot be claimed")
         else:
             began = time.monotonic()
-            found = await self._sources.carry_out(probe.source, probe.scaler, poll.errand, now)
-            poll.found(found, self._sources.left_alone(probe.source))
-            poll.show(0, time.monotonic() - began)
+            found = await self._sources.carry_out(probe.source, probe.scaler, poll.claim_request, now)
+            poll.take_claims(found, self._sources.open_breaker(probe.source))
+            poll.export(0, time.monotonic() - began)
             if isinstance(found, str):
                 self._triggers.forget(poll.uid)
         work.complete(poll)
 
     async def _conclude(self, polls: Sequence[ObjectPoll], settle: Settle) -> None:
-        """Store what was measured, wake whoever decides, and book the next polls."""
+        """Stores the readings, notifies the reconcilers, and settles the leases with the instants of the next polls."""
         readings = {poll.lease.key: poll.reading() for poll in polls}
         news = {poll.lease.key for poll in polls if asks_for_decision(poll.previous, readings[poll.lease.key])}
         stored = await self._readings.put_many(readings, self._reconcile, news=news)
@@ -248,7 +245,7 @@ class Poller:
 
 
 def _held(keeper: LeaseKeeper, lease: Lease) -> bool:
-    """Whether the object is still ours to measure: a claim may go on for long, and the object be gone by now."""
+    """Returns whether the lease is still held: a claim may last for long, and the object be gone by now."""
     try:
         keeper.check(lease)
     except LeaseLost:
@@ -260,9 +257,9 @@ def _failed(error: Exception) -> Failed:
     return Failed(f"{type(error).__name__}: {error}"[:500])
 
 
-def _asks(ref: Ref, body: Object) -> bool:
-    """Whether there is anything to measure for the object."""
-    return flow_probes.asks(body) if ref.kind == JOB_FLOW else is_polled(body)
+def _is_polled(ref: Ref, body: Object) -> bool:
+    """Returns whether the object has anything to measure."""
+    return flow_probes.is_probed(body) if ref.kind == JOB_FLOW else is_polled(body)
 
 
 def _refs(keys: Iterable[str]) -> Mapping[str, Ref]:

@@ -1,4 +1,4 @@
-"""A scaler process: polls what is due and listens for pushes."""
+"""The scaler process: it polls objects that are due and listens for pushes."""
 
 import asyncio
 import logging
@@ -19,16 +19,16 @@ from workers.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which a bell waits for the servers of the objects it claimed before it goes on to the next ones.
+#: Seconds that the consumer waits for the servers of the keys it claimed before it claims the next ones.
 LINGER = 0.25
 
 
 @asynccontextmanager
 async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
-    """Answers the bells of the poll lane.
+    """Yields the consumer of the poll lane.
 
-    Of the cluster it asks only for what triggers name: authentications, ConfigMaps, Secrets, service accounts' tokens,
-    and what they measure.
+    It reads from the cluster only what triggers name: authentications, ConfigMaps, Secrets, service accounts' tokens,
+    and the objects that they measure.
     """
     async with AsyncExitStack() as stack:
         parts = await stack.enter_async_context(base(settings))
@@ -87,12 +87,12 @@ def _triggers(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:
 
 
 async def _listen(wakeups: Wakeups, *, pause: float = 5.0) -> None:
-    """Listen until cancelled. What nobody foresaw is told and listening begins afresh; polling goes on meanwhile."""
+    """Listens until cancelled. An unexpected error is logged and listening starts again; polling goes on meanwhile."""
     while True:
         try:
             await wakeups.run()
         except Exception:
-            log.exception("listening for wake-ups failed; it begins afresh")
+            log.exception("listening for wake-ups failed; it starts again")
         await asyncio.sleep(pause)
 
 

@@ -1,7 +1,7 @@
-"""KEDA's `cron` trigger: so many replicas from one tick of the clock to another."""
+"""KEDA's `cron` trigger: a number of replicas from one tick of a schedule to another."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import field_validator, model_validator
 
@@ -11,20 +11,20 @@ from scheduler import cron
 
 _M = (Source.METADATA,)
 
-#: Longer than any schedule that fires at all takes from one tick to the next, but for some around the year 2100.
+#: Longer than the time between two ticks of any schedule, but for those of 29 February around the year 2100.
 _PAST = timedelta(days=4 * 366)
 
-#: What KEDA writes for the characters that a metric's name cannot have.
+#: KEDA's spelling of characters that the name of a metric cannot have.
 _SPELLED = str.maketrans({" ": "", "*": "x", "/": "Sl", "?": "Qm", ",": "Cm"})
 
 
 class CronScaler(Scaler):
     """A window that opens whenever `start` fires and closes whenever `end` does."""
 
-    timezone: str = parameter(sources=_M)
-    start: str = parameter(sources=_M)
-    end: str = parameter(sources=_M)
-    desired_replicas: int = parameter(sources=_M)
+    timezone: str = parameter(sources=_M, description="IANA name of the time zone, such as `Europe/Berlin`")
+    start: str = parameter(sources=_M, description="cron expression of five fields: when the window opens")
+    end: str = parameter(sources=_M, description="cron expression of five fields: when the window closes")
+    desired_replicas: int = parameter(sources=_M, description="replicas that are wanted while the window is open")
 
     @field_validator("desired_replicas")
     @classmethod
@@ -57,13 +57,10 @@ class CronScaler(Scaler):
         """KEDA's name."""
         return f"cron-{self.timezone}-{self.start.translate(_SPELLED)}-{self.end.translate(_SPELLED)}"
 
-    @property
-    def target(self) -> float:
-        """One replica each."""
-        return 1.0
+    target: ClassVar[float] = 1.0
 
     def is_open(self, now: datetime) -> bool:
-        """Whether `start` has fired later than `end` did.
+        """Returns whether the last tick of `start` is later than that of `end`.
 
         KEDA compares the next ticks instead, which opens a window a day early when a clock change skips its start.
         """
@@ -72,5 +69,5 @@ class CronScaler(Scaler):
         return opened is not None and (closed is None or opened > closed)
 
     async def measure(self) -> float:
-        """The replicas wanted now."""
+        """Returns the replicas wanted now."""
         return float(self.desired_replicas) if self.is_open(datetime.now(UTC)) else 0.0

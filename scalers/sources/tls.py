@@ -1,4 +1,4 @@
-"""TLS of measured servers: certificates that come as text, from Secrets."""
+"""TLS of measured servers, with certificates as texts from Secrets."""
 
 import ssl
 import tempfile
@@ -12,7 +12,7 @@ from penstock.parameters import ParameterError
 
 
 class Certificates(Protocol):
-    """A trigger with KEDA's parameters of TLS."""
+    """The fields of a trigger that has KEDA's parameters of TLS."""
 
     @property
     def ca(self) -> str | None: ...
@@ -28,7 +28,7 @@ class Certificates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TLS:
-    """What a client shows and trusts; certificates and keys are PEM texts. No certificate authority: the system's.
+    """The certificates that a client presents and trusts, as PEM texts. Without `ca` it trusts the system's.
 
     verify: False accepts any server. The key and its password are in no repr.
     """
@@ -41,7 +41,7 @@ class TLS:
 
     @classmethod
     def of(cls, trigger: Certificates) -> Self:
-        """All that a trigger says of it."""
+        """Returns the TLS of a trigger."""
         return cls(
             ca=trigger.ca or "",
             cert=trigger.cert or "",
@@ -51,7 +51,7 @@ class TLS:
         )
 
     def context(self) -> ssl.SSLContext:
-        """A context for clients; raises ParameterError, of `ca` or `cert`, for what cannot be read."""
+        """Returns a context for clients. Raises ParameterError, of `ca` or `cert`, for texts that cannot be read."""
         return _context(self)
 
 
@@ -65,12 +65,12 @@ def _context(tls: TLS) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if tls.cert or tls.key:
-        _show(context, tls)
+        _load(context, tls)
     return context
 
 
-def _show(context: ssl.SSLContext, tls: TLS) -> None:
-    """The ssl module reads a client's certificate from a file only; this one is ours alone and gone at once."""
+def _load(context: ssl.SSLContext, tls: TLS) -> None:
+    """Loads the client's certificate from a private temporary file: the ssl module reads it from files only."""
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
         file.write(f"{tls.cert}\n{tls.key}\n")
         file.flush()

@@ -1,0 +1,1 @@
+"""Parses the triggers of objects into scalers. `wakeups`, `polling` and the external server import it."""

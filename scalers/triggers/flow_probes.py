@@ -1,18 +1,19 @@
-"""Probes of JobFlows: whether the pods of a task listen, or answer with success, asked like any other source.
+"""Probes of JobFlows: TCP and HTTP checks of the pods of a task, polled like triggers.
 
-Pods are found in the mirror, afresh for every poll. A pod that does not answer is a measure, not a failure of a source:
-nothing is left alone for it, and it is asked again soon.
+Pods are found in the store anew for every poll. A pod that does not answer is a measure, not a failure of a source: it
+opens no circuit breaker and is asked again soon.
 """
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import aiohttp
 from pydantic import ConfigDict
 
 from penstock.scaler import Measure, Scaler
-from scalers.polling.batched import SourceState
-from scalers.triggers.parse import Parsed, TriggerProbe
+from scalers.sources.declared import value_of
+from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
 from workers.api import model
 from workers.api.kinds import JOB_FLOW, POD, VC_JOB, Object
 from workers.api.volcano import jobflow
@@ -20,15 +21,15 @@ from workers.api.volcano.jobflow import HttpGet, JobFlow, TcpSocket
 from workers.cache.store import Store
 from workers.errors import UserError
 
-#: Seconds that one pod may take to answer, and until pods that do not answer are asked again.
+#: Seconds that one pod may take to answer, and until pods that did not answer are asked again.
 PATIENCE, AGAIN = 1.0, 1.0
 #: Annotation of a pod: the task that it belongs to.
 TASK = "volcano.sh/task-spec"
 _FINAL = frozenset({"Succeed", "Failed", "Terminated", "Terminating"})
 
 
-def asks(body: Object) -> bool:
-    """Whether a flow has an entry that waits for pods to answer."""
+def is_probed(body: Object) -> bool:
+    """Returns whether an entry of the flow waits for pods to answer."""
     status, spec = body.get("status") or {}, body.get("spec") or {}
     phase = (status.get("state") or {}).get("phase")
     if body["metadata"].get("deletionTimestamp") or spec.get("schedule") or phase in _FINAL:
@@ -41,12 +42,12 @@ def asks(body: Object) -> bool:
 
 
 def _first(entry: Object) -> str:
-    """Under which name an entry, or its first item, is written down once it began."""
+    """Returns the name under which the status has an entry, or its first item, once it began."""
     return f"{entry['name']}-0" if entry.get("forEach") else str(entry["name"])
 
 
 async def parse(body: Object, store: Store) -> Parsed:
-    """The probes of the Jobs that the flow has now, with the pods that they ask."""
+    """Returns the probes of the Jobs that the flow has now, with the addresses of their pods."""
     try:
         spec = model.parse(JobFlow, JOB_FLOW, body).spec
     except UserError as error:
@@ -62,12 +63,12 @@ async def parse(body: Object, store: Store) -> Parsed:
             name = jobflow.probed(asked, job["metadata"]["name"])
             pod = PodProbe(asked=asked, addresses=_addresses(pods, asked.task_name), wanted=_wanted(job, asked))
             kind = "tcpSocket" if isinstance(asked, TcpSocket) else "httpGet"
-            found[name] = TriggerProbe(name, kind, pod, SourceState.of(pod, (uid, name)))
+            found[name] = TriggerProbe(name, kind, pod, SourceKey.of(pod, (uid, name)))
     return Parsed(tuple(found.values()))
 
 
 def _asked(spec: jobflow.JobFlowSpec, job: Object) -> Iterator[HttpGet | TcpSocket]:
-    """What is asked of a Job: every probe of a task that it has, of entries that depend on it."""
+    """Yields the probes that concern a Job: those of tasks that it has, of entries that depend on it."""
     tasks = {task.get("name") for task in job["spec"].get("tasks") or ()}
     for entry in spec.flows:
         for asked in entry.probe.asked if entry.probe else ():
@@ -76,14 +77,14 @@ def _asked(spec: jobflow.JobFlowSpec, job: Object) -> Iterator[HttpGet | TcpSock
 
 
 def _wanted(job: Object, asked: HttpGet | TcpSocket) -> int:
-    """How many pods of the task must answer: those of its gang."""
+    """Returns the number of the task's pods that must answer: those of its gang."""
     (task,) = [each for each in job["spec"]["tasks"] if each.get("name") == asked.task_name][:1]
     least = task.get("minAvailable")
     return max(1, task.get("replicas") or 0 if least is None else least)
 
 
 def _addresses(pods: Sequence[Object], task: str) -> tuple[str, ...]:
-    """Where the running pods of a task are."""
+    """Returns the addresses of the running pods of a task."""
     found = [
         (pod.get("status") or {}).get("podIP")
         for pod in pods
@@ -95,7 +96,7 @@ def _addresses(pods: Sequence[Object], task: str) -> tuple[str, ...]:
 
 
 class PodProbe(Scaler):
-    """One probe of the pods of one task. addresses: of the pods. wanted: how many must answer."""
+    """One probe of the pods of one task. addresses: of the pods. wanted: number of pods that must answer."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -103,18 +104,11 @@ class PodProbe(Scaler):
     addresses: tuple[str, ...]
     wanted: int
 
-    @property
-    def metric(self) -> str:
-        """What is asked."""
-        return "probe"
-
-    @property
-    def target(self) -> float:
-        """Pods that must answer."""
-        return float(self.wanted)
+    metric: ClassVar[str] = "probe"
+    target: ClassVar[float] = value_of("wanted")
 
     async def measure(self) -> Measure:
-        """How many pods answer; enough of them make it active."""
+        """Returns the number of pods that answer; enough of them make it active."""
         answers = await asyncio.gather(*(self._answers(address) for address in self.addresses))
         ready = sum(answers) >= self.wanted
         return Measure(float(sum(answers)), active=ready, again=AGAIN)
@@ -136,7 +130,7 @@ async def _listens(address: str, port: int) -> bool:
 
 
 async def _succeeds(address: str, asked: HttpGet) -> bool:
-    """Whether the answer says success or points elsewhere, as a kubelet takes it."""
+    """Returns whether the status is a success or a redirect, which a kubelet takes for success."""
     host = f"[{address}]" if ":" in address else address
     header = {asked.http_header.name: asked.http_header.value} if asked.http_header else {}
     url = f"http://{host}:{asked.port}/{asked.path.removeprefix('/')}"

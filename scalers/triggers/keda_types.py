@@ -1,4 +1,4 @@
-"""The trigger types that KEDA 2.20 knows: data, to tell a type that is still missing here from a misspelled one."""
+"""The trigger types of KEDA 2.20, which distinguish a type that is not supported yet from a misspelled one."""
 
 TYPES: frozenset[str] = frozenset(
     {

@@ -1,8 +1,8 @@
-"""From an object's spec to scalers that are ready to measure."""
+"""Parses the triggers of an object into scalers that are ready to measure, and caches the outcome."""
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,24 +14,23 @@ from scalers.auth import environment
 from scalers.auth.authenticator import Authenticator, Unreachable, Workload
 from scalers.auth.lookups import Lookups, LookupView
 from scalers.auth.secret_text import Hidden
-from scalers.polling.batched import SourceState
-from scalers.polling.redaction import why
+from scalers.redaction import why
 from scalers.registry import REGISTRY, ScalerRegistry
 from scalers.sources.kubernetes.pod_resources import PodResource
-from scalers.ttl_cache import EVER
+from scalers.ttl_cache import EVER, remember
 from workers.api import bool_annotations
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.errors import PenstockError, Unavailable, UserError
 from workers.handoff.claims import LEDGER, ledger_of, name_of
 
-#: Triggers that are read before others have their turn, and problems that one condition tells.
-_TURN, _TOLD = 50, 10
+#: Triggers that are parsed before other tasks run, and problems that one condition names.
+_PIECE, _PROBLEMS = 50, 10
 
 
 def is_polled(body: Object) -> bool:
-    """Whether the object's triggers are to be measured: it is neither on its way out nor paused, or has a ledger.
+    """Returns whether the object's triggers are measured: it is neither being deleted nor paused, or has a ledger.
 
-    Claims are settled also while nothing is taken any more.
+    Claims in a ledger are settled even while no new items are taken.
     """
     if ledger_of(body):
         return True
@@ -39,7 +38,7 @@ def is_polled(body: Object) -> bool:
 
 
 def measured(body: Object) -> Sequence[Object]:
-    """The triggers to measure: those of the spec, or the one whose queue the object's ledger lies beside.
+    """Returns the triggers to measure: those of the spec, or the one whose queue has the object's ledger beside it.
 
     Raises UserError when the ledger's annotation names no trigger.
     """
@@ -56,18 +55,36 @@ def measured(body: Object) -> Sequence[Object]:
 
 
 def version(body: Object) -> str:
-    """Tells the triggers that are measured from those of any other state of the object."""
+    """Returns a text that is another one for every other set of triggers of the object."""
     generation, ledger = body["metadata"].get("generation", 0), ledger_of(body)
     return f"{generation}/{name_of(ledger)}" if ledger else str(generation)
 
 
 def polling_interval(body: Object, default: float) -> float:
-    """Seconds between two polls of this object."""
+    """Returns the seconds between two polls of this object."""
     spec = body.get("spec") or {}
     milliseconds, interval = spec.get("pollingIntervalMilliseconds"), spec.get("pollingInterval")
     if isinstance(milliseconds, int) and milliseconds > 0:
         return milliseconds / 1000
     return float(interval) if isinstance(interval, int) and interval > 0 else default
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKey:
+    """One server as one class of scalers asks it. alone: tells sources apart that name no server."""
+
+    scaler: type[Scaler]
+    server: Hashable
+    alone: Hashable = None
+
+    @classmethod
+    def of(cls, scaler: Scaler, alone: Hashable) -> "SourceKey":
+        """Returns the source of a scaler; `alone` identifies the trigger in case it names no server."""
+        server = scaler.server
+        return cls(type(scaler), server, alone if server is None else None)
+
+    def __str__(self) -> str:
+        return "the source" if self.server is None else str(self.server)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +94,7 @@ class TriggerProbe:
     name: str
     type: str
     scaler: Scaler
-    source: SourceState
+    source: SourceKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +107,10 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was found out about one object.
+    """The cached outcome of parsing one object.
 
-    supplied: what its authenticationRefs supplied, by trigger. since: nothing that was looked up before this instant
-    is to be used any more. fresh: nothing has failed since it was parsed.
+    supplied: by its authenticationRefs, by trigger. since: answers of lookups from before this instant are outdated.
+    fresh: no measurement has failed since.
     """
 
     version: str
@@ -104,9 +121,11 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class _Outside:
-    """What an object's triggers are supplied with. absent: variables that may be missing. supplied: by trigger, or why
-    not.
+class _Supplies:
+    """The texts that an object's triggers get from elsewhere than their metadata.
+
+    variables: of the target container. absent: names of variables that may be missing. supplied: by each trigger's
+    authenticationRef, or the reason why not.
     """
 
     variables: Mapping[str, str] = field(repr=False)
@@ -121,13 +140,13 @@ class _Outside:
 
 
 class Triggers:
-    """Parses objects' triggers, and remembers the outcome for as long as spec and credentials stay the same.
+    """Parses objects' triggers, and caches the outcome for as long as spec and credentials stay the same.
 
-    lookups: where everything outside the object is read. authenticator: resolves authenticationRefs. broker,
-    prefix: URL of Penstock's own broker and first part of its keys, for triggers that are measured there. limit: most
-    objects remembered. most: triggers that one object may have; reading more would keep the others waiting. lenient:
-    metadata that are no parameter are ignored, as KEDA does. unset: parameters from variables that the container does
-    not set count as absent, as for KEDA.
+    lookups: reads everything outside the object. authenticator: resolves authenticationRefs. broker, prefix: URL of
+    Penstock's own broker and first part of its keys, for triggers that are measured there. limit: most objects in the
+    cache. most: triggers that one object may have; parsing more would delay the others. lenient: ignores metadata that
+    are no parameter, as KEDA does. unset: takes parameters from variables that the container does not set for absent,
+    as KEDA does.
     """
 
     def __init__(
@@ -155,10 +174,10 @@ class Triggers:
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     async def parse(self, ref: Ref, body: Object) -> Parsed:
-        """The probes of an object, or its problem. What depended on something outside and failed is not kept.
+        """Returns the probes of an object, or its problem. A failed lookup outside the object is not cached.
 
-        What authenticationRefs supply is compared with what they supplied before, which costs nothing while the
-        lookups remember it; other credentials are other scalers. While it cannot be read, the last ones go on.
+        The credentials are compared with those of the cached outcome, which costs nothing while the lookups have them
+        in their cache; other credentials make other scalers. While credentials cannot be read, the last ones stay.
         """
         uid, current = body["metadata"]["uid"], version(body)
         known = self._known.get(uid)
@@ -190,26 +209,20 @@ class Triggers:
             variables, absent = await self._environment(workload, specs, view)
         except PenstockError as error:
             return known.parsed if known and isinstance(error, Unavailable) else Parsed(problem=str(error))
-        parsed = await self._parsed(ref, uid, specs, _Outside(variables, absent, supplied))
-        # What is wrong with the environment of a workload may be put right there, which is no change of the object.
+        parsed = await self._parsed(ref, uid, specs, _Supplies(variables, absent, supplied))
+        # A wrong environment of a workload may be corrected in the workload, which does not change the object.
         elsewhere = parsed.problem and ref.kind == SCALED_OBJECT and _names_variables(specs)
         if len(credentials) == len(supplied) and not elsewhere:
-            self._keep(uid, _Known(current, parsed, credentials, since))
+            remember(self._known, uid, _Known(current, parsed, credentials, since), self._limit)
         return parsed
 
     def forget(self, uid: str) -> None:
-        """Look up afresh what this object names outside itself: after a failure that may hold other values."""
+        """Looks everything outside this object up anew: its values may have changed if a measurement failed."""
         if known := self._known.get(uid):
             self._known[uid] = replace(known, since=self._lookups.now(), fresh=False)
 
-    def _keep(self, uid: str, known: _Known) -> None:
-        self._known[uid] = known
-        self._known.move_to_end(uid)
-        if len(self._known) > self._limit:
-            self._known.popitem(last=False)
-
     async def _workload(self, ref: Ref, body: Object, specs: Sequence[Object], view: LookupView) -> Workload:
-        """Whose triggers these are; the target of a ScaledObject is looked up only where its variables may matter."""
+        """Returns the workload of the triggers; looks the target up only where its variables may matter."""
         if ref.kind != SCALED_OBJECT:
             return Workload.of(ref, body)
         target = (body.get("spec") or {}).get("scaleTargetRef") or {}
@@ -226,7 +239,7 @@ class Triggers:
     async def _supplied(
         self, specs: Sequence[Object], workload: Workload, view: LookupView
     ) -> tuple[Hidden | PenstockError, ...]:
-        """What each trigger's authenticationRef supplies, or why it does not."""
+        """Returns the texts that each trigger's authenticationRef supplies, or the reason why it does not."""
         return tuple([await self._credentials(spec.get("authenticationRef"), workload, view) for spec in specs])
 
     async def _credentials(
@@ -242,7 +255,7 @@ class Triggers:
     async def _environment(
         self, workload: Workload, specs: Sequence[Object], view: LookupView
     ) -> tuple[Mapping[str, str], Set[str]]:
-        """The target container's variables, and which ones may be missing; only for an object that refers to one."""
+        """Returns the target container's variables and the names of those that may be missing; neither if unused."""
         if not _names_variables(specs):
             return {}, frozenset()
         template, container = workload.template, workload.container
@@ -251,39 +264,41 @@ class Triggers:
             environment.optional(template, container),
         )
 
-    async def _parsed(self, ref: Ref, uid: str, specs: Sequence[Object], outside: _Outside) -> Parsed:
+    async def _parsed(self, ref: Ref, uid: str, specs: Sequence[Object], supplies: _Supplies) -> Parsed:
         problems: list[str] = []
         probes: list[TriggerProbe] = []
         for index, spec in enumerate(specs):
-            if index % _TURN == _TURN - 1:
+            if index % _PIECE == _PIECE - 1:
                 await asyncio.sleep(0)
             try:
-                probes.append(self._probe(ref, (uid, index), Trigger(index, spec.get("type") or ""), spec, outside))
+                probes.append(self._probe(ref, (uid, index), Trigger(index, spec.get("type") or ""), spec, supplies))
             except UserError as error:
                 problems.append(str(error))
         problems += _shared_names(specs)
         if not specs:
             problems.append("spec.triggers: there is no trigger")
-        return Parsed(problem=_told(problems)) if problems else Parsed(tuple(probes))
+        return Parsed(problem=_joined(problems)) if problems else Parsed(tuple(probes))
 
-    def _probe(self, ref: Ref, alone: tuple[str, int], bare: Trigger, spec: Object, outside: _Outside) -> TriggerProbe:
+    def _probe(
+        self, ref: Ref, alone: tuple[str, int], bare: Trigger, spec: Object, supplies: _Supplies
+    ) -> TriggerProbe:
         if not bare.type:
             raise bare.error("type", "is required")
         try:
             scaler_class = self._registry.find(bare.type)
-            credentials = outside.credentials(bare.index)
+            credentials = supplies.credentials(bare.index)
         except PenstockError as error:
             raise UserError(f"trigger {bare.index} ({bare.type}): {error}") from error
-        idle = issubclass(scaler_class, PodResource)
-        if ref.kind == SCALED_JOB and spec.get("metricType") and not idle:
+        unmeasured = issubclass(scaler_class, PodResource)
+        if ref.kind == SCALED_JOB and spec.get("metricType") and not unmeasured:
             raise bare.error("metricType", "has no meaning on a ScaledJob and must be left out")
         trigger = Trigger(
             index=bare.index,
             type=bare.type,
             name=spec.get("name") or "",
             metadata=_texts(bare, spec.get("metadata")),
-            environment=outside.variables,
-            absent=outside.absent,
+            environment=supplies.variables,
+            absent=supplies.absent,
             authentication=credentials,
             namespace=ref.namespace,
             owner=ref.name,
@@ -295,7 +310,7 @@ class Triggers:
         if not self._unset:
             refuse_unset(scaler_class, trigger)
         _check_properties(bare, scaler)
-        return TriggerProbe(metric_name(bare.index, scaler.metric), bare.type, scaler, SourceState.of(scaler, alone))
+        return TriggerProbe(metric_name(bare.index, scaler.metric), bare.type, scaler, SourceKey.of(scaler, alone))
 
 
 def _check_properties(trigger: Trigger, scaler: Scaler) -> None:
@@ -326,7 +341,7 @@ def _shared_names(specs: Sequence[Object]) -> list[str]:
     return [f"spec.triggers: several triggers are named {name}; names must be unique" for name in shared]
 
 
-def _told(problems: Sequence[str]) -> str:
-    """As one text, which ends up in a condition."""
-    more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
-    return "; ".join(problems[:_TOLD]) + more
+def _joined(problems: Sequence[str]) -> str:
+    """Returns the problems as the text of a condition."""
+    more = f"; and {len(problems) - _PROBLEMS} more" if len(problems) > _PROBLEMS else ""
+    return "; ".join(problems[:_PROBLEMS]) + more

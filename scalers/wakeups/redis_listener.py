@@ -1,6 +1,6 @@
-"""Hearing of pushes: keyspace notifications of one Redis or Valkey server, on a connection of their own.
+"""Listens to the keyspace notifications of one Redis or Valkey server, on a connection of its own.
 
-Nothing is ever written to the server, and its configuration is only read.
+It never writes to the server, and only reads its configuration.
 """
 
 import asyncio
@@ -25,22 +25,21 @@ GROWTH = frozenset(
     b" georadiusstore geosearchstore xadd".split()
 )
 
-#: Seconds between two signs of life that we ask for, and of silence after which the connection counts as dead.
+#: Seconds between two pings, and of silence after which the connection counts as lost.
 PING, SILENCE = 10.0, 25.0
 
-#: Seconds that connecting and subscribing may take, and between two looks at the server's configuration.
-SETUP, LOOK = 5.0, 60.0
+#: Seconds that connecting and subscribing may take, and between two reads of the server's configuration.
+SETUP, CHECK = 5.0, 60.0
 
 Notifications = Literal["on", "off", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerStatus:
-    """How one server is being listened to.
+    """The status of the listener of one server.
 
-    lists: keys or streams waited for. connected: pushes are heard now, if the server sends notifications.
-    notifications: whether it does, as far as it lets us see. detail: what is wrong, or what would have to be
-    switched on.
+    lists: number of keys or streams waited for. connected: the listener is subscribed. notifications: the server
+    sends them; unknown if its configuration cannot be read. detail: the error, or the setting that is missing.
     """
 
     server: str
@@ -51,10 +50,10 @@ class ListenerStatus:
 
 
 class RedisListener:
-    """Follows keys of one server and tells of each that may have grown.
+    """Follows keys of one server.
 
-    woke: called with the names of keys that grew; also once for every key when its subscription begins, since what
-    was pushed before was not heard. backoff: seconds before the first new attempt, and at most.
+    woke: called with the names of keys that may have grown; also once for every key when its subscription begins, for
+    earlier pushes are lost. backoff: seconds before the first new attempt, and at most.
     """
 
     def __init__(
@@ -66,28 +65,28 @@ class RedisListener:
         self._prefix = f"__keyspace@{server.database}__:".encode()
         self._wanted: frozenset[str] = frozenset()
         self._changed = asyncio.Event()
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         self._subscribed: set[str] = set()
-        self._heard = 0.0
+        self._last_message = 0.0
         self._failures = 0
         self._notifications: Notifications = "unknown"
         self._detail: str | None = None
         self._error: str | None = None
 
     def follow(self, names: Iterable[Any]) -> None:
-        """Listen for exactly these keys from now on."""
+        """Listens for exactly these keys from now on."""
         self._wanted = frozenset(names)
         self._changed.set()
 
     def status(self) -> ListenerStatus:
-        """How it goes."""
+        """Returns the status."""
         connected = self._error is None and bool(self._subscribed)
         return ListenerStatus(
             str(self._server), len(self._wanted), connected, self._notifications, self._error or self._detail
         )
 
     async def run(self) -> None:
-        """Listen until cancelled; a connection that breaks is made anew, after a growing and jittered wait."""
+        """Listens until cancelled; connects again after a failure, with a growing and jittered wait."""
         while True:
             try:
                 await self._listen()
@@ -105,21 +104,21 @@ class RedisListener:
     async def _listen(self) -> None:
         link = RedisLink(self._server.client(connections=2))
         pubsub: Any = link.client.pubsub()
-        self._asked, self._subscribed = set(), set()
+        self._requested, self._subscribed = set(), set()
         try:
             async with asyncio.timeout(SETUP):
-                await self._look(link)
+                await self._check(link)
                 await self._subscribe(pubsub)
-            self._heard = asyncio.get_running_loop().time()
-            await side_by_side((self._hear(pubsub), self._keep_subscribed(pubsub), self._keep_alive(pubsub, link)))
+            self._last_message = asyncio.get_running_loop().time()
+            await side_by_side((self._receive(pubsub), self._keep_subscribed(pubsub), self._keep_alive(pubsub, link)))
         finally:
             with suppress(exceptions.RedisError, OSError):
                 await asyncio.shield(_close(link, pubsub))
 
-    async def _hear(self, pubsub: Any) -> None:
+    async def _receive(self, pubsub: Any) -> None:
         while True:
             message = await pubsub.get_message(timeout=None)
-            self._heard = asyncio.get_running_loop().time()
+            self._last_message = asyncio.get_running_loop().time()
             if message is None:
                 continue
             name = message["channel"].removeprefix(self._prefix).decode() if message["channel"] else ""
@@ -138,8 +137,8 @@ class RedisListener:
     async def _subscribe(self, pubsub: Any) -> None:
         self._changed.clear()
         wanted = self._wanted
-        added, dropped = wanted - self._asked, self._asked - wanted
-        self._asked = set(wanted)
+        added, dropped = wanted - self._requested, self._requested - wanted
+        self._requested = set(wanted)
         self._subscribed -= dropped
         if added:
             await pubsub.subscribe(*(self._prefix + name.encode() for name in added))
@@ -147,21 +146,21 @@ class RedisListener:
             await pubsub.unsubscribe(*(self._prefix + name.encode() for name in dropped))
 
     async def _keep_alive(self, pubsub: Any, link: RedisLink) -> None:
-        """A peer that went away without a word is noticed by its silence."""
+        """Pings the server. Raises ConnectionError after a silence: a peer may vanish without a FIN."""
         loop = asyncio.get_running_loop()
-        looked = loop.time()
+        checked = loop.time()
         while True:
             await asyncio.sleep(PING)
-            if loop.time() - self._heard > SILENCE:
+            if loop.time() - self._last_message > SILENCE:
                 raise exceptions.ConnectionError("the connection has gone silent")
             await pubsub.ping()
-            if loop.time() - looked > LOOK:
-                looked = loop.time()
+            if loop.time() - checked > CHECK:
+                checked = loop.time()
                 async with asyncio.timeout(SETUP):
-                    await self._look(link)
+                    await self._check(link)
 
-    async def _look(self, link: RedisLink) -> None:
-        """Whether the server sends notifications; many servers keep their configuration to themselves."""
+    async def _check(self, link: RedisLink) -> None:
+        """Reads whether the server sends notifications; many servers do not allow it."""
         try:
             answer = await link.client.config_get("notify-keyspace-events")
         except exceptions.ResponseError:
@@ -171,11 +170,11 @@ class RedisListener:
 
 
 def judge(flags: str) -> tuple[Notifications, str | None]:
-    """What a server's ``notify-keyspace-events`` means for wake-ups: of lists, sets, sorted sets, hashes, streams."""
-    told = [kind for kind in "lszht" if kind in flags or "A" in flags]
-    if "K" not in flags or not told:
+    """Returns what ``notify-keyspace-events`` allows: notifications of lists, sets, sorted sets, hashes, streams."""
+    kinds = [kind for kind in "lszht" if kind in flags or "A" in flags]
+    if "K" not in flags or not kinds:
         return "off", f"notify-keyspace-events is '{flags}'; with Klszhtg pushes would be seen at once"
-    if len(told) < 5:
+    if len(kinds) < 5:
         return "on", f"notify-keyspace-events is '{flags}'; with Klszhtg pushes to every kind of key would be seen"
     return "on", None
 

@@ -1,4 +1,4 @@
-"""Hearing of news from servers that stream them: one stream per name, each opened again whenever it ends."""
+"""Listeners of servers that stream changes, etcd and external scalers: one stream per name, reopened when it ends."""
 
 import asyncio
 import logging
@@ -7,7 +7,14 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from random import random
 from typing import Any, Generic, TypeVar
 
+import aiohttp
+import orjson
+
 from penstock.scaler import SourceError
+from scalers.sources.external.client import Address, ExternalClient
+from scalers.sources.external.messages import Reference
+from scalers.sources.http.etcd import EtcdServer, WatchedKey, encoded
+from scalers.sources.http.web import Session
 from scalers.wakeups.redis_listener import ListenerStatus
 
 log = logging.getLogger(__name__)
@@ -16,11 +23,11 @@ C = TypeVar("C")
 
 
 class StreamListener(ABC, Generic[C]):
-    """Keeps a stream open for every name it follows, and tells of each that there is news.
+    """Keeps one stream open for every name that it follows.
 
-    server: what its text names. woke: called with the name on all news, and once when its stream begins, since what
-    happened before was not heard. backoff: seconds before the first new attempt after a stream broke, and at most; a
-    stream that the server ends is opened again after the first.
+    server: named in logs and status. woke: called with the name for every change, and once when its stream begins,
+    for earlier changes are lost. backoff: seconds before the first new attempt after a failure, and at most; a stream
+    that the server ends is reopened after the first.
     """
 
     def __init__(
@@ -41,28 +48,28 @@ class StreamListener(ABC, Generic[C]):
 
     @abstractmethod
     def connect(self) -> C:
-        """What all streams share; nothing is sent before it is used."""
+        """Returns the client that all streams share; it sends nothing before it is used."""
 
     @abstractmethod
     async def disconnect(self, client: C) -> None:
-        """Close it."""
+        """Closes the client."""
 
     @abstractmethod
-    def news(self, client: C, name: Any) -> AsyncIterator[bool]:
-        """False when the stream begins, then True with all news, until the server ends it. Raises SourceError."""
+    def changes(self, client: C, name: Any) -> AsyncIterator[bool]:
+        """Yields False when the stream begins and True for each change, until it ends. Raises SourceError."""
 
     def follow(self, names: Iterable[Any]) -> None:
-        """Keep streams for exactly these names from now on."""
+        """Keeps streams for exactly these names from now on."""
         self._wanted = frozenset(names)
         self._changed.set()
 
     def status(self) -> ListenerStatus:
-        """How it goes; a stream that is broken is told first."""
+        """Returns the status; the error of any broken stream is its detail."""
         detail = next(iter(self._errors.values()), None)
         return ListenerStatus(str(self._server), len(self._wanted), bool(self._open) and detail is None, "on", detail)
 
     async def run(self) -> None:
-        """Listen until cancelled."""
+        """Listens until cancelled."""
         client = self.connect()
         try:
             while True:
@@ -84,13 +91,13 @@ class StreamListener(ABC, Generic[C]):
             self._errors.pop(name, None)
 
     async def _keep(self, client: C, name: Any) -> None:
-        """One stream, opened again whenever it ends."""
+        """Keeps one stream open, and reopens it whenever it ends."""
         first, cap = self._backoff
         failures = 0
         while True:
             try:
-                async for told in self.news(client, name):
-                    failures = 0 if told else failures
+                async for changed in self.changes(client, name):
+                    failures = 0 if changed else failures
                     self._open.add(name)
                     self._errors.pop(name, None)
                     self._woke((name,))
@@ -109,3 +116,94 @@ class StreamListener(ABC, Generic[C]):
                     "no wake-ups from a server", extra={"source": str(self._server), "error": self._errors[name]}
                 )
             await asyncio.sleep(min(cap, first * 2.0 ** max(0, min(failures - 1, 16))) * (0.5 + random() / 2))
+
+
+class EtcdListener(StreamListener[Session]):
+    """Watches keys of one etcd cluster, over its JSON gateway."""
+
+    def __init__(
+        self,
+        server: EtcdServer,
+        woke: Callable[[Iterable[WatchedKey]], None],
+        *,
+        backoff: tuple[float, float] = (2.0, 60.0),
+    ) -> None:
+        super().__init__(server, woke, backoff=backoff)
+        self._etcd = server
+
+    def connect(self) -> Session:
+        """Returns a session without a limit of connections: each watch keeps one for as long as it lasts."""
+        return Session.of(self._etcd, limit=0)
+
+    async def disconnect(self, client: Session) -> None:
+        """Closes its connections."""
+        await client.close()
+
+    async def changes(self, client: Session, name: WatchedKey) -> AsyncIterator[bool]:
+        """Yields the changes of the key, from the first endpoint that watches it."""
+        reason = "there is no endpoint"
+        for base in self._etcd.endpoints:
+            begun = False
+            try:
+                async for changed in self._watch(client, base, name):
+                    begun = True
+                    yield changed
+            except (aiohttp.ClientError, OSError, ValueError, AttributeError, TimeoutError) as error:
+                reason = str(error) or type(error).__name__
+            if begun:
+                break
+        else:
+            raise SourceError(f"{self._etcd}: {reason}")
+
+    async def _watch(self, client: Session, base: str, name: WatchedKey) -> AsyncIterator[bool]:
+        headers = await self._login(client, base)
+        request = {"create_request": {"key": encoded(name.key), "progress_notify": True}}
+        timeout = aiohttp.ClientTimeout(connect=5.0, sock_read=name.silence)
+        async with client.http.post(f"{base}/v3/watch", json=request, headers=headers, timeout=timeout) as response:
+            if response.status != 200:
+                raise ValueError(f"a watch is answered {response.status}")
+            async for line in response.content:
+                result: Any = orjson.loads(line).get("result") or {}
+                if result.get("canceled"):
+                    raise ValueError("a watch is refused")
+                if result.get("created"):
+                    yield False
+                elif result.get("events"):
+                    yield True
+
+    async def _login(self, client: Session, base: str) -> dict[str, str]:
+        if not self._etcd.username:
+            return {}
+        login = {"name": self._etcd.username, "password": self._etcd.password}
+        timeout = aiohttp.ClientTimeout(total=5.0)
+        async with client.http.post(f"{base}/v3/auth/authenticate", json=login, timeout=timeout) as response:
+            answer: Any = await response.json(content_type=None)
+        if not isinstance(answer, dict) or not answer.get("token"):
+            raise ValueError("the login is refused")
+        return {"Authorization": str(answer["token"])}
+
+
+class PushListener(StreamListener[ExternalClient]):
+    """Listens to an external scaler: one stream per object, all on one channel."""
+
+    def __init__(
+        self,
+        address: Address,
+        woke: Callable[[Iterable[Reference]], None],
+        *,
+        backoff: tuple[float, float] = (2.0, 60.0),
+    ) -> None:
+        super().__init__(address, woke, backoff=backoff)
+        self._address = address
+
+    def connect(self) -> ExternalClient:
+        """Returns a channel to the scaler."""
+        return ExternalClient(self._address)
+
+    async def disconnect(self, client: ExternalClient) -> None:
+        """Closes the client."""
+        await client.close()
+
+    def changes(self, client: ExternalClient, name: Reference) -> AsyncIterator[bool]:
+        """Yields the pushes of the server."""
+        return client.pushes(name.message())

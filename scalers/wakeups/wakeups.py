@@ -1,25 +1,24 @@
-"""Wake-ups: a push makes its objects due in the poll lane at once, instead of at the next poll.
+"""Wake-ups: a push enqueues its objects in the poll lane at once, instead of at the next poll.
 
-What is heard: growth of a measured list, by the notifications of its Redis server, changes of a key of etcd, and what
-an external scaler says by itself. Polling goes on underneath: notifications may be switched off, and they are lost
-while nobody is connected.
+Sources of wake-ups are keyspace notifications of Redis servers, changes of etcd keys and pushes of external scalers.
+Polling goes on underneath: a server may send no notifications, and those sent while no process is connected are lost.
 """
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from penstock.scaler import Scaler
 from scalers.triggers.parse import TriggerProbe, Triggers, is_polled, version
-from scalers.wakeups.debounce import Debounce
-from scalers.wakeups.listeners import Audible, ListenerPool, Watch
+from scalers.wakeups.listeners import ListenerPool, NotifyingServer, Watch
 from scalers.wakeups.redis_listener import ListenerStatus
-from scalers.wakeups.watchlist import Watchlist
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.api import kinds
@@ -30,15 +29,15 @@ from workers.runtime.leases import Notify
 
 log = logging.getLogger(__name__)
 
-#: Objects whose specs one look reads at once.
+#: Objects that one refresh reads from the store at a time.
 PIECE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingObject:
-    """What one object waits for.
+    """The watches of one object.
 
-    tag: tells this spec of this object from all others. watches: what of which servers is news for it.
+    tag: identifies one spec of one object. watches: the keys and streams, with their servers, whose changes wake it.
     """
 
     tag: str
@@ -46,23 +45,86 @@ class WaitingObject:
 
     @classmethod
     def of(cls, body: Object, probes: Sequence[TriggerProbe]) -> "WaitingObject":
-        """What an object with these probes waits for."""
+        """Returns the watches of an object with these probes."""
         metadata = body["metadata"]
         watches = frozenset(watch for probe in probes for watch in watches_of(probe.scaler))
         return cls(f"{metadata['uid']}/{version(body)}", watches)
 
 
 def watches_of(scaler: Scaler) -> frozenset[Watch]:
-    """What one trigger waits for; nothing on a server that cannot be listened to."""
+    """Returns the watches of one trigger; none on a server that sends no notifications."""
     server = scaler.server
-    return frozenset((server, name) for name in scaler.watched) if isinstance(server, Audible) else frozenset()
+    return frozenset((server, name) for name in scaler.watched) if isinstance(server, NotifyingServer) else frozenset()
+
+
+class Watchlist:
+    """The waiting objects of all scaler processes, in the broker: a hash of tags by object key, and its version.
+
+    Credentials never enter the broker: every process derives servers and logins from the object itself. Every call
+    raises redis.exceptions.RedisError when the broker refuses or cannot be reached.
+    """
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._hash = f"{keys.tag}:wakeups"
+        self._version = f"{keys.tag}:wakeups:version"
+        self._read_version: bytes | None = None
+
+    async def add(self, tags: Mapping[str, str]) -> None:
+        """Adds objects that have watches."""
+        if tags:
+            await self._change("hset", *(part for item in tags.items() for part in item))
+
+    async def remove(self, keys: Iterable[str]) -> None:
+        """Removes objects that no longer have watches."""
+        if unwanted := list(keys):
+            await self._change("hdel", *unwanted)
+
+    async def changed(self) -> Mapping[str, str] | None:
+        """Returns all tags by key, or None if none changed since the last call; an emptied broker is a change."""
+        version: Any = await self._client.get(self._version)
+        if version is not None and version == self._read_version:
+            return None
+        tags: Mapping[Any, Any] = await self._client.hgetall(self._hash)
+        self._read_version = version
+        return {key.decode(): tag.decode() for key, tag in tags.items()}
+
+    async def _change(self, command: str, *args: str) -> None:
+        # A random version: a count would start again after the broker was emptied, and might meet a known one.
+        pipeline = self._client.pipeline(transaction=True)
+        pipeline.execute_command(command, self._hash, *args)
+        pipeline.set(self._version, uuid.uuid4().hex)
+        await pipeline.execute()
+
+
+class Debounce:
+    """Releases each key at once, then at most once per `gap` seconds. Instants are seconds of any one clock."""
+
+    def __init__(self, gap: float) -> None:
+        self._gap = gap
+        self._waiting: set[str] = set()
+        self._released: dict[str, float] = {}
+
+    def offer(self, keys: Iterable[str]) -> None:
+        """Adds keys to be released."""
+        self._waiting.update(keys)
+
+    def take(self, now: float) -> tuple[list[str], float | None]:
+        """Returns the keys released now, and the seconds until the next one; None when no key waits."""
+        self._released = {key: at for key, at in self._released.items() if now - at < self._gap}
+        released = [key for key in self._waiting if key not in self._released]
+        self._waiting.difference_update(released)
+        self._released.update(dict.fromkeys(released, now))
+        if not self._waiting:
+            return released, None
+        return released, max(0.0, min(self._released[key] for key in self._waiting) + self._gap - now)
 
 
 class Wakeups:
-    """Knows which objects wait on which keys of which servers, and marks them when a key grows.
+    """Knows which objects wait on which keys of which servers, and enqueues them when a key changes.
 
-    poll: the lane to mark. refresh: seconds between two looks at what other processes have learned. gap: seconds in
-    which further pushes for the same object count as one.
+    poll: the lane to enqueue in. refresh: seconds between two reads of the watchlist. gap: seconds in which further
+    pushes for the same object count as one.
     """
 
     def __init__(
@@ -84,12 +146,12 @@ class Wakeups:
         self._triggers = triggers
         self._refresh = refresh
         self._known: dict[str, WaitingObject] = {}
-        self._hearing = ListenerPool(lambda keys: self._wake(keys))
+        self._listeners = ListenerPool(lambda keys: self._wake(keys))
         self._debounce = Debounce(gap)
-        self._news = asyncio.Event()
+        self._woken = asyncio.Event()
 
     async def learn(self, polled: Mapping[str, WaitingObject]) -> None:
-        """What these objects, by key, wait for; costs nothing while nothing changes.
+        """Takes the watches of these objects, by key, and shares them; costs nothing while none changes.
 
         Raises redis.exceptions.RedisError when the broker refuses or cannot be reached.
         """
@@ -103,46 +165,46 @@ class Wakeups:
         self._set(changed)
 
     async def forget(self, keys: Iterable[str]) -> None:
-        """These objects are gone or paused. Raises as `learn` does."""
+        """Drops the watches of objects that are gone or paused. Raises as `learn` does."""
         known = [key for key in keys if key in self._known]
         await self._watchlist.remove(known)
         self._set(dict.fromkeys(known, WaitingObject("")))
 
     def status(self) -> tuple[ListenerStatus, ...]:
-        """How each server is being listened to."""
-        return self._hearing.status()
+        """Returns the status of every listener."""
+        return self._listeners.status()
 
     async def run(self) -> None:
-        """Listen, mark, and keep up with what other processes learn, until cancelled."""
+        """Listens, enqueues, and follows the watchlist, until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._mark_forever())
+                tasks.create_task(self._enqueue_forever())
                 tasks.create_task(self._refresh_forever())
         finally:
             self._set(dict.fromkeys(self._known, WaitingObject("")))
-            await self._hearing.close()
+            await self._listeners.close()
 
     def _set(self, changed: Mapping[str, WaitingObject]) -> None:
-        """Follow what these objects wait for now, and no longer what they waited for before."""
+        """Replaces the watches of these objects."""
         for key, waiting in changed.items():
             self._known.pop(key, None)
             if waiting.watches:
                 self._known[key] = waiting
-        self._hearing.follow({key: waiting.watches for key, waiting in changed.items()})
+        self._listeners.follow({key: waiting.watches for key, waiting in changed.items()})
 
     def _wake(self, keys: Iterable[str]) -> None:
         self._debounce.offer(keys)
-        self._news.set()
+        self._woken.set()
 
-    async def _mark_forever(self) -> None:
+    async def _enqueue_forever(self) -> None:
         clock = asyncio.get_running_loop().time
         wait: float | None = None
         while True:
-            # Not wait_for: in Python 3.11 it can swallow a cancellation that meets the news.
+            # Not wait_for: in Python 3.11 it can swallow a cancellation that meets the event.
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
-                    await self._news.wait()
-            self._news.clear()
+                    await self._woken.wait()
+            self._woken.clear()
             keys, wait = self._debounce.take(clock())
             if not keys:
                 continue
@@ -150,7 +212,7 @@ class Wakeups:
                 marked = await self._poll.mark(keys)
                 await self._notify({self._poll.name: marked.notifications})
             except RedisError as error:
-                log.warning("woken objects could not be marked", extra={"error": str(error), "objects": len(keys)})
+                log.warning("woken objects could not be enqueued", extra={"error": str(error), "objects": len(keys)})
                 self._wake(keys)
                 await asyncio.sleep(self._refresh)
 
@@ -166,8 +228,8 @@ class Wakeups:
             await asyncio.sleep(self._refresh)
 
     async def refresh(self) -> None:
-        """Follow what the watchlist says now. Raises as `learn` does."""
-        tags = await self._watchlist.news()
+        """Follows the watchlist as it is now. Raises as `learn` does."""
+        tags = await self._watchlist.changed()
         if tags is None:
             return
         self._set({key: WaitingObject("") for key in self._known if key not in tags})
@@ -176,7 +238,7 @@ class Wakeups:
             self._set(await self._read(unknown[start : start + PIECE]))
 
     async def _read(self, keys: Sequence[str]) -> dict[str, WaitingObject]:
-        """What objects wait for that other processes have polled."""
+        """Returns the watches of objects that other processes have polled."""
         refs = [kinds.parse_key(key) for key in keys]
         found = {}
         for key, ref, entry in zip(keys, refs, await self._store.get_many(refs), strict=True):

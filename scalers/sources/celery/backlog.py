@@ -1,7 +1,7 @@
-"""What Celery keeps on a Redis server, as its transport lays it out, counted in one script at one moment.
+"""The backlog of Celery queues on a Redis server, in the layout of kombu's transport, counted by one script.
 
-A queue is a list for each priority step; what workers hold is in one hash for all queues, each message with the
-exchange and the routing key it was sent with.
+A queue is a list for each priority step. Unacknowledged messages of all queues are in one hash, each with the exchange
+and the routing key it was sent with.
 """
 
 from collections import defaultdict
@@ -17,16 +17,16 @@ from scheduler.scripts import load
 
 _SCRIPT = load("scalers", "celery")
 
-#: The oldest messages of each list that are looked into for an eta; those behind them count as due.
-LOOK = 1000
+#: The oldest messages of each list whose eta is read; those behind them count as due.
+SCANNED = 1000
 
-#: Messages that workers may hold on one server; more are not looked into, and make the number unknown.
-HELD = 50_000
+#: Unacknowledged messages of one server that are read; more make the number unknown.
+MOST_UNACKED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class TransportLayout:
-    """The transport options that say where messages are."""
+    """The transport options that name the keys of messages."""
 
     prefix: str = ""
     separator: str = "\x06\x16"
@@ -34,8 +34,8 @@ class TransportLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Messages in workers' hands that were sent alike. soonest: milliseconds until the first of `later` is due."""
+class UnackedMessages:
+    """Unacknowledged messages of one exchange and key. soonest: milliseconds until the first of `later` is due."""
 
     exchange: str
     key: str
@@ -46,7 +46,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How many tasks of these queues are not done? steps: of priorities. future: also those that are not due yet."""
+    """The question for the tasks of queues. steps: of priorities. future: counts tasks that are not due yet."""
 
     queues: tuple[str, ...]
     layout: TransportLayout = TransportLayout()
@@ -65,8 +65,8 @@ class Backlog:
         """The first of the lists."""
         return self.lists[0]
 
-    def answer(self, lists: Mapping[str, Any], held: Sequence[Held], tables: "BacklogTables") -> Answer:
-        """The number, from what the script answered."""
+    def answer(self, lists: Mapping[str, Any], held: Sequence[UnackedMessages], tables: "BacklogTables") -> Answer:
+        """Returns the number, from the script's answer."""
         counts = [lists[name] for name in self.lists]
         for count in counts:
             if isinstance(count, (bytes, exceptions.RedisError)):
@@ -78,12 +78,12 @@ class Backlog:
         soonest = min((count[2] for count in every if count[1]), default=None)
         return Measure(value, again=None if soonest is None or self.future else soonest / 1000)
 
-    def _ours(self, held: Held, tables: "BacklogTables") -> bool:
+    def _ours(self, held: UnackedMessages, tables: "BacklogTables") -> bool:
         return any(tables.reaches(queue, held.exchange, held.key) for queue in self.queues)
 
 
 class BacklogTables:
-    """Which queues messages go to, by exchange: what queues are bound to it, as the transport remembers it."""
+    """The bindings of exchanges to queues, as the transport stores them."""
 
     def __init__(self, entries: Mapping[str, Sequence[str]], separator: str) -> None:
         self._entries = {
@@ -92,7 +92,7 @@ class BacklogTables:
         }
 
     def reaches(self, queue: str, exchange: str, key: str) -> bool:
-        """Whether a message that was sent so came from this queue, or may have. A broadcast comes from none."""
+        """Returns whether a message of this exchange and key may be from this queue. A broadcast is from none."""
         if not exchange:
             return key == queue
         return any(
@@ -102,7 +102,7 @@ class BacklogTables:
 
 
 def matches(pattern: Sequence[str], key: Sequence[str]) -> bool:
-    """Whether a topic's words fit: ``*`` is one word, ``#`` any number of them."""
+    """Returns whether a topic's words fit: ``*`` is one word, ``#`` any number of them."""
     if not pattern:
         return not key
     if pattern[0] == "#":
@@ -111,7 +111,7 @@ def matches(pattern: Sequence[str], key: Sequence[str]) -> bool:
 
 
 async def ask(link: RedisLink, questions: Sequence[Backlog]) -> Sequence[Answer]:
-    """All backlogs in one round trip; what workers hold is looked at once for all of one layout."""
+    """Returns all backlogs, in one round trip; unacknowledged messages are read once per layout."""
     groups: defaultdict[TransportLayout, list[Backlog]] = defaultdict(list)
     for question in questions:
         groups[question.layout].append(question)
@@ -125,7 +125,7 @@ async def ask(link: RedisLink, questions: Sequence[Backlog]) -> Sequence[Answer]
 
 def _command(layout: TransportLayout, lists: Sequence[str]) -> tuple[str | int, ...]:
     keys = (layout.prefix + layout.unacked, *lists)
-    return ("EVAL", _SCRIPT, len(keys), *keys, LOOK, HELD, f"{layout.prefix}_kombu.binding.")
+    return ("EVAL", _SCRIPT, len(keys), *keys, SCANNED, MOST_UNACKED, f"{layout.prefix}_kombu.binding.")
 
 
 def _answers(
@@ -135,7 +135,7 @@ def _answers(
         return dict.fromkeys(ones, answer)
     counts, groups, entries = answer
     lists = dict(zip(names, counts, strict=True))
-    held = [Held(_text(exchange), _text(key), *numbers) for exchange, key, *numbers in groups]
+    held = [UnackedMessages(_text(exchange), _text(key), *numbers) for exchange, key, *numbers in groups]
     tables = BacklogTables({_text(name): [_text(one) for one in texts] for name, texts in entries}, layout.separator)
     return {one: one.answer(lists, held, tables) for one in ones}
 

@@ -1,4 +1,4 @@
-"""A broker URL as Celery and Redis write it, and where it leads."""
+"""Broker URLs of Celery and Redis."""
 
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
@@ -19,8 +19,8 @@ _FORMS = (
 class BrokerURL:
     """The parts of a broker URL. places: host and port (0: the scheme's). path: database or virtual host.
 
-    verify: what the query says about checking certificates, None if nothing; authorities: the file of those to trust,
-    where the URL was written.
+    verify: of the server's certificate, None if the query does not say; authorities: file of the certificates to
+    trust, on the machine where the URL was written.
     """
 
     scheme: str
@@ -47,9 +47,9 @@ class BrokerURL:
 
 
 def parse(text: str) -> BrokerURL:
-    """The parts of a URL; of several, which are separated by semicolons, the first says everything but the places.
+    """Returns the parts of a URL; of several, separated by semicolons, all but the places come from the first.
 
-    Raises ValueError, which quotes nothing: there may be a password in it.
+    Raises ValueError, which quotes nothing of the text: it may hold a password.
     """
     try:
         parts = [urlsplit(each.strip()) for each in text.split(";") if each.strip()]
@@ -75,7 +75,7 @@ def parse(text: str) -> BrokerURL:
 
 
 def _verify(parts: SplitResult) -> bool | None:
-    """Celery's own words, and redis-py's."""
+    """Returns `verify`, from the spellings of Celery and redis-py."""
     word = _last(parts, "ssl_cert_reqs")
     return None if not word else word.removeprefix("CERT_").lower() != "none"
 

@@ -1,7 +1,7 @@
 """The `celery` trigger: tasks of Celery queues that are not done, on Redis or RabbitMQ."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError, model_validator
@@ -12,6 +12,7 @@ from scalers.gather import side_by_side
 from scalers.sources.celery import backlog, broker_url
 from scalers.sources.celery.backlog import Backlog, TransportLayout
 from scalers.sources.celery.broker_url import BrokerURL
+from scalers.sources.declared import value_of
 from scalers.sources.messaging.rabbitmq import RabbitMQ
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.sentinel import RedisSentinel
@@ -32,7 +33,7 @@ _REDIS_ONLY = {
 
 
 class CeleryTasks(Scaler):
-    """Tasks of Celery queues that are not done: those that wait, and those in workers' hands."""
+    """Tasks of Celery queues that are not done: those that wait, and those that workers have not acknowledged."""
 
     broker: SecretStr = parameter(
         sources=(_M, _A, _E),
@@ -117,15 +118,8 @@ class CeleryTasks(Scaler):
         """The queues' names."""
         return f"celery-{'-'.join(self.queues)}"
 
-    @property
-    def target(self) -> float:
-        """Tasks per Job."""
-        return self.tasks_per_job
-
-    @property
-    def activation(self) -> float:
-        """Tasks that are not yet worth a Job."""
-        return self.activation_tasks
+    target: ClassVar[float] = value_of("tasks_per_job")
+    activation: ClassVar[float] = value_of("activation_tasks")
 
     @property
     def server(self) -> Any:
@@ -144,7 +138,7 @@ class CeleryTasks(Scaler):
 
     @property
     def question(self) -> Backlog:
-        """What to ask a Redis server."""
+        """The question for a Redis server."""
         layout = TransportLayout(self.global_keyprefix, self.separator or TransportLayout().separator, self.unacked_key)
         return Backlog(self.queues, layout, self._steps, self.count_future_tasks)
 
@@ -179,7 +173,7 @@ class CeleryTasks(Scaler):
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """On Redis all backlogs in one round trip."""
+        """Returns all backlogs; from Redis in one round trip."""
         if scalers[0].apart:
             return await super().read(scalers, connections)
         server = scalers[0].server
@@ -189,10 +183,10 @@ class CeleryTasks(Scaler):
 
     @property
     def apart(self) -> bool:
-        """On RabbitMQ, where every queue is a question of its own."""
+        """True for RabbitMQ, where every queue is a question of its own."""
         return self._url.scheme in broker_url.AMQP
 
     async def answer(self, connections: Connections) -> float:
-        """On RabbitMQ: its queues side by side. What one of them fails with is what all of them fail with."""
+        """Returns the tasks of its queues on RabbitMQ, read side by side. Raises the first failure of any of them."""
         answers = await side_by_side(rabbit.answer(connections) for rabbit in self._rabbits)
         return sum(answer.value if isinstance(answer, Measure) else answer for answer in answers)

@@ -1,9 +1,9 @@
-"""KEDA's `mongodb` trigger: how many documents match a query."""
+"""KEDA's `mongodb` trigger: the number of documents that match a query."""
 
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote_plus
 
 from pydantic import SecretStr, model_validator
@@ -11,6 +11,7 @@ from pydantic import SecretStr, model_validator
 from penstock.extras import needed
 from penstock.parameters import ParameterError, require
 from penstock.scaler import Connections, Scaler, Source, SourceError, Unreached, parameter
+from scalers.sources.declared import text_of, value_of
 from scalers.sources.tls import TLS
 
 #: The extra that brings the client.
@@ -39,19 +40,19 @@ class MongoClient:
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
-        # The library reads certificates from files only; these are ours alone, and gone when the client is closed.
+        # The library reads certificates from files only; these are private and deleted with the client.
         self._files = tempfile.TemporaryDirectory() if deployment.tls else None
         self._client: Any = needed("pymongo", EXTRA).AsyncMongoClient(
             deployment.uri,
             serverSelectionTimeoutMS=int(PATIENCE * 1000),
-            # Else a server that hangs is waited for when the client is closed.
+            # Otherwise closing the client waits for a server that hangs.
             connectTimeoutMS=int(PATIENCE * 1000),
             appname="penstock",
             **self._options(),
         )
 
     async def count(self, database: str, collection: str, query: Any) -> float:
-        """Documents that match. Raises SourceError when the query is refused, and Unreached without a server."""
+        """Returns the number of matching documents. Raises Unreached without a server, else SourceError."""
         errors = needed("pymongo.errors", EXTRA)
         try:
             return float(await self._client[database][collection].count_documents(query))
@@ -61,7 +62,7 @@ class MongoClient:
             raise SourceError(f"{self._deployment}: {str(error).partition(', full error')[0]}") from None
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         await self._client.close()
         if self._files:
             self._files.cleanup()
@@ -85,23 +86,27 @@ class MongoClient:
 class MongoDB(Scaler):
     """Documents of one collection that match a query."""
 
-    collection: str = parameter(sources=(_M,))
+    collection: str = parameter(sources=(_M,), description="collection whose documents are counted")
     query: str = parameter(sources=(_M,), description="a filter as JSON, extended JSON included")
-    query_value: float = parameter(sources=(_M,))
-    activation_query_value: float = parameter(0.0, sources=(_M,))
-    db_name: str = parameter(sources=(_M, _A))
-    connection_string: SecretStr | None = parameter(None, sources=(_A, _E))
-    scheme: Literal["mongodb", "mongodb+srv"] = parameter("mongodb", sources=(_M, _A))
-    host: str | None = parameter(None, sources=(_M, _A))
+    query_value: float = parameter(sources=(_M,), description="documents that one Job is meant for")
+    activation_query_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
+    db_name: str = parameter(sources=(_M, _A), description="database of the collection")
+    connection_string: SecretStr | None = parameter(
+        None, sources=(_A, _E), description="connection string, instead of `host`, `port`, `username` and `password`"
+    )
+    scheme: Literal["mongodb", "mongodb+srv"] = parameter(
+        "mongodb", sources=(_M, _A), description="`mongodb+srv` finds the servers by DNS"
+    )
+    host: str | None = parameter(None, sources=(_M, _A), description="host of the server")
     port: str | None = parameter(None, sources=(_M, _A), description="none with `mongodb+srv`")
-    username: str | None = parameter(None, sources=(_M, _A))
-    password: SecretStr | None = parameter(None, sources=(_A, _E))
-    tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,))
-    ca: str | None = parameter(None, sources=(_A,))
-    cert: str | None = parameter(None, sources=(_A,))
-    key: SecretStr | None = parameter(None, sources=(_A,))
-    key_password: SecretStr | None = parameter(None, sources=(_A,))
-    unsafe_ssl: bool = parameter(False, sources=(_M,))
+    username: str | None = parameter(None, sources=(_M, _A), description="user name of the login")
+    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
+    tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,), description="`enable` speaks TLS")
+    ca: str | None = parameter(None, sources=(_A,), description="PEM of the authority to trust instead of the system's")
+    cert: str | None = parameter(None, sources=(_A,), description="PEM of a client certificate")
+    key: SecretStr | None = parameter(None, sources=(_A,), description="PEM of the client certificate's private key")
+    key_password: SecretStr | None = parameter(None, sources=(_A,), description="password of the private key")
+    unsafe_ssl: bool = parameter(False, sources=(_M,), description="accept any certificate of the server")
 
     @model_validator(mode="after")
     def _reachable(self) -> Self:
@@ -121,7 +126,7 @@ class MongoDB(Scaler):
         uri = self.server.uri
         parser, errors = needed("pymongo.uri_parser", EXTRA), needed("pymongo.errors", EXTRA)
         try:
-            # The names behind mongodb+srv are looked up when the source is asked, not when it is parsed.
+            # The names behind mongodb+srv are resolved when the source is measured, not when the trigger is parsed.
             if not uri.startswith("mongodb+srv://"):
                 parser.parse_uri(uri)
         except (errors.PyMongoError, ValueError):
@@ -129,7 +134,7 @@ class MongoDB(Scaler):
             raise ParameterError(name, "does not name a MongoDB deployment") from None
 
     def filter(self) -> Any:
-        """The query as a document. Raises ParameterError."""
+        """Returns the query as a document. Raises ParameterError."""
         try:
             found = needed("bson.json_util", EXTRA).loads(self.query)
         except (ValueError, TypeError):
@@ -150,28 +155,13 @@ class MongoDB(Scaler):
         name = uri.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
         return Deployment(name, uri, TLS.of(self) if self.tls == "enable" else None)
 
-    @property
-    def patience(self) -> float:
-        """KEDA's."""
-        return PATIENCE
-
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"mongodb-{self.collection}"
-
-    @property
-    def target(self) -> float:
-        """Documents that one Job is meant for."""
-        return self.query_value
-
-    @property
-    def activation(self) -> float:
-        """Documents that are not yet worth a Job."""
-        return self.activation_query_value
+    patience: ClassVar[float | None] = PATIENCE
+    metric: ClassVar[str] = text_of("mongodb-{0.collection}")
+    target: ClassVar[float] = value_of("query_value")
+    activation: ClassVar[float] = value_of("activation_query_value")
 
     async def answer(self, connections: Connections) -> float:
-        """Documents that match, over the client that all triggers of the deployment share."""
+        """Returns the number of matching documents, over the client that all triggers of the deployment share."""
         server = self.server
         async with connections.use(server, lambda: MongoClient(server), MongoClient.close) as client:
             return await client.count(self.db_name, self.collection, self.filter())

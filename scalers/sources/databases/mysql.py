@@ -1,9 +1,9 @@
-"""KEDA's `mysql` trigger: the number that a query answers, on MySQL and MariaDB."""
+"""KEDA's `mysql` trigger: the number that a query returns, on MySQL and MariaDB."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import SecretStr, model_validator
 
@@ -11,23 +11,23 @@ from penstock.extras import needed
 from penstock.parameters import ParameterError, require
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
+from scalers.sources.declared import value_of
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
-#: ``user:password@tcp(host:port)/database?options``, as Go's driver writes it; user and password are as they stand.
+#: ``user:password@tcp(host:port)/database?options``, as Go's driver writes it; user and password are not escaped.
 _DSN = re.compile(
     r"(?:(?P<user>[^:@/]*)(?::(?P<password>.*))?@)?(?:tcp(?:\((?P<host>[^:()]*|\[[^]]*\])(?::(?P<port>\d+))?\))?)?"
     r"/(?P<database>[^?]*)(?:\?(?P<options>.*))?"
 )
 
-
-#: Numbers of what the client's side noticed: the connection is lost. Others are the server's answer to a query.
+#: Error numbers of the client library: the connection is lost. Others are the server's answer to a query.
 _CLIENT_ERRORS = range(2000, 3000)
 
 
 @dataclass(frozen=True, slots=True)
 class MySQLDatabase:
-    """Where a database is and who logs in. The password is in neither repr nor text."""
+    """A database with the login. The password is in neither repr nor text."""
 
     host: str
     port: int
@@ -42,15 +42,17 @@ class MySQLDatabase:
 class MySQL(SQLSource):
     """A query on one MySQL or MariaDB database."""
 
-    query: str = parameter(sources=(_M,))
-    query_value: float = parameter(sources=(_M,), ge=0)
-    activation_query_value: float = parameter(0.0, sources=(_M,))
-    connection_string: SecretStr | None = parameter(None, sources=(_A, _E))
-    host: str | None = parameter(None, sources=(_M, _A))
-    port: str | None = parameter(None, sources=(_M, _A))
-    db_name: str | None = parameter(None, sources=(_M, _A))
-    username: str | None = parameter(None, sources=(_M, _A, _E))
-    password: SecretStr | None = parameter(None, sources=(_A, _E))
+    query: str = parameter(sources=(_M,), description="query whose first column of the first row is the number")
+    query_value: float = parameter(sources=(_M,), ge=0, description="value that one Job is meant for")
+    activation_query_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
+    connection_string: SecretStr | None = parameter(
+        None, sources=(_A, _E), description="`user:password@tcp(host:port)/database`, instead of the parameters below"
+    )
+    host: str | None = parameter(None, sources=(_M, _A), description="host of the server")
+    port: str | None = parameter(None, sources=(_M, _A), description="port of the server")
+    db_name: str | None = parameter(None, sources=(_M, _A), description="database to connect to")
+    username: str | None = parameter(None, sources=(_M, _A, _E), description="user name of the login")
+    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
 
     @model_validator(mode="after")
     def _reachable(self) -> Self:
@@ -85,18 +87,11 @@ class MySQL(SQLSource):
         """KEDA's name."""
         return f"mysql-{self.server.name}"
 
-    @property
-    def target(self) -> float:
-        """The value that one Job stands for."""
-        return self.query_value
-
-    @property
-    def activation(self) -> float:
-        """The value that is not yet worth a Job."""
-        return self.activation_query_value
+    target: ClassVar[float] = value_of("query_value")
+    activation: ClassVar[float] = value_of("activation_query_value")
 
     def link(self) -> "MySQLConnection":
-        """A connection to the database."""
+        """Returns a connection to the database."""
         return MySQLConnection(self.server)
 
 
@@ -139,7 +134,7 @@ class MySQLConnection(SqlLink):
         return row
 
     async def stop(self) -> None:
-        """The server goes on with a query whose connection is gone: it must be told, on another one."""
+        """Kills the query over another connection: the server would continue it although its connection is closed."""
         if self._connection is None:
             return
         other = await self._connected()
@@ -155,5 +150,5 @@ class MySQLConnection(SqlLink):
 
 
 def _said(error: BaseException) -> str:
-    """The server's sentence; the driver puts a number before it."""
+    """Returns the server's sentence, without the number that the driver puts before it."""
     return str(error.args[-1]) if error.args else type(error).__name__

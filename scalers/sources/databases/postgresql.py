@@ -1,8 +1,8 @@
-"""KEDA's `postgresql` trigger: the number that a query answers."""
+"""KEDA's `postgresql` trigger: the number that a query returns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import SecretStr, model_validator
 
@@ -10,13 +10,14 @@ from penstock.extras import needed
 from penstock.parameters import ParameterError, require
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
+from scalers.sources.declared import value_of
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
 
 @dataclass(frozen=True, slots=True)
 class PostgreSQLDatabase:
-    """Where a database is and who logs in, as libpq writes it. It may hold a password and is in no repr."""
+    """A database with the login, as libpq's connection string, which may hold a password and is in no repr."""
 
     name: str
     conninfo: str = field(repr=False)
@@ -28,16 +29,22 @@ class PostgreSQLDatabase:
 class PostgreSQL(SQLSource):
     """A query on one PostgreSQL database."""
 
-    query: str = parameter(sources=(_M,))
-    target_query_value: float = parameter(sources=(_M,), gt=0)
-    activation_target_query_value: float = parameter(0.0, sources=(_M,))
-    connection: SecretStr | None = parameter(None, sources=(_A, _E))
-    host: str | None = parameter(None, sources=(_M, _A))
-    port: str | None = parameter(None, sources=(_M, _A))
-    user_name: str | None = parameter(None, sources=(_M, _A))
-    password: SecretStr | None = parameter(None, sources=(_A, _E))
-    db_name: str | None = parameter(None, sources=(_M, _A))
-    sslmode: str | None = parameter(None, sources=(_M, _A))
+    query: str = parameter(sources=(_M,), description="query whose first column of the first row is the number")
+    target_query_value: float = parameter(sources=(_M,), gt=0, description="value that one Job is meant for")
+    activation_target_query_value: float = parameter(
+        0.0, sources=(_M,), description="the trigger is active above this value"
+    )
+    connection: SecretStr | None = parameter(
+        None, sources=(_A, _E), description="connection string of libpq, instead of the parameters below"
+    )
+    host: str | None = parameter(None, sources=(_M, _A), description="host of the server")
+    port: str | None = parameter(None, sources=(_M, _A), description="port of the server")
+    user_name: str | None = parameter(None, sources=(_M, _A), description="user name of the login")
+    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
+    db_name: str | None = parameter(None, sources=(_M, _A), description="database to connect to")
+    sslmode: str | None = parameter(
+        None, sources=(_M, _A), description="libpq's `sslmode`: `disable`, `require`, `verify-full` …"
+    )
 
     @model_validator(mode="after")
     def _reachable(self) -> Self:
@@ -65,30 +72,19 @@ class PostgreSQL(SQLSource):
             "sslmode": self.sslmode,
         }
         whole = self.connection.get_secret_value() if self.connection else ""
-        # With a connection string KEDA looks at nothing else.
+        # With a connection string KEDA ignores the other parameters.
         conninfo = psycopg.conninfo.make_conninfo(whole, **({} if whole else parts))
         found = psycopg.conninfo.conninfo_to_dict(conninfo)
         return PostgreSQLDatabase(
             f"postgresql://{found.get('host', '')}:{found.get('port', 5432)}/{found.get('dbname', '')}", conninfo
         )
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return "postgresql"
-
-    @property
-    def target(self) -> float:
-        """The value that one Job stands for."""
-        return self.target_query_value
-
-    @property
-    def activation(self) -> float:
-        """The value that is not yet worth a Job."""
-        return self.activation_target_query_value
+    metric: ClassVar[str] = "postgresql"
+    target: ClassVar[float] = value_of("target_query_value")
+    activation: ClassVar[float] = value_of("activation_target_query_value")
 
     def link(self) -> "PostgreSQLConnection":
-        """A connection to the database."""
+        """Returns a connection to the database."""
         return PostgreSQLConnection(self.server)
 
 
@@ -119,7 +115,7 @@ class PostgreSQLConnection(SqlLink):
         return row
 
     async def stop(self) -> None:
-        """Its library did so itself, or could not."""
+        """Does nothing: psycopg cancels the query itself."""
 
     async def close(self) -> None:
         if self._connection is not None:

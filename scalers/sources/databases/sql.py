@@ -1,4 +1,4 @@
-"""One number out of a relational database: the first column of a query's first row."""
+"""Sources that are the first column of the first row of an SQL query."""
 
 import asyncio
 import math
@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.scaler import Connections, Scaler, SourceError, Unreached
 
-#: Seconds in which a query that is given up may end by itself, and again once that failed.
+#: Seconds that each attempt to end a cancelled query may take.
 _GRACE = 1.0
 
 
@@ -22,25 +22,25 @@ class SqlLink(ABC):
 
     @abstractmethod
     async def open(self) -> None:
-        """Connect, unless there is a connection that works. Raises Lost."""
+        """Connects, unless the connection works. Raises ConnectionLost."""
 
     @abstractmethod
     async def first(self, query: str) -> Sequence[Any] | None:
-        """The first row, None without rows. Raises SourceError for a query that is refused, Lost for all else."""
+        """Returns the first row, None without rows. Raises SourceError for a refused query, else ConnectionLost."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Have the server end the query that was under way when its task was cancelled. Raises whatever it likes."""
+        """Makes the server end the query whose task was cancelled. May raise any exception."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Close the connection."""
+        """Closes the connection."""
 
 
 class Pool:
-    """Connections to one database: a query has one for itself, and as many are open as there were queries at a time.
+    """Connections to one database: as many as there were queries at a time, each for one query at a time.
 
-    make: a connection; nothing is sent before it is opened.
+    make: returns a connection that sends nothing before it is opened.
     """
 
     def __init__(self, make: Callable[[], SqlLink]) -> None:
@@ -49,22 +49,22 @@ class Pool:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def first(self, query: str) -> Sequence[Any] | None:
-        """The first row, as `SqlLink.first`. Cancelled, it is over at once, whatever the database does.
+        """Returns the first row, as `SqlLink.first`. A cancellation takes effect at once, whatever the database does.
 
-        The query is then stopped and its connection thrown away; nobody waits for that.
+        The query is then stopped and its connection closed in the background.
         """
         link = self._idle.pop() if self._idle else self._make()
         asking = asyncio.create_task(_ask(link, query))
         try:
             row = await asyncio.shield(asking)
         except asyncio.CancelledError:
-            self._end(_give_up(link, asking))
+            self._end(_abandon(link, asking))
             raise
         except SourceError:
             self._idle.append(link)
             raise
         except Exception:
-            # A server that broke one connection off has rarely kept the others.
+            # A server that broke one connection has rarely kept the others.
             lost, self._idle = [link, *self._idle], []
             for each in lost:
                 self._end(_close(each))
@@ -73,7 +73,7 @@ class Pool:
         return row
 
     async def close(self) -> None:
-        """Close all connections, those that are being given up too."""
+        """Closes all connections, those of cancelled queries included."""
         idle, self._idle = self._idle, []
         await asyncio.gather(*map(_close, idle), *self._ending, return_exceptions=True)
 
@@ -93,15 +93,15 @@ async def _ask(link: SqlLink, query: str) -> Sequence[Any] | None:
     return await link.first(query)
 
 
-async def _give_up(link: SqlLink, asking: "asyncio.Task[Sequence[Any] | None]") -> None:
-    """End a query that takes too long, at the server too if that still answers, and its connection."""
+async def _abandon(link: SqlLink, asking: "asyncio.Task[Sequence[Any] | None]") -> None:
+    """Ends a cancelled query, in the server too if that still answers, and its connection."""
     try:
-        # Libraries want to hear from the server before they let go; a second time they do not insist.
+        # Libraries wait for the server on the first cancellation, and end on the second.
         for _ in range(2):
             asking.cancel()
             await asyncio.wait({asking}, timeout=_GRACE)
         if asking.done() and not asking.cancelled():
-            # Nobody is interested in it any more.
+            # Retrieved, lest asyncio logs it.
             asking.exception()
         async with asyncio.timeout(_GRACE):
             await link.stop()
@@ -115,16 +115,16 @@ async def _close(link: SqlLink) -> None:
 
 
 class SQLSource(Scaler):
-    """What triggers that run a query have in common."""
+    """The base of triggers that run a query."""
 
     query: str
 
     @abstractmethod
     def link(self) -> SqlLink:
-        """A connection to the trigger's database; nothing is sent before it is opened."""
+        """Returns a connection to the trigger's database, which sends nothing before it is opened."""
 
     async def answer(self, connections: Connections) -> float:
-        """The query's number, on a connection that nobody else uses meanwhile."""
+        """Returns the query's number, over a connection of its own."""
         server = self.server
         async with connections.use(server, lambda: Pool(self.link), Pool.close) as pool:
             try:
@@ -136,7 +136,7 @@ class SQLSource(Scaler):
 
 
 def _number(row: Sequence[Any] | None) -> float:
-    """The number in a first row; no row and no number are unknown."""
+    """Returns the number in a first row. Raises SourceError without a row or a number."""
     if not row:
         raise SourceError("the query answers no row")
     value = row[0]

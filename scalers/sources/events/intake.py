@@ -1,6 +1,6 @@
-"""CloudEvents as entries of a Redis stream, and the intake of one object: the keys it lives in and how it is asked.
+"""The intake of one object: CloudEvents in a Redis stream, its keys and its scripts.
 
-docs/events.md is the interface that others may rely on.
+docs/events.md is the public interface.
 """
 
 import base64
@@ -14,7 +14,6 @@ import orjson
 from redis import exceptions
 
 from penstock.scaler import Measure
-from scalers.sources.events.values import malformed
 from scalers.sources.redis.claims import beside
 from scalers.sources.redis.connection import Answer, RedisLink
 from scheduler.scripts import load
@@ -30,19 +29,33 @@ LARGEST = 1 << 20
 #: Entries that one script takes, and scripts that one measurement runs for one intake at most.
 BATCH, VISITS = 500, 8
 
-#: What becomes of pushed entries, as the script tells it.
+#: Outcomes of pushed entries, in the script's order.
 OUTCOMES = ("accepted", "duplicates", "parked", "dropped")
 
 _NAME = re.compile(r"[a-z0-9]+|data_base64")
 
+# The values of attributes. The script that takes events in (scalers/lua/sift.lua) checks the same.
+_TIME = re.compile(
+    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)"
+    r"(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
+_URI = re.compile(r"([a-zA-Z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9a-fA-F]{2})+")
+_IPV6 = re.compile(r"//[^/?#\[\]]*\[[0-9a-fA-F:.]+\]")
+_TOKEN = r"[a-zA-Z0-9!#$&^_.+-]+"
+_MEDIA = re.compile(rf"{_TOKEN}/{_TOKEN}[ ]*(;.+)?")
+_BASE64 = re.compile(r"[a-zA-Z0-9+/]*=?=?")
+
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """Where one object's events are, and how they are taken in.
+    """The intake of one object.
 
-    stream: what others add to. limit: most events that may be not done. window: milliseconds in which an event of the
-    same source and id is the same one; remembered: most of them. parked: most entries kept that are no events. held:
-    whether events that were taken and not acknowledged count.
+    stream: others add events to it. limit: most events that may be not done. window: milliseconds in which an event of
+    the same source and id is a duplicate; remembered: most ids for that. parked: most entries kept that are no events.
+    held: counts events that were taken and not acknowledged, too.
     """
 
     stream: str
@@ -70,17 +83,17 @@ class Intake:
 
     @property
     def sift(self) -> tuple[str | int, ...]:
-        """The command that takes in what was pushed."""
+        """The command that takes pushed events in."""
         numbers = (self.limit, self.window, self.remembered, self.parked, BATCH, LARGEST)
         return ("EVAL", _SIFT, len(self.keys), *self.keys, self.group, *numbers)
 
     def push(self, event: Mapping[str, str]) -> tuple[str | int, ...]:
-        """The command that adds an event, or is refused with FULL."""
+        """Returns the command that adds an event, which is refused with FULL at the limit."""
         fields = [text for pair in event.items() for text in pair]
         return ("EVAL", _PUSH, 2, self.stream, self.accepted, self.group, self.limit, *fields)
 
     def answer(self, sifted: Sequence[int]) -> Measure:
-        """The number, from what the script answered."""
+        """Returns the number of events, from the script's answer."""
         waiting, held, left, *taken = sifted
         became = dict(zip(OUTCOMES, taken, strict=True))
         for outcome, number in became.items():
@@ -91,7 +104,7 @@ class Intake:
 
 
 async def ask(link: RedisLink, questions: Sequence[Intake]) -> Sequence[Answer]:
-    """Take in what was pushed to these intakes; answers how many events wait in each."""
+    """Takes in the events pushed to these intakes. Returns the number of events that wait in each."""
     answers: list[Answer] = []
     open_ = list(range(len(questions)))
     for visit in range(VISITS):
@@ -112,7 +125,7 @@ def _answer(intake: Intake, answer: Any) -> Answer:
 
 
 def wrong(event: Mapping[str, str]) -> str | None:
-    """Why this is no event, in words that name the attribute; None if it is one."""
+    """Returns why this is no event, naming the attribute; None for an event."""
     if sum(len(name.encode()) + len(value.encode()) for name, value in event.items()) > LARGEST:
         return f"is larger than {LARGEST} bytes"
     for name in event:
@@ -125,11 +138,49 @@ def wrong(event: Mapping[str, str]) -> str | None:
     for name in ("id", "source", "type"):
         if not event.get(name):
             return f"{name} is required"
-    return malformed(event)
+    return _malformed(event)
+
+
+def _malformed(event: Mapping[str, str]) -> str | None:
+    """Returns the fault in the values of an event with all required attributes; None without one."""
+    for name, value in event.items():
+        if name != "data" and _CONTROL.search(value):
+            return f"{name} has control characters"
+    if not _is_reference(event["source"]):
+        return "source must be a URI reference"
+    if "time" in event and not _TIME.fullmatch(event["time"]):
+        return "time must be an RFC 3339 instant"
+    if event.get("subject") == "":
+        return "subject must not be empty"
+    if "dataschema" in event and not (_is_reference(event["dataschema"]) and _SCHEME.match(event["dataschema"])):
+        return "dataschema must be a URI"
+    if "datacontenttype" in event and not _MEDIA.fullmatch(event["datacontenttype"]):
+        return "datacontenttype must be a media type"
+    if "data" in event and "data_base64" in event:
+        return "data and data_base64 exclude each other"
+    if "data_base64" in event and not _is_base64(event["data_base64"]):
+        return "data_base64 must be base64"
+    return None
+
+
+def _is_reference(text: str) -> bool:
+    """Returns whether this is a URI or a relative reference (RFC 3986)."""
+    if not _URI.fullmatch(text) or text.count("#") > 1:
+        return False
+    # Brackets may only enclose an IPv6 address.
+    if re.search(r"[\[\]]", _IPV6.sub("//", text, count=1)):
+        return False
+    first = re.split(r"[/?#]", text, maxsplit=1)[0]
+    return ":" not in first or bool(_SCHEME.match(text))
+
+
+def _is_base64(text: str) -> bool:
+    """Returns whether this is padded base64 (RFC 4648)."""
+    return len(text) % 4 == 0 and bool(_BASE64.fullmatch(text))
 
 
 def from_json(body: Any) -> dict[str, str]:
-    """An event in CloudEvents' JSON format as names and texts. Raises ValueError for what is no such object."""
+    """Returns an event in CloudEvents' JSON format as names and texts. Raises ValueError."""
     if not isinstance(body, dict):
         raise ValueError("is no JSON object")
     event: dict[str, str] = {}
@@ -149,7 +200,7 @@ def from_json(body: Any) -> dict[str, str]:
 
 
 def with_data(event: Mapping[str, str], data: bytes) -> dict[str, str]:
-    """The event with these data: as text where they are, otherwise in base64."""
+    """Returns the event with these data: as text if they are UTF-8, otherwise in base64."""
     try:
         return {**event, "data": data.decode()}
     except UnicodeDecodeError:

@@ -1,16 +1,17 @@
-"""The `push` trigger: events that anybody who speaks Redis may push, each taken in once."""
+"""The `push` trigger: CloudEvents that any Redis client may push, each taken in once."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Source, parameter
-from scalers.claimable import ClaimableItems, Errand
+from scalers.claimable import ClaimableItems, ClaimRequest
 from scalers.sources.celery import broker_url
+from scalers.sources.declared import value_of
 from scalers.sources.events import intake
 from scalers.sources.events.intake import Intake
 from scalers.sources.redis.claims import beside
@@ -21,7 +22,7 @@ from scalers.sources.tls import TLS
 
 _M = (Source.METADATA,)
 
-#: Parameters that say how to reach another server than Penstock's own broker.
+#: Parameters of the connection to another server than Penstock's own broker.
 _ELSEWHERE = ("username", "password", "enable_tls", "tls_mode", "ca", "cert", "key", "database_index", "unsafe_ssl")
 
 
@@ -70,7 +71,10 @@ class Push(StreamClaims, SingleServer):
         return self
 
     def _check_name(self) -> None:
-        """In Penstock's own broker other namespaces have their events, and Penstock all that it remembers."""
+        """Raises ParameterError for a stream in Penstock's own broker that is not one of the object's namespace.
+
+        That broker holds the events of other namespaces, and the state of Penstock itself.
+        """
         tag = f"{{{self.own_prefix}}}"
         ours = f"{tag}:events:{self.of_namespace}/"
         if self.stream and beside(self.stream, "").startswith(tag) and not self.stream.startswith(ours):
@@ -81,7 +85,7 @@ class Push(StreamClaims, SingleServer):
         return not self.addresses and not self.hosts and not self.ports
 
     def places(self) -> list[tuple[str, int]]:
-        """Host and port of every server that is named; none if it is Penstock's own broker."""
+        """Returns host and port of every server that is named; none for Penstock's own broker."""
         return [] if self._is_own else super().places()
 
     @property
@@ -91,18 +95,11 @@ class Push(StreamClaims, SingleServer):
 
     @property
     def metric(self) -> str:
-        """The stream's name."""
+        """The name of the metric, by the stream."""
         return f"push-{self.question.stream}"
 
-    @property
-    def target(self) -> float:
-        """Events per Job."""
-        return self.events_per_job
-
-    @property
-    def activation(self) -> float:
-        """Events that are not yet worth a Job."""
-        return self.activation_events
+    target: ClassVar[float] = value_of("events_per_job")
+    activation: ClassVar[float] = value_of("activation_events")
 
     @property
     def question(self) -> Intake:
@@ -120,27 +117,24 @@ class Push(StreamClaims, SingleServer):
 
     @staticmethod
     async def ask(link: RedisLink, questions: Sequence[Intake]) -> Sequence[Answer]:  # type: ignore[override]
-        """Take in what was pushed, and count it."""
+        """Takes pushed events in, and returns the number of events in each intake."""
         return await intake.ask(link, questions)
 
-    @property
-    def group(self) -> str:
-        """As which Jobs take events, and claims are made."""
-        return self.consumer_group
+    group: ClassVar[str] = value_of("consumer_group")
 
     @property
     def queue(self) -> str:
-        """Claimed is what was accepted."""
+        """The stream of accepted events, which are claimed."""
         return self.question.accepted
 
-    async def carry_out(self, errand: Errand, connections: Connections) -> ClaimableItems:
-        """Take in what was pushed, then claim."""
+    async def carry_out(self, request: ClaimRequest, connections: Connections) -> ClaimableItems:
+        """Takes pushed events in, then claims."""
         await self.server.answers([self.question], intake.ask, connections)
-        return await super().carry_out(errand, connections)
+        return await super().carry_out(request, connections)
 
 
 def _own(text: str) -> RedisServer:
-    """Penstock's own broker, as redis-py would reach it. Raises ValueError."""
+    """Returns Penstock's own broker, as redis-py would connect to it. Raises ValueError."""
     url = broker_url.parse(text)
     if url.scheme not in broker_url.REDIS:
         raise ValueError("is no redis:// or rediss:// URL")

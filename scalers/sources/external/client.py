@@ -1,6 +1,7 @@
 """gRPC channels to external scalers: one per address and set of certificates."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -8,7 +9,6 @@ from typing import Any
 
 from penstock.extras import needed
 from penstock.scaler import SourceError, Unreached
-from scalers.sources.external import certificate
 from scalers.sources.external.messages import (
     EXTRA,
     GET_METRIC_SPEC,
@@ -20,8 +20,8 @@ from scalers.sources.external.messages import (
 )
 from scalers.sources.tls import TLS
 
-#: After a lost connection gRPC waits before it connects again; our own waits (breaker, backoff) are the longer ones.
-#: A fresh client shares neither the connection of the one before it nor its wait.
+#: gRPC's wait before it reconnects is shorter than the circuit breaker's and the listener's, which decide therefore. A
+#: new client shares neither the connection nor the wait of the one before it.
 _OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2000),
@@ -31,7 +31,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where an external scaler listens. tls: None speaks in the clear."""
+    """The address of an external scaler. tls: None is a plain connection."""
 
     target: str
     tls: TLS | None = None
@@ -55,22 +55,22 @@ class ExternalClient:
             self._channel = self._secure(address.tls)
 
     async def specs(self, reference: Any) -> Any:
-        """What the server measures for this ScaledObjectRef. Raises SourceError."""
+        """Returns the metrics of this ScaledObjectRef. Raises SourceError."""
         return (await self._call(GET_METRIC_SPEC, reference)).metricSpecs
 
     async def values(self, reference: Any, metric: str) -> Any:
-        """The values of one metric. Raises SourceError."""
+        """Returns the values of one metric. Raises SourceError."""
         request = message("GetMetricsRequest")(scaledObjectRef=reference, metricName=metric)
         return (await self._call(GET_METRICS, request)).metricValues
 
     async def active(self, reference: Any) -> bool:
-        """Whether the server calls the trigger active. Raises SourceError."""
+        """Returns whether the server calls the trigger active. Raises SourceError."""
         return bool((await self._call(IS_ACTIVE, reference)).result)
 
     async def pushes(self, reference: Any) -> AsyncIterator[bool]:
-        """False when the stream begins, then True with every push, until the server ends it. Raises SourceError.
+        """Yields False when the stream begins and True for every push, until the server ends it. Raises SourceError.
 
-        It has begun when the server is connected: many servers send not a byte before the first push.
+        The stream begins when the server is connected: many servers send nothing before the first push.
         """
         channel = await self._opened()
         call = self._method(channel, STREAM_IS_ACTIVE)(reference)
@@ -92,25 +92,25 @@ class ExternalClient:
             await asyncio.gather(read, ready, return_exceptions=True)
 
     async def close(self) -> None:
-        """End every call and close the connection."""
+        """Ends every call and closes the connection."""
         with suppress(asyncio.CancelledError):
             if self._channel is not None:
                 await self._channel.close()
 
     async def _opened(self) -> Any:
-        """The channel. One that is to trust any certificate needs to see it first: gRPC itself cannot do without."""
+        """Returns the channel. To trust any certificate it fetches the server's first: gRPC always verifies."""
         tls = self._address.tls
         async with self._opening:
             if self._channel is None and tls is not None:
                 try:
-                    shown = await certificate.shown(self._address.target, tls)
+                    shown = await _certificate(self._address.target, tls)
                 except (OSError, ValueError) as error:
                     raise Unreached(f"{self._address}: {error}") from error
                 self._channel = self._secure(replace(tls, ca=shown.pem), shown.name)
         return self._channel
 
     def _secure(self, tls: TLS, name: str = "") -> Any:
-        """A channel over TLS. name: what the certificate is to be checked for instead of the address's host."""
+        """Returns a channel over TLS. name: verified in the certificate instead of the address's host."""
         texts = (text.encode() or None for text in (tls.ca, tls.key, tls.cert))
         credentials = self._grpc.ssl_channel_credentials(*texts)
         options = (*_OPTIONS, ("grpc.ssl_target_name_override", name)) if name else _OPTIONS
@@ -135,3 +135,43 @@ class ExternalClient:
         kind = Unreached if code is self._grpc.StatusCode.UNAVAILABLE else SourceError
         details = " ".join((error.details() or "").split())[:200]
         return kind(f"{self._address}: {method.name}: {code.name}{f': {details}' if details else ''}")
+
+
+@dataclass(frozen=True, slots=True)
+class _ServerCertificate:
+    """The certificate of a server as PEM, and a name that it is valid for."""
+
+    pem: str
+    name: str
+
+
+async def _certificate(place: str, tls: TLS) -> _ServerCertificate:
+    """Returns the certificate of the server at ``host:port``. Raises OSError, and ValueError if it holds no name.
+
+    It connects twice: the ssl module decodes the names of trusted certificates only.
+    """
+    host, _, port = place.rpartition(":")
+    host = host.strip("[]")
+    found = await _peer(host, int(port), tls.context())
+    pem = ssl.DER_cert_to_PEM_cert(found.getpeercert(binary_form=True) or b"")
+    trusting = ssl.create_default_context(cadata=pem)
+    trusting.check_hostname = False
+    trusting.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return _ServerCertificate(pem, _name((await _peer(host, int(port), trusting)).getpeercert() or {}))
+
+
+async def _peer(host: str, port: int, context: ssl.SSLContext) -> ssl.SSLObject:
+    _, writer = await asyncio.open_connection(host, port, ssl=context)
+    try:
+        found: ssl.SSLObject = writer.get_extra_info("ssl_object")
+        return found
+    finally:
+        writer.close()
+
+
+def _name(peer: Any) -> str:
+    names = [name for kind, name in peer.get("subjectAltName", ()) if kind in ("DNS", "IP Address")]
+    common = [text for part in peer.get("subject", ()) for key, text in part if key == "commonName"]
+    if not names and not common:
+        raise ValueError("the server's certificate names nobody")
+    return str((names or common)[0]).replace("*", "any", 1)

@@ -27,7 +27,7 @@ _MESSAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One call of the service. path: on the wire. streams: answers come one after the other until either side ends."""
+    """One call of the service. path: on the wire. streams: it has a stream of answers, until either side ends it."""
 
     path: str
     request: str
@@ -48,7 +48,7 @@ GET_METRICS = Method(f"/{PACKAGE}.ExternalScaler/GetMetrics", "GetMetricsRequest
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Which object's trigger is asked for, as the server is told. metadata may hold secrets and is in no repr."""
+    """An object and its trigger's metadata, as the server gets them. metadata may hold secrets and is in no repr."""
 
     name: str
     namespace: str
@@ -58,14 +58,14 @@ class Reference:
         return f"Reference({self.namespace}/{self.name})"
 
     def message(self) -> Any:
-        """As a ScaledObjectRef."""
+        """Returns it as a ScaledObjectRef."""
         return message("ScaledObjectRef")(
             name=self.name, namespace=self.namespace, scalerMetadata=dict(sorted(self.metadata))
         )
 
 
 def message(name: str) -> Any:
-    """The class of a message. Raises MissingLibrary."""
+    """Returns the class of a message. Raises MissingLibrary."""
     return _classes()[name]
 
 
@@ -73,7 +73,7 @@ def message(name: str) -> Any:
 def _classes() -> Mapping[str, Any]:
     factory = needed("google.protobuf.message_factory", EXTRA)
     pool = needed("google.protobuf.descriptor_pool", EXTRA).DescriptorPool()
-    # A pool of our own: a process that also has KEDA's generated code keeps its messages apart from these.
+    # A separate pool: KEDA's generated code in the same process registers messages of the same names.
     pool.Add(_file())
     return {name: factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in _MESSAGES}
 
@@ -89,7 +89,7 @@ def _file() -> Any:
 
 
 def _describe(described: Any, name: str, number: int, kind: str) -> None:
-    """Add one field to a message's description."""
+    """Adds one field to a message's description."""
     field = described.field.add(name=name, number=number, label=1)
     if kind == "map":
         entry = described.nested_type.add(name=f"{name[0].upper()}{name[1:]}Entry")

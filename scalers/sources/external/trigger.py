@@ -1,15 +1,16 @@
-"""KEDA's `external` and `external-push` triggers: a gRPC server that measures on our behalf."""
+"""KEDA's `external` and `external-push` triggers: a gRPC server measures the value."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import PrivateAttr, SecretStr, model_validator
 
 from penstock.extras import needed
 from penstock.parameters import FROM_ENV, Origin, ParameterError, Trigger
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from scalers.sources.declared import text_of
 from scalers.sources.external.client import Address, ExternalClient
 from scalers.sources.external.messages import EXTRA, Reference
 from scalers.sources.tls import TLS
@@ -24,22 +25,26 @@ class External(Scaler):
     """A gRPC server that implements `externalscaler.ExternalScaler`; all metadata is passed on to it."""
 
     scaler_address: str = parameter(sources=(_M,), description="host and port, or another target that gRPC reads")
-    enable_tls: bool = parameter(False, name="enableTLS", sources=(_M,))
+    enable_tls: bool = parameter(False, name="enableTLS", sources=(_M,), description="speak TLS")
     unsafe_ssl: bool = parameter(False, sources=(_M,), description="trust whatever certificate the server shows")
-    ca_cert: str | None = parameter(None, sources=(_A,))
-    tls_client_cert: str | None = parameter(None, sources=(_A,))
-    tls_client_key: SecretStr | None = parameter(None, sources=(_A,))
+    ca_cert: str | None = parameter(
+        None, sources=(_A,), description="PEM of the authority to trust instead of the system's"
+    )
+    tls_client_cert: str | None = parameter(None, sources=(_A,), description="PEM of a client certificate")
+    tls_client_key: SecretStr | None = parameter(
+        None, sources=(_A,), description="PEM of the client certificate's private key"
+    )
 
     _reference: Reference = PrivateAttr(Reference("", "", frozenset()))
     _secrets: tuple[str, ...] = PrivateAttr(())
 
     @classmethod
     def parse(cls, trigger: Trigger) -> Self:
-        """The trigger's own parameters; what else the metadata say is for the server. Raises SettingsError."""
+        """Returns the trigger with its own parameters; all other metadata is for the server. Raises SettingsError."""
         own = {key for name, info in cls.model_fields.items() for key in Origin.of(name, info).names}
         metadata = {key: text for key, text in trigger.metadata.items() if key in own}
         scaler = super().parse(replace(trigger, metadata=metadata))
-        scaler._reference = Reference(trigger.owner, trigger.namespace, frozenset(_told(trigger)))
+        scaler._reference = Reference(trigger.owner, trigger.namespace, frozenset(_metadata(trigger)))
         scaler._secrets = tuple(text for key, text in scaler._reference.metadata if key.endswith(FROM_ENV) and text)
         return scaler
 
@@ -56,19 +61,12 @@ class External(Scaler):
                 raise ParameterError("caCert" if error.field == "ca" else "tlsClientCert", str(error)) from None
         return self
 
-    @property
-    def metric(self) -> str:
-        """By the server's address; how the server itself calls the metric is known only when it is asked."""
-        return f"external-{self.scaler_address}"
-
-    @property
-    def target(self) -> float:
-        """None of its own: the server says it with every measure."""
-        return 0.0
+    metric: ClassVar[str] = text_of("external-{0.scaler_address}")
+    target: ClassVar[float] = 0.0
 
     @property
     def server(self) -> Address:
-        """The address, and the certificates if it is spoken to over TLS."""
+        """The address, with the certificates if it speaks TLS."""
         if not (self.enable_tls or self.ca_cert or self.tls_client_cert):
             return Address(self.scaler_address)
         if self.unsafe_ssl and not _PLACE.fullmatch(self.scaler_address):
@@ -78,28 +76,25 @@ class External(Scaler):
         return Address(self.scaler_address, TLS(self.ca_cert or "", cert, key, verify=not self.unsafe_ssl))
 
     async def answer(self, connections: Connections) -> Measure:
-        """Measure over the channel that all triggers of the server share."""
+        """Measures over the channel that all triggers of the server share."""
         address = self.server
         async with connections.use(address, lambda: ExternalClient(address), ExternalClient.close) as client:
-            return await self.told(client)
-
-    async def told(self, client: ExternalClient) -> Measure:
-        """As `ask`; what is raised quotes none of what the environment supplied."""
-        try:
-            return await self.ask(client)
-        except SourceError as error:
-            raise type(error)(self.hide(str(error))) from None
+            try:
+                return await self.ask(client)
+            except SourceError as error:
+                # A server may quote what it was sent.
+                raise type(error)(self.hide(str(error))) from None
 
     def hide(self, text: str) -> str:
-        """The text without what the environment supplied, should the server quote it."""
+        """Returns the text without the values of environment variables."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
 
     async def ask(self, client: ExternalClient) -> Measure:
-        """Value, target and activity, as KEDA combines them for a ScaledJob. Raises SourceError.
+        """Returns value, target and activity, as KEDA combines them for a ScaledJob. Raises SourceError.
 
-        The value is the sum of what is answered for metrics named like the first one; the target is the mean over
+        The value is the sum of the values of all metrics with the first one's name; the target is the mean over
         all metrics.
         """
         reference = self._reference.message()
@@ -113,7 +108,7 @@ class External(Scaler):
 
 
 class ExternalPush(External):
-    """An external scaler that also tells by itself when there is work; the object is then polled at once."""
+    """An external scaler that also pushes when there is work; the object is then polled at once."""
 
     @property
     def watched(self) -> tuple[Reference, ...]:
@@ -121,8 +116,8 @@ class ExternalPush(External):
         return (self._reference,)
 
 
-def _told(trigger: Trigger) -> Iterator[tuple[str, str]]:
-    """The metadata as they are; a key that names a variable carries its value, or is left out if there is none."""
+def _metadata(trigger: Trigger) -> Iterator[tuple[str, str]]:
+    """Yields the metadata; a FromEnv key has the variable's value, or is left out without one."""
     for key, text in trigger.metadata.items():
         if not key.endswith(FROM_ENV):
             yield key, text

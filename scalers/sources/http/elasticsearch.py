@@ -1,7 +1,7 @@
 """KEDA's `elasticsearch` and `opensearch` triggers: a number in the answer of a search."""
 
 import base64
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import quote
 
 import orjson
@@ -10,6 +10,7 @@ from pydantic import SecretStr, field_validator, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.declared import value_of
 from scalers.sources.http import extracting
 from scalers.sources.http.web import Session, WebSource
 
@@ -19,19 +20,35 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 class Elasticsearch(WebSource):
     """A search, or a search template, on one cluster."""
 
-    addresses: tuple[str, ...] = parameter((), sources=(_A, _M))
-    cloud_id: str | None = parameter(None, name="cloudID", sources=(_A, _M))
-    api_key: SecretStr | None = parameter(None, sources=(_A, _M))
-    username: str | None = parameter(None, sources=(_A, _M))
-    password: SecretStr | None = parameter(None, sources=(_A, _E, _M))
-    index: str = parameter(sources=(_A, _M))
-    query: str | None = parameter(None, sources=(_M,))
-    search_template_name: str | None = parameter(None, sources=(_A, _M))
-    parameters: str | None = parameter(None, sources=(_M,))
-    value_location: str = parameter(sources=(_A, _M), description="[a path](json-paths.md)")
-    target_value: float = parameter(sources=(_A, _M), ge=0)
-    activation_target_value: float = parameter(0.0, sources=(_A, _M))
-    ignore_null_values: bool = parameter(False, sources=(_M,))
+    addresses: tuple[str, ...] = parameter(
+        (), sources=(_A, _M), description="URLs of the cluster's nodes, asked in this order"
+    )
+    cloud_id: str | None = parameter(
+        None, name="cloudID", sources=(_A, _M), description="Elastic Cloud id, instead of `addresses`"
+    )
+    api_key: SecretStr | None = parameter(
+        None, sources=(_A, _M), description="API key instead of a user name and password; required with `cloudID`"
+    )
+    username: str | None = parameter(None, sources=(_A, _M), description="user name of the login")
+    password: SecretStr | None = parameter(None, sources=(_A, _E, _M), description="password of the login")
+    index: str = parameter(sources=(_A, _M), description="index to search; several are separated by `;`")
+    query: str | None = parameter(
+        None, sources=(_M,), description="search body as JSON; not together with `searchTemplateName`"
+    )
+    search_template_name: str | None = parameter(
+        None, sources=(_A, _M), description="stored search template to run instead of `query`"
+    )
+    parameters: str | None = parameter(
+        None, sources=(_M,), description="parameters of the search template: `name:value`, separated by `;`"
+    )
+    value_location: str = parameter(sources=(_A, _M), description="[path](json-paths.md) of the number in the answer")
+    target_value: float = parameter(sources=(_A, _M), ge=0, description="value that one Job is meant for")
+    activation_target_value: float = parameter(
+        0.0, sources=(_A, _M), description="the trigger is active above this value"
+    )
+    ignore_null_values: bool = parameter(
+        False, sources=(_M,), description="null at `valueLocation` counts as 0 instead of unknown"
+    )
 
     @field_validator("value_location")
     @classmethod
@@ -63,35 +80,25 @@ class Elasticsearch(WebSource):
 
     @property
     def url(self) -> str:
-        """The first address, or the one that a cloud id stands for."""
+        """The first address, or that of the cloud id."""
         if self.addresses:
             return self.addresses[0]
         if not self.cloud_id:
             raise ParameterError("addresses", "is required, or cloudID")
         return _of_cloud(self.cloud_id)
 
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells it."""
-        return "addresses"
+    url_parameter: ClassVar[str] = "addresses"
 
     @property
     def metric(self) -> str:
         """KEDA's name."""
         return f"elasticsearch-{self.search_template_name or 'query'}"
 
-    @property
-    def target(self) -> float:
-        """The target value."""
-        return self.target_value
-
-    @property
-    def activation(self) -> float:
-        """The activation value."""
-        return self.activation_target_value
+    target: ClassVar[float] = value_of("target_value")
+    activation: ClassVar[float] = value_of("activation_target_value")
 
     async def ask(self, session: Session) -> float:
-        """The number at the value location of the answer."""
+        """Returns the number at the value location of the answer."""
         indices = ",".join(quote(index.strip(), safe="*-_.") for index in self.index.split(";"))
         path, body = f"/{indices}/_search", self.query and orjson.loads(self.query)
         if self.search_template_name:
@@ -117,7 +124,7 @@ class Elasticsearch(WebSource):
 
 
 def _of_cloud(cloud_id: str) -> str:
-    """``name:base64(host$cluster$kibana)`` as an address."""
+    """Returns the address in ``name:base64(host$cluster$kibana)``."""
     try:
         parts: list[Any] = base64.b64decode(cloud_id.rpartition(":")[2], validate=True).decode().split("$")
         host, _, port = parts[0].partition(":")

@@ -1,31 +1,64 @@
 """KEDA's `etcd` trigger: the number that is the value of a key."""
 
 import base64
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
 
 import orjson
 from pydantic import SecretStr, field_validator, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.declared import text_of, value_of
 from scalers.sources.http import extracting
-from scalers.sources.http.web import Session, WebSource
+from scalers.sources.http.web import Server, Session, WebSource
 from scalers.sources.tls import TLS
-from scalers.wakeups.etcd_listener import EtcdServer, WatchedKey, encoded
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdServer(Server):
+    """A cluster with the login. endpoints: URLs of its members, asked in their order."""
+
+    endpoints: tuple[str, ...] = ()
+    username: str = ""
+    password: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        return self.origin
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedKey:
+    """A key to watch. silence: seconds without a message, progress reports included, after which a watch is lost."""
+
+    key: str
+    silence: float
+
+
+def encoded(text: str) -> str:
+    """Returns a key as etcd's JSON has it."""
+    return base64.b64encode(text.encode()).decode()
 
 
 class Etcd(WebSource):
     """One key of an etcd cluster, asked over etcd's JSON gateway."""
 
-    endpoints: tuple[str, ...] = parameter(sources=(_M,))
-    watch_key: str = parameter(sources=(_M,))
-    target_value: float = parameter(name="value", sources=(_M,), ge=0)
-    activation_value: float = parameter(0.0, sources=(_M,))
-    watch_progress_notify_interval: int = parameter(600, sources=(_M,), gt=0)
-    tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,))
-    key_password: SecretStr | None = parameter(None, sources=(_A,))
+    endpoints: tuple[str, ...] = parameter(
+        sources=(_M,), description="addresses of the cluster's members, asked in this order"
+    )
+    watch_key: str = parameter(sources=(_M,), description="key whose value is the number")
+    target_value: float = parameter(name="value", sources=(_M,), ge=0, description="value that one Job is meant for")
+    activation_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
+    watch_progress_notify_interval: int = parameter(
+        600,
+        sources=(_M,),
+        gt=0,
+        description="seconds between etcd's progress reports; a watch silent for twice as long is opened again",
+    )
+    tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,), description="`enable` speaks TLS")
+    key_password: SecretStr | None = parameter(None, sources=(_A,), description="password of the private key")
 
     @field_validator("endpoints")
     @classmethod
@@ -51,14 +84,11 @@ class Etcd(WebSource):
         """The first endpoint."""
         return self.bases[0]
 
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells it."""
-        return "endpoints"
+    url_parameter: ClassVar[str] = "endpoints"
 
     @property
     def material(self) -> TLS:
-        """What is shown to the server and trusted."""
+        """The certificates to present and to trust."""
         return TLS.of(self)
 
     @property
@@ -75,26 +105,15 @@ class Etcd(WebSource):
 
     @property
     def watched(self) -> tuple[WatchedKey, ...]:
-        """The key. A watch may be silent for twice as long as etcd is to tell of its progress."""
+        """The key. A watch may be silent for twice the interval of progress reports."""
         return (WatchedKey(self.watch_key, 2.0 * self.watch_progress_notify_interval),)
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"etcd-{self.watch_key}"
-
-    @property
-    def target(self) -> float:
-        """The value that one Job stands for."""
-        return self.target_value
-
-    @property
-    def activation(self) -> float:
-        """The value that is not yet worth a Job."""
-        return self.activation_value
+    metric: ClassVar[str] = text_of("etcd-{0.watch_key}")
+    target: ClassVar[float] = value_of("target_value")
+    activation: ClassVar[float] = value_of("activation_value")
 
     async def ask(self, session: Session) -> float:
-        """The key's value; a key that is not there is unknown. The endpoints are asked in their order."""
+        """Returns the key's value, from the first endpoint that answers. Raises SourceError for a missing key."""
         return await self.anywhere(session, self.bases, lambda base: self._value(session, base))
 
     async def _value(self, session: Session, base: str) -> float:

@@ -1,4 +1,4 @@
-"""GitHub's REST API as one account sees it: pages, conditional requests, the rate limit, an app's tokens."""
+"""A client of GitHub's REST API: pages, conditional requests, the rate limit, an app's tokens."""
 
 import asyncio
 import time
@@ -13,13 +13,14 @@ import orjson
 from penstock.extras import needed
 from penstock.scaler import SourceError
 from scalers.sources.http.web import HttpAnswer, Session, WebSource
+from scalers.ttl_cache import remember
 
-#: The extra that brings what an app signs with.
+#: The extra that brings the library for an app's signature.
 EXTRA = "github"
 
 _HEADERS = {"Accept": "application/vnd.github.v3+json", "X-GitHub-Api-Version": "2022-11-28"}
 
-#: Answers and counts that are remembered per account, and pages that one list may have.
+#: Answers and counts that are cached per account, and pages that one list may have.
 _KEPT, _PAGES = 5000, 50
 
 #: Seconds before its end at which an installation's token is replaced.
@@ -27,7 +28,7 @@ _EARLY = 60
 
 
 class Limited(SourceError):  # noqa: N818 - what happened
-    """GitHub answers no more for a while."""
+    """The rate limit is exhausted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class GitHubApp:
     key: str = field(repr=False)
 
     def assertion(self, now: float) -> str:
-        """What the app shows to get a token: valid for nine minutes, and from a minute ago for clocks that differ.
+        """Returns the JWT that gets a token: valid for nine minutes, and since a minute ago, for clocks differ.
 
         now: seconds since the epoch. Raises MissingLibrary, and ValueError for a key that cannot sign.
         """
@@ -54,7 +55,7 @@ class GitHubApp:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who asks: with a token of their own, or as an app."""
+    """A user with a token, or an app."""
 
     token: str = field(default="", repr=False)
     app: GitHubApp | None = None
@@ -62,7 +63,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One answer. more: there is a page after it. etag: what tells it from a later version."""
+    """One page of a list. more: there is a next one. etag: identifies its version."""
 
     content: Any
     more: bool
@@ -71,10 +72,10 @@ class Page:
 
 @dataclass
 class ResponseCache:
-    """What is remembered for one account.
+    """The cached answers of one account.
 
-    pages: answers by what was asked. counts: the last ones, by question. barred: seconds since the epoch until which
-    the rate limit is exhausted. token, expires: an app's, and when it is to be replaced.
+    pages: by request. counts: the last ones, by question. barred: instant (seconds since the epoch) until which the
+    rate limit is exhausted. token, expires: an app's token, and the instant at which it is replaced.
     """
 
     pages: OrderedDict[str, Page] = field(default_factory=OrderedDict)
@@ -85,17 +86,17 @@ class ResponseCache:
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def keep_page(self, key: str, page: Page) -> None:
-        """Remember an answer that has an etag."""
+        """Caches a page that has an etag."""
         if page.etag:
-            _keep(self.pages, key, page)
+            remember(self.pages, key, page, _KEPT)
 
     def keep_count(self, question: Hashable, count: float) -> None:
-        """Remember a count for when the rate limit is exhausted."""
-        _keep(self.counts, question, count)
+        """Caches a count, for when the rate limit is exhausted."""
+        remember(self.counts, question, count, _KEPT)
 
 
 class GitHub:
-    """Asks for one trigger. etags: ask whether what is remembered still holds, which costs nothing of the limit."""
+    """The client of one trigger. etags: makes conditional requests, which are free of the rate limit."""
 
     def __init__(self, source: WebSource, session: Session, account: Account, *, etags: bool) -> None:
         self._source = source
@@ -105,7 +106,7 @@ class GitHub:
         self.memory: ResponseCache = session.memories.setdefault(account, ResponseCache())
 
     async def all(self, path: str, inside: str = "", **query: str) -> list[Any] | None:
-        """Every entry of a list, page after page; None if there is no such thing. inside: the list's field.
+        """Returns every entry of a list, page after page; None if it does not exist. inside: the list's field.
 
         Raises Limited, or SourceError for any other refusal.
         """
@@ -136,7 +137,7 @@ class GitHub:
             return known
         if answer.status == 404:
             return None
-        self._judge(answer)
+        self._check(answer)
         page = Page(
             self._decoded(answer), 'rel="next"' in answer.headers.get("Link", ""), answer.headers.get("ETag", "")
         )
@@ -145,7 +146,7 @@ class GitHub:
         return page
 
     async def _token(self) -> str:
-        """The account's token; an app gets one for its installation when it has none that lasts."""
+        """Returns the account's token; an app gets a new one for its installation when the last one expires."""
         app, memory = self._account.app, self.memory
         if app is None:
             return self._account.token
@@ -154,7 +155,7 @@ class GitHub:
                 path = f"/app/installations/{app.installation}/access_tokens"
                 headers = {**_HEADERS, "Authorization": f"Bearer {app.assertion(time.time())}"}
                 answer = await self._source.request(self._session, path, method="POST", headers=headers)
-                self._judge(answer)
+                self._check(answer)
                 content = self._decoded(answer)
                 try:
                     ends = datetime.fromisoformat(content["expires_at"]).timestamp()
@@ -163,8 +164,8 @@ class GitHub:
                     raise SourceError(f"{self._source.server}: the answer is not one of GitHub") from None
             return memory.token
 
-    def _judge(self, answer: HttpAnswer) -> None:
-        """Raise what a refusal means; remember how long a rate limit lasts."""
+    def _check(self, answer: HttpAnswer) -> None:
+        """Raises Limited or SourceError for a refusal, and remembers the end of a rate limit."""
         if 200 <= answer.status < 300:
             return
         now, headers = time.time(), answer.headers
@@ -184,13 +185,6 @@ class GitHub:
 
     def _limited(self) -> Limited:
         return Limited(f"{self._source.server}: the rate limit is exhausted, and nothing was counted before")
-
-
-def _keep(kept: OrderedDict[Any, Any], key: Hashable, value: object) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    if len(kept) > _KEPT:
-        kept.popitem(last=False)
 
 
 def _number(text: str) -> float:

@@ -1,8 +1,8 @@
-"""KEDA's `github-runner` trigger: jobs of GitHub Actions that wait for a runner, or have one."""
+"""KEDA's `github-runner` trigger: jobs of GitHub Actions that are queued or in progress."""
 
 import time
 from collections.abc import Collection
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote
 
 from pydantic import SecretStr, model_validator
@@ -10,36 +10,51 @@ from pydantic import SecretStr, model_validator
 from penstock.parameters import ParameterError
 from penstock.scaler import Measure, Source, SourceError, parameter
 from scalers.gather import side_by_side
+from scalers.sources.declared import text_of, value_of
 from scalers.sources.http.github_api import Account, GitHub, GitHubApp, Limited
 from scalers.sources.http.web import Session, WebSource
 
 _M, _A = (Source.METADATA, Source.ENVIRONMENT), (Source.AUTHENTICATION,)
 
-#: What every self-hosted runner is labelled with, unless the trigger says otherwise.
+#: Labels of every self-hosted runner, unless the trigger says otherwise.
 DEFAULT_LABELS = ("self-hosted", "linux", "x64")
 
-#: States of runs and jobs that want a runner, or have one.
+#: States of runs and jobs that wait for a runner, or have one.
 _ALIVE = ("queued", "in_progress")
 
-#: Seconds that counting may take where the trigger names no timeout: it is a request per run.
+#: Seconds that counting may take unless the trigger has a timeout: it makes a request per run.
 PATIENCE = 15.0
 
 
 class GitHubRunner(WebSource):
     """Jobs of GitHub Actions, queued or in progress, that a runner with these labels can take."""
 
-    github_api_url: str = parameter("https://api.github.com", name="githubApiURL", sources=_M)
-    owner: str = parameter(sources=_M)
-    runner_scope: Literal["org", "ent", "repo"] = parameter(sources=_M)
+    github_api_url: str = parameter(
+        "https://api.github.com", name="githubApiURL", sources=_M, description="URL of GitHub's REST API"
+    )
+    owner: str = parameter(sources=_M, description="user, organization or enterprise that owns the repositories")
+    runner_scope: Literal["org", "ent", "repo"] = parameter(
+        sources=_M, description="whom the runner belongs to: an organization, an enterprise or a repository"
+    )
     repos: tuple[str, ...] = parameter((), sources=_M, description="else all of the owner")
     labels: tuple[str, ...] = parameter((), sources=_M, description="of the runner")
     no_default_labels: bool = parameter(False, sources=_M, description="the runner is not `self-hosted,linux,x64`")
-    match_unlabeled_jobs_with_unlabeled_runners: bool = parameter(False, sources=_M)
-    enable_etags: bool = parameter(False, sources=_M)
-    target_workflow_queue_length: int = parameter(1, sources=_M)
-    application_id: int | None = parameter(None, name="applicationID", sources=_M)
-    installation_id: int | None = parameter(None, name="installationID", sources=_M)
-    personal_access_token: SecretStr | None = parameter(None, sources=_A)
+    match_unlabeled_jobs_with_unlabeled_runners: bool = parameter(
+        False, sources=_M, description="a job without labels fits a runner without labels"
+    )
+    enable_etags: bool = parameter(
+        False, sources=_M, description="conditional requests: what has not changed costs nothing of the rate limit"
+    )
+    target_workflow_queue_length: int = parameter(
+        1, sources=_M, description="queued or running jobs that one Job is meant for"
+    )
+    application_id: int | None = parameter(
+        None, name="applicationID", sources=_M, description="id of the GitHub app that asks, instead of a token"
+    )
+    installation_id: int | None = parameter(
+        None, name="installationID", sources=_M, description="id of the app's installation"
+    )
+    personal_access_token: SecretStr | None = parameter(None, sources=_A, description="token of the user who asks")
     app_key: SecretStr | None = parameter(None, sources=_A, description="PEM; needs the extra `github`")
 
     @model_validator(mode="after")
@@ -65,38 +80,24 @@ class GitHubRunner(WebSource):
 
     @property
     def account(self) -> Account:
-        """Who asks: the app, if there is one."""
+        """The app, if the trigger names one, or the user."""
         if self.application_id and self.installation_id and self.app_key:
             return Account(app=GitHubApp(self.application_id, self.installation_id, self.app_key.get_secret_value()))
         return Account(self.personal_access_token.get_secret_value() if self.personal_access_token else "")
 
-    @property
-    def url(self) -> str:
-        """Where the API is."""
-        return self.github_api_url
-
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells it."""
-        return "githubApiURL"
+    url: ClassVar[str] = value_of("github_api_url")
+    url_parameter: ClassVar[str] = "githubApiURL"
 
     @property
     def patience(self) -> float:
-        """The trigger's own timeout, or what a request per run may take."""
+        """The trigger's own timeout, or 15 seconds."""
         return self.timeout.total_seconds() if self.timeout else PATIENCE
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"github-runner-{self.owner}"
-
-    @property
-    def target(self) -> float:
-        """Jobs that one of ours is meant for."""
-        return float(self.target_workflow_queue_length)
+    metric: ClassVar[str] = text_of("github-runner-{0.owner}")
+    target: ClassVar[float] = value_of("target_workflow_queue_length")
 
     async def ask(self, session: Session) -> Measure:
-        """How many jobs there are; while GitHub refuses to tell, as many as there were."""
+        """Returns the number of jobs; the last one while the rate limit is exhausted."""
         github = GitHub(self, session, self.account, etags=self.enable_etags)
         question = (self.owner, self.runner_scope, self.repos, *self._labelled)
         try:
@@ -124,14 +125,14 @@ class GitHubRunner(WebSource):
         return [repo["name"] for repo in found]
 
     async def _in(self, github: GitHub, repo: str) -> int:
-        """The fitting jobs of one repository. One that has vanished since it was listed has none."""
+        """Returns the number of fitting jobs of one repository; 0 if it was deleted since it was listed."""
         path = f"/repos/{quote(self.owner, safe='')}/{quote(repo, safe='')}/actions/runs"
         runs: dict[int, Any] = {}
         for status in _ALIVE:
             found = await github.all(path, "workflow_runs", status=status)
             if found is None and self.repos:
                 raise SourceError(f"{self.server}: there is no repository {self.owner}/{repo}, or none to be seen")
-            # A run may change its state between the two questions; it is still one.
+            # A run may change its state between the two requests, and still counts once.
             runs |= {run["id"]: run for run in found or () if run.get("status") in _ALIVE}
         return sum([await self._of(github, f"{path}/{run}/jobs") for run in runs])
 
@@ -142,7 +143,7 @@ class GitHubRunner(WebSource):
         return sum(job.get("status") in _ALIVE and self.takes(job.get("labels") or ()) for job in jobs)
 
     def takes(self, wanted: Collection[str]) -> bool:
-        """Whether the runner can take a job with these labels; upper and lower case are the same."""
+        """Returns whether the runner can take a job with these labels, whose case does not matter."""
         if self.match_unlabeled_jobs_with_unlabeled_runners and not wanted:
             return not self.labels
         offered = {*self.labels, *(() if self.no_default_labels else DEFAULT_LABELS)}

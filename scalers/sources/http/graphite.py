@@ -1,12 +1,13 @@
 """KEDA's `graphite` trigger: the newest point of a series."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 from pydantic import model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.declared import value_of
 from scalers.sources.http.web import Session, WebSource
 
 _M = (Source.METADATA,)
@@ -15,11 +16,11 @@ _M = (Source.METADATA,)
 class Graphite(WebSource):
     """A target rendered by a Graphite server."""
 
-    server_address: str = parameter(sources=_M)
-    query: str = parameter(sources=_M)
-    query_time: str = parameter(sources=_M)
-    threshold: float = parameter(100.0, sources=_M, ge=0)
-    activation_threshold: float = parameter(0.0, sources=_M)
+    server_address: str = parameter(sources=_M, description="URL of the server")
+    query: str = parameter(sources=_M, description="target to render")
+    query_time: str = parameter(sources=_M, description="start of the range, relative to now: `-10Minutes`")
+    threshold: float = parameter(100.0, sources=_M, ge=0, description="value that one Job is meant for")
+    activation_threshold: float = parameter(0.0, sources=_M, description="the trigger is active above this value")
 
     @model_validator(mode="after")
     def _knows_one_mode(self) -> "Graphite":
@@ -27,28 +28,13 @@ class Graphite(WebSource):
             raise ParameterError("authModes", "only basic is possible")
         return self
 
-    @property
-    def url(self) -> str:
-        """The server's own address."""
-        return self.server_address
-
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return "graphite"
-
-    @property
-    def target(self) -> float:
-        """The threshold."""
-        return self.threshold
-
-    @property
-    def activation(self) -> float:
-        """The activation threshold."""
-        return self.activation_threshold
+    url: ClassVar[str] = value_of("server_address")
+    metric: ClassVar[str] = "graphite"
+    target: ClassVar[float] = value_of("threshold")
+    activation: ClassVar[float] = value_of("activation_threshold")
 
     async def ask(self, session: Session) -> float:
-        """The newest point that is not null; a series without points is 0, one of nulls alone is unknown."""
+        """Returns the newest point that is not null; 0 without points. Raises SourceError for nulls alone."""
         query = {"from": self.query_time, "target": self.query, "format": "json"}
         answer = await self.get(session, "/render", query)
         try:

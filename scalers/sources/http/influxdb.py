@@ -1,14 +1,15 @@
-"""KEDA's `influxdb` trigger: a value that a query answers, on InfluxDB 2 (Flux) and 3 (InfluxQL, SQL)."""
+"""KEDA's `influxdb` trigger: the value of a query, on InfluxDB 2 (Flux) and 3 (InfluxQL, SQL)."""
 
 import csv
 import io
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import orjson
 from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.declared import value_of
 from scalers.sources.http import extracting
 from scalers.sources.http.web import Session, WebSource
 
@@ -21,15 +22,23 @@ class InfluxDB(WebSource):
     KEDA speaks Arrow Flight to InfluxDB 3; this asks its HTTP interface.
     """
 
-    server_url: str = parameter(name="serverURL", sources=(_A, _M))
-    auth_token: SecretStr | None = parameter(None, sources=(_E, _A))
-    query: str = parameter(sources=(_M,))
-    threshold_value: float = parameter(sources=(_M,), gt=0)
-    activation_threshold_value: float = parameter(0.0, sources=(_M,))
-    influx_version: Literal["2", "3"] = parameter("2", sources=(_M,))
-    organization_name: str | None = parameter(None, sources=(_M, _E, _A))
-    database: str | None = parameter(None, sources=(_M, _E, _A))
-    metric_key: str | None = parameter(None, sources=(_M,))
+    server_url: str = parameter(name="serverURL", sources=(_A, _M), description="URL of the server")
+    auth_token: SecretStr | None = parameter(None, sources=(_E, _A), description="API token")
+    query: str = parameter(
+        sources=(_M,), description="query whose value counts: Flux for version 2, InfluxQL or SQL for version 3"
+    )
+    threshold_value: float = parameter(sources=(_M,), gt=0, description="value that one Job is meant for")
+    activation_threshold_value: float = parameter(
+        0.0, sources=(_M,), description="the trigger is active above this value"
+    )
+    influx_version: Literal["2", "3"] = parameter("2", sources=(_M,), description="major version of the server")
+    organization_name: str | None = parameter(
+        None, sources=(_M, _E, _A), description="organization, required by version 2"
+    )
+    database: str | None = parameter(None, sources=(_M, _E, _A), description="database, required by version 3")
+    metric_key: str | None = parameter(
+        None, sources=(_M,), description="column that holds the value, required by version 3"
+    )
     query_type: Literal["InfluxQL", "FlightSQL"] = parameter(
         "InfluxQL", sources=(_M,), description="FlightSQL is SQL, asked over HTTP: InfluxDB 3 Core and Enterprise"
     )
@@ -45,33 +54,19 @@ class InfluxDB(WebSource):
                 raise ParameterError(name, f"is required by influxVersion {self.influx_version}")
         return self
 
-    @property
-    def url(self) -> str:
-        """The server's own address."""
-        return self.server_url
-
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells it."""
-        return "serverURL"
+    url: ClassVar[str] = value_of("server_url")
+    url_parameter: ClassVar[str] = "serverURL"
 
     @property
     def metric(self) -> str:
         """KEDA's name."""
         return f"influxdb-{self.organization_name if self.influx_version == '2' else self.database}"
 
-    @property
-    def target(self) -> float:
-        """The threshold."""
-        return self.threshold_value
-
-    @property
-    def activation(self) -> float:
-        """The activation threshold."""
-        return self.activation_threshold_value
+    target: ClassVar[float] = value_of("threshold_value")
+    activation: ClassVar[float] = value_of("activation_threshold_value")
 
     async def ask(self, session: Session) -> float:
-        """Version 2: the first value; version 3: the metric's value in the last row, 0 without rows."""
+        """Returns the first value (version 2), or the metric's value in the last row, 0 without rows (version 3)."""
         token = self.auth_token.get_secret_value() if self.auth_token else ""
         if self.influx_version == "2":
             answer = await self.get(
@@ -83,7 +78,7 @@ class InfluxDB(WebSource):
                 headers={"Authorization": f"Token {token}", "Accept": "application/csv"},
             )
             return _first(answer.body.decode(errors="replace"))
-        # SQL goes over HTTP, where KEDA speaks Arrow Flight: it is the same query to the same server.
+        # SQL is sent over HTTP instead of Arrow Flight: the query and the server are the same.
         sql = self.query_type == "FlightSQL"
         asked = {"db": self.database or "", "q": self.query}
         answer = await self.get(
@@ -97,7 +92,7 @@ class InfluxDB(WebSource):
 
 
 def _first(text: str) -> float:
-    """The first ``_value`` of an annotated CSV; lines that begin with # are annotations."""
+    """Returns the first ``_value`` of an annotated CSV; lines that begin with # are annotations."""
     rows = csv.DictReader(io.StringIO("\n".join(line for line in text.splitlines() if line and line[0] != "#")))
     for row in rows:
         if row.get("error"):
@@ -110,7 +105,7 @@ def _first(text: str) -> float:
 
 
 def _last_of_sql(body: bytes) -> dict[str, Any] | None:
-    """The last row, None if there is none."""
+    """Returns the last row, None without rows."""
     try:
         rows = orjson.loads(body)
         return dict(rows[-1]) if rows else None
@@ -119,7 +114,7 @@ def _last_of_sql(body: bytes) -> dict[str, Any] | None:
 
 
 def _last_of_influxql(body: bytes) -> dict[str, Any] | None:
-    """The last row, None if there is none."""
+    """Returns the last row, None without rows."""
     try:
         [result] = orjson.loads(body)["results"]
         if "error" in result:

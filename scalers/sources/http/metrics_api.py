@@ -1,15 +1,16 @@
-"""KEDA's `metrics-api` trigger: a number in what some HTTP API answers."""
+"""KEDA's `metrics-api` trigger: a number in the answer of an HTTP API."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.declared import text_of, value_of
 from scalers.sources.http import extracting
 from scalers.sources.http.web import Session, WebSource
 from workers.api.kinds import ENDPOINTS, Ref
@@ -32,15 +33,22 @@ _READERS = {
 class MetricsAPI(WebSource):
     """A URL whose answer holds the value."""
 
-    endpoint: str = parameter(name="url", sources=_M)
+    endpoint: str = parameter(name="url", sources=_M, description="URL that is asked")
     value_location: str = parameter(
-        sources=_M, description="[a path](json-paths.md), or as `format` has it: a dotted path, or a metric"
+        sources=_M,
+        description="place: a [path](json-paths.md) (`json`), dotted path (`yaml`, `xml`), metric (`prometheus`)",
     )
-    target_value: float = parameter(sources=_M, gt=0)
-    activation_target_value: float = parameter(0.0, sources=_M)
-    format: Literal["json", "yaml", "xml", "prometheus"] = parameter("json", sources=_M)
-    aggregate_from_kube_service_endpoints: bool = parameter(False, sources=_M)
-    aggregation_type: Literal["average", "sum", "max", "min"] = parameter("average", sources=_M)
+    target_value: float = parameter(sources=_M, gt=0, description="value that one Job is meant for")
+    activation_target_value: float = parameter(0.0, sources=_M, description="the trigger is active above this value")
+    format: Literal["json", "yaml", "xml", "prometheus"] = parameter(
+        "json", sources=_M, description="format of the answer"
+    )
+    aggregate_from_kube_service_endpoints: bool = parameter(
+        False, sources=_M, description="ask every ready endpoint of the Service that the URL names"
+    )
+    aggregation_type: Literal["average", "sum", "max", "min"] = parameter(
+        "average", sources=_M, description="how the endpoints' values become one"
+    )
 
     @model_validator(mode="after")
     def _finds_something(self) -> Self:
@@ -56,33 +64,14 @@ class MetricsAPI(WebSource):
                 raise ParameterError("valueLocation", str(error)) from None
         return self
 
-    @property
-    def url(self) -> str:
-        """The URL, path and query included."""
-        return self.endpoint
-
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells it."""
-        return "url"
-
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"metric-api-{self.value_location}"
-
-    @property
-    def target(self) -> float:
-        """The target value."""
-        return self.target_value
-
-    @property
-    def activation(self) -> float:
-        """The activation value."""
-        return self.activation_target_value
+    url: ClassVar[str] = value_of("endpoint")
+    url_parameter: ClassVar[str] = "url"
+    metric: ClassVar[str] = text_of("metric-api-{0.value_location}")
+    target: ClassVar[float] = value_of("target_value")
+    activation: ClassVar[float] = value_of("activation_target_value")
 
     async def ask(self, session: Session) -> float:
-        """The number at the value location; only status 200 is success."""
+        """Returns the number at the value location; only status 200 is a success."""
         if not self.aggregate_from_kube_service_endpoints:
             return await self._value(session, "")
         bases = await self._endpoints(session)
@@ -92,7 +81,7 @@ class MetricsAPI(WebSource):
             async with turns:
                 return await self._value(session, base)
 
-        # KEDA leaves out endpoints that fail; a sum without one of them would be wrong without a word.
+        # KEDA leaves failed endpoints out; the sum without one of them would be wrong, and nothing would say so.
         values = await asyncio.gather(*(one(base) for base in bases))
         return _AGGREGATES[self.aggregation_type](values)
 
@@ -106,7 +95,7 @@ class MetricsAPI(WebSource):
         return value
 
     async def _endpoints(self, session: Session) -> list[str]:
-        """The URL once for every ready endpoint of its Service."""
+        """Returns the URL once for every ready endpoint of its Service."""
         found = _service(self.endpoint)
         if session.cluster is None or found is None:
             raise SourceError("there is no cluster to ask here")
@@ -127,7 +116,7 @@ class MetricsAPI(WebSource):
 
 
 def _service(url: str) -> tuple[str, str] | None:
-    """The Service and the namespace that a URL inside a cluster names, or None."""
+    """Returns the name and the namespace of the Service that a URL inside a cluster names, or None."""
     name, _, rest = (urlsplit(url).hostname or "").partition(".")
     namespace, _, suffix = rest.partition(".")
     inside = not suffix or suffix == "svc" or suffix.startswith("svc.")

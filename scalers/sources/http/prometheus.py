@@ -2,25 +2,28 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 from pydantic import field_validator
 
 from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.declared import value_of
 from scalers.sources.http.web import Session, WebSource
 
 _M = (Source.METADATA,)
 
 
 class Vector(WebSource):
-    """A query in Prometheus' HTTP API that answers one sample; Loki speaks the same."""
+    """A query of one sample in Prometheus' HTTP API, which Loki has as well."""
 
-    server_address: str = parameter(sources=_M)
-    query: str = parameter(sources=_M)
-    threshold: float = parameter(sources=_M)
-    activation_threshold: float = parameter(0.0, sources=_M)
-    ignore_null_values: bool = parameter(True, sources=_M)
+    server_address: str = parameter(sources=_M, description="URL of the server")
+    query: str = parameter(sources=_M, description="instant query that answers one sample")
+    threshold: float = parameter(sources=_M, description="value that one Job is meant for")
+    activation_threshold: float = parameter(0.0, sources=_M, description="the trigger is active above this value")
+    ignore_null_values: bool = parameter(
+        True, sources=_M, description="no sample, NaN or infinity count as 0 instead of unknown"
+    )
 
     @field_validator("threshold")
     @classmethod
@@ -29,25 +32,14 @@ class Vector(WebSource):
             raise ValueError("must not be negative")
         return threshold
 
-    @property
-    def url(self) -> str:
-        """The server's own address."""
-        return self.server_address
-
-    @property
-    def target(self) -> float:
-        """The threshold."""
-        return self.threshold
-
-    @property
-    def activation(self) -> float:
-        """The activation threshold."""
-        return self.activation_threshold
+    url: ClassVar[str] = value_of("server_address")
+    target: ClassVar[float] = value_of("threshold")
+    activation: ClassVar[float] = value_of("activation_threshold")
 
     def sample(self, body: bytes) -> float:
-        """The one value of an answer; nothing counts as 0 unless the trigger says otherwise.
+        """Returns the one value of an answer; no value is 0 unless the trigger says otherwise.
 
-        Raises SourceError for several series, and for an answer that is none.
+        Raises SourceError for several series, and for anything else than an answer to a query.
         """
         try:
             answer: Any = orjson.loads(body)
@@ -70,17 +62,16 @@ class Vector(WebSource):
 class Prometheus(Vector):
     """A query on a Prometheus server, or on anything that speaks its HTTP API."""
 
-    namespace: str | None = parameter(None, sources=_M)
-    query_parameters: dict[str, str] | None = parameter(None, sources=_M)
-    custom_headers: dict[str, str] | None = parameter(None, sources=_M)
+    namespace: str | None = parameter(
+        None, sources=_M, description="sent as the query parameter `namespace`, for servers with several tenants"
+    )
+    query_parameters: dict[str, str] | None = parameter(None, sources=_M, description="further query parameters")
+    custom_headers: dict[str, str] | None = parameter(None, sources=_M, description="further headers")
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return "prometheus"
+    metric: ClassVar[str] = "prometheus"
 
     async def ask(self, session: Session) -> float:
-        """The query's value now."""
+        """Returns the query's value now."""
         query: Mapping[str, str] = {
             "query": self.query,
             "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

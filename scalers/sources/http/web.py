@@ -1,12 +1,13 @@
-"""Sources that are asked over HTTP: KEDA's shared authentication, one session per server, bounded answers."""
+"""Sources over HTTP: KEDA's shared authentication, OAuth tokens, one session per server, bounded answers."""
 
 import asyncio
 import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
@@ -14,7 +15,6 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, Unreached, parameter
-from scalers.sources.http.oauth import OAuthClient, Tokens
 from scalers.sources.tls import TLS
 from workers.client.rest import Cluster
 
@@ -27,14 +27,62 @@ IN_FLIGHT = 16
 LARGEST = 4 << 20
 
 _MODES = ("apiKey", "basic", "tls", "bearer", "custom", "oauth")
-#: Headers that say who asks in a form that is not the secret itself.
-_SAYING = frozenset({"authorization"})
+#: Headers that hold a credential in another form than the secret itself.
+_CODED = frozenset({"authorization"})
 _EXCLUSIVE = frozenset({"bearer", "basic", "oauth"})
+
+
+#: Seconds before its end at which a token is replaced, and lifetime of one that names none.
+_EARLY = 30.0
+_LIFETIME = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthClient:
+    """A client of the client credentials grant, and the URL that issues its tokens. The secret is in no repr."""
+
+    uri: str
+    id: str
+    secret: str = field(default="", repr=False)
+    scopes: tuple[str, ...] = ()
+    more: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+class Tokens:
+    """The access tokens of one process for one server, kept until shortly before they expire."""
+
+    def __init__(self) -> None:
+        self._known: dict[OAuthClient, tuple[str, float]] = {}
+        self._asking = asyncio.Lock()
+
+    async def get(self, http: aiohttp.ClientSession, client: OAuthClient) -> str:
+        """Returns a token that is still valid. Raises SourceError if the token server refuses."""
+        async with self._asking:
+            known = self._known.get(client)
+            if known is None or known[1] < time.monotonic():
+                known = self._known[client] = await _issued(http, client)
+            return known[0]
+
+
+async def _issued(http: aiohttp.ClientSession, client: OAuthClient) -> tuple[str, float]:
+    form = [("grant_type", "client_credentials"), *client.more]
+    if client.scopes:
+        form.append(("scope", " ".join(client.scopes)))
+    login = aiohttp.encode_basic_auth(client.id, client.secret, "utf-8")
+    async with http.post(client.uri, data=form, headers={"Authorization": login}) as response:
+        if response.status != 200:
+            raise SourceError(f"oauthTokenURI answered {response.status}")
+        try:
+            answer: Any = await response.json(content_type=None)
+            token, lasts = str(answer["access_token"]), float(answer.get("expires_in") or _LIFETIME)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise SourceError("oauthTokenURI answered no access token") from None
+    return token, time.monotonic() + max(0.0, lasts - _EARLY)
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One HTTP server, and how its TLS is spoken. Its text is scheme, host and port."""
+    """One HTTP server and its TLS. Its text is scheme, host and port."""
 
     origin: str
     tls: TLS = field(default_factory=TLS, repr=False)
@@ -45,10 +93,10 @@ class Server:
 
 @dataclass
 class Session:
-    """The connections to one server, the tokens got for it, and what else its triggers remember of its answers.
+    """The connections to one server, its access tokens, and the caches of its triggers (`memories`).
 
-    cluster: the API server, for triggers that ask about it too. patience: seconds that one address may take where a
-    trigger names several.
+    cluster: the API server, for triggers that read it too. patience: seconds that one address may take where a trigger
+    names several.
     """
 
     http: aiohttp.ClientSession
@@ -67,7 +115,7 @@ class Session:
         *,
         limit: int = IN_FLIGHT,
     ) -> "Session":
-        """A session with one server; nothing is sent before it is used. limit: of connections, 0 for none."""
+        """Returns a session, which sends nothing before it is used. limit: of connections, 0 for none."""
         connector = aiohttp.TCPConnector(limit=limit, ssl=server.tls.context())
         http = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout()
@@ -75,15 +123,15 @@ class Session:
         return cls(http, Tokens(), cluster, patience)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Closes all connections."""
         await self.http.close()
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What a server answered: the status, the body, and the headers, whose names may be asked for in any case.
+    """The status, the body and the headers (names in any case) of an answer.
 
-    sent: what said who asks, lest a server that repeats it makes it known.
+    sent: the credentials of the request, which are removed from quotes: a server may repeat them.
     """
 
     status: int
@@ -93,7 +141,7 @@ class HttpAnswer:
 
     @property
     def quoted(self) -> str:
-        """The beginning of the body in one line."""
+        """The beginning of the body in one line, without credentials."""
         text = self.body.decode(errors="replace")
         for secret in self.sent:
             text = text.replace(secret, "***")
@@ -101,27 +149,47 @@ class HttpAnswer:
 
 
 class WebSource(Scaler):
-    """What triggers that ask over HTTP have in common. A subclass defines `url` and `ask`."""
+    """The base of triggers over HTTP. A subclass defines `url` and `ask`."""
 
-    auth_modes: tuple[str, ...] = parameter((), also=("authMode",), sources=(_M,))
-    username: str | None = parameter(None, sources=(_A,))
-    password: SecretStr | None = parameter(None, sources=(_A,))
-    bearer_token: SecretStr | None = parameter(None, also=("token",), sources=(_A,))
-    api_key: SecretStr | None = parameter(None, sources=(_A,))
-    method: Literal["header", "query"] = parameter("header", sources=(_M, _A))
-    key_param_name: str | None = parameter(None, sources=(_M, _A))
-    custom_auth_header: str | None = parameter(None, sources=(_A,))
-    custom_auth_value: SecretStr | None = parameter(None, sources=(_A,))
-    oauth_token_uri: str | None = parameter(None, name="oauthTokenURI", sources=(_A,))
-    client_id: str | None = parameter(None, name="clientID", sources=(_A,))
-    client_secret: SecretStr | None = parameter(None, sources=(_A,))
-    scopes: tuple[str, ...] = parameter((), sources=(_A,))
-    endpoint_params: str | None = parameter(None, sources=(_A,))
-    ca: str | None = parameter(None, sources=(_A,))
-    cert: str | None = parameter(None, sources=(_A,))
-    key: SecretStr | None = parameter(None, sources=(_A,))
-    unsafe_ssl: bool = parameter(False, sources=(_M,))
-    timeout: timedelta | None = parameter(None, sources=(_M,))
+    auth_modes: tuple[str, ...] = parameter(
+        (),
+        also=("authMode",),
+        sources=(_M,),
+        description="ways to log in: `apiKey`, `basic`, `tls`, `bearer`, `custom`, `oauth`",
+    )
+    username: str | None = parameter(None, sources=(_A,), description="user name, for `basic`")
+    password: SecretStr | None = parameter(None, sources=(_A,), description="password, for `basic`")
+    bearer_token: SecretStr | None = parameter(
+        None, also=("token",), sources=(_A,), description="token of the header `Authorization: Bearer`, for `bearer`"
+    )
+    api_key: SecretStr | None = parameter(None, sources=(_A,), description="key, for `apiKey`")
+    method: Literal["header", "query"] = parameter(
+        "header", sources=(_M, _A), description="`apiKey`: where the key is sent"
+    )
+    key_param_name: str | None = parameter(
+        None, sources=(_M, _A), description="`apiKey`: name of the header (`X-API-KEY`) or query parameter (`api_key`)"
+    )
+    custom_auth_header: str | None = parameter(None, sources=(_A,), description="name of the header, for `custom`")
+    custom_auth_value: SecretStr | None = parameter(
+        None, sources=(_A,), description="value of the header, for `custom`"
+    )
+    oauth_token_uri: str | None = parameter(
+        None,
+        name="oauthTokenURI",
+        sources=(_A,),
+        description="`oauth`: URL that issues access tokens (client credentials grant)",
+    )
+    client_id: str | None = parameter(None, name="clientID", sources=(_A,), description="`oauth`: id of the client")
+    client_secret: SecretStr | None = parameter(None, sources=(_A,), description="`oauth`: secret of the client")
+    scopes: tuple[str, ...] = parameter((), sources=(_A,), description="`oauth`: scopes to ask for")
+    endpoint_params: str | None = parameter(
+        None, sources=(_A,), description="`oauth`: further form fields, as a query string"
+    )
+    ca: str | None = parameter(None, sources=(_A,), description="PEM of the authority to trust instead of the system's")
+    cert: str | None = parameter(None, sources=(_A,), description="PEM of a client certificate, for `tls`")
+    key: SecretStr | None = parameter(None, sources=(_A,), description="PEM of its private key, for `tls`")
+    unsafe_ssl: bool = parameter(False, sources=(_M,), description="accept any certificate of the server")
+    timeout: timedelta | None = parameter(None, sources=(_M,), description="how long one request may take")
 
     @model_validator(mode="after")
     def _speaks(self) -> Self:
@@ -152,13 +220,10 @@ class WebSource(Scaler):
 
     @property
     def url(self) -> str:
-        """Where the server is; a path in it is kept."""
+        """The URL of the server, with the path that requests are made below."""
         raise NotImplementedError
 
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells the parameter that holds the URL."""
-        return "serverAddress"
+    url_parameter: ClassVar[str] = "serverAddress"
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -167,7 +232,7 @@ class WebSource(Scaler):
 
     @property
     def material(self) -> TLS:
-        """What is shown to the server and trusted."""
+        """The certificates to present and to trust."""
         shown = "tls" in self.auth_modes
         return TLS(
             ca=self.ca or "",
@@ -178,7 +243,7 @@ class WebSource(Scaler):
 
     @property
     def server(self) -> Server:
-        """The server by scheme, host and port: whatever is asked of it shares its connections."""
+        """The server by scheme, host and port: all its triggers share its connections."""
         parts = urlsplit(self.url)
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
@@ -190,17 +255,17 @@ class WebSource(Scaler):
         return self.timeout.total_seconds() if self.timeout else None
 
     async def ask(self, session: Session) -> float | Measure:
-        """Measure over this session; raises SourceError with the reason."""
+        """Measures over this session. Raises SourceError."""
         raise NotImplementedError
 
     async def answer(self, connections: Connections) -> float | Measure:
-        """Measure over the session that all triggers of the server share."""
+        """Measures over the session that all triggers of the server share."""
         server, cluster, patience = self.server, connections.cluster, connections.patience
         async with connections.use(server, lambda: Session.of(server, cluster, patience), Session.close) as session:
             return await self.ask(session)
 
     async def anywhere(self, session: Session, bases: Sequence[str], ask: Callable[[str], Awaitable[Found]]) -> Found:
-        """The answer of the first address that gives one; raises the first address's SourceError if none does."""
+        """Returns the answer of the first address that gives one. Raises the first SourceError if none does."""
         first: SourceError | None = None
         for base in bases:
             try:
@@ -215,7 +280,7 @@ class WebSource(Scaler):
     async def get(
         self, session: Session, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]] = (), **more: Any
     ) -> HttpAnswer:
-        """GET of a path below the URL; raises SourceError unless the status says success.
+        """Returns the answer to a GET below the URL. Raises SourceError unless the status is a success.
 
         more: as `request` takes it.
         """
@@ -235,14 +300,14 @@ class WebSource(Scaler):
         json: object = None,
         base: str = "",
     ) -> HttpAnswer:
-        """One request with the trigger's authentication; whatever the status, an answer.
+        """Returns the answer, of any status, to a request with the trigger's credentials. Raises Unreached.
 
-        base: asks another server than the URL's.
+        base: URL of another server than the trigger's.
         """
         pairs = [*(query.items() if isinstance(query, Mapping) else query)]
         shown, more = await self._credentials(session)
         headers = {**(headers or {}), **shown}
-        sent = tuple(word for name, text in headers.items() if name.lower() in _SAYING for word in text.split()[-1:])
+        sent = tuple(word for name, text in headers.items() if name.lower() in _CODED for word in text.split()[-1:])
         url = base or self.url
         url = url.rstrip("/") + path if path else url
         async with (
@@ -259,7 +324,7 @@ class WebSource(Scaler):
             ) as response,
         ):
             body = await response.content.read(LARGEST + 1)
-            # `read` answers what is there: an answer in several pieces takes several.
+            # `read` returns the bytes that have arrived: an answer in several packets takes several calls.
             while len(body) <= LARGEST and (piece := await response.content.read(LARGEST + 1 - len(body))):
                 body += piece
             if len(body) > LARGEST:
@@ -276,7 +341,7 @@ class WebSource(Scaler):
             raise Unreached(f"{self.server}: {_said(error)}") from error
 
     async def _credentials(self, session: Session) -> tuple[dict[str, str], list[tuple[str, str]]]:
-        """Headers and query parameters that say who asks."""
+        """Returns the headers and query parameters that hold the credentials."""
         headers: dict[str, str] = {}
         query: list[tuple[str, str]] = []
         for mode in self.modes:
@@ -314,13 +379,13 @@ def _text(secret: SecretStr | None) -> str:
 
 
 def _without_user(url: str) -> str:
-    """User and password in a URL are no part of what is asked, and would end up in messages."""
+    """Returns the URL without user and password, which would end up in messages."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _said(error: BaseException) -> str:
-    """The reason in one line, without the address that stands before it."""
+    """Returns the reason in one line, without the address, which stands before it."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"cannot be reached: {error.os_error.strerror or error.os_error}"
     return str(error) or type(error).__name__

@@ -1,1 +1,1 @@
-"""What the cluster itself tells."""
+"""Sources in the Kubernetes API: ConfigMaps, Secrets and pods."""

@@ -1,7 +1,9 @@
-"""KEDA's `cpu` and `memory` triggers: nothing that polls measure.
+"""KEDA's `cpu` and `memory` triggers, which polls do not measure.
 
-What the pods of a ScaledObject's target consume is seen by whoever decides on it. A ScaledJob has no pods to scale.
+The ScaledObject's controller reads the consumption of its target's pods itself; a ScaledJob has no pods to scale.
 """
+
+from typing import ClassVar
 
 from pydantic import field_validator
 
@@ -12,7 +14,7 @@ _M = (Source.METADATA,)
 
 
 class PodResource(Scaler):
-    """What pods consume. It asks for no Job and is never active by itself."""
+    """The consumption of pods. It asks for no Job and is never active by itself."""
 
     value: str = parameter(
         sources=_M,
@@ -29,29 +31,20 @@ class PodResource(Scaler):
             raise ValueError("must be a quantity such as 60 or 500Mi") from None
         return value
 
-    @property
-    def target(self) -> float:
-        """Nothing is meant for a Job, and a ScaledObject's target is its own decision's."""
-        return 0.0
+    target: ClassVar[float] = 0.0
 
     async def measure(self) -> Measure:
-        """Nothing, and not active."""
+        """Returns 0, not active."""
         return Measure(0.0, active=False)
 
 
 class CPU(PodResource):
     """CPU time of the target's pods; on a ScaledJob it does nothing."""
 
-    @property
-    def metric(self) -> str:
-        """The type."""
-        return "cpu"
+    metric: ClassVar[str] = "cpu"
 
 
 class PodMemory(PodResource):
     """Memory of the target's pods; on a ScaledJob it does nothing."""
 
-    @property
-    def metric(self) -> str:
-        """The type."""
-        return "memory"
+    metric: ClassVar[str] = "memory"

@@ -1,14 +1,15 @@
-"""KEDA's `kubernetes-resource` trigger: a number that stands in a ConfigMap or a Secret."""
+"""KEDA's `kubernetes-resource` trigger: a number in a ConfigMap or a Secret."""
 
 import base64
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
 from scalers.gather import side_by_side
+from scalers.sources.declared import value_of
 from scalers.sources.http import extracting
 from workers.api.kinds import CONFIG_MAP, SECRET, Ref
 from workers.client.rest import Cluster
@@ -21,16 +22,20 @@ class KubernetesResource(Scaler):
     """One key of one ConfigMap or Secret of the object's namespace."""
 
     within: str = parameter(sources=(Source.NAMESPACE,))
-    resource_kind: Literal["ConfigMap", "Secret"] = parameter(sources=_M)
-    resource_name: str = parameter(sources=_M)
-    key: str = parameter(sources=_M)
-    format: Literal["number", "json", "yaml"] = parameter("number", sources=_M)
+    resource_kind: Literal["ConfigMap", "Secret"] = parameter(sources=_M, description="kind of the object that is read")
+    resource_name: str = parameter(sources=_M, description="name of the object")
+    key: str = parameter(sources=_M, description="key whose entry holds the number")
+    format: Literal["number", "json", "yaml"] = parameter("number", sources=_M, description="how the entry is read")
     value_location: str | None = parameter(
-        None, sources=_M, description="[a path](json-paths.md) for JSON, a dotted one for YAML"
+        None,
+        sources=_M,
+        description="[path](json-paths.md) of the number for `json`, a dotted one for `yaml`; required by both",
     )
-    value_type: Literal["float64", "int64", "quantity"] = parameter("float64", sources=_M)
-    target_value: float = parameter(sources=_M, gt=0)
-    activation_target_value: float = parameter(0.0, sources=_M)
+    value_type: Literal["float64", "int64", "quantity"] = parameter(
+        "float64", sources=_M, description="how a plain entry is written"
+    )
+    target_value: float = parameter(sources=_M, gt=0, description="value that one Job is meant for")
+    activation_target_value: float = parameter(0.0, sources=_M, description="the trigger is active above this value")
 
     @model_validator(mode="after")
     def _located(self) -> Self:
@@ -49,29 +54,18 @@ class KubernetesResource(Scaler):
         """KEDA's name."""
         return f"{self.resource_kind.lower()}-{self.resource_name}-{self.key}"
 
-    @property
-    def target(self) -> float:
-        """The value that one Job stands for."""
-        return self.target_value
-
-    @property
-    def activation(self) -> float:
-        """The value that is not yet worth a Job."""
-        return self.activation_target_value
-
-    @property
-    def server(self) -> str:
-        """All of them ask the cluster."""
-        return "the API server"
+    target: ClassVar[float] = value_of("target_value")
+    activation: ClassVar[float] = value_of("activation_target_value")
+    server: ClassVar[str] = "the API server"
 
     @property
     def ref(self) -> Ref:
-        """The object that is read."""
+        """The ConfigMap or Secret."""
         return Ref(CONFIG_MAP if self.resource_kind == "ConfigMap" else SECRET, self.within, self.resource_name)
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """One read per object, side by side."""
+        """Reads each object once, side by side."""
         cluster = connections.cluster
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
@@ -80,7 +74,7 @@ class KubernetesResource(Scaler):
         return [scaler.number(data[scaler.ref]) for scaler in scalers]
 
     def number(self, data: dict[str, str] | None) -> float | Exception:
-        """The number at the key; what is missing is unknown. No message quotes the value, which may be secret."""
+        """Returns the number at the key, or a SourceError, which never quotes the value: it may be secret."""
         if data is None:
             return SourceError(f"{self.ref} does not exist")
         if self.key not in data:
@@ -113,7 +107,7 @@ class KubernetesResource(Scaler):
 
 
 async def _data(cluster: Cluster, ref: Ref) -> dict[str, str] | None:
-    """The entries of a ConfigMap or Secret, None if there is none. Raises SourceError."""
+    """Returns the entries of a ConfigMap or Secret, None if it does not exist. Raises SourceError."""
     try:
         body: Any = await cluster.get(ref)
         return body.get("data") or {}

@@ -1,52 +1,40 @@
-"""KEDA's `kubernetes-workload` trigger: how many pods of a namespace match a selector."""
+"""KEDA's `kubernetes-workload` trigger: the number of pods of a namespace that match a selector."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
 from scalers.gather import side_by_side
+from scalers.sources.declared import text_of, value_of
 from workers.api.kinds import POD, Object
 from workers.client.rest import Cluster
 from workers.errors import ClusterError, Invalid
 
 _M = (Source.METADATA,)
 
-#: Pods that have ended are no work.
-_AT_WORK = "status.phase!=Succeeded,status.phase!=Failed"
+#: Leaves out pods that have ended.
+_RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class KubernetesWorkload(Scaler):
     """Pods that have not ended, or the nodes they are on."""
 
     within: str = parameter(sources=(Source.NAMESPACE,))
-    pod_selector: str = parameter(sources=_M)
-    value: float = parameter(sources=_M, gt=0)
-    activation_value: float = parameter(0.0, sources=_M)
-    group_by_node: bool = parameter(False, sources=_M)
+    pod_selector: str = parameter(sources=_M, description="label selector of the pods")
+    value: float = parameter(sources=_M, gt=0, description="pods, or nodes, that one Job is meant for")
+    activation_value: float = parameter(0.0, sources=_M, description="the trigger is active above this value")
+    group_by_node: bool = parameter(
+        False, sources=_M, description="count the nodes the pods are on instead of the pods"
+    )
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"workload-{self.within}"
-
-    @property
-    def target(self) -> float:
-        """Pods that one Job stands for."""
-        return self.value
-
-    @property
-    def activation(self) -> float:
-        """Pods that are not yet worth a Job."""
-        return self.activation_value
-
-    @property
-    def server(self) -> str:
-        """All of them ask the cluster."""
-        return "the API server"
+    metric: ClassVar[str] = text_of("workload-{0.within}")
+    target: ClassVar[float] = value_of("value")
+    activation: ClassVar[float] = value_of("activation_value")
+    server: ClassVar[str] = "the API server"
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """One list per namespace and selector, side by side."""
+        """Lists pods once per namespace and selector, side by side."""
         cluster = connections.cluster
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
@@ -55,7 +43,7 @@ class KubernetesWorkload(Scaler):
         return [scaler.count(found[scaler.within, scaler.pod_selector]) for scaler in scalers]
 
     def count(self, pods: list[Object] | Exception) -> float | Exception:
-        """The pods, or their nodes; a pod without a node is on none."""
+        """Returns the number of pods, or of their nodes."""
         if isinstance(pods, Exception):
             return pods
         if not self.group_by_node:
@@ -64,9 +52,9 @@ class KubernetesWorkload(Scaler):
 
 
 async def _pods(cluster: Cluster, namespace: str, selector: str) -> list[Object] | Exception:
-    """The pods, or why this selector selects none. Raises SourceError."""
+    """Returns the pods, or the SourceError of a selector that is refused. Raises SourceError."""
     try:
-        pods, _ = await cluster.list(POD, namespace, label_selector=selector, field_selector=_AT_WORK)
+        pods, _ = await cluster.list(POD, namespace, label_selector=selector, field_selector=_RUNNING)
     except Invalid as error:
         return SourceError(f"podSelector: {error}")
     except ClusterError as error:

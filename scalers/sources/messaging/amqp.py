@@ -1,4 +1,4 @@
-"""Queues of a RabbitMQ broker over AMQP 0-9-1: how many messages are ready in each."""
+"""Lengths of queues of a RabbitMQ broker, over AMQP 0-9-1."""
 
 import asyncio
 import importlib
@@ -36,7 +36,7 @@ class AmqpLink:
         self._opening = asyncio.Lock()
 
     async def channel(self) -> Any:
-        """A fresh channel; a passive declare of a queue that is not there closes its channel."""
+        """Returns a new channel; a passive declare of a missing queue closes its channel."""
         aio_pika = needed("aio_pika", "rabbitmq")
         async with self._opening:
             if self._connection is None or self._connection.is_closed:
@@ -53,16 +53,15 @@ class AmqpLink:
         return await self._connection.channel()
 
     async def close(self) -> None:
-        """Close the connection."""
+        """Closes the connection."""
         if self._connection is not None:
             await self._connection.close()
 
 
 async def length(broker: AmqpBroker, queue: str, connections: Connections) -> float:
-    """Messages that are ready in the queue. Raises SourceError; Unreached when the broker itself does not answer.
+    """Returns the number of ready messages in the queue. Raises SourceError; Unreached without an answer of the broker.
 
-    A connection on which an answer was waited for in vain is given up: others go on with theirs, and the next question
-    begins on a fresh one.
+    Cancelled, it retires the connection, for the answer may still arrive there: the next request uses a new one.
     """
     needed("aio_pika", "rabbitmq")
     exceptions = importlib.import_module("aiormq.exceptions")
@@ -90,7 +89,7 @@ async def _length(link: AmqpLink, broker: AmqpBroker, queue: str, exceptions: An
 
 
 def basic(user: str, password: str) -> str:
-    """A header's value for HTTP's basic authentication."""
+    """Returns the header of HTTP's basic authentication."""
     return encode_basic_auth(user, password, "utf-8")
 
 

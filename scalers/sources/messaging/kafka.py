@@ -1,4 +1,4 @@
-"""KEDA's `apache-kafka` and `kafka` triggers: messages that a consumer group has not consumed yet."""
+"""KEDA's `apache-kafka` and `kafka` triggers: the lag of a consumer group."""
 
 import asyncio
 from collections import defaultdict
@@ -19,44 +19,64 @@ from penstock.scaler import (
     Unreached,
     parameter,
 )
+from scalers.sources.declared import value_of
 from scalers.sources.messaging import kafka_lag
-from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, KafkaClient, KafkaCluster, Offsets
-from scalers.sources.messaging.kafka_inquiry import Inquiry
+from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, Inquiry, KafkaClient, KafkaCluster, Offsets
 from scalers.sources.messaging.kafka_lag import LagRules, Partition
 from scalers.sources.tls import TLS
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
-#: KEDA's other ways to log in.
+#: KEDA's other SASL mechanisms.
 _MISSING = frozenset({"gssapi", "aws_msk_iam", "oauthbearer"})
 
 
 class KafkaSource(Scaler):
-    """What both triggers have in common. A subclass defines `topics`."""
+    """The parameters and the measurement of both triggers. A subclass defines `topics`."""
 
-    #: KEDA's names of ways to log in that this trigger knows, ours or not.
+    #: KEDA's names of the SASL mechanisms of this trigger, supported here or not.
     logins: ClassVar[frozenset[str]]
 
-    bootstrap_servers: tuple[str, ...] = parameter(sources=(_M, _E))
-    consumer_group: str = parameter(sources=(_M, _E))
-    lag_threshold: int = parameter(10, sources=(_M,), gt=0)
-    activation_lag_threshold: int = parameter(0, sources=(_M,), ge=0)
-    offset_reset_policy: Literal["latest", "earliest"] = parameter("latest", sources=(_M,))
-    allow_idle_consumers: bool = parameter(False, sources=(_M,))
-    limit_to_partitions_with_lag: bool = parameter(False, sources=(_M,))
-    ensure_even_distribution_of_partitions: bool = parameter(False, sources=(_M,))
-    exclude_persistent_lag: bool = parameter(False, sources=(_M,))
-    scale_to_zero_on_invalid_offset: bool = parameter(False, sources=(_M,))
+    bootstrap_servers: tuple[str, ...] = parameter(
+        sources=(_M, _E), description="brokers to connect to first, as `host:port`"
+    )
+    consumer_group: str = parameter(sources=(_M, _E), description="consumer group whose lag counts")
+    lag_threshold: int = parameter(10, sources=(_M,), gt=0, description="messages of lag that one Job is meant for")
+    activation_lag_threshold: int = parameter(
+        0, sources=(_M,), ge=0, description="the trigger is active above this lag"
+    )
+    offset_reset_policy: Literal["latest", "earliest"] = parameter(
+        "latest",
+        sources=(_M,),
+        description="what a partition without a committed offset counts: `latest` one message, `earliest` all of them",
+    )
+    allow_idle_consumers: bool = parameter(
+        False, sources=(_M,), description="allow more Jobs than there are partitions"
+    )
+    limit_to_partitions_with_lag: bool = parameter(
+        False, sources=(_M,), description="no more Jobs than there are partitions with lag; needs `topic`"
+    )
+    ensure_even_distribution_of_partitions: bool = parameter(
+        False, sources=(_M,), description="only numbers of Jobs that share the partitions evenly; needs `topic`"
+    )
+    exclude_persistent_lag: bool = parameter(
+        False,
+        sources=(_M,),
+        description="leave out partitions whose committed offset has not moved since the last poll",
+    )
+    scale_to_zero_on_invalid_offset: bool = parameter(
+        False, sources=(_M,), description="a partition without a committed offset counts 0 instead of 1"
+    )
     partition_limitation: str = parameter("", sources=(_M,), description="`1,2,5-8`; none: all")
     sasl: str = parameter("none", sources=(_M, _A), description="`none`, `plaintext`, `scram_sha256`, `scram_sha512`")
-    tls: Literal["enable", "disable"] = parameter("disable", sources=(_M, _A))
-    unsafe_ssl: bool = parameter(False, sources=(_M,))
-    username: str | None = parameter(None, sources=(_A,))
-    password: SecretStr | None = parameter(None, sources=(_A,))
-    ca: str | None = parameter(None, sources=(_A,))
-    cert: str | None = parameter(None, sources=(_A,))
-    key: SecretStr | None = parameter(None, sources=(_A,))
-    key_password: SecretStr | None = parameter(None, sources=(_A,))
+    tls: Literal["enable", "disable"] = parameter("disable", sources=(_M, _A), description="`enable` speaks TLS")
+    unsafe_ssl: bool = parameter(False, sources=(_M,), description="accept any certificate of the server")
+    username: str | None = parameter(None, sources=(_A,), description="user name for SASL")
+    password: SecretStr | None = parameter(None, sources=(_A,), description="password for SASL")
+    ca: str | None = parameter(None, sources=(_A,), description="PEM of the authority to trust instead of the system's")
+    cert: str | None = parameter(None, sources=(_A,), description="PEM of a client certificate")
+    key: SecretStr | None = parameter(None, sources=(_A,), description="PEM of the client certificate's private key")
+    key_password: SecretStr | None = parameter(None, sources=(_A,), description="password of the private key")
 
     @field_validator("partition_limitation")
     @classmethod
@@ -97,7 +117,7 @@ class KafkaSource(Scaler):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics to look at; none means all that the group has committed to."""
+        """The topics to measure; none means all that the group has committed to."""
         raise NotImplementedError
 
     @property
@@ -116,14 +136,11 @@ class KafkaSource(Scaler):
         """KEDA's name."""
         return f"kafka-{','.join(self.topics)}" if self.topics else f"kafka-{self.consumer_group}-topics"
 
-    @property
-    def target(self) -> float:
-        """Messages that one Job is meant for."""
-        return self.lag_threshold
+    target: ClassVar[float] = value_of("lag_threshold")
 
     @property
     def rules(self) -> LagRules:
-        """How the lag is to be computed."""
+        """The rules of the lag."""
         return LagRules(
             threshold=self.lag_threshold,
             earliest=self.offset_reset_policy == "earliest",
@@ -136,7 +153,7 @@ class KafkaSource(Scaler):
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """Topics and ends of partitions are asked for all at once, what is committed group by group, side by side.
+        """Requests topics and ends of partitions all at once, and committed offsets group by group, side by side.
 
         A group or a partition whose broker does not answer is unknown by itself.
         """
@@ -151,7 +168,7 @@ class KafkaSource(Scaler):
             for scaler, partitions in zip(scalers, wanted, strict=True):
                 groups[scaler.consumer_group].update(partitions)
             ends, committed = await asyncio.gather(inquiry.ends(set(wanted)), inquiry.committed(groups))
-            # Of objects with the same trigger the first one's answer: what it saw is not the others' last poll.
+            # Equal triggers share one answer: for the second one `previous` would return the first one's offsets.
             answers: dict[Self, Measure | Exception] = {}
             for scaler, partitions in dict(zip(scalers, wanted, strict=True)).items():
                 topics, offsets = found.get(scaler.consumer_group), committed[scaler.consumer_group]
@@ -161,7 +178,7 @@ class KafkaSource(Scaler):
                 elif isinstance(topics, SourceError) and not scaler.topics:
                     answers[scaler] = topics
                 elif scaler.topics and not partitions:
-                    answers[scaler] = SourceError(f"{cluster}: {scaler.lost(there)}")
+                    answers[scaler] = SourceError(f"{cluster}: {scaler.missing(there)}")
                 elif isinstance(latest, SourceError):
                     answers[scaler] = latest
                 else:
@@ -171,13 +188,13 @@ class KafkaSource(Scaler):
                 raise unreached[0]
             return [answers[scaler] for scaler in scalers]
 
-    def lost(self, there: Mapping[str, frozenset[int]]) -> str:
-        """Why there is no partition to look at."""
+    def missing(self, there: Mapping[str, frozenset[int]]) -> str:
+        """Returns why there is no partition to measure."""
         missing = [topic for topic in self.topics if topic not in there]
         return f"there is no topic {', '.join(missing)}" if missing else "there is no partition of partitionLimitation"
 
     def wanted(self, topics: Sequence[str], there: Mapping[str, frozenset[int]]) -> list[tuple[str, int]]:
-        """The partitions to look at; none unless all topics that the trigger names are there."""
+        """Returns the partitions to measure; none unless all topics that the trigger names exist."""
         if not there.keys() >= set(self.topics):
             return []
         only = kafka_lag.numbers(self.partition_limitation) if self.topics else None
@@ -191,7 +208,7 @@ class KafkaSource(Scaler):
     def measured(
         self, wanted: Sequence[tuple[str, int]], committed: Offsets, ends: Offsets, client: KafkaClient
     ) -> Measure:
-        """The lag, and whether it is worth a Job."""
+        """Returns the lag, and whether it makes the trigger active."""
         before: Offsets = {}
         if self.exclude_persistent_lag:
             before = client.previous(self, {each: committed[each] for each in wanted if each in committed})
@@ -213,7 +230,7 @@ class ApacheKafka(KafkaSource):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """As the trigger lists them."""
+        """The topics of the list."""
         return self.topic
 
 

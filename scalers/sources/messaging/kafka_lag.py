@@ -1,4 +1,4 @@
-"""How much work waits for a consumer group, by KEDA's rules. Pure arithmetic."""
+"""The lag of a consumer group by KEDA's rules. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class LagRules:
-    """What a trigger asks for; see keda's parameters of these names."""
+    """The rules of one trigger, as its parameters of similar names say."""
 
     threshold: int = 10
     earliest: bool = False
@@ -32,14 +32,14 @@ class LagRules:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Messages. value: what Jobs are made for, after all limits. total: what decides on activity, before them."""
+    """Messages. value: after all limits, for the number of Jobs. total: before them, for the activity."""
 
     value: int
     total: int
 
 
 def combined(partitions: Iterable[Partition], rules: LagRules) -> Lag:
-    """The lag of all partitions, no more than their consumers can share."""
+    """Returns the lag of all partitions, no more than their consumers can share."""
     lags = [_lag(partition, rules) for partition in partitions]
     value = sum(lag.value for lag in lags)
     total = sum(lag.total for lag in lags)
@@ -66,7 +66,7 @@ def _lag(partition: Partition, rules: LagRules) -> Lag:
 
 
 def _divisor(partitions: int, lag: int, threshold: int) -> int:
-    """The fewest consumers that share the partitions evenly and are enough for the lag, or one per partition."""
+    """Returns the fewest consumers that share the partitions evenly and suffice for the lag, or one per partition."""
     for count in range(1, partitions + 1):
         if partitions % count == 0 and count * threshold >= lag:
             return count
@@ -74,7 +74,7 @@ def _divisor(partitions: int, lag: int, threshold: int) -> int:
 
 
 def numbers(text: str) -> frozenset[int] | None:
-    """Partitions of a text such as ``1,2,5-8``; None means all. Raises ValueError."""
+    """Returns the partitions of a text such as ``1,2,5-8``; None for all. Raises ValueError."""
     if not text.strip():
         return None
     found: set[int] = set()

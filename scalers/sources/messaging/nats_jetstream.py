@@ -1,10 +1,12 @@
-"""KEDA's `nats-jetstream` trigger: messages that a consumer has not got or not acknowledged."""
+"""KEDA's `nats-jetstream` trigger: messages that a consumer has not received or not acknowledged."""
 
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import orjson
 
 from penstock.scaler import Source, SourceError, parameter
+from scalers.sources.declared import text_of, value_of
 from scalers.sources.http.web import Session, WebSource
 from workers.api.kinds import Object
 
@@ -12,43 +14,36 @@ _M, _A = Source.METADATA, Source.AUTHENTICATION
 
 
 class NATSJetStream(WebSource):
-    """One consumer of one stream, as the monitoring endpoint of a NATS server tells of it."""
+    """One consumer of one stream, read from the monitoring endpoint of a NATS server."""
 
-    endpoint: str = parameter(name="natsServerMonitoringEndpoint", sources=(_M, _A))
-    account: str | None = parameter(None, also=("accountID",), sources=(_M, _A))
-    stream: str = parameter(sources=(_M,))
-    consumer: str = parameter(sources=(_M,))
-    lag_threshold: int = parameter(10, sources=(_M,), ge=0)
-    activation_lag_threshold: int = parameter(0, sources=(_M,))
-    use_https: bool = parameter(False, sources=(_M,))
+    endpoint: str = parameter(
+        name="natsServerMonitoringEndpoint",
+        sources=(_M, _A),
+        description="`host:port` of the server's monitoring endpoint",
+    )
+    account: str | None = parameter(
+        None, also=("accountID",), sources=(_M, _A), description="account that owns the stream"
+    )
+    stream: str = parameter(sources=(_M,), description="stream of the consumer")
+    consumer: str = parameter(sources=(_M,), description="consumer whose messages count: pending and not acknowledged")
+    lag_threshold: int = parameter(10, sources=(_M,), ge=0, description="messages that one Job is meant for")
+    activation_lag_threshold: int = parameter(
+        0, sources=(_M,), description="the trigger is active above so many messages"
+    )
+    use_https: bool = parameter(False, sources=(_M,), description="ask over HTTPS")
 
     @property
     def url(self) -> str:
-        """The monitoring endpoint, which the manifest gives as host:port."""
+        """The URL of the monitoring endpoint, which the manifest gives as host:port."""
         return f"{'https' if self.use_https else 'http'}://{self.endpoint}"
 
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells it."""
-        return "natsServerMonitoringEndpoint"
-
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"nats-jetstream-{self.stream}"
-
-    @property
-    def target(self) -> float:
-        """Messages per Job."""
-        return self.lag_threshold
-
-    @property
-    def activation(self) -> float:
-        """Messages that are not yet worth a Job."""
-        return self.activation_lag_threshold
+    url_parameter: ClassVar[str] = "natsServerMonitoringEndpoint"
+    metric: ClassVar[str] = text_of("nats-jetstream-{0.stream}")
+    target: ClassVar[float] = value_of("lag_threshold")
+    activation: ClassVar[float] = value_of("activation_lag_threshold")
 
     async def ask(self, session: Session) -> float:
-        """Messages waiting and messages handed out but not acknowledged; in a cluster the consumer's leader knows."""
+        """Returns the pending and the unacknowledged messages; in a cluster the consumer's leader knows them."""
         consumer = await self._consumer(session, self.url)
         if elsewhere := self._leader_of(consumer):
             consumer = await self._consumer(session, elsewhere)
@@ -58,7 +53,7 @@ class NATSJetStream(WebSource):
             raise SourceError(f"{self.server}: consumer {self.consumer} tells no numbers") from None
 
     def _leader_of(self, consumer: Object) -> str | None:
-        """Where the consumer's leader is asked: servers of a cluster have host names below that of the service."""
+        """Returns the URL of the consumer's leader: servers of a cluster have host names below that of the service."""
         leader = (consumer.get("cluster") or {}).get("leader")
         parts = urlsplit(self.url)
         host = parts.hostname or ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
@@ -10,6 +10,7 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Source, SourceError, parameter
+from scalers.sources.declared import value_of
 from scalers.sources.http.web import Session, WebSource
 from scalers.sources.messaging import amqp
 from scalers.sources.tls import TLS
@@ -21,13 +22,13 @@ Mode = Literal[
     "QueueLength", "MessageRate", "DeliverGetRate", "PublishedToDeliveredRatio", "ExpectedQueueConsumptionTime"
 ]
 
-#: Messages per Job of a trigger that says nothing.
+#: Messages per Job unless the trigger says otherwise.
 _LENGTH = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """What one queue holds and what goes through it, messages per second."""
+    """The messages in one queue, and its rates in messages per second."""
 
     messages: float
     published: float
@@ -35,7 +36,7 @@ class Depth:
 
     @classmethod
     def of(cls, queue: Object, *, ready_only: bool) -> Self:
-        """As the management plugin tells of a queue; one that never saw a message has no rates."""
+        """Returns the depth of a queue of the management plugin; one that never saw a message has no rates."""
         stats = queue.get("message_stats") or {}
         messages = queue["messages_ready" if ready_only else "messages"]
         published = (stats.get("publish_details") or {}).get("rate") or 0.0
@@ -44,7 +45,7 @@ class Depth:
 
     @classmethod
     def together(cls, depths: Sequence[Self], operation: str) -> Self:
-        """Several queues as one: `sum`, `avg` or `max` of each number."""
+        """Returns the `sum`, `avg` or `max` of each number of several queues."""
         if not depths:
             return cls(0.0, 0.0, 0.0)
         columns = [[d.messages for d in depths], [d.published for d in depths], [d.delivered for d in depths]]
@@ -55,7 +56,7 @@ class Depth:
 
 
 def measure(depth: Depth, mode: Mode, activation: float) -> Measure:
-    """The metric of a mode, and whether it makes the trigger active."""
+    """Returns the metric of a mode, and whether it makes the trigger active."""
     match mode:
         case "QueueLength":
             return Measure(depth.messages, depth.messages > activation)
@@ -77,24 +78,48 @@ def measure(depth: Depth, mode: Mode, activation: float) -> Measure:
 
 
 class RabbitMQ(WebSource):
-    """One queue, or over HTTP all whose names match."""
+    """The depth or the rates of one queue, or over HTTP of all whose names match."""
 
-    host: SecretStr = parameter(sources=(_M, _A, _E))
-    queue_name: str = parameter(sources=(_M,))
-    protocol: Literal["auto", "amqp", "http"] = parameter("auto", sources=(_M, _A))
-    mode: Mode | None = parameter(None, sources=(_M,))
-    value: float | None = parameter(None, sources=(_M,), ge=0)
-    queue_length: float | None = parameter(None, sources=(_M,), ge=0)
-    activation_value: float = parameter(0.0, sources=(_M,))
-    vhost_name: str | None = parameter(None, sources=(_M, _A))
-    use_regex: bool = parameter(False, sources=(_M,))
-    operation: Literal["sum", "avg", "max"] = parameter("sum", sources=(_M,))
-    page_size: int = parameter(100, sources=(_M,), ge=1)
-    exclude_unacknowledged: bool = parameter(False, sources=(_M,))
-    username: str | None = parameter(None, sources=(_A, _E))
-    password: SecretStr | None = parameter(None, sources=(_A, _E))
-    tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,))
-    key_password: SecretStr | None = parameter(None, sources=(_A,))
+    host: SecretStr = parameter(
+        sources=(_M, _A, _E),
+        description="URL of the broker (`amqp://`) or its management plugin (`http://`), with login and virtual host",
+    )
+    queue_name: str = parameter(sources=(_M,), description="queue, or with `useRegex` a regular expression of queues")
+    protocol: Literal["auto", "amqp", "http"] = parameter(
+        "auto", sources=(_M, _A), description="protocol to ask with; `auto` follows the scheme of `host`"
+    )
+    mode: Mode | None = parameter(
+        None,
+        sources=(_M,),
+        description="number that counts; all but `QueueLength` over HTTP only",
+    )
+    value: float | None = parameter(
+        None, sources=(_M,), ge=0, description="value of the mode that one Job is meant for"
+    )
+    queue_length: float | None = parameter(
+        None,
+        sources=(_M,),
+        ge=0,
+        description="messages that one Job is meant for, 20 by default; older spelling of `mode` and `value`",
+    )
+    activation_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
+    vhost_name: str | None = parameter(None, sources=(_M, _A), description="virtual host, instead of the one in `host`")
+    use_regex: bool = parameter(False, sources=(_M,), description="`queueName` is a regular expression (HTTP only)")
+    operation: Literal["sum", "avg", "max"] = parameter(
+        "sum", sources=(_M,), description="`useRegex`: how the queues become one number"
+    )
+    page_size: int = parameter(100, sources=(_M,), ge=1, description="`useRegex`: most queues that may match")
+    exclude_unacknowledged: bool = parameter(
+        False,
+        sources=(_M,),
+        description="count messages that are ready, not those that are delivered and unacknowledged (HTTP only)",
+    )
+    username: str | None = parameter(None, sources=(_A, _E), description="user name, instead of the one in `host`")
+    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password, instead of the one in `host`")
+    tls: Literal["enable", "disable"] = parameter(
+        "disable", sources=(_A,), description="`enable` speaks TLS with the certificates given"
+    )
+    key_password: SecretStr | None = parameter(None, sources=(_A,), description="password of the private key")
     workload_identity_resource: str | None = parameter(None, sources=(_A,), description="not supported")
 
     @model_validator(mode="after")
@@ -137,7 +162,7 @@ class RabbitMQ(WebSource):
         """The management plugin's address, without user, virtual host and query."""
         parts = urlsplit(self.host.get_secret_value())
         if not self._is_http:
-            # What AMQP speaks to is checked as if it were asked over HTTP: host and port are what matters.
+            # The checks of WebSource concern host and port, which an AMQP URL has as well.
             if parts.scheme not in ("amqp", "amqps"):
                 raise ParameterError("host", "must be a URL such as amqp://user:password@rabbit.example:5672/vhost")
             return f"http://{parts.netloc.rpartition('@')[2]}"
@@ -145,17 +170,14 @@ class RabbitMQ(WebSource):
 
     @property
     def _base_path(self) -> str:
-        """What stands before the virtual host, which is the last part of the path."""
+        """The path before the virtual host, which is its last part."""
         return urlsplit(self.host.get_secret_value()).path.rpartition("/")[0]
 
-    @property
-    def url_parameter(self) -> str:
-        """How the manifest spells it."""
-        return "host"
+    url_parameter: ClassVar[str] = "host"
 
     @property
     def vhost(self) -> str:
-        """The virtual host, ``/`` unless something else is named."""
+        """The virtual host; ``/`` by default."""
         if self.vhost_name is not None:
             return self.vhost_name
         return unquote(urlsplit(self.host.get_secret_value()).path.rpartition("/")[2]) or "/"
@@ -170,13 +192,10 @@ class RabbitMQ(WebSource):
         """Messages per Job, or the value that the mode is compared with."""
         return next((each for each in (self.value, self.queue_length) if each is not None), _LENGTH)
 
-    @property
-    def activation(self) -> float:
-        """The value that is not yet worth a Job."""
-        return self.activation_value
+    activation: ClassVar[float] = value_of("activation_value")
 
     async def answer(self, connections: Connections) -> float | Measure:
-        """Over HTTP on the server's session; over AMQP on a channel of the virtual host's connection."""
+        """Measures over HTTP on the server's session, over AMQP on a channel of the virtual host's connection."""
         login = self.server
         if not isinstance(login, amqp.AmqpBroker):
             return await super().answer(connections)
@@ -201,12 +220,12 @@ class RabbitMQ(WebSource):
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """KEDA's trigger has no authModes: it logs in for a token if it is told where to get one."""
+        """The ways to log in: KEDA's trigger has no authModes, and uses OAuth if oauthTokenURI is given."""
         return ("oauth",) if self.oauth_token_uri and not self.auth_modes else self.auth_modes
 
     @property
     def material(self) -> TLS:
-        """What is shown to the broker and trusted: without `tls` of the authentication nothing of our own."""
+        """The certificates to present and to trust; those of the trigger only with `tls` of the authentication."""
         if self.tls != "enable":
             return super().material
         return TLS.of(self)
@@ -219,7 +238,7 @@ class RabbitMQ(WebSource):
         return unquote(parts.username or "guest"), unquote(parts.password or "guest")
 
     async def ask(self, session: Session) -> Measure:
-        """The queue, or all queues that match, over the management plugin."""
+        """Measures the queue, or all queues that match, over the management plugin."""
         headers = {} if self.modes else {"Authorization": amqp.basic(*self._login)}
         path = f"/api/queues/{quote(self.vhost, safe='')}"
         query: dict[str, str] = {}

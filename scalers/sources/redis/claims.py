@@ -1,4 +1,4 @@
-"""Claims of items in Redis: one script beside the queue carries an order out."""
+"""Claims of items in Redis: one script carries an order out on the queue and the ledger beside it."""
 
 from abc import abstractmethod
 from base64 import b64encode
@@ -10,23 +10,23 @@ import orjson
 from redis import exceptions
 
 from penstock.scaler import Connections, SourceError
-from scalers.claimable import ClaimableItems, Claiming, Errand
+from scalers.claimable import ClaimableItems, Claiming, ClaimRequest
 from scalers.sources.redis.connection import Answer, RedisLink, reason
 from scalers.sources.redis.source import RedisSource
 from scheduler.scripts import Script
 from workers.handoff import claims
 from workers.handoff.claims import ClaimedItem, ClaimOrder
 
-#: Bytes of items that one visit reads at most; what is left over is read by the next, when the first have their Jobs.
+#: Bytes of items that one request reads at most; the next reads the rest, when the first items have their Jobs.
 BUDGET = 1_000_000
 
-#: An order that settles nothing and takes nothing, for looking.
-_LOOK = ClaimOrder(id=0, of="", limit=0)
+#: An order that settles nothing and takes nothing, for reading.
+_READ = ClaimOrder(id=0, of="", limit=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One script to be run where its first key lives."""
+    """One call of a script, on the node of its first key."""
 
     script: Script
     keys: tuple[str, ...]
@@ -39,7 +39,7 @@ class Call:
 
 
 class RedisClaims(RedisSource, Claiming):
-    """Claims of a trigger of the family. A subclass says which script, and how an item reads."""
+    """The base of triggers with claims. A subclass defines the script and the text of an item."""
 
     @property
     def queue(self) -> str:
@@ -48,21 +48,21 @@ class RedisClaims(RedisSource, Claiming):
 
     @abstractmethod
     def claim_script(self) -> Script:
-        """What carries an order out."""
+        """Returns the script that carries an order out."""
 
     @abstractmethod
     def item(self, value: Any) -> tuple[str, str]:
-        """An item as text, and how the text stands for it; see workers.handoff.claims.ClaimedItem."""
+        """Returns an item as text, and the text's encoding; see workers.handoff.claims.ClaimedItem."""
 
-    def particulars(self, errand: Errand) -> tuple[str, ...]:  # noqa: ARG002 - only some have any
-        """What the script must know beside the order."""
+    def particulars(self, request: ClaimRequest) -> tuple[str, ...]:  # noqa: ARG002 - only some have any
+        """Returns further arguments of the script."""
         return ()
 
-    async def carry_out(self, errand: Errand, connections: Connections) -> ClaimableItems:
+    async def carry_out(self, request: ClaimRequest, connections: Connections) -> ClaimableItems:
         """See Claiming."""
         server, queue = self.server, self.queue
-        keys = (queue, beside(queue, f"penstock:{errand.uid}"), beside(queue, "parked"))
-        call = Call(self.claim_script(), keys, self._arguments(errand))
+        keys = (queue, beside(queue, f"penstock:{request.uid}"), beside(queue, "parked"))
+        call = Call(self.claim_script(), keys, self._arguments(request))
         answer: Any = (await server.answers([call], _run, connections))[0]
         if isinstance(answer, exceptions.RedisError):
             raise SourceError(f"{server}: {queue}: {reason(answer)}")
@@ -72,19 +72,19 @@ class RedisClaims(RedisSource, Claiming):
         found = (self._claim(*rows[place : place + 4]) for place in range(0, len(rows), 4))
         return ClaimableItems(float(waiting), tuple(found), obeyed == b"1")
 
-    def _arguments(self, errand: Errand) -> tuple[str | int, ...]:
-        order = errand.order or _LOOK
+    def _arguments(self, request: ClaimRequest) -> tuple[str | int, ...]:
+        order = request.order or _READ
         settlements: list[str | int] = []
         for each in order.settlements:
             settlements += (each.id, each.how, each.reason, each.attempt)
         return (
-            order.id if errand.order else "",
+            order.id if request.order else "",
             order.limit,
             int(order.tail),
             BUDGET,
             claims.LARGEST,
-            errand.owner,
-            *self.particulars(errand),
+            request.owner,
+            *self.particulars(request),
             len(order.settlements),
             *settlements,
             *order.bound,
@@ -99,9 +99,9 @@ class RedisClaims(RedisSource, Claiming):
 
 
 def beside(queue: str, part: str) -> str:
-    """A key that a cluster keeps where it keeps this one: its hash tag is used, or its name becomes the tag.
+    """Returns a key in the same slot of a cluster: it has the queue's hash tag, or the queue's name as its tag.
 
-    There is no such key beside a name with stray braces; a cluster refuses the script then and says so.
+    A name with stray braces has no such key; a cluster then refuses the script and says so.
     """
     start = queue.find("{")
     tagged = start >= 0 and queue.find("}", start) > start + 1
@@ -109,7 +109,7 @@ def beside(queue: str, part: str) -> str:
 
 
 def as_text(item: bytes) -> tuple[str, str]:
-    """An item as text: itself where that is possible in a variable and an annotation, otherwise in base64."""
+    """Returns an item as text: itself if a variable and an annotation can hold it, otherwise in base64."""
     try:
         text = item.decode()
     except UnicodeDecodeError:
@@ -118,7 +118,7 @@ def as_text(item: bytes) -> tuple[str, str]:
 
 
 def as_object(fields: Sequence[bytes]) -> tuple[str, str]:
-    """A stream's entry as a JSON object of its fields; of a field that is there twice the last one counts."""
+    """Returns a stream's entry as a JSON object of its fields; of two fields of one name the last one counts."""
     pairs = list(zip(fields[::2], fields[1::2], strict=True))
     try:
         return orjson.dumps({name.decode(): value.decode() for name, value in pairs}).decode(), "json"
@@ -128,7 +128,7 @@ def as_object(fields: Sequence[bytes]) -> tuple[str, str]:
 
 
 async def _run(link: RedisLink, calls: Sequence[Call]) -> Sequence[Answer]:
-    """Each script by its digest; its text is sent to a server that does not know it."""
+    """Calls each script by its digest, and by its text where the server does not know it."""
     answers = await link.run([("EVALSHA", call.script.digest, *_rest(call)) for call in calls])
     unknown = [place for place, answer in enumerate(answers) if isinstance(answer, exceptions.NoScriptError)]
     if unknown:

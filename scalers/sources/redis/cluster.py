@@ -1,4 +1,4 @@
-"""Redis and Valkey clusters: every key is asked for at the node that owns its slot, one round trip per node."""
+"""Redis and Valkey clusters: each key is read from the node that owns its slot, in one round trip per node."""
 
 import asyncio
 from bisect import bisect_right
@@ -12,13 +12,12 @@ from redis.crc import key_slot
 
 from penstock.connections import Connections
 from penstock.scaler import SourceError
-from scalers.sources.redis.connection import Answer, Ask, Question, RedisLink, RedisServer
-from scalers.sources.redis.seeds import Seeds
+from scalers.sources.redis.connection import Answer, Ask, Question, RedisLink, RedisServer, Seeds
 
 
 @dataclass(frozen=True, slots=True)
 class RedisCluster:
-    """A cluster. seeds: some of its nodes, any of which tells who the others are."""
+    """A cluster. seeds: some of its nodes, any of which knows the others."""
 
     seeds: tuple[RedisServer, ...]
 
@@ -28,8 +27,7 @@ class RedisCluster:
     async def answers(self, questions: Sequence[Question], ask: Ask, connections: Connections) -> list[Answer]:
         """See scalers.sources.redis.connection.Topology.
 
-        What a node does not answer says nothing about the others, whoever is asked in the same reading: it is never the
-        cluster that failed as long as a node tells who owns which slots.
+        The failure of a node concerns its keys alone: the cluster fails only if no node tells the slots' owners.
         """
         async with connections.use(self, lambda: _Map(Seeds(self.seeds)), _Map.close) as known:
             await known.learn(connections)
@@ -39,14 +37,14 @@ class RedisCluster:
             reading = _Reading(self, questions, ask, connections)
             await asyncio.gather(*(reading.ask_node(node, group) for node, group in places.items()))
             if reading.outdated:
-                # Learned afresh before failed questions are asked once more.
+                # The slots are read anew before failed questions are asked once more.
                 known.forget()
         return reading.complete()
 
 
 @dataclass
 class _Map:
-    """Which node owns which slots, once learned. starts, ends, owners: of ranges in ascending order."""
+    """The owners of slots, once read. starts, ends, owners: of ranges in ascending order."""
 
     seeds: Seeds
     starts: list[int] = field(default_factory=list)
@@ -54,7 +52,7 @@ class _Map:
     owners: list[RedisServer] = field(default_factory=list)
 
     async def learn(self, connections: Connections) -> None:
-        """Ask a node, unless that was done."""
+        """Reads the slots from a node, unless they are known."""
         if self.starts:
             return
         ranges = await self.seeds.ask(_ranges, connections)
@@ -63,21 +61,21 @@ class _Map:
         self.owners = [owner for _, _, owner in ranges]
 
     def forget(self) -> None:
-        """What was learned is out of date."""
+        """Makes the next `learn` read the slots again."""
         self.starts, self.ends, self.owners = [], [], []
 
     def owner(self, key: str) -> RedisServer | None:
-        """The node that answers for this key; None while nobody does."""
+        """Returns the node that owns the key's slot; None if no node does."""
         slot = key_slot(key.encode())
         place = bisect_right(self.starts, slot) - 1
         return self.owners[place] if place >= 0 and slot <= self.ends[place] else None
 
     async def close(self) -> None:
-        """Nothing to close: the nodes' clients are shared."""
+        """Does nothing: the nodes' clients are shared."""
 
 
 async def _ranges(node: RedisServer, link: RedisLink) -> list[tuple[int, int, RedisServer]]:
-    """First slot, last slot and master of every range of slots, in order."""
+    """Returns first slot, last slot and master of every range of slots, in order."""
     [answer] = await link.run([("CLUSTER", "SLOTS")])
     if isinstance(answer, exceptions.RedisError):
         raise SourceError(f"{node.place}: {answer}")
@@ -88,14 +86,14 @@ async def _ranges(node: RedisServer, link: RedisLink) -> list[tuple[int, int, Re
 
 
 def _named(node: RedisServer, host: Any, port: int) -> RedisServer:
-    """Another node as this one calls it; without a name it is where this one is."""
+    """Returns another node by the name that this one gives it; without a name it has this one's."""
     name = host.decode() if isinstance(host, bytes) else host
     return replace(node, host=node.host if name in (None, "", "?") else name, port=port)
 
 
 @dataclass
 class _Reading:
-    """One reading of a cluster: answers by place, and whether what is known of the nodes is out of date."""
+    """One reading of a cluster. found: answers by place. outdated: the slots have moved."""
 
     cluster: RedisCluster
     questions: Sequence[Question]
@@ -105,7 +103,7 @@ class _Reading:
     outdated: bool = False
 
     async def ask_node(self, node: RedisServer | None, places: Sequence[int], *, asking: bool = False) -> None:
-        """Ask one node; keys it is giving away are asked for at the node that gets them."""
+        """Asks one node; keys that it is migrating are read from the node that gets them."""
         if node is None:
             self._failed(places, SourceError(f"{self.cluster}: no node serves the slot of this key"))
             return
@@ -129,7 +127,7 @@ class _Reading:
             await asyncio.gather(*(self.ask_node(to, group, asking=True) for to, group in moving.items()))
 
     def complete(self) -> list[Answer]:
-        """The answers in order."""
+        """Returns the answers in order."""
         return [self.found[place] for place in range(len(self.questions))]
 
     def _failed(self, places: Sequence[int], error: SourceError) -> None:

@@ -1,10 +1,11 @@
-"""Redis and Valkey servers that are measured: how one is reached, and how it is asked many things in one round trip."""
+"""Connections to measured Redis and Valkey servers, which answer many questions in one round trip."""
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import redis.asyncio as redis
 from redis import exceptions
@@ -15,20 +16,22 @@ from penstock.connections import Connections
 from penstock.scaler import Measure, SourceError
 from scalers.sources.tls import TLS
 
+T = TypeVar("T")
+
 #: Connections that one process keeps to one measured server.
 CONNECTIONS = 4
 
 
 class Question(Protocol):
-    """What is asked about one key. Equal questions have one answer."""
+    """A question about one key. Equal questions share one answer."""
 
     @property
     def key(self) -> str:
-        """The key, which decides on the node of a cluster."""
+        """The key, which determines the node of a cluster."""
         ...
 
 
-#: What a question is answered by: a number or more, the server's refusal, or why nobody could be asked.
+#: The answer to a question: a number or a measure, the server's refusal, or the reason why no server answered.
 Answer = int | Measure | exceptions.RedisError | SourceError
 
 #: Asks one server many questions; answers in their order.
@@ -36,10 +39,10 @@ Ask = Callable[["RedisLink", Sequence[Any]], Awaitable[Sequence[Answer]]]
 
 
 class Topology(Hashable, Protocol):
-    """One server or several that share the work: where a key is asked for. Hashable; its text holds no secret."""
+    """One server, a cluster or a master with its sentinels. Hashable; its text holds no secret."""
 
     async def answers(self, questions: Sequence[Question], ask: Ask, connections: Connections) -> list[Answer]:
-        """The answers in the order of the questions. Raises SourceError when none of them could be asked."""
+        """Returns the answers in the order of the questions. Raises SourceError if none could be asked."""
         ...
 
 
@@ -64,13 +67,13 @@ class RedisServer:
         return f"{host}:{self.port}"
 
     def connect(self, *, connections: int = CONNECTIONS) -> "RedisLink":
-        """A link to this server; nothing is sent before it is used."""
+        """Returns a link to this server, which sends nothing before it is used."""
         return RedisLink(self.client(connections=connections))
 
     def client(self, *, connections: int = CONNECTIONS) -> redis.Redis:
-        """A client of this server that never tries again by itself and has no deadline: both are the caller's.
+        """Returns a client that never retries and has no timeouts: both are the caller's.
 
-        It introduces itself with nothing but AUTH and SELECT (no HELLO, no CLIENT), which every user may do.
+        It connects with AUTH and SELECT alone (no HELLO, no CLIENT), which every user may do.
         """
         how: dict[str, Any] = {"connection_class": redis.Connection}
         if self.tls:
@@ -96,9 +99,9 @@ class RedisServer:
 
     @asynccontextmanager
     async def using(self, connections: Connections) -> AsyncIterator["RedisLink"]:
-        """This process's link to the server.
+        """Yields this process's link to the server.
 
-        Raises SourceError when the server cannot be reached, refuses the login or breaks off.
+        Raises SourceError if the server cannot be reached, refuses the login or breaks the connection.
         """
         async with connections.use(self, self.connect, RedisLink.close) as link:
             try:
@@ -109,7 +112,7 @@ class RedisServer:
     async def answers(
         self, questions: Sequence[Question], ask: Ask, connections: Connections, *, asking: bool = False
     ) -> list[Answer]:
-        """See Topology. asking: this node of a cluster is being given the keys, and is to answer for them already."""
+        """See Topology. asking: sends ASKING, for keys that are being migrated to this node."""
         async with self.using(connections) as link:
             if asking:
                 link = RedisLink(link.client, link.scripts, asking=True)
@@ -117,7 +120,7 @@ class RedisServer:
 
 
 class _TLSConnection(redis.SSLConnection):
-    """A connection on a ready context: the client's own way takes certificates from files only."""
+    """A connection with a given context: redis-py itself takes certificates from files only."""
 
     def __init__(self, *, context: ssl.SSLContext, **options: Any) -> None:
         super().__init__(**options)
@@ -126,14 +129,14 @@ class _TLSConnection(redis.SSLConnection):
 
 @dataclass
 class RedisLink:
-    """A client, and what was learned about its server: scripts are refused there (scripts is False)."""
+    """A client. scripts: False once the server refused one. asking: sends ASKING before each command."""
 
     client: redis.Redis
     scripts: bool = True
     asking: bool = False
 
     async def run(self, commands: Sequence[Sequence[str | int]]) -> list[Any]:
-        """The answers to these commands, in one round trip. A command that is refused is answered by its error."""
+        """Returns the answers to these commands, in one round trip; that of a refused command is its error."""
         pipeline = self.client.pipeline(transaction=False)
         for command in commands:
             if self.asking:
@@ -143,12 +146,38 @@ class RedisLink:
         return answers[1::2] if self.asking else answers
 
     async def close(self) -> None:
-        """Close the client and its sockets."""
+        """Closes the client and its sockets."""
         await self.client.aclose(close_connection_pool=True)
 
 
+@dataclass
+class Seeds:
+    """Equivalent servers, asked one after the other. Each may take half the patience of the connections."""
+
+    servers: Sequence[RedisServer]
+    preferred: int = 0
+
+    async def ask(self, question: Callable[[RedisServer, RedisLink], Awaitable[T]], connections: Connections) -> T:
+        """Returns the first answer. Raises SourceError with the reasons of all if none answers."""
+        reasons = []
+        count = len(self.servers)
+        for place in [(self.preferred + step) % count for step in range(count)]:
+            server = self.servers[place]
+            try:
+                async with asyncio.timeout(connections.patience / 2), server.using(connections) as link:
+                    answer = await question(server, link)
+            except TimeoutError:
+                reasons.append(f"{server.place}: no answer within {connections.patience / 2:g} s")
+            except SourceError as error:
+                reasons.append(str(error))
+            else:
+                self.preferred = place
+                return answer
+        raise SourceError("; ".join(reasons))
+
+
 def reason(error: BaseException) -> str:
-    """Why a server did not answer, in one line."""
+    """Returns the reason of a failure in one line."""
     if isinstance(error, exceptions.AuthenticationError):
         return f"login refused: {error}"
     return str(error) or type(error).__name__

@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import Any, ClassVar
 
 from redis import exceptions
 
 from penstock.scaler import Source, parameter
+from scalers.sources.declared import text_of, value_of
 from scalers.sources.redis.claims import RedisClaims, as_text
 from scalers.sources.redis.connection import Answer, RedisLink
 from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer
@@ -25,7 +26,7 @@ _LENGTHS = {b"list": "LLEN", b"zset": "ZCARD", b"set": "SCARD", b"hash": "HLEN",
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How many entries does this key have?"""
+    """The question for the number of entries of a key."""
 
     key: str
 
@@ -37,20 +38,9 @@ class ListTrigger(RedisClaims):
     list_length: int = parameter(5, sources=(Source.METADATA,), ge=0, description="entries per Job")
     activation_list_length: int = parameter(0, sources=(Source.METADATA,), description="active above so many entries")
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"redis-{self.list_name}"
-
-    @property
-    def target(self) -> float:
-        """Entries per Job."""
-        return self.list_length
-
-    @property
-    def activation(self) -> float:
-        """Entries that are not yet worth a Job."""
-        return self.activation_list_length
+    metric: ClassVar[str] = text_of("redis-{0.list_name}")
+    target: ClassVar[float] = value_of("list_length")
+    activation: ClassVar[float] = value_of("activation_list_length")
 
     @property
     def question(self) -> Length:
@@ -58,16 +48,16 @@ class ListTrigger(RedisClaims):
         return Length(self.list_name)
 
     def claim_script(self) -> Script:
-        """Items leave the list for the ledger."""
+        """Returns the script that moves items from the list to the ledger."""
         return _CLAIM
 
     def item(self, value: Any) -> tuple[str, str]:
-        """The item itself."""
+        """Returns the item itself."""
         return as_text(value)
 
     @staticmethod
     async def ask(link: RedisLink, questions: Sequence[Length]) -> Sequence[Answer]:  # type: ignore[override]
-        """The lengths in one round trip; in two on servers that refuse scripts."""
+        """Returns the lengths, in one round trip; in two from servers that refuse scripts."""
         return await _lengths(link, [question.key for question in questions])
 
 
@@ -93,24 +83,24 @@ async def _lengths(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     again = await _by_commands(link, [names[place] for place in refused])
     for place, answer in zip(refused, again, strict=True):
         answers[place] = answer
-    # The first command carried the script: what works without it shows that scripts are what is refused.
+    # The first command carried the script: if its key can be read without it, scripts are refused.
     link.scripts = not (refused[0] == 0 and isinstance(again[0], int))
     return answers
 
 
 def _is_refusal(answer: Answer) -> bool:
-    """The command was refused, rather than the key being of a wrong type."""
+    """Returns whether the command was refused, rather than the key's type wrong."""
     return isinstance(answer, exceptions.RedisError) and not str(answer).startswith("WRONGTYPE")
 
 
 async def _by_script(link: RedisLink, names: Sequence[str]) -> list[Answer]:
-    """One script call per list, so that one list the user may not read says nothing about the others."""
+    """Calls one script per list: a list that the user may not read fails alone."""
     first, *others = names
     return await link.run([("EVAL", _SCRIPT, 1, first), *(("EVALSHA", _DIGEST, 1, name) for name in others)])
 
 
 async def _by_commands(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     kinds = await link.run([("TYPE", name) for name in names])
-    # An error is no kind; the second command will be refused as well.
+    # After an error any command will do: it is refused as well.
     known = [_LENGTHS.get(kind, "LLEN") if isinstance(kind, bytes) else "LLEN" for kind in kinds]
     return await link.run([(command, name) for command, name in zip(known, names, strict=True)])

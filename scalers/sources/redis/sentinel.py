@@ -1,4 +1,4 @@
-"""Redis and Valkey servers that sentinels watch: the sentinels say which one is the master now."""
+"""Redis and Valkey masters that sentinels monitor: the sentinels name the current one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,15 +7,14 @@ from redis import exceptions
 
 from penstock.connections import Connections
 from penstock.scaler import SourceError
-from scalers.sources.redis.connection import Answer, Ask, Question, RedisLink, RedisServer
-from scalers.sources.redis.seeds import Seeds
+from scalers.sources.redis.connection import Answer, Ask, Question, RedisLink, RedisServer, Seeds
 
 
 @dataclass(frozen=True, slots=True)
 class RedisSentinel:
-    """A master and its sentinels. login: the master's database and login; its host and port are the sentinels' to say.
+    """A master and its sentinels. login: the master's database and login, without host and port.
 
-    The sentinels are asked in every reading: a master that was replaced may well be reachable still, and be wrong.
+    Every reading asks the sentinels: a master that was replaced may still be reachable, with outdated data.
     """
 
     sentinels: tuple[RedisServer, ...]
@@ -28,7 +27,7 @@ class RedisSentinel:
     async def answers(self, questions: Sequence[Question], ask: Ask, connections: Connections) -> list[Answer]:
         """See scalers.sources.redis.connection.Topology."""
 
-        async def which(sentinel: RedisServer, link: RedisLink) -> RedisServer:
+        async def master_of(sentinel: RedisServer, link: RedisLink) -> RedisServer:
             [answer] = await link.run([("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.master)])
             if isinstance(answer, exceptions.RedisError):
                 raise SourceError(f"{sentinel.place}: {answer}")
@@ -38,9 +37,9 @@ class RedisSentinel:
             return replace(self.login, host=host.decode(), port=int(port))
 
         async with connections.use(self, lambda: Seeds(self.sentinels), _forget) as seeds:
-            master = await seeds.ask(which, connections)
+            master = await seeds.ask(master_of, connections)
         return await master.answers(questions, ask, connections)
 
 
 async def _forget(_: Seeds) -> None:
-    """Nothing to close: the sentinels' clients are shared."""
+    """Does nothing: the sentinels' clients are shared."""

@@ -1,4 +1,4 @@
-"""KEDA's redis family: the connection parameters its triggers share, and one way to measure them all."""
+"""The base of KEDA's redis family: connection parameters, and the reading of many triggers at once."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
 
 class RedisSource(Scaler):
-    """What all triggers of the family have in common. A subclass says what is asked, another where."""
+    """The base of all triggers of the family. A subclass defines the question, another one the server."""
 
     addresses: tuple[str, ...] = parameter(
         (), name="address", also=("addresses",), sources=(_M, _A, _E), description="`host:port`, several for several"
@@ -29,8 +29,8 @@ class RedisSource(Scaler):
     ports: tuple[str, ...] = parameter(
         (), name="port", also=("ports",), sources=(_M, _E, _A), description="as many as there are hosts"
     )
-    username: str | None = parameter(None, sources=(_M, _E, _A))
-    password: SecretStr | None = parameter(None, sources=(_M, _E, _A))
+    username: str | None = parameter(None, sources=(_M, _E, _A), description="user name of the login")
+    password: SecretStr | None = parameter(None, sources=(_M, _E, _A), description="password of the login")
     enable_tls: bool | None = parameter(None, name="enableTLS", sources=(_M,), description="speak TLS")
     tls_mode: Literal["enable", "disable"] | None = parameter(
         None, name="tls", sources=(_A,), description="the same; not together with `enableTLS`"
@@ -56,39 +56,39 @@ class RedisSource(Scaler):
     @property
     @abstractmethod
     def server(self) -> Topology:
-        """Where to ask; scalers of one class with equal servers are asked together."""
+        """The servers; scalers of one class with equal servers are read together."""
 
     @property
     @abstractmethod
     def question(self) -> Question:
-        """What to ask."""
+        """The question whose answer is the value."""
 
     @staticmethod
     @abstractmethod
     async def ask(link: RedisLink, questions: Sequence[Question]) -> Sequence[Answer]:
-        """Ask one server many such questions."""
+        """Returns one server's answers to many such questions."""
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """The key that is asked about."""
+        """The key of the question."""
         return (self.question.key,)
 
     @classmethod
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
-        """The numbers of all scalers, each question asked once."""
+        """Returns the numbers of all scalers; asks each question once."""
         server = scalers[0].server
         questions = list(dict.fromkeys(scaler.question for scaler in scalers))
         answers = dict(zip(questions, await server.answers(questions, cls.ask, connections), strict=True))
         return [measured(server, scaler.question, answers[scaler.question]) for scaler in scalers]
 
     def tls(self) -> TLS | None:
-        """How TLS is spoken, or None."""
+        """Returns the TLS of the connection, or None."""
         if not (self.enable_tls or self.tls_mode == "enable"):
             return None
         return TLS.of(self)
 
     def places(self) -> list[tuple[str, int]]:
-        """Host and port of every server that is named, at least one."""
+        """Returns host and port of every server that is named, at least one. Raises ParameterError."""
         if len(self.hosts) != len(self.ports):
             raise ParameterError("host", "as many hosts as ports must be given")
         pairs = [_split(address) for address in self.addresses]
@@ -98,13 +98,13 @@ class RedisSource(Scaler):
         return [_checked(host, port) for host, port in pairs]
 
     def login(self, host: str = "", port: int = 0, *, database: int = 0) -> RedisServer:
-        """A server with the login of this trigger."""
+        """Returns a server with the login of this trigger."""
         password = self.password.get_secret_value() if self.password else None
         return RedisServer(host, port, database, self.username, password, self.tls())
 
 
 class SingleServer(RedisSource):
-    """On one server: the first that is named."""
+    """The connection to one server: the first that is named."""
 
     @property
     def server(self) -> RedisServer:
@@ -114,16 +114,16 @@ class SingleServer(RedisSource):
 
 
 class ClusterServers(RedisSource):
-    """On a cluster, which has one database only."""
+    """The connection to a cluster, which has one database only."""
 
     @property
     def server(self) -> RedisCluster:
-        """All places are nodes to learn the others from."""
+        """The cluster, with every place as a seed."""
         return RedisCluster(tuple(self.login(host, port) for host, port in self.places()))
 
 
 class SentinelServers(RedisSource):
-    """On the master that sentinels name."""
+    """The connection to the master that sentinels name."""
 
     sentinel_master: str = parameter(sources=(_M, _A, _E), description="what the sentinels call the master")
     sentinel_username: str | None = parameter(None, sources=(_M, _A, _E), description="for the sentinels")
@@ -131,7 +131,7 @@ class SentinelServers(RedisSource):
 
     @property
     def server(self) -> RedisSentinel:
-        """All places are sentinels."""
+        """The master, with every place as a sentinel."""
         password = self.sentinel_password.get_secret_value() if self.sentinel_password else None
         return RedisSentinel(
             tuple(
@@ -143,7 +143,7 @@ class SentinelServers(RedisSource):
 
 
 def measured(server: Topology, question: Question, answer: Answer) -> float | Measure | Exception:
-    """An answer as a scaler gives it: what was refused says where and about which key."""
+    """Returns an answer as a scaler gives it; a refusal names server and key."""
     if isinstance(answer, exceptions.RedisError):
         return SourceError(f"{server}: {question.key}: {reason(answer)}")
     return answer if isinstance(answer, SourceError | Measure) else float(answer)

@@ -3,12 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from redis import exceptions
 
 from penstock.scaler import Source, SourceError, parameter
-from scalers.claimable import Errand
+from scalers.claimable import ClaimRequest
+from scalers.sources.declared import text_of, value_of
 from scalers.sources.redis.claims import RedisClaims, as_object
 from scalers.sources.redis.connection import Answer, RedisLink
 from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer
@@ -16,15 +17,15 @@ from scheduler.scripts import Script, load
 
 _CLAIM = Script(load("scalers", "claim_stream"))
 
-#: The group that claims where the trigger names none.
+#: The group that claims if the trigger names none.
 GROUP = "penstock"
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many entries of a stream wait?
+    """The question for the number of entries of a stream that wait.
 
-    group: None counts all there are. lag: those the group was not given yet; otherwise those that were given to a
+    group: None counts all entries. lag: entries not yet delivered to the group; otherwise entries delivered to a
     consumer of the group and not acknowledged.
     """
 
@@ -34,7 +35,7 @@ class Count:
 
     @property
     def commands(self) -> tuple[tuple[str, ...], ...]:
-        """What to ask a server."""
+        """The commands of the question."""
         if self.group is None:
             return (("XLEN", self.key),)
         if self.lag:
@@ -42,7 +43,7 @@ class Count:
         return (("XPENDING", self.key, self.group),)
 
     def answer(self, answers: Sequence[Any]) -> Answer:
-        """What the server's answers to the commands say."""
+        """Returns the answer, from those to the commands."""
         first = answers[0]
         if self.lag and isinstance(first, exceptions.ResponseError) and "no such key" in str(first):
             return 0
@@ -53,7 +54,7 @@ class Count:
         if not self.lag:
             return int(first["pending"])
         groups: Mapping[str, Mapping[str, Any]] = {group["name"].decode(): group for group in first}
-        # A group that does not exist yet has everything before it.
+        # A group that does not exist yet lags behind by the whole stream.
         return self._lag(groups[self.group]) if self.group in groups else _number(answers[1])
 
     def _lag(self, group: Mapping[str, Any]) -> Answer:
@@ -76,22 +77,22 @@ class StreamClaims(RedisClaims):
         """The consumer group whose pending entries are the ledger."""
 
     def claim_script(self) -> Script:
-        """What the group has pending with us is claimed."""
+        """Returns the script that reads entries as a consumer of the group."""
         return _CLAIM
 
     def item(self, value: Any) -> tuple[str, str]:
-        """The entry's fields."""
+        """Returns the entry's fields."""
         return as_object(value)
 
-    def particulars(self, errand: Errand) -> tuple[str, ...]:
-        """The group, and the object as its consumer."""
-        return (self.group, f"penstock:{errand.uid}")
+    def particulars(self, request: ClaimRequest) -> tuple[str, ...]:
+        """Returns the group, and the object's consumer."""
+        return (self.group, f"penstock:{request.uid}")
 
 
 class StreamTrigger(StreamClaims):
     """One stream whose entries are work."""
 
-    stream: str = parameter(sources=(Source.METADATA,))
+    stream: str = parameter(sources=(Source.METADATA,), description="name of the stream")
     consumer_group: str | None = parameter(
         None, sources=(Source.METADATA,), description="without one the stream's length counts"
     )
@@ -106,36 +107,30 @@ class StreamTrigger(StreamClaims):
         0, sources=(Source.METADATA,), description="active above so many, whatever counts"
     )
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"redis-streams-{self.stream}"
+    metric: ClassVar[str] = text_of("redis-streams-{0.stream}")
 
     @property
     def target(self) -> float:
-        """Entries per Job, of whatever is counted."""
+        """Entries per Job, by the way of counting."""
         if self.consumer_group is None:
             return self.stream_length
         return self.lag_count or self.pending_entries_count
 
-    @property
-    def activation(self) -> float:
-        """Entries that are not yet worth a Job, of whatever is counted."""
-        return self.activation_lag_count
+    activation: ClassVar[float] = value_of("activation_lag_count")
 
     @property
     def question(self) -> Count:
-        """The stream's length, the group's lag, or what the group has pending."""
+        """The question for the stream's length, the group's lag, or its pending entries."""
         return Count(self.stream, self.consumer_group, self.consumer_group is not None and self.lag_count > 0)
 
     @property
     def group(self) -> str:
-        """The one that is given, or ours."""
+        """The trigger's group, or `penstock`."""
         return self.consumer_group or GROUP
 
     @staticmethod
     async def ask(link: RedisLink, questions: Sequence[Count]) -> Sequence[Answer]:  # type: ignore[override]
-        """All counts in one round trip."""
+        """Returns all counts, in one round trip."""
         answers = iter(await link.run([command for question in questions for command in question.commands]))
         return [question.answer([next(answers) for _ in question.commands]) for question in questions]
 

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import SourceError
-from scalers.claimable import ClaimableItems, Errand
+from scalers.claimable import ClaimableItems, ClaimRequest
 from scalers.sources.redis.claims import beside
 from scalers.sources.redis.lists import RedisLists
 from scalers.sources.redis.streams import RedisStreams
@@ -45,7 +45,7 @@ class Visits:
         self.scaler, self.connections, self.uid = scaler, connections, uid
 
     async def __call__(self, order: ClaimOrder | None = None) -> ClaimableItems:
-        return await self.scaler.carry_out(Errand("team/work", self.uid, order), self.connections)
+        return await self.scaler.carry_out(ClaimRequest("team/work", self.uid, order), self.connections)
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ from redis.asyncio import Redis
 
 from penstock.connections import Connections
 from penstock.scaler import Scaler
-from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.registry import ScalerRegistry
 from scalers.sources.databases import mongodb
 from scalers.sources.http import github_runner
-from scalers.triggers.parse import Triggers
+from scalers.triggers.parse import SourceKey, Triggers
 from tests.integration.scalers.every_trigger import ALONE, EXAMPLES, MARKER, OTHERS, Example
 from tests.integration.scalers.servers import refusing
 from tests.integration.scalers.test_wakeups import wakeups_of
@@ -182,7 +182,7 @@ async def test_a_server_that_misbehaves_is_unknown_and_named(
     async def measured(name: str, behaviour: Behaviour) -> None:
         async with behaving(behaviour) as port, sources(port) as asking:
             probe = scaler(type_, example, port)
-            [answer] = await asking.read(SourceState.of(probe, 1), [probe], 1)
+            [answer] = await asking.read(SourceKey.of(probe, 1), [probe], 1)
             told = f"{answer} {probe!r} {probe} {probe.server!r} {probe.server} {probe.metric}"
             if not isinstance(answer, str) or (f"127.0.0.1:{port}" not in answer and "the API server" not in answer):
                 wrong[name] = answer
@@ -213,7 +213,7 @@ async def test_a_process_that_ends_while_a_server_hangs_waits_for_nothing_and_le
     async with behaving(hang) as port:
         async with asyncio.timeout(10), sources(port, 3600) as asking:
             probe = scaler(type_, example, port)
-            reading = asyncio.create_task(asking.read(SourceState.of(probe, 1), [probe], 1))
+            reading = asyncio.create_task(asking.read(SourceKey.of(probe, 1), [probe], 1))
             await asked.wait()
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)

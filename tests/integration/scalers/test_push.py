@@ -11,7 +11,7 @@ from redis.exceptions import ResponseError
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
-from scalers.claimable import Errand
+from scalers.claimable import ClaimRequest
 from scalers.sources.events.intake import OUTCOMES
 from scalers.sources.events.push import Push
 from tests.integration.scalers.servers import commands
@@ -271,8 +271,8 @@ async def test_a_pushed_event_wakes_its_object(url: str, real_redis: Redis) -> N
 
 async def test_events_can_be_claimed(intake: Intake) -> None:
     await intake.push(1, 1, 2, 3)
-    errand = Errand("team/orders", "uid", ClaimOrder(id=1, of="", limit=2))
-    found = await intake.scaler.carry_out(errand, intake.connections)
+    request = ClaimRequest("team/orders", "uid", ClaimOrder(id=1, of="", limit=2))
+    found = await intake.scaler.carry_out(request, intake.connections)
     assert (found.waiting, found.obeyed, len(found.claims)) == (1, True, 2)
     assert [claim.encoding for claim in found.claims] == ["json", "json"]
     assert '"id":"1"' in (found.claims[0].item or "")

@@ -15,10 +15,11 @@ import pytest
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, Scaler
-from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.single import AT_ONCE
 from scalers.sources.messaging.rabbitmq import RabbitMQ
+from scalers.triggers.parse import SourceKey
 from tests.integration.scalers.daemons import mariadb, postgres, rabbitmq
 from tests.integration.scalers.sources.test_sql import of_mysql, of_postgres
 from tests.support.conditions import eventually
@@ -37,7 +38,7 @@ async def sources() -> AsyncIterator[BatchedReader]:
 
 async def ask(sources: BatchedReader, *probes: Scaler) -> list[Any]:
     """One value or reason for each; each is another object's."""
-    source = SourceState.of(probes[0], None)
+    source = SourceKey.of(probes[0], None)
     askers = [(f"{place}", repr(probe)) for place, probe in enumerate(probes)]
     answers = await sources.read(source, probes, 1, askers)
     return [answer.value if isinstance(answer, Measure) else answer for answer in answers]

@@ -10,9 +10,10 @@ from aiohttp import web
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, Scaler
-from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.http.metrics_api import MetricsAPI
+from scalers.triggers.parse import SourceKey
 
 #: Seconds that one answer may take here.
 PATIENCE = 0.5
@@ -96,11 +97,11 @@ async def test_who_is_slow_is_unknown_alone(
 ) -> None:
     url, asked = server
     probes = [probe(url, path) for path in paths]
-    answers = await sources.read(SourceState.of(probes[0], None), probes, 1)
+    answers = await sources.read(SourceKey.of(probes[0], None), probes, 1)
     for answer, wanted in zip(answers, expected, strict=True):
         assert answer == wanted if isinstance(wanted, Measure) else isinstance(answer, str) and wanted in answer
     # The server works: it is asked again.
-    assert sources.left_alone(SourceState.of(probes[0], None)) is None
+    assert sources.open_breaker(SourceKey.of(probes[0], None)) is None
     assert sorted(asked) == sorted(f"/{path}" for path in [*paths, *twice])
 
 
@@ -108,13 +109,13 @@ async def test_a_server_of_which_nothing_is_answered_is_left_alone(
     sources: BatchedReader, server: tuple[str, list[str]]
 ) -> None:
     probes = [probe(server[0], "slow"), probe(server[0], "slow")]
-    answers = await sources.read(SourceState.of(probes[0], None), probes, 1)
+    answers = await sources.read(SourceKey.of(probes[0], None), probes, 1)
     assert all(isinstance(answer, str) and "no answer within 0.5 s" in answer for answer in answers)
-    assert sources.left_alone(SourceState.of(probes[0], None)) is not None
+    assert sources.open_breaker(SourceKey.of(probes[0], None)) is not None
 
 
 async def test_side_by_side_is_so_wherever_a_scaler_says_nothing_else(sources: BatchedReader) -> None:
     probes = [Waiting(), Waiting(slow=True)]
-    first, second = await sources.read(SourceState.of(probes[0], "one"), probes, 1)
+    first, second = await sources.read(SourceKey.of(probes[0], "one"), probes, 1)
     assert first == FIVE
     assert second == "the source: no answer within 0.5 s"

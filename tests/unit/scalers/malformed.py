@@ -75,7 +75,7 @@ def _of_fields(scaler: type[Parameters], good: Trigger) -> Iterator[tuple[str, T
     for name, info in scaler.model_fields.items():
         origin = Origin.of(name, info)
         field = origin.names[0]
-        if info.is_required():
+        if info.is_required() and origin.given:
             yield f"{field} missing", _without(good, origin), field, "is required"
             yield f"{field} blank", _with(good, origin, "  "), field, "is required"
         texts, complaint = WRONG.get(_base(info), ((), ""))

@@ -2,6 +2,9 @@
 
 import re
 
+import pytest
+
+from penstock.parameters import Origin
 from scalers import reference
 from scalers.registry import ScalerRegistry
 from scalers.triggers.keda_types import TYPES
@@ -21,3 +24,9 @@ def test_every_type_is_on_the_page_once_as_supported_or_not() -> None:
     assert supported == list(ScalerRegistry().known())
     assert sorted({*supported, *refused} & TYPES) == sorted(TYPES)
     assert not set(supported) & set(refused)
+
+
+@pytest.mark.parametrize("type_", ScalerRegistry().known())
+def test_every_parameter_has_a_meaning(type_: str) -> None:
+    fields = ScalerRegistry().find(type_).model_fields.items()
+    assert [name for name, info in fields if Origin.of(name, info).given and not info.description] == []

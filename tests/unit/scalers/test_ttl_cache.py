@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from scalers.ttl_cache import Recent
+from scalers.ttl_cache import TTLCache
 
 
 class Oracle:
@@ -32,11 +32,11 @@ def oracle() -> Oracle:
 
 
 @pytest.fixture
-def recent(oracle: Oracle) -> Recent:
-    return Recent(seconds=10, limit=3, clock=lambda: oracle.now)
+def recent(oracle: Oracle) -> TTLCache:
+    return TTLCache(seconds=10, limit=3, clock=lambda: oracle.now)
 
 
-async def test_an_answer_is_remembered_until_it_is_old(oracle: Oracle, recent: Recent) -> None:
+async def test_an_answer_is_remembered_until_it_is_old(oracle: Oracle, recent: TTLCache) -> None:
     assert [await recent.get("a", oracle), await recent.get("a", oracle)] == [1, 1]
     oracle.now = 9.9
     assert await recent.get("a", oracle) == 1
@@ -44,7 +44,7 @@ async def test_an_answer_is_remembered_until_it_is_old(oracle: Oracle, recent: R
     assert await recent.get("a", oracle) == 2
 
 
-async def test_an_answer_may_say_how_long_it_lasts(oracle: Oracle, recent: Recent) -> None:
+async def test_an_answer_may_say_how_long_it_lasts(oracle: Oracle, recent: TTLCache) -> None:
     await recent.get("a", oracle, seconds=lambda answer: 100.0 * answer)
     oracle.now = 99.0
     assert await recent.get("a", oracle) == 1
@@ -52,18 +52,18 @@ async def test_an_answer_may_say_how_long_it_lasts(oracle: Oracle, recent: Recen
     assert await recent.get("a", oracle) == 2
 
 
-async def test_who_needs_a_later_answer_asks_again_and_others_share_it(oracle: Oracle, recent: Recent) -> None:
+async def test_who_needs_a_later_answer_asks_again_and_others_share_it(oracle: Oracle, recent: TTLCache) -> None:
     await recent.get("a", oracle)
     oracle.now = 5.0
     assert await recent.get("a", oracle, since=1.0) == 2
     assert await recent.get("a", oracle, since=4.0) == 2
 
 
-async def test_many_who_ask_at_once_ask_once(oracle: Oracle, recent: Recent) -> None:
+async def test_many_who_ask_at_once_ask_once(oracle: Oracle, recent: TTLCache) -> None:
     assert await asyncio.gather(*(recent.get("a", oracle) for _ in range(50))) == [1] * 50
 
 
-async def test_one_who_gives_up_takes_nothing_from_the_others(oracle: Oracle, recent: Recent) -> None:
+async def test_one_who_gives_up_takes_nothing_from_the_others(oracle: Oracle, recent: TTLCache) -> None:
     oracle.let.clear()
     first, second = (asyncio.create_task(recent.get("a", oracle)) for _ in range(2))
     await asyncio.sleep(0)
@@ -74,7 +74,7 @@ async def test_one_who_gives_up_takes_nothing_from_the_others(oracle: Oracle, re
     assert first.cancelled()
 
 
-async def test_a_question_that_is_open_too_early_is_not_shared(oracle: Oracle, recent: Recent) -> None:
+async def test_a_question_that_is_open_too_early_is_not_shared(oracle: Oracle, recent: TTLCache) -> None:
     oracle.let.clear()
     early = asyncio.create_task(recent.get("a", oracle))
     await asyncio.sleep(0)
@@ -86,7 +86,7 @@ async def test_a_question_that_is_open_too_early_is_not_shared(oracle: Oracle, r
     assert await recent.get("a", oracle) == 2
 
 
-async def test_a_late_answer_to_an_early_question_replaces_nothing(oracle: Oracle, recent: Recent) -> None:
+async def test_a_late_answer_to_an_early_question_replaces_nothing(oracle: Oracle, recent: TTLCache) -> None:
     oracle.let.clear()
     early = asyncio.create_task(recent.get("a", oracle))
     await asyncio.sleep(0)
@@ -101,7 +101,7 @@ async def test_a_late_answer_to_an_early_question_replaces_nothing(oracle: Oracl
     assert await recent.get("a", oracle) == 7
 
 
-async def test_a_failure_is_told_to_all_and_not_remembered(oracle: Oracle, recent: Recent) -> None:
+async def test_a_failure_is_told_to_all_and_not_remembered(oracle: Oracle, recent: TTLCache) -> None:
     oracle.error = ValueError("no")
     failures = await asyncio.gather(*(recent.get("a", oracle) for _ in range(2)), return_exceptions=True)
     assert [str(failure) for failure in failures] == ["no", "no"]
@@ -110,7 +110,7 @@ async def test_a_failure_is_told_to_all_and_not_remembered(oracle: Oracle, recen
     assert await recent.get("a", oracle) == 2
 
 
-async def test_no_answer_is_not_remembered(recent: Recent) -> None:
+async def test_no_answer_is_not_remembered(recent: TTLCache) -> None:
     asked = []
 
     async def nothing() -> None:
@@ -121,7 +121,7 @@ async def test_no_answer_is_not_remembered(recent: Recent) -> None:
     assert len(asked) == 2
 
 
-async def test_only_so_many_are_remembered(oracle: Oracle, recent: Recent) -> None:
+async def test_only_so_many_are_remembered(oracle: Oracle, recent: TTLCache) -> None:
     for key in "abc":
         await recent.get(key, oracle)
     await recent.get("a", oracle)

@@ -334,7 +334,7 @@ async def test_what_cannot_be_counted_is_unknown(shop: Shop, real_redis: Redis, 
 async def test_more_than_can_be_looked_into_is_unknown(
     shop: Shop, real_redis: Redis, connections: Connections, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scalers.sources.celery.backlog.HELD", 1)
+    monkeypatch.setattr("scalers.sources.celery.backlog.MOST_UNACKED", 1)
     await real_redis.hset("unacked", mapping={"1": "x", "2": "y"})
     (refused,) = await CeleryTasks.read([shop.scaler()], connections)
     assert isinstance(refused, SourceError)
@@ -344,7 +344,7 @@ async def test_more_than_can_be_looked_into_is_unknown(
 async def test_only_the_oldest_of_a_list_are_looked_into(
     shop: Shop, real_redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scalers.sources.celery.backlog.LOOK", 2)
+    monkeypatch.setattr("scalers.sources.celery.backlog.SCANNED", 2)
     for name in "abc":
         shop.send(name, countdown=HOUR)
     assert await shop.count() == 1

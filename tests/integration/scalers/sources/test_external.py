@@ -10,10 +10,11 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
-from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.external.trigger import External
-from scalers.wakeups.grpc_listener import PushListener
+from scalers.triggers.parse import SourceKey
+from scalers.wakeups.streams import PushListener
 from tests.integration.scalers.external_server import ExternalServer, external
 from tests.integration.scalers.servers import hanging, refusing
 from tests.integration.scalers.test_wakeups import connected, running, settled, until, wakeups_of, woken
@@ -165,7 +166,7 @@ async def test_a_server_that_is_not_there_or_silent_is_unknown() -> None:
         async with hanging() as port:
             for each, said in ((refusing(), "UNAVAILABLE"), (port, "")):
                 asking = scaler(f"127.0.0.1:{each}")
-                [answer] = await sources.read(SourceState.of(asking, None), [asking], 0)
+                [answer] = await sources.read(SourceKey.of(asking, None), [asking], 0)
                 assert isinstance(answer, str)
                 assert answer.startswith(f"127.0.0.1:{each}: ")
                 assert said in answer

@@ -17,9 +17,10 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
-from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.messaging.kafka import ApacheKafka, Kafka, KafkaSource
+from scalers.triggers.parse import SourceKey
 from tests.integration.scalers.daemons import running
 from tests.integration.scalers.servers import refusing
 from tests.support.certificates import Certificates, certificates
@@ -181,14 +182,14 @@ async def test_a_broker_that_is_not_there_is_unknown_and_found_when_it_is_back(t
     sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=9)), timeout=5.0)
     try:
         asking = scaler(refusing(), "shop", topic="orders")
-        [answer] = await sources.read(SourceState.of(asking, None), [asking], 0)
+        [answer] = await sources.read(SourceKey.of(asking, None), [asking], 0)
         assert isinstance(answer, str)
         assert answer.startswith("kafka://127.0.0.1:")
         async with broker(tmp_path / "one") as port:
             await topic(port, "orders", 1)
             asking = scaler(port, "shop", topic="orders")
-            assert await sources.read(SourceState.of(asking, None), [asking], 0) == [Measure(1.0, True)]
-        [lost] = await sources.read(SourceState.of(asking, None), [asking], 0)
+            assert await sources.read(SourceKey.of(asking, None), [asking], 0) == [Measure(1.0, True)]
+        [lost] = await sources.read(SourceKey.of(asking, None), [asking], 0)
         assert isinstance(lost, str)
     finally:
         await sources.close()
@@ -235,7 +236,7 @@ async def test_a_login_that_is_refused_is_unknown_and_tells_no_password(tmp_path
                     authentication={"username": "nobody", "password": "hush-hush"},
                 )
             )
-            [answer] = await sources.read(SourceState.of(asking, None), [asking], 0)
+            [answer] = await sources.read(SourceKey.of(asking, None), [asking], 0)
     finally:
         await sources.close()
     assert isinstance(answer, str)

@@ -11,10 +11,11 @@ import pytest
 from penstock.connections import Connections
 from penstock.parameters import SettingsError, Trigger
 from penstock.scaler import SourceError
-from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.databases.mysql import MySQL
 from scalers.sources.databases.postgresql import PostgreSQL
+from scalers.triggers.parse import SourceKey
 from tests.integration.scalers.daemons import mariadb, postgres
 from tests.integration.scalers.servers import hanging, refusing
 
@@ -77,12 +78,12 @@ async def test_a_real_postgresql(connections: Connections) -> None:
             # The server drops our connection; the second attempt of the same poll has a fresh one.
             sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy()), timeout=5)
             probe = of_postgres(port, "SELECT count(*) FROM jobs")
-            assert (await sources.read(SourceState.of(probe, 1), [probe], 1))[0].value == 3.0
+            assert (await sources.read(SourceKey.of(probe, 1), [probe], 1))[0].value == 3.0
             await setup.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
             )
-            assert (await sources.read(SourceState.of(probe, 1), [probe], 2))[0].value == 3.0
+            assert (await sources.read(SourceKey.of(probe, 1), [probe], 2))[0].value == 3.0
             await sources.close()
 
 
@@ -111,7 +112,7 @@ async def test_a_server_that_hangs_or_refuses_is_unknown_and_named(make) -> None
         for port in (hung, refusing()):
             sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy()), timeout=0.3)
             probe = make(port, "SELECT 1")
-            [answer] = await sources.read(SourceState.of(probe, 1), [probe], 1)
+            [answer] = await sources.read(SourceKey.of(probe, 1), [probe], 1)
             await sources.close()
             assert isinstance(answer, str)
             assert str(port) in answer

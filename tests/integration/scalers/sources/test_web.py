@@ -15,7 +15,7 @@ from aiohttp import web
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Scaler, SourceError
-from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.http.elasticsearch import Elasticsearch
 from scalers.sources.http.graphite import Graphite
@@ -23,6 +23,7 @@ from scalers.sources.http.influxdb import InfluxDB
 from scalers.sources.http.loki import Loki
 from scalers.sources.http.metrics_api import MetricsAPI
 from scalers.sources.http.prometheus import Prometheus
+from scalers.triggers.parse import SourceKey
 from tests.integration.scalers.daemons import needs, running
 from tests.integration.scalers.servers import hanging, refusing
 from tests.support.ports import free_port
@@ -283,7 +284,7 @@ async def test_a_server_that_hangs_or_refuses_is_unknown_and_named() -> None:
             address = f"http://127.0.0.1:{port}"
             probe = scaler(Prometheus, {"serverAddress": address, "query": "q", "threshold": "1"})
             async with _sources_of(timeout=timeout) as sources:
-                [answer] = await sources.read(SourceState.of(probe, 1), [probe], 1)
+                [answer] = await sources.read(SourceKey.of(probe, 1), [probe], 1)
             assert isinstance(answer, str)
             assert reason in answer
             assert address in answer

@@ -287,7 +287,7 @@ async def test_no_text_of_what_is_supplied_shows_a_secret(cluster: Cluster) -> N
     lookups = cluster.lookups()
     supplied = await Authenticator().parameters(TEAM, Workload("team"), lookups.view())
     assert supplied["password"] == "hunter2"
-    assert "hunter2" not in f"{supplied} {supplied!r} {lookups.recent._answers!r}"
+    assert "hunter2" not in f"{supplied} {supplied!r} {lookups.cache._answers!r}"
     assert repr(supplied) == "Hidden(password)"
 
 

@@ -24,7 +24,7 @@ async def test_complete_polls_are_handed_out_while_others_go_on(work: PollRound)
         await go_on.wait()
         work.complete(polls[1])
 
-    work.begin(one_by_one())
+    work.start(one_by_one())
     found = []
     async for complete in work.completed():
         found.append(complete)
@@ -40,8 +40,8 @@ async def test_an_error_is_raised_while_others_go_on(work: PollRound) -> None:
     async def for_ever() -> None:
         await asyncio.Event().wait()
 
-    work.begin(for_ever())
-    work.begin(fail())
+    work.start(for_ever())
+    work.start(fail())
     with pytest.raises(ValueError, match="nobody foresaw this"):
         _ = [polls async for polls in work.completed()]
 
@@ -52,10 +52,10 @@ async def test_an_error_of_the_last_one_is_raised_though_it_comes_while_polls_ar
     async def complete() -> None:
         work.complete(poll)
 
-    work.begin(complete())
+    work.start(complete())
     completed = work.completed()
     assert await anext(completed) == ["complete"]
-    work.begin(fail())
+    work.start(fail())
     for _ in range(5):
         await asyncio.sleep(0)
     with pytest.raises(ValueError, match="nobody foresaw this"):
@@ -71,8 +71,8 @@ async def test_what_goes_on_ends_with_the_round() -> None:
         finally:
             ended.append(name)
 
-    work.begin(for_ever("work"))
-    work.aside(for_ever("aside"))
+    work.start(for_ever("work"))
+    work.start_background(for_ever("aside"))
     await asyncio.sleep(0)
     await work.close()
     assert sorted(ended) == ["aside", "work"]

@@ -9,8 +9,10 @@ from pydantic import SecretStr
 
 from penstock.connections import Connections
 from penstock.scaler import Measure, Scaler, SourceError, parameter
-from scalers.polling.batched import QUOTE, BatchedReader, SourceState
+from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
+from scalers.redaction import QUOTE
+from scalers.triggers.parse import SourceKey
 
 
 class Scripted(Scaler):
@@ -21,17 +23,9 @@ class Scripted(Scaler):
     asked: ClassVar[list[list[str]]] = []
     name: str = parameter("a")
 
-    @property
-    def metric(self) -> str:
-        return "scripted"
-
-    @property
-    def target(self) -> float:
-        return 1.0
-
-    @property
-    def server(self) -> str:
-        return "the server"
+    metric: ClassVar[str] = "scripted"
+    target: ClassVar[float] = 1.0
+    server: ClassVar[str] = "the server"
 
     @classmethod
     async def read(cls, scalers: Sequence["Scripted"], connections: Connections) -> list[float | Exception]:
@@ -53,7 +47,7 @@ def _blank() -> None:
 
 
 SCALERS = [Scripted(name="a"), Scripted(name="b")]
-SOURCE = SourceState.of(SCALERS[0], None)
+SOURCE = SourceKey.of(SCALERS[0], None)
 
 
 def sources(timeout: float = 5.0) -> BatchedReader:
@@ -130,8 +124,8 @@ def test_scalers_without_a_server_stand_alone() -> None:
         def server(self) -> None:  # type: ignore[override]
             return None
 
-    assert SourceState.of(Alone(), ("u", 0)) != SourceState.of(Alone(), ("u", 1))
-    assert SourceState.of(SCALERS[0], ("u", 0)) == SourceState.of(SCALERS[1], ("u", 1))
+    assert SourceKey.of(Alone(), ("u", 0)) != SourceKey.of(Alone(), ("u", 1))
+    assert SourceKey.of(SCALERS[0], ("u", 0)) == SourceKey.of(SCALERS[1], ("u", 1))
 
 
 class Secretive(Scripted):
@@ -146,7 +140,7 @@ async def test_what_goes_wrong_for_one_tells_nobodys_secret() -> None:
     ]
     said = "hush-one and hush-two of amqp://broker.example/ with a/b or a%2Fb"
     Secretive.script = [SourceError(said), SourceError(said)]
-    answers = await sources().read(SourceState.of(asking[0], None), asking, 0)
+    answers = await sources().read(SourceKey.of(asking[0], None), asking, 0)
     assert answers == ["the server: *** and *** of amqp://broker.example/ with *** or ***"] * 2
 
 
@@ -159,9 +153,9 @@ async def test_polls_that_wait_for_one_server_side_by_side_see_one_failure(monke
     asked = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=2)), timeout=0.05)
     # As claims that go on by themselves: each began a little later than the one before.
     await asyncio.gather(*(asked.read(SOURCE, SCALERS, 1000 * number) for number in range(20)))
-    assert asked.left_alone(SOURCE) is None
+    assert asked.open_breaker(SOURCE) is None
     await asked.read(SOURCE, SCALERS, 1_000_000)
-    breaker = asked.left_alone(SOURCE)
+    breaker = asked.open_breaker(SOURCE)
     assert breaker is not None
     assert breaker.failures == 2
     assert breaker.until >= 1_000_000 + 50_000 + 1_000_000, "from when it failed, not from when it was asked"

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalers.polling.bulkhead import Bulkhead, BulkheadFull
-from scalers.polling.history import AnswerHistory, AnswerOutcome
+from scalers.polling.bulkhead import AnswerHistory, AnswerOutcome, Bulkhead, BulkheadFull
 
 ANSWERED, NEW, SLOW = AnswerOutcome
 
@@ -16,16 +15,16 @@ class Server:
     """Asked with turns; nothing is answered until it is told to. log: whose turn it was."""
 
     def __init__(self, limit: int) -> None:
-        self.turns = Bulkhead(limit)
+        self.bulkhead = Bulkhead(limit)
         self.log: list[str] = []
         self.under_way: list[tuple[str, AnswerOutcome, asyncio.Event]] = []
         self.tasks: list[asyncio.Task[None]] = []
 
-    async def ask(self, owner: str, standing: AnswerOutcome = ANSWERED) -> asyncio.Task[None]:
+    async def ask(self, owner: str, outcome: AnswerOutcome = ANSWERED) -> asyncio.Task[None]:
         async def question() -> None:
-            async with self.turns.turn(owner, standing):
+            async with self.bulkhead.slot(owner, outcome):
                 self.log.append(owner)
-                entry = (owner, standing, asyncio.Event())
+                entry = (owner, outcome, asyncio.Event())
                 self.under_way.append(entry)
                 try:
                     await entry[2].wait()
@@ -45,8 +44,8 @@ class Server:
             await self.answer()
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
-    def number(self, standing: AnswerOutcome) -> int:
-        return sum(each == standing for _, each, _ in self.under_way)
+    def number(self, outcome: AnswerOutcome) -> int:
+        return sum(each == outcome for _, each, _ in self.under_way)
 
 
 async def settle() -> None:
@@ -55,7 +54,7 @@ async def settle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "standings", "under_way"),
+    ("limit", "outcomes", "under_way"),
     [
         pytest.param(8, [ANSWERED] * 20, {ANSWERED: 8}, id="answered ones may have all turns"),
         pytest.param(8, [NEW] * 20, {NEW: 6}, id="new ones leave some"),
@@ -67,15 +66,15 @@ async def settle() -> None:
     ],
 )
 async def test_how_many_are_under_way(
-    limit: int, standings: list[AnswerOutcome], under_way: dict[AnswerOutcome, int]
+    limit: int, outcomes: list[AnswerOutcome], under_way: dict[AnswerOutcome, int]
 ) -> None:
     server = Server(limit)
-    for place, standing in enumerate(standings):
-        await server.ask(f"{place}", standing)
+    for place, outcome in enumerate(outcomes):
+        await server.ask(f"{place}", outcome)
     assert {each: server.number(each) for each in AnswerOutcome if server.number(each)} == under_way
     await server.finish()
-    assert len(server.log) == len(standings)
-    assert server.turns.idle
+    assert len(server.log) == len(outcomes)
+    assert server.bulkhead.idle
 
 
 async def test_one_that_asks_much_waits_for_those_that_ask_little() -> None:
@@ -101,12 +100,12 @@ async def test_a_turn_that_does_not_come_in_time_is_none() -> None:
     server = Server(1)
     await server.ask("first")
     with pytest.raises(BulkheadFull):
-        async with server.turns.turn("late", SLOW, within=0.001):
+        async with server.bulkhead.slot("late", SLOW, within=0.001):
             raise AssertionError
     await server.ask("last")
     await server.finish()
     assert server.log == ["first", "last"]
-    assert server.turns.idle
+    assert server.bulkhead.idle
 
 
 async def test_who_gives_up_waiting_loses_nobody_a_turn() -> None:
@@ -119,7 +118,7 @@ async def test_who_gives_up_waiting_loses_nobody_a_turn() -> None:
     await server.answer()
     assert server.log == ["first", "last"]
     await server.finish()
-    assert server.turns.idle
+    assert server.bulkhead.idle
 
 
 async def test_who_gives_up_in_the_moment_of_its_turn_passes_it_on() -> None:
@@ -129,13 +128,13 @@ async def test_who_gives_up_in_the_moment_of_its_turn_passes_it_on() -> None:
     await server.ask("last")
     server.under_way[0][2].set()
     # Its turn has come once the first one is through, and it has not run since.
-    while not server.turns._taken[ANSWERED] or server.under_way:
+    while not server.bulkhead._in_use[ANSWERED] or server.under_way:
         await asyncio.sleep(0)
     given_up.cancel()
     await settle()
     assert server.log == ["first", "last"]
     await server.finish()
-    assert server.turns.idle
+    assert server.bulkhead.idle
 
 
 @given(
@@ -156,28 +155,28 @@ def test_the_limits_hold_and_everybody_has_a_turn(limit: int, steps: list[tuple[
         asked = sum(isinstance(step, tuple) for step in steps)
         await server.finish()
         assert len(server.log) == asked
-        assert server.turns.idle
+        assert server.bulkhead.idle
 
     asyncio.run(run())
 
 
 def test_what_was_not_asked_for_the_longest_time_is_new_again() -> None:
-    standings = AnswerHistory(limit=2)
-    for asker, standing in (("a", ANSWERED), ("b", SLOW), ("a", SLOW), ("c", ANSWERED)):
-        standings.note("server", asker, standing)
-    assert [standings.of("server", asker) for asker in "abc"] == [SLOW, NEW, ANSWERED]
-    assert standings.of("another", "c") == NEW
+    history = AnswerHistory(limit=2)
+    for asker, outcome in (("a", ANSWERED), ("b", SLOW), ("a", SLOW), ("c", ANSWERED)):
+        history.record("server", asker, outcome)
+    assert [history.outcome("server", asker) for asker in "abc"] == [SLOW, NEW, ANSWERED]
+    assert history.outcome("another", "c") == NEW
 
 
 def test_whether_a_server_answers_anybody() -> None:
-    standings = AnswerHistory(limit=2)
-    assert not standings.answers("server")
-    standings.note("server", "a", ANSWERED)
-    standings.note("server", "a", ANSWERED)
-    assert standings.answers("server")
-    standings.note("server", "a", SLOW)
-    assert not standings.answers("server")
-    standings.note("server", "b", ANSWERED)
+    history = AnswerHistory(limit=2)
+    assert not history.answers_any("server")
+    history.record("server", "a", ANSWERED)
+    history.record("server", "a", ANSWERED)
+    assert history.answers_any("server")
+    history.record("server", "a", SLOW)
+    assert not history.answers_any("server")
+    history.record("server", "b", ANSWERED)
     for asker in "cd":
-        standings.note("another", asker, SLOW)
-    assert not standings.answers("server"), "it is forgotten"
+        history.record("another", asker, SLOW)
+    assert not history.answers_any("server"), "it is forgotten"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalers.polling import fallback as failing
+from scalers.polling import fallback
 from scalers.polling.circuit_breaker import CircuitBreaker
 from workers.reconcile.snapshot import Reading, TriggerSample
 
@@ -10,8 +10,8 @@ GOOD = TriggerSample("s0", "redis", 6.0, 4.0, True)
 BAD = TriggerSample("s0", "redis", error="no route")
 
 
-def body(**fallback):
-    return {"spec": {"fallback": fallback} if fallback else {}}
+def body(**given):
+    return {"spec": {"fallback": given} if given else {}}
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def body(**fallback):
     ids=["no fallback", "none named", "zero", "no object", "no spec"],
 )
 def test_threshold(given, expected):
-    assert failing.threshold(given) == expected
+    assert fallback.threshold(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_threshold(given, expected):
 )
 def test_what_is_remembered(before, limit, failures, last):
     previous = Reading(1, 1, 1, before) if before else None
-    known = failing.remembered(BAD, previous, limit)
+    known = fallback.counted(BAD, previous, limit)
     assert (known.error, known.failures, known.last) == ("no route", failures, last)
 
 
@@ -83,5 +83,5 @@ def test_what_is_remembered(before, limit, failures, last):
 )
 def test_a_server_that_is_left_alone(before, breaker, expected):
     previous = Reading(1, 1, 1, (before,)) if before else None
-    known = failing.alone(BAD, previous, breaker, "s", 500)
+    known = fallback.with_breaker(BAD, previous, breaker, "s", 500)
     assert (known.source, known.alone_since, known.next_attempt) == expected

@@ -1,12 +1,13 @@
 """How late a poll is, and that what an object's triggers say is shown of every kind of poll but a flow's."""
 
+from typing import ClassVar
+
 import pytest
 from prometheus_client import REGISTRY
 
 from penstock.scaler import Measure, Scaler
-from scalers.polling.batched import SourceState
 from scalers.polling.object_poll import ObjectPoll
-from scalers.triggers.parse import Parsed, TriggerProbe
+from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
 from scheduler.queue import Lease
 from tests.unit.controllers.factories import UID, sample
 from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
@@ -51,7 +52,7 @@ def test_what_claims_measure_is_shown_and_what_flows_probe_is_not(kind, shown):
     name = f"shown-{kind.plural}"
     polled = poll(kind=kind, name=name)
     polled.samples[0] = sample(3)
-    polled.show(0, 0.5)
+    polled.export(0, 0.5)
     labels = {
         "namespace": "default",
         "metric": polled.samples[0].name,
@@ -69,7 +70,7 @@ def test_a_ledger_is_shown_also_of_an_object_that_names_no_trigger_any_more(trig
     polled.body["spec"]["triggers"] = triggers
     polled.body["metadata"]["annotations"] = {LEDGER: '{"type": "redis", "metadata": {"listName": "work"}}'}
     polled.samples[0] = sample(3)
-    polled.show(0, 0.5)
+    polled.export(0, 0.5)
     shown = [
         one.value
         for metric in REGISTRY.collect()
@@ -82,22 +83,14 @@ def test_a_ledger_is_shown_also_of_an_object_that_names_no_trigger_any_more(trig
 class Careless(Scaler):
     """Of somebody else: it does not say when it is active, nor what one Job is meant for."""
 
-    @property
-    def metric(self):
-        return "careless"
-
-    @property
-    def target(self):
-        return None
-
-    @property
-    def server(self):
-        return "the server"
+    metric: ClassVar[str] = "careless"
+    target: ClassVar[None] = None
+    server: ClassVar[str] = "the server"
 
 
 def test_a_scaler_that_says_nonsense_is_unknown_by_itself():
     polled, scaler = poll(), Careless()
-    polled.parsed = Parsed((TriggerProbe("s0-careless", "careless", scaler, SourceState.of(scaler, None)),))
+    polled.parsed = Parsed((TriggerProbe("s0-careless", "careless", scaler, SourceKey.of(scaler, None)),))
     polled.take(0, Measure(3.0))
     assert polled.complete
     assert (polled.samples[0].value, polled.samples[0].active) == (0.0, False)

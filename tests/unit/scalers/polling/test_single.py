@@ -7,8 +7,9 @@ import pytest
 
 from penstock.connections import Connections
 from penstock.scaler import Scaler, SourceError, Unreached, parameter
-from scalers.polling.batched import BatchedReader, SourceState
+from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
+from scalers.triggers.parse import SourceKey
 
 SECOND = 1_000_000
 
@@ -20,17 +21,9 @@ class Asked(Scaler):
     log: ClassVar[list[str]] = []
     name: str = parameter()
 
-    @property
-    def metric(self) -> str:
-        return "asked"
-
-    @property
-    def target(self) -> float:
-        return 1.0
-
-    @property
-    def server(self) -> str:
-        return "the server"
+    metric: ClassVar[str] = "asked"
+    target: ClassVar[float] = 1.0
+    server: ClassVar[str] = "the server"
 
     @property
     def patience(self) -> float | None:
@@ -50,7 +43,7 @@ class Asked(Scaler):
         return float(step)
 
 
-SOURCE = SourceState.of(Asked(name="a"), None)
+SOURCE = SourceKey.of(Asked(name="a"), None)
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +66,7 @@ class Asking:
         return [answer if isinstance(answer, str) else f"{answer.value:g}" for answer in answers]
 
     def alone(self, name: str) -> bool:
-        return self.sources.left_alone(SOURCE, (name, 0)) is not None
+        return self.sources.open_breaker(SOURCE, (name, 0)) is not None
 
 
 SLOW = "the server: no answer within 0.1 s"
@@ -188,7 +181,7 @@ async def test_each_is_told_when_it_is_answered_and_not_when_all_are() -> None:
     asking.sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy()), timeout=3600)
     scalers = [Asked(name=name) for name in ("slow", "quick")]
     reading = asyncio.create_task(
-        asking.sources.ask(SOURCE, scalers, 0, lambda place, _: told.put_nowait(place), [("s", 0), ("q", 0)])
+        asking.sources.read_each(SOURCE, scalers, 0, lambda place, _: told.put_nowait(place), [("s", 0), ("q", 0)])
     )
     assert await told.get() == 1
     assert not reading.done()
@@ -201,7 +194,7 @@ async def test_what_gets_no_turn_says_why_though_its_last_failure_is_forgotten()
     Asked.script = {name: ["slow"] for name in names}
     asking = Asking(threshold=99)
     await asking.poll("quick", *names)
-    asking.sources._questions._slow = CircuitBreakers(BreakerPolicy(threshold=99))
+    asking.sources._single._slow = CircuitBreakers(BreakerPolicy(threshold=99))
     Asked.log.clear()
     assert (await asking.poll(*names))[4] == SLOW
     assert "slow" not in Asked.log

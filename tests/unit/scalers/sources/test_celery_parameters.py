@@ -8,7 +8,6 @@ import pytest
 from penstock.connections import Connections
 from penstock.errors import SourceError
 from penstock.parameters import SettingsError, Trigger
-from scalers.registry import REGISTRY
 from scalers.sources.celery.backlog import Backlog, BacklogTables, TransportLayout, matches
 from scalers.sources.celery.broker_url import BrokerURL, parse
 from scalers.sources.celery.tasks import CeleryTasks
@@ -20,7 +19,6 @@ from scalers.sources.tls import TLS
 from tests.unit.scalers import malformed
 
 REDIS, RABBIT, SENTINEL = "redis://:hush@a:1/2", "amqp://u:hush@rabbit/work", "sentinel://:hush@a:1/2;sentinel://b"
-GOOD = Trigger(3, "celery", metadata={"broker": REDIS})
 
 
 def trigger(broker: str = REDIS, *, authentication: dict[str, str] | None = None, **metadata: str) -> Trigger:
@@ -31,20 +29,10 @@ def scaler(broker: str = REDIS, **more: Any) -> CeleryTasks:
     return CeleryTasks.parse(trigger(broker, **more))
 
 
-@pytest.mark.parametrize(("trigger", "field", "complaint"), malformed.rows(CeleryTasks, GOOD))
-def test_wrong_settings_are_refused(trigger: Trigger, field: str, complaint: str) -> None:
-    malformed.refused(CeleryTasks, trigger, field, complaint)
-
-
 def test_no_text_of_a_scaler_shows_a_secret() -> None:
-    malformed.tells_no_secret(CeleryTasks, GOOD)
     for broker, more in ((REDIS, {}), (RABBIT, {}), (SENTINEL, {"sentinelMaster": "m"})):
         found = scaler(broker, **more)
         assert "hush" not in f"{found} {found!r} {found.server} {found.server!r}"
-
-
-def test_it_is_found_by_its_name() -> None:
-    assert REGISTRY.find("celery") is CeleryTasks
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
 """What the `external` triggers accept, refuse and pass on."""
 
-import sys
-
 import pytest
 
-from penstock.parameters import SettingsError, Trigger
+from penstock.parameters import Trigger
 from scalers.sources.external.client import Address
 from scalers.sources.external.messages import Reference, message
 from scalers.sources.external.trigger import External, ExternalPush
@@ -20,16 +18,6 @@ def of(authentication: dict[str, str] | None = None, **metadata: str) -> Trigger
     return Trigger(
         2, "external", metadata={**GOOD.metadata, **metadata}, authentication=authentication or {}, owner="work"
     )
-
-
-def rows() -> list[object]:
-    """All but the rows on unknown keys: those are for the server."""
-    return [row for row in malformed.rows(External, GOOD) if "is not a parameter" not in row.values[2]]
-
-
-@pytest.mark.parametrize(("trigger", "field", "complaint"), rows())
-def test_wrong_settings_are_refused(trigger: Trigger, field: str, complaint: str) -> None:
-    malformed.refused(External, trigger, field, complaint)
 
 
 @pytest.mark.parametrize(
@@ -49,10 +37,6 @@ def test_wrong_settings_are_refused(trigger: Trigger, field: str, complaint: str
 )
 def test_what_cannot_work_is_refused(trigger: Trigger, field: str, complaint: str) -> None:
     malformed.refused(External, trigger, field, complaint)
-
-
-def test_secrets_are_hidden() -> None:
-    malformed.tells_no_secret(External, GOOD)
 
 
 def test_only_external_push_is_listened_to() -> None:
@@ -76,12 +60,6 @@ def test_when_tls_is_spoken(trigger: Trigger, encrypted: bool) -> None:
     assert isinstance(server, Address)
     assert (server.tls is not None) is encrypted
     assert str(server) == "scaler.team:9090"
-
-
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "grpc", None)
-    with pytest.raises(SettingsError, match=r"pip install 'penstock\[external\]'"):
-        External.parse(GOOD)
 
 
 def test_messages_are_on_the_wire_what_keda_speaks() -> None:

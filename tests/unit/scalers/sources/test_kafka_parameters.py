@@ -1,15 +1,11 @@
 """What the Kafka triggers accept and refuse."""
 
-import sys
-
 import pytest
 
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.messaging.kafka import ApacheKafka, Kafka, KafkaSource
-from tests.unit.scalers import malformed
 
 METADATA = {"bootstrapServers": "a:9092, b:9092", "consumerGroup": "g", "topic": "t"}
-GOOD = Trigger(1, "kafka", metadata=METADATA)
 LOGIN = {"username": "u", "password": "hush-hush"}
 
 
@@ -19,18 +15,6 @@ def of(authentication: dict[str, str] | None = None, **metadata: str) -> Trigger
 
 def without_topic(**metadata: str) -> Trigger:
     return Trigger(1, "kafka", metadata={"bootstrapServers": "a:9092", "consumerGroup": "g", **metadata})
-
-
-@pytest.mark.parametrize(
-    ("scaler", "trigger", "field", "complaint"),
-    [
-        pytest.param(scaler, *row.values, id=f"{scaler.__name__} {row.id}")
-        for scaler in (ApacheKafka, Kafka)
-        for row in malformed.rows(scaler, GOOD)
-    ],
-)
-def test_wrong_settings_are_refused(scaler: type[KafkaSource], trigger: Trigger, field: str, complaint: str) -> None:
-    malformed.refused(scaler, trigger, field, complaint)
 
 
 LIMIT, EVEN = {"limitToPartitionsWithLag": "true"}, {"ensureEvenDistributionOfPartitions": "true"}
@@ -90,14 +74,3 @@ def test_how_it_logs_in(sasl: str, mechanism: str, tls: str, protocol: str) -> N
     assert (options["sasl_plain_username"], options["sasl_plain_password"]) == ("u", "hush-hush")
     assert (options["ssl_context"] is not None) == (tls == "enable")
     assert "hush" not in f"{server} {server!r}"
-
-
-@pytest.mark.parametrize("scaler", [ApacheKafka, Kafka])
-def test_secrets_are_hidden(scaler: type[KafkaSource]) -> None:
-    malformed.tells_no_secret(scaler, GOOD)
-
-
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "aiokafka", None)
-    with pytest.raises(SettingsError, match=r"pip install 'penstock\[kafka\]'"):
-        Kafka.parse(GOOD)

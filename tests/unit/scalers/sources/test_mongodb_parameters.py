@@ -1,12 +1,9 @@
 """What the `mongodb` trigger accepts and refuses."""
 
-import sys
-
 import pytest
 
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.databases.mongodb import MongoDB
-from tests.unit.scalers import malformed
 
 METADATA = {"collection": "jobs", "query": "{}", "queryValue": "5", "dbName": "shop"}
 GOOD = Trigger(1, "mongodb", metadata=METADATA, authentication={"connectionString": "mongodb://u:hush-hush@a:1/x"})
@@ -15,11 +12,6 @@ PARTS = {"host": "a", "port": "1", "username": "u"}
 
 def of(authentication: dict[str, str], **metadata: str) -> Trigger:
     return Trigger(1, "mongodb", metadata={**METADATA, **metadata}, authentication=authentication)
-
-
-@pytest.mark.parametrize(("trigger", "field", "complaint"), malformed.rows(MongoDB, GOOD))
-def test_wrong_settings_are_refused(trigger: Trigger, field: str, complaint: str) -> None:
-    malformed.refused(MongoDB, trigger, field, complaint)
 
 
 @pytest.mark.parametrize(
@@ -60,13 +52,3 @@ def test_where_it_is(trigger: Trigger, name: str, uri: str) -> None:
     assert (parsed.server.name, parsed.server.uri) == (name, uri)
     assert (parsed.metric, parsed.target, parsed.activation) == ("mongodb-jobs", 5, 0)
     assert "hush" not in f"{parsed!r} {parsed.server} {parsed.server!r}"
-
-
-def test_secrets_are_hidden() -> None:
-    malformed.tells_no_secret(MongoDB, GOOD)
-
-
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pymongo", None)
-    with pytest.raises(SettingsError, match=r"pip install 'penstock\[mongodb\]'"):
-        MongoDB.parse(GOOD)

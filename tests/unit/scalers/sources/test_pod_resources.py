@@ -9,13 +9,6 @@ from scalers.triggers.parse import Parsed, Triggers
 from tests.unit.scalers import malformed
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Kind, Object, Ref
 
-GOOD = Trigger(1, "cpu", metadata={"value": "500m", "containerName": "main"})
-
-
-@pytest.mark.parametrize(("trigger", "field", "complaint"), malformed.rows(CPU, GOOD))
-def test_wrong_settings_are_refused(trigger: Trigger, field: str, complaint: str) -> None:
-    malformed.refused(CPU, trigger, field, complaint)
-
 
 @pytest.mark.parametrize("text", ["much", "60%", "1.2.3", "-"])
 def test_what_is_no_quantity_is_refused(text: str) -> None:

@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 
 from penstock.parameters import SettingsError, Trigger
-from scalers.registry import REGISTRY
 from scalers.sources.events import intake
 from scalers.sources.events.push import Push
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.tls import TLS
 from tests.support.certificates import certificates
-from tests.unit.scalers import malformed
 
 OWN = "redis://:hush@broker:1/2"
 
@@ -32,19 +30,9 @@ def scaler(**more: Any) -> Push:
     return Push.parse(trigger(**more))
 
 
-@pytest.mark.parametrize(("trigger", "field", "complaint"), malformed.rows(Push, trigger(address="a:1")))
-def test_wrong_settings_are_refused(trigger: Trigger, field: str, complaint: str) -> None:
-    malformed.refused(Push, trigger, field, complaint)
-
-
 def test_no_text_of_a_scaler_shows_a_secret() -> None:
-    malformed.tells_no_secret(Push, trigger(address="a:1"))
     found = scaler()
     assert "hush" not in f"{found} {found!r} {found.server} {found.server!r} {trigger()!r}"
-
-
-def test_it_is_found_by_its_name() -> None:
-    assert REGISTRY.find("push") is Push
 
 
 @pytest.mark.parametrize(

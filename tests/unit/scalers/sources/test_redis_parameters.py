@@ -1,6 +1,5 @@
 """Parameters of KEDA's redis family: what each type accepts and means, and what is refused."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from scalers.sources.redis.source import RedisSource
 from scalers.sources.redis.streams import Count, RedisClusterStreams, RedisSentinelStreams, RedisStreams
 from scalers.sources.tls import TLS
 from tests.support.certificates import certificates
-from tests.unit.scalers import malformed
 
 LIST, STREAM, MASTER = {"listName": "work"}, {"stream": "work"}, {"sentinelMaster": "mymaster"}
 FAMILY: dict[str, tuple[type[RedisSource], dict[str, str]]] = {
@@ -38,20 +36,8 @@ def parse(type_: str, **more: Any) -> Any:
     return FAMILY[type_][0].parse(good(type_, **more))
 
 
-def wrong() -> Iterator[Any]:
-    for type_, (scaler, _) in FAMILY.items():
-        for row in malformed.rows(scaler, good(type_)):
-            yield pytest.param(scaler, *row.values, id=f"{type_} {row.id}")
-
-
-@pytest.mark.parametrize(("scaler", "trigger", "field", "complaint"), list(wrong()))
-def test_wrong_settings_are_refused(scaler: type[RedisSource], trigger: Trigger, field: str, complaint: str) -> None:
-    malformed.refused(scaler, trigger, field, complaint)
-
-
 @pytest.mark.parametrize("type_", FAMILY)
 def test_no_text_of_a_scaler_shows_a_secret(type_: str) -> None:
-    malformed.tells_no_secret(FAMILY[type_][0], good(type_))
     scaler = parse(type_, password="hunter2", **({"sentinelPassword": "hunter2"} if "sentinel" in type_ else {}))
     assert "hunter2" not in f"{scaler.server} {scaler.server!r}"
 

@@ -12,8 +12,7 @@ from redis.crc import key_slot
 from penstock.connections import Connections
 from penstock.scaler import SourceError
 from scalers.sources.redis.cluster import _Map, _ranges
-from scalers.sources.redis.connection import RedisServer
-from scalers.sources.redis.seeds import Seeds
+from scalers.sources.redis.connection import RedisServer, Seeds
 
 NODE = RedisServer("seed", 1, 0, "u", "p")
 

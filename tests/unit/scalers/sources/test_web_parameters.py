@@ -61,27 +61,6 @@ def test_accepted(
     assert "hush" not in repr(parsed) + str(parsed.server) + repr(parsed.server)
 
 
-@pytest.mark.parametrize(("scaler", "metadata", "authentication", "metric", "target"), GOOD)
-def test_whatever_is_required_is_named_when_it_is_missing(
-    scaler: type[Scaler], metadata: dict[str, str], authentication: dict[str, str], metric: str, target: float
-) -> None:
-    required = [info for info in scaler.model_fields.values() if info.is_required()]
-    assert required
-    for info in required:
-        origin = info.json_schema_extra["origin"]  # type: ignore[index,call-overload]
-        name = origin["name"] or _camel(scaler, info)
-        without = {key: text for key, text in metadata.items() if key != name}
-        with pytest.raises(SettingsError, match="is required") as error:
-            scaler.parse(Trigger(3, "t", metadata=without, authentication=authentication))
-        assert (error.value.index, error.value.field) == (3, name)
-
-
-def _camel(scaler: type[Scaler], info: object) -> str:
-    name = next(name for name, each in scaler.model_fields.items() if each is info)
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
-
-
 @pytest.mark.parametrize(
     ("scaler", "metadata", "authentication", "field", "message"),
     [

@@ -66,7 +66,7 @@ BOTH = {**TCP, "httpGetList": [{"taskName": "other", "port": 8080, "path": "/rea
     ],
 )
 def test_pods_are_asked_while_an_entry_waits_for_them(body: Object, asked: bool) -> None:
-    assert flow_probes.asks(body) == asked
+    assert flow_probes.is_probed(body) == asked
 
 
 @pytest.mark.parametrize(

@@ -49,4 +49,4 @@ async def test_wake_ups_that_failed_unexpectedly_begin_afresh(caplog: pytest.Log
     async with asyncio.timeout(60):
         await wakeups.listening.wait()
     await _ended(task)
-    assert [record.message for record in caplog.records] == ["listening for wake-ups failed; it begins afresh"]
+    assert [record.message for record in caplog.records] == ["listening for wake-ups failed; it starts again"]

@@ -1,4 +1,4 @@
-"""Why a value is unknown, as it may be told: short, with the server, without secrets."""
+"""The reason of a failure as it stands in a status: short, with the server, without secrets."""
 
 from collections.abc import Iterator
 from urllib.parse import unquote
@@ -12,18 +12,18 @@ QUOTE = 300
 
 
 def why(error: Exception, *scalers: Scaler) -> str:
-    """The error as a reason in a status: short, naming the server, and without the secrets of those who asked.
+    """Returns the error as a reason: short, naming the server, and without the secrets of these scalers.
 
-    A library may quote them.
+    The text of an error may hold them, for libraries quote what they are given.
     """
     text = str(error) if isinstance(error, SourceError) else f"{type(error).__name__}: {error}"
     try:
         server = scalers[0].server
         hash(server)
     except Exception:
-        # It may be this very property that failed.
+        # The failing property may be this very one.
         server = None
-    # Of a server that is several, the one that is meant may be named alone.
+    # An error of a server with several addresses may name only the one that failed.
     if server is not None and not any(place in text for place in str(server).split(",")):
         text = f"{server}: {text}"
     for secret in {secret for scaler in scalers for secret in _secrets(scaler)}:
@@ -32,7 +32,7 @@ def why(error: Exception, *scalers: Scaler) -> str:
 
 
 def _secrets(scaler: Scaler) -> Iterator[str]:
-    """What must not be told of a scaler: its secrets; of one that is an address the password alone."""
+    """Yields the secrets of a scaler; of a secret that is an address only one with a password, and that alone, too."""
     for _, value in scaler:
         if not isinstance(value, SecretStr) or not value.get_secret_value():
             continue

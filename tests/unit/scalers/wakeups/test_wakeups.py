@@ -1,6 +1,6 @@
 """Wake-ups: the first at once, a burst once more."""
 
-from scalers.wakeups.debounce import Debounce
+from scalers.wakeups.wakeups import Debounce
 
 
 def test_the_first_one_passes_at_once() -> None:
