@@ -21,7 +21,7 @@ HEARTBEAT = 10.0
 
 def manifest(name: str, labels: dict[str, str]) -> Object:
     """The Node as it is created."""
-    return {"apiVersion": "v1", "kind": "NodeObject", "metadata": {"name": name, "labels": labels}, "spec": {}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {}}
 
 
 def labels(name: str) -> dict[str, str]:

@@ -93,7 +93,7 @@ def test_what_cannot_run_is_named(command: tuple[str, ...], cwd: str, message: s
 async def test_a_command_is_asked_to_end_and_its_workers_are_left_to_it(attempt: ContainerAttempt) -> None:
     """As a worker pool needs it that lets its processes finish what they are at."""
     worker = 'trap "touch asked" TERM; touch up; until [ -e go ]; do sleep 0.02; done; touch finished'
-    start(attempt, "sh", "-c", f"sh -c '{worker}' & trap 'touch go; wait; exit 9' TERM; wait")
+    start(attempt, "sh", "-c", f"trap 'touch go; wait; exit 9' TERM; sh -c '{worker}' & wait")
     await eventually((attempt.work / "up").exists)
     attempt.signal(signal.SIGTERM)
     assert (await finished(attempt)).code == 9

@@ -14,7 +14,7 @@ from deploy.local.apiserver.http.responses import bad_request
 from deploy.local.apiserver.storage.store import StoredObject
 from workers.api.kinds import Kind, Object
 
-KIND = Kind("autoscaling", "v1", "ScalePaths", "scales")
+KIND = Kind("autoscaling", "v1", "Scale", "scales")
 
 
 def _at(body: Object, path: str | None) -> Any:
@@ -50,7 +50,7 @@ def shown(body: Object, scale: ScalePaths) -> Object:
         status["selector"] = text
     names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     return {
-        "kind": "ScalePaths",
+        "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {name: meta[name] for name in names if name in meta},
         "spec": {"replicas": _at(body, scale.replicas) or 0},

@@ -72,7 +72,7 @@ def _phase(pod: Object, containers: Containers, decision: PodDecision) -> str:
     if not _initialized(pod, containers):
         return "Pending"
     # started once means Running from then on, also between restarts
-    return "ContainerRunning" if all(one.attempt >= 0 for one in mains) else "Pending"
+    return "Running" if all(one.attempt >= 0 for one in mains) else "Pending"
 
 
 def _code(container: Container) -> int | None:
