@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deploy.local.apiserver.admission.quotas import QuotaAdmission
+from deploy.local.apiserver.api_errors import timeout, unavailable
 from deploy.local.apiserver.discovery.resources import ResourceRegistry
-from deploy.local.apiserver.http.responses import timeout, unavailable
 from deploy.local.apiserver.storage.paging import Snapshots
 from deploy.local.apiserver.storage.store import Displaced, ObjectStore, Overloaded, StoredObject
 from deploy.local.apiserver.storage.watch import Hub

@@ -18,13 +18,13 @@ import redis.asyncio as redis
 import uvicorn
 import yaml
 
+from deploy.local.apiserver.app import ApiApp
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
 from deploy.local.apiserver.discovery.resources import ResourceRegistry
+from deploy.local.apiserver.garbage_collector import Collector
 from deploy.local.apiserver.http import certificate
 from deploy.local.apiserver.http import token as auth
-from deploy.local.apiserver.http.app import ApiApp
-from deploy.local.apiserver.storage.garbage_collector import Collector
 from deploy.local.apiserver.storage.store import ObjectStore, StoreKeys
 from deploy.local.apiserver.storage.watch import Hub
 from deploy.processes import https

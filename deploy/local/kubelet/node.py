@@ -7,7 +7,7 @@ import os
 import platform
 import time
 
-from deploy.local.kubelet import times
+from deploy.local.kubelet.containers.states import timestamp
 from deploy.local.kubelet.pods.status import ADDRESS
 from workers.api.kinds import NODE, Object, Ref
 from workers.client.rest import Cluster
@@ -59,8 +59,8 @@ def _condition(type_: str, value: str, reason: str, message: str, since: float, 
         "status": value,
         "reason": reason,
         "message": message,
-        "lastHeartbeatTime": times.text(now),
-        "lastTransitionTime": times.text(since),
+        "lastHeartbeatTime": timestamp(now),
+        "lastTransitionTime": timestamp(since),
     }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from deploy.local.apiserver.strategies.limits import COMPUTED, NUMBER
 from workers.api import quantities
 from workers.api.kinds import Kind, Object
 from workers.controllers.volcano import demand
@@ -10,18 +11,11 @@ from workers.controllers.volcano.amounts import Amount, Amounts
 
 #: Kinds that a quota may count by their plain names, too.
 _PLAIN = frozenset({"services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas"})
-#: What a quota for some pods only may bound: BestEffort nothing but their number.
-_NUMBER = frozenset({"pods", "count/pods"})
-_COMMON = ("cpu", "memory", "ephemeral-storage")
-_COMPUTED = frozenset({*_COMMON, *(f"{part}.{name}" for part in ("requests", "limits") for name in _COMMON)})
 #: Names of these must stand in every container where a quota bounds them, or nobody could tell what is used.
 _DEMANDED = tuple(f"{part}{name}" for part in ("", "limits.", "requests.") for name in ("cpu", "memory"))
 _STORAGE = "requests.storage"
 _OF_SERVICES = ("services.nodeports", "services.loadbalancers")
 
-#: The scopes that are understood, and those of them that contradict each other.
-SCOPES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass")
-_CONTRARY = (("Terminating", "NotTerminating"), ("BestEffort", "NotBestEffort"))
 _ONE = Amount.parse("1")
 
 
@@ -91,7 +85,7 @@ def _is_best_effort(spec: Object) -> bool:
 
 def counts(name: str) -> bool:
     """Whether a name of a quota is one that anything is counted by."""
-    known = name in _COMPUTED or name in _PLAIN or name in (*_NUMBER, _STORAGE, *_OF_SERVICES)
+    known = name in COMPUTED or name in _PLAIN or name in (*NUMBER, _STORAGE, *_OF_SERVICES)
     return known or name.startswith(("count/", "hugepages-", "requests.hugepages-")) or "/" in name
 
 
@@ -135,27 +129,3 @@ def _said(container: Object, part: str) -> Mapping[str, object]:
     resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
     return limits if part == "limits" else {**limits, **(resources.get("requests") or {})}
-
-
-def misplaced(spec: Object) -> Iterator[tuple[str, str, str]]:
-    """What is wrong with the scopes of a quota: field, value, why."""
-    for field, name, operator in _scopes(spec):
-        if name not in SCOPES:
-            yield field, name, f"unsupported scope: there are {', '.join(SCOPES)}"
-        elif name != "PriorityClass" and operator != "Exists":
-            yield field, operator, f"must be 'Exists' when scope is any of {', '.join(SCOPES[:4])}"
-    names = {name for _, name, _ in _scopes(spec)}
-    for pair in _CONTRARY:
-        if names.issuperset(pair):
-            yield "spec.scopes", ",".join(pair), "conflicting scopes"
-    allowed = _NUMBER if "BestEffort" in names else _NUMBER | _COMPUTED
-    for name in sorted(spec.get("hard") or {}) if names else ():
-        if name not in allowed and not name.startswith(("hugepages-", "requests.")):
-            yield "spec.scopes", name, "unsupported scope applied to resource"
-
-
-def _scopes(spec: Object) -> Iterator[tuple[str, str, str]]:
-    for index, name in enumerate(spec.get("scopes") or ()):
-        yield f"spec.scopes[{index}]", name, "Exists"
-    for index, term in enumerate((spec.get("scopeSelector") or {}).get("matchExpressions") or ()):
-        yield f"spec.scopeSelector.matchExpressions[{index}]", term["scopeName"], term["operator"]

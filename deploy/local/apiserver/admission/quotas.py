@@ -6,10 +6,10 @@ Both are counted from the objects as they are, writes on their way included, so 
 import asyncio
 from collections.abc import Iterator
 
+from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.admission import quota_usage
 from deploy.local.apiserver.admission.quota_usage import QuotaUsage
 from deploy.local.apiserver.discovery.resources import ResourceRegistry, ServedResource
-from deploy.local.apiserver.http import responses
 from deploy.local.apiserver.storage.store import ObjectStore, Overloaded, StoredChange, StoredObject
 from workers.api.kinds import RESOURCE_QUOTA, Object
 from workers.controllers.volcano import amounts
@@ -42,10 +42,10 @@ class QuotaAdmission:
             hard, name = spec.get("hard") or {}, body["metadata"]["name"]
             title = quota.body["metadata"]["name"]
             if resource.kind.id == "pods" and (silent := quota_usage.unspecified(body["spec"], hard)):
-                raise responses.forbidden(resource.kind, name, f"failed quota: {title}: must specify {silent}")
+                raise api_errors.forbidden(resource.kind, name, f"failed quota: {title}: must specify {silent}")
             more = {key: amount for key, amount in asked.amounts.items() if key in hard and amount.value}
             if more and (why := self._exceeded(namespace, spec, more)):
-                raise responses.forbidden(resource.kind, name, f"exceeded quota: {title}, {why}")
+                raise api_errors.forbidden(resource.kind, name, f"exceeded quota: {title}, {why}")
 
     def _exceeded(self, namespace: str, spec: Object, more: Amounts) -> str:
         used, hard = self.used(namespace, spec), amounts.parse(spec["hard"])

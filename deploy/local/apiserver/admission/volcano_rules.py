@@ -6,13 +6,14 @@ Objects come here after their schema: `filled_in` before they are prepared and v
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.codec import builtin, field_errors
+from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
 from deploy.local.apiserver.discovery.resources import ServedResource
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.schema.definitions import Type
+from deploy.local.apiserver.schema import defaults
 from deploy.local.apiserver.storage.store import ObjectStore
-from deploy.local.apiserver.strategies import defaults, podspec
+from deploy.local.apiserver.strategies import podspec
 from workers.admission.options import AdmissionOptions
 from workers.admission.rules import RULES, KindRules
 from workers.api.kinds import Kind, Object, Ref
@@ -67,7 +68,7 @@ def keep(resource: ServedResource, body: Object, store: ObjectStore) -> None:
             {"reason": "FieldValueForbidden", "message": finding.message, "field": finding.field} for finding in found
         ]
         why = "; ".join(finding.message for finding in found)
-        raise responses.forbidden(resource.kind, body["metadata"]["name"], why, causes)
+        raise api_errors.forbidden(resource.kind, body["metadata"]["name"], why, causes)
 
 
 def _rules(resource: ServedResource) -> KindRules | None:

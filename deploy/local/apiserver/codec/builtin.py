@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+from deploy.local.apiserver.codec.definitions import Type, TypeField, definition, spelled
 from deploy.local.apiserver.codec.field_errors import DecodeError
-from deploy.local.apiserver.schema.definitions import Type, TypeField, definition, spelled
 from workers.api import quantities
 
 #: Where a value stands: (its parent's place, field name or index, name of the struct the field belongs to).

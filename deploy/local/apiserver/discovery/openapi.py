@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from deploy.local.apiserver.codec import protobuf_openapi
-from deploy.local.apiserver.schema.definitions import Type, TypeDefinition, TypeField, definition, model_of, spelled
+from deploy.local.apiserver.codec.definitions import Type, TypeDefinition, TypeField, definition, model_of, spelled
 from workers.api.kinds import Kind, Object
 
 #: The `openAPIV3Schema` of each custom resource among the kinds of a document; built-in kinds have none.

@@ -8,10 +8,9 @@ from typing import Any
 import orjson
 
 from deploy.local.apiserver import strategies
-from deploy.local.apiserver.discovery import event_spelling, pod_metrics
 from deploy.local.apiserver.schema import schema
 from deploy.local.apiserver.storage.store import StoredObject
-from workers.api.kinds import Kind, Object
+from workers.api.kinds import POD_METRICS, Kind, Object
 
 #: Verbs of a resource that can be read and written, in the order discovery lists them.
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -89,6 +88,21 @@ class ServedResource:
         return self.inward(stored) if self.inward is not None else stored
 
 
+@dataclass(frozen=True, slots=True)
+class RequestTarget:
+    """What a path of the API addresses."""
+
+    resource: ServedResource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def key(self) -> str:
+        """The object's key within its resource."""
+        return f"{self.namespace}/{self.name}"
+
+
 class ResourceRegistry:
     """The resources by path, and by where their objects are kept."""
 
@@ -132,6 +146,68 @@ class ResourceRegistry:
         return tree
 
 
+#: events.k8s.io/v1 spelling -> core/v1 spelling, where they differ.
+_SPELLING = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_REVERSED = {core: new for new, core in _SPELLING.items()}
+
+
+def to_core(body: Object) -> Object:
+    """The core/v1 form of an events.k8s.io/v1 event."""
+    return {_SPELLING.get(name, name): value for name, value in body.items()}
+
+
+def from_core(body: Object) -> Object:
+    """The events.k8s.io/v1 form of a core/v1 event."""
+    return {_REVERSED.get(name, name): value for name, value in body.items()}
+
+
+_ANYTHING: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_TEXT: Object = {"type": "string"}
+
+#: As a CustomResourceDefinition would say it.
+_POD_METRICS: Object = {
+    "metadata": {"name": POD_METRICS.id},
+    "spec": {
+        "group": POD_METRICS.group,
+        "names": {
+            "kind": POD_METRICS.kind,
+            "listKind": "PodMetricsList",
+            "plural": POD_METRICS.plural,
+            "singular": "",
+        },
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": POD_METRICS.version,
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "timestamp": _TEXT,
+                            "window": _TEXT,
+                            "containers": {
+                                "type": "array",
+                                "items": {"type": "object", "properties": {"name": _TEXT, "usage": _ANYTHING}},
+                            },
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
 def _builtin(kind: Kind, **more: Any) -> ServedResource:
     singular = more.pop("singular", kind.kind.lower())
     return ServedResource(kind, schema.builtin(kind), strategies.strategy(kind), singular=singular, **more)
@@ -148,8 +224,8 @@ def builtins() -> Iterator[ServedResource]:
         Kind("events.k8s.io", "v1", "Event", "events"),
         short=("ev",),
         stored_as="events",
-        inward=event_spelling.to_core,
-        outward=event_spelling.from_core,
+        inward=to_core,
+        outward=from_core,
     )
     yield _builtin(
         Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
@@ -157,7 +233,7 @@ def builtins() -> Iterator[ServedResource]:
         categories=("api-extensions",),
         status=True,
     )
-    yield from custom(pod_metrics.DEFINITION)
+    yield from custom(_POD_METRICS)
 
 
 def _core() -> Iterator[ServedResource]:

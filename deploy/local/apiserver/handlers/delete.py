@@ -7,17 +7,17 @@ from typing import Any
 
 import orjson
 
+from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.admission import volcano_rules
+from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.builtin import decoder
+from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.context import Context, written
-from deploy.local.apiserver.discovery.resources import ServedResource
+from deploy.local.apiserver.discovery.resources import RequestTarget, ServedResource
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.handlers.write import remaining
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Response, json_response
-from deploy.local.apiserver.http.responses import bad_request
-from deploy.local.apiserver.schema.definitions import Type
+from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from deploy.local.apiserver.storage.store import StoredObject
 from workers.api import times
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, Object
@@ -73,15 +73,15 @@ def read(document: Any, dry: str | None) -> DeleteOptions:
     kind = Kind("meta.k8s.io", "v1", "DeleteOptions", "")
     if propagation is not None and orphan is not None:
         text = "orphanDependents and deletionPropagation cannot be both set"
-        raise responses.invalid(kind, "", [field_errors.invalid("propagationPolicy", propagation, text)])
+        raise api_errors.invalid(kind, "", [field_errors.invalid("propagationPolicy", propagation, text)])
     if propagation not in (None, "Foreground", "Background", "Orphan"):
         values = ("Foreground", "Background", "Orphan", "nil")
-        raise responses.invalid(kind, "", [field_errors.not_supported("propagationPolicy", propagation, values)])
+        raise api_errors.invalid(kind, "", [field_errors.not_supported("propagationPolicy", propagation, values)])
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
     runs = raw.get("dryRun") or ([dry] if dry else [])
     if runs and runs != ["All"]:
-        raise responses.invalid(kind, "", [field_errors.not_supported("dryRun", runs, ("All",))])
+        raise api_errors.invalid(kind, "", [field_errors.not_supported("dryRun", runs, ("All",))])
     conditions = raw.get("preconditions") or {}
     grace = raw.get("gracePeriodSeconds")
     return DeleteOptions(propagation, grace, conditions.get("uid"), conditions.get("resourceVersion"), bool(runs))
@@ -108,7 +108,7 @@ def delete(
     name = meta["name"]
     check(kind, name, record, options)
     if kind.id == "namespaces" and name in PERMANENT:
-        raise responses.forbidden(kind, name, "this namespace may not be deleted")
+        raise api_errors.forbidden(kind, name, "this namespace may not be deleted")
     volcano_rules.keep(resource, body, ctx.store)
     before = record.body
     if kind.id == CUSTOM_RESOURCE_DEFINITION.id and CLEANUP not in (meta.get("finalizers") or ()):
@@ -139,7 +139,7 @@ def check(kind: Kind, name: str, record: StoredObject, options: DeleteOptions) -
         ("ResourceVersion", options.version, str(record.version)),
     ):
         if wanted and wanted != found:
-            raise responses.precondition(kind, name, field, wanted, found)
+            raise api_errors.precondition(kind, name, field, wanted, found)
 
 
 def _finalize(resource: ServedResource, meta: Object, propagation: str | None) -> None:
@@ -200,7 +200,7 @@ async def one(ctx: Context, request: ApiRequest, target: RequestTarget) -> Respo
     options = options_of(request)
     record = ctx.store.latest(resource.storage, target.key)
     if record is None:
-        raise responses.not_found(kind, target.name)
+        raise api_errors.not_found(kind, target.name)
     outcome = delete(ctx, resource, record, options, ctx.now())
     if outcome.future:
         await written(outcome.future)
@@ -208,7 +208,7 @@ async def one(ctx: Context, request: ApiRequest, target: RequestTarget) -> Respo
     if outcome.gone and not resource.returns:
         group = {"group": kind.group} if kind.group else {}
         details = {"name": target.name, **group, "kind": kind.plural, "uid": record.uid}
-        return json_response(responses.success(details), headers=headers)
+        return json_response(api_errors.success(details), headers=headers)
     shown = StoredObject.of(record.key, outcome.body)
     return Response(200, resource.encode(shown), headers=headers)
 

@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 
+from deploy.local.apiserver import api_errors
+from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.codec.builtin import Decoder, decoder
+from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.context import Context, written
+from deploy.local.apiserver.discovery.resources import RequestTarget
 from deploy.local.apiserver.handlers import delete
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Response, json_response
-from deploy.local.apiserver.http.responses import bad_request
-from deploy.local.apiserver.schema.definitions import Type
+from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from deploy.local.apiserver.storage.store import StoredObject
 from workers.api import times
 from workers.api.kinds import Kind, Object
@@ -28,7 +29,7 @@ _DISRUPTED: Object = {
 def _pod(ctx: Context, target: RequestTarget) -> StoredObject:
     record = ctx.store.latest(target.resource.storage, target.key)
     if record is None:
-        raise responses.not_found(target.resource.kind, target.name)
+        raise api_errors.not_found(target.resource.kind, target.name)
     return record
 
 
@@ -57,23 +58,23 @@ async def bind(ctx: Context, request: ApiRequest, target: RequestTarget) -> Resp
     uid = (binding.get("metadata") or {}).get("uid")
     if uid and uid != record.uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
-        raise responses.conflict(BINDING, target.name, why)
+        raise api_errors.conflict(BINDING, target.name, why)
     if "deletionTimestamp" in meta:
-        raise responses.conflict(
+        raise api_errors.conflict(
             BINDING, target.name, f"pod {target.name} is being deleted, cannot be assigned to a host"
         )
     if spec.get("nodeName"):
         why = f'pod {target.name} is already assigned to node "{spec["nodeName"]}"'
-        raise responses.conflict(BINDING, target.name, why)
+        raise api_errors.conflict(BINDING, target.name, why)
     if spec.get("schedulingGates"):
-        raise responses.conflict(BINDING, target.name, f"pod {target.name} has non-empty .spec.schedulingGates")
+        raise api_errors.conflict(BINDING, target.name, f"pod {target.name} has non-empty .spec.schedulingGates")
     spec["nodeName"] = node
     status = body.setdefault("status", {})
     others = [c for c in status.get("conditions") or () if c["type"] != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
     status["conditions"] = [*others, {**scheduled, "lastTransitionTime": times.render(ctx.now())}]
     await written(ctx.put(target.resource.storage, record.key, body))
-    return json_response(responses.success(code=201), 201)
+    return json_response(api_errors.success(code=201), 201)
 
 
 async def evict(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
@@ -92,7 +93,7 @@ async def evict(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
     outcome = delete.delete(ctx, target.resource, record, options, ctx.now())
     if outcome.future:
         await written(outcome.future)
-    return json_response(responses.success(code=201), 201)
+    return json_response(api_errors.success(code=201), 201)
 
 
 def _disrupted(ctx: Context, target: RequestTarget, record: StoredObject) -> StoredObject:

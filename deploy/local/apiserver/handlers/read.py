@@ -8,23 +8,22 @@ from dataclasses import replace
 import orjson
 import yaml
 
-from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver import api_errors
+from deploy.local.apiserver.api_errors import ApiError, bad_request
+from deploy.local.apiserver.codec import field_errors, selectors
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery.resources import ServedResource
-from deploy.local.apiserver.http import responses
+from deploy.local.apiserver.discovery.resources import RequestTarget, ServedResource
 from deploy.local.apiserver.http.request import (
     Accept,
     ApiRequest,
     Form,
-    RequestTarget,
     Response,
     Stream,
     json_response,
     negotiate,
 )
-from deploy.local.apiserver.http.responses import ApiError, bad_request
 from deploy.local.apiserver.printers import tables
-from deploy.local.apiserver.storage import paging, selectors
+from deploy.local.apiserver.storage import paging
 from deploy.local.apiserver.storage.store import StoredObject
 from deploy.local.apiserver.storage.watch import Event, Filter, Watcher
 from workers.api.kinds import Kind, Object
@@ -37,10 +36,10 @@ def get(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """One object as it is written."""
     record = ctx.store.get(target.resource.storage, target.key)
     if record is None:
-        raise responses.not_found(target.resource.kind, target.name)
+        raise api_errors.not_found(target.resource.kind, target.name)
     version = request.query.get("resourceVersion")
     if version and version != "0" and _version(version) > ctx.store.version:
-        raise responses.too_new(_version(version), ctx.store.version)
+        raise api_errors.too_new(_version(version), ctx.store.version)
     return shown(ctx, request, target.resource, record, 200)
 
 
@@ -169,9 +168,9 @@ def _moment(
     if token is None and asked not in ("", "0"):
         wanted = _version(asked)
         if wanted > store.version:
-            raise responses.too_new(wanted, store.version)
+            raise api_errors.too_new(wanted, store.version)
         if request.query.get("resourceVersionMatch") == "Exact" and wanted < store.table(storage).changed:
-            raise responses.expired(f"The provided resource version is too old: {wanted}")
+            raise api_errors.expired(f"The provided resource version is too old: {wanted}")
     table = store.table(storage)
     return store.version, [table.records[key] for key in table.within(target.namespace)]
 
@@ -211,7 +210,7 @@ def watching(ctx: Context, request: ApiRequest, target: RequestTarget) -> Stream
     if "sendInitialEvents" in request.query:
         options = Kind("meta.k8s.io", "v1", "ListOptions", "")
         text = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
-        raise responses.invalid(options, "", [field_errors.forbidden("sendInitialEvents", text)])
+        raise api_errors.invalid(options, "", [field_errors.forbidden("sendInitialEvents", text)])
     accept = negotiate(request.headers.get("accept", ""))
     chosen = Filter(target.namespace, chooser(request, target))
     asked = request.query.get("resourceVersion", "")

@@ -11,16 +11,17 @@ from uuid import uuid4
 
 import orjson
 
+from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.admission import volcano_rules
+from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery import crd_conditions
+from deploy.local.apiserver.discovery.resources import RequestTarget
 from deploy.local.apiserver.handlers import read as reading
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Response, parse_json, parse_yaml, shallow
-from deploy.local.apiserver.http.responses import ApiError, bad_request
-from deploy.local.apiserver.patch import merge_keys, patches, strategic
+from deploy.local.apiserver.http.request import ApiRequest, Response, parse_json, parse_yaml, shallow
+from deploy.local.apiserver.patch import PatchError, patches, strategic
 from deploy.local.apiserver.storage.store import StoredObject
 from workers.api import times
 from workers.api.kinds import Kind, Object
@@ -102,7 +103,7 @@ def _strictness(request: ApiRequest) -> Literal["Ignore", "Warn", "Strict"]:
 
 def _option(name: str, value: str, supported: Sequence[str]) -> ApiError:
     options = Kind("meta.k8s.io", "v1", "CreateOptions", "")
-    return responses.invalid(options, "", [field_errors.not_supported(name, value, supported)])
+    return api_errors.invalid(options, "", [field_errors.not_supported(name, value, supported)])
 
 
 def dry(request: ApiRequest) -> bool:
@@ -111,7 +112,7 @@ def dry(request: ApiRequest) -> bool:
     if value and value != "All":
         options = Kind("meta.k8s.io", "v1", "CreateOptions", "")
         text = f'Unsupported value: []string{{{field_errors.shown(value)}}}: supported values: "All"'
-        raise responses.invalid(options, "", [field_errors.FieldError("dryRun", "FieldValueNotSupported", text)])
+        raise api_errors.invalid(options, "", [field_errors.FieldError("dryRun", "FieldValueNotSupported", text)])
     return bool(value)
 
 
@@ -136,7 +137,7 @@ def _open_namespace(ctx: Context, target: RequestTarget, name: str) -> None:
         return
     namespace = ctx.store.latest("namespaces", f"/{target.namespace}")
     if namespace is None:
-        raise responses.not_found(Kind("", "v1", "Namespace", "namespaces", namespaced=False), target.namespace)
+        raise api_errors.not_found(Kind("", "v1", "Namespace", "namespaces", namespaced=False), target.namespace)
     if namespace.deleting:
         cause = {
             "reason": "NamespaceTerminating",
@@ -144,7 +145,7 @@ def _open_namespace(ctx: Context, target: RequestTarget, name: str) -> None:
             "field": "metadata.namespace",
         }
         why = f"unable to create new content in namespace {target.namespace} because it is being terminated"
-        raise responses.forbidden(kind, name, why, [cause])
+        raise api_errors.forbidden(kind, name, why, [cause])
 
 
 def _generated(prefix: str) -> str:
@@ -187,7 +188,7 @@ async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Re
     _placed(target, meta)
     for name in OURS:
         meta.pop(name, None)
-    if resource.custom and crd_conditions.terminating(ctx, resource):
+    if resource.custom and crd_conditions.terminating(ctx.store, resource):
         raise ApiError(405, "MethodNotAllowed", "create not allowed while custom resource definition is terminating")
     generated = _name(ctx, target, meta)
     now = ctx.now()
@@ -200,11 +201,11 @@ async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Re
     name = body["metadata"].get("name") or ""
     errors = _problems(resource.schema.validate(body), strategy.validate_create(body))
     if errors := errors or volcano_rules.judge(resource, body, None, ctx.store, ctx.admission):
-        raise responses.invalid(kind, name, errors)
+        raise api_errors.invalid(kind, name, errors)
     ctx.quotas.admit(resource, body)
     key = f"{target.namespace}/{name}"
     if ctx.store.latest(resource.storage, key) is not None:
-        raise responses.already_exists(kind, name, generated=generated)
+        raise api_errors.already_exists(kind, name, generated=generated)
     if kind.id == crd_conditions.ID:
         body = crd_conditions.established(body, now)
     warnings += strategy.warnings(body)
@@ -234,7 +235,7 @@ async def update(ctx: Context, request: ApiRequest, target: RequestTarget) -> Re
 def _existing(ctx: Context, target: RequestTarget) -> StoredObject:
     record = ctx.store.latest(target.resource.storage, target.key)
     if record is None:
-        raise responses.not_found(target.resource.kind, target.name)
+        raise api_errors.not_found(target.resource.kind, target.name)
     return record
 
 
@@ -251,7 +252,7 @@ async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
         # The prefix names kind and version, which nobody who patches an object needs to be told.
         reason = error.message.rpartition(f" cannot be handled as a {target.resource.kind.kind}: ")[2]
         errors = [field_errors.invalid("patch", orjson.dumps(patched).decode(), reason)]
-        raise responses.invalid(Kind("", "", "", ""), "", errors) from None
+        raise api_errors.invalid(Kind("", "", "", ""), "", errors) from None
     return await _replace(ctx, request, target, record, body, warnings)
 
 
@@ -262,7 +263,7 @@ def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], An
     accepted = [JSON_PATCH, MERGE_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH]
     if media not in accepted:
         why = "server-side apply is not offered here" if media == APPLY_PATCH else ""
-        raise responses.unsupported_media_type(accepted, why)
+        raise api_errors.unsupported_media_type(accepted, why)
     text = request.body.lstrip()
     document = parse_json(request.body) if text[:1] in (b"{", b"[") or media == JSON_PATCH else parse_yaml(request.body)
 
@@ -275,7 +276,7 @@ def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], An
             if media == MERGE_PATCH:
                 return patches.merge_patch(doc, document)
             return strategic.strategic_merge_patch(kind, doc, document)
-        except merge_keys.PatchError as error:
+        except PatchError as error:
             reason = {400: "BadRequest", 413: "RequestEntityTooLarge"}.get(error.status, "Invalid")
             raise ApiError(error.status, reason, str(error)) from None
 
@@ -296,17 +297,17 @@ def _preconditions(target: RequestTarget, record: StoredObject, meta: Object, *,
     other = meta.get("uid") not in (None, "", record.uid)
     if other and not patched:
         why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {record.uid}"
-        raise responses.conflict(kind, target.name, why)
+        raise api_errors.conflict(kind, target.name, why)
     version = meta.get("resourceVersion")
     if version in (None, "", "0"):
         if resource.custom or kind.id in (crd_conditions.ID, "leases.coordination.k8s.io"):
             text = "Invalid value: 0x0: must be specified for an update"
             errors = [field_errors.FieldError("metadata.resourceVersion", "FieldValueInvalid", text)]
-            raise responses.invalid(kind, target.name, errors)
+            raise api_errors.invalid(kind, target.name, errors)
     elif version != str(record.version):
-        raise responses.conflict(kind, target.name, responses.MODIFIED)
+        raise api_errors.conflict(kind, target.name, api_errors.MODIFIED)
     if other:
-        raise responses.invalid(kind, target.name, field_errors.immutable("metadata.uid", meta["uid"], record.uid))
+        raise api_errors.invalid(kind, target.name, field_errors.immutable("metadata.uid", meta["uid"], record.uid))
 
 
 def _replace_meta(meta: Object, old: Object) -> None:
@@ -338,7 +339,7 @@ async def _replace(
         errors = errors or volcano_rules.judge(resource, body, old, ctx.store, ctx.admission)
         warnings += strategy.warnings(body, old)
     if errors:
-        raise responses.invalid(kind, target.name, errors)
+        raise api_errors.invalid(kind, target.name, errors)
     if kind.id == crd_conditions.ID and not target.subresource:
         body = crd_conditions.established(body, ctx.now())
     new = await save(ctx, target, record, resource.strip(body), store=not dry(request))

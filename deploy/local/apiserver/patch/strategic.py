@@ -8,8 +8,8 @@ be patched this way: a custom resource's lists have no keys that all sides agree
 from collections.abc import Sequence
 from typing import Any
 
-from deploy.local.apiserver.patch.merge_keys import Merging, PatchError
-from deploy.local.apiserver.schema.definitions import Type, definition, model_of
+from deploy.local.apiserver.codec.definitions import Merging, Type, definition, model_of
+from deploy.local.apiserver.patch import PatchError
 from workers.api.kinds import Kind, Object
 
 _PATCH = "$patch"

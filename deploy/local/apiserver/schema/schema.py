@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 from deploy.local.apiserver.codec import builtin as decoding
+from deploy.local.apiserver.codec.definitions import Type, model_of
 from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
-from deploy.local.apiserver.schema import structural
-from deploy.local.apiserver.schema.definitions import Type, model_of
-from deploy.local.apiserver.strategies import defaults
+from deploy.local.apiserver.schema import defaults, structural
 from workers.api.kinds import Kind, Object
 
 Strictness = Literal["Strict", "Warn", "Ignore"]

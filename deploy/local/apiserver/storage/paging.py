@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from deploy.local.apiserver.http.responses import ApiError, bad_request
+from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.storage.store import StoredObject
 
 #: Snapshots kept, and for how many seconds.

@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from deploy.local.apiserver.http.responses import too_old
+from deploy.local.apiserver.api_errors import too_old
 from deploy.local.apiserver.storage.store import ObjectStore, StoredChange, StoredObject
 
 #: Changes remembered per resource.

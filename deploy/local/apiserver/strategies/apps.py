@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec import field_errors, selectors
 from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.storage import selectors
 from deploy.local.apiserver.strategies import metadata, podspec
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api.kinds import Kind, Object

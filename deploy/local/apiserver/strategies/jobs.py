@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec import field_errors, selectors
 from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.storage import selectors
-from deploy.local.apiserver.strategies import defaults, job_status, metadata, podspec
+from deploy.local.apiserver.schema import defaults
+from deploy.local.apiserver.strategies import job_status, metadata, podspec
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import names
 from workers.api.kinds import Object

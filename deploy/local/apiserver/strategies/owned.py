@@ -7,9 +7,10 @@ once.
 from collections.abc import Callable, Iterable, Iterator
 
 from deploy.local.apiserver.codec import builtin, field_errors
+from deploy.local.apiserver.codec.definitions import Type, model_of
 from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
-from deploy.local.apiserver.schema.definitions import Type, model_of
-from deploy.local.apiserver.strategies import cronjobs, defaults
+from deploy.local.apiserver.schema import defaults
+from deploy.local.apiserver.strategies import cronjobs
 from scheduler import cron
 from workers.api import scheduledjob
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Object

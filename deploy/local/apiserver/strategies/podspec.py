@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.strategies import metadata, placing, volumes
+from deploy.local.apiserver.strategies import metadata
 from workers.api import names, quantities
 from workers.api.kinds import Object
 
@@ -26,6 +26,7 @@ _AMOUNTS = tuple(
 )
 _BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _UNITS = {"cpu": (("1m", "1"), "1m and 1"), "memory": (_BYTES, ", ".join(_BYTES))}
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _PORT_RANGE = "must be between 1 and 65535, inclusive"
 
 
@@ -41,7 +42,7 @@ def template(body: Object, path: str) -> list[FieldError]:
 
 def spec(body: Object, path: str) -> list[FieldError]:
     """What is wrong with a defaulted pod spec."""
-    known, errors = volumes.judged(body.get("volumes") or (), f"{path}.volumes")
+    known, errors = _volumes(body.get("volumes") or (), f"{path}.volumes")
     if not body.get("containers"):
         errors.append(field_errors.required(f"{path}.containers"))
     taken: set[str] = set()
@@ -52,9 +53,9 @@ def spec(body: Object, path: str) -> list[FieldError]:
     errors += _choice(body, path, "dnsPolicy", _DNS_POLICIES)
     errors += metadata.labels(body.get("nodeSelector") or {}, f"{path}.nodeSelector")
     errors += _formats(body, path)
-    errors += placing.tolerations(body.get("tolerations") or (), f"{path}.tolerations")
-    errors += placing.affinity(body.get("affinity") or {}, f"{path}.affinity")
-    errors += placing.gates(body.get("schedulingGates") or (), f"{path}.schedulingGates")
+    errors += _tolerations(body.get("tolerations") or (), f"{path}.tolerations")
+    errors += _affinity(body.get("affinity") or {}, f"{path}.affinity")
+    errors += _gates(body.get("schedulingGates") or (), f"{path}.schedulingGates")
     deadline = body.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
         place = f"{path}.activeDeadlineSeconds"
@@ -276,3 +277,114 @@ def _resources(resources: Object, path: str) -> Iterator[FieldError]:
     for name, amount in requests.items():
         if name in limits and quantities.parse(amount) > quantities.parse(limits[name]):
             yield field_errors.invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit")
+
+
+def _tolerations(items: Sequence[Object], path: str) -> Iterator[FieldError]:
+    """What is wrong with tolerations."""
+    for index, item in enumerate(items):
+        place, key, operator = f"{path}[{index}]", item.get("key", ""), item.get("operator", "")
+        effect, value = item.get("effect", ""), item.get("value", "")
+        if key:
+            yield from (field_errors.invalid(f"{place}.key", key, problem) for problem in names.qualified_name(key))
+        elif operator != "Exists":
+            detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            yield field_errors.invalid(f"{place}.operator", operator, detail)
+        if item.get("tolerationSeconds") is not None and effect != "NoExecute":
+            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            yield field_errors.invalid(f"{place}.effect", effect, detail)
+        if operator in ("", "Equal"):
+            problems = names.label_value(value)
+            yield from (field_errors.invalid(f"{place}.operator", value, problem) for problem in problems)
+        elif operator != "Exists":
+            yield field_errors.not_supported(f"{place}.operator", operator, ("Equal", "Exists"))
+        elif value:
+            yield field_errors.invalid(f"{place}.operator", item, "value must be empty when `operator` is 'Exists'")
+        if effect and effect not in _EFFECTS:
+            yield field_errors.not_supported(f"{place}.effect", effect, _EFFECTS)
+
+
+def _affinity(body: Object, path: str) -> Iterator[FieldError]:
+    """What is wrong with the wishes about nodes; those about other pods are kept as they are."""
+    nodes = body.get("nodeAffinity") or {}
+    required = nodes.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is not None:
+        place = f"{path}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        if not required.get("nodeSelectorTerms"):
+            yield field_errors.required(place, "must have at least one node selector term")
+        for index, term in enumerate(required.get("nodeSelectorTerms") or ()):
+            yield from _node_term(term, f"{place}[{index}]")
+    for index, wish in enumerate(nodes.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
+        place = f"{path}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[{index}]"
+        if not 1 <= (weight := wish.get("weight", 0)) <= 100:
+            yield field_errors.invalid(f"{place}.weight", weight, "must be in the range 1-100")
+        yield from _node_term(wish.get("preference") or {}, f"{place}.preference")
+
+
+def _node_term(term: Object, path: str) -> Iterator[FieldError]:
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
+        yield from metadata.requirement(expression, f"{path}.matchExpressions[{index}]", numbers=True)
+
+
+def _gates(items: Sequence[Object], path: str) -> Iterator[FieldError]:
+    """What is wrong with scheduling gates."""
+    seen: set[str] = set()
+    for index, gate in enumerate(items):
+        place, name = f"{path}[{index}]", gate.get("name", "")
+        yield from (field_errors.invalid(place, name, problem) for problem in names.qualified_name(name))
+        if name in seen:
+            yield field_errors.duplicate(place, name)
+        seen.add(name)
+
+
+def _volumes(volumes: Sequence[Object], path: str) -> tuple[set[str], list[FieldError]]:
+    """The names of the volumes that can be mounted, and everything that is wrong with the others."""
+    known: set[str] = set()
+    errors: list[FieldError] = []
+    for index, volume in enumerate(volumes):
+        name = volume.get("name", "")
+        found = [*_volume(volume, f"{path}[{index}]", known)]
+        if not found:
+            known.add(name)
+        errors += found
+    return known, errors
+
+
+def _volume(volume: Object, place: str, known: set[str]) -> Iterator[FieldError]:
+    sources, name = [field for field in volume if field != "name"], volume.get("name", "")
+    if len(sources) > 1:
+        yield field_errors.forbidden(f"{place}.{sources[1]}", "may not specify more than 1 volume type")
+    if not name:
+        yield field_errors.required(f"{place}.name")
+    else:
+        yield from (field_errors.invalid(f"{place}.name", name, problem) for problem in names.dns_label(name))
+    if name in known:
+        yield field_errors.duplicate(f"{place}.name", name)
+    yield from _volume_source(volume, place)
+
+
+def _volume_source(volume: Object, place: str) -> Iterator[FieldError]:
+    for source, field in (
+        ("hostPath", "path"),
+        ("secret", "secretName"),
+        ("configMap", "name"),
+        ("persistentVolumeClaim", "claimName"),
+    ):
+        if source in volume and not volume[source].get(field):
+            yield field_errors.required(f"{place}.{source}.{field}")
+    for source in ("secret", "configMap"):
+        for index, item in enumerate((volume.get(source) or {}).get("items") or ()):
+            yield from _volume_item(item, f"{place}.{source}.items[{index}]")
+
+
+def _volume_item(item: Object, place: str) -> Iterator[FieldError]:
+    path = item.get("path", "")
+    if not item.get("key"):
+        yield field_errors.required(f"{place}.key")
+    if not path:
+        yield field_errors.required(f"{place}.path")
+    elif path.startswith("/"):
+        yield field_errors.invalid(f"{place}.path", path, "must be a relative path")
+    elif ".." in path.split("/"):
+        yield field_errors.invalid(f"{place}.path", path, "must not contain '..'")
+    elif path.startswith(".."):
+        yield field_errors.invalid(f"{place}.path", path, "must not start with '..'")

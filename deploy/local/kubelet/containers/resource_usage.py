@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.local.kubelet import times
+from deploy.local.kubelet.containers.states import timestamp
 from workers.api.kinds import POD, POD_METRICS, Object, Ref, ref_of, reference
 from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, ClusterError, NotFound
@@ -89,7 +89,7 @@ def metrics(running: MeasuredContainer, before: Look, after: Look, now: float) -
             "labels": metadata.get("labels") or {},
             "ownerReferences": [owner],
         },
-        "timestamp": times.text(now),
+        "timestamp": timestamp(now),
         "window": f"{seconds:.3f}s",
         "containers": [
             {"name": name, "usage": _usage(before.consumed[session], after.consumed[session], seconds)}

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from workers.api import times
 from workers.api.kinds import Object
 
 #: Exit code of a process whose end nobody recorded: as if killed by SIGKILL, which is what happened.
@@ -83,3 +85,8 @@ class ContainerEnding:
 def is_sidecar(spec: Object) -> bool:
     """An init container that keeps running beside the others (`restartPolicy: Always`)."""
     return spec.get("restartPolicy") == "Always"
+
+
+def timestamp(instant: float) -> str:
+    """Renders seconds since the epoch as the RFC 3339 text of every time in a status."""
+    return times.render(datetime.fromtimestamp(instant, UTC))

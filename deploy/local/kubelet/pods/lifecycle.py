@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from deploy.local.kubelet import times
 from deploy.local.kubelet.containers.states import (
     Container,
     ContainerEnding,
@@ -18,6 +17,7 @@ from deploy.local.kubelet.containers.states import (
     Terminated,
     is_sidecar,
 )
+from workers.api import times
 from workers.api.kinds import Object
 
 #: Seconds between TERM and KILL when the pod does not say.
@@ -213,7 +213,7 @@ def _end_sidecars(draft: _PodDraft) -> None:
 def _deadline(draft: _PodDraft) -> ContainerEnding | None:
     seconds = draft.pod["spec"].get("activeDeadlineSeconds")
     begun = (draft.pod.get("status") or {}).get("startTime")
-    if seconds is None or begun is None or not draft.at(times.parse(begun) + seconds):
+    if seconds is None or begun is None or not draft.at(times.parse(begun).timestamp() + seconds):
         return None
     return ContainerEnding("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 

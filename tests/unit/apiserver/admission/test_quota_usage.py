@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deploy.local.apiserver import strategies
 from deploy.local.apiserver.admission import quota_usage
 from deploy.local.apiserver.admission.quota_usage import QuotaUsage
-from workers.api.kinds import CONFIG_MAP, JOB, POD, Kind, Object
+from workers.api.kinds import CONFIG_MAP, JOB, POD, RESOURCE_QUOTA, Kind, Object
 
 SERVICE = Kind("", "v1", "Service", "services")
 CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
@@ -146,7 +147,7 @@ def test_what_must_be_said_where_a_quota_bounds_it(hard: list[str], body: Object
     ],
 )
 def test_scopes_that_make_no_sense(spec: Object, fields: list[str]) -> None:
-    assert [field for field, _, _ in quota_usage.misplaced(spec)] == fields
+    assert [error.field for error in strategies.strategy(RESOURCE_QUOTA).validate({"spec": spec})] == fields
 
 
 @given(st.sampled_from(["BestEffort", "Terminating"]), st.booleans(), st.integers(0, 2))

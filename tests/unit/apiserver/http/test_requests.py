@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.http.request import DEEPEST, parse_json, parse_yaml
-from deploy.local.apiserver.http.responses import ApiError
 
 
 @pytest.mark.parametrize(

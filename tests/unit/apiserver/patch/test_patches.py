@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.local.apiserver.patch.patches import MAX_OPERATIONS, PatchError, json_patch, merge_patch, same
+from deploy.local.apiserver.patch import PatchError
+from deploy.local.apiserver.patch.patches import MAX_OPERATIONS, json_patch, merge_patch, same
 
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab/~", max_size=3)
 values = st.recursive(

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.local.apiserver.patch.patches import PatchError, strategic_merge_patch
+from deploy.local.apiserver.patch import PatchError
+from deploy.local.apiserver.patch.strategic import strategic_merge_patch
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")

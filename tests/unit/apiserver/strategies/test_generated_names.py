@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
+from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.context import Context
+from deploy.local.apiserver.discovery.resources import RequestTarget
 from deploy.local.apiserver.handlers import write
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import RequestTarget
 from workers.api.kinds import JOB
 
 TARGET = cast("RequestTarget", SimpleNamespace(resource=SimpleNamespace(storage="jobs.batch"), namespace="default"))
@@ -47,6 +47,6 @@ def test_a_name_that_is_taken_is_followed_by_another_a_few_times(taken: int, tri
 
 
 def test_the_client_is_told_that_no_free_name_was_found() -> None:
-    error = responses.already_exists(JOB, "crunch-x", generated=True)
+    error = api_errors.already_exists(JOB, "crunch-x", generated=True)
     assert (error.code, error.reason, error.headers) == (409, "AlreadyExists", {"Retry-After": "1"})
     assert error.message.endswith("the server was not able to generate a unique name for the object")

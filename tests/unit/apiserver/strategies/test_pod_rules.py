@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from deploy.local.apiserver.schema.defaults import pull_policy
 from deploy.local.apiserver.strategies import podspec
-from deploy.local.apiserver.strategies.defaults import pull_policy
 from deploy.local.apiserver.strategies.pods import qos_class
 from tests.unit.apiserver.examples import CONTAINER, changed, created, problems
 from workers.api.kinds import POD

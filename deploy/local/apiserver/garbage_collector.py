@@ -9,12 +9,12 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
+from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
 from deploy.local.apiserver.discovery.resources import ServedResource
 from deploy.local.apiserver.handlers.delete import CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, delete
 from deploy.local.apiserver.handlers.write import remaining
-from deploy.local.apiserver.http.responses import ApiError
 from deploy.local.apiserver.storage.store import StoredChange, StoredObject
 from workers.api.kinds import Object
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.local.apiserver.storage.selectors import field_selector, label_selector, selects
+from deploy.local.apiserver.codec.selectors import field_selector, label_selector, selects
 from workers.api.kinds import EVENT, JOB, POD, SCALED_JOB, Kind
 
 LABELS = {"app": "web", "tier": "front", "n": "5", "empty": "", "example.com/x": "y"}
