@@ -31,56 +31,39 @@ OLDEST = (6, 2)
 STARTING = 90.0
 
 
-@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A file or folder of the home."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, home: "Home", _owner: object = None) -> Path:
+        return home.root / self._name
+
+
+@dataclass(frozen=True)
 class Home:
-    """The folder of an embedded Penstock, and what stands where in it."""
+    """The folder of an embedded Penstock."""
 
     root: Path
 
-    @property
-    def kubeconfig(self) -> Path:
-        return self.root / "kubeconfig"
-
-    @property
-    def token(self) -> Path:
-        return self.root / "token"
-
-    @property
-    def data(self) -> Path:
-        """The broker's data and configuration."""
-        return self.root / "broker"
-
-    @property
-    def url(self) -> Path:
-        """The broker's URL, password included; for its owner only."""
-        return self.root / "broker.url"
-
-    @property
-    def logs(self) -> Path:
-        """What the parts print, one file each."""
-        return self.root / "logs"
-
-    @property
-    def parts(self) -> Path:
-        """Notes of which parts run."""
-        return self.root / "parts"
-
-    @property
-    def pods(self) -> Path:
-        """The pods' own folders."""
-        return self.root / "pods"
-
-    @property
-    def pod_logs(self) -> Path:
-        return self.root / "pod-logs"
-
-    @property
-    def lock(self) -> Path:
-        """Locked by the run that owns this home; holds its process id."""
-        return self.root / "lock"
+    kubeconfig = _Entry("kubeconfig")
+    token = _Entry("token")
+    #: The broker's data and configuration.
+    data = _Entry("broker")
+    #: The broker's URL, password included: only its owner can read it.
+    url = _Entry("broker.url")
+    #: The output of the parts, one file each.
+    logs = _Entry("logs")
+    #: A note per running part (`leftovers.Notes`).
+    parts = _Entry("parts")
+    pods = _Entry("pods")
+    pod_logs = _Entry("pod-logs")
+    #: Locked by the run that owns this home; contains its process id.
+    lock = _Entry("lock")
 
     def ready(self, name: str) -> Path:
-        """The file that appears when a part can be used."""
+        """Returns the file that appears when a part can be used."""
         return self.root / "ready" / name
 
     def broker_url(self) -> str | None:

@@ -8,7 +8,7 @@ import platform
 import time
 
 from deploy.local.kubelet.containers.states import timestamp
-from deploy.local.kubelet.pods.status import ADDRESS
+from workers.api import loopback_addresses
 from workers.api.kinds import NODE, Object, Ref
 from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, ClusterError, NotFound
@@ -43,11 +43,12 @@ def status(name: str, pods: int, *, ready: bool, since: float, now: float) -> Ob
         _condition(type_, "False", "KubeletHasSufficientResources", "nothing is measured on this node", since, now)
         for type_ in ("MemoryPressure", "DiskPressure", "PIDPressure")
     ]
+    addresses = {"InternalIP": loopback_addresses.SHARED, "Hostname": name}
     verdict = ("True", "KubeletReady", "pods run as local processes") if ready else ("False", "NodeShutdown", "stopped")
     return {
         "capacity": capacity,
         "allocatable": capacity,
-        "addresses": [{"type": "InternalIP", "address": ADDRESS}, {"type": "Hostname", "address": name}],
+        "addresses": [{"type": type_, "address": address} for type_, address in addresses.items()],
         "conditions": [*pressures, _condition("Ready", *verdict, since, now)],
         "nodeInfo": _info(),
     }

@@ -1,139 +1,126 @@
-"""What the server fills in when an author leaves it out, per built-in kind.
+"""The defaults of built-in kinds: values the server fills in for fields that an author leaves out.
 
-Functions take a decoded object and answer a copy; parts without defaults are shared with the original.
+A default is a function from a decoded object to a copy; parts without defaults are shared with the original.
 """
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from workers.api.kinds import Kind, Object
 
-Default = Callable[[Object], Object]
-
-_POD_SPEC: Object = {
-    "restartPolicy": "Always",
-    "terminationGracePeriodSeconds": 30,
-    "dnsPolicy": "ClusterFirst",
-    "securityContext": {},
-    "schedulerName": "default-scheduler",
-}
-_CONTAINER: Object = {
-    "resources": {},
-    "terminationMessagePath": "/dev/termination-log",
-    "terminationMessagePolicy": "File",
-}
-_PROBE: Object = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
-_MODE: Object = {"defaultMode": 0o644}
-_FILE_VOLUMES = ("secret", "configMap", "downwardAPI", "projected")
+Default = Callable[[Any], Any]
 
 
 def of(kind: Kind) -> Default:
-    """The defaults of a built-in kind; a kind that has none keeps its objects as they are."""
+    """Returns the defaults of a built-in kind; a kind without any keeps its objects as they are."""
     return _BY_KIND.get(kind.id, lambda body: body)
 
 
-def _within(body: Object, field: str, default: Callable[[Any], Any]) -> Object:
-    """A copy of `body` with one field run through `default`; an absent field counts as an empty object."""
-    return {**body, field: default(body.get(field) or {})}
+def _fields(
+    plain: Object | None = None,
+    *,
+    always: Mapping[str, Default] | None = None,
+    present: Mapping[str, Default] | None = None,
+    each: Mapping[str, Default] | None = None,
+) -> Default:
+    """Returns the defaults of a struct.
 
+    plain: values of absent fields. always: defaults of structs that are filled in even when they are absent. present:
+    of structs where they are there. each: of the items of lists.
+    """
+    values = plain or {}
+    structs = tuple((always or {}).items())
+    optional, lists = tuple((present or {}).items()), tuple((each or {}).items())
 
-def _each(body: Object, field: str, default: Default) -> Object:
-    """A copy of `body` with each item of a list run through `default`, if it has that list."""
-    return {**body, field: [default(item) for item in body[field]]} if body.get(field) else body
+    def default(body: Object) -> Object:
+        result = {**values, **body}
+        for field, inner in structs:
+            result[field] = inner(result.get(field) or {})
+        for field, inner in optional:
+            if field in result:
+                result[field] = inner(result[field])
+        for field, inner in lists:
+            if items := result.get(field):
+                result[field] = [inner(item) for item in items]
+        return result
 
-
-def pod_spec(spec: Object) -> Object:
-    """The defaults that a pod's spec and a template's have in common."""
-    result = {**_POD_SPEC, **spec}
-    host = bool(spec.get("hostNetwork"))
-    for field in ("initContainers", "containers"):
-        result = _each(result, field, lambda item: _container(item, host=host))
-    result = _each(result, "volumes", _volume)
-    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
-    return {**result, "serviceAccountName": account, "serviceAccount": account} if account else result
-
-
-def template(body: Object) -> Object:
-    """The defaults of a pod template."""
-    return {"metadata": {}, **_within(body, "spec", pod_spec)}
+    return default
 
 
 def pull_policy(image: str) -> str:
-    """Always for the tag ``latest`` and for none, which means the same; else IfNotPresent."""
+    """Returns Always for the tag ``latest`` and for none, which means the same; else IfNotPresent."""
     name, _at, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return "Always" if not digest and tag in ("", "latest") else "IfNotPresent"
 
 
-def _container(body: Object, *, host: bool) -> Object:
-    result = {**_CONTAINER, "imagePullPolicy": pull_policy(body.get("image", "")), **body}
-    if ports := body.get("ports"):
-        result["ports"] = [_port(port, host=host) for port in ports]
-    if env := body.get("env"):
-        result["env"] = [_env(item) if "valueFrom" in item else item for item in env]
-    for field in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if field in body:
-            result[field] = _probe(body[field])
-    if "lifecycle" in body:
-        result["lifecycle"] = {
-            name: _http(handler) if isinstance(handler, dict) else handler
-            for name, handler in body["lifecycle"].items()
-        }
-    return result
+_FIELD_REF = _fields({"apiVersion": "v1"})
+_ITEM = _fields(present={"fieldRef": _FIELD_REF})
+_HANDLER = _fields(present={"httpGet": _fields({"path": "/", "scheme": "HTTP"})})
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_ENV = _fields(
+    present={"valueFrom": _fields(present={"fieldRef": _FIELD_REF, "resourceFieldRef": _fields({"divisor": "0"})})}
+)
+_PROJECTION = _fields(
+    present={"serviceAccountToken": _fields({"expirationSeconds": 3600}), "downwardAPI": _fields(each={"items": _ITEM})}
+)
+_FILES = _fields({"defaultMode": 0o644}, each={"items": _ITEM, "sources": _PROJECTION})
+_VOLUME = _fields(
+    present={
+        **dict.fromkeys(("secret", "configMap", "downwardAPI", "projected"), _FILES),
+        "hostPath": _fields({"type": ""}),
+    }
+)
+_CONTAINER = _fields(
+    {"resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"},
+    each={"ports": _fields({"protocol": "TCP"}), "env": _ENV},
+    present={
+        **dict.fromkeys(
+            ("livenessProbe", "readinessProbe", "startupProbe"), lambda probe: _HANDLER({**_PROBE, **probe})
+        ),
+        "lifecycle": lambda hooks: {
+            name: _HANDLER(handler) if isinstance(handler, dict) else handler for name, handler in hooks.items()
+        },
+    },
+)
 
 
-def _port(port: Object, *, host: bool) -> Object:
-    result = {"protocol": "TCP", **port}
-    return {"hostPort": port.get("containerPort"), **result} if host else result
+def _container(body: Object) -> Object:
+    return _CONTAINER({"imagePullPolicy": pull_policy(body.get("image", "")), **body})
 
 
-def _env(item: Object) -> Object:
-    source = item["valueFrom"]
-    if "fieldRef" in source:
-        source = {**source, "fieldRef": {"apiVersion": "v1", **source["fieldRef"]}}
-    if "resourceFieldRef" in source:
-        source = {**source, "resourceFieldRef": {"divisor": "0", **source["resourceFieldRef"]}}
-    return {**item, "valueFrom": source}
+def _on_host_ports(body: Object) -> Object:
+    """A container in the network of its host has the same port there."""
+    return _fields(each={"ports": lambda port: {"hostPort": port.get("containerPort"), **port}})(body)
 
 
-def _probe(body: Object) -> Object:
-    return _http({**_PROBE, **body})
+def _volume(body: Object) -> Object:
+    """A volume without a source is an empty folder."""
+    return _VOLUME(body if any(isinstance(source, dict) for source in body.values()) else {**body, "emptyDir": {}})
 
 
-def _http(handler: Object) -> Object:
-    if "httpGet" in handler:
-        return {**handler, "httpGet": {"path": "/", "scheme": "HTTP", **handler["httpGet"]}}
-    return handler
+_POD_SPEC = _fields(
+    {
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": 30,
+        "dnsPolicy": "ClusterFirst",
+        "securityContext": {},
+        "schedulerName": "default-scheduler",
+    },
+    each={"initContainers": _container, "containers": _container, "volumes": _volume},
+)
+_HOST_PORTS = _fields(each={"initContainers": _on_host_ports, "containers": _on_host_ports})
 
 
-def _volume(volume: Object) -> Object:
-    if not any(isinstance(source, dict) for source in volume.values()):
-        return {**volume, "emptyDir": {}}
-    for source in _FILE_VOLUMES:
-        if source in volume:
-            filled = _each({**_MODE, **volume[source]}, "items", _downward)
-            return {**volume, source: _each(filled, "sources", _projection)}
-    return {**volume, "hostPath": {"type": "", **volume["hostPath"]}} if "hostPath" in volume else volume
+def _pod_spec(spec: Object) -> Object:
+    """The defaults that a pod's spec and a template's have in common."""
+    result: Object = _POD_SPEC(_HOST_PORTS(spec) if spec.get("hostNetwork") else spec)
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    return {**result, "serviceAccountName": account, "serviceAccount": account} if account else result
 
 
-def _downward(item: Object) -> Object:
-    return {**item, "fieldRef": {"apiVersion": "v1", **item["fieldRef"]}} if "fieldRef" in item else item
-
-
-def _projection(source: Object) -> Object:
-    if "serviceAccountToken" in source:
-        return {**source, "serviceAccountToken": {"expirationSeconds": 3600, **source["serviceAccountToken"]}}
-    if "downwardAPI" in source:
-        return {**source, "downwardAPI": _each(source["downwardAPI"], "items", _downward)}
-    return source
-
-
-def _pod(body: Object) -> Object:
-    spec = pod_spec(body.get("spec") or {})
-    for field in ("initContainers", "containers"):
-        spec = _each(spec, field, _requests)
-    return {**body, "spec": {"enableServiceLinks": True, **spec}}
+template = _fields({"metadata": {}}, always={"spec": _pod_spec})
 
 
 def _requests(container: Object) -> Object:
@@ -145,8 +132,7 @@ def _requests(container: Object) -> Object:
     return {**container, "resources": {**container["resources"], "requests": requests}}
 
 
-def _job(body: Object) -> Object:
-    return _within(body, "spec", _job_spec)
+_REQUESTS = _fields({"enableServiceLinks": True}, each={"initContainers": _requests, "containers": _requests})
 
 
 def labelled(body: Object) -> Object:
@@ -158,6 +144,14 @@ def labelled(body: Object) -> Object:
     return {**body, "metadata": {**metadata, "labels": dict(labels)}}
 
 
+#: Patterns of conditions, in a Job's spec and in one in a template, say which status they mean.
+_FAILURE_RULE = _fields(each={"onPodConditions": _fields({"status": "True"})})
+_TEMPLATED = _fields(
+    present={"podFailurePolicy": lambda policy: {**policy, "rules": [*map(_FAILURE_RULE, policy.get("rules") or ())]}},
+    always={"template": template},
+)
+
+
 def _job_spec(spec: Object) -> Object:
     result: Object = {"parallelism": 1, "completionMode": "NonIndexed", "suspend": False, "manualSelector": False}
     if spec.get("completions") is None and spec.get("parallelism") is None:
@@ -165,83 +159,26 @@ def _job_spec(spec: Object) -> Object:
     result["backoffLimit"] = 2**31 - 1 if spec.get("backoffLimitPerIndex") is not None else 6
     policy = spec.get("podFailurePolicy")
     result["podReplacementPolicy"] = "TerminatingOrFailed" if policy is None else "Failed"
-    return _within(_failure_policy({**result, **spec}), "template", template)
+    return _TEMPLATED({**result, **spec})  # type: ignore[no-any-return]
 
 
-def _failure_policy(spec: Object) -> Object:
-    """A Job's spec, also one in a template, whose patterns of conditions say which status they mean."""
-    policy = spec.get("podFailurePolicy")
-    if policy is None:
-        return spec
-    rules = [_failure_rule(rule) for rule in policy.get("rules") or ()]
-    return {**spec, "podFailurePolicy": {**policy, "rules": rules}}
+def _rolling(**limits: object) -> Default:
+    """The default of an update strategy: a rolling one, within these limits."""
+
+    def default(body: Object) -> Object:
+        result = {"type": "RollingUpdate", **body}
+        if result["type"] == "RollingUpdate":
+            result["rollingUpdate"] = {**limits, **(body.get("rollingUpdate") or {})}
+        return result
+
+    return default
 
 
-def _failure_rule(rule: Object) -> Object:
-    return _each(rule, "onPodConditions", lambda pattern: {"status": "True", **pattern})
-
-
-def _cron_job(body: Object) -> Object:
-    return _within(body, "spec", _cron_job_spec)
-
-
-def _cron_job_spec(spec: Object) -> Object:
-    result = {
-        "concurrencyPolicy": "Allow",
-        "suspend": False,
-        "successfulJobsHistoryLimit": 3,
-        "failedJobsHistoryLimit": 1,
-        **spec,
-    }
-    return _within(result, "jobTemplate", _job_template)
-
-
-def _job_template(body: Object) -> Object:
-    return {"metadata": {}, **_within(body, "spec", lambda spec: _within(_failure_policy(spec), "template", template))}
-
-
-def _deployment(body: Object) -> Object:
-    def filled(spec: Object) -> Object:
-        more = {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, **spec}
-        return _within(_within(more, "strategy", _deployment_strategy), "template", template)
-
-    return _within(body, "spec", filled)
-
-
-def _deployment_strategy(body: Object) -> Object:
-    result = {"type": "RollingUpdate", **body}
-    if result["type"] == "RollingUpdate":
-        result["rollingUpdate"] = {"maxUnavailable": "25%", "maxSurge": "25%", **(body.get("rollingUpdate") or {})}
-    return result
-
-
-def _replica_set(body: Object) -> Object:
-    return _within(body, "spec", lambda spec: _within({"replicas": 1, **spec}, "template", template))
-
-
-def _stateful_set(body: Object) -> Object:
-    def filled(spec: Object) -> Object:
-        more = {"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady", **spec}
-        return _within(_within(more, "updateStrategy", _stateful_strategy), "template", template)
-
-    return _within(body, "spec", filled)
-
-
-def _stateful_strategy(body: Object) -> Object:
-    result = {"type": "RollingUpdate", **body}
-    if result["type"] == "RollingUpdate":
-        result["rollingUpdate"] = {"partition": 0, **(body.get("rollingUpdate") or {})}
-    return result
-
-
-def _service(body: Object) -> Object:
-    def filled(spec: Object) -> Object:
-        more = {"sessionAffinity": "None", "type": "ClusterIP", **spec}
-        if more["type"] != "ExternalName":
-            more.setdefault("internalTrafficPolicy", "Cluster")
-        return _each(more, "ports", lambda port: {"protocol": "TCP", "targetPort": port.get("port"), **port})
-
-    return _within(body, "spec", filled)
+def _service_spec(spec: Object) -> Object:
+    more = {"sessionAffinity": "None", "type": "ClusterIP", **spec}
+    if more["type"] != "ExternalName":
+        more.setdefault("internalTrafficPolicy", "Cluster")
+    return more
 
 
 def _secret(body: Object) -> Object:
@@ -252,23 +189,8 @@ def _secret(body: Object) -> Object:
     return result
 
 
-def _claim(body: Object) -> Object:
-    return _within(body, "spec", lambda spec: {"volumeMode": "Filesystem", **spec})
-
-
-def _network_policy(body: Object) -> Object:
-    def filled(spec: Object) -> Object:
-        types = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-        more = {"policyTypes": types, **spec}
-        for side in ("ingress", "egress"):
-            more = _each(more, side, lambda rule: _each(rule, "ports", lambda port: {"protocol": "TCP", **port}))
-        return more
-
-    return _within(body, "spec", filled)
-
-
-def _priority_class(body: Object) -> Object:
-    return {"preemptionPolicy": "PreemptLowerPriority", **body}
+def _network_policy_spec(spec: Object) -> Object:
+    return {"policyTypes": ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"], **spec}
 
 
 def _namespace(body: Object) -> Object:
@@ -279,33 +201,57 @@ def _namespace(body: Object) -> Object:
     return {**body, "metadata": {**metadata, "labels": labels}}
 
 
-def _definition(body: Object) -> Object:
-    def filled(spec: Object) -> Object:
-        names = spec.get("names") or {}
-        kind = names.get("kind", "")
-        more = {"singular": kind.lower(), "listKind": f"{kind}List", **names}
-        return {"conversion": {"strategy": "None"}, **spec, "names": more}
-
-    return _within(body, "spec", filled)
+def _names(names: Object) -> Object:
+    kind = names.get("kind", "")
+    return {"singular": kind.lower(), "listKind": f"{kind}List", **names}
 
 
-def _event(body: Object) -> Object:
-    return {"source": {}, "reportingComponent": "", "reportingInstance": "", **body}
+def _spec(*defaults: Default) -> Default:
+    """Returns the defaults of an object whose spec is run through all of these."""
+
+    def default(body: Object) -> Object:
+        spec = body.get("spec") or {}
+        for inner in defaults:
+            spec = inner(spec)
+        return {**body, "spec": spec}
+
+    return default
 
 
+_TCP = _fields({"protocol": "TCP"})
+_PEERS = _fields(each={"ports": _TCP})
+_SERVICE_PORT: Default = lambda port: {"protocol": "TCP", "targetPort": port.get("port"), **port}  # noqa: E731
+_CRON_JOB = {
+    "concurrencyPolicy": "Allow",
+    "suspend": False,
+    "successfulJobsHistoryLimit": 3,
+    "failedJobsHistoryLimit": 1,
+}
+_DEPLOYMENT = {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
+_STATEFUL_SET = {"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"}
 _BY_KIND: dict[str, Default] = {
-    "pods": _pod,
-    "jobs.batch": _job,
-    "cronjobs.batch": _cron_job,
-    "deployments.apps": _deployment,
-    "replicasets.apps": _replica_set,
-    "statefulsets.apps": _stateful_set,
-    "services": _service,
-    "events": _event,
+    "pods": _spec(_pod_spec, _REQUESTS),
+    "jobs.batch": _spec(_job_spec),
+    "cronjobs.batch": _spec(
+        _fields(_CRON_JOB, always={"jobTemplate": _fields({"metadata": {}}, always={"spec": _TEMPLATED})})
+    ),
+    "deployments.apps": _spec(
+        _fields(_DEPLOYMENT, always={"strategy": _rolling(maxUnavailable="25%", maxSurge="25%"), "template": template})
+    ),
+    "replicasets.apps": _spec(_fields({"replicas": 1}, always={"template": template})),
+    "statefulsets.apps": _spec(
+        _fields(_STATEFUL_SET, always={"updateStrategy": _rolling(partition=0), "template": template})
+    ),
+    "services": _spec(_service_spec, _fields(each={"ports": _SERVICE_PORT})),
+    "events": _fields({"source": {}, "reportingComponent": "", "reportingInstance": ""}),
     "secrets": _secret,
-    "persistentvolumeclaims": _claim,
-    "networkpolicies.networking.k8s.io": _network_policy,
-    "priorityclasses.scheduling.k8s.io": _priority_class,
+    "persistentvolumeclaims": _spec(_fields({"volumeMode": "Filesystem"})),
+    "networkpolicies.networking.k8s.io": _spec(
+        _network_policy_spec, _fields(each={"ingress": _PEERS, "egress": _PEERS})
+    ),
+    "priorityclasses.scheduling.k8s.io": _fields({"preemptionPolicy": "PreemptLowerPriority"}),
     "namespaces": _namespace,
-    "customresourcedefinitions.apiextensions.k8s.io": _definition,
+    "customresourcedefinitions.apiextensions.k8s.io": _spec(
+        _fields({"conversion": {"strategy": "None"}}, always={"names": _names})
+    ),
 }

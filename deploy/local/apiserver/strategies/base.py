@@ -7,6 +7,7 @@ been decoded and defaulted before. Nothing changes its arguments.
 
 from datetime import datetime
 
+from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies import metadata
 from workers.api import names, times
@@ -21,24 +22,15 @@ class Strategy:
 
     generation: `metadata.generation` counts the changes of what the author declares. status: there is a status
     subresource, and the status cannot be written in any other way. initial: the status of a new object, None for
-    none at all. name_rule: what names must be.
+    none at all. name_rule: names what is wrong with a name. bare_finalizers: finalizers without a domain's slash are
+    accepted, which a real server refuses for built-in kinds only.
     """
 
-    #: Whether finalizers without a domain's slash are accepted; the real server refuses them for built-in kinds only.
+    generation = False
+    status = False
+    initial: Object | None = None
+    name_rule: field_errors.TextRule = staticmethod(names.dns_subdomain)
     bare_finalizers = False
-
-    def __init__(
-        self,
-        *,
-        generation: bool = False,
-        status: bool = False,
-        initial: Object | None = None,
-        name_rule: metadata.NameRule = names.dns_subdomain,
-    ) -> None:
-        self.generation = generation
-        self.status = status
-        self.initial = initial
-        self.name_rule = name_rule
 
     def prepare_create(self, body: Object, now: datetime) -> Object:
         """The object as it will be stored. Name, namespace and uid are in its metadata already; `now` is aware, UTC."""

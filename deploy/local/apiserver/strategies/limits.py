@@ -22,8 +22,7 @@ _HIGHEST = 1_000_000_000
 class NetworkPolicyStrategy(Strategy):
     """The strategy of NetworkPolicies."""
 
-    def __init__(self) -> None:
-        super().__init__(generation=True)
+    generation = True
 
     def validate(self, body: Object) -> list[FieldError]:
         known = ("Ingress", "Egress")
@@ -37,8 +36,7 @@ class NetworkPolicyStrategy(Strategy):
 class PriorityClassStrategy(Strategy):
     """The strategy of PriorityClasses, which never change what they stand for."""
 
-    def __init__(self) -> None:
-        super().__init__(generation=True)
+    generation = True
 
     def validate(self, body: Object) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -63,8 +61,7 @@ class PriorityClassStrategy(Strategy):
 class QuotaStrategy(Strategy):
     """The strategy of ResourceQuotas."""
 
-    def __init__(self) -> None:
-        super().__init__(status=True, initial={})
+    status, initial = True, {}
 
     def validate(self, body: Object) -> list[FieldError]:
         spec = body.get("spec") or {}

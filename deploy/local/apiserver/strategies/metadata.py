@@ -1,14 +1,11 @@
 """What every object's metadata must be: names, labels, annotations, owners, finalizers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 from deploy.local.apiserver.codec import field_errors
-from deploy.local.apiserver.codec.field_errors import FieldError
+from deploy.local.apiserver.codec.field_errors import FieldError, TextRule
 from workers.api import names
 from workers.api.kinds import Object
-
-#: What is wrong with a name.
-NameRule = Callable[[str], Sequence[str]]
 
 #: The most bytes all annotations of one object may have.
 ANNOTATIONS_LIMIT = 256 * 1024
@@ -20,7 +17,7 @@ _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def validate(
-    metadata: Object, rule: NameRule, *, path: str = "metadata", bare_finalizers: bool = False
+    metadata: Object, rule: TextRule, *, path: str = "metadata", bare_finalizers: bool = False
 ) -> list[FieldError]:
     """What is wrong with the metadata of an object to be created."""
     return [
@@ -32,7 +29,7 @@ def validate(
     ]
 
 
-def _name(metadata: Object, rule: NameRule, path: str) -> Iterator[FieldError]:
+def _name(metadata: Object, rule: TextRule, path: str) -> Iterator[FieldError]:
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
     if prefix and name.startswith(prefix[:58]):
         # A prefix may end in a hyphen: a random suffix follows.
@@ -40,8 +37,7 @@ def _name(metadata: Object, rule: NameRule, path: str) -> Iterator[FieldError]:
             yield field_errors.invalid(f"{path}.generateName", prefix, problem)
     if not name:
         yield field_errors.required(f"{path}.name", "name or generateName is required")
-    else:
-        yield from (field_errors.invalid(f"{path}.name", name, problem) for problem in rule(name))
+    yield from field_errors.formatted(rule)(f"{path}.name", name)
 
 
 def labels(body: Object, path: str) -> Iterator[FieldError]:
@@ -141,11 +137,7 @@ def validate_update(new: Object, old: Object, *, bare_finalizers: bool = False) 
 
     The name is not judged again: rules may have become stricter since it was stored.
     """
-    errors = [
-        error
-        for field in (*_FIXED, *_DELETION)
-        for error in field_errors.immutable(f"metadata.{field}", new.get(field), old.get(field))
-    ]
+    errors = field_errors.immutables(new, old, "metadata", (*_FIXED, *_DELETION))
     if "deletionTimestamp" in old:
         added = [name for name in new.get("finalizers") or () if name not in (old.get("finalizers") or ())]
         if added:

@@ -28,8 +28,7 @@ _GATED: Object = {
 class PodStrategy(Strategy):
     """The strategy of core/v1 Pods."""
 
-    def __init__(self) -> None:
-        super().__init__(status=True)
+    status = True
 
     def prepare_create(self, body: Object, now: datetime) -> Object:
         """A new pod is Pending and belongs to a class of service; a gated one says why nobody gives it a node."""

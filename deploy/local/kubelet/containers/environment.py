@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from deploy.local.kubelet.pods.status import ADDRESS
 from workers.api import loopback_addresses, quantities
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object
 from workers.errors import UserError
@@ -123,8 +122,8 @@ def field(pod: Object, path: str, where: str) -> str:
         "metadata.uid": metadata.get("uid", ""),
         "spec.nodeName": spec.get("nodeName", ""),
         "spec.serviceAccountName": spec.get("serviceAccountName", ""),
-        "status.hostIP": ADDRESS,
-        "status.hostIPs": ADDRESS,
+        "status.hostIP": loopback_addresses.SHARED,
+        "status.hostIPs": loopback_addresses.SHARED,
         "status.podIP": loopback_addresses.of(pod),
         "status.podIPs": loopback_addresses.of(pod),
     }

@@ -15,11 +15,10 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from deploy.local.kubelet.containers import probes, recipe, restore
+from deploy.local.kubelet.containers import probes, restore
 from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartable
 from deploy.local.kubelet.containers.environment import ConfigProblem
 from deploy.local.kubelet.containers.log_files import Log
-from deploy.local.kubelet.containers.recipe import NoCommand, Recipe
 from deploy.local.kubelet.containers.states import (
     Container,
     ContainerEnding,
@@ -27,9 +26,10 @@ from deploy.local.kubelet.containers.states import (
     ContainerWaiting,
     Terminated,
 )
-from deploy.local.kubelet.pods import lifecycle, status
+from deploy.local.kubelet.pods import lifecycle, recipe, status
 from deploy.local.kubelet.pods.host import Host
 from deploy.local.kubelet.pods.lifecycle import PodDecision
+from deploy.local.kubelet.pods.recipe import NoCommand, Recipe
 from workers.api import loopback_addresses
 from workers.api.kinds import POD, Object, Ref, ref_of
 from workers.errors import ClusterError

@@ -17,9 +17,6 @@ from deploy.local.kubelet.pods.lifecycle import PodDecision
 from workers.api import loopback_addresses
 from workers.api.kinds import Object
 
-#: The node's address, and that of pods that ask for none of their own.
-ADDRESS = loopback_addresses.SHARED
-
 _OWN = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 _INITIALIZING = ContainerWaiting("PodInitializing")
 
@@ -31,7 +28,7 @@ def build(pod: Object, containers: Containers, decision: PodDecision, now: float
     status: dict[str, Any] = {
         "phase": phase,
         "startTime": before.get("startTime") or timestamp(now),
-        "hostIP": ADDRESS,
+        "hostIP": loopback_addresses.SHARED,
         "podIP": loopback_addresses.of(pod),
         "podIPs": [{"ip": loopback_addresses.of(pod)}],
         "conditions": _conditions(pod, containers, phase, decision.ending, now),
