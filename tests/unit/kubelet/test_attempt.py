@@ -16,6 +16,7 @@ from deploy.local.kubelet.containers.states import Container, ContainerRunning, 
 from deploy.local.supervisor.guard import signal_group
 from tests.support.conditions import eventually
 from tests.support.processes import alive
+from tests.unit.tables import cases
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -39,8 +40,7 @@ async def finished(attempt: ContainerAttempt) -> Terminated:
 
 
 @pytest.mark.parametrize(
-    ("script", "code"),
-    [("exit 0", 0), ("exit 42", 42), ("kill -9 $$", 137), ("kill -15 $$", 143), ("exec false", 1)],
+    ("script", "code"), [("exit 0", 0), ("exit 42", 42), ("kill -9 $$", 137), ("kill -15 $$", 143), ("exec false", 1)]
 )
 async def test_the_exit_code_is_kept(script: str, code: int, attempt: ContainerAttempt) -> None:
     start(attempt, "sh", "-c", script)
@@ -73,16 +73,15 @@ async def test_variables_arrive_whatever_their_names(attempt: ContainerAttempt) 
     assert {"PLAIN=a b", "app.conf=$x 'y'", "1st=z"} <= set((attempt.folder / "out").read_text().splitlines())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "cwd", "message"),
-    [
-        (("no-such-thing",), "", "no-such-thing: no such program"),
-        (("exit",), "", "exit: no such program"),
-        (("./here",), "", "./here: no such program"),
-        (("/etc/passwd",), "", "/etc/passwd: not executable"),
-        (("true",), "/no/where", "workingDir /no/where: no such directory"),
-    ],
-    ids=["not on PATH", "a word of the shell", "not in the folder", "not executable", "no directory"],
+    {
+        "not on PATH": (("no-such-thing",), "", "no-such-thing: no such program"),
+        "a word of the shell": (("exit",), "", "exit: no such program"),
+        "not in the folder": (("./here",), "", "./here: no such program"),
+        "not executable": (("/etc/passwd",), "", "/etc/passwd: not executable"),
+        "no directory": (("true",), "/no/where", "workingDir /no/where: no such directory"),
+    },
 )
 def test_what_cannot_run_is_named(command: tuple[str, ...], cwd: str, message: str, attempt: ContainerAttempt) -> None:
     with pytest.raises(NotStartable) as raised:
@@ -127,7 +126,7 @@ async def test_what_a_command_leaves_behind_is_ended(attempt: ContainerAttempt) 
 
 
 @pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="needs /proc")
-@pytest.mark.parametrize("behind", ["sleep 60", "cd / && exec sleep 60"], ids=["in its folder", "elsewhere"])
+@cases("behind", {"in its folder": "sleep 60", "elsewhere": "cd / && exec sleep 60"})
 async def test_what_a_command_left_behind_while_there_was_no_kubelet_is_ended_by_the_next(
     behind: str, attempt: ContainerAttempt
 ) -> None:
@@ -252,13 +251,16 @@ def test_an_attempt_that_never_came_to_life_is_made_again(tmp_path: Path) -> Non
     assert (found.state.code, found.attempt) == (2, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shown", "code", "reason"),
-    [
-        ({"running": {"startedAt": "2024-01-01T00:00:00Z"}}, 137, "ContainerStatusUnknown"),
-        ({"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2024-01-01T00:00:00Z"}}, 0, "Completed"),
-    ],
-    ids=["shown as running", "shown as ended"],
+    {
+        "shown as running": ({"running": {"startedAt": "2024-01-01T00:00:00Z"}}, 137, "ContainerStatusUnknown"),
+        "shown as ended": (
+            {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2024-01-01T00:00:00Z"}},
+            0,
+            "Completed",
+        ),
+    },
 )
 def test_a_container_that_was_reported_is_not_run_again_when_its_files_are_lost(
     shown: dict[str, object], code: int, reason: str, tmp_path: Path

@@ -11,6 +11,7 @@ from redis.exceptions import AuthenticationError
 
 from deploy.local import broker
 from tests.support.conditions import eventually
+from tests.unit.tables import cases
 
 
 @pytest.fixture
@@ -69,22 +70,19 @@ async def test_it_wants_the_password_and_never_evicts(
     assert url_file.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "event"),
-    [
-        (("rpush", "k", "v"), b"rpush"),
-        (("sadd", "k", "v"), b"sadd"),
-        (("zadd", "k", "1", "v"), b"zadd"),
-        (("hset", "k", "f", "v"), b"hset"),
-        (("xadd", "k", "*", "f", "v"), b"xadd"),
-        (("copy", "other", "k"), b"copy_to"),
-    ],
-    ids=["list", "set", "sorted set", "hash", "stream", "generic"],
+    {
+        "list": (("rpush", "k", "v"), b"rpush"),
+        "set": (("sadd", "k", "v"), b"sadd"),
+        "sorted set": (("zadd", "k", "1", "v"), b"zadd"),
+        "hash": (("hset", "k", "f", "v"), b"hset"),
+        "stream": (("xadd", "k", "*", "f", "v"), b"xadd"),
+        "generic": (("copy", "other", "k"), b"copy_to"),
+    },
 )
 async def test_a_push_is_announced(
-    command: tuple[str, ...],
-    event: bytes,
-    start: Callable[[], tuple[subprocess.Popen[bytes], Path]],
+    command: tuple[str, ...], event: bytes, start: Callable[[], tuple[subprocess.Popen[bytes], Path]]
 ) -> None:
     _, url_file = start()
     async with await ready(url_file) as client, client.pubsub() as listener:

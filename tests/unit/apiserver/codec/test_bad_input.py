@@ -91,11 +91,7 @@ def answered(kind: Kind, body: Object) -> list[FieldError]:
     new, old = rules.prepare_create(filled, NOW), stored(kind)
     rules.warnings(new)
     update, status = rules.prepare_update(filled, old), rules.prepare_status(filled, old)
-    return [
-        *rules.validate_create(new),
-        *rules.validate_update(update, old),
-        *rules.validate_status(status, old),
-    ]
+    return [*rules.validate_create(new), *rules.validate_update(update, old), *rules.validate_status(status, old)]
 
 
 def document(kind: Kind, **parts: Any) -> Object:

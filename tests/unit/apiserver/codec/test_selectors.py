@@ -8,56 +8,57 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.local.apiserver.codec.selectors import field_selector, label_selector, selects
+from tests.unit.tables import cases
 from workers.api.kinds import EVENT, JOB, POD, SCALED_JOB, Kind
 
 LABELS = {"app": "web", "tier": "front", "n": "5", "empty": "", "example.com/x": "y"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "matches"),
-    [
-        pytest.param("", True, id="nothing is everything"),
-        pytest.param("app=web", True, id="equals"),
-        pytest.param("app==web", True, id="equals twice"),
-        pytest.param("app = api", False, id="blanks around"),
-        pytest.param("app!=api", True, id="not equal"),
-        pytest.param("absent!=api", True, id="absent is not equal"),
-        pytest.param("app=web,tier=back", False, id="all must hold"),
-        pytest.param("app in (web, api)", True, id="in"),
-        pytest.param("app in (api)", False, id="not in the list"),
-        pytest.param("app notin (api)", True, id="notin"),
-        pytest.param("absent notin (api)", True, id="absent is not in"),
-        pytest.param("absent in ()", False, id="in an empty list"),
-        pytest.param("empty in (a,)", True, id="the empty text in a list"),
-        pytest.param("app", True, id="exists"),
-        pytest.param("!app", False, id="must not exist"),
-        pytest.param("!absent", True, id="does not exist"),
-        pytest.param("empty=", True, id="equals the empty text"),
-        pytest.param("n>4", True, id="greater"),
-        pytest.param("n<5", False, id="less"),
-        pytest.param("app>4", False, id="not a number"),
-        pytest.param("example.com/x=y", True, id="a prefixed key"),
-        pytest.param("in in (a)", False, id="a key called in"),
-    ],
+    {
+        "nothing is everything": ("", True),
+        "equals": ("app=web", True),
+        "equals twice": ("app==web", True),
+        "blanks around": ("app = api", False),
+        "not equal": ("app!=api", True),
+        "absent is not equal": ("absent!=api", True),
+        "all must hold": ("app=web,tier=back", False),
+        "in": ("app in (web, api)", True),
+        "not in the list": ("app in (api)", False),
+        "notin": ("app notin (api)", True),
+        "absent is not in": ("absent notin (api)", True),
+        "in an empty list": ("absent in ()", False),
+        "the empty text in a list": ("empty in (a,)", True),
+        "exists": ("app", True),
+        "must not exist": ("!app", False),
+        "does not exist": ("!absent", True),
+        "equals the empty text": ("empty=", True),
+        "greater": ("n>4", True),
+        "less": ("n<5", False),
+        "not a number": ("app>4", False),
+        "a prefixed key": ("example.com/x=y", True),
+        "a key called in": ("in in (a)", False),
+    },
 )
 def test_labels_are_selected(text: str, matches: bool) -> None:
     assert label_selector(text)(LABELS) is matches
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "message"),
-    [
-        pytest.param("=a", "found '='", id="no key"),
-        pytest.param("a in b", "expected: '('", id="in without a list"),
-        pytest.param("a in (b", "expected: ',' or ')'", id="an open list"),
-        pytest.param("a=b,", "found ''", id="a comma at the end"),
-        pytest.param("a=b c", "found 'c'", id="two values"),
-        pytest.param("a>b", "must be an integer", id="a comparison with a text"),
-        pytest.param("-a=b", "Invalid value", id="a malformed key"),
-        pytest.param("a=-b", "Invalid value", id="a malformed value"),
-        pytest.param("a b", "found 'b'", id="no operator"),
-        pytest.param("a==!b", "found '!'", id="an operator for a value"),
-    ],
+    {
+        "no key": ("=a", "found '='"),
+        "in without a list": ("a in b", "expected: '('"),
+        "an open list": ("a in (b", "expected: ',' or ')'"),
+        "a comma at the end": ("a=b,", "found ''"),
+        "two values": ("a=b c", "found 'c'"),
+        "a comparison with a text": ("a>b", "must be an integer"),
+        "a malformed key": ("-a=b", "Invalid value"),
+        "a malformed value": ("a=-b", "Invalid value"),
+        "no operator": ("a b", "found 'b'"),
+        "an operator for a value": ("a==!b", "found '!'"),
+    },
 )
 def test_malformed_label_selectors_are_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
@@ -73,19 +74,17 @@ def test_in_and_notin_divide_the_world(labels: dict[str, str], key: str, values:
     assert label_selector(f"{key} in ({some})")(labels) is not label_selector(f"{key} notin ({some})")(labels)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("selector", "matches"),
-    [
-        pytest.param({}, True, id="empty"),
-        pytest.param({"matchLabels": {"app": "web"}}, True, id="labels"),
-        pytest.param({"matchLabels": {"app": "web", "tier": "x"}}, False, id="all labels"),
-        pytest.param({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}, True, id="in"),
-        pytest.param(
-            {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}, False, id="not in"
-        ),
-        pytest.param({"matchExpressions": [{"key": "x", "operator": "Exists"}]}, False, id="exists"),
-        pytest.param({"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}, True, id="does not exist"),
-    ],
+    {
+        "empty": ({}, True),
+        "labels": ({"matchLabels": {"app": "web"}}, True),
+        "all labels": ({"matchLabels": {"app": "web", "tier": "x"}}, False),
+        "in": ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}, True),
+        "not in": ({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}, False),
+        "exists": ({"matchExpressions": [{"key": "x", "operator": "Exists"}]}, False),
+        "does not exist": ({"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}, True),
+    },
 )
 def test_selector_objects_match(selector: Any, matches: bool) -> None:
     assert selects(selector)(LABELS) is matches
@@ -105,21 +104,21 @@ BODY = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "text", "matches"),
-    [
-        pytest.param(POD, "", True, id="nothing is everything"),
-        pytest.param(POD, "metadata.namespace=default", True, id="namespace"),
-        pytest.param(POD, "metadata.name=a\\,b", True, id="an escaped comma"),
-        pytest.param(POD, "spec.nodeName=n1,status.phase!=Failed", True, id="all must hold"),
-        pytest.param(POD, "status.phase==Pending", False, id="another phase"),
-        pytest.param(POD, "status.podIP=", True, id="absent is empty"),
-        pytest.param(POD, "spec.hostNetwork=true", True, id="a flag"),
-        pytest.param(JOB, "status.successful=2", True, id="successful pods"),
-        pytest.param(EVENT, "involvedObject.kind=Job", True, id="what an event is about"),
-        pytest.param(EVENT, "source=us", True, id="who reported"),
-        pytest.param(Kind("", "v1", "Secret", "secrets"), "type!=Opaque", True, id="a secret's type"),
-    ],
+    {
+        "nothing is everything": (POD, "", True),
+        "namespace": (POD, "metadata.namespace=default", True),
+        "an escaped comma": (POD, "metadata.name=a\\,b", True),
+        "all must hold": (POD, "spec.nodeName=n1,status.phase!=Failed", True),
+        "another phase": (POD, "status.phase==Pending", False),
+        "absent is empty": (POD, "status.podIP=", True),
+        "a flag": (POD, "spec.hostNetwork=true", True),
+        "successful pods": (JOB, "status.successful=2", True),
+        "what an event is about": (EVENT, "involvedObject.kind=Job", True),
+        "who reported": (EVENT, "source=us", True),
+        "a secret's type": (Kind("", "v1", "Secret", "secrets"), "type!=Opaque", True),
+    },
 )
 def test_fields_are_selected(kind: Kind, text: str, matches: bool) -> None:
     assert field_selector(text, kind)(BODY) is matches
@@ -129,18 +128,14 @@ def test_a_count_that_is_absent_is_zero() -> None:
     assert field_selector("status.successful=0", JOB)({"metadata": {"name": "j"}})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "text", "message"),
-    [
-        pytest.param(POD, "spec.foo=1", "field label not supported: spec.foo", id="unknown field"),
-        pytest.param(
-            SCALED_JOB, "spec.nodeName=1", '"spec.nodeName" is not a known field selector', id="another kind's field"
-        ),
-        pytest.param(
-            JOB, "status.failed=1", 'field label "status.failed" not supported for batchv1.Job', id="a Job's field"
-        ),
-        pytest.param(POD, "spec.nodeName", "invalid selector", id="no operator"),
-    ],
+    {
+        "unknown field": (POD, "spec.foo=1", "field label not supported: spec.foo"),
+        "another kind's field": (SCALED_JOB, "spec.nodeName=1", '"spec.nodeName" is not a known field selector'),
+        "a Job's field": (JOB, "status.failed=1", 'field label "status.failed" not supported for batchv1.Job'),
+        "no operator": (POD, "spec.nodeName", "invalid selector"),
+    },
 )
 def test_malformed_field_selectors_are_refused(kind: Kind, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):

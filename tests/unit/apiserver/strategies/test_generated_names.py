@@ -10,6 +10,7 @@ from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery.resources import RequestTarget
 from deploy.local.apiserver.handlers import write
+from tests.unit.tables import cases
 from workers.api.kinds import JOB
 
 TARGET = cast("RequestTarget", SimpleNamespace(resource=SimpleNamespace(storage="jobs.batch"), namespace="default"))
@@ -27,7 +28,7 @@ def named(meta: dict[str, Any], taken: int) -> tuple[bool, list[str]]:
     return write._name(ctx, TARGET, meta), asked
 
 
-@pytest.mark.parametrize("prefix", ["crunch-", "a" * 58, "a" * 100], ids=["short", "just fits", "too long"])
+@cases("prefix", {"short": "crunch-", "just fits": "a" * 58, "too long": "a" * 100})
 def test_a_name_begins_as_asked_and_ends_in_five_letters(prefix: str) -> None:
     meta = {"generateName": prefix}
     generated, asked = named(meta, 0)
