@@ -82,11 +82,8 @@ class ApiApp:
         return api_groups.answer(self._ctx.registry, request, parts) or NOT_A_PATH
 
     async def _resource(self, request: ApiRequest, group: str, version: str, parts: list[str]) -> Response | Stream:
-        if (
-            (group, version) == (access_reviews.GROUP, access_reviews.VERSION)
-            and len(parts) == 1
-            and parts[0] in access_reviews.KINDS
-        ):
+        reviews = (group, version) == (access_reviews.GROUP, access_reviews.VERSION)
+        if reviews and len(parts) == 1 and parts[0] in access_reviews.KINDS:
             if request.method != "POST":
                 raise api_errors.method_not_allowed()
             return access_reviews.create(request, parts[0])
@@ -148,29 +145,29 @@ class ApiApp:
 
     async def _subresource(self, request: ApiRequest, target: RequestTarget) -> Response | Stream:
         ctx, resource = self._ctx, target.resource
-        match target.subresource, request.method:
-            case "status", "GET" if resource.status:
-                return read.get(ctx, request, target)
-            case "status", "PUT" if resource.status:
-                return await write.update(ctx, request, target)
-            case "status", "PATCH" if resource.status:
-                return await write.patch(ctx, request, target)
-            case "scale", "GET" if resource.scale:
-                return scale.get(ctx, target)
-            case "scale", "PUT" if resource.scale:
-                return await scale.update(ctx, request, target)
-            case "scale", "PATCH" if resource.scale:
-                return await scale.patch(ctx, request, target)
-            case "binding", "POST" if "binding" in resource.subresources:
-                return await pods.bind(ctx, request, target)
-            case "eviction", "POST" if "eviction" in resource.subresources:
-                return await pods.evict(ctx, request, target)
-            case "log", "GET" if "log" in resource.subresources:
-                return logs.stream(ctx, request, target)
         offered = {*resource.subresources, *(["status"] * resource.status), *(["scale"] * bool(resource.scale))}
-        if target.subresource in offered:
-            raise api_errors.method_not_allowed()
-        raise api_errors.no_resource()
+        if target.subresource not in offered:
+            raise api_errors.no_resource()
+        match target.subresource, request.method:
+            case "status", "GET":
+                return read.get(ctx, request, target)
+            case "status", "PUT":
+                return await write.update(ctx, request, target)
+            case "status", "PATCH":
+                return await write.patch(ctx, request, target)
+            case "scale", "GET":
+                return scale.get(ctx, target)
+            case "scale", "PUT":
+                return await scale.update(ctx, request, target)
+            case "scale", "PATCH":
+                return await scale.patch(ctx, request, target)
+            case "binding", "POST":
+                return await pods.bind(ctx, request, target)
+            case "eviction", "POST":
+                return await pods.evict(ctx, request, target)
+            case "log", "GET":
+                return logs.stream(ctx, request, target)
+        raise api_errors.method_not_allowed()
 
 
 async def _body(receive: Receive, request: ApiRequest) -> bytes:

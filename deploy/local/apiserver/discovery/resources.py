@@ -1,6 +1,6 @@
 """Which resources the server serves: the built-in ones, and those that CustomResourceDefinitions add while it runs."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -74,6 +74,12 @@ class ServedResource:
         if self.outward is None:
             return self.prefix + record.raw[1:]
         return orjson.dumps(self.present(record))
+
+    def encode_list(self, items: Iterable[bytes], metadata: Object) -> bytes:
+        """The JSON of a list of objects that are JSON already."""
+        kind = self.list_kind or f"{self.kind.kind}List"
+        head = orjson.dumps({"kind": kind, "apiVersion": self.kind.api_version, "metadata": metadata})
+        return b"".join((head[:-1], b',"items":[', b",".join(items), b"]}\n"))
 
     def present(self, record: StoredObject) -> Object:
         """The object as clients of this resource see it, decoded: a fresh copy."""

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import orjson
-
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.admission import volcano_rules
 from deploy.local.apiserver.api_errors import bad_request
@@ -198,9 +196,7 @@ async def one(ctx: Context, request: ApiRequest, target: RequestTarget) -> Respo
     """DELETE of an object."""
     resource, kind = target.resource, target.resource.kind
     options = options_of(request)
-    record = ctx.store.latest(resource.storage, target.key)
-    if record is None:
-        raise api_errors.not_found(kind, target.name)
+    record = ctx.existing(target)
     outcome = delete(ctx, resource, record, options, ctx.now())
     if outcome.future:
         await written(outcome.future)
@@ -237,11 +233,5 @@ async def collection(ctx: Context, request: ApiRequest, target: RequestTarget) -
             waiting.append(outcome.future)
     for future in waiting:
         await written(future)
-    head = orjson.dumps(
-        {
-            "kind": resource.list_kind or f"{resource.kind.kind}List",
-            "apiVersion": resource.kind.api_version,
-            "metadata": {"resourceVersion": str(ctx.store.version)},
-        }
-    )
-    return Response(200, head[:-1] + b',"items":[' + b",".join(items) + b"]}\n", headers=_warned(resource, options))
+    body = resource.encode_list(items, {"resourceVersion": str(ctx.store.version)})
+    return Response(200, body, headers=_warned(resource, options))

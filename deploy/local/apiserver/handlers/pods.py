@@ -26,13 +26,6 @@ _DISRUPTED: Object = {
 }
 
 
-def _pod(ctx: Context, target: RequestTarget) -> StoredObject:
-    record = ctx.store.latest(target.resource.storage, target.key)
-    if record is None:
-        raise api_errors.not_found(target.resource.kind, target.name)
-    return record
-
-
 def _read(decode: Decoder, request: ApiRequest, kind: str) -> Object:
     """The object in the body; 400 for anything else."""
     document = request.document()
@@ -52,22 +45,20 @@ async def bind(ctx: Context, request: ApiRequest, target: RequestTarget) -> Resp
     node = wanted.get("name")
     if not node or wanted.get("kind") not in (None, "", "Node"):
         raise bad_request("a binding needs a target of kind Node with a name")
-    record = _pod(ctx, target)
+    record = ctx.existing(target)
     body = record.body
     meta, spec = body["metadata"], body["spec"]
     uid = (binding.get("metadata") or {}).get("uid")
     if uid and uid != record.uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
         raise api_errors.conflict(BINDING, target.name, why)
-    if "deletionTimestamp" in meta:
-        raise api_errors.conflict(
-            BINDING, target.name, f"pod {target.name} is being deleted, cannot be assigned to a host"
-        )
-    if spec.get("nodeName"):
-        why = f'pod {target.name} is already assigned to node "{spec["nodeName"]}"'
-        raise api_errors.conflict(BINDING, target.name, why)
-    if spec.get("schedulingGates"):
-        raise api_errors.conflict(BINDING, target.name, f"pod {target.name} has non-empty .spec.schedulingGates")
+    for refused, why in (
+        ("deletionTimestamp" in meta, "is being deleted, cannot be assigned to a host"),
+        (spec.get("nodeName"), f'is already assigned to node "{spec.get("nodeName")}"'),
+        (spec.get("schedulingGates"), "has non-empty .spec.schedulingGates"),
+    ):
+        if refused:
+            raise api_errors.conflict(BINDING, target.name, f"pod {target.name} {why}")
     spec["nodeName"] = node
     status = body.setdefault("status", {})
     others = [c for c in status.get("conditions") or () if c["type"] != "PodScheduled"]
@@ -86,7 +77,7 @@ async def evict(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
     if (eviction.get("metadata") or {}).get("name", "") != target.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = delete.read(eviction.get("deleteOptions") or {}, request.query.get("dryRun"))
-    record = _pod(ctx, target)
+    record = ctx.existing(target)
     if not options.dry:
         delete.check(target.resource.kind, target.name, record, options)
         record, options = _disrupted(ctx, target, record), replace(options, version=None)
@@ -105,4 +96,4 @@ def _disrupted(ctx: Context, target: RequestTarget, record: StoredObject) -> Sto
     others = [c for c in conditions if c["type"] != _DISRUPTED["type"]]
     body["status"]["conditions"] = [*others, {**_DISRUPTED, "lastTransitionTime": times.render(ctx.now())}]
     ctx.put(target.resource.storage, record.key, body)
-    return _pod(ctx, target)
+    return ctx.existing(target)

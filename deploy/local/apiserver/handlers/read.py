@@ -190,18 +190,9 @@ def _collection(
         items = [_partial(resource.present(record), accept.version) for record in page]
         kind = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{accept.version}"}
         return json_response({**kind, "metadata": metadata, "items": items})
-    head = orjson.dumps(
-        {
-            "kind": resource.list_kind or f"{resource.kind.kind}List",
-            "apiVersion": resource.kind.api_version,
-            "metadata": metadata,
-        }
-    )
-    if resource.custom or resource.outward:
-        rows = [resource.encode(record) for record in page]
-    else:
-        rows = [record.raw for record in page]
-    body = b"".join((head[:-1], b',"items":[', b",".join(rows), b"]}\n"))
+    # Items of a built-in kind carry no apiVersion and kind of their own in a list.
+    whole = resource.custom or resource.outward
+    body = resource.encode_list([resource.encode(record) if whole else record.raw for record in page], metadata)
     return _yaml(orjson.loads(body)) if accept.form is Form.YAML else Response(200, body)
 
 

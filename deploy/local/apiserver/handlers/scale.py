@@ -59,10 +59,8 @@ def shown(body: Object, scale: ScalePaths) -> Object:
 
 
 def _existing(ctx: Context, target: RequestTarget) -> tuple[StoredObject, ScalePaths]:
-    record = ctx.store.latest(target.resource.storage, target.key)
-    if record is None or target.resource.scale is None:
-        raise api_errors.not_found(target.resource.kind, target.name)
-    return record, target.resource.scale
+    assert target.resource.scale is not None  # the app routes only resources with a scale here
+    return ctx.existing(target), target.resource.scale
 
 
 def get(ctx: Context, target: RequestTarget) -> Response:

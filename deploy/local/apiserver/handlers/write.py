@@ -33,6 +33,7 @@ GENERATED, ATTEMPTS = 63, 8
 #: Metadata that only the server sets.
 OURS = ("resourceVersion", "selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
+_OPTIONS = Kind("meta.k8s.io", "v1", "CreateOptions", "")
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -98,21 +99,16 @@ def _strictness(request: ApiRequest) -> Literal["Ignore", "Warn", "Strict"]:
         case "Strict":
             return "Strict"
         case other:
-            raise _option("fieldValidation", other, ("Ignore", "Warn", "Strict"))
-
-
-def _option(name: str, value: str, supported: Sequence[str]) -> ApiError:
-    options = Kind("meta.k8s.io", "v1", "CreateOptions", "")
-    return api_errors.invalid(options, "", [field_errors.not_supported(name, value, supported)])
+            error = field_errors.not_supported("fieldValidation", other, ("Ignore", "Warn", "Strict"))
+            raise api_errors.invalid(_OPTIONS, "", [error])
 
 
 def dry(request: ApiRequest) -> bool:
     """Whether nothing is to be stored."""
     value = request.query.get("dryRun")
     if value and value != "All":
-        options = Kind("meta.k8s.io", "v1", "CreateOptions", "")
         text = f'Unsupported value: []string{{{field_errors.shown(value)}}}: supported values: "All"'
-        raise api_errors.invalid(options, "", [field_errors.FieldError("dryRun", "FieldValueNotSupported", text)])
+        raise api_errors.invalid(_OPTIONS, "", [field_errors.FieldError("dryRun", "FieldValueNotSupported", text)])
     return bool(value)
 
 
@@ -227,22 +223,15 @@ def _dry(ctx: Context, request: ApiRequest, target: RequestTarget, record: Store
 
 async def update(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PUT of an object or of its status."""
-    record = _existing(ctx, target)
+    record = ctx.existing(target)
     body, warnings = read(request, target)
     return await _replace(ctx, request, target, record, body, warnings)
-
-
-def _existing(ctx: Context, target: RequestTarget) -> StoredObject:
-    record = ctx.store.latest(target.resource.storage, target.key)
-    if record is None:
-        raise api_errors.not_found(target.resource.kind, target.name)
-    return record
 
 
 async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PATCH of an object or of its status."""
     change = patcher(request, target)
-    record = _existing(ctx, target)
+    record = ctx.existing(target)
     patched = change(target.resource.present(record))
     try:
         body, warnings = decoded(request, target, patched)

@@ -5,11 +5,10 @@ A default is a function from a decoded object to a copy; parts without defaults 
 
 import base64
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from workers.api.kinds import Kind, Object
 
-Default = Callable[[Any], Any]
+Default = Callable[[Object], Object]
 
 
 def of(kind: Kind) -> Default:
@@ -159,7 +158,7 @@ def _job_spec(spec: Object) -> Object:
     result["backoffLimit"] = 2**31 - 1 if spec.get("backoffLimitPerIndex") is not None else 6
     policy = spec.get("podFailurePolicy")
     result["podReplacementPolicy"] = "TerminatingOrFailed" if policy is None else "Failed"
-    return _TEMPLATED({**result, **spec})  # type: ignore[no-any-return]
+    return _TEMPLATED({**result, **spec})
 
 
 def _rolling(**limits: object) -> Default:
