@@ -23,7 +23,7 @@ from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, NotFound, Unavailable, UserError
 from workers.settings import Settings
 
-#: How long the cluster may take to serve a kind after its definition was stored, seconds.
+#: Seconds that the cluster may take to serve a kind after its definition was stored.
 ESTABLISHING = 15.0
 #: The first Redis that has what our scripts and kombu use. Valkey says it is a 7.2.
 OLDEST = (6, 2)
@@ -76,7 +76,7 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """What `penstock up` is asked for. workers, scalers: how many processes of each.
+    """The options of `penstock up`. workers, scalers: numbers of processes.
 
     install_crds: store our CRDs in a cluster that is not embedded.
     """
@@ -92,17 +92,17 @@ class UpOptions:
 
     @property
     def own_broker(self) -> bool:
-        """Whether the broker is embedded: none was named."""
+        """True if the broker is embedded: none was named."""
         return "broker" not in self.settings.model_fields_set
 
     @property
     def own_cluster(self) -> bool:
-        """Whether the cluster is embedded: neither a kubeconfig nor a context was named."""
+        """True if the cluster is embedded: neither a kubeconfig nor a context was named."""
         return self.settings.kubeconfig is None and self.settings.context is None
 
     @property
     def volcano(self) -> bool:
-        """Whether Volcano's kinds are run: as the settings say, on an embedded cluster unless they say no."""
+        """True if Volcano's kinds are run: as the settings say, on an embedded cluster unless they say no."""
         return self.settings.volcano or (self.own_cluster and "volcano" not in self.settings.model_fields_set)
 
 
@@ -144,7 +144,7 @@ def _apiserver(options: UpOptions, store: str) -> Component:
     return Component(
         "apiserver",
         _module("deploy.local.apiserver", arguments),
-        # Not in the command line, which everybody on the machine can read: it carries a password.
+        # Not in the command line, which every user of the machine can read: the URL carries a password.
         {"PENSTOCK_BROKER": store},
         ready=home.ready("apiserver"),
         timeout=STARTING,
@@ -170,7 +170,7 @@ def _module(name: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def pods(wanted: int) -> int:
-    """How many pods run at once: the setting, or two per core and at least four."""
+    """Returns the number of pods that run at once: the setting, or two per core and at least four."""
     return wanted or max(4, 2 * (os.cpu_count() or 1))
 
 
@@ -187,8 +187,8 @@ def _processes(options: UpOptions, store: str) -> Iterator[Component]:
 
 
 def _process(options: UpOptions, name: str, argv: tuple[str, ...], environment: Mapping[str, str]) -> Component:
-    told = options.home.ready(name)
-    return Component(name, argv, {**environment, ready.VARIABLE: str(told)}, ready=told, timeout=STARTING)
+    ready_file = options.home.ready(name)
+    return Component(name, argv, {**environment, ready.VARIABLE: str(ready_file)}, ready=ready_file, timeout=STARTING)
 
 
 def _environment(options: UpOptions, store: str) -> dict[str, str]:
@@ -197,7 +197,7 @@ def _environment(options: UpOptions, store: str) -> dict[str, str]:
     environment["PENSTOCK_HOME"] = str(options.home.root)
     if options.own_cluster:
         environment["PENSTOCK_KUBECONFIG"] = str(options.home.kubeconfig)
-        # Nobody else runs the pods of Jobs on an embedded cluster, or CronJobs, or Deployments.
+        # An embedded cluster has no other controllers of Jobs, CronJobs and workloads.
         environment.setdefault("PENSTOCK_JOBS", "all")
         environment.setdefault("PENSTOCK_CRONJOBS", "true")
         environment.setdefault("PENSTOCK_WORKLOADS", "true")
@@ -211,7 +211,7 @@ def _environment(options: UpOptions, store: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class RunningPart:
-    """What runs: the parts by name with their process ids, and how to reach what they offer.
+    """A started Penstock: the process ids of its parts by name, and the addresses of its cluster and broker.
 
     kubeconfig: None when the settings leave the choice to KUBECONFIG.
     """
@@ -228,12 +228,12 @@ async def run(
     started: Callable[[RunningPart], Awaitable[None]] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> None:
-    """Start everything, await `started`, and serve until SIGINT or SIGTERM; then stop everything.
+    """Starts everything, awaits `started`, and serves until SIGINT or SIGTERM; then stops everything.
 
-    progress: told the name of each step before it is taken. Raises UserError when another run owns the home, when a
+    progress: gets the name of each step before it begins. Raises UserError when another run owns the home, when a
     part does not start, when the named broker or cluster does not answer, or when the cluster lacks our CRDs.
     """
-    tell = progress or (lambda _: None)
+    report = progress or (lambda _: None)
     with owned(options.home):
         home = options.home
         own = broker.prepare(home.data) if options.own_broker else None
@@ -250,14 +250,14 @@ async def run(
         async def begin() -> None:
             if own:
                 await _open(options.settings, store)
-            tell("CRDs")
+            report("CRDs")
             await define(options, kubeconfig)
-            tell("processes")
+            report("processes")
             await supervisor.start(*parts.processes)
             if started is not None:
                 await started(RunningPart(home, supervisor.pids(), kubeconfig, store))
 
-        tell(", ".join(part.name for part in parts.foundations) or "nothing embedded")
+        report(", ".join(part.name for part in parts.foundations) or "nothing embedded")
         await supervisor.run(parts.foundations, started=begin)
 
 
@@ -290,7 +290,7 @@ def owned(home: Home) -> Iterator[None]:
 
 
 async def _open(settings: Settings, store: str) -> None:
-    """Allow claims at once: whoever held leases in this broker ran under this home, and is gone."""
+    """Opens the work queues for claims: the processes that held leases ran under this home, and are gone."""
     from pydantic import SecretStr
 
     from workers.runtime.wiring import base

@@ -22,7 +22,7 @@ def options(arguments: list[str] | None = None) -> ServerOptions:
         prog="python -m deploy.local.apiserver",
         description="A Kubernetes API server for development: objects in Redis, loopback only, one token.",
     )
-    # Its password must not stand in a command line that everybody on the machine can read.
+    # Every user of the machine can read a command line, so the store's password comes by the environment.
     parser.add_argument(
         "--store",
         default=os.environ.get("PENSTOCK_BROKER"),

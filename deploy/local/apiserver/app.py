@@ -1,4 +1,4 @@
-"""The server as an ASGI application: a request comes in, is told apart by its path, and one handler answers it."""
+"""The server as an ASGI application: authenticates a request, routes it by path and method, and sends the response."""
 
 import asyncio
 import logging
@@ -102,7 +102,7 @@ class ApiApp:
         return await self._collection(request, target)
 
     def _target(self, group: str, version: str, parts: list[str]) -> RequestTarget | None:
-        """What the rest of a path means; None when there is nothing of that kind."""
+        """Returns the target of the rest of a path; None when no such resource is served."""
         namespace = ""
         if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in ("status", "finalize"):
             namespace, parts = parts[1], parts[2:]

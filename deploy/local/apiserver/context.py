@@ -1,4 +1,4 @@
-"""What every handler works with."""
+"""The parts of a running server that handlers work with."""
 
 import asyncio
 from collections.abc import Callable

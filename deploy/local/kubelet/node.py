@@ -1,4 +1,4 @@
-"""The Node object: made at the start, told to be alive every few seconds, not ready after the end."""
+"""The Node object: created at the start, with a heartbeat every few seconds, not ready after the end."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ def manifest(name: str, labels: dict[str, str]) -> Object:
 
 
 def labels(name: str) -> dict[str, str]:
-    """What pods may select the node by."""
+    """Returns the labels of the node, for node selectors."""
     machine = platform.machine().lower()
     architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
     return {

@@ -1,4 +1,4 @@
-"""What pods consume: read off the system's list of processes, and told as the resource metrics API has it."""
+"""What pods consume: read off the system's list of processes, and written as the resource metrics API has it."""
 
 import os
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 from deploy.local.kubelet.containers.resource_usage import (
     Consumed,
     ContainerUsage,
-    Look,
     MeasuredContainer,
+    UsageSample,
     metrics,
     sessions,
 )
@@ -49,7 +49,7 @@ def test_this_very_process_is_among_them() -> None:
     assert own.memory > PAGE
 
 
-BEFORE = Look(100.0, {7: Consumed(10.0, 50), 8: Consumed(3.0, 9999)})
+BEFORE = UsageSample(100.0, {7: Consumed(10.0, 50), 8: Consumed(3.0, 9999)})
 
 
 @cases(
@@ -67,21 +67,21 @@ BEFORE = Look(100.0, {7: Consumed(10.0, 50), 8: Consumed(3.0, 9999)})
     },
 )
 def test_what_is_told_of_a_pod(containers, after, expected) -> None:
-    told = metrics(MeasuredContainer(POD, containers), BEFORE, Look(104.0, after), 1_790_000_000.0)
+    written = metrics(MeasuredContainer(POD, containers), BEFORE, UsageSample(104.0, after), 1_790_000_000.0)
     if expected is None:
-        assert told is None
+        assert written is None
         return
-    assert [(each["name"], each["usage"]["cpu"], each["usage"]["memory"]) for each in told["containers"]] == expected
-    assert (told["metadata"]["labels"], told["window"], told["timestamp"]) == (
+    assert [(each["name"], each["usage"]["cpu"], each["usage"]["memory"]) for each in written["containers"]] == expected
+    assert (written["metadata"]["labels"], written["window"], written["timestamp"]) == (
         {"app": "x"},
         "4.000s",
         "2026-09-21T14:13:20Z",
     )
-    assert told["metadata"]["ownerReferences"] == [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}]
+    assert written["metadata"]["ownerReferences"] == [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}]
 
 
 class Server:
-    """Answers patches and creates with what it is told to."""
+    """Answers patches and creates with what it is written to."""
 
     def __init__(self, patch=None, create=None):
         self.answers = {"patch": patch, "create": create}
@@ -114,7 +114,7 @@ MISSING = NotFound("404", status=404)
     },
 )
 async def test_telling(server, asked, goes_on) -> None:
-    told = metrics(MeasuredContainer(POD, {"main": 7}), BEFORE, Look(104.0, {7: Consumed(11.0, 1)}), 0.0)
+    written = metrics(MeasuredContainer(POD, {"main": 7}), BEFORE, UsageSample(104.0, {7: Consumed(11.0, 1)}), 0.0)
     usage = ContainerUsage(server, lambda: (), lambda: 0.0)
-    assert await usage._tell(told) is goes_on
+    assert await usage._write(written) is goes_on
     assert server.asked == asked

@@ -1,4 +1,4 @@
-"""What a ResourceQuota counts: of one object, by the quota's names, and whether a quota is about it at all."""
+"""The usage of one object by the names of a ResourceQuota, and the scopes that decide which quotas apply to it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from workers.controllers.volcano.amounts import Amount, Amounts
 
 #: Kinds that a quota may count by their plain names, too.
 _PLAIN = frozenset({"services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas"})
-#: Names of these must stand in every container where a quota bounds them, or nobody could tell what is used.
+#: Resources that every container must declare where a quota bounds them: usage is unknown otherwise.
 _DEMANDED = tuple(f"{part}{name}" for part in ("", "limits.", "requests.") for name in ("cpu", "memory"))
 _STORAGE = "requests.storage"
 _OF_SERVICES = ("services.nodeports", "services.loadbalancers")
@@ -21,7 +21,7 @@ _ONE = Amount.parse("1")
 
 @dataclass(frozen=True, slots=True)
 class QuotaUsage:
-    """What one object counts. scopes: which of a pod's there are; None: of no pod, which quotas with scopes never mean.
+    """The usage of one object. scopes: those of a pod; None for another kind, to which quotas with scopes never apply.
 
     priority: the PriorityClass of a pod.
     """
@@ -32,7 +32,7 @@ class QuotaUsage:
 
 
 def of(kind: Kind, body: Object) -> QuotaUsage:
-    """What quotas count of an object."""
+    """Returns the usage of an object."""
     found = {f"count/{kind.id}": _ONE}
     if kind.id == "pods":
         return _pod(body, found)
@@ -72,7 +72,7 @@ def _containers(spec: Object) -> Iterator[Object]:
 
 
 def _is_best_effort(spec: Object) -> bool:
-    """Whether no container asks for, or is limited in, cpu or memory."""
+    """True if no container requests, or is limited in, cpu or memory."""
     resources = (container.get("resources") or {} for container in _containers(spec))
     return not any(
         quantities.parse(str(text)) > 0
@@ -83,14 +83,14 @@ def _is_best_effort(spec: Object) -> bool:
     )
 
 
-def counts(name: str) -> bool:
-    """Whether a name of a quota is one that anything is counted by."""
+def is_counted(name: str) -> bool:
+    """True for a name of a quota by which objects are counted."""
     known = name in COMPUTED or name in _PLAIN or name in (*NUMBER, _STORAGE, *_OF_SERVICES)
     return known or name.startswith(("count/", "hugepages-", "requests.hugepages-")) or "/" in name
 
 
-def means(spec: Object, usage: QuotaUsage) -> bool:
-    """Whether a quota with this spec is about the object."""
+def applies(spec: Object, usage: QuotaUsage) -> bool:
+    """True if the scopes of a quota with this spec include the object."""
     terms = list(_terms(spec))
     if not terms:
         return True
@@ -114,18 +114,18 @@ def _holds(term: Object, usage: QuotaUsage) -> bool:
     return there
 
 
-def unspecified(spec: Object, hard: Mapping[str, object]) -> str:
-    """What the containers of a pod do not say although a quota bounds it, in words; empty if nothing."""
+def undeclared(spec: Object, hard: Mapping[str, object]) -> str:
+    """Returns the bounded resources that containers of a pod do not declare, in words; empty if there are none."""
     found: list[str] = []
     for name in sorted(each for each in _DEMANDED if each in hard):
         part, resource = ("limits", name[7:]) if name.startswith("limits.") else ("requests", name.split(".")[-1])
-        silent = [each["name"] for each in _containers(spec) if resource not in _said(each, part)]
-        found += [f"{name} for: {','.join(silent)}"] if silent else []
+        missing = [each["name"] for each in _containers(spec) if resource not in _declared(each, part)]
+        found += [f"{name} for: {','.join(missing)}"] if missing else []
     return "; ".join(found)
 
 
-def _said(container: Object, part: str) -> Mapping[str, object]:
-    """What a container says; a limit says a request, too."""
+def _declared(container: Object, part: str) -> Mapping[str, object]:
+    """Returns a container's requests or limits; a limit implies a request."""
     resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
     return limits if part == "limits" else {**limits, **(resources.get("requests") or {})}

@@ -23,7 +23,7 @@ SCALARS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What stands in a field: a leaf (one of SCALARS), a struct (its model's name), or a list or map of another."""
+    """The type of a field: a leaf (one of SCALARS), a struct (its model's name), or a list or map of another type."""
 
     name: str = ""
     items: "Type | None" = None
@@ -31,13 +31,13 @@ class Type:
 
     @property
     def struct(self) -> bool:
-        """Whether this is an object with fields of its own."""
+        """True for an object with fields of its own."""
         return bool(self.name) and self.name not in SCALARS
 
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """How a strategic merge patch treats one field.
+    """The treatment of one field by a strategic merge patch.
 
     key: the member that tells the items of a list of objects apart; None for a list of plain values, which is then
     a set. elements: lists merge item by item rather than being replaced. retain: ``$retainKeys`` is used by clients

@@ -1,4 +1,4 @@
-"""What is wrong with one field of an object, in the words Kubernetes' API machinery uses.
+"""Validation errors of fields, in the words of Kubernetes' API machinery, and rules that make them.
 
 Clients show these texts to people and some match on them, so the wording is part of the protocol.
 """
@@ -27,7 +27,7 @@ class FieldError:
         return f"{self.field}: {self.message}"
 
 
-#: How a schema words that a value fits none of several alternatives.
+#: The message of a schema for a value that fits none of several alternatives.
 NO_ALTERNATIVE = "must validate at least one schema (anyOf)"
 
 

@@ -32,7 +32,7 @@ def established(body: Object, now: datetime) -> Object:
 
 
 def terminating(store: ObjectStore, resource: ServedResource) -> bool:
-    """Whether the definition of a custom resource is being deleted."""
+    """True while the definition of a custom resource is being deleted."""
     kind = resource.kind
     record = store.latest(ID, f"/{kind.plural}.{kind.group}")
     return record is not None and record.deleting

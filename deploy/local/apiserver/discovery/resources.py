@@ -1,4 +1,4 @@
-"""Which resources the server serves: the built-in ones, and those that CustomResourceDefinitions add while it runs."""
+"""The registry of served resources: built-in ones, and those that CustomResourceDefinitions add at run time."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where the scale subresource finds its numbers, as dotted paths (``.spec.replicas``)."""
+    """The fields behind the scale subresource, as dotted paths (``.spec.replicas``)."""
 
     replicas: str = ".spec.replicas"
     status: str = ".status.replicas"
@@ -96,7 +96,7 @@ class ServedResource:
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """What a path of the API addresses."""
+    """The resource, object and subresource that a path of the API addresses."""
 
     resource: ServedResource
     namespace: str = ""

@@ -1,4 +1,4 @@
-"""Questions about access: whoever has the token may do everything."""
+"""Access reviews: a client with the token may do everything."""
 
 from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response

@@ -26,7 +26,7 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 #: Namespaces that are always there.
 PERMANENT = ("default", "kube-system")
-#: What a client is told that deletes a Job without saying what becomes of its pods.
+#: The warning for the deletion of a Job without a propagation policy.
 ORPHANED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
@@ -87,7 +87,7 @@ def read(document: Any, dry: str | None) -> DeleteOptions:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What a deletion came to. gone: the object is removed. body: the object's last or present state, as stored.
+    """The result of a deletion. gone: the object is removed. body: the object's last or present state, as stored.
 
     future: ends when it is written; None when nothing had to be written.
     """
@@ -107,7 +107,7 @@ def delete(
     check(kind, name, record, options)
     if kind.id == "namespaces" and name in PERMANENT:
         raise api_errors.forbidden(kind, name, "this namespace may not be deleted")
-    volcano_rules.keep(resource, body, ctx.store)
+    volcano_rules.check_deletion(resource, body, ctx.store)
     before = record.body
     if kind.id == CUSTOM_RESOURCE_DEFINITION.id and CLEANUP not in (meta.get("finalizers") or ()):
         meta["finalizers"] = [*(meta.get("finalizers") or ()), *([] if record.deleting else [CLEANUP])]
@@ -210,7 +210,7 @@ async def one(ctx: Context, request: ApiRequest, target: RequestTarget) -> Respo
 
 
 def _warned(resource: ServedResource, options: DeleteOptions) -> dict[str, str]:
-    """The header that tells a client what it may not have meant."""
+    """Returns the Warning header for a deletion that leaves the pods of a Job behind by default."""
     unsaid = resource.orphans and options.propagation is None
     return {"Warning": f'299 - "{ORPHANED}"'} if unsaid else {}
 

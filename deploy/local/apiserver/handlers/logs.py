@@ -18,14 +18,14 @@ from deploy.local.apiserver.discovery.resources import RequestTarget
 from deploy.local.apiserver.http.request import ApiRequest, Stream
 from workers.api.kinds import Object
 
-#: Seconds between looks at a file that is being followed.
-LOOK = 0.1
+#: Seconds between two reads of a file that is followed.
+POLL = 0.1
 BLOCK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What part of the output is wanted. since: the beginning of an RFC 3339 text, up to
+    """The wanted part of the output. since: the beginning of an RFC 3339 text, up to
     microseconds: the times of lines are compared with it as texts.
     """
 
@@ -150,7 +150,7 @@ async def _chunks(path: Path, options: LogOptions, finished: Callable[[], bool])
                 if rest:
                     yield b"".join(_shown([rest], options))
                 return
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(POLL)
 
 
 def _shown(lines: list[bytes], options: LogOptions) -> Iterator[bytes]:

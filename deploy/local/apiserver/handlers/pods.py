@@ -1,4 +1,4 @@
-"""What only pods have: binding to a node, and eviction."""
+"""The subresources of pods: binding and eviction."""
 
 from dataclasses import replace
 

@@ -226,7 +226,7 @@ async def _frames(
     ctx: Context, target: RequestTarget, watcher: Watcher, encoder: "_Frames", seconds: int, *, bookmarks: bool
 ) -> AsyncIterator[bytes]:
     end = time.monotonic() + seconds
-    told = ctx.store.version
+    sent = ctx.store.version
     try:
         while (left := end - time.monotonic()) > 0:
             events = await watcher.next(min(left, BOOKMARK))
@@ -235,9 +235,9 @@ async def _frames(
             elif watcher.closed:
                 return
             elif bookmarks:
-                told = ctx.store.version
-                yield encoder.bookmark(told)
-        if bookmarks and ctx.store.version != told:
+                sent = ctx.store.version
+                yield encoder.bookmark(sent)
+        if bookmarks and ctx.store.version != sent:
             yield encoder.bookmark(ctx.store.version)
     finally:
         ctx.hub.done(target.resource.storage, watcher)
@@ -267,7 +267,7 @@ class _Frames:
         return resource.encode(record)
 
     def bookmark(self, version: int) -> bytes:
-        """Tells the client that it has seen everything up to this version."""
+        """Returns the event that moves a client's resourceVersion up to this one."""
         kind = self._resource.kind
         body: Object = {
             "kind": kind.kind,

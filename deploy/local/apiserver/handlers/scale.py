@@ -1,4 +1,4 @@
-"""The scale subresource: the number of replicas of an object, whatever its kind."""
+"""The scale subresource: the number of replicas of an object of any kind."""
 
 from typing import Any
 

@@ -26,9 +26,9 @@ from deploy.local.apiserver.storage.store import StoredObject
 from workers.api import times
 from workers.api.kinds import Kind, Object
 
-#: Letters of generated name endings: no vowels and nothing that looks like one, so that no words appear.
+#: Letters of generated name endings: no vowels and no digits that resemble one, so that no words appear.
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-#: Longest generated name, and how many are tried before the client is told to.
+#: Longest generated name, and the number of attempts before the client has to retry.
 GENERATED, ATTEMPTS = 63, 8
 #: Metadata that only the server sets.
 OURS = ("resourceVersion", "selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
@@ -77,7 +77,7 @@ def decoded(request: ApiRequest, target: RequestTarget, document: Any) -> tuple[
 
 
 def _other(target: RequestTarget, version: str, found: str) -> str:
-    """Why an object of another kind or version is refused."""
+    """Returns the refusal of an object of another kind or version."""
     kind = target.resource.kind
     if target.resource.custom:
         return (
@@ -90,7 +90,7 @@ def _other(target: RequestTarget, version: str, found: str) -> str:
 
 
 def _strictness(request: ApiRequest) -> Literal["Ignore", "Warn", "Strict"]:
-    """What becomes of fields nobody knows."""
+    """Returns the treatment of unknown fields."""
     match request.query.get("fieldValidation", ""):
         case "Ignore":
             return "Ignore"
@@ -104,7 +104,7 @@ def _strictness(request: ApiRequest) -> Literal["Ignore", "Warn", "Strict"]:
 
 
 def dry(request: ApiRequest) -> bool:
-    """Whether nothing is to be stored."""
+    """True for a dry run."""
     value = request.query.get("dryRun")
     if value and value != "All":
         text = f'Unsupported value: []string{{{field_errors.shown(value)}}}: supported values: "All"'
@@ -172,8 +172,8 @@ def _problems(shape: list[FieldError], rules: list[FieldError]) -> list[FieldErr
 
     Of a value that none of several alternatives fits the schema says no more than that; the rules say what to do.
     """
-    told = {error.field for error in shape if not error.message.endswith(field_errors.NO_ALTERNATIVE)}
-    return [*shape, *(error for error in rules if error.field not in told)]
+    reported = {error.field for error in shape if not error.message.endswith(field_errors.NO_ALTERNATIVE)}
+    return [*shape, *(error for error in rules if error.field not in reported)]
 
 
 async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
@@ -192,11 +192,11 @@ async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Re
     meta["creationTimestamp"] = times.render(now)
     _open_namespace(ctx, target, meta.get("name") or "")
     strategy = resource.strategy
-    body = volcano_rules.filled_in(resource, resource.schema.default(body), ctx.store, ctx.admission)
+    body = volcano_rules.default(resource, resource.schema.default(body), ctx.store, ctx.admission)
     body = strategy.prepare_create(body, now)
     name = body["metadata"].get("name") or ""
     errors = _problems(resource.schema.validate(body), strategy.validate_create(body))
-    if errors := errors or volcano_rules.judge(resource, body, None, ctx.store, ctx.admission):
+    if errors := errors or volcano_rules.validate(resource, body, None, ctx.store, ctx.admission):
         raise api_errors.invalid(kind, name, errors)
     ctx.quotas.admit(resource, body)
     key = f"{target.namespace}/{name}"
@@ -238,7 +238,7 @@ async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
     except ApiError as error:
         if error.code != 400:
             raise
-        # The prefix names kind and version, which nobody who patches an object needs to be told.
+        # As kube-apiserver: the prefix with kind and version is for whole objects, not for patches.
         reason = error.message.rpartition(f" cannot be handled as a {target.resource.kind.kind}: ")[2]
         errors = [field_errors.invalid("patch", orjson.dumps(patched).decode(), reason)]
         raise api_errors.invalid(Kind("", "", "", ""), "", errors) from None
@@ -246,7 +246,7 @@ async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
 
 
 def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], Any]:
-    """What the request's body does to an object, by its content type; 415 for one that is not understood here."""
+    """Returns the patch of the request's body as a function of an object. Raises ApiError (415) for an unknown type."""
     kind, custom = target.resource.kind, target.resource.custom
     media = request.media_type
     accepted = [JSON_PATCH, MERGE_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH]
@@ -325,7 +325,7 @@ async def _replace(
     else:
         body = strategy.prepare_update(body, old)
         errors = _problems(resource.schema.validate(body), strategy.validate_update(body, old))
-        errors = errors or volcano_rules.judge(resource, body, old, ctx.store, ctx.admission)
+        errors = errors or volcano_rules.validate(resource, body, old, ctx.store, ctx.admission)
         warnings += strategy.warnings(body, old)
     if errors:
         raise api_errors.invalid(kind, target.name, errors)
@@ -355,7 +355,7 @@ async def save(
 
 
 def remaining(stored: Object) -> bool:
-    """Whether something still keeps an object that is being deleted: finalizers, a grace period, a full namespace."""
+    """True while finalizers, a grace period or a namespace's content keep an object that is being deleted."""
     meta, spec = stored["metadata"], stored.get("spec")
     return bool(
         meta.get("finalizers")

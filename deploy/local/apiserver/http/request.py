@@ -15,7 +15,7 @@ from deploy.local.apiserver.codec import protobuf_objects
 
 #: Largest body taken in, in bytes: what kube-apiserver takes.
 LIMIT = 3 * 1024 * 1024
-#: How deeply an object may be nested; what is encoded again may not be nested much deeper.
+#: The deepest nesting of an object. orjson cannot encode much deeper ones again.
 DEEPEST = 200
 
 

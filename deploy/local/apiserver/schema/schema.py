@@ -1,4 +1,4 @@
-"""Schemas: what a body must look like to be an object of a kind, before anybody judges what it says."""
+"""Schemas: decoding, defaults and the form of the objects of a kind, before its strategy validates the content."""
 
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
@@ -25,7 +25,7 @@ class Schema(Protocol):
         """The body with everything filled in that its author may leave out."""
 
     def validate(self, body: Object, /) -> list[FieldError]:
-        """What is wrong with a decoded and defaulted body as far as the schema can tell."""
+        """Returns the errors of a decoded and defaulted body that the schema finds."""
 
 
 def builtin(kind: Kind) -> Schema:

@@ -86,7 +86,7 @@ class StoredObject:
 
     @classmethod
     def of(cls, key: str, body: Object, raw: bytes | None = None) -> "StoredObject":
-        """The record of an object whose metadata is complete. raw: its JSON, when it is at hand."""
+        """Returns the record of an object whose metadata is complete. raw: its JSON, if the caller has it."""
         meta = body["metadata"]
         return cls(
             key,
@@ -267,7 +267,7 @@ class ObjectStore:
                         future.set_result(change.after)
 
     def _fail(self, batch: Sequence[tuple[StoredChange, asyncio.Future[StoredObject]]], error: Displaced) -> None:
-        """Tells everybody who waits for a write that it has not happened."""
+        """Fails the futures of all writes that have not happened."""
         for _, future in (*batch, *self._queue):
             if not future.done():
                 future.set_exception(error)

@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets and StatefulSets (and their revisions): owners of pods that are told apart by a selector."""
+"""Strategies of Deployments, ReplicaSets, StatefulSets and ControllerRevisions."""
 
 import re
 from collections.abc import Iterator
@@ -90,7 +90,7 @@ def _strategy(own: Object) -> Iterator[FieldError]:
 
 
 def _limits(own: Object, path: str) -> Iterator[FieldError]:
-    """How far a rolling update may stray from the wanted number of pods."""
+    """The limits of a rolling update: maxUnavailable and maxSurge."""
     found = [*_amount(own.get("maxUnavailable"), f"{path}.maxUnavailable")]
     found += _amount(own.get("maxSurge"), f"{path}.maxSurge")
     yield from found

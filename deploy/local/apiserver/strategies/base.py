@@ -1,4 +1,4 @@
-"""What a kind's strategy does: prepare objects for storage, and say what is wrong with them.
+"""The strategy of a kind: it prepares objects for storage and validates them.
 
 The server calls, in this order: for a create `prepare_create` and `validate_create`; for an update `prepare_update`
 and `validate_update`; for a write to the status subresource `prepare_status` and `validate_status`. The objects have
@@ -56,7 +56,7 @@ class Strategy:
         return [*found, *self.validate(body)]
 
     def validate(self, _body: Object, /) -> list[FieldError]:
-        """What is wrong with an object, new or not, metadata aside. Nothing by default."""
+        """Returns the errors of an object, new or not, except those of its metadata. None by default."""
         return []
 
     def prepare_update(self, new: Object, old: Object) -> Object:
@@ -84,7 +84,7 @@ class Strategy:
         ]
 
     def validate_change(self, _new: Object, _old: Object, /) -> list[FieldError]:
-        """What must not change. Nothing by default."""
+        """Returns the errors of changed fields that are immutable. None by default."""
         return []
 
     def prepare_status(self, new: Object, old: Object) -> Object:
@@ -97,5 +97,5 @@ class Strategy:
         return []
 
     def warnings(self, _body: Object, _old: Object | None = None, /) -> list[str]:
-        """What clients should be told about an acceptable object; _old: what it replaces. Nothing by default."""
+        """Returns the warnings about an acceptable object. _old: the version it replaces. None by default."""
         return []

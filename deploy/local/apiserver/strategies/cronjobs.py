@@ -34,7 +34,7 @@ class CronJobStrategy(Strategy):
         return list(field_errors.judge(own, "spec", _SPEC))
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
-        """What was stored before the rules about time zones were made may stay as it is."""
+        """An unchanged time zone is not validated again: it may be older than the rule."""
         own, before = new["spec"], old["spec"]
         known = own.get("timeZone") == before.get("timeZone")
         return [*_schedule(own, before), *(() if known else _zone(own))]
@@ -78,7 +78,7 @@ def _zone(own: Object) -> Iterator[FieldError]:
 
 
 def template(body: Object, path: str) -> Iterator[FieldError]:
-    """What is wrong with a template of Jobs: also used for a ScheduledJob's."""
+    """Yields the errors of a template of Jobs, in a CronJob or a ScheduledJob."""
     own = body.get("spec") or {}
     if own.get("selector") is not None:
         yield field_errors.invalid(f"{path}.spec.selector", own["selector"], "`selector` will be auto-generated")

@@ -35,7 +35,7 @@ class CustomStrategy(Strategy):
         return [*super().validate_create(body), *self._rules(body)]
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
-        """What was stored before a rule was made may stay, and may lose its finalizers."""
+        """An unchanged spec is not validated again: it may be older than a rule, and must still lose finalizers."""
         return [] if self.declared(new) == self.declared(old) else list(self._rules(new))
 
 

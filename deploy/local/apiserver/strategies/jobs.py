@@ -33,7 +33,7 @@ class JobStrategy(Strategy):
     generation, status, initial = True, True, {}
 
     def prepare_create(self, body: Object, now: datetime) -> Object:
-        """Unless the author brings a selector, pods are told apart by labels with the Job's uid and name."""
+        """Generates labels and a selector with the Job's uid and name, unless the author brings a selector."""
         result = super().prepare_create(body, now)
         if not result["spec"].get("manualSelector"):
             result = {**result, "spec": _selected(result["spec"], result["metadata"])}
@@ -124,7 +124,7 @@ def _name_fits_pods(body: Object) -> Iterator[FieldError]:
 
 
 def spec(own: Object, path: str) -> list[FieldError]:
-    """What is wrong with a Job's spec, selectors aside: also used for the template of a CronJob."""
+    """Returns the errors of a Job's spec, without those of its selector; also for the template of a CronJob."""
     errors = list(judge(own, path, _NUMBERS))
     errors += _indexed(own, path)
     if (manager := own.get("managedBy")) == "":
@@ -207,7 +207,7 @@ def _replacement(own: Object, path: str) -> Iterator[FieldError]:
 
 
 def _chosen(path: str, value: str | None, allowed: Sequence[str]) -> Iterator[FieldError]:
-    """Refuses a value that is not one of these; an absent one is told which there are."""
+    """Refuses a value that is not one of these; the error of an absent one lists them."""
     if not value:
         yield field_errors.required(path, f"valid values: {', '.join(map(field_errors.shown, allowed))}")
     elif value not in allowed:
@@ -329,7 +329,7 @@ def _frozen(new: Object, old: Object) -> Iterator[FieldError]:
 
 
 def _may_change_template(job: Object) -> bool:
-    """Where a suspended Job's pods will run may still be changed, as long as none of them runs."""
+    """True for a suspended Job without pods: its scheduling constraints may still change."""
     status = job.get("status") or {}
     suspended = any(c["type"] == "Suspended" and c["status"] == "True" for c in status.get("conditions") or ())
     return bool(job["spec"].get("suspend") and not status.get("active") and ("startTime" not in status or suspended))

@@ -1,4 +1,4 @@
-"""Who may talk to whom, who comes first, how much there is for a namespace. The last the server keeps to itself."""
+"""Strategies of NetworkPolicies, PriorityClasses and ResourceQuotas. Of these, quotas alone have an effect here."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import quantities
 from workers.api.kinds import Object
 
-#: What a quota for some pods only may bound: BestEffort nothing but their number.
+#: Resources that a quota with scopes may bound; one for BestEffort pods only their number.
 NUMBER = frozenset({"pods", "count/pods"})
 _COMMON = ("cpu", "memory", "ephemeral-storage")
 COMPUTED = frozenset({*_COMMON, *(f"{part}.{name}" for part in ("requests", "limits") for name in _COMMON)})
@@ -78,7 +78,7 @@ class QuotaStrategy(Strategy):
 
 
 def _misplaced(spec: Object) -> Iterator[tuple[str, str, str]]:
-    """What is wrong with the scopes of a quota: field, value, why."""
+    """Yields the errors of a quota's scopes: field, value, message."""
     for field, name, operator in _scopes(spec):
         if name not in _SCOPES:
             yield field, name, f"unsupported scope: there are {', '.join(_SCOPES)}"

@@ -1,4 +1,4 @@
-"""What every object's metadata must be: names, labels, annotations, owners, finalizers."""
+"""The rules of metadata: names, labels, annotations, owners, finalizers."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 def validate(
     metadata: Object, rule: TextRule, *, path: str = "metadata", bare_finalizers: bool = False
 ) -> list[FieldError]:
-    """What is wrong with the metadata of an object to be created."""
+    """Returns the errors of a new object's metadata."""
     return [
         *_name(metadata, rule, path),
         *labels(metadata.get("labels") or {}, f"{path}.labels"),
@@ -41,14 +41,14 @@ def _name(metadata: Object, rule: TextRule, path: str) -> Iterator[FieldError]:
 
 
 def labels(body: Object, path: str) -> Iterator[FieldError]:
-    """What is wrong with labels; the errors carry the path of the whole map."""
+    """Yields the errors of labels; they carry the path of the whole map."""
     for key, value in body.items():
         yield from (field_errors.invalid(path, key, problem) for problem in names.qualified_name(key))
         yield from (field_errors.invalid(path, value, problem) for problem in names.label_value(value))
 
 
 def annotations(body: Object, path: str) -> Iterator[FieldError]:
-    """What is wrong with annotations: keys like those of labels, values free, all together limited in size."""
+    """Yields the errors of annotations: keys are as those of labels, values are free, the size of all is limited."""
     for key in body:
         yield from (field_errors.invalid(path, key, problem) for problem in names.qualified_name(key.lower()))
     if sum(len(key) + len(value.encode()) for key, value in body.items()) > ANNOTATIONS_LIMIT:
@@ -56,7 +56,7 @@ def annotations(body: Object, path: str) -> Iterator[FieldError]:
 
 
 def selector(body: Object, path: str) -> Iterator[FieldError]:
-    """What is wrong with a label selector."""
+    """Yields the errors of a label selector."""
     yield from labels(body.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, expression in enumerate(body.get("matchExpressions") or ()):
         place = f"{path}.matchExpressions[{index}]"
@@ -67,7 +67,7 @@ def selector(body: Object, path: str) -> Iterator[FieldError]:
 
 
 def requirement(expression: Object, path: str, *, numbers: bool = False) -> Iterator[FieldError]:
-    """What is wrong with one condition on a label. numbers: Gt and Lt are known, as in selectors of nodes."""
+    """Yields the errors of one requirement. numbers: Gt and Lt are allowed, as in selectors of nodes."""
     key, operator = expression.get("key", ""), expression.get("operator", "")
     values = expression.get("values") or ()
     if operator in ("In", "NotIn"):
@@ -133,7 +133,7 @@ def carried(new: Object, old: Object) -> Object:
 
 
 def validate_update(new: Object, old: Object, *, bare_finalizers: bool = False) -> list[FieldError]:
-    """What is wrong with the metadata of an update whose missing parts were `carried` over.
+    """Returns the errors of the metadata of an update whose missing parts were `carried` over.
 
     The name is not judged again: rules may have become stricter since it was stored.
     """

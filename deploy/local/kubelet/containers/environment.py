@@ -165,6 +165,6 @@ def _quantity(text: str, where: str) -> int:
 
 
 def _capacity(name: str) -> int:
-    """What the machine has, in billionths."""
+    """Returns the capacity of the machine, in billionths."""
     has = {"cpu": os.cpu_count() or 1, "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")}
     return has.get(name, 0) * _ONE

@@ -1,4 +1,4 @@
-"""What a kubelet that starts again finds of a container: from its folder, and from the status it had reported."""
+"""Restores a container after a restart of the kubelet, from its folder and from its reported status."""
 
 from pathlib import Path
 

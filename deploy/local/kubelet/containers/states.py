@@ -1,4 +1,4 @@
-"""What is known of a pod's containers: plain, frozen values. Instants are seconds since the epoch."""
+"""The states of a pod's containers: frozen values. Instants are seconds since the epoch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from workers.api import times
 from workers.api.kinds import Object
 
-#: Exit code of a process whose end nobody recorded: as if killed by SIGKILL, which is what happened.
+#: Exit code of a process whose end was not recorded: its shim was killed, so it counts as killed by SIGKILL.
 LOST = 137
 
 
@@ -44,7 +44,7 @@ class Container:
 
     attempt: number of the latest start, counted from 0; -1 before the first. streak: starts in a row that did not
     lead to ten quiet minutes; the restart backoff grows with it. last: how the attempt before this one ended.
-    stopping: when it was told to stop. unhealthy: why a probe wants it stopped. started and ready: what the startup
+    stopping: when TERM was sent. unhealthy: why a probe wants it stopped. started and ready: what the startup
     and the readiness probe say of the running process; True without such a probe.
     """
 
@@ -60,7 +60,7 @@ class Container:
 
     @property
     def restarts(self) -> int:
-        """How often it was started again."""
+        """The number of restarts."""
         return max(self.attempt, 0)
 
 

@@ -59,7 +59,7 @@ def service(type_: str, ports: int) -> Object:
 def test_what_an_object_counts(kind: Kind, body: Object, counted: dict[str, str]) -> None:
     found = quota_usage.of(kind, body).amounts
     assert {name: str(amount) for name, amount in found.items() if amount.value} == counted
-    assert all(map(quota_usage.counts, found))
+    assert all(map(quota_usage.is_counted, found))
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_which_objects_a_quota_means(spec: Object, plain: bool, high: bool, othe
         quota_usage.of(POD, pod(priorityClassName="high")),
         quota_usage.of(CONFIG_MAP, {}),
     )
-    assert [quota_usage.means(spec, each) for each in asked] == [plain, high, other]
+    assert [quota_usage.applies(spec, each) for each in asked] == [plain, high, other]
 
 
 @pytest.mark.parametrize(
-    ("hard", "body", "silent"),
+    ("hard", "body", "missing"),
     [
         (["pods"], pod(), ""),
         (["requests.cpu"], pod(limits={"cpu": "1"}), ""),
@@ -119,8 +119,8 @@ def test_which_objects_a_quota_means(spec: Object, plain: bool, high: bool, othe
         (["limits.cpu", "limits.memory"], pod(), "limits.cpu for: c; limits.memory for: c"),
     ],
 )
-def test_what_must_be_said_where_a_quota_bounds_it(hard: list[str], body: Object, silent: str) -> None:
-    assert quota_usage.unspecified(body["spec"], dict.fromkeys(hard, "9")) == silent
+def test_what_must_be_said_where_a_quota_bounds_it(hard: list[str], body: Object, missing: str) -> None:
+    assert quota_usage.undeclared(body["spec"], dict.fromkeys(hard, "9")) == missing
 
 
 @pytest.mark.parametrize(
@@ -147,4 +147,4 @@ def test_scopes_that_make_no_sense(spec: Object, fields: list[str]) -> None:
 def test_a_pod_is_on_one_side_of_each_scope(scope: str, ends: bool, cpus: int) -> None:
     deadline = {"activeDeadlineSeconds": 1} if ends else {}
     one: QuotaUsage = quota_usage.of(POD, pod(requests={"cpu": str(cpus)}, **deadline))
-    assert quota_usage.means({"scopes": [scope]}, one) != quota_usage.means({"scopes": [f"Not{scope}"]}, one)
+    assert quota_usage.applies({"scopes": [scope]}, one) != quota_usage.applies({"scopes": [f"Not{scope}"]}, one)
