@@ -57,6 +57,13 @@ async def settle(one: Reports) -> None:
     await asyncio.wait_for(one.settled("u"), 30)
 
 
+async def send(server: Server, **status: Any) -> None:
+    """Sends one status, and waits for its end."""
+    one = sender(server)
+    one.put(REF, "u", {"phase": "Running", **status})
+    await settle(one)
+
+
 async def test_the_newest_wins_and_nothing_older_comes_after_it() -> None:
     server = Server()
     server.open.clear()
@@ -73,9 +80,7 @@ async def test_the_newest_wins_and_nothing_older_comes_after_it() -> None:
 @cases("failure", {"away": Unavailable("away"), "conflict": Conflict("busy")})
 async def test_a_refused_status_is_sent_again(failure: ClusterError) -> None:
     server = Server(failure, failure)
-    one = sender(server)
-    one.put(REF, "u", {"phase": "Running"})
-    await settle(one)
+    await send(server)
     assert server.arrived == ["Running"]
 
 
@@ -102,17 +107,13 @@ async def test_while_it_is_sent_again_a_newer_one_takes_its_place() -> None:
 )
 async def test_what_can_never_arrive_is_given_up(failure: ClusterError, uid: str) -> None:
     server = Server(failure, uid=uid)
-    one = sender(server)
-    one.put(REF, "u", {"phase": "Running"})
-    await settle(one)
+    await send(server)
     assert server.arrived == []
 
 
 async def test_a_condition_arrives_as_a_whole() -> None:
     server = Server()
-    one = sender(server)
-    one.put(REF, "u", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "reason": "R"}]})
-    await settle(one)
+    await send(server, conditions=[{"type": "Ready", "status": "True", "reason": "R"}])
     assert server.conditions == [{"type": "Ready", "status": "True", "reason": "R", "message": None}]
 
 

@@ -13,9 +13,12 @@ from deploy.local import broker
 from tests.support.conditions import eventually
 from tests.unit.tables import cases
 
+#: Starts a broker; its process, and the file with its URL.
+Start = Callable[[], tuple["subprocess.Popen[bytes]", Path]]
+
 
 @pytest.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Callable[[], tuple[subprocess.Popen[bytes], Path]]]:
+async def start(tmp_path: Path) -> AsyncIterator[Start]:
     started: list[subprocess.Popen[bytes]] = []
 
     def run() -> tuple[subprocess.Popen[bytes], Path]:
@@ -40,9 +43,7 @@ async def ready(url_file: Path) -> redis.Redis:
     return client
 
 
-async def test_a_killed_broker_comes_back_with_its_data_and_its_url(
-    start: Callable[[], tuple[subprocess.Popen[bytes], Path]],
-) -> None:
+async def test_a_killed_broker_comes_back_with_its_data_and_its_url(start: Start) -> None:
     process, url_file = start()
     async with await ready(url_file) as client:
         await client.set("kept", "yes")
@@ -55,9 +56,7 @@ async def test_a_killed_broker_comes_back_with_its_data_and_its_url(
     assert again.read_text() == url_file.read_text()
 
 
-async def test_it_wants_the_password_and_never_evicts(
-    start: Callable[[], tuple[subprocess.Popen[bytes], Path]],
-) -> None:
+async def test_it_wants_the_password_and_never_evicts(start: Start) -> None:
     _, url_file = start()
     async with await ready(url_file) as client:
         answer = await client.config_get("bind", "maxmemory-policy", "appendonly")
@@ -81,9 +80,7 @@ async def test_it_wants_the_password_and_never_evicts(
         "generic": (("copy", "other", "k"), b"copy_to"),
     },
 )
-async def test_a_push_is_announced(
-    command: tuple[str, ...], event: bytes, start: Callable[[], tuple[subprocess.Popen[bytes], Path]]
-) -> None:
+async def test_a_push_is_announced(command: tuple[str, ...], event: bytes, start: Start) -> None:
     _, url_file = start()
     async with await ready(url_file) as client, client.pubsub() as listener:
         await client.set("other", "1")

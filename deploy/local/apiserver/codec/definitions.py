@@ -49,50 +49,36 @@ class Merging:
     retain: bool = False
 
 
+_NAMED, _TYPED = Merging("name"), Merging("type")
+_CONTAINER = {
+    **{"env": _NAMED, "ports": Merging("containerPort")},
+    **{"volumeMounts": Merging("mountPath"), "volumeDevices": Merging("devicePath")},
+}
+_WITH_CONDITIONS = (
+    *("JobStatus", "DeploymentStatus", "ReplicaSetStatus", "StatefulSetStatus", "NamespaceStatus"),
+    *("PersistentVolumeClaimStatus", "ServiceStatus"),
+)
 #: By type (as spelled in the API's definitions, without group and version) and field. Everything else is replaced.
 MERGING: dict[str, dict[str, Merging]] = {
     "ObjectMeta": {"finalizers": Merging(), "ownerReferences": Merging("uid")},
     "PodSpec": {
-        "containers": Merging("name"),
-        "initContainers": Merging("name"),
-        "ephemeralContainers": Merging("name"),
-        "volumes": Merging("name", retain=True),
-        "imagePullSecrets": Merging("name"),
-        "hostAliases": Merging("ip"),
-        "topologySpreadConstraints": Merging("topologyKey"),
-        "schedulingGates": Merging("name"),
-        "resourceClaims": Merging("name", retain=True),
+        **dict.fromkeys(("containers", "initContainers", "ephemeralContainers"), _NAMED),
+        **dict.fromkeys(("imagePullSecrets", "schedulingGates"), _NAMED),
+        **dict.fromkeys(("volumes", "resourceClaims"), Merging("name", retain=True)),
+        **{"hostAliases": Merging("ip"), "topologySpreadConstraints": Merging("topologyKey")},
     },
-    "Container": {
-        "env": Merging("name"),
-        "ports": Merging("containerPort"),
-        "volumeMounts": Merging("mountPath"),
-        "volumeDevices": Merging("devicePath"),
-    },
-    "EphemeralContainer": {
-        "env": Merging("name"),
-        "ports": Merging("containerPort"),
-        "volumeMounts": Merging("mountPath"),
-        "volumeDevices": Merging("devicePath"),
-    },
+    "Container": _CONTAINER,
+    "EphemeralContainer": _CONTAINER,
     "PodStatus": {
-        "conditions": Merging("type"),
-        "podIPs": Merging("ip"),
-        "hostIPs": Merging("ip"),
+        **{"conditions": _TYPED, "podIPs": Merging("ip"), "hostIPs": Merging("ip")},
         "resourceClaimStatuses": Merging("name", retain=True),
     },
-    "JobStatus": {"conditions": Merging("type")},
+    **{name: {"conditions": _TYPED} for name in _WITH_CONDITIONS},
     "DeploymentSpec": {"strategy": Merging(elements=False, retain=True)},
-    "DeploymentStatus": {"conditions": Merging("type")},
-    "ReplicaSetStatus": {"conditions": Merging("type")},
-    "StatefulSetStatus": {"conditions": Merging("type")},
-    "NamespaceStatus": {"conditions": Merging("type")},
     "NodeSpec": {"podCIDRs": Merging()},
-    "NodeStatus": {"conditions": Merging("type"), "addresses": Merging("type")},
-    "PersistentVolumeClaimStatus": {"conditions": Merging("type")},
+    "NodeStatus": {"conditions": _TYPED, "addresses": _TYPED},
     "ServiceSpec": {"ports": Merging("port")},
-    "ServiceStatus": {"conditions": Merging("type")},
-    "ServiceAccount": {"secrets": Merging("name")},
+    "ServiceAccount": {"secrets": _NAMED},
 }
 
 

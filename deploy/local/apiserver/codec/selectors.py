@@ -172,41 +172,19 @@ def _expression(key: str, operator: Any, values: Any) -> Callable[[Labels], bool
 
 _METADATA = ("metadata.name", "metadata.namespace")
 #: The fields that can be selected on besides name and namespace, by kind id, as the real server offers them.
+_REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _FIELDS: dict[str, tuple[str, ...]] = {
     "pods": (
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.podIP",
-        "status.nominatedNodeName",
+        *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork"),
+        *("status.phase", "status.podIP", "status.nominatedNodeName"),
     ),
     "events": (
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
+        *(f"involvedObject.{field}" for field in _REFERENCE),
+        *("reason", "reportingComponent", "source", "type"),
     ),
     "events.events.k8s.io": (
-        "reason",
-        "type",
-        "reportingController",
-        "regarding.kind",
-        "regarding.namespace",
-        "regarding.name",
-        "regarding.uid",
-        "regarding.apiVersion",
-        "regarding.resourceVersion",
-        "regarding.fieldPath",
+        *(f"regarding.{field}" for field in _REFERENCE),
+        *("reason", "type", "reportingController"),
     ),
     "jobs.batch": ("status.successful",),
     "namespaces": ("status.phase", "name"),

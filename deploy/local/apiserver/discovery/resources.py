@@ -175,111 +175,73 @@ def from_core(body: Object) -> Object:
     return {_REVERSED.get(name, name): value for name, value in body.items()}
 
 
-_ANYTHING: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _TEXT: Object = {"type": "string"}
-
-#: As a CustomResourceDefinition would say it.
+_USAGE: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_CONTAINERS: Object = {
+    "type": "array",
+    "items": {"type": "object", "properties": {"name": _TEXT, "usage": _USAGE}},
+}
+_POD_METRICS_FIELDS: Object = {"timestamp": _TEXT, "window": _TEXT, "containers": _CONTAINERS}
+_POD_METRICS_SCHEMA: Object = {"openAPIV3Schema": {"type": "object", "properties": _POD_METRICS_FIELDS}}
+#: The resource usage of pods, as a CustomResourceDefinition. On a real cluster metrics-server answers; here the kubelet
+#: writes the objects.
 _POD_METRICS: Object = {
     "metadata": {"name": POD_METRICS.id},
     "spec": {
         "group": POD_METRICS.group,
-        "names": {
-            "kind": POD_METRICS.kind,
-            "listKind": "PodMetricsList",
-            "plural": POD_METRICS.plural,
-            "singular": "",
-        },
+        "names": {"kind": POD_METRICS.kind, "listKind": "PodMetricsList", "plural": POD_METRICS.plural, "singular": ""},
         "scope": "Namespaced",
-        "versions": [
-            {
-                "name": POD_METRICS.version,
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "timestamp": _TEXT,
-                            "window": _TEXT,
-                            "containers": {
-                                "type": "array",
-                                "items": {"type": "object", "properties": {"name": _TEXT, "usage": _ANYTHING}},
-                            },
-                        },
-                    }
-                },
-            }
-        ],
+        "versions": [{"name": POD_METRICS.version, "served": True, "storage": True, "schema": _POD_METRICS_SCHEMA}],
     },
 }
 
 
-def _builtin(kind: Kind, **more: Any) -> ServedResource:
-    singular = more.pop("singular", kind.kind.lower())
-    return ServedResource(kind, schema.builtin(kind), strategies.strategy(kind), singular=singular, **more)
+def _builtin(kind: Kind, more: Mapping[str, Any]) -> ServedResource:
+    options = {name: value for name, value in more.items() if name != "namespaced"}
+    return ServedResource(kind, schema.builtin(kind), strategies.strategy(kind), singular=kind.kind.lower(), **options)
 
 
 def builtins() -> Iterator[ServedResource]:
-    """The resources every cluster has, as far as this one has them."""
-    yield from _core()
-    yield from _workloads()
-    yield _builtin(Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"), short=("netpol",))
-    yield _builtin(Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False), short=("pc",))
-    yield _builtin(Kind("coordination.k8s.io", "v1", "Lease", "leases"))
-    yield _builtin(
-        Kind("events.k8s.io", "v1", "Event", "events"),
-        short=("ev",),
-        stored_as="events",
-        inward=to_core,
-        outward=from_core,
-    )
-    yield _builtin(
-        Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
-        short=("crd", "crds"),
-        categories=("api-extensions",),
-        status=True,
-    )
+    """Yields the resources that every cluster has, as far as this one has them, in the order of discovery."""
+    for group, kind, plural, more in _BUILTINS:
+        yield _builtin(Kind(group, "v1", kind, plural, namespaced=more.get("namespaced", True)), more)
     yield from custom(_POD_METRICS)
 
 
-def _core() -> Iterator[ServedResource]:
-    yield _builtin(Kind("", "v1", "Namespace", "namespaces", namespaced=False), short=("ns",), status=True)
-    yield _builtin(
-        Kind("", "v1", "Pod", "pods"),
-        short=("po",),
-        categories=("all",),
-        status=True,
-        returns=True,
-        subresources={"binding": ("create",), "eviction": ("create",), "log": ("get",)},
-    )
-    yield _builtin(Kind("", "v1", "ConfigMap", "configmaps"), short=("cm",))
-    yield _builtin(Kind("", "v1", "Secret", "secrets"))
-    yield _builtin(Kind("", "v1", "Event", "events"), short=("ev",))
-    yield _builtin(
-        Kind("", "v1", "Service", "services"), short=("svc",), categories=("all",), status=True, returns=True
-    )
-    yield _builtin(Kind("", "v1", "ServiceAccount", "serviceaccounts"), short=("sa",), returns=True)
-    yield _builtin(Kind("", "v1", "Endpoints", "endpoints"), singular="endpoints", short=("ep",))
-    yield _builtin(
-        Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"), short=("pvc",), status=True, returns=True
-    )
-    yield _builtin(Kind("", "v1", "Node", "nodes", namespaced=False), short=("no",), status=True)
-    yield _builtin(Kind("", "v1", "ResourceQuota", "resourcequotas"), short=("quota",), status=True)
-
-
-def _workloads() -> Iterator[ServedResource]:
-    replicas = ScalePaths(selector=".spec.selector")
-    for kind, plural, short in (
-        ("Deployment", "deployments", "deploy"),
-        ("ReplicaSet", "replicasets", "rs"),
-        ("StatefulSet", "statefulsets", "sts"),
-    ):
-        yield _builtin(
-            Kind("apps", "v1", kind, plural), short=(short,), categories=("all",), status=True, scale=replicas
-        )
-    yield _builtin(Kind("apps", "v1", "ControllerRevision", "controllerrevisions"))
-    yield _builtin(Kind("batch", "v1", "Job", "jobs"), categories=("all",), status=True, orphans=True)
-    yield _builtin(Kind("batch", "v1", "CronJob", "cronjobs"), short=("cj",), categories=("all",), status=True)
+_EVENTS = {"short": ("ev",)}
+_BOTH = {"stored_as": "events", "inward": to_core, "outward": from_core}
+_ALL: dict[str, Any] = {"categories": ("all",), "status": True}
+_SCALED = {**_ALL, "scale": ScalePaths(selector=".spec.selector")}
+_CLUSTER = {"namespaced": False}
+_POD_PARTS = {"binding": ("create",), "eviction": ("create",), "log": ("get",)}
+#: Group, kind, plural and the rest of every built-in resource; all are version v1.
+_BUILTINS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("", "Namespace", "namespaces", {**_CLUSTER, "short": ("ns",), "status": True}),
+    ("", "Pod", "pods", {**_ALL, "short": ("po",), "returns": True, "subresources": _POD_PARTS}),
+    ("", "ConfigMap", "configmaps", {"short": ("cm",)}),
+    ("", "Secret", "secrets", {}),
+    ("", "Event", "events", _EVENTS),
+    ("", "Service", "services", {**_ALL, "short": ("svc",), "returns": True}),
+    ("", "ServiceAccount", "serviceaccounts", {"short": ("sa",), "returns": True}),
+    ("", "Endpoints", "endpoints", {"short": ("ep",)}),
+    ("", "PersistentVolumeClaim", "persistentvolumeclaims", {"short": ("pvc",), "status": True, "returns": True}),
+    ("", "Node", "nodes", {**_CLUSTER, "short": ("no",), "status": True}),
+    ("", "ResourceQuota", "resourcequotas", {"short": ("quota",), "status": True}),
+    ("apps", "Deployment", "deployments", {**_SCALED, "short": ("deploy",)}),
+    ("apps", "ReplicaSet", "replicasets", {**_SCALED, "short": ("rs",)}),
+    ("apps", "StatefulSet", "statefulsets", {**_SCALED, "short": ("sts",)}),
+    ("apps", "ControllerRevision", "controllerrevisions", {}),
+    ("batch", "Job", "jobs", {**_ALL, "orphans": True}),
+    ("batch", "CronJob", "cronjobs", {**_ALL, "short": ("cj",)}),
+    ("networking.k8s.io", "NetworkPolicy", "networkpolicies", {"short": ("netpol",)}),
+    ("scheduling.k8s.io", "PriorityClass", "priorityclasses", {**_CLUSTER, "short": ("pc",)}),
+    ("coordination.k8s.io", "Lease", "leases", {}),
+    ("events.k8s.io", "Event", "events", {**_EVENTS, **_BOTH}),
+    (
+        *("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions"),
+        {**_CLUSTER, "short": ("crd", "crds"), "categories": ("api-extensions",), "status": True},
+    ),
+)
 
 
 def custom(definition: Object) -> Iterator[ServedResource]:

@@ -150,14 +150,22 @@ part = Component("part", ("/bin/sh", "-c", script), grace=1000 if sys.argv[2] el
 one = Supervisor(home / "logs", notes=Notes(home / "parts"))
 asyncio.run(one.run([part], started=started))
 """
+PidIn = Callable[[str], int]
+
+
+async def program(home: Path, pid_in: PidIn, trap: str = "", stderr: int | None = None) -> asyncio.subprocess.Process:
+    """Runs PROGRAM until its part has started. trap: the part's own answer to signals."""
+    command = (sys.executable, "-c", PROGRAM, str(home), trap)
+    process = await asyncio.create_subprocess_exec(*command, stderr=stderr)
+    await eventually(lambda: (home / "started").exists() and pid_in("child") and pid_in("part"))
+    return process
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
 async def test_no_process_is_left_when_the_supervisor_gets(
     number: signal.Signals, tmp_path: Path, pid_in: Callable[[str], int]
 ) -> None:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, str(tmp_path), "")
-    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process = await program(tmp_path, pid_in)
     assert alive(pid_in("child"))
     process.send_signal(number)
     code = await process.wait()
@@ -168,10 +176,7 @@ async def test_no_process_is_left_when_the_supervisor_gets(
 async def test_a_guard_that_dies_is_replaced_and_told_and_protects_as_before(
     tmp_path: Path, pid_in: Callable[[str], int]
 ) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, str(tmp_path), "", stderr=asyncio.subprocess.PIPE
-    )
-    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process = await program(tmp_path, pid_in, stderr=asyncio.subprocess.PIPE)
     first = pid_in("guard")
     os.kill(first, signal.SIGKILL)
     assert process.stderr is not None
@@ -185,8 +190,7 @@ async def test_a_guard_that_dies_is_replaced_and_told_and_protects_as_before(
 async def test_what_was_left_behind_when_master_and_guard_died_is_ended_by_the_next(
     tmp_path: Path, pid_in: Callable[[str], int], caplog: pytest.LogCaptureFixture
 ) -> None:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, str(tmp_path), "")
-    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process = await program(tmp_path, pid_in)
     process.send_signal(signal.SIGSTOP)  # it must not start another guard
     os.kill(pid_in("guard"), signal.SIGKILL)
     process.kill()
@@ -216,10 +220,7 @@ async def test_a_number_that_is_somebody_elses_by_now_is_left_alone(note: str, t
 
 
 async def test_a_second_signal_takes_all_patience_away(tmp_path: Path, pid_in: Callable[[str], int]) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, str(tmp_path), f"trap 'touch {tmp_path}/told' TERM;"
-    )
-    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process = await program(tmp_path, pid_in, f"trap 'touch {tmp_path}/told' TERM;")
     process.send_signal(signal.SIGINT)
     await eventually((tmp_path / "told").exists)
     process.send_signal(signal.SIGINT)
