@@ -56,7 +56,9 @@ async def test_it_prints_into_its_files_and_the_shim_adds_nothing(attempt: Conta
     assert (attempt.folder / "err").read_text() == "err\n"
 
 
-async def test_it_starts_in_its_own_folder_or_where_it_is_told(attempt: ContainerAttempt, tmp_path: Path) -> None:
+async def test_it_starts_in_its_own_folder_or_in_its_working_directory(
+    attempt: ContainerAttempt, tmp_path: Path
+) -> None:
     start(attempt, "pwd")
     await finished(attempt)
     other = ContainerAttempt(tmp_path / "other" / "0")
@@ -67,7 +69,7 @@ async def test_it_starts_in_its_own_folder_or_where_it_is_told(attempt: Containe
     assert (other.folder / "out").read_text().strip() == "/"
 
 
-async def test_variables_arrive_whatever_their_names(attempt: ContainerAttempt) -> None:
+async def test_variables_of_any_name_arrive(attempt: ContainerAttempt) -> None:
     start(attempt, "env", env={**ENV, "PLAIN": "a b", "app.conf": "$x 'y'", "1st": "z"})
     await finished(attempt)
     assert {"PLAIN=a b", "app.conf=$x 'y'", "1st=z"} <= set((attempt.folder / "out").read_text().splitlines())
@@ -83,7 +85,9 @@ async def test_variables_arrive_whatever_their_names(attempt: ContainerAttempt) 
         "no directory": (("true",), "/no/where", "workingDir /no/where: no such directory"),
     },
 )
-def test_what_cannot_run_is_named(command: tuple[str, ...], cwd: str, message: str, attempt: ContainerAttempt) -> None:
+def test_a_command_that_cannot_run_is_named(
+    command: tuple[str, ...], cwd: str, message: str, attempt: ContainerAttempt
+) -> None:
     with pytest.raises(NotStartable) as raised:
         start(attempt, *command, cwd=cwd)
     assert str(raised.value).startswith(message)
@@ -119,7 +123,7 @@ async def test_killing_reaches_every_process(attempt: ContainerAttempt) -> None:
     await eventually(lambda: not alive(child))
 
 
-async def test_what_a_command_leaves_behind_is_ended(attempt: ContainerAttempt) -> None:
+async def test_processes_that_a_command_leaves_behind_are_ended(attempt: ContainerAttempt) -> None:
     start(attempt, "sh", "-c", "(trap '' TERM; sleep 60) & echo $! > child")
     assert (await finished(attempt)).code == 0
     assert not alive(int((attempt.work / "child").read_text()))
@@ -127,7 +131,7 @@ async def test_what_a_command_leaves_behind_is_ended(attempt: ContainerAttempt) 
 
 @pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="needs /proc")
 @cases("behind", {"in its folder": "sleep 60", "elsewhere": "cd / && exec sleep 60"})
-async def test_what_a_command_left_behind_while_there_was_no_kubelet_is_ended_by_the_next(
+async def test_processes_left_behind_without_a_kubelet_are_ended_by_the_next(
     behind: str, attempt: ContainerAttempt
 ) -> None:
     start(attempt, "sh", "-c", f"({behind}) & echo $! > child", env=ENV | {"HOME": str(attempt.work)})
@@ -142,7 +146,7 @@ async def test_what_a_command_left_behind_while_there_was_no_kubelet_is_ended_by
     await attempt.ended()
 
 
-async def test_its_end_is_the_end_of_what_is_slow_to_die_too(
+async def test_an_attempt_ends_after_its_slowest_process(
     attempt: ContainerAttempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def late(group: int, number: int) -> bool:
@@ -202,7 +206,7 @@ async def test_two_starts_of_one_attempt_run_the_command_once_and_both_learn_the
 
 
 async def test_a_recycled_process_id_is_not_taken_for_it(attempt: ContainerAttempt) -> None:
-    """Somebody else has the number by now, for a group of his own."""
+    """The number belongs to the group of an unrelated process by now."""
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
         (attempt.folder / "pid").write_text(f"{other.pid}\n")
         state = attempt.state()

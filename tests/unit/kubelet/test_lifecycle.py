@@ -1,4 +1,4 @@
-"""What is done with a pod's containers, rule by rule."""
+"""The lifecycle decision, rule by rule."""
 
 import math
 

@@ -36,7 +36,7 @@ def test_thresholds(answers: str, probe: Object, verdicts: list[bool | None]) ->
     assert found == verdicts
 
 
-async def test_only_changes_are_told() -> None:
+async def test_only_changes_of_the_verdict_are_reported() -> None:
     answers = iter([None, None, "bad", "bad", "worse", None])
     told: list[tuple[bool, str]] = []
     done = asyncio.Event()
@@ -142,7 +142,7 @@ async def test_an_unknown_port_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", probes.KINDS)
-def test_what_cannot_be_asked_is_named(kind: str) -> None:
+def test_an_unsupported_probe_is_named(kind: str) -> None:
     problem = probes.unsupported(box("main", **{kind: {"grpc": {"port": 1}}}))
     assert problem is not None
     assert problem.startswith(f"{kind}: only exec, httpGet, tcpSocket")

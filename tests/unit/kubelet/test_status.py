@@ -97,7 +97,7 @@ def test_the_start_time_stays() -> None:
     assert status.build(status.merged(pod(), first), state(runs()), GOING, 99.0)["startTime"] == first["startTime"]
 
 
-def test_what_is_on_its_way_outweighs_an_older_echo() -> None:
+def test_a_status_in_flight_outweighs_an_older_echo() -> None:
     own = status.build(pod(), state(ran(0)), OVER, 10.0)
     echo = pod() | {"status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "False"}, {"type": "x"}]}}
     merged = status.merged(echo, own)["status"]

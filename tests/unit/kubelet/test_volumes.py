@@ -61,7 +61,7 @@ def test_what_cannot_be_made_is_named(volume: Object, message: str) -> None:
     assert str(raised.value).startswith(message)
 
 
-def test_filling_keeps_what_is_there_and_renews_what_is_given(tmp_path: Path) -> None:
+def test_filling_keeps_other_files_and_renews_given_ones(tmp_path: Path) -> None:
     folder = tmp_path / "v"
     folders.fill(folder, {"x/secret": (b"old", 0o400)})
     (folder / "own").write_text("kept")

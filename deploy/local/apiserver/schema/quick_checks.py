@@ -17,11 +17,11 @@ PRESERVE = "x-kubernetes-preserve-unknown-fields"
 #: Values without fields.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 #: Keywords of a schema that do not restrict values.
-_SILENT = frozenset(
+_NOT_RESTRICTING = frozenset(
     {"default", "description", "example", "externalDocs", "title", PRESERVE, "x-kubernetes-validations"}
 )
 #: By type, the keywords that the compiled tests cover.
-_SAID: Mapping[str, frozenset[str]] = {
+_COVERED: Mapping[str, frozenset[str]] = {
     "string": frozenset({"enum", "format", "maxLength", "minLength"}),
     "integer": frozenset(),
     "boolean": frozenset(),
@@ -59,8 +59,12 @@ def knows(schema: Object) -> Test:
 def fits(schema: Object, otherwise: Callable[[Object, Any], bool]) -> Test:
     """Returns the test that a value keeps a schema. otherwise: the full check, for schemas with other keywords."""
     kind = str(schema.get("type"))
-    said = schema.keys() - _SILENT - {"type", "nullable"}
-    if kind not in _SAID or not said <= _SAID[kind] or schema.get("x-kubernetes-list-type", "atomic") != "atomic":
+    keywords = schema.keys() - _NOT_RESTRICTING - {"type", "nullable"}
+    if (
+        kind not in _COVERED
+        or not keywords <= _COVERED[kind]
+        or schema.get("x-kubernetes-list-type", "atomic") != "atomic"
+    ):
         return partial(otherwise, schema)
     match kind:
         case "string":

@@ -1,4 +1,4 @@
-"""What quotas count of objects, and which quotas are about which."""
+"""The usage of objects by the names of quotas, and the scopes of quotas."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def service(type_: str, ports: int) -> Object:
         ),
     },
 )
-def test_what_an_object_counts(kind: Kind, body: Object, counted: dict[str, str]) -> None:
+def test_the_usage_of_an_object_has_the_names_of_quotas(kind: Kind, body: Object, counted: dict[str, str]) -> None:
     found = quota_usage.of(kind, body).amounts
     assert {name: str(amount) for name, amount in found.items() if amount.value} == counted
     assert all(map(quota_usage.is_counted, found))
@@ -119,7 +119,7 @@ def test_which_objects_a_quota_means(spec: Object, plain: bool, high: bool, othe
         (["limits.cpu", "limits.memory"], pod(), "limits.cpu for: c; limits.memory for: c"),
     ],
 )
-def test_what_must_be_said_where_a_quota_bounds_it(hard: list[str], body: Object, missing: str) -> None:
+def test_a_container_must_declare_bounded_resources(hard: list[str], body: Object, missing: str) -> None:
     assert quota_usage.undeclared(body["spec"], dict.fromkeys(hard, "9")) == missing
 
 

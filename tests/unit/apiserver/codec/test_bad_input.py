@@ -1,4 +1,4 @@
-"""Whatever is sent in place of a Job, a CronJob or a pod is accepted or refused with a reason, never an accident."""
+"""Any body in place of a Job, a CronJob or a pod is accepted, or refused with a reason."""
 
 from functools import cache
 from typing import Any
@@ -80,7 +80,7 @@ STATUS: Object = {
 
 
 def answered(kind: Kind, body: Object) -> list[FieldError]:
-    """What a create, an update with the same body and a write of its status are answered; [] for a refusal with 400."""
+    """Returns the errors of a create, of an update with the same body and of a write of its status; [] for a 400."""
     reading, rules = schema.builtin(kind), strategies.strategy(kind)
     try:
         decoded, _ = reading.decode(body, strict="Warn")

@@ -137,7 +137,7 @@ def test_unknown_fields_are_pruned_and_named() -> None:
         "a count of nothing": (EVENT, {"count": 0}, {}),
     },
 )
-def test_what_is_zero_is_not_stored(kind: Kind, body: Any, kept: Any) -> None:
+def test_zeros_are_not_stored(kind: Kind, body: Any, kept: Any) -> None:
     before = copy.deepcopy(body)
     assert schema.builtin(kind).decode(body, strict="Strict") == (body if kept is None else kept, [])
     assert body == before

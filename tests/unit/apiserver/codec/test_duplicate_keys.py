@@ -41,6 +41,6 @@ def test_in_yaml(text: str, found: list[tuple[int, str]]) -> None:
     ]
 
 
-def test_what_stands_for_itself_is_looked_at_once() -> None:
+def test_an_alias_of_its_own_node_is_visited_once() -> None:
     assert duplicate_keys.in_yaml(yaml.dump(None).encode() + b"") == []
     assert duplicate_keys.in_yaml(b"&x [*x, {a: 1, a: 2}]") == ['line 1: key "a" already set in map']

@@ -84,7 +84,7 @@ def test_a_message_reads_as_its_json(body: bytes, expected: dict[str, object]) -
     assert {name: value for name, value in decoded.items() if name not in ("apiVersion", "kind")} == expected
 
 
-def test_the_envelope_says_what_it_is() -> None:
+def test_the_envelope_names_version_and_kind() -> None:
     decoded = protobuf_objects.decode(_object("batch/v1", "Job"))
     assert (decoded["apiVersion"], decoded["kind"]) == ("batch/v1", "Job")
 
@@ -104,6 +104,6 @@ def test_the_envelope_says_what_it_is() -> None:
         ),
     },
 )
-def test_what_is_no_object_is_refused(body: bytes, message: str) -> None:
+def test_a_body_that_is_no_object_is_refused(body: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         protobuf_objects.decode(body)

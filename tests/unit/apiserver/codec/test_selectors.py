@@ -69,7 +69,7 @@ words = st.text("ab", min_size=1, max_size=2)
 
 
 @given(st.dictionaries(words, words), words, st.lists(words, min_size=1, max_size=3))
-def test_in_and_notin_divide_the_world(labels: dict[str, str], key: str, values: list[str]) -> None:
+def test_in_and_notin_exclude_each_other(labels: dict[str, str], key: str, values: list[str]) -> None:
     some = ",".join(values)
     assert label_selector(f"{key} in ({some})")(labels) is not label_selector(f"{key} notin ({some})")(labels)
 

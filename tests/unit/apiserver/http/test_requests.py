@@ -34,7 +34,7 @@ def test_yaml_is_read_as_json(text: bytes, value: Any) -> None:
         "an object of another language": b"a: !!python/object:os.system {}",
     },
 )
-def test_what_json_cannot_say_is_refused(text: bytes) -> None:
+def test_yaml_that_json_cannot_express_is_refused(text: bytes) -> None:
     with pytest.raises(ApiError) as refused:
         parse_yaml(text)
     assert refused.value.code == 400

@@ -132,7 +132,7 @@ def test_a_json_patch_is_refused(operations: Any, status: int) -> None:
 
 
 @given(objects, st.text("abc", min_size=1, max_size=2), values)
-def test_what_was_added_can_be_tested_and_removed(doc: dict[str, Any], name: str, value: Any) -> None:
+def test_an_added_member_can_be_tested_and_removed(doc: dict[str, Any], name: str, value: Any) -> None:
     path = f"/{name}"
     added = json_patch(doc, [{"op": "add", "path": path, "value": value}, {"op": "test", "path": path, "value": value}])
     without = {key: member for key, member in doc.items() if key != name}

@@ -152,8 +152,8 @@ letters = st.lists(st.sampled_from("ABCDEFG"), unique=True, max_size=6)
 
 
 @given(letters, st.lists(st.tuples(st.sampled_from("ABCDEFGH"), st.booleans()), unique_by=lambda p: p[0], max_size=6))
-def test_keyed_lists_follow_the_obvious_model(live: list[str], changes: list[tuple[str, bool]]) -> None:
-    """Whatever the order: what is deleted is gone, what is patched has the new value, all else is as it was."""
+def test_keyed_lists_merge_as_a_dictionary_does(live: list[str], changes: list[tuple[str, bool]]) -> None:
+    """In any order: deleted items are gone, patched items have the new value, the others are unchanged."""
     patch = [{"name": name, "$patch": "delete"} if gone else {"name": name, "value": "2"} for name, gone in changes]
     doc = pod(containers=[{"name": "c", "env": env(*live)}])
     result = strategic_merge_patch(POD, doc, {"spec": {"containers": [{"name": "c", "env": patch}]}})

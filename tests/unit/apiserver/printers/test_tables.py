@@ -257,7 +257,7 @@ def test_a_custom_resource_without_columns_shows_its_age() -> None:
 
 
 @pytest.mark.parametrize("include", ["Metadata", "Object", "None"])
-def test_rows_carry_what_was_asked_for(include: Any) -> None:
+def test_rows_carry_the_requested_part_of_the_object(include: Any) -> None:
     body = {"metadata": {"name": "x"}, "spec": {}}
     made = tables.table(SCALED_JOB, [body], now=NOW, columns=None, resource_version="7", include=include)
     assert made["metadata"] == {"resourceVersion": "7"}

@@ -1,4 +1,4 @@
-"""What is told of an object at a glance is what a proper look finds."""
+"""The fast paths of structural schemas agree with the full check."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=400)
 @given(SCHEMAS, VALUES)
-def test_a_glance_finds_what_a_proper_look_finds(schema: Object, value: Any) -> None:
+def test_the_fast_path_agrees_with_the_full_check(schema: Object, value: Any) -> None:
     unknown: list[str] = []
     assert structural.pruner(schema)(value) == (structural._prune(schema, value, "", unknown, keep=False), unknown)
     assert structural.defaulter(schema)(value) == structural._default(schema, value)
@@ -91,7 +91,7 @@ def test_a_glance_finds_what_a_proper_look_finds(schema: Object, value: Any) -> 
         "each field": ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}, {"a": 1, "b": "1"}),
     },
 )
-def test_what_fits_is_told_without_a_proper_look(schema: Object, fine: Any, wrong: Any) -> None:
+def test_plain_schemas_need_no_full_check(schema: Object, fine: Any, wrong: Any) -> None:
     def look(*_: Any) -> bool:
         raise AssertionError("looked")
 
@@ -100,7 +100,7 @@ def test_what_fits_is_told_without_a_proper_look(schema: Object, fine: Any, wron
 
 
 @pytest.mark.parametrize("kind", ["JobFlow", "PodGroup", "Queue"])
-def test_of_our_own_statuses_all_is_told_at_a_glance(kind: str) -> None:
+def test_statuses_of_our_kinds_need_no_full_check(kind: str) -> None:
     def look(schema: Object, _value: Any) -> bool:
         raise AssertionError(schema)
 

@@ -1,4 +1,4 @@
-"""What the server makes of CronJobs: defaults, refusals, and what stored time zones are allowed."""
+"""CronJobs on the server: defaults, refusals, and stored time zones."""
 
 from typing import Any
 
@@ -132,7 +132,7 @@ def test_a_cron_job_is_refused(spec: Any, field: str, message: str) -> None:
     assert problems(CRON_JOB, cron(**spec)) == [(f"spec.{field}", message)]
 
 
-def test_an_unknown_zone_in_a_schedule_is_told_with_the_rest() -> None:
+def test_an_unknown_zone_in_a_schedule_is_a_second_error() -> None:
     [(field, first), (_, second)] = problems(CRON_JOB, cron(schedule="TZ=Middle/Earth * * * * *"))
     assert (field, "provided bad location" in first, NO_TZ in second) == ("spec.schedule", True, True)
 
@@ -155,7 +155,7 @@ def test_a_cron_job_is_accepted(spec: Any) -> None:
 
 
 @given(st.text(alphabet="0123456789*/-,?@TZ= evry1hmsLW#janMON/", max_size=30))
-def test_any_schedule_is_accepted_or_refused_for_what_it_says(text: str) -> None:
+def test_any_schedule_is_accepted_or_refused_by_its_own_field(text: str) -> None:
     assert {field for field, _ in problems(CRON_JOB, cron(schedule=text))} <= {"spec.schedule"}
 
 
@@ -200,19 +200,19 @@ LOST = {**created(CRON_JOB, cron()), "spec": {**created(CRON_JOB, cron())["spec"
         "none any more": (LOST, {"timeZone": None}, []),
     },
 )
-def test_what_was_stored_may_stay(stored: Object, spec: Any, refused: list[tuple[str, str]]) -> None:
+def test_a_stored_time_zone_may_stay(stored: Object, spec: Any, refused: list[tuple[str, str]]) -> None:
     new = {**stored, "spec": {name: value for name, value in {**stored["spec"], **spec}.items() if value is not None}}
     assert changed(CRON_JOB, stored, new)[1] == refused
 
 
-def test_only_what_the_author_declares_is_counted() -> None:
+def test_only_changes_of_the_spec_increase_the_generation() -> None:
     stored = created(CRON_JOB, cron())
     same, _ = changed(CRON_JOB, stored, {**stored, "status": {"lastScheduleTime": "2026-01-01T00:00:00Z"}})
     new, _ = changed(CRON_JOB, stored, {**stored, "spec": {**stored["spec"], "suspend": True}})
     assert (same["metadata"]["generation"], new["metadata"]["generation"]) == (1, 2)
 
 
-def test_the_status_is_anybodys() -> None:
+def test_any_client_may_write_the_status() -> None:
     rules, stored = strategies.strategy(CRON_JOB), created(CRON_JOB, cron())
     new = rules.prepare_status({**stored, "spec": {}, "status": {"active": [{"name": "nonsense"}]}}, stored)
     assert (rules.validate_status(new, stored), new["spec"]) == ([], stored["spec"])

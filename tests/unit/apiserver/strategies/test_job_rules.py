@@ -1,4 +1,4 @@
-"""What the server makes of Jobs: defaults, generated selectors, refusals, and what may change."""
+"""Jobs on the server: defaults, generated selectors, refusals, and mutable fields."""
 
 import copy
 from typing import Any
@@ -338,7 +338,7 @@ def test_pods_of_jobs_end(pod: Any, message: str) -> None:
     assert problems(JOB, job(pod=pod)) == [("spec.template.spec.restartPolicy", message)]
 
 
-def test_what_needs_indexes_is_not_judged_without_them() -> None:
+def test_a_success_policy_without_indexes_is_not_validated_further() -> None:
     policy = {"rules": [{"succeededCount": 5}]}
     detail = 'Invalid value: {"rules":[{"succeededCount":5}]}: requires indexed completion mode'
     assert problems(JOB, job(successPolicy=policy)) == [("spec.successPolicy", detail)]
@@ -350,7 +350,7 @@ def test_a_failure_policy_needs_pods_that_are_never_restarted() -> None:
     assert found == [("spec.template.spec.restartPolicy", detail)]
 
 
-def test_a_selector_of_ones_own_needs_to_be_announced() -> None:
+def test_an_own_selector_needs_manualselector() -> None:
     found = problems(JOB, job(selector={"matchLabels": {"a": "b"}}))
     assert [(field, message.rpartition(": ")[2]) for field, message in found] == [
         ("spec.selector", "`selector` not auto-generated"),
@@ -423,7 +423,7 @@ def test_a_field_may_change_and_is_counted(spec: Any) -> None:
     assert new["metadata"]["generation"] == 2
 
 
-def test_what_is_the_same_is_not_counted() -> None:
+def test_an_unchanged_spec_keeps_its_generation() -> None:
     new, found = changed(JOB, STORED, {**STORED, "status": {"active": 3}})
     assert (new, found) == (STORED, [])
 
@@ -444,7 +444,7 @@ def test_a_field_may_not_change(spec: Any, field: str) -> None:
     assert field in [place for place, message in found if message.endswith(IMMUTABLE)]
 
 
-def test_what_a_job_of_indexes_succeeds_and_fails_by_is_fixed() -> None:
+def test_limits_per_index_and_success_policy_are_immutable() -> None:
     stored = created(JOB, job(**INDEXED, backoffLimitPerIndex=1, maxFailedIndexes=1))
     assert changed(JOB, stored, with_spec(stored, maxFailedIndexes=2))[1] == []
     wanted = {"backoffLimitPerIndex": 2, "successPolicy": {"rules": [{"succeededCount": 1}]}}

@@ -1,4 +1,4 @@
-"""What every object's metadata must be, and what updates may do with it."""
+"""The rules of metadata, in new objects and in updates."""
 
 from typing import Any
 
@@ -106,7 +106,7 @@ def test_names_differ_by_kind(kind: Kind, name: str, fine: bool) -> None:
 STORED = created(CONFIG_MAP, {**config(labels={"a": "b"}), "data": {"k": "v"}})
 
 
-def test_what_the_server_set_is_carried_over() -> None:
+def test_metadata_set_by_the_server_is_carried_over() -> None:
     new, found = changed(CONFIG_MAP, STORED, {"metadata": {"name": "c"}, "data": {"k": "w"}})
     assert found == []
     expected = {name: value for name, value in STORED["metadata"].items() if name != "labels"}
@@ -123,7 +123,7 @@ def test_what_the_server_set_is_carried_over() -> None:
         ("deletionTimestamp", "2020-01-01T00:00:00Z"),
     ],
 )
-def test_what_the_server_set_is_fixed(field: str, value: str) -> None:
+def test_metadata_set_by_the_server_is_immutable(field: str, value: str) -> None:
     _new, found = changed(CONFIG_MAP, STORED, {**STORED, "metadata": {**STORED["metadata"], field: value}})
     assert found == [(f"metadata.{field}", f'Invalid value: "{value}": field is immutable')]
 

@@ -1,4 +1,4 @@
-"""What the server makes of workloads, configuration, services, leases, events and definitions."""
+"""Workloads, configuration, services, leases, events and definitions on the server."""
 
 import base64
 from typing import Any
@@ -104,7 +104,7 @@ def test_little_of_a_stateful_set_may_change() -> None:
     assert [field for field, _ in found] == ["spec"]
 
 
-def test_a_revision_may_be_numbered_anew_but_says_what_it_said() -> None:
+def test_a_revision_may_be_renumbered_but_keeps_its_data() -> None:
     stored = created(REVISION, of(data={"a": 1}, revision=1))
     assert changed(REVISION, stored, {**stored, "revision": 2})[1] == []
     for other in ({"data": {"a": 2}}, {"revision": -1}):
@@ -133,7 +133,7 @@ def test_data_is_limited(kind: Kind, body: Any, fields: list[str]) -> None:
     assert [field for field, _ in problems(kind, of(**body))] == fields
 
 
-def test_what_was_declared_immutable_is() -> None:
+def test_a_config_map_that_is_immutable_cannot_change() -> None:
     stored = created(CONFIG_MAP, of(data={"a": "b"}, immutable=True))
     _new, found = changed(CONFIG_MAP, stored, of(data={"a": "c"}))
     assert found == [

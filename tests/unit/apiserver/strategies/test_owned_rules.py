@@ -1,4 +1,4 @@
-"""Penstock's own kinds on the embedded server: what nobody could carry out is refused, field by field."""
+"""Penstock's own kinds on the embedded server: an invalid spec is refused, field by field."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ def test_a_scheduled_job_is_accepted() -> None:
         ),
     },
 )
-def test_what_never_fires_where_it_should_is_refused(spec: Any, field: str, message: str) -> None:
+def test_an_invalid_schedule_or_zone_is_refused(spec: Any, field: str, message: str) -> None:
     assert refused(scheduled_job(**spec)) == [(field, message)]
 
 
@@ -106,7 +106,7 @@ def test_what_never_fires_where_it_should_is_refused(spec: Any, field: str, mess
         "a policy nobody knows": ({"concurrencyPolicy": "Never"}, "spec.concurrencyPolicy"),
     },
 )
-def test_what_the_model_refuses_is_refused(spec: Any, field: str) -> None:
+def test_errors_of_the_model_name_their_fields(spec: Any, field: str) -> None:
     assert [place for place, _ in refused(scheduled_job(**spec))] == [field]
 
 
@@ -135,13 +135,13 @@ def test_a_template_that_no_job_can_be_made_from_is_refused(job: Any, field: str
     assert refused(scheduled_job(jobTemplate={"spec": job})) == [(field, message)]
 
 
-def test_what_is_missing_is_required() -> None:
+def test_a_missing_template_is_required() -> None:
     body = scheduled_job()
     del body["spec"]["jobTemplate"]
     assert refused(body) == [("spec.jobTemplate", "Required value")]
 
 
-def test_what_was_stored_may_stay_and_lose_its_finalizers() -> None:
+def test_a_stored_invalid_spec_may_stay_and_lose_its_finalizers() -> None:
     stored = RULES.prepare_create(scheduled_job(schedule="@never"), NOW)
     for changes, count in (({"labels": {"a": "b"}}, 0), ({"finalizers": []}, 0)):
         new = {**stored, "metadata": {**stored["metadata"], **changes}}

@@ -1,4 +1,4 @@
-"""What the server makes of pods: defaults, refusals, and how little of them may change."""
+"""Pods on the server: defaults, refusals, and the few mutable fields."""
 
 import copy
 from typing import Any

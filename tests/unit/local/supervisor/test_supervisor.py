@@ -1,4 +1,4 @@
-"""The supervisor: order, readiness, restarts, and that nothing is left behind, whatever dies."""
+"""The supervisor: order, readiness, restarts, and no process left behind after any death."""
 
 import asyncio
 import os
@@ -92,7 +92,7 @@ async def test_parts_stop_in_reverse_order(tmp_path: Path) -> None:
 async def test_parts_of_one_start_are_waited_for_and_stopped_side_by_side(tmp_path: Path) -> None:
     one = Supervisor(tmp_path / "logs")
     meet = (
-        "touch {me}; until [ -e {other} ]; do sleep 0.02; done; touch {me}.ready; trap '{last}' TERM; sleep 60 & wait"
+        "touch {me}; until [ -e {other} ]; do sleep 0.02; done; trap '{last}' TERM; touch {me}.ready; sleep 60 & wait"
     )
     parts = []
     for me, other in (("a", "b"), ("b", "a")):
@@ -173,7 +173,7 @@ async def test_no_process_is_left_when_the_supervisor_gets(
     await eventually(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
 
 
-async def test_a_guard_that_dies_is_replaced_and_told_and_protects_as_before(
+async def test_a_guard_that_dies_is_replaced_and_protects_as_before(
     tmp_path: Path, pid_in: Callable[[str], int]
 ) -> None:
     process = await program(tmp_path, pid_in, stderr=asyncio.subprocess.PIPE)
@@ -187,7 +187,7 @@ async def test_a_guard_that_dies_is_replaced_and_told_and_protects_as_before(
     await eventually(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
 
 
-async def test_what_was_left_behind_when_master_and_guard_died_is_ended_by_the_next(
+async def test_parts_left_behind_by_a_killed_master_and_guard_are_ended_by_the_next(
     tmp_path: Path, pid_in: Callable[[str], int], caplog: pytest.LogCaptureFixture
 ) -> None:
     process = await program(tmp_path, pid_in)
@@ -209,7 +209,7 @@ async def test_what_was_left_behind_when_master_and_guard_died_is_ended_by_the_n
 
 
 @pytest.mark.parametrize("note", ["{pid} 1", "{pid}", "", "x y", "-1 1"], ids=lambda note: note or "nothing")
-async def test_a_number_that_is_somebody_elses_by_now_is_left_alone(note: str, tmp_path: Path) -> None:
+async def test_a_reused_process_id_is_left_alone(note: str, tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec("sleep", "60", start_new_session=True)
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "part").write_text(note.format(pid=process.pid))

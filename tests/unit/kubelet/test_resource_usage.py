@@ -1,4 +1,4 @@
-"""What pods consume: read off the system's list of processes, and written as the resource metrics API has it."""
+"""The resource usage of pods: read from /proc, and written as PodMetrics."""
 
 import os
 from pathlib import Path
@@ -66,7 +66,7 @@ BEFORE = UsageSample(100.0, {7: Consumed(10.0, 50), 8: Consumed(3.0, 9999)})
         "nothing runs": ({}, {7: Consumed(11.0, 1)}, None),
     },
 )
-def test_what_is_told_of_a_pod(containers, after, expected) -> None:
+def test_the_metrics_of_a_pod(containers, after, expected) -> None:
     written = metrics(MeasuredContainer(POD, containers), BEFORE, UsageSample(104.0, after), 1_790_000_000.0)
     if expected is None:
         assert written is None
@@ -113,7 +113,7 @@ MISSING = NotFound("404", status=404)
         "away": (Server(Unavailable("away")), ["patch"], True),
     },
 )
-async def test_telling(server, asked, goes_on) -> None:
+async def test_writing_metrics(server, asked, goes_on) -> None:
     written = metrics(MeasuredContainer(POD, {"main": 7}), BEFORE, UsageSample(104.0, {7: Consumed(11.0, 1)}), 0.0)
     usage = ContainerUsage(server, lambda: (), lambda: 0.0)
     assert await usage._write(written) is goes_on

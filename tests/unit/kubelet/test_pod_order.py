@@ -1,4 +1,4 @@
-"""Who gets a place, and in which order."""
+"""The queue of waiting pods: membership and order."""
 
 from deploy.local.kubelet import pod_order
 from deploy.local.kubelet.pod_order import PodQueue
@@ -62,7 +62,7 @@ def test_a_pod_that_left_and_came_back_is_taken_once() -> None:
     assert drain(queue) == ["a"]
 
 
-def test_those_that_wait_for_long_are_told_once_and_some_at_a_time() -> None:
+def test_waiting_pods_are_overdue_once_and_some_at_a_time() -> None:
     queue = PodQueue()
     for number, uid in enumerate("abc"):
         queue.put(named(uid), float(number))

@@ -105,7 +105,7 @@ async def test_while_it_is_sent_again_a_newer_one_takes_its_place() -> None:
         "it is not acceptable": (Invalid("status.phase"), "u"),
     },
 )
-async def test_what_can_never_arrive_is_given_up(failure: ClusterError, uid: str) -> None:
+async def test_a_status_that_can_never_arrive_is_given_up(failure: ClusterError, uid: str) -> None:
     server = Server(failure, uid=uid)
     await send(server)
     assert server.arrived == []
