@@ -185,6 +185,7 @@ class Collector:
         body = record.body
         finalizers = body["metadata"].get("finalizers") or []
         if ORPHAN in finalizers:
+            # The references first, the finalizer after them: a crash in between repeats both.
             for place, dependent in self._of(record):
                 orphan = dependent.body
                 references = [r for r in orphan["metadata"]["ownerReferences"] if r["uid"] != record.uid]

@@ -109,6 +109,7 @@ def delete(
         raise api_errors.forbidden(kind, name, "this namespace may not be deleted")
     volcano_rules.check_deletion(resource, body, ctx.store)
     before = record.body
+    # The definition must outlive its objects, whose kind would not be served any more.
     if kind.id == CUSTOM_RESOURCE_DEFINITION.id and CLEANUP not in (meta.get("finalizers") or ()):
         meta["finalizers"] = [*(meta.get("finalizers") or ()), *([] if record.deleting else [CLEANUP])]
     _finalize(resource, meta, options.propagation)

@@ -130,6 +130,7 @@ class Hub:
         Raises ApiError 410 when the changes since then are not all remembered, or `since` is from another life of
         the store.
         """
+        # No await from here to the registration: a change in between would be lost or seen twice.
         store = self._store
         watcher = Watcher(chosen, store.version)
         if since is None:
