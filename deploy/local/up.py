@@ -22,7 +22,7 @@ from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, NotFound, Unavailable, UserError
 from workers.settings import Settings
 
-#: How long the cluster may take to serve a kind after its definition was stored, seconds.
+#: Seconds that the cluster may take to serve a kind after its definition was stored.
 ESTABLISHING = 15.0
 #: The first Redis that has what our scripts and kombu use. Valkey says it is a 7.2.
 OLDEST = (6, 2)
@@ -30,56 +30,39 @@ OLDEST = (6, 2)
 STARTING = 90.0
 
 
-@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A file or folder of the home."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, home: "Home", _owner: object = None) -> Path:
+        return home.root / self._name
+
+
+@dataclass(frozen=True)
 class Home:
-    """The folder of an embedded Penstock, and what stands where in it."""
+    """The folder of an embedded Penstock."""
 
     root: Path
 
-    @property
-    def kubeconfig(self) -> Path:
-        return self.root / "kubeconfig"
-
-    @property
-    def token(self) -> Path:
-        return self.root / "token"
-
-    @property
-    def data(self) -> Path:
-        """The broker's data and configuration."""
-        return self.root / "broker"
-
-    @property
-    def url(self) -> Path:
-        """The broker's URL, password included; for its owner only."""
-        return self.root / "broker.url"
-
-    @property
-    def logs(self) -> Path:
-        """What the parts print, one file each."""
-        return self.root / "logs"
-
-    @property
-    def parts(self) -> Path:
-        """Notes of which parts run."""
-        return self.root / "parts"
-
-    @property
-    def pods(self) -> Path:
-        """The pods' own folders."""
-        return self.root / "pods"
-
-    @property
-    def pod_logs(self) -> Path:
-        return self.root / "pod-logs"
-
-    @property
-    def lock(self) -> Path:
-        """Locked by the run that owns this home; holds its process id."""
-        return self.root / "lock"
+    kubeconfig = _Entry("kubeconfig")
+    token = _Entry("token")
+    #: The broker's data and configuration.
+    data = _Entry("broker")
+    #: The broker's URL, password included: only its owner can read it.
+    url = _Entry("broker.url")
+    #: The output of the parts, one file each.
+    logs = _Entry("logs")
+    #: A note per running part (`leftovers.Notes`).
+    parts = _Entry("parts")
+    pods = _Entry("pods")
+    pod_logs = _Entry("pod-logs")
+    #: Locked by the run that owns this home; contains its process id.
+    lock = _Entry("lock")
 
     def ready(self, name: str) -> Path:
-        """The file that appears when a part can be used."""
+        """Returns the file that appears when a part can be used."""
         return self.root / "ready" / name
 
     def broker_url(self) -> str | None:
@@ -92,7 +75,7 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """What `penstock up` is asked for. workers, scalers: how many processes of each.
+    """The options of `penstock up`. workers, scalers: numbers of processes.
 
     install_crds: store our CRDs in a cluster that is not embedded.
     """
@@ -108,17 +91,17 @@ class UpOptions:
 
     @property
     def own_broker(self) -> bool:
-        """Whether the broker is embedded: none was named."""
+        """True if the broker is embedded: none was named."""
         return "broker" not in self.settings.model_fields_set
 
     @property
     def own_cluster(self) -> bool:
-        """Whether the cluster is embedded: neither a kubeconfig nor a context was named."""
+        """True if the cluster is embedded: neither a kubeconfig nor a context was named."""
         return self.settings.kubeconfig is None and self.settings.context is None
 
     @property
     def volcano(self) -> bool:
-        """Whether Volcano's kinds are run: as the settings say, on an embedded cluster unless they say no."""
+        """True if Volcano's kinds are run: as the settings say, on an embedded cluster unless they say no."""
         return self.settings.volcano or (self.own_cluster and "volcano" not in self.settings.model_fields_set)
 
 
@@ -160,7 +143,7 @@ def _apiserver(options: UpOptions, store: str) -> Component:
     return Component(
         "apiserver",
         _part("apiserver", arguments),
-        # Not in the command line, which everybody on the machine can read: it carries a password.
+        # Not in the command line, which every user of the machine can read: the URL carries a password.
         {"PENSTOCK_BROKER": store},
         ready=home.ready("apiserver"),
         timeout=STARTING,
@@ -184,7 +167,7 @@ def _part(name: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def pods(wanted: int) -> int:
-    """How many pods run at once: the setting, or two per core and at least four."""
+    """Returns the number of pods that run at once: the setting, or two per core and at least four."""
     return wanted or max(4, 2 * (os.cpu_count() or 1))
 
 
@@ -201,8 +184,8 @@ def _processes(options: UpOptions, store: str) -> Iterator[Component]:
 
 
 def _process(options: UpOptions, name: str, argv: tuple[str, ...], environment: Mapping[str, str]) -> Component:
-    told = options.home.ready(name)
-    return Component(name, argv, {**environment, ready.VARIABLE: str(told)}, ready=told, timeout=STARTING)
+    ready_file = options.home.ready(name)
+    return Component(name, argv, {**environment, ready.VARIABLE: str(ready_file)}, ready=ready_file, timeout=STARTING)
 
 
 def _environment(options: UpOptions, store: str) -> dict[str, str]:
@@ -211,7 +194,7 @@ def _environment(options: UpOptions, store: str) -> dict[str, str]:
     environment["PENSTOCK_HOME"] = str(options.home.root)
     if options.own_cluster:
         environment["PENSTOCK_KUBECONFIG"] = str(options.home.kubeconfig)
-        # Nobody else runs the pods of Jobs on an embedded cluster, or CronJobs, or Deployments.
+        # An embedded cluster has no other controllers of Jobs, CronJobs and workloads.
         environment.setdefault("PENSTOCK_JOBS", "all")
         environment.setdefault("PENSTOCK_CRONJOBS", "true")
         environment.setdefault("PENSTOCK_WORKLOADS", "true")
@@ -225,7 +208,7 @@ def _environment(options: UpOptions, store: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class RunningPart:
-    """What runs: the parts by name with their process ids, and how to reach what they offer.
+    """A started Penstock: the process ids of its parts by name, and the addresses of its cluster and broker.
 
     kubeconfig: None when the settings leave the choice to KUBECONFIG.
     """
@@ -242,12 +225,12 @@ async def run(
     started: Callable[[RunningPart], Awaitable[None]] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> None:
-    """Start everything, await `started`, and serve until SIGINT or SIGTERM; then stop everything.
+    """Starts everything, awaits `started`, and serves until SIGINT or SIGTERM; then stops everything.
 
-    progress: told the name of each step before it is taken. Raises UserError when another run owns the home, when a
+    progress: gets the name of each step before it begins. Raises UserError when another run owns the home, when a
     part does not start, when the named broker or cluster does not answer, or when the cluster lacks our CRDs.
     """
-    tell = progress or (lambda _: None)
+    report = progress or (lambda _: None)
     with owned(options.home):
         home = options.home
         own = broker.prepare(home.data) if options.own_broker else None
@@ -264,14 +247,14 @@ async def run(
         async def begin() -> None:
             if own:
                 await _open(options.settings, store)
-            tell("CRDs")
+            report("CRDs")
             await define(options, kubeconfig)
-            tell("processes")
+            report("processes")
             await supervisor.start(*parts.processes)
             if started is not None:
                 await started(RunningPart(home, supervisor.pids(), kubeconfig, store))
 
-        tell(", ".join(part.name for part in parts.foundations) or "nothing embedded")
+        report(", ".join(part.name for part in parts.foundations) or "nothing embedded")
         await supervisor.run(parts.foundations, started=begin)
 
 
@@ -304,7 +287,7 @@ def owned(home: Home) -> Iterator[None]:
 
 
 async def _open(settings: Settings, store: str) -> None:
-    """Allow claims at once: whoever held leases in this broker ran under this home, and is gone."""
+    """Opens the work queues for claims: the processes that held leases ran under this home, and are gone."""
     from pydantic import SecretStr
 
     from workers.runtime.wiring import base

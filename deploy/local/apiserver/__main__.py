@@ -22,7 +22,7 @@ def options(arguments: list[str] | None = None) -> ServerOptions:
         prog="python -m deploy.local.apiserver",
         description="A Kubernetes API server for development: objects in Redis, loopback only, one token.",
     )
-    # Its password must not stand in a command line that everybody on the machine can read.
+    # Every user of the machine can read a command line, so the store's password comes by the environment.
     parser.add_argument(
         "--store",
         default=os.environ.get("PENSTOCK_BROKER"),
@@ -37,25 +37,18 @@ def options(arguments: list[str] | None = None) -> ServerOptions:
     parser.add_argument("--kubeconfig", required=True, type=Path, metavar="OUT", help="is written for clients")
     parser.add_argument("--logs", required=True, type=Path, metavar="DIR", help="where the kubelet leaves output")
     parser.add_argument("--tls", type=Path, metavar="DIR", help="certificates; default: beside the kubeconfig")
-    parser.add_argument(
-        "--gangs", default="", metavar="NAMES", help="schedulers whose pods wait for their gang, comma separated"
-    )
+    gangs = "schedulers whose pods wait for their gang, comma separated"
+    parser.add_argument("--gangs", default=(), type=_names, metavar="NAMES", help=gangs)
     parser.add_argument("--pod-scheduler", default="default-scheduler", metavar="NAME", help="who places them then")
-    parser.add_argument("--ready-file", type=Path, metavar="F", help="is written once requests are answered")
-    found = parser.parse_args(arguments)
-    return ServerOptions(
-        store=found.store,
-        token_file=found.token_file,
-        kubeconfig=found.kubeconfig,
-        logs=found.logs,
-        host=found.host,
-        port=found.port,
-        ready=found.ready_file,
-        tls=found.tls,
-        prefix=found.prefix,
-        gangs=tuple(name.strip() for name in found.gangs.split(",") if name.strip()),
-        pod_scheduler=found.pod_scheduler,
+    parser.add_argument(
+        "--ready-file", dest="ready", type=Path, metavar="F", help="is written once requests are answered"
     )
+    # Each flag is named as the option it sets.
+    return ServerOptions(**vars(parser.parse_args(arguments)))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What every handler works with."""
+"""The parts of a running server that handlers work with."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deploy.local.apiserver.admission.quotas import QuotaAdmission
-from deploy.local.apiserver.discovery.resources import ResourceRegistry
-from deploy.local.apiserver.http.responses import timeout, unavailable
+from deploy.local.apiserver.api_errors import not_found, timeout, unavailable
+from deploy.local.apiserver.discovery.resources import RequestTarget, ResourceRegistry
 from deploy.local.apiserver.storage.paging import Snapshots
 from deploy.local.apiserver.storage.store import Displaced, ObjectStore, Overloaded, StoredObject
 from deploy.local.apiserver.storage.watch import Hub
@@ -42,6 +42,13 @@ class Context:
 
     def __post_init__(self) -> None:
         self.quotas = QuotaAdmission(self.store, self.registry)
+
+    def existing(self, target: RequestTarget) -> StoredObject:
+        """Returns the latest version of the addressed object. Raises ApiError (404) when there is none."""
+        record = self.store.latest(target.resource.storage, target.key)
+        if record is None:
+            raise not_found(target.resource.kind, target.name)
+        return record
 
     def put(self, resource: str, key: str, body: Object) -> asyncio.Future[StoredObject]:
         """Store.put, refusing with 503 when the broker is too far behind."""

@@ -18,13 +18,13 @@ import redis.asyncio as redis
 import uvicorn
 import yaml
 
+from deploy.local.apiserver.app import ApiApp
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
 from deploy.local.apiserver.discovery.resources import ResourceRegistry
+from deploy.local.apiserver.garbage_collector import Collector
 from deploy.local.apiserver.http import certificate
 from deploy.local.apiserver.http import token as auth
-from deploy.local.apiserver.http.app import ApiApp
-from deploy.local.apiserver.storage.garbage_collector import Collector
 from deploy.local.apiserver.storage.store import ObjectStore, StoreKeys
 from deploy.local.apiserver.storage.watch import Hub
 from deploy.processes import https
@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How to run. store: URL of a Redis server. port: 0 takes the one of the last run if it is free, else any.
+    """Options. store: URL of a Redis server. port: 0 takes that of the last run if it is free, else any.
 
     ready: a file that is written, with the URL in it, once requests are answered. tls: folder of the certificates;
     without one the kubeconfig's folder. gangs: schedulers whose pods are held back until their gang is admitted, none
-    where nobody admits gangs; pod_scheduler: the scheduler they get in their stead.
+    where gangs are not admitted; pod_scheduler: the scheduler they get instead.
     """
 
     store: str
@@ -58,7 +58,7 @@ class ServerOptions:
 
     @property
     def admission(self) -> admission.AdmissionOptions:
-        """What the rules of Volcano's kinds take from the options."""
+        """The settings of the rules of Volcano's kinds."""
         if not self.gangs:
             return admission.AdmissionOptions(gangs=False)
         return admission.AdmissionOptions(self.gangs, self.pod_scheduler)
@@ -202,7 +202,7 @@ async def serve(options: ServerOptions) -> None:
 
 
 def _announce(ready: Path | None, url: str) -> None:
-    """Tells whoever waits that requests are answered now."""
+    """Writes the ready file: requests are answered from now on."""
     log.info("serving", extra={"url": url})
     if ready is not None:
         auth.write_private(ready, url + "\n")

@@ -19,7 +19,14 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--kubeconfig", type=Path, required=True, help="kubeconfig of the cluster")
     parser.add_argument("--logs", type=Path, required=True, help="folder for the logs of containers")
     parser.add_argument("--root", type=Path, required=True, help="folder for the pods' files")
-    parser.add_argument("--max-pods", type=int, required=True, help="pods that run at once; more stay Pending")
+    parser.add_argument(
+        "--max-pods",
+        dest="pods",
+        metavar="MAX_PODS",
+        type=int,
+        required=True,
+        help="pods that run at once; more stay Pending",
+    )
     parser.add_argument("--node", default="local", help="name of the Node (default: local)")
     parser.add_argument("--events", choices=("all", "warnings", "none"), default="all", help="which Events to record")
     parser.add_argument("--backoff", type=float, default=10.0, help="seconds before the second restart (default: 10)")
@@ -27,7 +34,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--orphans", type=float, default=30.0, help="seconds pods outlive a kubelet that crashed")
     parser.add_argument("--ready-file", type=Path, help="made when the kubelet has started")
     options = parser.parse_args(arguments)
-    if options.max_pods < 1:
+    if options.pods < 1:
         parser.error("--max-pods: must be at least 1")
     return options
 
@@ -35,19 +42,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 async def run(arguments: argparse.Namespace) -> None:
     """Serves until SIGINT or SIGTERM."""
     stop = until_signal.told()
-    options = KubeletOptions(
-        node=arguments.node,
-        pods=arguments.max_pods,
-        root=arguments.root,
-        logs=arguments.logs,
-        events=arguments.events,
-        backoff=RestartBackoff(base=arguments.backoff),
-        farewell=arguments.farewell,
-        orphans=arguments.orphans,
-    )
-    async with await Cluster.connect(kubeconfig=arguments.kubeconfig) as cluster, kubelet(cluster, options) as node:
-        if arguments.ready_file is not None:
-            arguments.ready_file.touch()
+    given = dict(vars(arguments))
+    kubeconfig, ready, base = given.pop("kubeconfig"), given.pop("ready_file"), given.pop("backoff")
+    options = KubeletOptions(backoff=RestartBackoff(base=base), **given)
+    async with await Cluster.connect(kubeconfig=kubeconfig) as cluster, kubelet(cluster, options) as node:
+        if ready is not None:
+            ready.touch()
         await node.serve(stop)
 
 

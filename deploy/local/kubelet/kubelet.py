@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 
 #: Phases a pod never leaves.
 ENDED = ("Succeeded", "Failed")
-#: Seconds between two looks at pods that wait for a place, how long one waits before it is told, and how many at once:
+#: Seconds between two reports of waiting pods, seconds that a pod waits before its report, and reports at once:
 #: a thousand waiting pods must not cost the running ones their status.
-_LOOK, _PATIENCE, _TOLD_AT_ONCE = 1.0, 1.0, 50
+_WAITING_PERIOD, _PATIENCE, _REPORTED_AT_ONCE = 1.0, 1.0, 50
 #: Pause before the API server is asked again after a failure (seconds); doubles up to the last.
 _PAUSE, _LONGEST_PAUSE = 0.2, 5.0
-#: How long one watch lasts (seconds).
+#: Seconds that one watch lasts.
 _WATCH = 300.0
 
 #: Seconds for the last statuses after the pods have ended.
@@ -93,23 +93,23 @@ class Kubelet:
         loops = (
             self._node.live(),
             self._follow(),
-            self._tell_waiting(),
+            self._report_waiting(),
             self._host.claims.keep_tidy(),
             self._usage.live(),
             self._host.copy_output(),
         )
         running = [asyncio.create_task(loop) for loop in loops]
-        told = asyncio.create_task(stop.wait())
+        stopped = asyncio.create_task(stop.wait())
         try:
-            done, _ = await asyncio.wait({*running, told}, return_when=asyncio.FIRST_COMPLETED)
-            for task in done - {told}:
+            done, _ = await asyncio.wait({*running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {stopped}:
                 task.result()
             # the copying of output goes on until the last container has ended
             await _cancelled(*running[:-1])
             await self._end_all()
             await self._node.leave()
         finally:
-            await _cancelled(told, *running, *self._tasks)
+            await _cancelled(stopped, *running, *self._tasks)
 
     def _measurable(self) -> list[resource_usage.MeasuredContainer]:
         return [
@@ -122,7 +122,7 @@ class Kubelet:
         grace = self._options.farewell
         for worker in self._workers.values():
             worker.end(ContainerEnding("Terminated", _SHUTDOWN, grace=grace, disruption=True))
-        # what cannot be reported in time is reported by the next kubelet
+        # a status that cannot be sent in time is sent by the next kubelet
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace + _REPORTING)
 
@@ -141,7 +141,7 @@ class Kubelet:
                         for event in burst:
                             version = event.object["metadata"]["resourceVersion"]
                             if event.type != "BOOKMARK":
-                                self._see(event.object, deleted=event.type == "DELETED")
+                                self._observe(event.object, deleted=event.type == "DELETED")
                         self._place()
                         pause = _PAUSE
             except Gone:
@@ -159,15 +159,15 @@ class Kubelet:
         self._queue.keep(listed)
         self._done &= listed
         for pod in pods:
-            self._see(pod)
+            self._observe(pod)
         self._clean({self._host.log_folder(pod).name for pod in pods}, listed)
         self._place()
 
-    def _see(self, pod: Object, *, deleted: bool = False) -> None:
+    def _observe(self, pod: Object, *, deleted: bool = False) -> None:
         """One version of one pod."""
         uid = pod["metadata"]["uid"]
         if deleted:
-            self._lose(pod)
+            self._forget(pod)
         elif worker := self._workers.get(uid):
             worker.update(pod)
             if _is_over(pod) and not worker.over:
@@ -192,7 +192,7 @@ class Kubelet:
         else:
             self._queue.put(pod, time.monotonic())
 
-    def _lose(self, pod: Object) -> None:
+    def _forget(self, pod: Object) -> None:
         """The pod's object is gone."""
         uid = pod["metadata"]["uid"]
         self._queue.discard(uid)
@@ -205,12 +205,12 @@ class Kubelet:
             self._spawn(_removed(self._host.log_folder(pod)))
 
     def _finalize(self, pod: Object) -> None:
-        """Lets go of a pod that is being deleted and has no processes here, if it is this node's or nobody's."""
+        """Completes the deletion of a pod without processes here, if it is bound to this node or to none."""
         metadata, node = pod["metadata"], pod["spec"].get("nodeName")
         if not metadata.get("deletionTimestamp"):
             return
         if not node and not _is_over(pod):
-            # Its finalizers keep a pod that never ran, and somebody may wait for its end.
+            # Finalizers keep a pod that never ran, and the Job controller waits for its end before it removes them.
             self._host.reports.put(ref_of(POD, pod), metadata["uid"], {"phase": "Failed"})
         # without a grace period it waits for its finalizers only
         elif node == self._options.node and metadata.get("deletionGracePeriodSeconds") != 0:
@@ -244,7 +244,7 @@ class Kubelet:
             await self._cluster.request("POST", path, body=pod_order.binding(pod, node))
         except ClusterError as error:
             log.info("a pod was not bound", extra={"pod": str(ref), "error": str(error)})
-            await self._look_again(pod)
+            await self._read_again(pod)
             return
         newest = self._binding.pop(uid)
         if newest is None:
@@ -253,8 +253,8 @@ class Kubelet:
         self._host.announcer.normal(pod, "Scheduled", f"Assigned {ref.namespace}/{ref.name} to {node}")
         self._begin({**newest, "spec": {**newest["spec"], "nodeName": node}})
 
-    async def _look_again(self, pod: Object) -> None:
-        """A binding failed: deleted, bound by somebody else, bound by us and the answer was lost, or not reachable."""
+    async def _read_again(self, pod: Object) -> None:
+        """Reads a pod again after a failed binding: deleted, bound elsewhere, or bound here and the answer was lost."""
         uid, pause = pod["metadata"]["uid"], _PAUSE
         found: Object | None = None
         while True:
@@ -269,25 +269,25 @@ class Kubelet:
             break
         self._binding.pop(uid)
         if found is not None and found["metadata"]["uid"] == uid:
-            self._see(found)
+            self._observe(found)
             await asyncio.sleep(_PAUSE)
         self._free(uid)
 
     def _refuse(self, pod: Object, why: str) -> None:
-        """Tells a pod that there is no place for it (now)."""
+        """Reports in a pod's conditions and in an Event that it cannot be scheduled."""
         known = (pod.get("status") or {}).get("conditions") or ()
         if not any(one["type"] == "PodScheduled" and one.get("message") == why for one in known):
-            told = status.unschedulable(pod, why, self._host.clock())
-            self._host.reports.put(ref_of(POD, pod), pod["metadata"]["uid"], told)
+            shown = status.unschedulable(pod, why, self._host.clock())
+            self._host.reports.put(ref_of(POD, pod), pod["metadata"]["uid"], shown)
             self._host.announcer.warning(pod, "FailedScheduling", why)
 
-    async def _tell_waiting(self) -> None:
-        """Tells pods that wait for long why they do, some at a time."""
+    async def _report_waiting(self) -> None:
+        """Reports pods that wait for long as unschedulable, some at a time."""
         limit = self._options.pods
         why = f"0/1 nodes are available: 1 Too many pods: this node runs {limit} at once"
         while True:
-            await asyncio.sleep(_LOOK)
-            for pod in self._queue.overdue(time.monotonic(), _PATIENCE, _TOLD_AT_ONCE):
+            await asyncio.sleep(_WAITING_PERIOD)
+            for pod in self._queue.overdue(time.monotonic(), _PATIENCE, _REPORTED_AT_ONCE):
                 self._refuse(pod, why)
 
     # -- running -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The Node object: made at the start, told to be alive every few seconds, not ready after the end."""
+"""The Node object: created at the start, with a heartbeat every few seconds, not ready after the end."""
 
 import asyncio
 import contextlib
@@ -7,8 +7,8 @@ import os
 import platform
 import time
 
-from deploy.local.kubelet import times
-from deploy.local.kubelet.pods.status import ADDRESS
+from deploy.local.kubelet.containers.states import timestamp
+from workers.api import loopback_addresses
 from workers.api.kinds import NODE, Object, Ref
 from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, ClusterError, NotFound
@@ -25,7 +25,7 @@ def manifest(name: str, labels: dict[str, str]) -> Object:
 
 
 def labels(name: str) -> dict[str, str]:
-    """What pods may select the node by."""
+    """Returns the labels of the node, for node selectors."""
     machine = platform.machine().lower()
     architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
     return {
@@ -43,11 +43,12 @@ def status(name: str, pods: int, *, ready: bool, since: float, now: float) -> Ob
         _condition(type_, "False", "KubeletHasSufficientResources", "nothing is measured on this node", since, now)
         for type_ in ("MemoryPressure", "DiskPressure", "PIDPressure")
     ]
+    addresses = {"InternalIP": loopback_addresses.SHARED, "Hostname": name}
     verdict = ("True", "KubeletReady", "pods run as local processes") if ready else ("False", "NodeShutdown", "stopped")
     return {
         "capacity": capacity,
         "allocatable": capacity,
-        "addresses": [{"type": "InternalIP", "address": ADDRESS}, {"type": "Hostname", "address": name}],
+        "addresses": [{"type": type_, "address": address} for type_, address in addresses.items()],
         "conditions": [*pressures, _condition("Ready", *verdict, since, now)],
         "nodeInfo": _info(),
     }
@@ -59,8 +60,8 @@ def _condition(type_: str, value: str, reason: str, message: str, since: float, 
         "status": value,
         "reason": reason,
         "message": message,
-        "lastHeartbeatTime": times.text(now),
-        "lastTransitionTime": times.text(since),
+        "lastHeartbeatTime": timestamp(now),
+        "lastTransitionTime": timestamp(since),
     }
 
 

@@ -1,4 +1,4 @@
-"""Which pods come next: those that wait for a place on this node, by priority, then age, then arrival."""
+"""The queue of pods that wait for a free slot of this node: by priority, then age, then arrival."""
 
 import heapq
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ SCHEDULER = "default-scheduler"
 
 
 def is_ours(pod: Object, node: str) -> bool:
-    """Whether the pod runs here, or waits for a scheduler whose work this kubelet does."""
+    """True if the pod is bound here, or waits for the scheduler that this kubelet stands in for."""
     spec = pod["spec"]
     if assigned := spec.get("nodeName"):
         return bool(assigned == node)
@@ -19,7 +19,7 @@ def is_ours(pod: Object, node: str) -> bool:
 
 
 def mismatch(pod: Object, labels: Mapping[str, str]) -> str | None:
-    """Why the pod may not run on a node with these labels, or None."""
+    """Returns the reason why the pod may not run on a node with these labels, or None."""
     wanted = pod["spec"].get("nodeSelector") or {}
     missing = [f"{key}={value}" for key, value in wanted.items() if labels.get(key) != value]
     return f"the node lacks labels of spec.nodeSelector: {', '.join(missing)}" if missing else None
@@ -40,7 +40,7 @@ def binding(pod: Object, node: str) -> Object:
 class _Place:
     pod: Object
     since: float
-    told: bool = False
+    reported: bool = False
 
 
 class PodQueue:
@@ -75,7 +75,7 @@ class PodQueue:
             del self._places[uid]
 
     def take(self) -> Object | None:
-        """The next pod, which leaves the queue; None when nobody waits."""
+        """Removes and returns the next pod; None when the queue is empty."""
         while self._order:
             uid = heapq.heappop(self._order)[-1]
             if place := self._places.pop(uid, None):
@@ -83,12 +83,12 @@ class PodQueue:
         return None
 
     def overdue(self, now: float, patience: float, limit: int) -> list[Object]:
-        """Pods that have waited for longer than `patience` seconds and were not yet told so; at most `limit`."""
+        """Returns at most `limit` pods that have waited for `patience` seconds, each of them once."""
         found: list[Object] = []
         for place in self._places.values():
             if len(found) == limit:
                 break
-            if not place.told and now - place.since >= patience:
-                place.told = True
+            if not place.reported and now - place.since >= patience:
+                place.reported = True
                 found.append(place.pod)
         return found

@@ -1,7 +1,7 @@
 """The guard: a small process that outlives its master and ends the process groups the master left behind.
 
-A master (the supervisor, the kubelet) that is killed cannot clean up after itself. It therefore starts a guard, tells
-it over a pipe which process groups are alive, and when the pipe breaks without a farewell the guard ends those groups:
+A master (the supervisor, the kubelet) that is killed cannot clean up after itself. It therefore starts a guard, sends
+it the living process groups over a pipe, and when the pipe breaks without a farewell the guard ends those groups:
 TERM first, KILL after a grace period. Unlike a parent-death signal this reaches whole groups, works on every Unix,
 and needs no code between fork and exec.
 
@@ -21,7 +21,7 @@ from pathlib import Path
 class Guard:
     """The master's end: says which groups the guard must end if the master dies.
 
-    pids: a folder and a pattern of files in it that hold the numbers of more groups, looked for when the master is
+    pids: a folder and a pattern of files in it that hold the numbers of more groups, read when the master is
     dead; such a group counts only if its leader's command line names the file's folder. This way no group is missed
     that was started just before. delay: seconds the guard waits after the master's death before it acts; lock: a file
     a successor of the master holds locked (`hold`): when it is locked at the end of the delay, the groups are the
@@ -55,7 +55,7 @@ class Guard:
         self._say(f"+{group}\n")
 
     def remove(self, group: int) -> None:
-        """The group has ended; its number may soon be somebody else's."""
+        """The group has ended, and the system may reuse its number."""
         self._groups.discard(group)
         self._say(f"-{group}\n")
 
@@ -105,7 +105,7 @@ def hold(lock: Path) -> int | None:
 
 
 def holder(lock: Path) -> str:
-    """The process id of whoever holds the lock file, as far as it says so."""
+    """Returns the process id in the lock file, or `unknown`."""
     with contextlib.suppress(OSError):
         return lock.read_text(encoding="utf-8").strip() or "unknown"
     return "unknown"
@@ -122,7 +122,7 @@ def signal_group(group: int, number: int) -> bool:
 
 
 def is_group_alive(group: int) -> bool:
-    """Whether a process of the group is alive: one that has ended and whose exit code nobody fetched is not."""
+    """True if a process of the group is alive. A zombie is not."""
     if not signal_group(group, 0):
         return False
     if not Path("/proc/self/stat").exists():
@@ -131,12 +131,12 @@ def is_group_alive(group: int) -> bool:
 
 
 def _lives_in(stat: Path, group: int) -> bool:
-    state, _, number = (*told(stat), "", "", "")[:3]
+    state, _, number = (*stat_fields(stat), "", "", "")[:3]
     return number == str(group) and state not in ("Z", "X")
 
 
-def told(stat: Path) -> list[str]:
-    """What the system tells in this file of a process, from its state on; nothing of one that is gone."""
+def stat_fields(stat: Path) -> list[str]:
+    """Returns the fields of a process in /proc/<pid>/stat from its state on; none for a process that is gone."""
     try:
         # A program's name, in brackets, may hold anything.
         return stat.read_text().rpartition(")")[2].split()
@@ -168,10 +168,10 @@ def _noted(folder: str, pattern: str) -> set[int]:
 
 
 def _succeeded(lock: str, delay: float) -> bool:
-    """Waits for the delay; whether a successor of the master holds the lock then.
+    """Waits for the delay. Returns True if a successor of the master holds the lock then.
 
-    Not sooner: the system may close a dead master's pipe before it lets go of its lock. When nobody has it, it stays
-    with this process, so that nobody takes over groups that are being ended.
+    Not sooner: the system may close a dead master's pipe before it releases its lock. A free lock stays with this
+    process, so that no successor takes over groups that are being ended.
     """
     time.sleep(delay)
     return bool(lock) and hold(Path(lock)) is None

@@ -1,4 +1,4 @@
-"""What a run notes of the parts it starts, so that the next one can end those that were left behind.
+"""Notes of the running parts, by which the next run ends those that an earlier run left behind.
 
 The guard ends them when their master dies. A master that is killed together with its guard leaves parts that hold the
 home's locks and ports: the next run would never get them.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from deploy.local.supervisor.guard import end, told
+from deploy.local.supervisor.guard import end, stat_fields
 
 
 class Notes:
@@ -46,13 +46,13 @@ class Notes:
 
 
 def birth(pid: int) -> str:
-    """When the process of this number was born: no other one of the same number has the same. Empty when there is none.
+    """Returns the start time of a process, which tells it from any other of the same number; empty when there is none.
 
     In the system's own terms, which change with every start of the machine.
     """
     boot, stat = Path("/proc/sys/kernel/random/boot_id"), Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
-        fields = told(stat)
+        fields = stat_fields(stat)
         if len(fields) < 20 or fields[0] in ("Z", "X"):
             return ""
         try:

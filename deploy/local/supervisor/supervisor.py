@@ -59,10 +59,10 @@ class Component:
 
 
 class Supervisor:
-    """Runs components until it is told to stop.
+    """Runs components until `stop`.
 
-    logs: folder for the output of the parts. notes: where it is noted which parts run, for the next supervisor, which
-    ends what this one could not. echo: also called with (name, line) for every line printed.
+    logs: folder for the output of the parts. notes: the notes of the running parts, by which the next supervisor ends
+    those that this one could not. echo: also called with (name, line) for every line printed.
     """
 
     def __init__(
@@ -113,13 +113,13 @@ class Supervisor:
         Then, or when starting failed, stops everything; a second signal stops it without patience. Raises StartFailed
         like `start`.
         """
-        told = asyncio.Event()
-        with self._signals(told):
+        stopping = asyncio.Event()
+        with self._signals(stopping):
             work = asyncio.create_task(self._start_all(components, started))
-            stop = asyncio.create_task(told.wait())
+            stop = asyncio.create_task(stopping.wait())
             try:
                 await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-                if not told.is_set():
+                if not stopping.is_set():
                     work.result()
                     await stop
             finally:
@@ -197,15 +197,15 @@ class Supervisor:
         self._forget(child)
 
     @contextlib.contextmanager
-    def _signals(self, told: asyncio.Event) -> Iterator[None]:
+    def _signals(self, stopping: asyncio.Event) -> Iterator[None]:
         """The first SIGINT or SIGTERM sets the event, the next one takes all patience away."""
         loop = asyncio.get_running_loop()
 
-        def hear() -> None:
-            (self._hurry if told.is_set() else told).set()
+        def on_signal() -> None:
+            (self._hurry if stopping.is_set() else stopping).set()
 
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, hear)
+            loop.add_signal_handler(number, on_signal)
         try:
             yield
         finally:
@@ -213,7 +213,7 @@ class Supervisor:
                 loop.remove_signal_handler(number)
 
     def _forget(self, child: "_Child") -> None:
-        # whoever of the group outlived its leader belongs to nobody now
+        # a process of the group that outlived its leader would stay for ever
         signal_group(child.pid, signal.SIGKILL)
         child.close()
         self._running.pop(child.component.name, None)

@@ -1,4 +1,4 @@
-"""Values that nobody expects, and documents that have them somewhere."""
+"""Unexpected values, and documents that have them somewhere."""
 
 import copy
 from collections.abc import Iterator

@@ -16,6 +16,7 @@ from deploy.local.kubelet.containers.states import Container, ContainerRunning, 
 from deploy.local.supervisor.guard import signal_group
 from tests.support.conditions import eventually
 from tests.support.processes import alive
+from tests.unit.tables import cases
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -39,8 +40,7 @@ async def finished(attempt: ContainerAttempt) -> Terminated:
 
 
 @pytest.mark.parametrize(
-    ("script", "code"),
-    [("exit 0", 0), ("exit 42", 42), ("kill -9 $$", 137), ("kill -15 $$", 143), ("exec false", 1)],
+    ("script", "code"), [("exit 0", 0), ("exit 42", 42), ("kill -9 $$", 137), ("kill -15 $$", 143), ("exec false", 1)]
 )
 async def test_the_exit_code_is_kept(script: str, code: int, attempt: ContainerAttempt) -> None:
     start(attempt, "sh", "-c", script)
@@ -56,7 +56,9 @@ async def test_it_prints_into_its_files_and_the_shim_adds_nothing(attempt: Conta
     assert (attempt.folder / "err").read_text() == "err\n"
 
 
-async def test_it_starts_in_its_own_folder_or_where_it_is_told(attempt: ContainerAttempt, tmp_path: Path) -> None:
+async def test_it_starts_in_its_own_folder_or_in_its_working_directory(
+    attempt: ContainerAttempt, tmp_path: Path
+) -> None:
     start(attempt, "pwd")
     await finished(attempt)
     other = ContainerAttempt(tmp_path / "other" / "0")
@@ -67,24 +69,25 @@ async def test_it_starts_in_its_own_folder_or_where_it_is_told(attempt: Containe
     assert (other.folder / "out").read_text().strip() == "/"
 
 
-async def test_variables_arrive_whatever_their_names(attempt: ContainerAttempt) -> None:
+async def test_variables_of_any_name_arrive(attempt: ContainerAttempt) -> None:
     start(attempt, "env", env={**ENV, "PLAIN": "a b", "app.conf": "$x 'y'", "1st": "z"})
     await finished(attempt)
     assert {"PLAIN=a b", "app.conf=$x 'y'", "1st=z"} <= set((attempt.folder / "out").read_text().splitlines())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "cwd", "message"),
-    [
-        (("no-such-thing",), "", "no-such-thing: no such program"),
-        (("exit",), "", "exit: no such program"),
-        (("./here",), "", "./here: no such program"),
-        (("/etc/passwd",), "", "/etc/passwd: not executable"),
-        (("true",), "/no/where", "workingDir /no/where: no such directory"),
-    ],
-    ids=["not on PATH", "a word of the shell", "not in the folder", "not executable", "no directory"],
+    {
+        "not on PATH": (("no-such-thing",), "", "no-such-thing: no such program"),
+        "a word of the shell": (("exit",), "", "exit: no such program"),
+        "not in the folder": (("./here",), "", "./here: no such program"),
+        "not executable": (("/etc/passwd",), "", "/etc/passwd: not executable"),
+        "no directory": (("true",), "/no/where", "workingDir /no/where: no such directory"),
+    },
 )
-def test_what_cannot_run_is_named(command: tuple[str, ...], cwd: str, message: str, attempt: ContainerAttempt) -> None:
+def test_a_command_that_cannot_run_is_named(
+    command: tuple[str, ...], cwd: str, message: str, attempt: ContainerAttempt
+) -> None:
     with pytest.raises(NotStartable) as raised:
         start(attempt, *command, cwd=cwd)
     assert str(raised.value).startswith(message)
@@ -93,7 +96,7 @@ def test_what_cannot_run_is_named(command: tuple[str, ...], cwd: str, message: s
 async def test_a_command_is_asked_to_end_and_its_workers_are_left_to_it(attempt: ContainerAttempt) -> None:
     """As a worker pool needs it that lets its processes finish what they are at."""
     worker = 'trap "touch asked" TERM; touch up; until [ -e go ]; do sleep 0.02; done; touch finished'
-    start(attempt, "sh", "-c", f"sh -c '{worker}' & trap 'touch go; wait; exit 9' TERM; wait")
+    start(attempt, "sh", "-c", f"trap 'touch go; wait; exit 9' TERM; sh -c '{worker}' & wait")
     await eventually((attempt.work / "up").exists)
     attempt.signal(signal.SIGTERM)
     assert (await finished(attempt)).code == 9
@@ -120,15 +123,15 @@ async def test_killing_reaches_every_process(attempt: ContainerAttempt) -> None:
     await eventually(lambda: not alive(child))
 
 
-async def test_what_a_command_leaves_behind_is_ended(attempt: ContainerAttempt) -> None:
+async def test_processes_that_a_command_leaves_behind_are_ended(attempt: ContainerAttempt) -> None:
     start(attempt, "sh", "-c", "(trap '' TERM; sleep 60) & echo $! > child")
     assert (await finished(attempt)).code == 0
     assert not alive(int((attempt.work / "child").read_text()))
 
 
 @pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="needs /proc")
-@pytest.mark.parametrize("behind", ["sleep 60", "cd / && exec sleep 60"], ids=["in its folder", "elsewhere"])
-async def test_what_a_command_left_behind_while_there_was_no_kubelet_is_ended_by_the_next(
+@cases("behind", {"in its folder": "sleep 60", "elsewhere": "cd / && exec sleep 60"})
+async def test_processes_left_behind_without_a_kubelet_are_ended_by_the_next(
     behind: str, attempt: ContainerAttempt
 ) -> None:
     start(attempt, "sh", "-c", f"({behind}) & echo $! > child", env=ENV | {"HOME": str(attempt.work)})
@@ -143,7 +146,7 @@ async def test_what_a_command_left_behind_while_there_was_no_kubelet_is_ended_by
     await attempt.ended()
 
 
-async def test_its_end_is_the_end_of_what_is_slow_to_die_too(
+async def test_an_attempt_ends_after_its_slowest_process(
     attempt: ContainerAttempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def late(group: int, number: int) -> bool:
@@ -203,7 +206,7 @@ async def test_two_starts_of_one_attempt_run_the_command_once_and_both_learn_the
 
 
 async def test_a_recycled_process_id_is_not_taken_for_it(attempt: ContainerAttempt) -> None:
-    """Somebody else has the number by now, for a group of his own."""
+    """The number belongs to the group of an unrelated process by now."""
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
         (attempt.folder / "pid").write_text(f"{other.pid}\n")
         state = attempt.state()
@@ -252,13 +255,16 @@ def test_an_attempt_that_never_came_to_life_is_made_again(tmp_path: Path) -> Non
     assert (found.state.code, found.attempt) == (2, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shown", "code", "reason"),
-    [
-        ({"running": {"startedAt": "2024-01-01T00:00:00Z"}}, 137, "ContainerStatusUnknown"),
-        ({"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2024-01-01T00:00:00Z"}}, 0, "Completed"),
-    ],
-    ids=["shown as running", "shown as ended"],
+    {
+        "shown as running": ({"running": {"startedAt": "2024-01-01T00:00:00Z"}}, 137, "ContainerStatusUnknown"),
+        "shown as ended": (
+            {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2024-01-01T00:00:00Z"}},
+            0,
+            "Completed",
+        ),
+    },
 )
 def test_a_container_that_was_reported_is_not_run_again_when_its_files_are_lost(
     shown: dict[str, object], code: int, reason: str, tmp_path: Path

@@ -5,6 +5,7 @@ import pytest
 from deploy.local.kubelet.containers import environment
 from deploy.local.kubelet.containers.environment import ConfigProblem, Sources
 from tests.unit.kubelet.factories import box, pod
+from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, SECRET, Object
 
 SOURCES: Sources = {
@@ -36,36 +37,37 @@ def test_expansion(text: str, wanted: str) -> None:
     assert environment.expand(text, {"A": "a"}) == wanted
 
 
-@pytest.mark.parametrize(
+@cases(
     ("declared", "wanted"),
-    [
-        ({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(C)"}]}, {"A": "1", "B": "1$(C)"}),
-        ({"env": [{"name": "A"}]}, {"A": ""}),
-        ({"envFrom": [{"configMapRef": {"name": "conf"}}]}, {"k": "v", "app.x": "dotted"}),
-        ({"envFrom": [{"secretRef": {"name": "word"}, "prefix": "P_"}]}, {"P_s": "hush"}),
-        ({"envFrom": [{"configMapRef": {"name": "gone", "optional": True}}]}, {}),
-        (
+    {
+        "values refer to earlier ones": (
+            {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(C)"}]},
+            {"A": "1", "B": "1$(C)"},
+        ),
+        "no value is empty": ({"env": [{"name": "A"}]}, {"A": ""}),
+        "all keys that can be names": (
+            {"envFrom": [{"configMapRef": {"name": "conf"}}]},
+            {"k": "v", "app.x": "dotted"},
+        ),
+        "with a prefix": ({"envFrom": [{"secretRef": {"name": "word"}, "prefix": "P_"}]}, {"P_s": "hush"}),
+        "an optional object may be missing": ({"envFrom": [{"configMapRef": {"name": "gone", "optional": True}}]}, {}),
+        "env outweighs envFrom": (
             {"envFrom": [{"configMapRef": {"name": "conf"}}], "env": [{"name": "k", "value": "own"}]},
             {"k": "own", "app.x": "dotted"},
         ),
-        ({"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "conf", "key": "k"}}}]}, {"A": "v"}),
-        ({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "word", "key": "s"}}}]}, {"A": "hush"}),
-        (
+        "a key of a ConfigMap": (
+            {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "conf", "key": "k"}}}]},
+            {"A": "v"},
+        ),
+        "a key of a Secret": (
+            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "word", "key": "s"}}}]},
+            {"A": "hush"},
+        ),
+        "an optional key may be missing": (
             {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "word", "key": "x", "optional": True}}}]},
             {},
         ),
-    ],
-    ids=[
-        "values refer to earlier ones",
-        "no value is empty",
-        "all keys that can be names",
-        "with a prefix",
-        "an optional object may be missing",
-        "env outweighs envFrom",
-        "a key of a ConfigMap",
-        "a key of a Secret",
-        "an optional key may be missing",
-    ],
+    },
 )
 def test_variables(declared: Object, wanted: dict[str, str]) -> None:
     assert environment.variables(pod(), box("main", **declared), SOURCES) == wanted
@@ -75,18 +77,20 @@ def from_ref(**origin: Object) -> Object:
     return {"env": [{"name": "A", "valueFrom": origin}]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("declared", "message"),
-    [
-        ({"envFrom": [{"configMapRef": {"name": "gone"}}]}, 'envFrom[0]: ConfigMap "gone" not found'),
-        (from_ref(configMapKeyRef={"name": "gone", "key": "k"}), 'env A: ConfigMap "gone" not found'),
-        (from_ref(secretKeyRef={"name": "word", "key": "x"}), 'env A: Secret "word" has no key "x"'),
-        (from_ref(fieldRef={"fieldPath": "spec.secret"}), "env A: fieldPath spec.secret is not supported"),
-        (from_ref(resourceFieldRef={"resource": "limits.cpu", "containerName": "no"}), "env A: resource limits.cpu"),
-        (from_ref(fileKeyRef={}), "env A: valueFrom fileKeyRef is not supported"),
-        ({"env": [{"name": "A", "value": "a\0b"}]}, "env A: the value contains a NUL"),
-    ],
-    ids=["envFrom", "object", "key", "field", "container", "unknown source", "NUL"],
+    {
+        "envFrom": ({"envFrom": [{"configMapRef": {"name": "gone"}}]}, 'envFrom[0]: ConfigMap "gone" not found'),
+        "object": (from_ref(configMapKeyRef={"name": "gone", "key": "k"}), 'env A: ConfigMap "gone" not found'),
+        "key": (from_ref(secretKeyRef={"name": "word", "key": "x"}), 'env A: Secret "word" has no key "x"'),
+        "field": (from_ref(fieldRef={"fieldPath": "spec.secret"}), "env A: fieldPath spec.secret is not supported"),
+        "container": (
+            from_ref(resourceFieldRef={"resource": "limits.cpu", "containerName": "no"}),
+            "env A: resource limits.cpu",
+        ),
+        "unknown source": (from_ref(fileKeyRef={}), "env A: valueFrom fileKeyRef is not supported"),
+        "NUL": ({"env": [{"name": "A", "value": "a\0b"}]}, "env A: the value contains a NUL"),
+    },
 )
 def test_what_cannot_be_made_is_named(declared: Object, message: str) -> None:
     with pytest.raises(ConfigProblem) as raised:
@@ -120,16 +124,15 @@ def test_a_pod_knows_the_address_it_asked_for(path: str) -> None:
     assert environment.field(pod(meta=meta), path, "") == "127.4.5.6"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reference", "wanted"),
-    [
-        ({"resource": "limits.cpu"}, "1"),
-        ({"resource": "limits.cpu", "divisor": "1m"}, "250"),
-        ({"resource": "limits.memory", "divisor": "1Mi"}, "64"),
-        ({"resource": "requests.memory"}, "67108864"),
-        ({"resource": "requests.ephemeral-storage"}, "0"),
-    ],
-    ids=["rounded up", "in thousandths", "in mebibytes", "a request defaults to the limit", "nothing declared"],
+    {
+        "rounded up": ({"resource": "limits.cpu"}, "1"),
+        "in thousandths": ({"resource": "limits.cpu", "divisor": "1m"}, "250"),
+        "in mebibytes": ({"resource": "limits.memory", "divisor": "1Mi"}, "64"),
+        "a request defaults to the limit": ({"resource": "requests.memory"}, "67108864"),
+        "nothing declared": ({"resource": "requests.ephemeral-storage"}, "0"),
+    },
 )
 def test_resources(reference: Object, wanted: str) -> None:
     target = box("main", resources={"limits": {"cpu": "250m", "memory": "64Mi"}})

@@ -11,22 +11,22 @@ import pytest
 from deploy.local.kubelet.containers import probes
 from deploy.local.kubelet.containers.probes import ProbeResults
 from tests.unit.kubelet.factories import box
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 ENV = {"PATH": os.environ["PATH"], "WORD": "x"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answers", "probe", "verdicts"),
-    [
-        ("+", {}, [True]),
-        ("---", {}, [None, None, False]),
-        ("+--+--", {}, [True] * 6),
-        ("+---+", {}, [True, True, True, False, True]),
-        ("-", {"failureThreshold": 1}, [False]),
-        ("++-++", {"successThreshold": 2, "failureThreshold": 1}, [None, True, False, False, True]),
-    ],
-    ids=["one success", "three failures", "fewer do not count", "recovery", "own threshold", "two successes"],
+    {
+        "one success": ("+", {}, [True]),
+        "three failures": ("---", {}, [None, None, False]),
+        "fewer do not count": ("+--+--", {}, [True] * 6),
+        "recovery": ("+---+", {}, [True, True, True, False, True]),
+        "own threshold": ("-", {"failureThreshold": 1}, [False]),
+        "two successes": ("++-++", {"successThreshold": 2, "failureThreshold": 1}, [None, True, False, False, True]),
+    },
 )
 def test_thresholds(answers: str, probe: Object, verdicts: list[bool | None]) -> None:
     tally, found = ProbeResults(), []
@@ -36,7 +36,7 @@ def test_thresholds(answers: str, probe: Object, verdicts: list[bool | None]) ->
     assert found == verdicts
 
 
-async def test_only_changes_are_told() -> None:
+async def test_only_changes_of_the_verdict_are_reported() -> None:
     answers = iter([None, None, "bad", "bad", "worse", None])
     told: list[tuple[bool, str]] = []
     done = asyncio.Event()
@@ -85,10 +85,9 @@ async def server() -> AsyncIterator[int]:
         yield listening.sockets[0].getsockname()[1]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "failure"),
-    [("/good", None), ("moved", None), ("/bad", "HTTP status 500")],
-    ids=["2xx", "3xx is not followed", "5xx"],
+    {"2xx": ("/good", None), "3xx is not followed": ("moved", None), "5xx": ("/bad", "HTTP status 500")},
 )
 async def test_http(path: str, failure: str | None, server: int, tmp_path: Path) -> None:
     container = box("main", ports=[{"name": "web", "containerPort": server}])
@@ -116,10 +115,13 @@ async def test_a_closed_port_is_a_failure(tmp_path: Path) -> None:
     assert failure is not None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "failure"),
-    [(["true"], None), (["sh", "-c", "echo why; exit 3"], "exit code 3: why"), (["no-such"], "No such file")],
-    ids=["success", "failure", "no program"],
+    {
+        "success": (["true"], None),
+        "failure": (["sh", "-c", "echo why; exit 3"], "exit code 3: why"),
+        "no program": (["no-such"], "No such file"),
+    },
 )
 async def test_exec(command: list[str], failure: str | None, tmp_path: Path) -> None:
     probe = {"exec": {"command": command}, "timeoutSeconds": 30}
@@ -140,7 +142,7 @@ async def test_an_unknown_port_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", probes.KINDS)
-def test_what_cannot_be_asked_is_named(kind: str) -> None:
+def test_an_unsupported_probe_is_named(kind: str) -> None:
     problem = probes.unsupported(box("main", **{kind: {"grpc": {"port": 1}}}))
     assert problem is not None
     assert problem.startswith(f"{kind}: only exec, httpGet, tcpSocket")

@@ -1,11 +1,10 @@
 """The status of a pod, as users and controllers read it."""
 
-import pytest
-
 from deploy.local.kubelet.containers.states import Container, ContainerEnding, Containers, ContainerWaiting, Terminated
 from deploy.local.kubelet.pods import status
 from deploy.local.kubelet.pods.lifecycle import PodDecision
 from tests.unit.kubelet.factories import box, pod, ran, runs, state
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 NOW = 200.0
@@ -13,34 +12,26 @@ GOING, OVER = PodDecision(), PodDecision(finished=True)
 LATE = PodDecision(finished=True, ending=ContainerEnding("DeadlineExceeded", "too long"))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "containers", "decision", "phase"),
-    [
-        (pod(), state(Container("main")), GOING, "Pending"),
-        (pod(), state(runs()), GOING, "Running"),
-        (pod(box("a"), box("b")), state(runs("a"), Container("b")), GOING, "Pending"),
-        (pod(box("a"), box("b")), state(runs("a"), ran(1, name="b")), GOING, "Running"),
-        (pod(restartPolicy="Always"), state(ran(1)), PodDecision(backing_off={"main": 10.0}), "Running"),
-        (pod(init=(box("i"),)), state(runs("i"), Container("main")), GOING, "Pending"),
-        (pod(init=(box("i"),)), state(ran(1, name="i"), Container("main")), OVER, "Failed"),
-        (pod(), state(ran(0)), OVER, "Succeeded"),
-        (pod(box("a"), box("b")), state(ran(0, name="a"), ran(2, name="b")), OVER, "Failed"),
-        (pod(), state(ran(0)), LATE, "Failed"),
-        (pod(), state(runs()), PodDecision(ending=LATE.ending), "Running"),
-    ],
-    ids=[
-        "nothing started",
-        "all started",
-        "one of two started",
-        "one of two ended",
-        "between restarts",
-        "initializing",
-        "initializing failed",
-        "all succeeded",
-        "one failed",
-        "a verdict outweighs success",
-        "a verdict counts when all has ended",
-    ],
+    {
+        "nothing started": (pod(), state(Container("main")), GOING, "Pending"),
+        "all started": (pod(), state(runs()), GOING, "Running"),
+        "one of two started": (pod(box("a"), box("b")), state(runs("a"), Container("b")), GOING, "Pending"),
+        "one of two ended": (pod(box("a"), box("b")), state(runs("a"), ran(1, name="b")), GOING, "Running"),
+        "between restarts": (
+            pod(restartPolicy="Always"),
+            state(ran(1)),
+            PodDecision(backing_off={"main": 10.0}),
+            "Running",
+        ),
+        "initializing": (pod(init=(box("i"),)), state(runs("i"), Container("main")), GOING, "Pending"),
+        "initializing failed": (pod(init=(box("i"),)), state(ran(1, name="i"), Container("main")), OVER, "Failed"),
+        "all succeeded": (pod(), state(ran(0)), OVER, "Succeeded"),
+        "one failed": (pod(box("a"), box("b")), state(ran(0, name="a"), ran(2, name="b")), OVER, "Failed"),
+        "a verdict outweighs success": (pod(), state(ran(0)), LATE, "Failed"),
+        "a verdict counts when all has ended": (pod(), state(runs()), PodDecision(ending=LATE.ending), "Running"),
+    },
 )
 def test_phase(body: Object, containers: Containers, decision: PodDecision, phase: str) -> None:
     assert status.build(body, containers, decision, NOW)["phase"] == phase
@@ -50,33 +41,42 @@ def conditions(built: Object) -> dict[str, tuple[str, str | None]]:
     return {one["type"]: (one["status"], one.get("reason")) for one in built["conditions"]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "containers", "decision", "wanted"),
-    [
-        (
+    {
+        "initializing": (
             pod(init=(box("i"),)),
             state(runs("i"), Container("main")),
             GOING,
             {"Initialized": ("False", "ContainersNotInitialized"), "Ready": ("False", "ContainersNotReady")},
         ),
-        (pod(), state(runs()), GOING, {"Initialized": ("True", None), "Ready": ("True", None)}),
-        (pod(), state(runs(ready=False)), GOING, {"Ready": ("False", "ContainersNotReady")}),
-        (pod(), state(ran(0)), OVER, {"Initialized": ("True", "PodCompleted"), "Ready": ("False", "PodCompleted")}),
-        (pod(), state(ran(1)), OVER, {"ContainersReady": ("False", "PodFailed"), "Ready": ("False", "PodFailed")}),
-        (
+        "running": (pod(), state(runs()), GOING, {"Initialized": ("True", None), "Ready": ("True", None)}),
+        "unready": (pod(), state(runs(ready=False)), GOING, {"Ready": ("False", "ContainersNotReady")}),
+        "succeeded": (
+            pod(),
+            state(ran(0)),
+            OVER,
+            {"Initialized": ("True", "PodCompleted"), "Ready": ("False", "PodCompleted")},
+        ),
+        "failed": (
+            pod(),
+            state(ran(1)),
+            OVER,
+            {"ContainersReady": ("False", "PodFailed"), "Ready": ("False", "PodFailed")},
+        ),
+        "a closed gate": (
             pod(readinessGates=[{"conditionType": "example.com/gate"}]),
             state(runs()),
             GOING,
             {"ContainersReady": ("True", None), "Ready": ("False", "ReadinessGatesNotReady")},
         ),
-        (
+        "disrupted": (
             pod(),
             state(ran(143)),
             PodDecision(finished=True, ending=ContainerEnding("Terminated", "bye", disruption=True)),
             {"DisruptionTarget": ("True", "TerminationByKubelet")},
         ),
-    ],
-    ids=["initializing", "running", "unready", "succeeded", "failed", "a closed gate", "disrupted"],
+    },
 )
 def test_conditions(body: Object, containers: Containers, decision: PodDecision, wanted: Object) -> None:
     assert conditions(status.build(body, containers, decision, NOW)).items() >= wanted.items()
@@ -97,7 +97,7 @@ def test_the_start_time_stays() -> None:
     assert status.build(status.merged(pod(), first), state(runs()), GOING, 99.0)["startTime"] == first["startTime"]
 
 
-def test_what_is_on_its_way_outweighs_an_older_echo() -> None:
+def test_a_status_in_flight_outweighs_an_older_echo() -> None:
     own = status.build(pod(), state(ran(0)), OVER, 10.0)
     echo = pod() | {"status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "False"}, {"type": "x"}]}}
     merged = status.merged(echo, own)["status"]
@@ -123,13 +123,12 @@ def test_a_restarted_container_shows_its_last_end() -> None:
     assert shown["state"] == {"running": {"startedAt": "1970-01-01T00:01:30Z"}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("container", "wanted"),
-    [
-        (Container("main"), {"waiting": {"reason": "ContainerCreating"}}),
-        (Container("main", ContainerWaiting("X", "why")), {"waiting": {"reason": "X", "message": "why"}}),
-    ],
-    ids=["untouched", "held"],
+    {
+        "untouched": (Container("main"), {"waiting": {"reason": "ContainerCreating"}}),
+        "held": (Container("main", ContainerWaiting("X", "why")), {"waiting": {"reason": "X", "message": "why"}}),
+    },
 )
 def test_waiting(container: Container, wanted: Object) -> None:
     shown = status.build(pod(), state(container), GOING, NOW)["containerStatuses"][0]

@@ -8,44 +8,52 @@ from deploy.local.kubelet.containers.environment import ConfigProblem, Sources
 from deploy.local.kubelet.volumes import folders
 from deploy.local.kubelet.volumes.folders import Files
 from tests.unit.kubelet.factories import box, pod
+from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, SECRET, Object
 
 SOURCES: Sources = {(CONFIG_MAP, "conf"): {"a": b"1", "b": b"2"}, (SECRET, "word"): {"s": b"hush"}}
 LABELS = {"fieldRef": {"fieldPath": "metadata.labels"}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("volume", "wanted"),
-    [
-        ({"emptyDir": {}}, {}),
-        ({"configMap": {"name": "conf"}}, {"a": (b"1", 0o644), "b": (b"2", 0o644)}),
-        ({"configMap": {"name": "conf", "items": [{"key": "a", "path": "x/y"}]}}, {"x/y": (b"1", 0o644)}),
-        ({"configMap": {"name": "no", "optional": True}}, {}),
-        ({"configMap": {"name": "conf", "items": [{"key": "no", "path": "x"}], "optional": True}}, {}),
-        ({"secret": {"secretName": "word", "defaultMode": 0o400}}, {"s": (b"hush", 0o400)}),
-        ({"downwardAPI": {"items": [{"path": "labels", **LABELS}]}}, {"labels": (b'k="v"', 0o644)}),
-        (
+    {
+        "empty": ({"emptyDir": {}}, {}),
+        "all keys": ({"configMap": {"name": "conf"}}, {"a": (b"1", 0o644), "b": (b"2", 0o644)}),
+        "some keys": ({"configMap": {"name": "conf", "items": [{"key": "a", "path": "x/y"}]}}, {"x/y": (b"1", 0o644)}),
+        "optional object": ({"configMap": {"name": "no", "optional": True}}, {}),
+        "optional key": ({"configMap": {"name": "conf", "items": [{"key": "no", "path": "x"}], "optional": True}}, {}),
+        "secret": ({"secret": {"secretName": "word", "defaultMode": 0o400}}, {"s": (b"hush", 0o400)}),
+        "downward": ({"downwardAPI": {"items": [{"path": "labels", **LABELS}]}}, {"labels": (b'k="v"', 0o644)}),
+        "projected": (
             {"projected": {"sources": [{"secret": {"name": "word"}}, {"serviceAccountToken": {"path": "token"}}]}},
             {"s": (b"hush", 0o644)},
         ),
-    ],
-    ids=["empty", "all keys", "some keys", "optional object", "optional key", "secret", "downward", "projected"],
+    },
 )
 def test_files(volume: Object, wanted: Files) -> None:
     assert folders.files(pod(meta={"labels": {"k": "v"}}), {"name": "v", **volume}, SOURCES) == wanted
 
 
-@pytest.mark.parametrize(
+@cases(
     ("volume", "message"),
-    [
-        ({"configMap": {"name": "no"}}, 'volume v: ConfigMap "no" not found'),
-        ({"secret": {"secretName": "word", "items": [{"key": "x", "path": "x"}]}}, 'volume v: Secret has no key "x"'),
-        ({"nfs": {"server": "s"}}, "volume v: nfs is not supported"),
-        ({}, "volume v: a volume without a source"),
-        ({"secret": {"secretName": "word", "items": [{"key": "s", "path": "../up"}]}}, "volume v: path '../up' leads"),
-        ({"secret": {"secretName": "word", "items": [{"key": "s", "path": "/abs"}]}}, "volume v: path '/abs' leads"),
-    ],
-    ids=["missing object", "missing key", "unknown kind", "no source", "upwards", "absolute"],
+    {
+        "missing object": ({"configMap": {"name": "no"}}, 'volume v: ConfigMap "no" not found'),
+        "missing key": (
+            {"secret": {"secretName": "word", "items": [{"key": "x", "path": "x"}]}},
+            'volume v: Secret has no key "x"',
+        ),
+        "unknown kind": ({"nfs": {"server": "s"}}, "volume v: nfs is not supported"),
+        "no source": ({}, "volume v: a volume without a source"),
+        "upwards": (
+            {"secret": {"secretName": "word", "items": [{"key": "s", "path": "../up"}]}},
+            "volume v: path '../up' leads",
+        ),
+        "absolute": (
+            {"secret": {"secretName": "word", "items": [{"key": "s", "path": "/abs"}]}},
+            "volume v: path '/abs' leads",
+        ),
+    },
 )
 def test_what_cannot_be_made_is_named(volume: Object, message: str) -> None:
     with pytest.raises(ConfigProblem) as raised:
@@ -53,7 +61,7 @@ def test_what_cannot_be_made_is_named(volume: Object, message: str) -> None:
     assert str(raised.value).startswith(message)
 
 
-def test_filling_keeps_what_is_there_and_renews_what_is_given(tmp_path: Path) -> None:
+def test_filling_keeps_other_files_and_renews_given_ones(tmp_path: Path) -> None:
     folder = tmp_path / "v"
     folders.fill(folder, {"x/secret": (b"old", 0o400)})
     (folder / "own").write_text("kept")
@@ -63,16 +71,15 @@ def test_filling_keeps_what_is_there_and_renews_what_is_given(tmp_path: Path) ->
     assert (folder / "own").read_text() == "kept"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("mount", "part", "link", "target"),
-    [
-        ({"mountPath": "data"}, "", "data", ""),
-        ({"mountPath": "deep/data"}, "", "deep/data", ""),
-        ({"mountPath": "data"}, "sub", "data", "sub"),
-        ({"mountPath": "/data"}, "", None, None),
-        ({"mountPath": "."}, "", None, None),
-    ],
-    ids=["relative", "deep", "a part", "absolute is not linked", "the working directory itself is not"],
+    {
+        "relative": ({"mountPath": "data"}, "", "data", ""),
+        "deep": ({"mountPath": "deep/data"}, "", "deep/data", ""),
+        "a part": ({"mountPath": "data"}, "sub", "data", "sub"),
+        "absolute is not linked": ({"mountPath": "/data"}, "", None, None),
+        "the working directory itself is not": ({"mountPath": "."}, "", None, None),
+    },
 )
 def test_links(mount: Object, part: str, link: str | None, target: str | None, tmp_path: Path) -> None:
     folder, place = tmp_path / "pod", tmp_path / "pod" / ".volumes" / "v"
@@ -93,7 +100,7 @@ def test_an_absolute_path_inside_the_pod_is_linked(tmp_path: Path) -> None:
     assert wanted.resolve() == tmp_path
 
 
-@pytest.mark.parametrize(("path", "part"), [("../up", ""), ("ok", "../up")], ids=["mountPath", "subPath"])
+@cases(("path", "part"), {"mountPath": ("../up", ""), "subPath": ("ok", "../up")})
 def test_a_way_out_is_refused(path: str, part: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigProblem, match="leads out"):
         folders.link(tmp_path / "w", tmp_path, {"name": "v", "mountPath": path}, tmp_path, part)

@@ -11,10 +11,14 @@ from redis.exceptions import AuthenticationError
 
 from deploy.local import broker
 from tests.support.conditions import eventually
+from tests.unit.tables import cases
+
+#: Starts a broker; its process, and the file with its URL.
+Start = Callable[[], tuple["subprocess.Popen[bytes]", Path]]
 
 
 @pytest.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Callable[[], tuple[subprocess.Popen[bytes], Path]]]:
+async def start(tmp_path: Path) -> AsyncIterator[Start]:
     started: list[subprocess.Popen[bytes]] = []
 
     def run() -> tuple[subprocess.Popen[bytes], Path]:
@@ -39,9 +43,7 @@ async def ready(url_file: Path) -> redis.Redis:
     return client
 
 
-async def test_a_killed_broker_comes_back_with_its_data_and_its_url(
-    start: Callable[[], tuple[subprocess.Popen[bytes], Path]],
-) -> None:
+async def test_a_killed_broker_comes_back_with_its_data_and_its_url(start: Start) -> None:
     process, url_file = start()
     async with await ready(url_file) as client:
         await client.set("kept", "yes")
@@ -54,9 +56,7 @@ async def test_a_killed_broker_comes_back_with_its_data_and_its_url(
     assert again.read_text() == url_file.read_text()
 
 
-async def test_it_wants_the_password_and_never_evicts(
-    start: Callable[[], tuple[subprocess.Popen[bytes], Path]],
-) -> None:
+async def test_it_wants_the_password_and_never_evicts(start: Start) -> None:
     _, url_file = start()
     async with await ready(url_file) as client:
         answer = await client.config_get("bind", "maxmemory-policy", "appendonly")
@@ -69,23 +69,18 @@ async def test_it_wants_the_password_and_never_evicts(
     assert url_file.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "event"),
-    [
-        (("rpush", "k", "v"), b"rpush"),
-        (("sadd", "k", "v"), b"sadd"),
-        (("zadd", "k", "1", "v"), b"zadd"),
-        (("hset", "k", "f", "v"), b"hset"),
-        (("xadd", "k", "*", "f", "v"), b"xadd"),
-        (("copy", "other", "k"), b"copy_to"),
-    ],
-    ids=["list", "set", "sorted set", "hash", "stream", "generic"],
+    {
+        "list": (("rpush", "k", "v"), b"rpush"),
+        "set": (("sadd", "k", "v"), b"sadd"),
+        "sorted set": (("zadd", "k", "1", "v"), b"zadd"),
+        "hash": (("hset", "k", "f", "v"), b"hset"),
+        "stream": (("xadd", "k", "*", "f", "v"), b"xadd"),
+        "generic": (("copy", "other", "k"), b"copy_to"),
+    },
 )
-async def test_a_push_is_announced(
-    command: tuple[str, ...],
-    event: bytes,
-    start: Callable[[], tuple[subprocess.Popen[bytes], Path]],
-) -> None:
+async def test_a_push_is_announced(command: tuple[str, ...], event: bytes, start: Start) -> None:
     _, url_file = start()
     async with await ready(url_file) as client, client.pubsub() as listener:
         await client.set("other", "1")

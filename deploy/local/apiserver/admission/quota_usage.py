@@ -1,8 +1,9 @@
-"""What a ResourceQuota counts: of one object, by the quota's names, and whether a quota is about it at all."""
+"""The usage of one object by the names of a ResourceQuota, and the scopes that decide which quotas apply to it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from deploy.local.apiserver.strategies.limits import COMPUTED, NUMBER
 from workers.api import quantities
 from workers.api.kinds import Kind, Object
 from workers.controllers.volcano import demand
@@ -10,24 +11,17 @@ from workers.controllers.volcano.amounts import Amount, Amounts
 
 #: Kinds that a quota may count by their plain names, too.
 _PLAIN = frozenset({"services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas"})
-#: What a quota for some pods only may bound: BestEffort nothing but their number.
-_NUMBER = frozenset({"pods", "count/pods"})
-_COMMON = ("cpu", "memory", "ephemeral-storage")
-_COMPUTED = frozenset({*_COMMON, *(f"{part}.{name}" for part in ("requests", "limits") for name in _COMMON)})
-#: Names of these must stand in every container where a quota bounds them, or nobody could tell what is used.
+#: Resources that every container must declare where a quota bounds them: usage is unknown otherwise.
 _DEMANDED = tuple(f"{part}{name}" for part in ("", "limits.", "requests.") for name in ("cpu", "memory"))
 _STORAGE = "requests.storage"
 _OF_SERVICES = ("services.nodeports", "services.loadbalancers")
 
-#: The scopes that are understood, and those of them that contradict each other.
-SCOPES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass")
-_CONTRARY = (("Terminating", "NotTerminating"), ("BestEffort", "NotBestEffort"))
 _ONE = Amount.parse("1")
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaUsage:
-    """What one object counts. scopes: which of a pod's there are; None: of no pod, which quotas with scopes never mean.
+    """The usage of one object. scopes: those of a pod; None for another kind, to which quotas with scopes never apply.
 
     priority: the PriorityClass of a pod.
     """
@@ -38,7 +32,7 @@ class QuotaUsage:
 
 
 def of(kind: Kind, body: Object) -> QuotaUsage:
-    """What quotas count of an object."""
+    """Returns the usage of an object."""
     found = {f"count/{kind.id}": _ONE}
     if kind.id == "pods":
         return _pod(body, found)
@@ -78,7 +72,7 @@ def _containers(spec: Object) -> Iterator[Object]:
 
 
 def _is_best_effort(spec: Object) -> bool:
-    """Whether no container asks for, or is limited in, cpu or memory."""
+    """True if no container requests, or is limited in, cpu or memory."""
     resources = (container.get("resources") or {} for container in _containers(spec))
     return not any(
         quantities.parse(str(text)) > 0
@@ -89,14 +83,14 @@ def _is_best_effort(spec: Object) -> bool:
     )
 
 
-def counts(name: str) -> bool:
-    """Whether a name of a quota is one that anything is counted by."""
-    known = name in _COMPUTED or name in _PLAIN or name in (*_NUMBER, _STORAGE, *_OF_SERVICES)
+def is_counted(name: str) -> bool:
+    """True for a name of a quota by which objects are counted."""
+    known = name in COMPUTED or name in _PLAIN or name in (*NUMBER, _STORAGE, *_OF_SERVICES)
     return known or name.startswith(("count/", "hugepages-", "requests.hugepages-")) or "/" in name
 
 
-def means(spec: Object, usage: QuotaUsage) -> bool:
-    """Whether a quota with this spec is about the object."""
+def applies(spec: Object, usage: QuotaUsage) -> bool:
+    """True if the scopes of a quota with this spec include the object."""
     terms = list(_terms(spec))
     if not terms:
         return True
@@ -120,42 +114,18 @@ def _holds(term: Object, usage: QuotaUsage) -> bool:
     return there
 
 
-def unspecified(spec: Object, hard: Mapping[str, object]) -> str:
-    """What the containers of a pod do not say although a quota bounds it, in words; empty if nothing."""
+def undeclared(spec: Object, hard: Mapping[str, object]) -> str:
+    """Returns the bounded resources that containers of a pod do not declare, in words; empty if there are none."""
     found: list[str] = []
     for name in sorted(each for each in _DEMANDED if each in hard):
         part, resource = ("limits", name[7:]) if name.startswith("limits.") else ("requests", name.split(".")[-1])
-        silent = [each["name"] for each in _containers(spec) if resource not in _said(each, part)]
-        found += [f"{name} for: {','.join(silent)}"] if silent else []
+        missing = [each["name"] for each in _containers(spec) if resource not in _declared(each, part)]
+        found += [f"{name} for: {','.join(missing)}"] if missing else []
     return "; ".join(found)
 
 
-def _said(container: Object, part: str) -> Mapping[str, object]:
-    """What a container says; a limit says a request, too."""
+def _declared(container: Object, part: str) -> Mapping[str, object]:
+    """Returns a container's requests or limits; a limit implies a request."""
     resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
     return limits if part == "limits" else {**limits, **(resources.get("requests") or {})}
-
-
-def misplaced(spec: Object) -> Iterator[tuple[str, str, str]]:
-    """What is wrong with the scopes of a quota: field, value, why."""
-    for field, name, operator in _scopes(spec):
-        if name not in SCOPES:
-            yield field, name, f"unsupported scope: there are {', '.join(SCOPES)}"
-        elif name != "PriorityClass" and operator != "Exists":
-            yield field, operator, f"must be 'Exists' when scope is any of {', '.join(SCOPES[:4])}"
-    names = {name for _, name, _ in _scopes(spec)}
-    for pair in _CONTRARY:
-        if names.issuperset(pair):
-            yield "spec.scopes", ",".join(pair), "conflicting scopes"
-    allowed = _NUMBER if "BestEffort" in names else _NUMBER | _COMPUTED
-    for name in sorted(spec.get("hard") or {}) if names else ():
-        if name not in allowed and not name.startswith(("hugepages-", "requests.")):
-            yield "spec.scopes", name, "unsupported scope applied to resource"
-
-
-def _scopes(spec: Object) -> Iterator[tuple[str, str, str]]:
-    for index, name in enumerate(spec.get("scopes") or ()):
-        yield f"spec.scopes[{index}]", name, "Exists"
-    for index, term in enumerate((spec.get("scopeSelector") or {}).get("matchExpressions") or ()):
-        yield f"spec.scopeSelector.matchExpressions[{index}]", term["scopeName"], term["operator"]

@@ -6,21 +6,21 @@ Both are counted from the objects as they are, writes on their way included, so 
 import asyncio
 from collections.abc import Iterator
 
+from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.admission import quota_usage
 from deploy.local.apiserver.admission.quota_usage import QuotaUsage
 from deploy.local.apiserver.discovery.resources import ResourceRegistry, ServedResource
-from deploy.local.apiserver.http import responses
 from deploy.local.apiserver.storage.store import ObjectStore, Overloaded, StoredChange, StoredObject
 from workers.api.kinds import RESOURCE_QUOTA, Object
 from workers.controllers.volcano import amounts
 from workers.controllers.volcano.amounts import Amount, Amounts
 
-#: Seconds between two looks at what has changed: the objects of a burst are counted together.
-REST = 0.1
+#: Seconds between two status updates: the objects of a burst are counted together.
+PERIOD = 0.1
 
 
 class QuotaAdmission:
-    """The quotas of a loaded store. What an object counts is remembered until it changes."""
+    """The quotas of a loaded store. The usage of an object is cached until it changes."""
 
     def __init__(self, store: ObjectStore, registry: ResourceRegistry) -> None:
         self._store, self._registry = store, registry
@@ -37,35 +37,35 @@ class QuotaAdmission:
         asked = quota_usage.of(resource.kind, body) if quotas else None
         for quota in quotas:
             spec = quota.body.get("spec") or {}
-            if asked is None or not quota_usage.means(spec, asked):
+            if asked is None or not quota_usage.applies(spec, asked):
                 continue
             hard, name = spec.get("hard") or {}, body["metadata"]["name"]
             title = quota.body["metadata"]["name"]
-            if resource.kind.id == "pods" and (silent := quota_usage.unspecified(body["spec"], hard)):
-                raise responses.forbidden(resource.kind, name, f"failed quota: {title}: must specify {silent}")
+            if resource.kind.id == "pods" and (missing := quota_usage.undeclared(body["spec"], hard)):
+                raise api_errors.forbidden(resource.kind, name, f"failed quota: {title}: must specify {missing}")
             more = {key: amount for key, amount in asked.amounts.items() if key in hard and amount.value}
             if more and (why := self._exceeded(namespace, spec, more)):
-                raise responses.forbidden(resource.kind, name, f"exceeded quota: {title}, {why}")
+                raise api_errors.forbidden(resource.kind, name, f"exceeded quota: {title}, {why}")
 
     def _exceeded(self, namespace: str, spec: Object, more: Amounts) -> str:
         used, hard = self.used(namespace, spec), amounts.parse(spec["hard"])
         beyond = [name for name in sorted(more) if used[name].value + more[name].value > hard[name].value]
         parts = (("requested", more), ("used", used), ("limited", hard))
-        told = (f"{part}: {','.join(f'{name}={of[name]}' for name in beyond)}" for part, of in parts)
-        return ", ".join(told) if beyond else ""
+        texts = (f"{part}: {','.join(f'{name}={of[name]}' for name in beyond)}" for part, of in parts)
+        return ", ".join(texts) if beyond else ""
 
     def used(self, namespace: str, spec: Object) -> dict[str, Amount]:
-        """What of a quota is used, by those of its names that anything is counted by."""
-        hard = [name for name in spec.get("hard") or {} if quota_usage.counts(name)]
+        """Returns the usage of a quota, by those of its names that objects are counted by."""
+        hard = [name for name in spec.get("hard") or {} if quota_usage.is_counted(name)]
         found = dict.fromkeys(hard, Amount(0))
         for each in self._usages(namespace, hard):
-            if quota_usage.means(spec, each):
+            if quota_usage.applies(spec, each):
                 for name in each.amounts.keys() & found.keys():
                     found[name] = found[name] + each.amounts[name]
         return found
 
     def _usages(self, namespace: str, names: list[str]) -> Iterator[QuotaUsage]:
-        """What the objects of a namespace count, as far as any of these names may be among it."""
+        """Yields the usages of the objects of a namespace that any of these names may count."""
         stored = {each.storage: each.kind for each in self._registry if each.storage == each.kind.id}
         for kind in stored.values():
             if kind.namespaced and _may_count(kind.id, names):
@@ -93,7 +93,7 @@ class QuotaAdmission:
             self._wake.clear()
             changed, self._changed = self._changed, set()
             await asyncio.gather(*(self._write(quota) for name in changed if name for quota in list(self._of(name))))
-            await asyncio.sleep(REST)
+            await asyncio.sleep(PERIOD)
 
     async def _write(self, quota: StoredObject) -> None:
         """Writes what is used of one quota, if that is news."""
@@ -113,7 +113,7 @@ class QuotaAdmission:
 
 
 def _may_count(kind: str, names: list[str]) -> bool:
-    """Whether objects of a kind count by any of these names."""
+    """True if objects of a kind may be counted by any of these names."""
     if kind == "pods":
         return any(not name.startswith("count/") or name == "count/pods" for name in names)
     return any(name == f"count/{kind}" or name.partition(".")[0] == kind for name in names) or (

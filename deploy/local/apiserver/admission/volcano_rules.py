@@ -1,18 +1,19 @@
 """The rules of Volcano's kinds, where a real cluster has `penstock webhook`: filled in, then judged.
 
-Objects come here after their schema: `filled_in` before they are prepared and validated, `judge` last of all.
+Objects come here after their schema: `default` before they are prepared and validated, `validate` last of all.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.codec import builtin, field_errors
+from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
 from deploy.local.apiserver.discovery.resources import ServedResource
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.schema.definitions import Type
+from deploy.local.apiserver.schema import defaults
 from deploy.local.apiserver.storage.store import ObjectStore
-from deploy.local.apiserver.strategies import defaults, podspec
+from deploy.local.apiserver.strategies import podspec
 from workers.admission.options import AdmissionOptions
 from workers.admission.rules import RULES, KindRules
 from workers.api.kinds import Kind, Object, Ref
@@ -20,7 +21,7 @@ from workers.api.kinds import Kind, Object, Ref
 
 @dataclass(frozen=True, slots=True)
 class StoredView:
-    """What the rules may look at: everything in the store, writes on their way included."""
+    """The store as the rules read it: every object, writes in flight included."""
 
     store: ObjectStore
 
@@ -35,16 +36,16 @@ class StoredView:
         return [record.body for key in keys if (record := self.store.latest(kind.id, key)) is not None]
 
 
-def filled_in(resource: ServedResource, body: Object, store: ObjectStore, options: AdmissionOptions) -> Object:
+def default(resource: ServedResource, body: Object, store: ObjectStore, options: AdmissionOptions) -> Object:
     """A new object with what its rules fill in."""
     rules = _rules(resource)
     return rules.defaulted(body, StoredView(store), options) if rules else body
 
 
-def judge(
+def validate(
     resource: ServedResource, body: Object, old: Object | None, store: ObjectStore, options: AdmissionOptions
 ) -> list[FieldError]:
-    """What is wrong with an object that its schema accepts, in place of an old one or None."""
+    """Returns the errors of an object that its schema accepts. old: the version it replaces, None for a new object."""
     rules = _rules(resource)
     if rules is None:
         return []
@@ -53,12 +54,12 @@ def judge(
         for finding in rules.problems(body, old, StoredView(store), options)
     ]
     if old is None or body.get("spec") != old.get("spec"):
-        told = {error.field for error in found}
-        found += _templates((path, template) for path, template in rules.templates(body) if path not in told)
+        reported = {error.field for error in found}
+        found += _templates((path, template) for path, template in rules.templates(body) if path not in reported)
     return found
 
 
-def keep(resource: ServedResource, body: Object, store: ObjectStore) -> None:
+def check_deletion(resource: ServedResource, body: Object, store: ObjectStore) -> None:
     """Raises ApiError (403) for an object that must not be deleted."""
     rules = _rules(resource)
     found = list(rules.removal(body, StoredView(store))) if rules else []
@@ -67,7 +68,7 @@ def keep(resource: ServedResource, body: Object, store: ObjectStore) -> None:
             {"reason": "FieldValueForbidden", "message": finding.message, "field": finding.field} for finding in found
         ]
         why = "; ".join(finding.message for finding in found)
-        raise responses.forbidden(resource.kind, body["metadata"]["name"], why, causes)
+        raise api_errors.forbidden(resource.kind, body["metadata"]["name"], why, causes)
 
 
 def _rules(resource: ServedResource) -> KindRules | None:

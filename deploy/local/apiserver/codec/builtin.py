@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+from deploy.local.apiserver.codec.definitions import Type, TypeField, definition, spelled
 from deploy.local.apiserver.codec.field_errors import DecodeError
-from deploy.local.apiserver.schema.definitions import Type, TypeField, definition, spelled
 from workers.api import quantities
 
-#: Where a value stands: (its parent's place, field name or index, name of the struct the field belongs to).
+#: The place of a value: (its parent's place, field name or index, name of the struct the field belongs to).
 Place = tuple[Any, str | int, str] | None
 #: Reads one value. The list collects the paths of unknown fields.
 Decoder = Callable[[Any, Place, list[str]], Any]
@@ -177,7 +177,7 @@ _ZEROS: dict[str, Any] = {
 
 @cache
 def decoder(kind: Type) -> Decoder:
-    """What reads values of a type."""
+    """Returns the decoder of a type."""
     if kind.items is not None:
         return _list(kind.items)
     if kind.values is not None:
@@ -197,7 +197,7 @@ def _go_type(kind: Type) -> str:
 
 
 def _zero(kind: Type) -> Any:
-    """What null stands for in a list or a map, which have no room for absence."""
+    """Returns the zero value that null decodes to in a list or a map, where nothing can be absent."""
     return [] if kind.items is not None else _ZEROS.get(kind.name, {})
 
 
@@ -224,7 +224,7 @@ def _map(values: Type) -> Decoder:
 
 
 def _keeps_empty(field: TypeField) -> bool:
-    """Whether the field is written back even when it is empty or zero."""
+    """True if the field is written back even when it is empty or zero."""
     kind = field.type
     if field.omitted:
         return False

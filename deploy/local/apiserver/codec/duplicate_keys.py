@@ -1,4 +1,4 @@
-"""Keys that stand twice in one object of a client's text: one value of such a key is lost, which nobody meant."""
+"""Duplicate keys in a client's JSON or YAML: a parser keeps one value of such a key and silently drops the others."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import yaml
 
 def in_json(body: bytes, document: Any) -> list[str]:
     """A remark about every key that is repeated. document: what the text was read as."""
-    # What reads like what it would be written as has lost nothing; so most texts are not read a second time.
+    # A document that encodes to the same bytes has lost nothing: most bodies are not parsed a second time.
     if orjson.dumps(document) == body.strip():
         return []
     found: list[tuple[dict[str, Any], list[str]]] = []
@@ -55,7 +55,7 @@ def _paths(value: Any, again: dict[int, list[str]], path: str) -> Iterator[str]:
 
 
 def _lines(node: yaml.Node) -> Iterator[tuple[int, str]]:
-    # What an alias stands for is looked at once.
+    # The node behind an alias is visited once: an alias may even be part of its own node.
     nodes, known = [node], {id(node)}
     while nodes:
         each = nodes.pop()

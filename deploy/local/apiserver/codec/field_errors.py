@@ -1,13 +1,15 @@
-"""What is wrong with one field of an object, in the words Kubernetes' API machinery uses.
+"""Validation errors of fields, in the words of Kubernetes' API machinery, and rules that make them.
 
 Clients show these texts to people and some match on them, so the wording is part of the protocol.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+
+from workers.api.kinds import Object
 
 #: Stands for a value that a message does not quote: it is long, or the whole object is meant.
 OMITTED: Any = object()
@@ -25,7 +27,7 @@ class FieldError:
         return f"{self.field}: {self.message}"
 
 
-#: How a schema words that a value fits none of several alternatives.
+#: The message of a schema for a value that fits none of several alternatives.
 NO_ALTERNATIVE = "must validate at least one schema (anyOf)"
 
 
@@ -101,3 +103,59 @@ def non_negative(field: str, value: Any) -> list[FieldError]:
 def immutable(field: str, new: Any, old: Any) -> list[FieldError]:
     """Refuses a new value that differs from the old one."""
     return [] if new == old else [invalid(field, new, IMMUTABLE)]
+
+
+#: Judges the value of one field, given the field's path and the value (None when it is absent).
+Rule = Callable[[str, Any], Iterable[FieldError]]
+#: Names everything that is wrong with the form of a text.
+TextRule = Callable[[str], Sequence[str]]
+
+
+def judge(body: Object, path: str, rules: Iterable[tuple[str, Rule]]) -> Iterator[FieldError]:
+    """Yields the errors of a table of (field, rule), in the order of the table."""
+    for field, rule in rules:
+        yield from rule(f"{path}.{field}", body.get(field))
+
+
+def formatted(rule: TextRule) -> Rule:
+    """Returns the rule that a text, where there is one, has this form."""
+    return lambda field, value: [invalid(field, value, problem) for problem in rule(value)] if value else ()
+
+
+def named(rule: TextRule) -> Rule:
+    """Returns the rule that there is a text, and that it has this form."""
+    return lambda field, value: formatted(rule)(field, value) if value else [required(field)]
+
+
+def one_of(*allowed: str) -> Rule:
+    """Returns the rule that there is a value, and that it is one of these."""
+
+    def rule(field: str, value: Any) -> Iterable[FieldError]:
+        if not value:
+            return [required(field)]
+        return [] if value in allowed else [not_supported(field, value, allowed)]
+
+    return rule
+
+
+def between(low: int, high: int) -> Rule:
+    """Returns the rule that a number, where there is one, is in this range, both ends included."""
+    detail = f"must be between {low} and {high}, inclusive"
+    return lambda field, value: [] if value is None or low <= value <= high else [invalid(field, value, detail)]
+
+
+def present(field: str, value: Any) -> list[FieldError]:
+    """Refuses an absent or empty value."""
+    return [] if value else [required(field)]
+
+
+def each(rule: Rule) -> Rule:
+    """Returns the rule that every item of a list keeps a rule."""
+    return lambda field, items: (
+        error for index, item in enumerate(items or ()) for error in rule(f"{field}[{index}]", item)
+    )
+
+
+def immutables(new: Object, old: Object, path: str, fields: Iterable[str]) -> list[FieldError]:
+    """Refuses new values of these fields."""
+    return [error for name in fields for error in immutable(f"{path}.{name}", new.get(name), old.get(name))]

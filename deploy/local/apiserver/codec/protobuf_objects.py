@@ -16,7 +16,7 @@ import orjson
 from workers.api.kinds import Object
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
-#: What an encoded object begins with.
+#: The first bytes of an encoded object.
 MAGIC = b"k8s\x00"
 #: Kinds whose message is not called like the kind, by apiVersion and kind.
 RENAMED = {("events.k8s.io/v1", "Event"): "events.Event", ("autoscaling/v1", "Scale"): "autoscaling.Scale"}
@@ -115,7 +115,7 @@ def _text(value: int | bytes) -> str:
 
 
 def _message(name: str, data: bytes) -> Object:
-    """One message as JSON. What is absent in Go's terms (a zero that cannot be told from absent) is absent here."""
+    """Returns one message as JSON, without the zeros that Go cannot distinguish from absent fields."""
     fields = _messages()[name]
     result: Object = {}
     for number, raw in _parts(data):

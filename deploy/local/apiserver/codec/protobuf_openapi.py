@@ -54,37 +54,26 @@ def _additional(number: int, value: Any) -> bytes:
     return _bytes(number, _integer(2, value) if isinstance(value, bool) else _bytes(1, schema(value)))
 
 
-_MEMBERS: dict[str, Callable[[Any], bytes]] = {
-    "$ref": lambda value: _text(1, value),
-    "format": lambda value: _text(2, value),
-    "title": lambda value: _text(3, value),
-    "description": lambda value: _text(4, value),
-    "default": lambda value: _bytes(5, _any(value)),
-    "multipleOf": lambda value: _double(6, value),
-    "maximum": lambda value: _double(7, value),
-    "exclusiveMaximum": lambda value: _integer(8, value),
-    "minimum": lambda value: _double(9, value),
-    "exclusiveMinimum": lambda value: _integer(10, value),
-    "maxLength": lambda value: _integer(11, value),
-    "minLength": lambda value: _integer(12, value),
-    "pattern": lambda value: _text(13, value),
-    "maxItems": lambda value: _integer(14, value),
-    "minItems": lambda value: _integer(15, value),
-    "uniqueItems": lambda value: _integer(16, value),
-    "maxProperties": lambda value: _integer(17, value),
-    "minProperties": lambda value: _integer(18, value),
-    "required": lambda value: b"".join(_text(19, name) for name in value),
-    "enum": lambda value: b"".join(_bytes(20, _any(item)) for item in value),
-    "additionalProperties": lambda value: _additional(21, value),
-    "type": lambda value: _bytes(22, _text(1, value)),
-    "items": lambda value: _bytes(23, _bytes(1, schema(value))),
-    "properties": lambda value: _bytes(25, _schemas(1, value)),
+#: By member of a schema, its number and encoder.
+_MEMBERS: dict[str, tuple[int, Callable[[int, Any], bytes]]] = {
+    **{"$ref": (1, _text), "format": (2, _text), "title": (3, _text), "description": (4, _text)},
+    "default": (5, lambda number, value: _bytes(number, _any(value))),
+    **{"multipleOf": (6, _double), "maximum": (7, _double), "exclusiveMaximum": (8, _integer)},
+    **{"minimum": (9, _double), "exclusiveMinimum": (10, _integer), "maxLength": (11, _integer)},
+    **{"minLength": (12, _integer), "pattern": (13, _text), "maxItems": (14, _integer), "minItems": (15, _integer)},
+    **{"uniqueItems": (16, _integer), "maxProperties": (17, _integer), "minProperties": (18, _integer)},
+    "required": (19, lambda number, value: b"".join(_text(number, name) for name in value)),
+    "enum": (20, lambda number, value: b"".join(_bytes(number, _any(item)) for item in value)),
+    "additionalProperties": (21, _additional),
+    "type": (22, lambda number, value: _bytes(number, _text(1, value))),
+    "items": (23, lambda number, value: _bytes(number, _bytes(1, schema(value)))),
+    "properties": (25, lambda number, value: _bytes(number, _schemas(1, value))),
 }
 
 
 def schema(form: Object) -> bytes:
     """The message ``Schema``. Members that the message has no place for are left out."""
-    known = b"".join(encode(form[name]) for name, encode in _MEMBERS.items() if name in form)
+    known = b"".join(encode(number, form[name]) for name, (number, encode) in _MEMBERS.items() if name in form)
     extensions = (
         _bytes(31, _text(1, name) + _bytes(2, _any(value))) for name, value in form.items() if name.startswith("x-")
     )

@@ -2,7 +2,6 @@
 
 from datetime import datetime
 
-from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery.resources import ResourceRegistry, ServedResource, custom
 from deploy.local.apiserver.storage.store import ObjectStore, StoredChange
 from workers.api import times
@@ -32,10 +31,10 @@ def established(body: Object, now: datetime) -> Object:
     return {**body, "status": {"conditions": conditions, "acceptedNames": names, "storedVersions": stored}}
 
 
-def terminating(ctx: Context, resource: ServedResource) -> bool:
-    """Whether the definition of a custom resource is being deleted."""
+def terminating(store: ObjectStore, resource: ServedResource) -> bool:
+    """True while the definition of a custom resource is being deleted."""
     kind = resource.kind
-    record = ctx.store.latest(ID, f"/{kind.plural}.{kind.group}")
+    record = store.latest(ID, f"/{kind.plural}.{kind.group}")
     return record is not None and record.deleting
 
 

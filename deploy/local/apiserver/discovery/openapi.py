@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from deploy.local.apiserver.codec import protobuf_openapi
-from deploy.local.apiserver.schema.definitions import Type, TypeDefinition, TypeField, definition, model_of, spelled
+from deploy.local.apiserver.codec.definitions import Type, TypeDefinition, TypeField, definition, model_of, spelled
 from workers.api.kinds import Kind, Object
 
 #: The `openAPIV3Schema` of each custom resource among the kinds of a document; built-in kinds have none.
@@ -25,7 +25,7 @@ _META_TYPES = frozenset(
     {"ObjectMeta", "ListMeta", "OwnerReference", "ManagedFieldsEntry", "LabelSelector", "LabelSelectorRequirement"}
     | {"Condition", "Status", "StatusCause", "StatusDetails", "DeleteOptions", "Preconditions"}
 )
-#: Where the types of each group live, in the order in which a type that several of them use is looked for.
+#: The package of each group's types and its root types. A type of several groups belongs to the first of them.
 _PACKAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "": (
         "io.k8s.api.core",
@@ -65,7 +65,7 @@ _LEAVES: dict[str, Object] = {
 }
 _API_VERSION = "The version of the API that this object is written in."
 _KIND = "What kind of object this is."
-#: What a version 2 schema cannot say.
+#: Keywords that version 2 does not have.
 _NOT_IN_V2 = frozenset({"oneOf", "anyOf", "allOf", "not", "nullable"})
 
 
@@ -243,7 +243,7 @@ def _custom(kind: Kind, schema: Object, *, v3: bool) -> Object:
 
 
 def _as_v2(schema: Any) -> Any:
-    """What is left of a schema in version 2. What it cannot say exactly is left open rather than refused."""
+    """Returns a schema reduced to version 2. Constraints that it cannot express are dropped."""
     if not isinstance(schema, dict):
         return schema
     result = {name: value for name, value in schema.items() if name not in _NOT_IN_V2}
@@ -262,7 +262,7 @@ def _as_v2(schema: Any) -> Any:
 
 
 def _paths(kind: Kind, schemas: CustomSchemas) -> Iterator[tuple[str, Object]]:
-    """The paths of a kind's collection and of one of its objects, with what clients look for in them."""
+    """Yields the paths of a kind's collection and of one of its objects, with the parameters that clients check for."""
     collection = kind.path("{namespace}")
     reference = {"$ref": _ref(type_name(kind, schemas), v3=True)}
     places = [_parameter(name, "path") for name in ("namespace",) if kind.namespaced]

@@ -1,6 +1,6 @@
-"""Which resources the server serves: the built-in ones, and those that CustomResourceDefinitions add while it runs."""
+"""The registry of served resources: built-in ones, and those that CustomResourceDefinitions add at run time."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -8,10 +8,9 @@ from typing import Any
 import orjson
 
 from deploy.local.apiserver import strategies
-from deploy.local.apiserver.discovery import event_spelling, pod_metrics
 from deploy.local.apiserver.schema import schema
 from deploy.local.apiserver.storage.store import StoredObject
-from workers.api.kinds import Kind, Object
+from workers.api.kinds import POD_METRICS, Kind, Object
 
 #: Verbs of a resource that can be read and written, in the order discovery lists them.
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -19,7 +18,7 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where the scale subresource finds its numbers, as dotted paths (``.spec.replicas``)."""
+    """The fields behind the scale subresource, as dotted paths (``.spec.replicas``)."""
 
     replicas: str = ".spec.replicas"
     status: str = ".status.replicas"
@@ -76,6 +75,12 @@ class ServedResource:
             return self.prefix + record.raw[1:]
         return orjson.dumps(self.present(record))
 
+    def encode_list(self, items: Iterable[bytes], metadata: Object) -> bytes:
+        """The JSON of a list of objects that are JSON already."""
+        kind = self.list_kind or f"{self.kind.kind}List"
+        head = orjson.dumps({"kind": kind, "apiVersion": self.kind.api_version, "metadata": metadata})
+        return b"".join((head[:-1], b',"items":[', b",".join(items), b"]}\n"))
+
     def present(self, record: StoredObject) -> Object:
         """The object as clients of this resource see it, decoded: a fresh copy."""
         body = record.body
@@ -87,6 +92,21 @@ class ServedResource:
         """The object as it is stored."""
         stored = {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
         return self.inward(stored) if self.inward is not None else stored
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTarget:
+    """The resource, object and subresource that a path of the API addresses."""
+
+    resource: ServedResource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def key(self) -> str:
+        """The object's key within its resource."""
+        return f"{self.namespace}/{self.name}"
 
 
 class ResourceRegistry:
@@ -132,72 +152,96 @@ class ResourceRegistry:
         return tree
 
 
-def _builtin(kind: Kind, **more: Any) -> ServedResource:
-    singular = more.pop("singular", kind.kind.lower())
-    return ServedResource(kind, schema.builtin(kind), strategies.strategy(kind), singular=singular, **more)
+#: events.k8s.io/v1 spelling -> core/v1 spelling, where they differ.
+_SPELLING = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_REVERSED = {core: new for new, core in _SPELLING.items()}
+
+
+def to_core(body: Object) -> Object:
+    """The core/v1 form of an events.k8s.io/v1 event."""
+    return {_SPELLING.get(name, name): value for name, value in body.items()}
+
+
+def from_core(body: Object) -> Object:
+    """The events.k8s.io/v1 form of a core/v1 event."""
+    return {_REVERSED.get(name, name): value for name, value in body.items()}
+
+
+_TEXT: Object = {"type": "string"}
+_USAGE: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_CONTAINERS: Object = {
+    "type": "array",
+    "items": {"type": "object", "properties": {"name": _TEXT, "usage": _USAGE}},
+}
+_POD_METRICS_FIELDS: Object = {"timestamp": _TEXT, "window": _TEXT, "containers": _CONTAINERS}
+_POD_METRICS_SCHEMA: Object = {"openAPIV3Schema": {"type": "object", "properties": _POD_METRICS_FIELDS}}
+#: The resource usage of pods, as a CustomResourceDefinition. On a real cluster metrics-server answers; here the kubelet
+#: writes the objects.
+_POD_METRICS: Object = {
+    "metadata": {"name": POD_METRICS.id},
+    "spec": {
+        "group": POD_METRICS.group,
+        "names": {"kind": POD_METRICS.kind, "listKind": "PodMetricsList", "plural": POD_METRICS.plural, "singular": ""},
+        "scope": "Namespaced",
+        "versions": [{"name": POD_METRICS.version, "served": True, "storage": True, "schema": _POD_METRICS_SCHEMA}],
+    },
+}
+
+
+def _builtin(kind: Kind, more: Mapping[str, Any]) -> ServedResource:
+    options = {name: value for name, value in more.items() if name != "namespaced"}
+    return ServedResource(kind, schema.builtin(kind), strategies.strategy(kind), singular=kind.kind.lower(), **options)
 
 
 def builtins() -> Iterator[ServedResource]:
-    """The resources every cluster has, as far as this one has them."""
-    yield from _core()
-    yield from _workloads()
-    yield _builtin(Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"), short=("netpol",))
-    yield _builtin(Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False), short=("pc",))
-    yield _builtin(Kind("coordination.k8s.io", "v1", "Lease", "leases"))
-    yield _builtin(
-        Kind("events.k8s.io", "v1", "Event", "events"),
-        short=("ev",),
-        stored_as="events",
-        inward=event_spelling.to_core,
-        outward=event_spelling.from_core,
-    )
-    yield _builtin(
-        Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
-        short=("crd", "crds"),
-        categories=("api-extensions",),
-        status=True,
-    )
-    yield from custom(pod_metrics.DEFINITION)
+    """Yields the resources that every cluster has, as far as this one has them, in the order of discovery."""
+    for group, kind, plural, more in _BUILTINS:
+        yield _builtin(Kind(group, "v1", kind, plural, namespaced=more.get("namespaced", True)), more)
+    yield from custom(_POD_METRICS)
 
 
-def _core() -> Iterator[ServedResource]:
-    yield _builtin(Kind("", "v1", "Namespace", "namespaces", namespaced=False), short=("ns",), status=True)
-    yield _builtin(
-        Kind("", "v1", "Pod", "pods"),
-        short=("po",),
-        categories=("all",),
-        status=True,
-        returns=True,
-        subresources={"binding": ("create",), "eviction": ("create",), "log": ("get",)},
-    )
-    yield _builtin(Kind("", "v1", "ConfigMap", "configmaps"), short=("cm",))
-    yield _builtin(Kind("", "v1", "Secret", "secrets"))
-    yield _builtin(Kind("", "v1", "Event", "events"), short=("ev",))
-    yield _builtin(
-        Kind("", "v1", "Service", "services"), short=("svc",), categories=("all",), status=True, returns=True
-    )
-    yield _builtin(Kind("", "v1", "ServiceAccount", "serviceaccounts"), short=("sa",), returns=True)
-    yield _builtin(Kind("", "v1", "Endpoints", "endpoints"), singular="endpoints", short=("ep",))
-    yield _builtin(
-        Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"), short=("pvc",), status=True, returns=True
-    )
-    yield _builtin(Kind("", "v1", "Node", "nodes", namespaced=False), short=("no",), status=True)
-    yield _builtin(Kind("", "v1", "ResourceQuota", "resourcequotas"), short=("quota",), status=True)
-
-
-def _workloads() -> Iterator[ServedResource]:
-    replicas = ScalePaths(selector=".spec.selector")
-    for kind, plural, short in (
-        ("Deployment", "deployments", "deploy"),
-        ("ReplicaSet", "replicasets", "rs"),
-        ("StatefulSet", "statefulsets", "sts"),
-    ):
-        yield _builtin(
-            Kind("apps", "v1", kind, plural), short=(short,), categories=("all",), status=True, scale=replicas
-        )
-    yield _builtin(Kind("apps", "v1", "ControllerRevision", "controllerrevisions"))
-    yield _builtin(Kind("batch", "v1", "Job", "jobs"), categories=("all",), status=True, orphans=True)
-    yield _builtin(Kind("batch", "v1", "CronJob", "cronjobs"), short=("cj",), categories=("all",), status=True)
+_EVENTS = {"short": ("ev",)}
+_BOTH = {"stored_as": "events", "inward": to_core, "outward": from_core}
+_ALL: dict[str, Any] = {"categories": ("all",), "status": True}
+_SCALED = {**_ALL, "scale": ScalePaths(selector=".spec.selector")}
+_CLUSTER = {"namespaced": False}
+_POD_PARTS = {"binding": ("create",), "eviction": ("create",), "log": ("get",)}
+#: Group, kind, plural and the rest of every built-in resource; all are version v1.
+_BUILTINS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("", "Namespace", "namespaces", {**_CLUSTER, "short": ("ns",), "status": True}),
+    ("", "Pod", "pods", {**_ALL, "short": ("po",), "returns": True, "subresources": _POD_PARTS}),
+    ("", "ConfigMap", "configmaps", {"short": ("cm",)}),
+    ("", "Secret", "secrets", {}),
+    ("", "Event", "events", _EVENTS),
+    ("", "Service", "services", {**_ALL, "short": ("svc",), "returns": True}),
+    ("", "ServiceAccount", "serviceaccounts", {"short": ("sa",), "returns": True}),
+    ("", "Endpoints", "endpoints", {"short": ("ep",)}),
+    ("", "PersistentVolumeClaim", "persistentvolumeclaims", {"short": ("pvc",), "status": True, "returns": True}),
+    ("", "Node", "nodes", {**_CLUSTER, "short": ("no",), "status": True}),
+    ("", "ResourceQuota", "resourcequotas", {"short": ("quota",), "status": True}),
+    ("apps", "Deployment", "deployments", {**_SCALED, "short": ("deploy",)}),
+    ("apps", "ReplicaSet", "replicasets", {**_SCALED, "short": ("rs",)}),
+    ("apps", "StatefulSet", "statefulsets", {**_SCALED, "short": ("sts",)}),
+    ("apps", "ControllerRevision", "controllerrevisions", {}),
+    ("batch", "Job", "jobs", {**_ALL, "orphans": True}),
+    ("batch", "CronJob", "cronjobs", {**_ALL, "short": ("cj",)}),
+    ("networking.k8s.io", "NetworkPolicy", "networkpolicies", {"short": ("netpol",)}),
+    ("scheduling.k8s.io", "PriorityClass", "priorityclasses", {**_CLUSTER, "short": ("pc",)}),
+    ("coordination.k8s.io", "Lease", "leases", {}),
+    ("events.k8s.io", "Event", "events", {**_EVENTS, **_BOTH}),
+    (
+        *("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions"),
+        {**_CLUSTER, "short": ("crd", "crds"), "categories": ("api-extensions",), "status": True},
+    ),
+)
 
 
 def custom(definition: Object) -> Iterator[ServedResource]:

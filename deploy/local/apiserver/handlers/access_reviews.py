@@ -1,7 +1,7 @@
-"""Questions about access: whoever has the token may do everything."""
+"""Access reviews: a client with the token may do everything."""
 
+from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
-from deploy.local.apiserver.http.responses import bad_request
 
 GROUP, VERSION = "authorization.k8s.io", "v1"
 #: Resources of the group, by plural, and their kinds.

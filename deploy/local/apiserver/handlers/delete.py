@@ -5,19 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import orjson
-
+from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.admission import volcano_rules
+from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.builtin import decoder
+from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.context import Context, written
-from deploy.local.apiserver.discovery.resources import ServedResource
+from deploy.local.apiserver.discovery.resources import RequestTarget, ServedResource
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.handlers.write import remaining
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Response, json_response
-from deploy.local.apiserver.http.responses import bad_request
-from deploy.local.apiserver.schema.definitions import Type
+from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from deploy.local.apiserver.storage.store import StoredObject
 from workers.api import times
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, Object
@@ -28,7 +26,7 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 #: Namespaces that are always there.
 PERMANENT = ("default", "kube-system")
-#: What a client is told that deletes a Job without saying what becomes of its pods.
+#: The warning for the deletion of a Job without a propagation policy.
 ORPHANED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
@@ -73,15 +71,15 @@ def read(document: Any, dry: str | None) -> DeleteOptions:
     kind = Kind("meta.k8s.io", "v1", "DeleteOptions", "")
     if propagation is not None and orphan is not None:
         text = "orphanDependents and deletionPropagation cannot be both set"
-        raise responses.invalid(kind, "", [field_errors.invalid("propagationPolicy", propagation, text)])
+        raise api_errors.invalid(kind, "", [field_errors.invalid("propagationPolicy", propagation, text)])
     if propagation not in (None, "Foreground", "Background", "Orphan"):
         values = ("Foreground", "Background", "Orphan", "nil")
-        raise responses.invalid(kind, "", [field_errors.not_supported("propagationPolicy", propagation, values)])
+        raise api_errors.invalid(kind, "", [field_errors.not_supported("propagationPolicy", propagation, values)])
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
     runs = raw.get("dryRun") or ([dry] if dry else [])
     if runs and runs != ["All"]:
-        raise responses.invalid(kind, "", [field_errors.not_supported("dryRun", runs, ("All",))])
+        raise api_errors.invalid(kind, "", [field_errors.not_supported("dryRun", runs, ("All",))])
     conditions = raw.get("preconditions") or {}
     grace = raw.get("gracePeriodSeconds")
     return DeleteOptions(propagation, grace, conditions.get("uid"), conditions.get("resourceVersion"), bool(runs))
@@ -89,7 +87,7 @@ def read(document: Any, dry: str | None) -> DeleteOptions:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What a deletion came to. gone: the object is removed. body: the object's last or present state, as stored.
+    """The result of a deletion. gone: the object is removed. body: the object's last or present state, as stored.
 
     future: ends when it is written; None when nothing had to be written.
     """
@@ -108,9 +106,10 @@ def delete(
     name = meta["name"]
     check(kind, name, record, options)
     if kind.id == "namespaces" and name in PERMANENT:
-        raise responses.forbidden(kind, name, "this namespace may not be deleted")
-    volcano_rules.keep(resource, body, ctx.store)
+        raise api_errors.forbidden(kind, name, "this namespace may not be deleted")
+    volcano_rules.check_deletion(resource, body, ctx.store)
     before = record.body
+    # The definition must outlive its objects, whose kind would not be served any more.
     if kind.id == CUSTOM_RESOURCE_DEFINITION.id and CLEANUP not in (meta.get("finalizers") or ()):
         meta["finalizers"] = [*(meta.get("finalizers") or ()), *([] if record.deleting else [CLEANUP])]
     _finalize(resource, meta, options.propagation)
@@ -139,7 +138,7 @@ def check(kind: Kind, name: str, record: StoredObject, options: DeleteOptions) -
         ("ResourceVersion", options.version, str(record.version)),
     ):
         if wanted and wanted != found:
-            raise responses.precondition(kind, name, field, wanted, found)
+            raise api_errors.precondition(kind, name, field, wanted, found)
 
 
 def _finalize(resource: ServedResource, meta: Object, propagation: str | None) -> None:
@@ -198,9 +197,7 @@ async def one(ctx: Context, request: ApiRequest, target: RequestTarget) -> Respo
     """DELETE of an object."""
     resource, kind = target.resource, target.resource.kind
     options = options_of(request)
-    record = ctx.store.latest(resource.storage, target.key)
-    if record is None:
-        raise responses.not_found(kind, target.name)
+    record = ctx.existing(target)
     outcome = delete(ctx, resource, record, options, ctx.now())
     if outcome.future:
         await written(outcome.future)
@@ -208,13 +205,13 @@ async def one(ctx: Context, request: ApiRequest, target: RequestTarget) -> Respo
     if outcome.gone and not resource.returns:
         group = {"group": kind.group} if kind.group else {}
         details = {"name": target.name, **group, "kind": kind.plural, "uid": record.uid}
-        return json_response(responses.success(details), headers=headers)
+        return json_response(api_errors.success(details), headers=headers)
     shown = StoredObject.of(record.key, outcome.body)
     return Response(200, resource.encode(shown), headers=headers)
 
 
 def _warned(resource: ServedResource, options: DeleteOptions) -> dict[str, str]:
-    """The header that tells a client what it may not have meant."""
+    """Returns the Warning header for a deletion that leaves the pods of a Job behind by default."""
     unsaid = resource.orphans and options.propagation is None
     return {"Warning": f'299 - "{ORPHANED}"'} if unsaid else {}
 
@@ -237,11 +234,5 @@ async def collection(ctx: Context, request: ApiRequest, target: RequestTarget) -
             waiting.append(outcome.future)
     for future in waiting:
         await written(future)
-    head = orjson.dumps(
-        {
-            "kind": resource.list_kind or f"{resource.kind.kind}List",
-            "apiVersion": resource.kind.api_version,
-            "metadata": {"resourceVersion": str(ctx.store.version)},
-        }
-    )
-    return Response(200, head[:-1] + b',"items":[' + b",".join(items) + b"]}\n", headers=_warned(resource, options))
+    body = resource.encode_list(items, {"resourceVersion": str(ctx.store.version)})
+    return Response(200, body, headers=_warned(resource, options))

@@ -11,20 +11,21 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
+from deploy.local.apiserver import api_errors
+from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Stream
-from deploy.local.apiserver.http.responses import bad_request
+from deploy.local.apiserver.discovery.resources import RequestTarget
+from deploy.local.apiserver.http.request import ApiRequest, Stream
 from workers.api.kinds import Object
 
-#: Seconds between looks at a file that is being followed.
-LOOK = 0.1
+#: Seconds between two reads of a file that is followed.
+POLL = 0.1
 BLOCK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What part of the output is wanted. since: the beginning of an RFC 3339 text, up to
+    """The wanted part of the output. since: the beginning of an RFC 3339 text, up to
     microseconds: the times of lines are compared with it as texts.
     """
 
@@ -101,7 +102,7 @@ def stream(ctx: Context, request: ApiRequest, target: RequestTarget) -> Stream:
     """GET of a pod's log."""
     record = ctx.store.get(target.resource.storage, target.key)
     if record is None:
-        raise responses.not_found(target.resource.kind, target.name)
+        raise api_errors.not_found(target.resource.kind, target.name)
     pod = record.body
     container = container_of(pod, request.query.get("container", ""))
     options = options_of(request, ctx.now())
@@ -149,7 +150,7 @@ async def _chunks(path: Path, options: LogOptions, finished: Callable[[], bool])
                 if rest:
                     yield b"".join(_shown([rest], options))
                 return
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(POLL)
 
 
 def _shown(lines: list[bytes], options: LogOptions) -> Iterator[bytes]:

@@ -1,15 +1,16 @@
-"""What only pods have: binding to a node, and eviction."""
+"""The subresources of pods: binding and eviction."""
 
 from dataclasses import replace
 
+from deploy.local.apiserver import api_errors
+from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.codec.builtin import Decoder, decoder
+from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.context import Context, written
+from deploy.local.apiserver.discovery.resources import RequestTarget
 from deploy.local.apiserver.handlers import delete
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Response, json_response
-from deploy.local.apiserver.http.responses import bad_request
-from deploy.local.apiserver.schema.definitions import Type
+from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from deploy.local.apiserver.storage.store import StoredObject
 from workers.api import times
 from workers.api.kinds import Kind, Object
@@ -23,13 +24,6 @@ _DISRUPTED: Object = {
     "reason": "EvictionByEvictionAPI",
     "message": "Eviction API: evicting",
 }
-
-
-def _pod(ctx: Context, target: RequestTarget) -> StoredObject:
-    record = ctx.store.latest(target.resource.storage, target.key)
-    if record is None:
-        raise responses.not_found(target.resource.kind, target.name)
-    return record
 
 
 def _read(decode: Decoder, request: ApiRequest, kind: str) -> Object:
@@ -51,29 +45,27 @@ async def bind(ctx: Context, request: ApiRequest, target: RequestTarget) -> Resp
     node = wanted.get("name")
     if not node or wanted.get("kind") not in (None, "", "Node"):
         raise bad_request("a binding needs a target of kind Node with a name")
-    record = _pod(ctx, target)
+    record = ctx.existing(target)
     body = record.body
     meta, spec = body["metadata"], body["spec"]
     uid = (binding.get("metadata") or {}).get("uid")
     if uid and uid != record.uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
-        raise responses.conflict(BINDING, target.name, why)
-    if "deletionTimestamp" in meta:
-        raise responses.conflict(
-            BINDING, target.name, f"pod {target.name} is being deleted, cannot be assigned to a host"
-        )
-    if spec.get("nodeName"):
-        why = f'pod {target.name} is already assigned to node "{spec["nodeName"]}"'
-        raise responses.conflict(BINDING, target.name, why)
-    if spec.get("schedulingGates"):
-        raise responses.conflict(BINDING, target.name, f"pod {target.name} has non-empty .spec.schedulingGates")
+        raise api_errors.conflict(BINDING, target.name, why)
+    for refused, why in (
+        ("deletionTimestamp" in meta, "is being deleted, cannot be assigned to a host"),
+        (spec.get("nodeName"), f'is already assigned to node "{spec.get("nodeName")}"'),
+        (spec.get("schedulingGates"), "has non-empty .spec.schedulingGates"),
+    ):
+        if refused:
+            raise api_errors.conflict(BINDING, target.name, f"pod {target.name} {why}")
     spec["nodeName"] = node
     status = body.setdefault("status", {})
     others = [c for c in status.get("conditions") or () if c["type"] != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
     status["conditions"] = [*others, {**scheduled, "lastTransitionTime": times.render(ctx.now())}]
     await written(ctx.put(target.resource.storage, record.key, body))
-    return json_response(responses.success(code=201), 201)
+    return json_response(api_errors.success(code=201), 201)
 
 
 async def evict(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
@@ -85,14 +77,14 @@ async def evict(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
     if (eviction.get("metadata") or {}).get("name", "") != target.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = delete.read(eviction.get("deleteOptions") or {}, request.query.get("dryRun"))
-    record = _pod(ctx, target)
+    record = ctx.existing(target)
     if not options.dry:
         delete.check(target.resource.kind, target.name, record, options)
         record, options = _disrupted(ctx, target, record), replace(options, version=None)
     outcome = delete.delete(ctx, target.resource, record, options, ctx.now())
     if outcome.future:
         await written(outcome.future)
-    return json_response(responses.success(code=201), 201)
+    return json_response(api_errors.success(code=201), 201)
 
 
 def _disrupted(ctx: Context, target: RequestTarget, record: StoredObject) -> StoredObject:
@@ -104,4 +96,4 @@ def _disrupted(ctx: Context, target: RequestTarget, record: StoredObject) -> Sto
     others = [c for c in conditions if c["type"] != _DISRUPTED["type"]]
     body["status"]["conditions"] = [*others, {**_DISRUPTED, "lastTransitionTime": times.render(ctx.now())}]
     ctx.put(target.resource.storage, record.key, body)
-    return _pod(ctx, target)
+    return ctx.existing(target)

@@ -8,23 +8,22 @@ from dataclasses import replace
 import orjson
 import yaml
 
-from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver import api_errors
+from deploy.local.apiserver.api_errors import ApiError, bad_request
+from deploy.local.apiserver.codec import field_errors, selectors
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery.resources import ServedResource
-from deploy.local.apiserver.http import responses
+from deploy.local.apiserver.discovery.resources import RequestTarget, ServedResource
 from deploy.local.apiserver.http.request import (
     Accept,
     ApiRequest,
     Form,
-    RequestTarget,
     Response,
     Stream,
     json_response,
     negotiate,
 )
-from deploy.local.apiserver.http.responses import ApiError, bad_request
 from deploy.local.apiserver.printers import tables
-from deploy.local.apiserver.storage import paging, selectors
+from deploy.local.apiserver.storage import paging
 from deploy.local.apiserver.storage.store import StoredObject
 from deploy.local.apiserver.storage.watch import Event, Filter, Watcher
 from workers.api.kinds import Kind, Object
@@ -37,10 +36,10 @@ def get(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """One object as it is written."""
     record = ctx.store.get(target.resource.storage, target.key)
     if record is None:
-        raise responses.not_found(target.resource.kind, target.name)
+        raise api_errors.not_found(target.resource.kind, target.name)
     version = request.query.get("resourceVersion")
     if version and version != "0" and _version(version) > ctx.store.version:
-        raise responses.too_new(_version(version), ctx.store.version)
+        raise api_errors.too_new(_version(version), ctx.store.version)
     return shown(ctx, request, target.resource, record, 200)
 
 
@@ -169,9 +168,9 @@ def _moment(
     if token is None and asked not in ("", "0"):
         wanted = _version(asked)
         if wanted > store.version:
-            raise responses.too_new(wanted, store.version)
+            raise api_errors.too_new(wanted, store.version)
         if request.query.get("resourceVersionMatch") == "Exact" and wanted < store.table(storage).changed:
-            raise responses.expired(f"The provided resource version is too old: {wanted}")
+            raise api_errors.expired(f"The provided resource version is too old: {wanted}")
     table = store.table(storage)
     return store.version, [table.records[key] for key in table.within(target.namespace)]
 
@@ -191,18 +190,9 @@ def _collection(
         items = [_partial(resource.present(record), accept.version) for record in page]
         kind = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{accept.version}"}
         return json_response({**kind, "metadata": metadata, "items": items})
-    head = orjson.dumps(
-        {
-            "kind": resource.list_kind or f"{resource.kind.kind}List",
-            "apiVersion": resource.kind.api_version,
-            "metadata": metadata,
-        }
-    )
-    if resource.custom or resource.outward:
-        rows = [resource.encode(record) for record in page]
-    else:
-        rows = [record.raw for record in page]
-    body = b"".join((head[:-1], b',"items":[', b",".join(rows), b"]}\n"))
+    # Items of a built-in kind carry no apiVersion and kind of their own in a list.
+    whole = resource.custom or resource.outward
+    body = resource.encode_list([resource.encode(record) if whole else record.raw for record in page], metadata)
     return _yaml(orjson.loads(body)) if accept.form is Form.YAML else Response(200, body)
 
 
@@ -211,7 +201,7 @@ def watching(ctx: Context, request: ApiRequest, target: RequestTarget) -> Stream
     if "sendInitialEvents" in request.query:
         options = Kind("meta.k8s.io", "v1", "ListOptions", "")
         text = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
-        raise responses.invalid(options, "", [field_errors.forbidden("sendInitialEvents", text)])
+        raise api_errors.invalid(options, "", [field_errors.forbidden("sendInitialEvents", text)])
     accept = negotiate(request.headers.get("accept", ""))
     chosen = Filter(target.namespace, chooser(request, target))
     asked = request.query.get("resourceVersion", "")
@@ -236,7 +226,7 @@ async def _frames(
     ctx: Context, target: RequestTarget, watcher: Watcher, encoder: "_Frames", seconds: int, *, bookmarks: bool
 ) -> AsyncIterator[bytes]:
     end = time.monotonic() + seconds
-    told = ctx.store.version
+    sent = ctx.store.version
     try:
         while (left := end - time.monotonic()) > 0:
             events = await watcher.next(min(left, BOOKMARK))
@@ -245,9 +235,9 @@ async def _frames(
             elif watcher.closed:
                 return
             elif bookmarks:
-                told = ctx.store.version
-                yield encoder.bookmark(told)
-        if bookmarks and ctx.store.version != told:
+                sent = ctx.store.version
+                yield encoder.bookmark(sent)
+        if bookmarks and ctx.store.version != sent:
             yield encoder.bookmark(ctx.store.version)
     finally:
         ctx.hub.done(target.resource.storage, watcher)
@@ -277,7 +267,7 @@ class _Frames:
         return resource.encode(record)
 
     def bookmark(self, version: int) -> bytes:
-        """Tells the client that it has seen everything up to this version."""
+        """Returns the event that moves a client's resourceVersion up to this one."""
         kind = self._resource.kind
         body: Object = {
             "kind": kind.kind,

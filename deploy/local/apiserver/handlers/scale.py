@@ -1,16 +1,16 @@
-"""The scale subresource: the number of replicas of an object, whatever its kind."""
+"""The scale subresource: the number of replicas of an object of any kind."""
 
 from typing import Any
 
 import orjson
 
+from deploy.local.apiserver import api_errors
+from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery.resources import ScalePaths
+from deploy.local.apiserver.discovery.resources import RequestTarget, ScalePaths
 from deploy.local.apiserver.handlers import write
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Response, json_response
-from deploy.local.apiserver.http.responses import bad_request
+from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from deploy.local.apiserver.storage.store import StoredObject
 from workers.api.kinds import Kind, Object
 
@@ -59,10 +59,8 @@ def shown(body: Object, scale: ScalePaths) -> Object:
 
 
 def _existing(ctx: Context, target: RequestTarget) -> tuple[StoredObject, ScalePaths]:
-    record = ctx.store.latest(target.resource.storage, target.key)
-    if record is None or target.resource.scale is None:
-        raise responses.not_found(target.resource.kind, target.name)
-    return record, target.resource.scale
+    assert target.resource.scale is not None  # the app routes only resources with a scale here
+    return ctx.existing(target), target.resource.scale
 
 
 def get(ctx: Context, target: RequestTarget) -> Response:
@@ -91,14 +89,14 @@ async def _write(
         raise bad_request("the body is not a Scale")
     meta = wanted.get("metadata") or {}
     if meta.get("resourceVersion") not in (None, "", "0", str(record.version)):
-        raise responses.conflict(target.resource.kind, target.name, responses.MODIFIED)
+        raise api_errors.conflict(target.resource.kind, target.name, api_errors.MODIFIED)
     replicas = wanted.get("spec", {}).get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise bad_request(
             f"json: cannot unmarshal {orjson.dumps(replicas).decode()} into ScaleSpec.replicas of type int32"
         )
     if errors := field_errors.non_negative("spec.replicas", replicas):
-        raise responses.invalid(KIND, target.name, errors)
+        raise api_errors.invalid(KIND, target.name, errors)
     resource = target.resource
     old = resource.present(record)
     new = resource.present(record)
@@ -109,6 +107,6 @@ async def _write(
     place[last] = replicas
     new = resource.strategy.prepare_update(new, old)
     if errors := [*resource.schema.validate(new), *resource.strategy.validate_update(new, old)]:
-        raise responses.invalid(resource.kind, target.name, errors)
+        raise api_errors.invalid(resource.kind, target.name, errors)
     saved = await write.save(ctx, target, record, resource.strip(new), store=not write.dry(request))
     return json_response(shown(saved.body, scale))

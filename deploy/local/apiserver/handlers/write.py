@@ -11,27 +11,29 @@ from uuid import uuid4
 
 import orjson
 
+from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.admission import volcano_rules
+from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery import crd_conditions
+from deploy.local.apiserver.discovery.resources import RequestTarget
 from deploy.local.apiserver.handlers import read as reading
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import ApiRequest, RequestTarget, Response, parse_json, parse_yaml, shallow
-from deploy.local.apiserver.http.responses import ApiError, bad_request
-from deploy.local.apiserver.patch import merge_keys, patches, strategic
+from deploy.local.apiserver.http.request import ApiRequest, Response, parse_json, parse_yaml, shallow
+from deploy.local.apiserver.patch import PatchError, patches, strategic
 from deploy.local.apiserver.storage.store import StoredObject
 from workers.api import times
 from workers.api.kinds import Kind, Object
 
-#: Letters of generated name endings: no vowels and nothing that looks like one, so that no words appear.
+#: Letters of generated name endings: no vowels and no digits that resemble one, so that no words appear.
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-#: Longest generated name, and how many are tried before the client is told to.
+#: Longest generated name, and the number of attempts before the client has to retry.
 GENERATED, ATTEMPTS = 63, 8
 #: Metadata that only the server sets.
 OURS = ("resourceVersion", "selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
+_OPTIONS = Kind("meta.k8s.io", "v1", "CreateOptions", "")
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -75,7 +77,7 @@ def decoded(request: ApiRequest, target: RequestTarget, document: Any) -> tuple[
 
 
 def _other(target: RequestTarget, version: str, found: str) -> str:
-    """Why an object of another kind or version is refused."""
+    """Returns the refusal of an object of another kind or version."""
     kind = target.resource.kind
     if target.resource.custom:
         return (
@@ -88,7 +90,7 @@ def _other(target: RequestTarget, version: str, found: str) -> str:
 
 
 def _strictness(request: ApiRequest) -> Literal["Ignore", "Warn", "Strict"]:
-    """What becomes of fields nobody knows."""
+    """Returns the treatment of unknown fields."""
     match request.query.get("fieldValidation", ""):
         case "Ignore":
             return "Ignore"
@@ -97,21 +99,16 @@ def _strictness(request: ApiRequest) -> Literal["Ignore", "Warn", "Strict"]:
         case "Strict":
             return "Strict"
         case other:
-            raise _option("fieldValidation", other, ("Ignore", "Warn", "Strict"))
-
-
-def _option(name: str, value: str, supported: Sequence[str]) -> ApiError:
-    options = Kind("meta.k8s.io", "v1", "CreateOptions", "")
-    return responses.invalid(options, "", [field_errors.not_supported(name, value, supported)])
+            error = field_errors.not_supported("fieldValidation", other, ("Ignore", "Warn", "Strict"))
+            raise api_errors.invalid(_OPTIONS, "", [error])
 
 
 def dry(request: ApiRequest) -> bool:
-    """Whether nothing is to be stored."""
+    """True for a dry run."""
     value = request.query.get("dryRun")
     if value and value != "All":
-        options = Kind("meta.k8s.io", "v1", "CreateOptions", "")
         text = f'Unsupported value: []string{{{field_errors.shown(value)}}}: supported values: "All"'
-        raise responses.invalid(options, "", [field_errors.FieldError("dryRun", "FieldValueNotSupported", text)])
+        raise api_errors.invalid(_OPTIONS, "", [field_errors.FieldError("dryRun", "FieldValueNotSupported", text)])
     return bool(value)
 
 
@@ -136,7 +133,7 @@ def _open_namespace(ctx: Context, target: RequestTarget, name: str) -> None:
         return
     namespace = ctx.store.latest("namespaces", f"/{target.namespace}")
     if namespace is None:
-        raise responses.not_found(Kind("", "v1", "Namespace", "namespaces", namespaced=False), target.namespace)
+        raise api_errors.not_found(Kind("", "v1", "Namespace", "namespaces", namespaced=False), target.namespace)
     if namespace.deleting:
         cause = {
             "reason": "NamespaceTerminating",
@@ -144,7 +141,7 @@ def _open_namespace(ctx: Context, target: RequestTarget, name: str) -> None:
             "field": "metadata.namespace",
         }
         why = f"unable to create new content in namespace {target.namespace} because it is being terminated"
-        raise responses.forbidden(kind, name, why, [cause])
+        raise api_errors.forbidden(kind, name, why, [cause])
 
 
 def _generated(prefix: str) -> str:
@@ -175,8 +172,8 @@ def _problems(shape: list[FieldError], rules: list[FieldError]) -> list[FieldErr
 
     Of a value that none of several alternatives fits the schema says no more than that; the rules say what to do.
     """
-    told = {error.field for error in shape if not error.message.endswith(field_errors.NO_ALTERNATIVE)}
-    return [*shape, *(error for error in rules if error.field not in told)]
+    reported = {error.field for error in shape if not error.message.endswith(field_errors.NO_ALTERNATIVE)}
+    return [*shape, *(error for error in rules if error.field not in reported)]
 
 
 async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
@@ -187,7 +184,7 @@ async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Re
     _placed(target, meta)
     for name in OURS:
         meta.pop(name, None)
-    if resource.custom and crd_conditions.terminating(ctx, resource):
+    if resource.custom and crd_conditions.terminating(ctx.store, resource):
         raise ApiError(405, "MethodNotAllowed", "create not allowed while custom resource definition is terminating")
     generated = _name(ctx, target, meta)
     now = ctx.now()
@@ -195,16 +192,16 @@ async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Re
     meta["creationTimestamp"] = times.render(now)
     _open_namespace(ctx, target, meta.get("name") or "")
     strategy = resource.strategy
-    body = volcano_rules.filled_in(resource, resource.schema.default(body), ctx.store, ctx.admission)
+    body = volcano_rules.default(resource, resource.schema.default(body), ctx.store, ctx.admission)
     body = strategy.prepare_create(body, now)
     name = body["metadata"].get("name") or ""
     errors = _problems(resource.schema.validate(body), strategy.validate_create(body))
-    if errors := errors or volcano_rules.judge(resource, body, None, ctx.store, ctx.admission):
-        raise responses.invalid(kind, name, errors)
+    if errors := errors or volcano_rules.validate(resource, body, None, ctx.store, ctx.admission):
+        raise api_errors.invalid(kind, name, errors)
     ctx.quotas.admit(resource, body)
     key = f"{target.namespace}/{name}"
     if ctx.store.latest(resource.storage, key) is not None:
-        raise responses.already_exists(kind, name, generated=generated)
+        raise api_errors.already_exists(kind, name, generated=generated)
     if kind.id == crd_conditions.ID:
         body = crd_conditions.established(body, now)
     warnings += strategy.warnings(body)
@@ -226,43 +223,36 @@ def _dry(ctx: Context, request: ApiRequest, target: RequestTarget, record: Store
 
 async def update(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PUT of an object or of its status."""
-    record = _existing(ctx, target)
+    record = ctx.existing(target)
     body, warnings = read(request, target)
     return await _replace(ctx, request, target, record, body, warnings)
-
-
-def _existing(ctx: Context, target: RequestTarget) -> StoredObject:
-    record = ctx.store.latest(target.resource.storage, target.key)
-    if record is None:
-        raise responses.not_found(target.resource.kind, target.name)
-    return record
 
 
 async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PATCH of an object or of its status."""
     change = patcher(request, target)
-    record = _existing(ctx, target)
+    record = ctx.existing(target)
     patched = change(target.resource.present(record))
     try:
         body, warnings = decoded(request, target, patched)
     except ApiError as error:
         if error.code != 400:
             raise
-        # The prefix names kind and version, which nobody who patches an object needs to be told.
+        # As kube-apiserver: the prefix with kind and version is for whole objects, not for patches.
         reason = error.message.rpartition(f" cannot be handled as a {target.resource.kind.kind}: ")[2]
         errors = [field_errors.invalid("patch", orjson.dumps(patched).decode(), reason)]
-        raise responses.invalid(Kind("", "", "", ""), "", errors) from None
+        raise api_errors.invalid(Kind("", "", "", ""), "", errors) from None
     return await _replace(ctx, request, target, record, body, warnings)
 
 
 def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], Any]:
-    """What the request's body does to an object, by its content type; 415 for one that is not understood here."""
+    """Returns the patch of the request's body as a function of an object. Raises ApiError (415) for an unknown type."""
     kind, custom = target.resource.kind, target.resource.custom
     media = request.media_type
     accepted = [JSON_PATCH, MERGE_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH]
     if media not in accepted:
         why = "server-side apply is not offered here" if media == APPLY_PATCH else ""
-        raise responses.unsupported_media_type(accepted, why)
+        raise api_errors.unsupported_media_type(accepted, why)
     text = request.body.lstrip()
     document = parse_json(request.body) if text[:1] in (b"{", b"[") or media == JSON_PATCH else parse_yaml(request.body)
 
@@ -275,7 +265,7 @@ def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], An
             if media == MERGE_PATCH:
                 return patches.merge_patch(doc, document)
             return strategic.strategic_merge_patch(kind, doc, document)
-        except merge_keys.PatchError as error:
+        except PatchError as error:
             reason = {400: "BadRequest", 413: "RequestEntityTooLarge"}.get(error.status, "Invalid")
             raise ApiError(error.status, reason, str(error)) from None
 
@@ -296,17 +286,17 @@ def _preconditions(target: RequestTarget, record: StoredObject, meta: Object, *,
     other = meta.get("uid") not in (None, "", record.uid)
     if other and not patched:
         why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {record.uid}"
-        raise responses.conflict(kind, target.name, why)
+        raise api_errors.conflict(kind, target.name, why)
     version = meta.get("resourceVersion")
     if version in (None, "", "0"):
         if resource.custom or kind.id in (crd_conditions.ID, "leases.coordination.k8s.io"):
             text = "Invalid value: 0x0: must be specified for an update"
             errors = [field_errors.FieldError("metadata.resourceVersion", "FieldValueInvalid", text)]
-            raise responses.invalid(kind, target.name, errors)
+            raise api_errors.invalid(kind, target.name, errors)
     elif version != str(record.version):
-        raise responses.conflict(kind, target.name, responses.MODIFIED)
+        raise api_errors.conflict(kind, target.name, api_errors.MODIFIED)
     if other:
-        raise responses.invalid(kind, target.name, field_errors.immutable("metadata.uid", meta["uid"], record.uid))
+        raise api_errors.invalid(kind, target.name, field_errors.immutable("metadata.uid", meta["uid"], record.uid))
 
 
 def _replace_meta(meta: Object, old: Object) -> None:
@@ -335,10 +325,10 @@ async def _replace(
     else:
         body = strategy.prepare_update(body, old)
         errors = _problems(resource.schema.validate(body), strategy.validate_update(body, old))
-        errors = errors or volcano_rules.judge(resource, body, old, ctx.store, ctx.admission)
+        errors = errors or volcano_rules.validate(resource, body, old, ctx.store, ctx.admission)
         warnings += strategy.warnings(body, old)
     if errors:
-        raise responses.invalid(kind, target.name, errors)
+        raise api_errors.invalid(kind, target.name, errors)
     if kind.id == crd_conditions.ID and not target.subresource:
         body = crd_conditions.established(body, ctx.now())
     new = await save(ctx, target, record, resource.strip(body), store=not dry(request))
@@ -365,7 +355,7 @@ async def save(
 
 
 def remaining(stored: Object) -> bool:
-    """Whether something still keeps an object that is being deleted: finalizers, a grace period, a full namespace."""
+    """True while finalizers, a grace period or a namespace's content keep an object that is being deleted."""
     meta, spec = stored["metadata"], stored.get("spec")
     return bool(
         meta.get("finalizers")

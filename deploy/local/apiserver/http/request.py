@@ -9,14 +9,13 @@ from urllib.parse import parse_qsl
 import orjson
 import yaml
 
+from deploy.local.apiserver.api_errors import ApiError, bad_request, not_acceptable, unsupported_media_type
 from deploy.local.apiserver.codec import duplicate_keys as repeated
 from deploy.local.apiserver.codec import protobuf_objects
-from deploy.local.apiserver.discovery.resources import ServedResource
-from deploy.local.apiserver.http.responses import ApiError, bad_request, not_acceptable, unsupported_media_type
 
 #: Largest body taken in, in bytes: what kube-apiserver takes.
 LIMIT = 3 * 1024 * 1024
-#: How deeply an object may be nested; what is encoded again may not be nested much deeper.
+#: The deepest nesting of an object. orjson cannot encode much deeper ones again.
 DEEPEST = 200
 
 
@@ -163,21 +162,6 @@ def negotiate(header: str, *, tables: bool = True) -> Accept:
         elif media == "application/yaml" and not wanted:
             return Accept(Form.YAML)
     raise not_acceptable()
-
-
-@dataclass(frozen=True, slots=True)
-class RequestTarget:
-    """What a path of the API addresses."""
-
-    resource: ServedResource
-    namespace: str = ""
-    name: str = ""
-    subresource: str = ""
-
-    @property
-    def key(self) -> str:
-        """The object's key within its resource."""
-        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Who may talk to the server: whoever knows its token."""
+"""The bearer token: the only credential of the server."""
 
 import hmac
 import os
@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-#: What a health check may ask without a token: it tells nothing about the objects.
+#: Paths that a health check may ask for without a token: they show nothing of the objects.
 OPEN = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 
 
@@ -30,6 +30,6 @@ def write_private(path: Path, text: str) -> None:
 
 
 def allowed(headers: Mapping[str, str], expected: str) -> bool:
-    """Whether the request carries the token."""
+    """True if the request carries the token."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), expected.encode())

@@ -1,6 +1,5 @@
 """The patches an API server takes: JSON patch (RFC 6902) and JSON merge patch (RFC 7386).
 
-The third, Kubernetes' own strategic merge patch, is in strategic.py and offered here under the same roof.
 No function changes its arguments; results may share unchanged parts with them.
 """
 
@@ -10,11 +9,8 @@ from typing import Any
 
 import orjson
 
-from deploy.local.apiserver.patch.merge_keys import PatchError
-from deploy.local.apiserver.patch.strategic import strategic_merge_patch
+from deploy.local.apiserver.patch import PatchError
 from workers.api.kinds import Object
-
-__all__ = ["PatchError", "json_patch", "merge_patch", "strategic_merge_patch"]
 
 #: More operations than this are refused, as the real server does, and more bytes that all copies have together: a
 #: few dozen operations that copy the document into itself would fill any memory.

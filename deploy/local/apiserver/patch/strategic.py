@@ -8,8 +8,8 @@ be patched this way: a custom resource's lists have no keys that all sides agree
 from collections.abc import Sequence
 from typing import Any
 
-from deploy.local.apiserver.patch.merge_keys import Merging, PatchError
-from deploy.local.apiserver.schema.definitions import Type, definition, model_of
+from deploy.local.apiserver.codec.definitions import Merging, Type, definition, model_of
+from deploy.local.apiserver.patch import PatchError
 from workers.api.kinds import Kind, Object
 
 _PATCH = "$patch"
@@ -110,7 +110,7 @@ def _list(old: list[Any], patch: list[Any], item: Type, merging: Merging) -> lis
 
 
 def _key(entry: Any, key: str | None) -> Any:
-    """What tells an item apart: its merge key, or itself when it is a plain value."""
+    """Returns the identity of an item: its merge key, or itself when it is a plain value."""
     if key is not None and (not isinstance(entry, dict) or key not in entry):
         raise PatchError(f"map: {_go(entry)} does not contain declared merge key: {key}")
     value = entry if key is None else entry[key]

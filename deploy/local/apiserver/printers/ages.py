@@ -32,7 +32,7 @@ def human(elapsed: timedelta) -> str:
 
 
 def age(text: Any, now: datetime) -> str:
-    """How long ago an instant of an object was; ``<unknown>`` without one, ``<invalid>`` for what is none."""
+    """Returns the time since an instant of an object; ``<unknown>`` without one, ``<invalid>`` for any other text."""
     if not isinstance(text, str) or not text:
         return "<unknown>"
     try:

@@ -10,8 +10,8 @@ from workers.api.kinds import Object
 def summary(pod: Object, now: datetime) -> tuple[str, str, str]:
     """Ready containers of all (``1/2``), the word, and the restarts (``3 (5m ago)``)."""
     status = pod.get("status") or {}
-    inits_told = {each.get("name"): each for each in pod["spec"].get("initContainers") or ()}
-    sidecars = {name for name, each in inits_told.items() if each.get("restartPolicy") == "Always"}
+    init_specs = {each.get("name"): each for each in pod["spec"].get("initContainers") or ()}
+    sidecars = {name for name, each in init_specs.items() if each.get("restartPolicy") == "Always"}
     total = len(pod["spec"].get("containers") or ()) + len(sidecars)
     word = status.get("reason") or _gated(status) or status.get("phase") or "Pending"
     inits = status.get("initContainerStatuses") or []
@@ -19,9 +19,9 @@ def summary(pod: Object, now: datetime) -> tuple[str, str, str]:
     beside = [each for each in inits if each.get("name") in sidecars]
     ready = sum(bool(c.get("ready") and "running" in (c.get("state") or {})) for c in containers)
     ready += sum(bool(c.get("started") and c.get("ready")) for c in beside)
-    initializing = _initializing(inits, len(inits_told), sidecars)
+    initializing = _initializing(inits, len(init_specs), sidecars)
     word, counted = initializing or word, inits
-    if initializing is None or _holds(status, "Initialized"):
+    if initializing is None or _is_true(status, "Initialized"):
         word, counted = _containers_word(word, containers, status), [*beside, *containers]
     if "deletionTimestamp" in pod["metadata"]:
         word = "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
@@ -52,8 +52,8 @@ def _ended(terminated: Object) -> str:
     return f"ExitCode:{terminated.get('exitCode', 0)}"
 
 
-def _holds(status: Object, type_: str) -> bool:
-    """Whether the pod has this condition."""
+def _is_true(status: Object, type_: str) -> bool:
+    """True if the pod has this condition."""
     return any(c.get("type") == type_ and c.get("status") == "True" for c in status.get("conditions") or ())
 
 
@@ -85,5 +85,5 @@ def _containers_word(word: str, containers: list[Object], status: Object) -> str
         elif container.get("ready") and "running" in state:
             running = True
     if word == "Completed" and running:
-        return "Running" if _holds(status, "Ready") else "NotReady"
+        return "Running" if _is_true(status, "Ready") else "NotReady"
     return word

@@ -1,7 +1,7 @@
-"""What of an object a structural schema finds nothing wrong with, told at once: nearly all that is ever written.
+"""Fast paths of a structural schema: compiled tests that accept nearly all objects that are ever written.
 
-Both functions answer with a test that is made from the schema once. Its yes is certain; its no means that somebody has
-to look properly (`structural`), which takes several times as long.
+Both functions compile a test from the schema once. Its True is certain; after False the full check (`structural`)
+decides, which takes several times as long.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,12 +16,12 @@ Test = Callable[[Any], bool]
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 #: Values without fields.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-#: What a schema may say of a value without judging it.
-_SILENT = frozenset(
+#: Keywords of a schema that do not restrict values.
+_NOT_RESTRICTING = frozenset(
     {"default", "description", "example", "externalDocs", "title", PRESERVE, "x-kubernetes-validations"}
 )
-#: By type, what a schema may say of it beside for a test to be sure.
-_SAID: Mapping[str, frozenset[str]] = {
+#: By type, the keywords that the compiled tests cover.
+_COVERED: Mapping[str, frozenset[str]] = {
     "string": frozenset({"enum", "format", "maxLength", "minLength"}),
     "integer": frozenset(),
     "boolean": frozenset(),
@@ -31,7 +31,7 @@ _SAID: Mapping[str, frozenset[str]] = {
 
 
 def knows(schema: Object) -> Test:
-    """Whether a schema knows all fields of a value."""
+    """Returns the test that a schema knows all fields of a value."""
     fields = {name: knows(known) for name, known in (schema.get("properties") or {}).items()}
     items = knows(schema["items"]) if isinstance(schema.get("items"), dict) else None
     more = schema.get("additionalProperties")
@@ -57,10 +57,14 @@ def knows(schema: Object) -> Test:
 
 
 def fits(schema: Object, otherwise: Callable[[Object, Any], bool]) -> Test:
-    """Whether a schema has nothing against a value. otherwise: judges by a schema that says more than is known here."""
+    """Returns the test that a value keeps a schema. otherwise: the full check, for schemas with other keywords."""
     kind = str(schema.get("type"))
-    said = schema.keys() - _SILENT - {"type", "nullable"}
-    if kind not in _SAID or not said <= _SAID[kind] or schema.get("x-kubernetes-list-type", "atomic") != "atomic":
+    keywords = schema.keys() - _NOT_RESTRICTING - {"type", "nullable"}
+    if (
+        kind not in _COVERED
+        or not keywords <= _COVERED[kind]
+        or schema.get("x-kubernetes-list-type", "atomic") != "atomic"
+    ):
         return partial(otherwise, schema)
     match kind:
         case "string":
@@ -95,7 +99,7 @@ def _text(schema: Object) -> Test:
 
 
 def is_time(text: str) -> bool:
-    """Whether a text is an instant with a zone."""
+    """True for an instant with a zone."""
     try:
         return datetime.fromisoformat(text).tzinfo is not None and "T" in text
     except ValueError:

@@ -1,13 +1,12 @@
-"""Schemas: what a body must look like to be an object of a kind, before anybody judges what it says."""
+"""Schemas: decoding, defaults and the form of the objects of a kind, before its strategy validates the content."""
 
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 from deploy.local.apiserver.codec import builtin as decoding
+from deploy.local.apiserver.codec.definitions import Type, model_of
 from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
-from deploy.local.apiserver.schema import structural
-from deploy.local.apiserver.schema.definitions import Type, model_of
-from deploy.local.apiserver.strategies import defaults
+from deploy.local.apiserver.schema import defaults, structural
 from workers.api.kinds import Kind, Object
 
 Strictness = Literal["Strict", "Warn", "Ignore"]
@@ -26,7 +25,7 @@ class Schema(Protocol):
         """The body with everything filled in that its author may leave out."""
 
     def validate(self, body: Object, /) -> list[FieldError]:
-        """What is wrong with a decoded and defaulted body as far as the schema can tell."""
+        """Returns the errors of a decoded and defaulted body that the schema finds."""
 
 
 def builtin(kind: Kind) -> Schema:

@@ -21,7 +21,7 @@ _IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def pruner(schema: Object) -> Callable[[Any], tuple[Any, list[str]]]:
-    """What removes the fields a schema does not know; the answer names their paths."""
+    """Returns the function that removes unknown fields and names their paths."""
 
     knows = quick_checks.knows(schema)
 
@@ -57,13 +57,13 @@ def _prune(schema: Object, value: Any, path: str, unknown: list[str], *, keep: b
 
 
 def defaulter(schema: Object) -> Callable[[Any], Any]:
-    """What fills in defaults: for absent fields, and for nulls where null is not allowed."""
+    """Returns the function that fills in defaults: for absent fields, and for nulls where null is not allowed."""
     filling = _filling(schema)
     return lambda value: _default(filling, value) if filling else value
 
 
 def _filling(schema: Object) -> Object:
-    """What of a schema fills something in; empty when nothing does."""
+    """Returns the part of a schema that contains defaults; empty without any."""
     fields = {name: _filling(known) for name, known in (schema.get("properties") or {}).items()}
     parts = {
         name: _filling(part) for name in ("items", "additionalProperties") if isinstance(part := schema.get(name), dict)
@@ -97,7 +97,7 @@ def _default(schema: Object, value: Any) -> Any:
 
 
 def validator(schema: Object) -> Callable[[Any], list[FieldError]]:
-    """What judges an object by a schema."""
+    """Returns the function that lists the errors of an object."""
     fits = quick_checks.fits(schema, _fits)
     return lambda value: [] if fits(value) else list(_validate(schema, value, ""))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from deploy.local.apiserver.http.responses import ApiError, bad_request
+from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.storage.store import StoredObject
 
 #: Snapshots kept, and for how many seconds.
@@ -23,13 +23,13 @@ KEPT, AGE = 64, 300.0
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Where the next page begins. version: of the snapshot; -1 means whatever is there now."""
+    """The beginning of the next page. version: of the snapshot; -1 for the present objects."""
 
     version: int
     start: str
 
     def encode(self) -> str:
-        """The opaque text clients hand back."""
+        """Returns the opaque text that clients send for the next page."""
         text = orjson.dumps({"v": "meta.k8s.io/v1", "rv": self.version, "start": self.start})
         return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
 

@@ -86,7 +86,7 @@ class StoredObject:
 
     @classmethod
     def of(cls, key: str, body: Object, raw: bytes | None = None) -> "StoredObject":
-        """The record of an object whose metadata is complete. raw: its JSON, when it is at hand."""
+        """Returns the record of an object whose metadata is complete. raw: its JSON, if the caller has it."""
         meta = body["metadata"]
         return cls(
             key,
@@ -244,6 +244,7 @@ class ObjectStore:
 
     def _enqueue(self, change: StoredChange) -> asyncio.Future[StoredObject]:
         future: asyncio.Future[StoredObject] = asyncio.get_running_loop().create_future()
+        # The next write of this object builds on a version that no reader sees before the broker has it.
         self._flight[change.resource][change.after.key] = change
         self._queue.append((change, future))
         self._wake.set()
@@ -267,7 +268,7 @@ class ObjectStore:
                         future.set_result(change.after)
 
     def _fail(self, batch: Sequence[tuple[StoredChange, asyncio.Future[StoredObject]]], error: Displaced) -> None:
-        """Tells everybody who waits for a write that it has not happened."""
+        """Fails the futures of all writes that have not happened."""
         for _, future in (*batch, *self._queue):
             if not future.done():
                 future.set_exception(error)
@@ -279,6 +280,7 @@ class ObjectStore:
             try:
                 answer = await self._commit(keys=keys, args=args)
             except RedisError as error:
+                # The script may have run although its answer is lost: the same batch again is harmless.
                 log.warning("the broker does not take writes, trying again", extra={"error": str(error)})
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, 2.0)
@@ -314,6 +316,7 @@ class ObjectStore:
                 part: dict[Any, Any] = {record.key: record.raw for record in records[start : start + BATCH]}
                 await self._client.hset(self._keys.objects(resource), mapping=part)
         await self._client.hset(self._keys.changed, BORN, self.born)
+        # Last: until the version is there every commit answers 0, so a restore that was cut short is repeated.
         await self._client.set(self._keys.version, self._state(self.version))
 
     def _apply(self, change: StoredChange) -> None:
@@ -321,6 +324,7 @@ class ObjectStore:
         self.version = change.after.version
         self.table(change.resource).apply(change)
         flight = self._flight[change.resource]
+        # A newer version of the object may be in flight already.
         if flight.get(key) is change:
             del flight[key]
         for listener in self.listeners:

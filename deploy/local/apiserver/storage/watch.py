@@ -1,4 +1,4 @@
-"""Watches: what changed, as a stream of events per client.
+"""Watches: the changes of a resource as a stream of events per client.
 
 The recent changes of each resource are remembered, so that a client resumes from the version it saw last. After a
 restart nothing is remembered but the version of each resource's last change: a client that has seen it resumes,
@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from deploy.local.apiserver.http.responses import too_old
+from deploy.local.apiserver.api_errors import too_old
 from deploy.local.apiserver.storage.store import ObjectStore, StoredChange, StoredObject
 
 #: Changes remembered per resource.
@@ -21,13 +21,13 @@ LAG = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which objects of a resource a client asked for. test: label and field selectors, None when all match."""
+    """The objects of a resource that a client asked for. test: label and field selectors, None when all match."""
 
     namespace: str = ""
     test: Callable[[StoredObject], bool] | None = None
 
     def matches(self, record: StoredObject) -> bool:
-        """Whether the client sees this version."""
+        """True if the client sees this version."""
         if self.namespace and not record.key.startswith(f"{self.namespace}/"):
             return False
         return self.test is None or self.test(record)
@@ -43,7 +43,7 @@ class Event:
 
 
 def event_of(change: StoredChange, chosen: Filter) -> Event | None:
-    """What one client sees of a change: an object that stops matching its selectors is deleted for that client."""
+    """Returns one client's event of a change: an object that no longer matches is DELETED for it."""
     now = not change.deleted and chosen.matches(change.after)
     was = change.before is not None and chosen.matches(change.before)
     if now:
@@ -64,43 +64,43 @@ class Watcher:
     filter: Filter
     seen: int
     _events: deque[Event] = field(default_factory=deque)
-    _bell: asyncio.Event = field(default_factory=asyncio.Event)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
     closed: bool = False
 
     def offer(self, change: StoredChange) -> None:
         """Takes in a change; called for every change of the resource, in order."""
         if event := event_of(change, self.filter):
             self._events.append(event)
-            self._bell.set()
+            self._wake.set()
             if len(self._events) > LAG:
                 self.close()
 
     def add(self, event: Event) -> None:
         """Puts an event in line, for what was there before the watch began."""
         self._events.append(event)
-        self._bell.set()
+        self._wake.set()
 
     def close(self) -> None:
         """Ends the stream."""
         self.closed = True
-        self._bell.set()
+        self._wake.set()
 
     async def next(self, seconds: float) -> list[Event]:
         """The waiting events; waits for one at most this long, and may answer none."""
         if not self._events and not self.closed:
             try:
                 async with asyncio.timeout(seconds):
-                    await self._bell.wait()
+                    await self._wake.wait()
             except TimeoutError:
                 return []
-        self._bell.clear()
+        self._wake.clear()
         events = list(self._events)
         self._events.clear()
         return events
 
 
 class Hub:
-    """Hands the changes of a loaded store to the watchers of each resource, and remembers the recent ones."""
+    """Publishes the changes of a loaded store to the watchers of each resource, and keeps the recent ones."""
 
     def __init__(self, store: ObjectStore, history: int = HISTORY) -> None:
         self._store = store
@@ -130,6 +130,7 @@ class Hub:
         Raises ApiError 410 when the changes since then are not all remembered, or `since` is from another life of
         the store.
         """
+        # No await from here to the registration: a change in between would be lost or seen twice.
         store = self._store
         watcher = Watcher(chosen, store.version)
         if since is None:

@@ -1,4 +1,9 @@
-"""What the server fills in and refuses, kind by kind."""
+"""Strategies, one per kind: they prepare objects for storage and validate them. Discovery and admission import them.
+
+A strategy is a function of values: it reads no store and knows no request.
+"""
+
+from collections.abc import Callable, Mapping
 
 from deploy.local.apiserver.strategies.apps import RevisionStrategy, WorkloadStrategy
 from deploy.local.apiserver.strategies.base import Strategy
@@ -8,6 +13,7 @@ from deploy.local.apiserver.strategies.core import (
     EventStrategy,
     LeaseStrategy,
     NamespaceStrategy,
+    NodeStrategy,
     ServiceStrategy,
 )
 from deploy.local.apiserver.strategies.cronjobs import CronJobStrategy
@@ -19,44 +25,31 @@ from workers.api.kinds import Kind, Object
 
 __all__ = ["Strategy", "strategy"]
 
-#: Built-in kinds with a status subresource and no rules of their own.
-_WITH_STATUS = frozenset({"nodes"})
+_BUILTIN: Mapping[str, Callable[[], Strategy]] = {
+    "configmaps": DataStrategy,
+    "controllerrevisions.apps": RevisionStrategy,
+    "cronjobs.batch": CronJobStrategy,
+    "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy,
+    "events": EventStrategy,
+    "events.events.k8s.io": EventStrategy,
+    "jobs.batch": JobStrategy,
+    "leases.coordination.k8s.io": LeaseStrategy,
+    "namespaces": NamespaceStrategy,
+    "networkpolicies.networking.k8s.io": NetworkPolicyStrategy,
+    "nodes": NodeStrategy,
+    "persistentvolumeclaims": ClaimStrategy,
+    "pods": PodStrategy,
+    "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
+    "resourcequotas": QuotaStrategy,
+    "secrets": DataStrategy,
+    "services": ServiceStrategy,
+}
 
 
 def strategy(kind: Kind, crd: Object | None = None) -> Strategy:
-    """The strategy of a kind; `crd` is the whole CustomResourceDefinition of a custom resource."""
+    """Returns the strategy of a kind. crd: the whole CustomResourceDefinition of a custom resource."""
     if crd is not None:
         return CustomStrategy(kind, crd)
-    match kind.id:
-        case "pods":
-            return PodStrategy()
-        case "jobs.batch":
-            return JobStrategy()
-        case "cronjobs.batch":
-            return CronJobStrategy()
-        case "deployments.apps" | "replicasets.apps" | "statefulsets.apps":
-            return WorkloadStrategy(kind)
-        case "controllerrevisions.apps":
-            return RevisionStrategy()
-        case "configmaps" | "secrets":
-            return DataStrategy()
-        case "namespaces":
-            return NamespaceStrategy()
-        case "services":
-            return ServiceStrategy()
-        case "leases.coordination.k8s.io":
-            return LeaseStrategy()
-        case "events" | "events.events.k8s.io":
-            return EventStrategy()
-        case "persistentvolumeclaims":
-            return ClaimStrategy()
-        case "networkpolicies.networking.k8s.io":
-            return NetworkPolicyStrategy()
-        case "priorityclasses.scheduling.k8s.io":
-            return PriorityClassStrategy()
-        case "resourcequotas":
-            return QuotaStrategy()
-        case "customresourcedefinitions.apiextensions.k8s.io":
-            return DefinitionStrategy()
-        case _:
-            return Strategy(status=kind.id in _WITH_STATUS)
+    if kind.id in ("deployments.apps", "replicasets.apps", "statefulsets.apps"):
+        return WorkloadStrategy(kind)
+    return _BUILTIN.get(kind.id, Strategy)()

@@ -1,11 +1,10 @@
-"""Deployments, ReplicaSets and StatefulSets (and their revisions): owners of pods that are told apart by a selector."""
+"""Strategies of Deployments, ReplicaSets, StatefulSets and ControllerRevisions."""
 
 import re
 from collections.abc import Iterator
 
-from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec import field_errors, selectors
 from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.storage import selectors
 from deploy.local.apiserver.strategies import metadata, podspec
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api.kinds import Kind, Object
@@ -19,22 +18,25 @@ _PERCENT_RULE = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or  '93%', "
     "regex used for validation is '[0-9]+%')"
 )
+_NUMBERS = tuple(
+    (field, field_errors.non_negative) for field in ("replicas", "minReadySeconds", "revisionHistoryLimit")
+)
 _STATEFUL_FIXED = ("serviceName", "podManagementPolicy", "volumeClaimTemplates", "selector")
 
 
 class WorkloadStrategy(Strategy):
     """The strategy of the kinds of apps/v1 that keep a number of pods running."""
 
+    generation, status = True, True
+
     def __init__(self, kind: Kind) -> None:
-        super().__init__(generation=True, status=True, initial={} if kind.kind == "Deployment" else {"replicas": 0})
         self.kind = kind
+        self.initial = {} if kind.kind == "Deployment" else {"replicas": 0}
 
     def validate(self, body: Object) -> list[FieldError]:
         own = body["spec"]
         template = own.get("template") or {}
-        errors = field_errors.non_negative("spec.replicas", own.get("replicas"))
-        errors += field_errors.non_negative("spec.minReadySeconds", own.get("minReadySeconds"))
-        errors += field_errors.non_negative("spec.revisionHistoryLimit", own.get("revisionHistoryLimit"))
+        errors = list(field_errors.judge(own, "spec", _NUMBERS))
         errors += _selector(own.get("selector"), (template.get("metadata") or {}).get("labels") or {})
         errors += podspec.template(template, "spec.template")
         policy = (template.get("spec") or {}).get("restartPolicy")
@@ -88,7 +90,7 @@ def _strategy(own: Object) -> Iterator[FieldError]:
 
 
 def _limits(own: Object, path: str) -> Iterator[FieldError]:
-    """How far a rolling update may stray from the wanted number of pods."""
+    """The limits of a rolling update: maxUnavailable and maxSurge."""
     found = [*_amount(own.get("maxUnavailable"), f"{path}.maxUnavailable")]
     found += _amount(own.get("maxSurge"), f"{path}.maxSurge")
     yield from found

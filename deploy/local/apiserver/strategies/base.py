@@ -1,4 +1,4 @@
-"""What a kind's strategy does: prepare objects for storage, and say what is wrong with them.
+"""The strategy of a kind: it prepares objects for storage and validates them.
 
 The server calls, in this order: for a create `prepare_create` and `validate_create`; for an update `prepare_update`
 and `validate_update`; for a write to the status subresource `prepare_status` and `validate_status`. The objects have
@@ -7,6 +7,7 @@ been decoded and defaulted before. Nothing changes its arguments.
 
 from datetime import datetime
 
+from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies import metadata
 from workers.api import names, times
@@ -21,24 +22,15 @@ class Strategy:
 
     generation: `metadata.generation` counts the changes of what the author declares. status: there is a status
     subresource, and the status cannot be written in any other way. initial: the status of a new object, None for
-    none at all. name_rule: what names must be.
+    none at all. name_rule: names what is wrong with a name. bare_finalizers: finalizers without a domain's slash are
+    accepted, which a real server refuses for built-in kinds only.
     """
 
-    #: Whether finalizers without a domain's slash are accepted; the real server refuses them for built-in kinds only.
+    generation = False
+    status = False
+    initial: Object | None = None
+    name_rule: field_errors.TextRule = staticmethod(names.dns_subdomain)
     bare_finalizers = False
-
-    def __init__(
-        self,
-        *,
-        generation: bool = False,
-        status: bool = False,
-        initial: Object | None = None,
-        name_rule: metadata.NameRule = names.dns_subdomain,
-    ) -> None:
-        self.generation = generation
-        self.status = status
-        self.initial = initial
-        self.name_rule = name_rule
 
     def prepare_create(self, body: Object, now: datetime) -> Object:
         """The object as it will be stored. Name, namespace and uid are in its metadata already; `now` is aware, UTC."""
@@ -64,7 +56,7 @@ class Strategy:
         return [*found, *self.validate(body)]
 
     def validate(self, _body: Object, /) -> list[FieldError]:
-        """What is wrong with an object, new or not, metadata aside. Nothing by default."""
+        """Returns the errors of an object, new or not, except those of its metadata. None by default."""
         return []
 
     def prepare_update(self, new: Object, old: Object) -> Object:
@@ -92,7 +84,7 @@ class Strategy:
         ]
 
     def validate_change(self, _new: Object, _old: Object, /) -> list[FieldError]:
-        """What must not change. Nothing by default."""
+        """Returns the errors of changed fields that are immutable. None by default."""
         return []
 
     def prepare_status(self, new: Object, old: Object) -> Object:
@@ -105,5 +97,5 @@ class Strategy:
         return []
 
     def warnings(self, _body: Object, _old: Object | None = None, /) -> list[str]:
-        """What clients should be told about an acceptable object; _old: what it replaces. Nothing by default."""
+        """Returns the warnings about an acceptable object. _old: the version it replaces. None by default."""
         return []

@@ -2,11 +2,11 @@
 
 import binascii
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterable
 from datetime import datetime
 
 from deploy.local.apiserver.codec import field_errors
-from deploy.local.apiserver.codec.field_errors import FieldError
+from deploy.local.apiserver.codec.field_errors import FieldError, Rule, between, formatted, one_of
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import names
 from workers.api.kinds import Object
@@ -59,8 +59,8 @@ def _size(value: str, *, encoded: bool) -> int:
 class NamespaceStrategy(Strategy):
     """The strategy of Namespaces: each holds a finalizer until it has been emptied."""
 
-    def __init__(self) -> None:
-        super().__init__(status=True, initial={"phase": "Active"}, name_rule=names.dns_label)
+    status, initial = True, {"phase": "Active"}
+    name_rule = staticmethod(names.dns_label)
 
     def prepare_create(self, body: Object, now: datetime) -> Object:
         return {**super().prepare_create(body, now), "spec": {"finalizers": ["kubernetes"]}}
@@ -69,39 +69,41 @@ class NamespaceStrategy(Strategy):
         return {**super().prepare_update(new, old), "spec": old.get("spec", {})}
 
 
+class NodeStrategy(Strategy):
+    """The strategy of Nodes: only the kubelet writes their status."""
+
+    status = True
+
+
 class ServiceStrategy(Strategy):
     """The strategy of Services. Nothing routes their traffic here; they are names with ports."""
 
-    def __init__(self) -> None:
-        super().__init__(status=True, initial={"loadBalancer": {}}, name_rule=names.dns_1035_label)
+    status, initial = True, {"loadBalancer": {}}
+    name_rule = staticmethod(names.dns_1035_label)
 
     def validate(self, body: Object) -> list[FieldError]:
         own = body["spec"]
-        errors: list[FieldError] = []
-        kinds = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-        if own["type"] not in kinds:
-            errors.append(field_errors.not_supported("spec.type", own["type"], kinds))
         ports = own.get("ports") or []
+        errors = list(one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")("spec.type", own["type"]))
         if not ports and own.get("clusterIP") != "None" and own["type"] != "ExternalName":
             errors.append(field_errors.required("spec.ports"))
         for index, port in enumerate(ports):
-            errors += _service_port(port, f"spec.ports[{index}]", many=len(ports) > 1)
+            if len(ports) > 1 and not port.get("name"):
+                errors.append(field_errors.required(f"spec.ports[{index}].name"))
+            errors += field_errors.judge({"port": 0, **port}, f"spec.ports[{index}]", _SERVICE_PORT)
         return errors
 
 
-def _service_port(port: Object, path: str, *, many: bool) -> Iterator[FieldError]:
-    if many and not port.get("name"):
-        yield field_errors.required(f"{path}.name")
-    if name := port.get("name"):
-        yield from (field_errors.invalid(f"{path}.name", name, problem) for problem in names.dns_label(name))
-    number = port.get("port", 0)
-    if not 1 <= number <= 65535:
-        yield field_errors.invalid(f"{path}.port", number, "must be between 1 and 65535, inclusive")
-    target = port.get("targetPort")
-    if isinstance(target, int) and not 1 <= target <= 65535:
-        yield field_errors.invalid(f"{path}.targetPort", target, "must be between 1 and 65535, inclusive")
-    if port["protocol"] not in ("SCTP", "TCP", "UDP"):
-        yield field_errors.not_supported(f"{path}.protocol", port["protocol"], ("SCTP", "TCP", "UDP"))
+def _target_port(path: str, port: int | str | None) -> Iterable[FieldError]:
+    return () if isinstance(port, str) else between(1, 65535)(path, port)
+
+
+_SERVICE_PORT: tuple[tuple[str, Rule], ...] = (
+    ("name", formatted(names.dns_label)),
+    ("port", between(1, 65535)),
+    ("targetPort", _target_port),
+    ("protocol", one_of("SCTP", "TCP", "UDP")),
+)
 
 
 class LeaseStrategy(Strategy):
@@ -129,14 +131,10 @@ class EventStrategy(Strategy):
 class ClaimStrategy(Strategy):
     """The strategy of PersistentVolumeClaims."""
 
-    def __init__(self) -> None:
-        super().__init__(status=True, initial={"phase": "Pending"})
+    status, initial = True, {"phase": "Pending"}
 
     def validate(self, body: Object) -> list[FieldError]:
         own = body["spec"]
-        errors: list[FieldError] = []
-        if not own.get("accessModes"):
-            errors.append(field_errors.required("spec.accessModes", "at least 1 access mode is required"))
-        if "storage" not in ((own.get("resources") or {}).get("requests") or {}):
-            errors.append(field_errors.required("spec.resources[storage]"))
-        return errors
+        modes = [] if own.get("accessModes") else [("spec.accessModes", "at least 1 access mode is required")]
+        asked = "storage" in ((own.get("resources") or {}).get("requests") or {})
+        return [field_errors.required(*each) for each in (*modes, *([] if asked else [("spec.resources[storage]",)]))]

@@ -15,14 +15,12 @@ from workers.api.kinds import Object
 
 #: A Job's name is the CronJob's and eleven characters more, and is limited to 63.
 NAME_LIMIT = 52
-_POLICIES = ("Allow", "Forbid", "Replace")
 
 
 class CronJobStrategy(Strategy):
     """The strategy of batch/v1 CronJobs."""
 
-    def __init__(self) -> None:
-        super().__init__(generation=True, status=True, initial={})
+    generation, status, initial = True, True, {}
 
     def validate_create(self, body: Object) -> list[FieldError]:
         name, own = body["metadata"].get("name", ""), body["spec"]
@@ -33,16 +31,10 @@ class CronJobStrategy(Strategy):
 
     def validate(self, body: Object) -> list[FieldError]:
         own = body["spec"]
-        return [
-            *field_errors.non_negative("spec.startingDeadlineSeconds", own.get("startingDeadlineSeconds")),
-            *_policy(own),
-            *template(own.get("jobTemplate") or {}, "spec.jobTemplate"),
-            *field_errors.non_negative("spec.successfulJobsHistoryLimit", own.get("successfulJobsHistoryLimit")),
-            *field_errors.non_negative("spec.failedJobsHistoryLimit", own.get("failedJobsHistoryLimit")),
-        ]
+        return list(field_errors.judge(own, "spec", _SPEC))
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
-        """What was stored before the rules about time zones were made may stay as it is."""
+        """An unchanged time zone is not validated again: it may be older than the rule."""
         own, before = new["spec"], old["spec"]
         known = own.get("timeZone") == before.get("timeZone")
         return [*_schedule(own, before), *(() if known else _zone(own))]
@@ -85,19 +77,20 @@ def _zone(own: Object) -> Iterator[FieldError]:
         yield field_errors.invalid("spec.timeZone", zone, problem)
 
 
-def _policy(own: Object) -> Iterator[FieldError]:
-    policy = own.get("concurrencyPolicy")
-    if not policy:
-        yield field_errors.required("spec.concurrencyPolicy")
-    elif policy not in _POLICIES:
-        yield field_errors.not_supported("spec.concurrencyPolicy", policy, _POLICIES)
-
-
 def template(body: Object, path: str) -> Iterator[FieldError]:
-    """What is wrong with a template of Jobs: also used for a ScheduledJob's."""
+    """Yields the errors of a template of Jobs, in a CronJob or a ScheduledJob."""
     own = body.get("spec") or {}
     if own.get("selector") is not None:
         yield field_errors.invalid(f"{path}.spec.selector", own["selector"], "`selector` will be auto-generated")
     if own.get("manualSelector"):
         yield field_errors.not_supported(f"{path}.spec.manualSelector", own["manualSelector"], ("nil", "false"))
     yield from jobs.spec(own, f"{path}.spec")
+
+
+_SPEC: tuple[tuple[str, field_errors.Rule], ...] = (
+    ("startingDeadlineSeconds", field_errors.non_negative),
+    ("concurrencyPolicy", field_errors.one_of("Allow", "Forbid", "Replace")),
+    ("jobTemplate", lambda path, body: template(body or {}, path)),
+    ("successfulJobsHistoryLimit", field_errors.non_negative),
+    ("failedJobsHistoryLimit", field_errors.non_negative),
+)

@@ -24,28 +24,25 @@ _INT_OR_STRING = "x-kubernetes-int-or-string"
 class CustomStrategy(Strategy):
     """The strategy of the objects that a CustomResourceDefinition defines."""
 
-    bare_finalizers = True
+    generation, bare_finalizers = True, True
 
     def __init__(self, kind: Kind, definition: Object) -> None:
         version: Object = next((v for v in definition["spec"]["versions"] if v["name"] == kind.version), {})
-        super().__init__(generation=True, status="status" in (version.get("subresources") or {}))
+        self.status = "status" in (version.get("subresources") or {})
         self._rules = owned.rules(kind)
 
     def validate_create(self, body: Object) -> list[FieldError]:
         return [*super().validate_create(body), *self._rules(body)]
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
-        """What was stored before a rule was made may stay, and may lose its finalizers."""
+        """An unchanged spec is not validated again: it may be older than a rule, and must still lose finalizers."""
         return [] if self.declared(new) == self.declared(old) else list(self._rules(new))
 
 
 class DefinitionStrategy(Strategy):
     """The strategy of apiextensions.k8s.io/v1 CustomResourceDefinitions."""
 
-    bare_finalizers = True
-
-    def __init__(self) -> None:
-        super().__init__(generation=True, status=True)
+    generation, status, bare_finalizers = True, True, True
 
     def validate(self, body: Object) -> list[FieldError]:
         own = body["spec"]
@@ -57,26 +54,16 @@ class DefinitionStrategy(Strategy):
             errors.append(field_errors.invalid("metadata.name", body["metadata"].get("name", ""), detail))
         errors += _group(own.get("group", ""))
         errors += _names(spelled)
-        if (scope := own.get("scope", "")) not in ("Cluster", "Namespaced"):
-            errors.append(
-                field_errors.not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
-                if scope
-                else field_errors.required("spec.scope")
-            )
+        errors += field_errors.one_of("Cluster", "Namespaced")("spec.scope", own.get("scope"))
         return errors + list(_versions(own.get("versions") or []))
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
         if not _established(old):
             return []
+        named = ("kind", "plural")
         return [
-            *field_errors.immutable("spec.group", new["spec"].get("group"), old["spec"].get("group")),
-            *field_errors.immutable("spec.scope", new["spec"].get("scope"), old["spec"].get("scope")),
-            *field_errors.immutable(
-                "spec.names.kind", new["spec"]["names"].get("kind"), old["spec"]["names"].get("kind")
-            ),
-            *field_errors.immutable(
-                "spec.names.plural", new["spec"]["names"].get("plural"), old["spec"]["names"].get("plural")
-            ),
+            *field_errors.immutables(new["spec"], old["spec"], "spec", ("group", "scope")),
+            *field_errors.immutables(new["spec"]["names"], old["spec"]["names"], "spec.names", named),
         ]
 
 
@@ -86,12 +73,9 @@ def _established(body: Object) -> bool:
 
 
 def _group(group: str) -> Iterator[FieldError]:
-    if not group:
-        yield field_errors.required("spec.group")
-    else:
-        yield from (field_errors.invalid("spec.group", group, problem) for problem in names.dns_subdomain(group))
-        if "." not in group:
-            yield field_errors.invalid("spec.group", group, "should be a domain with at least one dot")
+    yield from field_errors.named(names.dns_subdomain)("spec.group", group)
+    if group and "." not in group:
+        yield field_errors.invalid("spec.group", group, "should be a domain with at least one dot")
 
 
 def _names(spelled: Object) -> Iterator[FieldError]:

@@ -1,7 +1,7 @@
-"""The rules a Job's status must keep, whoever writes it: they make it safe to hand Jobs to other controllers.
+"""The rules of a Job's status. They hold for every writer, which makes `spec.managedBy` safe.
 
-Most rules are applied only when what they speak about changes in this write: a fault that an older server let in is not
-held against those who come after it.
+Most rules apply only when their fields change in this write: a stored fault of an older server must not block later
+writes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ Interval = tuple[int, int]
 
 
 def index_count(text: str, completions: int) -> int:
-    """How many indexes a text like ``1,3-5,7`` stands for.
+    """Returns the number of indexes in a text like ``1,3-5,7``.
 
     Raises ValueError unless they are well-formed, strictly increasing and below `completions`.
     """
@@ -94,7 +94,7 @@ def _done(status: Object) -> bool:
 
 
 def validate(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a write of a Job's status; both are whole Jobs."""
+    """Returns the errors of a write of a Job's status; both arguments are whole Jobs."""
     now, before = new.get("status") or {}, old.get("status") or {}
     changed = {name for name in now.keys() | before.keys() if now.get(name) != before.get(name)}
     changed |= {kind for kind in _LASTING if _is(now, kind) != _is(before, kind)}

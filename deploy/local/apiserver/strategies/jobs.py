@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from deploy.local.apiserver.codec import field_errors
-from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.storage import selectors
-from deploy.local.apiserver.strategies import defaults, job_status, metadata, podspec
+from deploy.local.apiserver.codec import field_errors, selectors
+from deploy.local.apiserver.codec.field_errors import FieldError, judge
+from deploy.local.apiserver.schema import defaults
+from deploy.local.apiserver.strategies import job_status, metadata, podspec
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import names
 from workers.api.kinds import Object
@@ -16,14 +16,12 @@ from workers.api.kinds import Object
 _UID_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 _NAME_LABELS = ("batch.kubernetes.io/job-name", "job-name")
 _INDEXED_ONLY = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
-_NON_NEGATIVE = (
-    "parallelism",
-    "completions",
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "ttlSecondsAfterFinished",
-    "backoffLimitPerIndex",
-    "maxFailedIndexes",
+_NUMBERS = tuple(
+    (field, field_errors.non_negative)
+    for field in (
+        *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"),
+        *("backoffLimitPerIndex", "maxFailedIndexes"),
+    )
 )
 _IMMUTABLE = ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _MANY = 100_000
@@ -32,11 +30,10 @@ _MANY = 100_000
 class JobStrategy(Strategy):
     """The strategy of batch/v1 Jobs."""
 
-    def __init__(self) -> None:
-        super().__init__(generation=True, status=True, initial={})
+    generation, status, initial = True, True, {}
 
     def prepare_create(self, body: Object, now: datetime) -> Object:
-        """Unless the author brings a selector, pods are told apart by labels with the Job's uid and name."""
+        """Generates labels and a selector with the Job's uid and name, unless the author brings a selector."""
         result = super().prepare_create(body, now)
         if not result["spec"].get("manualSelector"):
             result = {**result, "spec": _selected(result["spec"], result["metadata"])}
@@ -127,10 +124,8 @@ def _name_fits_pods(body: Object) -> Iterator[FieldError]:
 
 
 def spec(own: Object, path: str) -> list[FieldError]:
-    """What is wrong with a Job's spec, selectors aside: also used for the template of a CronJob."""
-    errors = [
-        error for field in _NON_NEGATIVE for error in field_errors.non_negative(f"{path}.{field}", own.get(field))
-    ]
+    """Returns the errors of a Job's spec, without those of its selector; also for the template of a CronJob."""
+    errors = list(judge(own, path, _NUMBERS))
     errors += _indexed(own, path)
     if (manager := own.get("managedBy")) == "":
         errors.append(field_errors.required(f"{path}.managedBy"))
@@ -211,6 +206,14 @@ def _replacement(own: Object, path: str) -> Iterator[FieldError]:
         yield field_errors.not_supported(f"{path}.podReplacementPolicy", policy, allowed)
 
 
+def _chosen(path: str, value: str | None, allowed: Sequence[str]) -> Iterator[FieldError]:
+    """Refuses a value that is not one of these; the error of an absent one lists them."""
+    if not value:
+        yield field_errors.required(path, f"valid values: {', '.join(map(field_errors.shown, allowed))}")
+    elif value not in allowed:
+        yield field_errors.not_supported(path, value, allowed)
+
+
 def _failure_policy(policy: Object, own: Object, path: str) -> Iterator[FieldError]:
     rules = policy.get("rules") or ()
     if len(rules) > 20:
@@ -224,11 +227,8 @@ def _failure_policy(policy: Object, own: Object, path: str) -> Iterator[FieldErr
 def _failure_rule(rule: Object, own: Object, path: str, containers: set[Any]) -> Iterator[FieldError]:
     actions = ("Count", "FailIndex", "FailJob", "Ignore")
     action = rule.get("action")
-    if not action:
-        yield field_errors.required(f"{path}.action", f"valid values: {', '.join(map(field_errors.shown, actions))}")
-    elif action not in actions:
-        yield field_errors.not_supported(f"{path}.action", action, actions)
-    elif action == "FailIndex" and own.get("backoffLimitPerIndex") is None:
+    yield from _chosen(f"{path}.action", action, actions)
+    if action == "FailIndex" and own.get("backoffLimitPerIndex") is None:
         yield field_errors.invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
     if codes is not None and conditions:
@@ -248,10 +248,7 @@ def _failure_rule(rule: Object, own: Object, path: str, containers: set[Any]) ->
 
 def _exit_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[FieldError]:
     operator, values = codes.get("operator"), codes.get("values") or []
-    if not operator:
-        yield field_errors.required(f"{path}.operator", 'valid values: "In", "NotIn"')
-    elif operator not in ("In", "NotIn"):
-        yield field_errors.not_supported(f"{path}.operator", operator, ("In", "NotIn"))
+    yield from _chosen(f"{path}.operator", operator, ("In", "NotIn"))
     if (name := codes.get("containerName")) is not None and name not in containers:
         detail = "must be one of the container or initContainer names in the pod template"
         yield field_errors.invalid(f"{path}.containerName", name, detail)
@@ -271,10 +268,7 @@ def _exit_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[Fiel
 def _condition_pattern(pattern: Object, path: str) -> Iterator[FieldError]:
     kind, status = pattern.get("type", ""), pattern.get("status")
     yield from (field_errors.invalid(f"{path}.type", kind, problem) for problem in names.qualified_name(kind))
-    if not status:
-        yield field_errors.required(f"{path}.status", 'valid values: "False", "True", "Unknown"')
-    elif status not in ("True", "False", "Unknown"):
-        yield field_errors.not_supported(f"{path}.status", status, ("False", "True", "Unknown"))
+    yield from _chosen(f"{path}.status", status, ("False", "True", "Unknown"))
 
 
 def _success_policy(policy: Object, own: Object, path: str) -> Iterator[FieldError]:
@@ -326,8 +320,7 @@ def _completions(new: Object, old: Object) -> Iterator[FieldError]:
 
 
 def _frozen(new: Object, old: Object) -> Iterator[FieldError]:
-    for field in _IMMUTABLE:
-        yield from field_errors.immutable(f"spec.{field}", new["spec"].get(field), old["spec"].get(field))
+    yield from field_errors.immutables(new["spec"], old["spec"], "spec", _IMMUTABLE)
     wanted, stored = new["spec"]["template"], old["spec"]["template"]
     if _may_change_template(old):
         wanted, stored = _scheduling_aside(wanted), _scheduling_aside(stored)
@@ -336,7 +329,7 @@ def _frozen(new: Object, old: Object) -> Iterator[FieldError]:
 
 
 def _may_change_template(job: Object) -> bool:
-    """Where a suspended Job's pods will run may still be changed, as long as none of them runs."""
+    """True for a suspended Job without pods: its scheduling constraints may still change."""
     status = job.get("status") or {}
     suspended = any(c["type"] == "Suspended" and c["status"] == "True" for c in status.get("conditions") or ())
     return bool(job["spec"].get("suspend") and not status.get("active") and ("startTime" not in status or suspended))

@@ -1,12 +1,20 @@
-"""Who may talk to whom, who comes first, how much there is for a namespace. The last the server keeps to itself."""
+"""Strategies of NetworkPolicies, PriorityClasses and ResourceQuotas. Of these, quotas alone have an effect here."""
 
-from deploy.local.apiserver.admission import quota_usage
+from collections.abc import Iterator
+
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import quantities
 from workers.api.kinds import Object
 
+#: Resources that a quota with scopes may bound; one for BestEffort pods only their number.
+NUMBER = frozenset({"pods", "count/pods"})
+_COMMON = ("cpu", "memory", "ephemeral-storage")
+COMPUTED = frozenset({*_COMMON, *(f"{part}.{name}" for part in ("requests", "limits") for name in _COMMON)})
+#: The scopes that are understood, and those of them that contradict each other.
+_SCOPES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass")
+_CONTRARY = (("Terminating", "NotTerminating"), ("BestEffort", "NotBestEffort"))
 #: The highest priority that is not the system's own.
 _HIGHEST = 1_000_000_000
 
@@ -14,8 +22,7 @@ _HIGHEST = 1_000_000_000
 class NetworkPolicyStrategy(Strategy):
     """The strategy of NetworkPolicies."""
 
-    def __init__(self) -> None:
-        super().__init__(generation=True)
+    generation = True
 
     def validate(self, body: Object) -> list[FieldError]:
         known = ("Ingress", "Egress")
@@ -29,8 +36,7 @@ class NetworkPolicyStrategy(Strategy):
 class PriorityClassStrategy(Strategy):
     """The strategy of PriorityClasses, which never change what they stand for."""
 
-    def __init__(self) -> None:
-        super().__init__(generation=True)
+    generation = True
 
     def validate(self, body: Object) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -55,8 +61,7 @@ class PriorityClassStrategy(Strategy):
 class QuotaStrategy(Strategy):
     """The strategy of ResourceQuotas."""
 
-    def __init__(self) -> None:
-        super().__init__(status=True, initial={})
+    status, initial = True, {}
 
     def validate(self, body: Object) -> list[FieldError]:
         spec = body.get("spec") or {}
@@ -65,8 +70,32 @@ class QuotaStrategy(Strategy):
             for name, text in (spec.get("hard") or {}).items()
             if quantities.parse(str(text)) < 0
         ]
-        return errors + [field_errors.invalid(*found) for found in quota_usage.misplaced(spec)]
+        return errors + [field_errors.invalid(*found) for found in _misplaced(spec)]
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
         given, before = ((body.get("spec") or {}).get("scopes") or [] for body in (new, old))
         return field_errors.immutable("spec.scopes", sorted(given), sorted(before))
+
+
+def _misplaced(spec: Object) -> Iterator[tuple[str, str, str]]:
+    """Yields the errors of a quota's scopes: field, value, message."""
+    for field, name, operator in _scopes(spec):
+        if name not in _SCOPES:
+            yield field, name, f"unsupported scope: there are {', '.join(_SCOPES)}"
+        elif name != "PriorityClass" and operator != "Exists":
+            yield field, operator, f"must be 'Exists' when scope is any of {', '.join(_SCOPES[:4])}"
+    names = {name for _, name, _ in _scopes(spec)}
+    for pair in _CONTRARY:
+        if names.issuperset(pair):
+            yield "spec.scopes", ",".join(pair), "conflicting scopes"
+    allowed = NUMBER if "BestEffort" in names else NUMBER | COMPUTED
+    for name in sorted(spec.get("hard") or {}) if names else ():
+        if name not in allowed and not name.startswith(("hugepages-", "requests.")):
+            yield "spec.scopes", name, "unsupported scope applied to resource"
+
+
+def _scopes(spec: Object) -> Iterator[tuple[str, str, str]]:
+    for index, name in enumerate(spec.get("scopes") or ()):
+        yield f"spec.scopes[{index}]", name, "Exists"
+    for index, term in enumerate((spec.get("scopeSelector") or {}).get("matchExpressions") or ()):
+        yield f"spec.scopeSelector.matchExpressions[{index}]", term["scopeName"], term["operator"]

@@ -1,14 +1,11 @@
-"""What every object's metadata must be: names, labels, annotations, owners, finalizers."""
+"""The rules of metadata: names, labels, annotations, owners, finalizers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 from deploy.local.apiserver.codec import field_errors
-from deploy.local.apiserver.codec.field_errors import FieldError
+from deploy.local.apiserver.codec.field_errors import FieldError, TextRule
 from workers.api import names
 from workers.api.kinds import Object
-
-#: What is wrong with a name.
-NameRule = Callable[[str], Sequence[str]]
 
 #: The most bytes all annotations of one object may have.
 ANNOTATIONS_LIMIT = 256 * 1024
@@ -20,9 +17,9 @@ _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def validate(
-    metadata: Object, rule: NameRule, *, path: str = "metadata", bare_finalizers: bool = False
+    metadata: Object, rule: TextRule, *, path: str = "metadata", bare_finalizers: bool = False
 ) -> list[FieldError]:
-    """What is wrong with the metadata of an object to be created."""
+    """Returns the errors of a new object's metadata."""
     return [
         *_name(metadata, rule, path),
         *labels(metadata.get("labels") or {}, f"{path}.labels"),
@@ -32,7 +29,7 @@ def validate(
     ]
 
 
-def _name(metadata: Object, rule: NameRule, path: str) -> Iterator[FieldError]:
+def _name(metadata: Object, rule: TextRule, path: str) -> Iterator[FieldError]:
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
     if prefix and name.startswith(prefix[:58]):
         # A prefix may end in a hyphen: a random suffix follows.
@@ -40,19 +37,18 @@ def _name(metadata: Object, rule: NameRule, path: str) -> Iterator[FieldError]:
             yield field_errors.invalid(f"{path}.generateName", prefix, problem)
     if not name:
         yield field_errors.required(f"{path}.name", "name or generateName is required")
-    else:
-        yield from (field_errors.invalid(f"{path}.name", name, problem) for problem in rule(name))
+    yield from field_errors.formatted(rule)(f"{path}.name", name)
 
 
 def labels(body: Object, path: str) -> Iterator[FieldError]:
-    """What is wrong with labels; the errors carry the path of the whole map."""
+    """Yields the errors of labels; they carry the path of the whole map."""
     for key, value in body.items():
         yield from (field_errors.invalid(path, key, problem) for problem in names.qualified_name(key))
         yield from (field_errors.invalid(path, value, problem) for problem in names.label_value(value))
 
 
 def annotations(body: Object, path: str) -> Iterator[FieldError]:
-    """What is wrong with annotations: keys like those of labels, values free, all together limited in size."""
+    """Yields the errors of annotations: keys are as those of labels, values are free, the size of all is limited."""
     for key in body:
         yield from (field_errors.invalid(path, key, problem) for problem in names.qualified_name(key.lower()))
     if sum(len(key) + len(value.encode()) for key, value in body.items()) > ANNOTATIONS_LIMIT:
@@ -60,7 +56,7 @@ def annotations(body: Object, path: str) -> Iterator[FieldError]:
 
 
 def selector(body: Object, path: str) -> Iterator[FieldError]:
-    """What is wrong with a label selector."""
+    """Yields the errors of a label selector."""
     yield from labels(body.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, expression in enumerate(body.get("matchExpressions") or ()):
         place = f"{path}.matchExpressions[{index}]"
@@ -71,7 +67,7 @@ def selector(body: Object, path: str) -> Iterator[FieldError]:
 
 
 def requirement(expression: Object, path: str, *, numbers: bool = False) -> Iterator[FieldError]:
-    """What is wrong with one condition on a label. numbers: Gt and Lt are known, as in selectors of nodes."""
+    """Yields the errors of one requirement. numbers: Gt and Lt are allowed, as in selectors of nodes."""
     key, operator = expression.get("key", ""), expression.get("operator", "")
     values = expression.get("values") or ()
     if operator in ("In", "NotIn"):
@@ -137,15 +133,11 @@ def carried(new: Object, old: Object) -> Object:
 
 
 def validate_update(new: Object, old: Object, *, bare_finalizers: bool = False) -> list[FieldError]:
-    """What is wrong with the metadata of an update whose missing parts were `carried` over.
+    """Returns the errors of the metadata of an update whose missing parts were `carried` over.
 
     The name is not judged again: rules may have become stricter since it was stored.
     """
-    errors = [
-        error
-        for field in (*_FIXED, *_DELETION)
-        for error in field_errors.immutable(f"metadata.{field}", new.get(field), old.get(field))
-    ]
+    errors = field_errors.immutables(new, old, "metadata", (*_FIXED, *_DELETION))
     if "deletionTimestamp" in old:
         added = [name for name in new.get("finalizers") or () if name not in (old.get("finalizers") or ())]
         if added:

@@ -1,22 +1,22 @@
-"""What the server knows of Penstock's own kinds beyond their schemas: it refuses what nobody could carry out.
+"""The rules of Penstock's own kinds beyond their schemas: a spec that its controller could not carry out is refused.
 
-A real API server takes such objects, and their controller says on the object what is wrong. Here the author is told at
-once.
+A real API server stores such objects, and their controller reports the fault in a condition. Here the write fails.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 
 from deploy.local.apiserver.codec import builtin, field_errors
+from deploy.local.apiserver.codec.definitions import Type, model_of
 from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
-from deploy.local.apiserver.schema.definitions import Type, model_of
-from deploy.local.apiserver.strategies import cronjobs, defaults
+from deploy.local.apiserver.schema import defaults
+from deploy.local.apiserver.strategies import cronjobs
 from scheduler import cron
 from workers.api import scheduledjob
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Object
 from workers.api.model import Problems
 from workers.api.scheduledjob import ScheduledJobSpec
 
-#: What is wrong with an object that its schema accepts.
+#: Returns the errors of an object that its schema accepts.
 Rules = Callable[[Object], Iterable[FieldError]]
 
 

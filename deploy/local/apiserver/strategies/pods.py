@@ -28,11 +28,10 @@ _GATED: Object = {
 class PodStrategy(Strategy):
     """The strategy of core/v1 Pods."""
 
-    def __init__(self) -> None:
-        super().__init__(status=True)
+    status = True
 
     def prepare_create(self, body: Object, now: datetime) -> Object:
-        """A new pod is Pending and belongs to a class of service; a gated one says why nobody gives it a node."""
+        """A new pod is Pending and has a QoS class; a gated one has the condition that says why it is not scheduled."""
         result = super().prepare_create(body, now)
         status: Object = {"phase": "Pending", "qosClass": qos_class(result["spec"])}
         if result["spec"].get("schedulingGates"):

@@ -1,18 +1,17 @@
-"""What pod specs must be, in pods and in templates."""
+"""The rules of pod specs, in pods and in templates."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 from deploy.local.apiserver.codec import field_errors
-from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.strategies import metadata, placing, volumes
+from deploy.local.apiserver.codec.field_errors import FieldError, Rule, between, each, formatted, judge, named, one_of
+from deploy.local.apiserver.strategies import metadata
 from workers.api import names, quantities
 from workers.api.kinds import Object
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 _FIELD_PATHS = frozenset(
     {"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"}
@@ -20,17 +19,18 @@ _FIELD_PATHS = frozenset(
 )
 _KEYED_FIELD = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
 _RESOURCES = ("cpu", "memory", "ephemeral-storage")
-#: What a variable may hold of its container's resources, and the divisors: as they are, and as they are listed.
-_AMOUNTS = tuple(
-    sorted(f"{part}.{name}" for part in ("limits", "requests") for name in ("cpu", "memory", "ephemeral-storage"))
-)
+#: Resources of a container that a variable may show, and the divisors of each: as they are, and as they are listed.
+_AMOUNTS = tuple(sorted(f"{part}.{name}" for part in ("limits", "requests") for name in _RESOURCES))
 _BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _UNITS = {"cpu": (("1m", "1"), "1m and 1"), "memory": (_BYTES, ", ".join(_BYTES))}
-_PORT_RANGE = "must be between 1 and 65535, inclusive"
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_port = between(1, 65535)
 
 
 def template(body: Object, path: str) -> list[FieldError]:
-    """What is wrong with a pod template."""
+    """Returns the errors of a pod template."""
     own = body.get("metadata") or {}
     return [
         *metadata.labels(own.get("labels") or {}, f"{path}.labels"),
@@ -40,77 +40,34 @@ def template(body: Object, path: str) -> list[FieldError]:
 
 
 def spec(body: Object, path: str) -> list[FieldError]:
-    """What is wrong with a defaulted pod spec."""
-    known, errors = volumes.judged(body.get("volumes") or (), f"{path}.volumes")
-    if not body.get("containers"):
-        errors.append(field_errors.required(f"{path}.containers"))
+    """Returns the errors of a defaulted pod spec."""
+    mountable, errors = _volumes(body.get("volumes") or (), f"{path}.volumes")
+    errors += field_errors.present(f"{path}.containers", body.get("containers"))
     taken: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(body.get(field) or ()):
-            errors += _container(container, f"{path}.{field}[{index}]", known, taken)
-    errors += _choice(body, path, "restartPolicy", RESTART_POLICIES)
-    errors += _choice(body, path, "dnsPolicy", _DNS_POLICIES)
-    errors += metadata.labels(body.get("nodeSelector") or {}, f"{path}.nodeSelector")
-    errors += _formats(body, path)
-    errors += placing.tolerations(body.get("tolerations") or (), f"{path}.tolerations")
-    errors += placing.affinity(body.get("affinity") or {}, f"{path}.affinity")
-    errors += placing.gates(body.get("schedulingGates") or (), f"{path}.schedulingGates")
-    deadline = body.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= 2**31 - 1:
-        place = f"{path}.activeDeadlineSeconds"
-        errors.append(field_errors.invalid(place, deadline, f"must be between 1 and {2**31 - 1}, inclusive"))
-    return errors
+            errors += _container(container, f"{path}.{field}[{index}]", mountable, taken)
+    return [*errors, *judge(body, path, _POD)]
 
 
-def _formats(body: Object, path: str) -> Iterator[FieldError]:
-    for field, rule in (
-        ("serviceAccountName", names.dns_subdomain),
-        ("nodeName", names.dns_subdomain),
-        ("hostname", names.dns_label),
-        ("subdomain", names.dns_label),
-        ("priorityClassName", names.dns_subdomain),
-    ):
-        if text := body.get(field):
-            yield from (field_errors.invalid(f"{path}.{field}", text, problem) for problem in rule(text))
+def _unique(name: str, seen: set[str], path: str) -> Iterator[FieldError]:
+    """Refuses a name that is in `seen`, and adds it there."""
+    if name in seen:
+        yield field_errors.duplicate(path, name)
+    seen.add(name)
 
 
-def _choice(body: Object, path: str, field: str, allowed: Sequence[str]) -> Iterator[FieldError]:
-    """A required field that must have one of a few values."""
-    value = body.get(field)
-    if not value:
-        yield field_errors.required(f"{path}.{field}")
-    elif value not in allowed:
-        yield field_errors.not_supported(f"{path}.{field}", value, allowed)
-
-
-def _container(body: Object, path: str, known: Collection[str], taken: set[str]) -> Iterator[FieldError]:
+def _container(body: Object, path: str, mountable: Collection[str], taken: set[str]) -> Iterator[FieldError]:
     name = body.get("name", "")
-    if not name:
-        yield field_errors.required(f"{path}.name")
-    else:
-        yield from (field_errors.invalid(f"{path}.name", name, problem) for problem in names.dns_label(name))
-    if name in taken:
-        yield field_errors.duplicate(f"{path}.name", name)
-    taken.add(name)
-    if not body.get("image"):
-        yield field_errors.required(f"{path}.image")
+    yield from named(names.dns_label)(f"{path}.name", name)
+    yield from _unique(name, taken, f"{path}.name")
+    yield from field_errors.present(f"{path}.image", body.get("image"))
     yield from _ports(body.get("ports") or (), f"{path}.ports")
-    yield from _env(body.get("env") or (), f"{path}.env")
-    yield from _env_from(body.get("envFrom") or (), f"{path}.envFrom")
-    yield from _mounts(body.get("volumeMounts") or (), f"{path}.volumeMounts", known)
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        yield from _probe(body.get(probe) or {}, f"{path}.{probe}")
-        if probe != "readinessProbe" and (body.get(probe) or {}).get("successThreshold", 1) != 1:
-            value = body[probe]["successThreshold"]
-            yield field_errors.invalid(f"{path}.{probe}.successThreshold", value, "must be 1")
-    for hook, handler in (body.get("lifecycle") or {}).items():
-        if isinstance(handler, dict):
-            yield from _handler(handler, f"{path}.lifecycle.{hook}", ("exec", "httpGet", "tcpSocket", "sleep"))
-    if (policy := body.get("terminationMessagePolicy")) not in ("File", "FallbackToLogsOnError"):
-        detail = "must be 'File' or 'FallbackToLogsOnError'"
-        yield field_errors.invalid(f"{path}.terminationMessagePolicy", policy or "", detail)
-    yield from _choice(body, path, "imagePullPolicy", _PULL_POLICIES)
-    yield from _resources(body.get("resources") or {}, f"{path}.resources")
+    yield from each(_env)(f"{path}.env", body.get("env"))
+    for index, source in enumerate(body.get("envFrom") or ()):
+        yield from _env_from(source, f"{path}.envFrom", index)
+    yield from _mounts(body.get("volumeMounts") or (), f"{path}.volumeMounts", mountable)
+    yield from judge(body, path, _CONTAINER)
 
 
 def _ports(ports: Sequence[Object], path: str) -> Iterator[FieldError]:
@@ -118,56 +75,37 @@ def _ports(ports: Sequence[Object], path: str) -> Iterator[FieldError]:
     for index, port in enumerate(ports):
         place = f"{path}[{index}]"
         if name := port.get("name"):
-            yield from (field_errors.invalid(f"{place}.name", name, problem) for problem in names.port_name(name))
-            if name in seen:
-                yield field_errors.duplicate(f"{place}.name", name)
-            seen.add(name)
-        number = port.get("containerPort", 0)
-        if number == 0:
-            yield field_errors.required(f"{place}.containerPort")
-        elif not 1 <= number <= 65535:
-            yield field_errors.invalid(f"{place}.containerPort", number, _PORT_RANGE)
-        if (host := port.get("hostPort")) and not 1 <= host <= 65535:
-            yield field_errors.invalid(f"{place}.hostPort", host, _PORT_RANGE)
-        yield from _choice(port, place, "protocol", _PROTOCOLS)
+            yield from formatted(names.port_name)(f"{place}.name", name)
+            yield from _unique(name, seen, f"{place}.name")
+        yield from field_errors.present(f"{place}.containerPort", port.get("containerPort"))
+        yield from _port(f"{place}.containerPort", port.get("containerPort") or None)
+        yield from _port(f"{place}.hostPort", port.get("hostPort") or None)
+        yield from one_of("SCTP", "TCP", "UDP")(f"{place}.protocol", port.get("protocol"))
 
 
-def _env(env: Sequence[Object], path: str) -> Iterator[FieldError]:
-    for index, item in enumerate(env):
-        place, name = f"{path}[{index}]", item.get("name", "")
-        if not name:
-            yield field_errors.required(f"{place}.name")
-        else:
-            yield from (field_errors.invalid(f"{place}.name", name, problem) for problem in names.env_name(name))
-        if (source := item.get("valueFrom")) is not None:
-            yield from _env_source(source, f"{place}.valueFrom", has_value=bool(item.get("value")))
-
-
-def _env_source(source: Object, path: str, *, has_value: bool) -> Iterator[FieldError]:
+def _env(path: str, item: Object) -> Iterator[FieldError]:
+    yield from named(names.env_name)(f"{path}.name", item.get("name", ""))
+    source, place = item.get("valueFrom"), f"{path}.valueFrom"
+    if source is None:
+        return
     given = [field for field in _ENV_SOURCES if field in source]
     if not given:
         detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
-        yield field_errors.invalid(path, "", detail)
-    elif has_value:
-        yield field_errors.invalid(path, "", "may not be specified when `value` is not empty")
+        yield field_errors.invalid(place, "", detail)
+    elif item.get("value"):
+        yield field_errors.invalid(place, "", "may not be specified when `value` is not empty")
     elif len(given) > 1:
-        yield field_errors.invalid(path, "", "may not have more than one field specified at a time")
+        yield field_errors.invalid(place, "", "may not have more than one field specified at a time")
     if "fieldRef" in source:
-        yield from _field_path(source["fieldRef"].get("fieldPath", ""), f"{path}.fieldRef.fieldPath")
+        yield from _field_path(source["fieldRef"].get("fieldPath", ""), f"{place}.fieldRef.fieldPath")
     if "resourceFieldRef" in source:
-        yield from _resource_field(source["resourceFieldRef"], f"{path}.resourceFieldRef")
+        yield from _resource_field(source["resourceFieldRef"], f"{place}.resourceFieldRef")
     for field in ("configMapKeyRef", "secretKeyRef"):
         if field in source:
-            name, key = source[field].get("name", ""), source[field].get("key", "")
-            yield from (
-                field_errors.invalid(f"{path}.{field}.name", name, problem) for problem in names.dns_subdomain(name)
-            )
-            if not key:
-                yield field_errors.required(f"{path}.{field}.key")
-            else:
-                yield from (
-                    field_errors.invalid(f"{path}.{field}.key", key, problem) for problem in names.config_key(key)
-                )
+            name = source[field].get("name", "")
+            problems = names.dns_subdomain(name)
+            yield from (field_errors.invalid(f"{place}.{field}.name", name, problem) for problem in problems)
+            yield from named(names.config_key)(f"{place}.{field}.key", source[field].get("key"))
 
 
 def _resource_field(body: Object, path: str) -> Iterator[FieldError]:
@@ -194,66 +132,71 @@ def _field_path(text: str, path: str) -> Iterator[FieldError]:
         yield field_errors.invalid(path, text, f"error converting fieldPath: field label not supported: {text}")
 
 
-def _env_from(sources: Sequence[Object], path: str) -> Iterator[FieldError]:
-    for index, source in enumerate(sources):
-        place = f"{path}[{index}]"
-        if prefix := source.get("prefix"):
-            yield from (field_errors.invalid(f"{place}.prefix", prefix, problem) for problem in names.env_name(prefix))
-        given = [field for field in ("configMapRef", "secretRef") if field in source]
-        if not given:
-            yield field_errors.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
-        elif len(given) > 1:
-            yield field_errors.invalid(path, "", "may not have more than one field specified at a time")
-        for field in given:
-            if not (name := source[field].get("name")):
-                yield field_errors.required(f"{place}.{field}.name")
-            else:
-                problems = names.dns_subdomain(name[:-1] + name[-1].replace("-", "a"))  # it may be a beginning only
-                yield from (field_errors.invalid(f"{place}.{field}.name", name, problem) for problem in problems)
+def _env_from(source: Object, path: str, index: int) -> Iterator[FieldError]:
+    yield from formatted(names.env_name)(f"{path}[{index}].prefix", source.get("prefix"))
+    given = [field for field in ("configMapRef", "secretRef") if field in source]
+    if not given:
+        yield field_errors.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
+    elif len(given) > 1:
+        yield field_errors.invalid(path, "", "may not have more than one field specified at a time")
+    for field in given:
+        place = f"{path}[{index}].{field}.name"
+        if not (name := source[field].get("name")):
+            yield field_errors.required(place)
+        else:
+            problems = names.dns_subdomain(name[:-1] + name[-1].replace("-", "a"))  # it may be a beginning only
+            yield from (field_errors.invalid(place, name, problem) for problem in problems)
 
 
-def _mounts(mounts: Sequence[Object], path: str, known: Collection[str]) -> Iterator[FieldError]:
+def _mounts(mounts: Sequence[Object], path: str, mountable: Collection[str]) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, mount in enumerate(mounts):
         place, name, target = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
-        if not name:
-            yield field_errors.required(f"{place}.name")
-        if name not in known:
+        yield from field_errors.present(f"{place}.name", name)
+        if name not in mountable:
             yield field_errors.not_found(f"{place}.name", name)
-        if not target:
-            yield field_errors.required(f"{place}.mountPath")
-        elif target in seen:
+        yield from field_errors.present(f"{place}.mountPath", target)
+        if target and target in seen:
             yield field_errors.invalid(f"{place}.mountPath", target, "must be unique")
         seen.add(target)
 
 
-def _probe(probe: Object, path: str) -> Iterator[FieldError]:
-    if not probe:
-        return
-    yield from _handler(probe, path, ("exec", "httpGet", "tcpSocket", "grpc"))
-    for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
-        yield from field_errors.non_negative(f"{path}.{field}", probe.get(field))
+def _probe(successes: int | None, path: str, probe: Object | None) -> Iterator[FieldError]:
+    """A probe. successes: the one success threshold that is allowed, None for any."""
+    if probe:
+        yield from _handler(("exec", "httpGet", "tcpSocket", "grpc"), path, probe)
+        yield from judge(probe, path, _PROBE)
+    if successes and (value := (probe or {}).get("successThreshold", successes)) != successes:
+        yield field_errors.invalid(f"{path}.successThreshold", value, f"must be {successes}")
 
 
-def _handler(body: Object, path: str, kinds: Sequence[str]) -> Iterator[FieldError]:
-    """What a probe or a hook does: exactly one thing, of those there are."""
+def _hooks(path: str, hooks: Object | None) -> Iterator[FieldError]:
+    for hook, handler in (hooks or {}).items():
+        if isinstance(handler, dict):
+            yield from _handler(("exec", "httpGet", "tcpSocket", "sleep"), f"{path}.{hook}", handler)
+
+
+def _handler(kinds: Sequence[str], path: str, body: Object) -> Iterator[FieldError]:
+    """The action of a probe or a hook: exactly one of these kinds."""
     given = [field for field in kinds if field in body]
     if not given:
         yield field_errors.required(path, "must specify a handler type")
     for extra in given[1:]:
         yield field_errors.forbidden(f"{path}.{extra}", "may not specify more than 1 handler type")
-    if "exec" in body and not body["exec"].get("command"):
-        yield field_errors.required(f"{path}.exec.command")
+    if "exec" in body:
+        yield from field_errors.present(f"{path}.exec.command", body["exec"].get("command"))
     for field in ("httpGet", "tcpSocket"):
         if field in body:
-            yield from _target(body[field].get("port", 0), f"{path}.{field}.port")
+            place, port = f"{path}.{field}.port", body[field].get("port", 0)
+            if isinstance(port, str):
+                yield from (field_errors.invalid(place, port, problem) for problem in names.port_name(port))
+            else:
+                yield from _port(place, port)
 
 
-def _target(port: int | str, path: str) -> Iterator[FieldError]:
-    if isinstance(port, str):
-        yield from (field_errors.invalid(path, port, problem) for problem in names.port_name(port))
-    elif not 1 <= port <= 65535:
-        yield field_errors.invalid(path, port, _PORT_RANGE)
+def _message_policy(path: str, policy: str | None) -> Iterator[FieldError]:
+    if policy not in ("File", "FallbackToLogsOnError"):
+        yield field_errors.invalid(path, policy or "", "must be 'File' or 'FallbackToLogsOnError'")
 
 
 def _resource_name(name: str, path: str) -> Iterator[FieldError]:
@@ -265,8 +208,8 @@ def _resource_name(name: str, path: str) -> Iterator[FieldError]:
     yield field_errors.invalid(path, name, "must be a standard resource for containers")
 
 
-def _resources(resources: Object, path: str) -> Iterator[FieldError]:
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+def _resources(path: str, resources: Object | None) -> Iterator[FieldError]:
+    limits, requests = ((resources or {}).get(part) or {} for part in ("limits", "requests"))
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             place = f"{path}.{part}[{name}]"
@@ -276,3 +219,127 @@ def _resources(resources: Object, path: str) -> Iterator[FieldError]:
     for name, amount in requests.items():
         if name in limits and quantities.parse(amount) > quantities.parse(limits[name]):
             yield field_errors.invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit")
+
+
+def _toleration(path: str, item: Object) -> Iterator[FieldError]:
+    key, operator, effect, value = (item.get(field, "") for field in ("key", "operator", "effect", "value"))
+    if key:
+        yield from formatted(names.qualified_name)(f"{path}.key", key)
+    elif operator != "Exists":
+        detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        yield field_errors.invalid(f"{path}.operator", operator, detail)
+    if item.get("tolerationSeconds") is not None and effect != "NoExecute":
+        detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        yield field_errors.invalid(f"{path}.effect", effect, detail)
+    if operator in ("", "Equal"):
+        yield from formatted(names.label_value)(f"{path}.operator", value)
+    elif operator != "Exists":
+        yield field_errors.not_supported(f"{path}.operator", operator, ("Equal", "Exists"))
+    elif value:
+        yield field_errors.invalid(f"{path}.operator", item, "value must be empty when `operator` is 'Exists'")
+    if effect and effect not in _EFFECTS:
+        yield field_errors.not_supported(f"{path}.effect", effect, _EFFECTS)
+
+
+def _affinity(path: str, body: Object | None) -> Iterator[FieldError]:
+    """Affinity to nodes; affinity to other pods is stored unread."""
+    nodes = (body or {}).get("nodeAffinity") or {}
+    required = nodes.get(_REQUIRED)
+    if required is not None:
+        place, terms = f"{path}.nodeAffinity.{_REQUIRED}.nodeSelectorTerms", required.get("nodeSelectorTerms")
+        if not terms:
+            yield field_errors.required(place, "must have at least one node selector term")
+        yield from each(_node_term)(place, terms)
+    for index, wish in enumerate(nodes.get(_PREFERRED) or ()):
+        place = f"{path}.nodeAffinity.{_PREFERRED}[{index}]"
+        if not 1 <= (weight := wish.get("weight", 0)) <= 100:
+            yield field_errors.invalid(f"{place}.weight", weight, "must be in the range 1-100")
+        yield from _node_term(f"{place}.preference", wish.get("preference") or {})
+
+
+def _node_term(path: str, term: Object) -> Iterator[FieldError]:
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
+        yield from metadata.requirement(expression, f"{path}.matchExpressions[{index}]", numbers=True)
+
+
+def _gates(path: str, items: Sequence[Object] | None) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, gate in enumerate(items or ()):
+        place, name = f"{path}[{index}]", gate.get("name", "")
+        yield from (field_errors.invalid(place, name, problem) for problem in names.qualified_name(name))
+        yield from _unique(name, seen, place)
+
+
+def _volumes(volumes: Sequence[Object], path: str) -> tuple[set[str], list[FieldError]]:
+    """Returns the names of the volumes that can be mounted, and the errors of the others."""
+    mountable: set[str] = set()
+    errors: list[FieldError] = []
+    for index, volume in enumerate(volumes):
+        found = [*_volume(volume, f"{path}[{index}]", mountable)]
+        if not found:
+            mountable.add(volume.get("name", ""))
+        errors += found
+    return mountable, errors
+
+
+def _volume(volume: Object, path: str, known: set[str]) -> Iterator[FieldError]:
+    sources, name = [field for field in volume if field != "name"], volume.get("name", "")
+    if len(sources) > 1:
+        yield field_errors.forbidden(f"{path}.{sources[1]}", "may not specify more than 1 volume type")
+    yield from named(names.dns_label)(f"{path}.name", name)
+    if name in known:
+        yield field_errors.duplicate(f"{path}.name", name)
+    for source, field in _VOLUME_FIELDS:
+        if source in volume:
+            yield from field_errors.present(f"{path}.{source}.{field}", volume[source].get(field))
+    for source in ("secret", "configMap"):
+        yield from each(_volume_item)(f"{path}.{source}.items", (volume.get(source) or {}).get("items"))
+
+
+def _volume_item(path: str, item: Object) -> Iterator[FieldError]:
+    place, target = f"{path}.path", item.get("path", "")
+    yield from judge(item, path, (("key", field_errors.present), ("path", field_errors.present)))
+    if target.startswith("/"):
+        yield field_errors.invalid(place, target, "must be a relative path")
+    elif ".." in target.split("/"):
+        yield field_errors.invalid(place, target, "must not contain '..'")
+    elif target.startswith(".."):
+        yield field_errors.invalid(place, target, "must not start with '..'")
+
+
+def _labels(path: str, value: Any) -> Iterator[FieldError]:
+    return metadata.labels(value or {}, path)
+
+
+#: The field that each kind of volume must name its source by.
+_VOLUME_FIELDS = (
+    *(("hostPath", "path"), ("secret", "secretName"), ("configMap", "name")),
+    ("persistentVolumeClaim", "claimName"),
+)
+_PROBE: tuple[tuple[str, Rule], ...] = tuple(
+    (field, field_errors.non_negative)
+    for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+)
+_CONTAINER: tuple[tuple[str, Rule], ...] = (
+    ("livenessProbe", partial(_probe, 1)),
+    ("readinessProbe", partial(_probe, None)),
+    ("startupProbe", partial(_probe, 1)),
+    ("lifecycle", _hooks),
+    ("terminationMessagePolicy", _message_policy),
+    ("imagePullPolicy", one_of("Always", "IfNotPresent", "Never")),
+    ("resources", _resources),
+)
+_POD: tuple[tuple[str, Rule], ...] = (
+    ("restartPolicy", one_of(*RESTART_POLICIES)),
+    ("dnsPolicy", one_of("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")),
+    ("nodeSelector", _labels),
+    ("serviceAccountName", formatted(names.dns_subdomain)),
+    ("nodeName", formatted(names.dns_subdomain)),
+    ("hostname", formatted(names.dns_label)),
+    ("subdomain", formatted(names.dns_label)),
+    ("priorityClassName", formatted(names.dns_subdomain)),
+    ("tolerations", each(_toleration)),
+    ("affinity", _affinity),
+    ("schedulingGates", _gates),
+    ("activeDeadlineSeconds", between(1, 2**31 - 1)),
+)

@@ -42,7 +42,7 @@ echo $? >"$folder/code"
 _NAME = "penstock-container"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-#: How often an ending is looked for where the system cannot announce it (seconds).
+#: Seconds between two polls for the end of a process where the system has no pidfd.
 _POLL = 0.05
 #: A shell has begun a command within milliseconds.
 _SOON = 0.002
@@ -96,7 +96,7 @@ class ContainerAttempt:
         self._pid = self._child.pid
 
     def state(self) -> ContainerRunning | Terminated | None:
-        """What the folder tells: never begun (None), running, or how it ended."""
+        """Returns the state that the folder records: None if the command has never begun."""
         pid_file = self.folder / "pid"
         if self.pid is None:
             return None
@@ -107,7 +107,7 @@ class ContainerAttempt:
             return Terminated(code, started, code_file.stat().st_mtime)
         if self._is_alive():
             return ContainerRunning(started)
-        # the code may have been written between the two looks
+        # the code may have been written between the two checks
         if (code := _number(code_file)) is not None:
             return Terminated(code, started, code_file.stat().st_mtime)
         return Terminated(LOST, started, max(started, _last_change(self.folder)))
@@ -116,7 +116,7 @@ class ContainerAttempt:
         """Waits for the end of the shim, then ends what its command left behind in the group, and waits for that.
 
         The number of a shim that ended before is the group's as long as there is a process of it that works for this
-        attempt; otherwise it may be somebody else's.
+        attempt; otherwise it may be that of an unrelated process.
         """
         assert self.pid is not None
         if not self._is_alive():
@@ -124,7 +124,7 @@ class ContainerAttempt:
                 await _killed(self.pid)
             return
         await _gone(self.pid, self._child)
-        # our own child is still a zombie here, so the number cannot be somebody else's yet
+        # our own child is still a zombie here, so its number cannot be reused yet
         await _killed(self.pid, self._child)
         if self._child is not None:
             await self._outrun()
@@ -140,7 +140,7 @@ class ContainerAttempt:
         if number == signal.SIGKILL or main is None:
             signal_group(self.pid, number)
             return
-        # Not a process of somebody else who got the number since.
+        # The number may have been reused for a process of another group.
         with contextlib.suppress(ProcessLookupError):
             if os.getpgid(main) == self.pid:
                 os.kill(main, number)
@@ -153,7 +153,7 @@ class ContainerAttempt:
                     await asyncio.sleep(_SOON)
 
     async def _outrun(self) -> None:
-        """When a shim of an earlier kubelet was faster than ours, it is the one that runs the command."""
+        """Follows the shim of an earlier kubelet if it was first to write the pid file, and so runs the command."""
         owner = _number(self.folder / "pid")
         if owner is not None and owner != self._pid:
             self._child, self._pid = None, owner
@@ -215,7 +215,7 @@ async def _killed(group: int, child: subprocess.Popen[bytes] | None = None) -> N
 
 
 def _has_work(group: int, folder: Path) -> bool:
-    """Whether a process of the group is in this folder, or has it in its environment (as HOME); never without /proc."""
+    """True if a process of the group is in this folder, or has it in its environment (as HOME); False without /proc."""
     if not signal_group(group, 0):
         return False
     for process in Path("/proc").glob("[0-9]*"):

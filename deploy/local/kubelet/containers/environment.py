@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from deploy.local.kubelet.pods.status import ADDRESS
 from workers.api import loopback_addresses, quantities
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object
 from workers.errors import UserError
@@ -123,8 +122,8 @@ def field(pod: Object, path: str, where: str) -> str:
         "metadata.uid": metadata.get("uid", ""),
         "spec.nodeName": spec.get("nodeName", ""),
         "spec.serviceAccountName": spec.get("serviceAccountName", ""),
-        "status.hostIP": ADDRESS,
-        "status.hostIPs": ADDRESS,
+        "status.hostIP": loopback_addresses.SHARED,
+        "status.hostIPs": loopback_addresses.SHARED,
         "status.podIP": loopback_addresses.of(pod),
         "status.podIPs": loopback_addresses.of(pod),
     }
@@ -166,6 +165,6 @@ def _quantity(text: str, where: str) -> int:
 
 
 def _capacity(name: str) -> int:
-    """What the machine has, in billionths."""
+    """Returns the capacity of the machine, in billionths."""
     has = {"cpu": os.cpu_count() or 1, "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")}
     return has.get(name, 0) * _ONE

@@ -1,6 +1,6 @@
-"""What containers print, as log files in the form of the container runtimes: ``<time> stdout|stderr F|P <text>``.
+"""Log files of containers, in the form of the container runtimes: ``<time> stdout|stderr F|P <text>``.
 
-Containers write to plain files of their own, so that their output depends on nobody; the kubelet follows these files.
+Containers write to plain files of their own, so that a crash of the kubelet loses no output; it follows these files.
 F is a whole line; P a piece of one: of a line longer than 16 KiB, or the end of an output without a line end. Bytes
 are never changed: the texts of a log, with a line end after each F, are exactly what was printed. That is how a
 kubelet that starts again knows how far it had come.
@@ -14,7 +14,7 @@ from pathlib import Path
 
 #: The longest text of one log line (bytes), as in the container runtimes.
 LONGEST = 16 * 1024
-#: What is read at once from one stream (bytes), so that a talkative container delays the others little.
+#: Bytes read at once from one stream: bounds the delay that one container's output causes for the others.
 CHUNK = 1024 * 1024
 
 _STREAMS = (("stdout", "out"), ("stderr", "err"))
@@ -87,7 +87,7 @@ def _format(data: bytes, stream: str, *, rest: bool) -> tuple[int, list[bytes]]:
 
 
 def _resume(path: Path) -> dict[str, int]:
-    """How many bytes of each stream the log holds; a last line torn by a crash is cut off."""
+    """Returns the number of bytes of each stream in the log; a last line torn by a crash is cut off."""
     offsets = {stream: 0 for stream, _ in _STREAMS}
     intact = 0
     with path.open("r+b") as log:

@@ -49,8 +49,8 @@ def unsupported(container: Object) -> str | None:
     return None
 
 
-async def observe(probe: Object, check: Check, told: Callable[[bool, str], None], *, once: bool = False) -> None:
-    """Asks again and again and tells each change of the verdict with the reason of the last failure.
+async def observe(probe: Object, check: Check, on_change: Callable[[bool, str], None], *, once: bool = False) -> None:
+    """Runs a probe periodically; calls `on_change` with each new verdict and the reason of the last failure.
 
     once: return when the probe has succeeded (startup probes).
     """
@@ -61,7 +61,7 @@ async def observe(probe: Object, check: Check, told: Callable[[bool, str], None]
         tally = tally.count(failure is None, probe)
         if tally.healthy is not None and tally.healthy != known:
             known = tally.healthy
-            told(known, failure or "")
+            on_change(known, failure or "")
         if once and known:
             return
         await asyncio.sleep(probe.get("periodSeconds", 10))

@@ -1,4 +1,4 @@
-"""What the containers of running pods consume, where the system tells it, as the resource metrics API has it."""
+"""The resource usage of running pods, measured from /proc, as PodMetrics of the resource metrics API."""
 
 import asyncio
 import logging
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.local.kubelet import times
+from deploy.local.kubelet.containers.states import timestamp
 from workers.api.kinds import POD, POD_METRICS, Object, Ref, ref_of, reference
 from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, ClusterError, NotFound
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks, and so about the time that a rate is of.
+#: Seconds between two samples: a rate is an average of about this time.
 PERIOD = 5.0
 
 _PROC = Path("/proc")
@@ -31,7 +31,7 @@ class Consumed:
 
 
 def sessions(proc: Path = _PROC) -> Mapping[int, Consumed]:
-    """What every session of processes has consumed; empty on a system that does not tell it this way.
+    """Returns the consumption of every session of processes; empty on a system without /proc.
 
     CPU time of processes that have ended counts with the one that waited for them.
     """
@@ -64,15 +64,15 @@ class MeasuredContainer:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What all sessions had consumed at an instant of a clock that only goes forward (seconds)."""
+class UsageSample:
+    """The consumption of all sessions at an instant of the monotonic clock (seconds)."""
 
     at: float
     consumed: Mapping[int, Consumed]
 
 
-def metrics(running: MeasuredContainer, before: Look, after: Look, now: float) -> Object | None:
-    """The PodMetrics of a pod; None unless all its running containers were there at both looks."""
+def metrics(running: MeasuredContainer, before: UsageSample, after: UsageSample, now: float) -> Object | None:
+    """Returns the PodMetrics of a pod; None unless both samples have all its running containers."""
     both = before.consumed.keys() & after.consumed.keys()
     seconds = after.at - before.at
     if not running.containers or not both.issuperset(running.containers.values()) or seconds <= 0:
@@ -89,7 +89,7 @@ def metrics(running: MeasuredContainer, before: Look, after: Look, now: float) -
             "labels": metadata.get("labels") or {},
             "ownerReferences": [owner],
         },
-        "timestamp": times.text(now),
+        "timestamp": timestamp(now),
         "window": f"{seconds:.3f}s",
         "containers": [
             {"name": name, "usage": _usage(before.consumed[session], after.consumed[session], seconds)}
@@ -104,7 +104,7 @@ def _usage(before: Consumed, after: Consumed, seconds: float) -> Object:
 
 
 class ContainerUsage:
-    """Tells the cluster what the pods of this node consume. running: those that have processes now."""
+    """Writes the PodMetrics of this node's pods. running: those that have processes now."""
 
     def __init__(
         self, cluster: Cluster, running: Callable[[], Iterable[MeasuredContainer]], clock: Callable[[], float]
@@ -114,18 +114,18 @@ class ContainerUsage:
         self._clock = clock
 
     async def live(self) -> None:
-        """Measures until cancelled; where nobody takes the measurements it is left to others."""
-        before = await _look()
+        """Measures until cancelled. Idles where PodMetrics cannot be written: there metrics-server measures."""
+        before = await _sample()
         while True:
             await asyncio.sleep(PERIOD)
-            after = await _look()
+            after = await _sample()
             for running in tuple(self._running()):
                 measured = metrics(running, before, after, self._clock())
-                if measured and not await self._tell(measured):
+                if measured and not await self._write(measured):
                     await asyncio.Event().wait()
             before = after
 
-    async def _tell(self, measured: Object) -> bool:
+    async def _write(self, measured: Object) -> bool:
         """False where the API server does not take it at all."""
         ref: Ref = ref_of(POD_METRICS, measured)
         try:
@@ -138,9 +138,9 @@ class ContainerUsage:
         except NotFound:
             return False
         except ClusterError as error:
-            log.debug("what a pod consumes could not be told", extra={"pod": str(ref), "error": str(error)})
+            log.debug("what a pod consumes could not be written", extra={"pod": str(ref), "error": str(error)})
         return True
 
 
-async def _look() -> Look:
-    return Look(time.monotonic(), await asyncio.to_thread(sessions))
+async def _sample() -> UsageSample:
+    return UsageSample(time.monotonic(), await asyncio.to_thread(sessions))

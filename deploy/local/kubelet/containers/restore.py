@@ -1,10 +1,10 @@
-"""What a kubelet that starts again finds of a container: from its folder, and from the status it had reported."""
+"""Restores a container after a restart of the kubelet, from its folder and from its reported status."""
 
 from pathlib import Path
 
-from deploy.local.kubelet import times
 from deploy.local.kubelet.containers.attempt import ContainerAttempt, latest
 from deploy.local.kubelet.containers.states import LOST, Container, Terminated
+from workers.api import times
 from workers.api.kinds import Object
 
 
@@ -33,13 +33,13 @@ def _from_report(name: str, shown: Object | None) -> Container:
     state = (shown or {}).get("state") or {}
     restarts = int((shown or {}).get("restartCount") or 0)
     if ended := state.get("terminated"):
-        finished = times.parse(ended["finishedAt"]) if ended.get("finishedAt") else 0.0
-        started = times.parse(ended["startedAt"]) if ended.get("startedAt") else finished
+        finished = times.parse(ended["finishedAt"]).timestamp() if ended.get("finishedAt") else 0.0
+        started = times.parse(ended["startedAt"]).timestamp() if ended.get("startedAt") else finished
         code, reason = int(ended["exitCode"]), ended.get("reason", "")
         known = Terminated(code, started, finished, reason, ended.get("message", ""))
         return Container(name, known, attempt=restarts, streak=restarts + 1)
     if running := state.get("running"):
-        started = times.parse(running["startedAt"])
+        started = times.parse(running["startedAt"]).timestamp()
         lost = Terminated(LOST, started, started, "ContainerStatusUnknown", "its process could not be found any more")
         return Container(name, lost, attempt=restarts, streak=restarts + 1)
     return Container(name)

@@ -1,11 +1,13 @@
-"""What is known of a pod's containers: plain, frozen values. Instants are seconds since the epoch."""
+"""The states of a pod's containers: frozen values. Instants are seconds since the epoch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from workers.api import times
 from workers.api.kinds import Object
 
-#: Exit code of a process whose end nobody recorded: as if killed by SIGKILL, which is what happened.
+#: Exit code of a process whose end was not recorded: its shim was killed, so it counts as killed by SIGKILL.
 LOST = 137
 
 
@@ -42,7 +44,7 @@ class Container:
 
     attempt: number of the latest start, counted from 0; -1 before the first. streak: starts in a row that did not
     lead to ten quiet minutes; the restart backoff grows with it. last: how the attempt before this one ended.
-    stopping: when it was told to stop. unhealthy: why a probe wants it stopped. started and ready: what the startup
+    stopping: when TERM was sent. unhealthy: why a probe wants it stopped. started and ready: what the startup
     and the readiness probe say of the running process; True without such a probe.
     """
 
@@ -58,7 +60,7 @@ class Container:
 
     @property
     def restarts(self) -> int:
-        """How often it was started again."""
+        """The number of restarts."""
         return max(self.attempt, 0)
 
 
@@ -83,3 +85,8 @@ class ContainerEnding:
 def is_sidecar(spec: Object) -> bool:
     """An init container that keeps running beside the others (`restartPolicy: Always`)."""
     return spec.get("restartPolicy") == "Always"
+
+
+def timestamp(instant: float) -> str:
+    """Renders seconds since the epoch as the RFC 3339 text of every time in a status."""
+    return times.render(datetime.fromtimestamp(instant, UTC))

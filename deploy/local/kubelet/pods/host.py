@@ -1,4 +1,4 @@
-"""What all pods of a node share."""
+"""The resources that all pods of a node share."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from workers.api.kinds import Object
 
 log = logging.getLogger(__name__)
 
-#: How often the output of running containers is copied (seconds).
+#: Seconds between two copies of the output of running containers.
 PUMP = 0.1
 
 
@@ -37,11 +37,11 @@ class Host:
     pumps: set[Log] = field(default_factory=set)
 
     def folder(self, uid: str) -> Path:
-        """Where the pod lives while it runs."""
+        """Returns the folder of a running pod."""
         return self.root / uid
 
     def log_folder(self, pod: Object) -> Path:
-        """Where the pod's logs are until it is deleted."""
+        """Returns the folder of the pod's logs, which stays until the pod is deleted."""
         metadata = pod["metadata"]
         return self.logs / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
 
@@ -53,5 +53,5 @@ class Host:
                 try:
                     one.pump()
                 except OSError:
-                    # a full disk must not end the copying for everybody
+                    # a full disk must not end the copying for the other containers
                     log.exception("output could not be copied")

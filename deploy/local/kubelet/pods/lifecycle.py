@@ -1,4 +1,4 @@
-"""What is to be done with a pod's containers now: a pure function of the pod, its containers and the time.
+"""The lifecycle of a pod's containers: a pure function of the pod, its containers and the time.
 
 The rules are the kubelet's: init containers one after the other, then all others side by side; `restartPolicy` decides
 over what ended; restarts back off; `activeDeadlineSeconds` and deletion stop everything.
@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from deploy.local.kubelet import times
 from deploy.local.kubelet.containers.states import (
     Container,
     ContainerEnding,
@@ -18,6 +17,7 @@ from deploy.local.kubelet.containers.states import (
     Terminated,
     is_sidecar,
 )
+from workers.api import times
 from workers.api.kinds import Object
 
 #: Seconds between TERM and KILL when the pod does not say.
@@ -37,7 +37,7 @@ class RestartBackoff:
     quiet: float = 600.0
 
     def pause(self, container: Container, end: Terminated) -> float:
-        """How long after its end a container is started again."""
+        """Returns the seconds between a container's end and its restart."""
         if container.streak <= 1 or end.finished - end.started >= self.quiet:
             return 0.0
         return min(self.base * 2.0 ** min(container.streak - 2, 60), self.cap)
@@ -81,7 +81,7 @@ class _PodDraft:
     wake: float = math.inf
 
     def at(self, instant: float) -> bool:
-        """Whether the instant has come; otherwise it is noted."""
+        """True if the instant has come; otherwise the decision is due again at that instant."""
         if instant > self.now:
             self.wake = min(self.wake, instant)
         return instant <= self.now
@@ -132,7 +132,7 @@ def decide(
     ending: ContainerEnding | None = None,
     backoff: RestartBackoff = RestartBackoff(),
 ) -> PodDecision:
-    """What to do with the pod's containers at this instant.
+    """Decides which of the pod's containers to start, stop and kill at this instant.
 
     ending: the verdict of an earlier decision or of the kubelet, which stays.
     """
@@ -213,7 +213,7 @@ def _end_sidecars(draft: _PodDraft) -> None:
 def _deadline(draft: _PodDraft) -> ContainerEnding | None:
     seconds = draft.pod["spec"].get("activeDeadlineSeconds")
     begun = (draft.pod.get("status") or {}).get("startTime")
-    if seconds is None or begun is None or not draft.at(times.parse(begun) + seconds):
+    if seconds is None or begun is None or not draft.at(times.parse(begun).timestamp() + seconds):
         return None
     return ContainerEnding("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 

@@ -15,11 +15,10 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from deploy.local.kubelet.containers import probes, recipe, restore
+from deploy.local.kubelet.containers import probes, restore
 from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartable
 from deploy.local.kubelet.containers.environment import ConfigProblem
 from deploy.local.kubelet.containers.log_files import Log
-from deploy.local.kubelet.containers.recipe import NoCommand, Recipe
 from deploy.local.kubelet.containers.states import (
     Container,
     ContainerEnding,
@@ -27,18 +26,19 @@ from deploy.local.kubelet.containers.states import (
     ContainerWaiting,
     Terminated,
 )
-from deploy.local.kubelet.pods import lifecycle, status
+from deploy.local.kubelet.pods import lifecycle, recipe, status
 from deploy.local.kubelet.pods.host import Host
 from deploy.local.kubelet.pods.lifecycle import PodDecision
+from deploy.local.kubelet.pods.recipe import NoCommand, Recipe
 from workers.api import loopback_addresses
 from workers.api.kinds import POD, Object, Ref, ref_of
 from workers.errors import ClusterError
 
 log = logging.getLogger(__name__)
 
-#: When a container that could not be configured is tried again (seconds): what it misses may have come.
+#: Seconds before a container that could not be configured is tried again: the missing object may exist by then.
 RETRY = 5.0
-#: How long containers of a pod whose object is gone may take to end (seconds).
+#: Seconds that containers of a pod whose object is gone may take to end.
 FAREWELL = 2.0
 
 _VERDICT = ".verdict"
@@ -70,7 +70,7 @@ class Worker:
         self._reported: Object | None = None
         self._ending: ContainerEnding | None = None
         self._backing_off: set[str] = set()
-        self._poke = asyncio.Event()
+        self._wake = asyncio.Event()
 
     @property
     def sessions(self) -> dict[str, int]:
@@ -84,17 +84,17 @@ class Worker:
     def update(self, pod: Object) -> None:
         """The pod's object changed."""
         self.pod = pod
-        self._poke.set()
+        self._wake.set()
 
     def vanish(self) -> None:
-        """The pod's object is gone: end everything soon and tell nobody."""
+        """The pod's object is gone: ends the containers soon, and reports nothing more."""
         self.gone = True
         self.end(ContainerEnding("Deleted", "the pod was deleted", grace=FAREWELL))
 
     def end(self, ending: ContainerEnding) -> None:
         """Ends the pod with this verdict, unless it has one."""
         self._ending = self._ending or ending
-        self._poke.set()
+        self._wake.set()
 
     async def run(self) -> None:
         """Runs the pod. Cancelled, it leaves the processes alone, for the next kubelet to find."""
@@ -136,8 +136,8 @@ class Worker:
         timeout = None if math.isinf(wake) else max(0.0, wake - self._host.clock())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                await self._poke.wait()
-        self._poke.clear()
+                await self._wake.wait()
+        self._wake.clear()
 
     def _report(self, new: Object) -> None:
         if new != self._reported:
@@ -146,7 +146,7 @@ class Worker:
 
     def _set(self, name: str, container: Container) -> None:
         self._containers[name] = container
-        self._poke.set()
+        self._wake.set()
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -268,9 +268,9 @@ class Worker:
         if "startupProbe" in spec:
             await probes.observe(spec["startupProbe"], check, started, once=True)
         async with asyncio.TaskGroup() as group:
-            for kind, told in (("livenessProbe", alive), ("readinessProbe", ready)):
+            for kind, on_change in (("livenessProbe", alive), ("readinessProbe", ready)):
                 if kind in spec:
-                    group.create_task(probes.observe(spec[kind], check, told))
+                    group.create_task(probes.observe(spec[kind], check, on_change))
 
     def _unhealthy(self, name: str, kind: str, why: str) -> None:
         message = f"{kind} probe failed: {why}"
@@ -304,12 +304,12 @@ class Worker:
             if attempt is not None and isinstance(container.state, ContainerRunning):
                 self._adopt(name, attempt, container)
             elif attempt is not None:
-                # What its command left behind has been at work ever since.
+                # Processes that the ended command left behind may still run.
                 await attempt.ended()
                 await Log(attempt.folder, self._log_path(name, container.attempt)).finish()
 
     def _note_verdict(self) -> None:
-        """A verdict outlives a crash: what was ended by it must not look as if it had failed by itself."""
+        """Saves the verdict: after a crash a container that it ended must not count as failed by itself."""
         path = self._folder / _VERDICT
         if self._ending is not None and not path.exists():
             path.write_text(json.dumps(asdict(self._ending)))
@@ -318,7 +318,7 @@ class Worker:
         return self._host.log_folder(self.pod) / name / f"{number}.log"
 
     def _forget(self, name: str, number: int) -> None:
-        """Removes an attempt that nobody can ask for any more: `kubectl logs --previous` reaches back one."""
+        """Removes an attempt that is out of reach: `kubectl logs --previous` goes back one."""
         if number >= 0:
             shutil.rmtree(self._folder / name / str(number), ignore_errors=True)
             self._log_path(name, number).unlink(missing_ok=True)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from deploy.local.kubelet import times
 from deploy.local.kubelet.containers.states import (
     Container,
     ContainerEnding,
@@ -12,13 +11,11 @@ from deploy.local.kubelet.containers.states import (
     ContainerWaiting,
     Terminated,
     is_sidecar,
+    timestamp,
 )
 from deploy.local.kubelet.pods.lifecycle import PodDecision
 from workers.api import loopback_addresses
 from workers.api.kinds import Object
-
-#: The node's address, and that of pods that ask for none of their own.
-ADDRESS = loopback_addresses.SHARED
 
 _OWN = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 _INITIALIZING = ContainerWaiting("PodInitializing")
@@ -30,8 +27,8 @@ def build(pod: Object, containers: Containers, decision: PodDecision, now: float
     phase = "Failed" if decision.finished and decision.ending else _phase(pod, containers, decision)
     status: dict[str, Any] = {
         "phase": phase,
-        "startTime": before.get("startTime") or times.text(now),
-        "hostIP": ADDRESS,
+        "startTime": before.get("startTime") or timestamp(now),
+        "hostIP": loopback_addresses.SHARED,
         "podIP": loopback_addresses.of(pod),
         "podIPs": [{"ip": loopback_addresses.of(pod)}],
         "conditions": _conditions(pod, containers, phase, decision.ending, now),
@@ -124,7 +121,7 @@ def _condition(before: Object | None, type_: str, true: bool, more: Mapping[str,
         "type": type_,
         "status": value,
         "lastProbeTime": None,
-        "lastTransitionTime": since or times.text(now),
+        "lastTransitionTime": since or timestamp(now),
         **more,
     }
 
@@ -219,15 +216,15 @@ def _state(state: ContainerWaiting | ContainerRunning | Terminated, uid: str, na
         case ContainerWaiting(reason, message):
             return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
         case ContainerRunning(started):
-            return {"running": {"startedAt": times.text(started)}}
+            return {"running": {"startedAt": timestamp(started)}}
         case Terminated(code, started, finished, reason, message):
             return {
                 "terminated": {
                     "exitCode": code,
                     "reason": reason or ("Completed" if code == 0 else "Error"),
                     **({"message": message} if message else {}),
-                    "startedAt": times.text(started),
-                    "finishedAt": times.text(finished),
+                    "startedAt": timestamp(started),
+                    "finishedAt": timestamp(finished),
                     "containerID": _id(uid, name, attempt),
                 }
             }

@@ -81,7 +81,7 @@ class Reports:
         pod.idle.set()
 
     async def _try(self, pod: _Pod, status: Object) -> bool:
-        """Whether there is nothing more to be done about this status."""
+        """Sends one status. Returns False if it must be sent again."""
         # the uid makes the patch fail when another pod has taken the name
         patch = {"metadata": {"uid": pod.uid}, "status": {**status, **_conditions(status)}}
         try:

@@ -11,7 +11,7 @@ from workers.errors import NotFound
 
 Data = Mapping[str, bytes] | None
 
-#: How long data is used again (seconds): a thousand pods of one Job fetch it a few times, and a change is soon seen.
+#: Seconds that data is cached: a thousand pods of one Job fetch it a few times, and a change is soon visible.
 FRESH = 1.0
 
 

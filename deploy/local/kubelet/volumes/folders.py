@@ -15,12 +15,12 @@ _DEFAULT_MODE = 0o644
 
 
 def variable(name: str) -> str:
-    """The variable that tells a container where a volume's folder is."""
+    """Returns the name of the variable with the folder of a volume."""
     return "PENSTOCK_VOLUME_" + name.upper().replace("-", "_").replace(".", "_")
 
 
 def mount_variable(path: str) -> str:
-    """The variable that tells a container where it finds what it mounts: PENSTOCK_MOUNT_DATA for ``/data``."""
+    """Returns the name of the variable with the folder of a mount: PENSTOCK_MOUNT_DATA for ``/data``."""
     return "PENSTOCK_MOUNT_" + re.sub("[^A-Z0-9]", "_", path.strip("/").upper())
 
 
@@ -41,7 +41,7 @@ def host_path(volume: Object) -> str | None:
 
 
 def files(pod: Object, volume: Object, sources: Sources) -> Files:
-    """What the volume's folder holds when its containers start.
+    """Returns the files of the volume's folder at the start of its containers.
 
     Raises ConfigProblem for a missing object or a kind of volume that is not supported. A projected service account
     token is left out: there are no accounts here.

@@ -13,7 +13,7 @@ from workers.errors import ClusterError, NotFound
 
 log = logging.getLogger(__name__)
 
-#: How often folders are looked through for those whose claim is gone (seconds).
+#: Seconds between two removals of folders whose claim is gone.
 TIDY = 60.0
 
 
@@ -57,7 +57,7 @@ class VolumeClaims:
 
     async def tidy(self) -> None:
         """Removes the folders of claims that are gone. Raises ClusterError when that cannot be known."""
-        # Looked at before the list: whoever has a folder then was there before, and is listed if it still is.
+        # Before the list: the claim of each of these folders exists by now, and is in the list unless it was deleted.
         folders = list(self._folder.iterdir()) if self._folder.exists() else []
         if not folders:
             return

@@ -1,4 +1,4 @@
-"""What quotas count of objects, and which quotas are about which."""
+"""The usage of objects by the names of quotas, and the scopes of quotas."""
 
 from typing import Any
 
@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deploy.local.apiserver import strategies
 from deploy.local.apiserver.admission import quota_usage
 from deploy.local.apiserver.admission.quota_usage import QuotaUsage
-from workers.api.kinds import CONFIG_MAP, JOB, POD, Kind, Object
+from tests.unit.tables import cases
+from workers.api.kinds import CONFIG_MAP, JOB, POD, RESOURCE_QUOTA, Kind, Object
 
 SERVICE = Kind("", "v1", "Service", "services")
 CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
@@ -23,45 +25,41 @@ def service(type_: str, ports: int) -> Object:
     return {"spec": {"type": type_, "ports": [{"port": number + 1} for number in range(ports)]}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "body", "counted"),
-    [
-        pytest.param(POD, pod(), {"pods": "1", "count/pods": "1"}, id="a pod that asks for nothing"),
-        pytest.param(
+    {
+        "a pod that asks for nothing": (POD, pod(), {"pods": "1", "count/pods": "1"}),
+        "a limit is a request": (
             POD,
             pod(requests={"cpu": "1"}, limits={"memory": "2Gi"}),
             {"pods": "1", "count/pods": "1", "cpu": "1", "requests.cpu": "1"}
             | dict.fromkeys(("memory", "requests.memory", "limits.memory"), "2Gi"),
-            id="a limit is a request",
         ),
-        pytest.param(POD, pod(phase="Failed", requests={"cpu": "1"}), {"count/pods": "1"}, id="a pod that has ended"),
-        pytest.param(CONFIG_MAP, {}, {"configmaps": "1", "count/configmaps": "1"}, id="a plain name of old"),
-        pytest.param(JOB, {}, {"count/jobs.batch": "1"}, id="by kind and group"),
-        pytest.param(
+        "a pod that has ended": (POD, pod(phase="Failed", requests={"cpu": "1"}), {"count/pods": "1"}),
+        "a plain name of old": (CONFIG_MAP, {}, {"configmaps": "1", "count/configmaps": "1"}),
+        "by kind and group": (JOB, {}, {"count/jobs.batch": "1"}),
+        "node ports": (
             SERVICE,
             service("NodePort", 2),
             {"services": "1", "count/services": "1", "services.nodeports": "2"},
-            id="node ports",
         ),
-        pytest.param(
+        "a load balancer": (
             SERVICE,
             service("LoadBalancer", 1),
             dict.fromkeys(("services", "count/services", "services.nodeports", "services.loadbalancers"), "1"),
-            id="a load balancer",
         ),
-        pytest.param(SERVICE, service("ClusterIP", 3), {"services": "1", "count/services": "1"}, id="no ports outside"),
-        pytest.param(
+        "no ports outside": (SERVICE, service("ClusterIP", 3), {"services": "1", "count/services": "1"}),
+        "a claim": (
             CLAIM,
             {"spec": {"resources": {"requests": {"storage": "5Gi"}}}},
             {"persistentvolumeclaims": "1", "count/persistentvolumeclaims": "1", "requests.storage": "5Gi"},
-            id="a claim",
         ),
-    ],
+    },
 )
-def test_what_an_object_counts(kind: Kind, body: Object, counted: dict[str, str]) -> None:
+def test_the_usage_of_an_object_has_the_names_of_quotas(kind: Kind, body: Object, counted: dict[str, str]) -> None:
     found = quota_usage.of(kind, body).amounts
     assert {name: str(amount) for name, amount in found.items() if amount.value} == counted
-    assert all(map(quota_usage.counts, found))
+    assert all(map(quota_usage.is_counted, found))
 
 
 @pytest.mark.parametrize(
@@ -88,18 +86,18 @@ def term(operator: str, *values: str) -> Object:
     return {"scopeSelector": {"matchExpressions": [one]}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "plain", "high", "other"),
-    [
-        pytest.param({}, True, True, True, id="any"),
-        pytest.param({"scopes": ["NotTerminating"]}, True, True, False, id="pods only"),
-        pytest.param(term("Exists"), False, True, False, id="any priority"),
-        pytest.param(term("DoesNotExist"), True, False, False, id="no priority"),
-        pytest.param(term("In", "high", "low"), False, True, False, id="one of these"),
-        pytest.param(term("NotIn", "high"), True, False, False, id="none of these"),
-        pytest.param({"scopes": ["BestEffort"], **term("Exists")}, False, True, False, id="both"),
-        pytest.param({"scopes": ["Terminating"], **term("Exists")}, False, False, False, id="one does not hold"),
-    ],
+    {
+        "any": ({}, True, True, True),
+        "pods only": ({"scopes": ["NotTerminating"]}, True, True, False),
+        "any priority": (term("Exists"), False, True, False),
+        "no priority": (term("DoesNotExist"), True, False, False),
+        "one of these": (term("In", "high", "low"), False, True, False),
+        "none of these": (term("NotIn", "high"), True, False, False),
+        "both": ({"scopes": ["BestEffort"], **term("Exists")}, False, True, False),
+        "one does not hold": ({"scopes": ["Terminating"], **term("Exists")}, False, False, False),
+    },
 )
 def test_which_objects_a_quota_means(spec: Object, plain: bool, high: bool, other: bool) -> None:
     asked = (
@@ -107,26 +105,22 @@ def test_which_objects_a_quota_means(spec: Object, plain: bool, high: bool, othe
         quota_usage.of(POD, pod(priorityClassName="high")),
         quota_usage.of(CONFIG_MAP, {}),
     )
-    assert [quota_usage.means(spec, each) for each in asked] == [plain, high, other]
+    assert [quota_usage.applies(spec, each) for each in asked] == [plain, high, other]
 
 
 @pytest.mark.parametrize(
-    ("hard", "body", "silent"),
+    ("hard", "body", "missing"),
     [
         (["pods"], pod(), ""),
         (["requests.cpu"], pod(limits={"cpu": "1"}), ""),
         (["limits.cpu"], pod(requests={"cpu": "1"}), "limits.cpu for: c"),
         (["memory", "cpu"], pod(requests={"cpu": "1"}), "memory for: c"),
-        (
-            ["requests.memory"],
-            pod(initContainers=[{"name": "i"}, {"name": "j"}]),
-            "requests.memory for: i,j,c",
-        ),
+        (["requests.memory"], pod(initContainers=[{"name": "i"}, {"name": "j"}]), "requests.memory for: i,j,c"),
         (["limits.cpu", "limits.memory"], pod(), "limits.cpu for: c; limits.memory for: c"),
     ],
 )
-def test_what_must_be_said_where_a_quota_bounds_it(hard: list[str], body: Object, silent: str) -> None:
-    assert quota_usage.unspecified(body["spec"], dict.fromkeys(hard, "9")) == silent
+def test_a_container_must_declare_bounded_resources(hard: list[str], body: Object, missing: str) -> None:
+    assert quota_usage.undeclared(body["spec"], dict.fromkeys(hard, "9")) == missing
 
 
 @pytest.mark.parametrize(
@@ -146,11 +140,11 @@ def test_what_must_be_said_where_a_quota_bounds_it(hard: list[str], body: Object
     ],
 )
 def test_scopes_that_make_no_sense(spec: Object, fields: list[str]) -> None:
-    assert [field for field, _, _ in quota_usage.misplaced(spec)] == fields
+    assert [error.field for error in strategies.strategy(RESOURCE_QUOTA).validate({"spec": spec})] == fields
 
 
 @given(st.sampled_from(["BestEffort", "Terminating"]), st.booleans(), st.integers(0, 2))
 def test_a_pod_is_on_one_side_of_each_scope(scope: str, ends: bool, cpus: int) -> None:
     deadline = {"activeDeadlineSeconds": 1} if ends else {}
     one: QuotaUsage = quota_usage.of(POD, pod(requests={"cpu": str(cpus)}, **deadline))
-    assert quota_usage.means({"scopes": [scope]}, one) != quota_usage.means({"scopes": [f"Not{scope}"]}, one)
+    assert quota_usage.applies({"scopes": [scope]}, one) != quota_usage.applies({"scopes": [f"Not{scope}"]}, one)

@@ -1,4 +1,4 @@
-"""Whatever is sent in place of a Job, a CronJob or a pod is accepted or refused with a reason, never an accident."""
+"""Any body in place of a Job, a CronJob or a pod is accepted, or refused with a reason."""
 
 from functools import cache
 from typing import Any
@@ -80,7 +80,7 @@ STATUS: Object = {
 
 
 def answered(kind: Kind, body: Object) -> list[FieldError]:
-    """What a create, an update with the same body and a write of its status are answered; [] for a refusal with 400."""
+    """Returns the errors of a create, of an update with the same body and of a write of its status; [] for a 400."""
     reading, rules = schema.builtin(kind), strategies.strategy(kind)
     try:
         decoded, _ = reading.decode(body, strict="Warn")
@@ -91,11 +91,7 @@ def answered(kind: Kind, body: Object) -> list[FieldError]:
     new, old = rules.prepare_create(filled, NOW), stored(kind)
     rules.warnings(new)
     update, status = rules.prepare_update(filled, old), rules.prepare_status(filled, old)
-    return [
-        *rules.validate_create(new),
-        *rules.validate_update(update, old),
-        *rules.validate_status(status, old),
-    ]
+    return [*rules.validate_create(new), *rules.validate_update(update, old), *rules.validate_status(status, old)]
 
 
 def document(kind: Kind, **parts: Any) -> Object:

@@ -7,6 +7,7 @@ import pytest
 
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.schema import schema
+from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT, JOB, LEASE, POD, SCALED_JOB, SECRET, Kind
 
 EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
@@ -24,74 +25,64 @@ def in_template(**container: Any) -> dict[str, Any]:
     return job(template=pod(**container))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "body", "message"),
-    [
-        pytest.param(
+    {
+        "a text for a number": (
             JOB,
             job(parallelism="x"),
             "json: cannot unmarshal string into Go struct field JobSpec.spec.parallelism of type int32",
-            id="a text for a number",
         ),
-        pytest.param(
+        "a fraction for a whole number": (
             JOB,
             job(parallelism=1.5),
             "json: cannot unmarshal number 1.5 into Go struct field JobSpec.spec.parallelism of type int32",
-            id="a fraction for a whole number",
         ),
-        pytest.param(
+        "a number too large": (
             JOB,
             job(parallelism=2**31),
             "json: cannot unmarshal number 2147483648 into Go struct field JobSpec.spec.parallelism of type int32",
-            id="a number too large",
         ),
-        pytest.param(
+        "a flag for a number": (
             JOB,
             job(parallelism=True),
             "json: cannot unmarshal bool into Go struct field JobSpec.spec.parallelism of type int32",
-            id="a flag for a number",
         ),
-        pytest.param(
+        "a number for a text, deep inside": (
             JOB,
             in_template(env=[{"name": "A", "value": 3}]),
             "json: cannot unmarshal number into Go struct field EnvVar.spec.template.spec.containers.env.value "
             "of type string",
-            id="a number for a text, deep inside",
         ),
-        pytest.param(
+        "an object for a list": (
             JOB,
             job(template={"spec": {"containers": {}}}),
             "json: cannot unmarshal object into Go struct field PodSpec.spec.template.spec.containers "
             "of type []v1.Container",
-            id="an object for a list",
         ),
-        pytest.param(
+        "a list for an object": (
             JOB,
             {"spec": []},
             "json: cannot unmarshal array into Go struct field Job.spec of type v1.JobSpec",
-            id="a list for an object",
         ),
-        pytest.param(JOB, [], "json: cannot unmarshal array into Go value of type v1.Job", id="a list for everything"),
-        pytest.param(
+        "a list for everything": (JOB, [], "json: cannot unmarshal array into Go value of type v1.Job"),
+        "a number for a label": (
             JOB,
             {"metadata": {"labels": {"a": 1}}},
             "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
-            id="a number for a label",
         ),
-        pytest.param(
+        "no instant": (
             JOB,
             {"metadata": {"creationTimestamp": "x"}},
             'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
-            id="no instant",
         ),
-        pytest.param(
+        "no quantity": (
             POD,
             pod(resources={"limits": {"cpu": "x"}}),
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-            id="no quantity",
         ),
-        pytest.param(SECRET, {"data": {"a": "***"}}, "illegal base64 data at input byte 0", id="no base64"),
-    ],
+        "no base64": (SECRET, {"data": {"a": "***"}}, "illegal base64 data at input byte 0"),
+    },
 )
 def test_a_body_that_is_no_object_of_its_kind_is_refused(kind: Kind, body: Any, message: str) -> None:
     with pytest.raises(DecodeError) as refused:
@@ -126,61 +117,53 @@ def test_unknown_fields_are_pruned_and_named() -> None:
     assert str(refused.value).endswith(f"strict decoding error: {', '.join(warnings)}")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "body", "kept"),
-    [
-        pytest.param(JOB, job(parallelism=0, suspend=False), job(parallelism=0, suspend=False), id="pointers to zero"),
-        pytest.param(JOB, job(parallelism=None), job(), id="null is absence"),
-        pytest.param(
-            JOB, {"status": {"active": 0, "ready": 0}}, {"status": {"ready": 0}}, id="counters, but not pointers"
-        ),
-        pytest.param(
+    {
+        "pointers to zero": (JOB, job(parallelism=0, suspend=False), job(parallelism=0, suspend=False)),
+        "null is absence": (JOB, job(parallelism=None), job()),
+        "counters, but not pointers": (JOB, {"status": {"active": 0, "ready": 0}}, {"status": {"ready": 0}}),
+        "empty texts, lists and flags": (
             POD,
             pod(image="", args=[], env=[{"name": "A", "value": ""}], tty=False, resources={}),
             pod(env=[{"name": "A"}], resources={}),
-            id="empty texts, lists and flags",
         ),
-        pytest.param(POD, pod(name=""), pod(name=""), id="a required text"),
-        pytest.param(
-            POD, {"metadata": {"labels": {"a": None}}}, {"metadata": {"labels": {"a": ""}}}, id="null in a map"
-        ),
-        pytest.param(POD, pod(args=[None]), pod(args=[""]), id="null in a list"),
-        pytest.param(CONFIG_MAP, {"data": {"a": ""}}, {"data": {"a": ""}}, id="an empty text in a map"),
-        pytest.param(CONFIG_MAP, {"data": {}}, {}, id="an empty map"),
-        pytest.param(POD, {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}, None, id="an empty object"),
-        pytest.param(EVENT, {"count": 0}, {}, id="a count of nothing"),
-    ],
+        "a required text": (POD, pod(name=""), pod(name="")),
+        "null in a map": (POD, {"metadata": {"labels": {"a": None}}}, {"metadata": {"labels": {"a": ""}}}),
+        "null in a list": (POD, pod(args=[None]), pod(args=[""])),
+        "an empty text in a map": (CONFIG_MAP, {"data": {"a": ""}}, {"data": {"a": ""}}),
+        "an empty map": (CONFIG_MAP, {"data": {}}, {}),
+        "an empty object": (POD, {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}, None),
+        "a count of nothing": (EVENT, {"count": 0}, {}),
+    },
 )
-def test_what_is_zero_is_not_stored(kind: Kind, body: Any, kept: Any) -> None:
+def test_zeros_are_not_stored(kind: Kind, body: Any, kept: Any) -> None:
     before = copy.deepcopy(body)
     assert schema.builtin(kind).decode(body, strict="Strict") == (body if kept is None else kept, [])
     assert body == before
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "body", "stored"),
-    [
-        pytest.param(
+    {
+        "quantities": (
             POD,
             pod(resources={"limits": {"cpu": 1, "memory": "1024Mi"}}),
             pod(resources={"limits": {"cpu": "1", "memory": "1Gi"}}),
-            id="quantities",
         ),
-        pytest.param(
+        "instants": (
             EVENT,
             {"firstTimestamp": "2020-01-01T01:00:00.9+01:00", "eventTime": "2020-01-01T01:00:00.123456+01:00"},
             {"firstTimestamp": "2020-01-01T00:00:00Z", "eventTime": "2020-01-01T00:00:00.123456Z"},
-            id="instants",
         ),
-        pytest.param(POD, pod(livenessProbe={"httpGet": {"port": "web"}}), None, id="a named port"),
-        pytest.param(EVENTS, {"note": "x", "regarding": {"kind": "Pod"}}, None, id="the other spelling of events"),
-        pytest.param(
+        "a named port": (POD, pod(livenessProbe={"httpGet": {"port": "web"}}), None),
+        "the other spelling of events": (EVENTS, {"note": "x", "regarding": {"kind": "Pod"}}, None),
+        "schemas in schemas": (
             CUSTOM_RESOURCE_DEFINITION,
             {"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"a": {"default": {"b": [1]}}}}}}]}},
             None,
-            id="schemas in schemas",
         ),
-    ],
+    },
 )
 def test_values_are_normalised(kind: Kind, body: Any, stored: Any) -> None:
     found, warnings = schema.builtin(kind).decode(body, strict="Strict")

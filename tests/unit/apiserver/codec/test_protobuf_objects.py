@@ -3,6 +3,7 @@
 import pytest
 
 from deploy.local.apiserver.codec import protobuf_objects
+from tests.unit.tables import cases
 
 
 def _field(number: int, value: int | bytes | str) -> bytes:
@@ -53,10 +54,7 @@ CASES = {
         _object("v1", "Pod", _field(2, _field(1, _field(1, "tmp") + _field(2, _field(2, b""))))),
         {"spec": {"volumes": [{"name": "tmp", "emptyDir": {}}]}},
     ),
-    "negative numbers": (
-        _object("v1", "Pod", _field(2, _field(25, -10))),
-        {"spec": {"priority": -10}},
-    ),
+    "negative numbers": (_object("v1", "Pod", _field(2, _field(25, -10))), {"spec": {"priority": -10}}),
     "times, and none": (
         _object("v1", "Namespace", _meta(_field(8, _field(1, 1_767_225_600)), _field(9, b""))),
         {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}},
@@ -86,24 +84,26 @@ def test_a_message_reads_as_its_json(body: bytes, expected: dict[str, object]) -
     assert {name: value for name, value in decoded.items() if name not in ("apiVersion", "kind")} == expected
 
 
-def test_the_envelope_says_what_it_is() -> None:
+def test_the_envelope_names_version_and_kind() -> None:
     decoded = protobuf_objects.decode(_object("batch/v1", "Job"))
     assert (decoded["apiVersion"], decoded["kind"]) == ("batch/v1", "Job")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "message"),
-    [
-        (b"{}", "does not appear to be a protobuf message"),
-        (_object("v1", "Nonsense"), "no kind 'Nonsense' in version 'v1'"),
-        (_object("v1", "ConfigMap", b"\x0a\x7f"), "unexpected end"),
-        (_object("v1", "ConfigMap", b"\x0a" + b"\xff" * 11), "a malformed number"),
-        (_object("v1", "ConfigMap", b"\x0b"), "illegal wire type 3"),
-        (_object("v1", "ConfigMap", _field(1, 5)), "a number where a message should be"),
-        (_object("batch/v1", "Job", _field(2, _field(1, "text"))), "a value of type i in the wrong form"),
-    ],
-    ids=["no magic", "unknown kind", "cut short", "endless number", "group", "number for message", "text for number"],
+    {
+        "no magic": (b"{}", "does not appear to be a protobuf message"),
+        "unknown kind": (_object("v1", "Nonsense"), "no kind 'Nonsense' in version 'v1'"),
+        "cut short": (_object("v1", "ConfigMap", b"\x0a\x7f"), "unexpected end"),
+        "endless number": (_object("v1", "ConfigMap", b"\x0a" + b"\xff" * 11), "a malformed number"),
+        "group": (_object("v1", "ConfigMap", b"\x0b"), "illegal wire type 3"),
+        "number for message": (_object("v1", "ConfigMap", _field(1, 5)), "a number where a message should be"),
+        "text for number": (
+            _object("batch/v1", "Job", _field(2, _field(1, "text"))),
+            "a value of type i in the wrong form",
+        ),
+    },
 )
-def test_what_is_no_object_is_refused(body: bytes, message: str) -> None:
+def test_a_body_that_is_no_object_is_refused(body: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         protobuf_objects.decode(body)

@@ -1,4 +1,4 @@
-"""The OpenAPI documents: complete, and with what clients look for in them."""
+"""The OpenAPI documents: complete, and with the extensions that clients rely on."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -48,7 +48,7 @@ def test_a_document_tells_how_to_merge_lists() -> None:
     assert schemas["io.k8s.api.core.v1.Container"]["required"] == ["name"]
 
 
-def test_a_document_offers_field_validation_where_clients_look_for_it() -> None:
+def test_a_document_offers_field_validation_in_the_parameters_of_a_patch() -> None:
     paths = openapi.v3_document("batch/v1", KINDS, CUSTOM)["paths"]
     assert paths.keys() == {
         "/apis/batch/v1/namespaces/{namespace}/jobs",

@@ -4,36 +4,37 @@ from typing import Any
 
 import pytest
 
+from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.http.request import DEEPEST, parse_json, parse_yaml
-from deploy.local.apiserver.http.responses import ApiError
+from tests.unit.tables import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "value"),
-    [
-        pytest.param(b"day: 2026-01-01", {"day": "2026-01-01"}, id="a date is a text"),
-        pytest.param(b"1: one", {"1": "one"}, id="a key is a text"),
-        pytest.param(b"a: .nan", {"a": None}, id="a number that is none"),
-        pytest.param(b"- true\n- yes", [True, True], id="a list"),
-    ],
+    {
+        "a date is a text": (b"day: 2026-01-01", {"day": "2026-01-01"}),
+        "a key is a text": (b"1: one", {"1": "one"}),
+        "a number that is none": (b"a: .nan", {"a": None}),
+        "a list": (b"- true\n- yes", [True, True]),
+    },
 )
 def test_yaml_is_read_as_json(text: bytes, value: Any) -> None:
     assert parse_yaml(text) == value
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(b"a: [", id="broken"),
-        pytest.param(b"a: !!binary AAAA", id="bytes"),
-        pytest.param(b"a: !!set {b}", id="a set"),
-        pytest.param(b"a: 1" + b"0" * 40, id="a number beyond all bounds"),
-        pytest.param(b"a: &x [*x]", id="a list in itself"),
-        pytest.param(b"[" * 5000, id="too deep"),
-        pytest.param(b"a: !!python/object:os.system {}", id="an object of another language"),
-    ],
+    {
+        "broken": b"a: [",
+        "bytes": b"a: !!binary AAAA",
+        "a set": b"a: !!set {b}",
+        "a number beyond all bounds": b"a: 1" + b"0" * 40,
+        "a list in itself": b"a: &x [*x]",
+        "too deep": b"[" * 5000,
+        "an object of another language": b"a: !!python/object:os.system {}",
+    },
 )
-def test_what_json_cannot_say_is_refused(text: bytes) -> None:
+def test_yaml_that_json_cannot_express_is_refused(text: bytes) -> None:
     with pytest.raises(ApiError) as refused:
         parse_yaml(text)
     assert refused.value.code == 400

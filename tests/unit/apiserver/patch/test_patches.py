@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.local.apiserver.patch.patches import MAX_OPERATIONS, PatchError, json_patch, merge_patch, same
+from deploy.local.apiserver.patch import PatchError
+from deploy.local.apiserver.patch.patches import MAX_OPERATIONS, json_patch, merge_patch, same
+from tests.unit.tables import cases
 
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab/~", max_size=3)
 values = st.recursive(
@@ -16,19 +18,19 @@ values = st.recursive(
 objects = st.dictionaries(st.text("abc", min_size=1, max_size=2), values, max_size=4)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("doc", "patch", "expected"),
-    [
-        pytest.param({"a": "b"}, {"a": "c"}, {"a": "c"}, id="a value replaces"),
-        pytest.param({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}, id="a new member is added"),
-        pytest.param({"a": "b", "c": 1}, {"a": None}, {"c": 1}, id="null removes"),
-        pytest.param({}, {"a": None}, {}, id="null of nothing is nothing"),
-        pytest.param({"a": ["b"]}, {"a": "c"}, {"a": "c"}, id="a list gives way to a value"),
-        pytest.param({"a": [{"b": 1}]}, {"a": [1]}, {"a": [1]}, id="lists are replaced whole"),
-        pytest.param({"a": {"b": 1}}, {"a": {"c": 2}}, {"a": {"b": 1, "c": 2}}, id="objects merge"),
-        pytest.param({"a": 3}, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}, id="an object over a value keeps no nulls"),
-        pytest.param({}, {"a": {"b": {"c": None}}}, {"a": {"b": {}}}, id="nulls vanish at any depth"),
-    ],
+    {
+        "a value replaces": ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        "a new member is added": ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        "null removes": ({"a": "b", "c": 1}, {"a": None}, {"c": 1}),
+        "null of nothing is nothing": ({}, {"a": None}, {}),
+        "a list gives way to a value": ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        "lists are replaced whole": ({"a": [{"b": 1}]}, {"a": [1]}, {"a": [1]}),
+        "objects merge": ({"a": {"b": 1}}, {"a": {"c": 2}}, {"a": {"b": 1, "c": 2}}),
+        "an object over a value keeps no nulls": ({"a": 3}, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}),
+        "nulls vanish at any depth": ({}, {"a": {"b": {"c": None}}}, {"a": {"b": {}}}),
+    },
 )
 def test_a_merge_patch_merges(doc: Any, patch: Any, expected: Any) -> None:
     assert merge_patch(doc, patch) == expected
@@ -72,27 +74,25 @@ def test_merging_twice_is_merging_once_and_changes_no_argument(doc: dict[str, An
     assert same([doc, patch], list(before))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("doc", "operations", "expected"),
-    [
-        pytest.param({"a": 1}, [{"op": "add", "path": "/b", "value": 2}], {"a": 1, "b": 2}, id="add a member"),
-        pytest.param({"a": [1, 3]}, [{"op": "add", "path": "/a/1", "value": 2}], {"a": [1, 2, 3]}, id="insert"),
-        pytest.param({"a": [1]}, [{"op": "add", "path": "/a/-", "value": 2}], {"a": [1, 2]}, id="append"),
-        pytest.param({"a": 1}, [{"op": "add", "path": "/a", "value": None}], {"a": None}, id="add replaces a member"),
-        pytest.param({"a": 1, "b": 2}, [{"op": "remove", "path": "/a"}], {"b": 2}, id="remove a member"),
-        pytest.param({"a": [1, 2]}, [{"op": "remove", "path": "/a/0"}], {"a": [2]}, id="remove an item"),
-        pytest.param({"a": [1]}, [{"op": "replace", "path": "/a/0", "value": 5}], {"a": [5]}, id="replace an item"),
-        pytest.param({"a": 1}, [{"op": "replace", "path": "", "value": {"b": 1}}], {"b": 1}, id="replace everything"),
-        pytest.param({"a": 1}, [{"op": "move", "from": "/a", "path": "/b"}], {"b": 1}, id="move"),
-        pytest.param({"a": 1}, [{"op": "move", "from": "/a", "path": "/a"}], {"a": 1}, id="move onto itself"),
-        pytest.param({"a": [1, 2]}, [{"op": "move", "from": "/a/0", "path": "/a/1"}], {"a": [2, 1]}, id="move an item"),
-        pytest.param(
-            {"a": {"b": 1}}, [{"op": "copy", "from": "/a", "path": "/c"}], {"a": {"b": 1}, "c": {"b": 1}}, id="copy"
-        ),
-        pytest.param({"a": [1]}, [{"op": "test", "path": "/a", "value": [1]}], {"a": [1]}, id="a test that holds"),
-        pytest.param({"x/y": 1, "~": 2}, [{"op": "remove", "path": "/x~1y"}], {"~": 2}, id="an escaped slash"),
-        pytest.param({"x/y": 1, "~1": 2}, [{"op": "remove", "path": "/~01"}], {"x/y": 1}, id="an escaped tilde"),
-    ],
+    {
+        "add a member": ({"a": 1}, [{"op": "add", "path": "/b", "value": 2}], {"a": 1, "b": 2}),
+        "insert": ({"a": [1, 3]}, [{"op": "add", "path": "/a/1", "value": 2}], {"a": [1, 2, 3]}),
+        "append": ({"a": [1]}, [{"op": "add", "path": "/a/-", "value": 2}], {"a": [1, 2]}),
+        "add replaces a member": ({"a": 1}, [{"op": "add", "path": "/a", "value": None}], {"a": None}),
+        "remove a member": ({"a": 1, "b": 2}, [{"op": "remove", "path": "/a"}], {"b": 2}),
+        "remove an item": ({"a": [1, 2]}, [{"op": "remove", "path": "/a/0"}], {"a": [2]}),
+        "replace an item": ({"a": [1]}, [{"op": "replace", "path": "/a/0", "value": 5}], {"a": [5]}),
+        "replace everything": ({"a": 1}, [{"op": "replace", "path": "", "value": {"b": 1}}], {"b": 1}),
+        "move": ({"a": 1}, [{"op": "move", "from": "/a", "path": "/b"}], {"b": 1}),
+        "move onto itself": ({"a": 1}, [{"op": "move", "from": "/a", "path": "/a"}], {"a": 1}),
+        "move an item": ({"a": [1, 2]}, [{"op": "move", "from": "/a/0", "path": "/a/1"}], {"a": [2, 1]}),
+        "copy": ({"a": {"b": 1}}, [{"op": "copy", "from": "/a", "path": "/c"}], {"a": {"b": 1}, "c": {"b": 1}}),
+        "a test that holds": ({"a": [1]}, [{"op": "test", "path": "/a", "value": [1]}], {"a": [1]}),
+        "an escaped slash": ({"x/y": 1, "~": 2}, [{"op": "remove", "path": "/x~1y"}], {"~": 2}),
+        "an escaped tilde": ({"x/y": 1, "~1": 2}, [{"op": "remove", "path": "/~01"}], {"x/y": 1}),
+    },
 )
 def test_a_json_patch_applies(doc: Any, operations: Any, expected: Any) -> None:
     before = copy.deepcopy(doc)
@@ -100,28 +100,28 @@ def test_a_json_patch_applies(doc: Any, operations: Any, expected: Any) -> None:
     assert doc == before
 
 
-@pytest.mark.parametrize(
+@cases(
     ("operations", "status"),
-    [
-        pytest.param({"op": "add"}, 400, id="no list"),
-        pytest.param(["add"], 400, id="no operations in the list"),
-        pytest.param([{"op": "bad", "path": "/a"}], 422, id="unknown operation"),
-        pytest.param([{"op": ["add"], "path": "/a"}], 422, id="an operation that is no text"),
-        pytest.param([{"op": "remove", "path": "/x"}], 422, id="remove what is not there"),
-        pytest.param([{"op": "replace", "path": "/x", "value": 1}], 422, id="replace what is not there"),
-        pytest.param([{"op": "replace", "path": "/a"}], 422, id="replace without a value"),
-        pytest.param([{"op": "add", "path": "/x/y", "value": 1}], 422, id="add below nothing"),
-        pytest.param([{"op": "add", "path": "/l/3", "value": 1}], 422, id="insert beyond the end"),
-        pytest.param([{"op": "add", "path": "/l/01", "value": 1}], 422, id="an index with a leading zero"),
-        pytest.param([{"op": "add", "path": "a", "value": 1}], 422, id="a path without a slash"),
-        pytest.param([{"op": "test", "path": "/a", "value": 2}], 422, id="a test that fails"),
-        pytest.param([{"op": "test", "path": "/a", "value": True}], 422, id="one is not true"),
-        pytest.param([{"op": "move", "from": "/o", "path": "/o/p"}], 422, id="move into itself"),
-        pytest.param([{"op": "replace", "path": "", "value": 3}], 422, id="no object is left"),
-        pytest.param([{"op": "remove", "path": "/a"}] * (MAX_OPERATIONS + 1), 413, id="too many operations"),
-        pytest.param([{"op": "copy", "from": "/l", "path": "/l/-"}] * 60, 413, id="copies of copies"),
-        pytest.param([{"op": "copy", "from": "/o", "path": "/o/q"}] * 300, 422, id="copies in copies"),
-    ],
+    {
+        "no list": ({"op": "add"}, 400),
+        "no operations in the list": (["add"], 400),
+        "unknown operation": ([{"op": "bad", "path": "/a"}], 422),
+        "an operation that is no text": ([{"op": ["add"], "path": "/a"}], 422),
+        "remove what is not there": ([{"op": "remove", "path": "/x"}], 422),
+        "replace what is not there": ([{"op": "replace", "path": "/x", "value": 1}], 422),
+        "replace without a value": ([{"op": "replace", "path": "/a"}], 422),
+        "add below nothing": ([{"op": "add", "path": "/x/y", "value": 1}], 422),
+        "insert beyond the end": ([{"op": "add", "path": "/l/3", "value": 1}], 422),
+        "an index with a leading zero": ([{"op": "add", "path": "/l/01", "value": 1}], 422),
+        "a path without a slash": ([{"op": "add", "path": "a", "value": 1}], 422),
+        "a test that fails": ([{"op": "test", "path": "/a", "value": 2}], 422),
+        "one is not true": ([{"op": "test", "path": "/a", "value": True}], 422),
+        "move into itself": ([{"op": "move", "from": "/o", "path": "/o/p"}], 422),
+        "no object is left": ([{"op": "replace", "path": "", "value": 3}], 422),
+        "too many operations": ([{"op": "remove", "path": "/a"}] * (MAX_OPERATIONS + 1), 413),
+        "copies of copies": ([{"op": "copy", "from": "/l", "path": "/l/-"}] * 60, 413),
+        "copies in copies": ([{"op": "copy", "from": "/o", "path": "/o/q"}] * 300, 422),
+    },
 )
 def test_a_json_patch_is_refused(operations: Any, status: int) -> None:
     doc = {"a": 1, "l": [1, 2], "o": {"q": 1}}
@@ -132,7 +132,7 @@ def test_a_json_patch_is_refused(operations: Any, status: int) -> None:
 
 
 @given(objects, st.text("abc", min_size=1, max_size=2), values)
-def test_what_was_added_can_be_tested_and_removed(doc: dict[str, Any], name: str, value: Any) -> None:
+def test_an_added_member_can_be_tested_and_removed(doc: dict[str, Any], name: str, value: Any) -> None:
     path = f"/{name}"
     added = json_patch(doc, [{"op": "add", "path": path, "value": value}, {"op": "test", "path": path, "value": value}])
     without = {key: member for key, member in doc.items() if key != name}

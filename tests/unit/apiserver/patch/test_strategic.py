@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.local.apiserver.patch.patches import PatchError, strategic_merge_patch
+from deploy.local.apiserver.patch import PatchError
+from deploy.local.apiserver.patch.strategic import strategic_merge_patch
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
@@ -21,18 +23,16 @@ def env(*names: str) -> list[dict[str, str]]:
     return [{"name": name[0], "value": name[1:] or "1"} for name in names]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("old", "patch", "expected"),
-    [
-        pytest.param(env("A", "B"), env("B2"), env("A", "B2"), id="an item merges by its key"),
-        pytest.param(env("A"), env("B2"), env("B2", "A"), id="new items come first, as they follow nothing"),
-        pytest.param(
-            env("A", "B", "C"), env("C2", "A2"), env("B", "C2", "A2"), id="the patch decides the order of its items"
-        ),
-        pytest.param(env("A", "B"), [{"name": "A", "$patch": "delete"}], env("B"), id="delete by key"),
-        pytest.param(env("A"), [{"$patch": "replace"}, *env("B2")], env("B2"), id="replace the whole list"),
-        pytest.param(env("A", "B"), [], env("A", "B"), id="an empty list changes nothing"),
-    ],
+    {
+        "an item merges by its key": (env("A", "B"), env("B2"), env("A", "B2")),
+        "new items come first, as they follow nothing": (env("A"), env("B2"), env("B2", "A")),
+        "the patch decides the order of its items": (env("A", "B", "C"), env("C2", "A2"), env("B", "C2", "A2")),
+        "delete by key": (env("A", "B"), [{"name": "A", "$patch": "delete"}], env("B")),
+        "replace the whole list": (env("A"), [{"$patch": "replace"}, *env("B2")], env("B2")),
+        "an empty list changes nothing": (env("A", "B"), [], env("A", "B")),
+    },
 )
 def test_a_keyed_list_merges(old: Any, patch: Any, expected: Any) -> None:
     doc = pod(containers=[{"name": "c", "image": "x", "env": old}])
@@ -43,46 +43,36 @@ def test_a_keyed_list_merges(old: Any, patch: Any, expected: Any) -> None:
     assert doc == before
 
 
-@pytest.mark.parametrize(
+@cases(
     ("old", "patch", "expected"),
-    [
-        pytest.param(
-            pod(hostname="a", subdomain="b"),
-            {"spec": {"hostname": None}},
-            pod(subdomain="b"),
-            id="null removes a member",
-        ),
-        pytest.param(
+    {
+        "null removes a member": (pod(hostname="a", subdomain="b"), {"spec": {"hostname": None}}, pod(subdomain="b")),
+        "maps merge": (
             pod(nodeSelector={"a": "b"}),
             {"spec": {"nodeSelector": {"c": "d"}}},
             pod(nodeSelector={"a": "b", "c": "d"}),
-            id="maps merge",
         ),
-        pytest.param(
+        "a map is replaced on demand": (
             pod(nodeSelector={"a": "b"}),
             {"spec": {"nodeSelector": {"$patch": "replace", "c": "d"}}},
             pod(nodeSelector={"c": "d"}),
-            id="a map is replaced on demand",
         ),
-        pytest.param(
+        "a map is emptied on demand": (
             pod(nodeSelector={"a": "b"}),
             {"spec": {"nodeSelector": {"$patch": "delete"}}},
             pod(nodeSelector={}),
-            id="a map is emptied on demand",
         ),
-        pytest.param(
+        "a list without a key is replaced": (
             pod(tolerations=[{"key": "a"}]),
             {"spec": {"tolerations": [{"key": "b"}]}},
             pod(tolerations=[{"key": "b"}]),
-            id="a list without a key is replaced",
         ),
-        pytest.param(
+        "retained keys drop the other alternative": (
             pod(volumes=[{"name": "v", "emptyDir": {}}]),
             {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "secret"], "secret": {"secretName": "s"}}]}},
             pod(volumes=[{"name": "v", "secret": {"secretName": "s"}}]),
-            id="retained keys drop the other alternative",
         ),
-        pytest.param(
+        "the element order is as the client says": (
             pod(containers=[{"name": "a"}, {"name": "b"}, {"name": "c"}]),
             {
                 "spec": {
@@ -91,22 +81,21 @@ def test_a_keyed_list_merges(old: Any, patch: Any, expected: Any) -> None:
                 }
             },
             pod(containers=[{"name": "b"}, {"name": "c"}, {"name": "a", "image": "x"}]),
-            id="the element order is as the client says",
         ),
-    ],
+    },
 )
 def test_a_pod_is_patched(old: Any, patch: Any, expected: Any) -> None:
     assert strategic_merge_patch(POD, old, patch) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("patch", "expected"),
-    [
-        pytest.param({"finalizers": ["b", "c"]}, ["a", "b", "c"], id="a set takes in"),
-        pytest.param({"$deleteFromPrimitiveList/finalizers": ["a"]}, ["b"], id="a set gives away"),
-        pytest.param({"finalizers": None}, None, id="a set is removed"),
-        pytest.param({"$setElementOrder/finalizers": ["b", "a"]}, ["b", "a"], id="a set is ordered"),
-    ],
+    {
+        "a set takes in": ({"finalizers": ["b", "c"]}, ["a", "b", "c"]),
+        "a set gives away": ({"$deleteFromPrimitiveList/finalizers": ["a"]}, ["b"]),
+        "a set is removed": ({"finalizers": None}, None),
+        "a set is ordered": ({"$setElementOrder/finalizers": ["b", "a"]}, ["b", "a"]),
+    },
 )
 def test_finalizers_are_a_set(patch: Any, expected: Any) -> None:
     result = strategic_merge_patch(JOB, {"metadata": {"finalizers": ["a", "b"]}}, {"metadata": patch})
@@ -125,42 +114,27 @@ def test_a_deployment_strategy_retains_keys() -> None:
     assert strategic_merge_patch(DEPLOYMENT, old, patch) == {"spec": {"strategy": {"type": "Recreate"}}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("patch", "status", "message"),
-    [
-        pytest.param([1], 400, "cannot unmarshal array", id="no object"),
-        pytest.param(
+    {
+        "no object": ([1], 400, "cannot unmarshal array"),
+        "an item without its key": (
             {"spec": {"containers": [{"image": "y"}]}},
             422,
             "map: map[image:y] does not contain declared merge key: name",
-            id="an item without its key",
         ),
-        pytest.param(
-            {"spec": {"$patch": "foo"}}, 422, "unknown patch type: foo in map: map[$patch:foo]", id="a directive"
-        ),
-        pytest.param(
-            {"spec": {"$retainKeys": ["a"], "hostname": "x"}},
-            400,
-            "invalid patch format of retainKeys",
-            id="retained keys",
-        ),
-        pytest.param({"spec": {"containers": [["a"]]}}, 422, "lists of lists", id="lists in lists"),
-        pytest.param(
-            {"spec": {"containers": [{"name": {"a": "b"}}]}}, 422, "map[a:b] is no plain value", id="a key that is none"
-        ),
-        pytest.param(
-            {"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}}, 400, "primitive list", id="a list of nothing"
-        ),
-        pytest.param(
-            {"spec": {"$setElementOrder/nodeSelector": ["a"]}}, 400, "setElementOrder", id="an order of no list"
-        ),
-        pytest.param(
+        "a directive": ({"spec": {"$patch": "foo"}}, 422, "unknown patch type: foo in map: map[$patch:foo]"),
+        "retained keys": ({"spec": {"$retainKeys": ["a"], "hostname": "x"}}, 400, "invalid patch format of retainKeys"),
+        "lists in lists": ({"spec": {"containers": [["a"]]}}, 422, "lists of lists"),
+        "a key that is none": ({"spec": {"containers": [{"name": {"a": "b"}}]}}, 422, "map[a:b] is no plain value"),
+        "a list of nothing": ({"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}}, 400, "primitive list"),
+        "an order of no list": ({"spec": {"$setElementOrder/nodeSelector": ["a"]}}, 400, "setElementOrder"),
+        "an order without a patched item": (
             {"spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}},
             422,
             "doesn't match",
-            id="an order without a patched item",
         ),
-    ],
+    },
 )
 def test_a_patch_is_refused(patch: Any, status: int, message: str) -> None:
     with pytest.raises(PatchError) as refused:
@@ -178,8 +152,8 @@ letters = st.lists(st.sampled_from("ABCDEFG"), unique=True, max_size=6)
 
 
 @given(letters, st.lists(st.tuples(st.sampled_from("ABCDEFGH"), st.booleans()), unique_by=lambda p: p[0], max_size=6))
-def test_keyed_lists_follow_the_obvious_model(live: list[str], changes: list[tuple[str, bool]]) -> None:
-    """Whatever the order: what is deleted is gone, what is patched has the new value, all else is as it was."""
+def test_keyed_lists_merge_as_a_dictionary_does(live: list[str], changes: list[tuple[str, bool]]) -> None:
+    """In any order: deleted items are gone, patched items have the new value, the others are unchanged."""
     patch = [{"name": name, "$patch": "delete"} if gone else {"name": name, "value": "2"} for name, gone in changes]
     doc = pod(containers=[{"name": "c", "env": env(*live)}])
     result = strategic_merge_patch(POD, doc, {"spec": {"containers": [{"name": "c", "env": patch}]}})

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from deploy.local.apiserver.printers import ages, jsonpath, tables
+from tests.unit.tables import cases
 from workers.api.kinds import EVENT, JOB, NODE, POD, SCALED_JOB, Kind
 
 NOW = datetime(2026, 1, 10, 12, 0, 0, tzinfo=UTC)
@@ -49,45 +50,37 @@ def state(**what: Any) -> dict[str, Any]:
     return {"name": "c", "restartCount": 0, "ready": "running" in what, "state": what}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("status", "shown"),
-    [
-        pytest.param({}, ["0/1", "Pending", "0"], id="nothing known"),
-        pytest.param(
-            {"phase": "Running", "containerStatuses": [state(running={})]}, ["1/1", "Running", "0"], id="running"
-        ),
-        pytest.param(
+    {
+        "nothing known": ({}, ["0/1", "Pending", "0"]),
+        "running": ({"phase": "Running", "containerStatuses": [state(running={})]}, ["1/1", "Running", "0"]),
+        "completed": (
             {"phase": "Succeeded", "containerStatuses": [state(terminated={"reason": "Completed"})]},
             ["0/1", "Completed", "0"],
-            id="completed",
         ),
-        pytest.param(
+        "an exit code": (
             {"phase": "Failed", "containerStatuses": [state(terminated={"exitCode": 3})]},
             ["0/1", "ExitCode:3", "0"],
-            id="an exit code",
         ),
-        pytest.param(
+        "a signal": (
             {"phase": "Failed", "containerStatuses": [state(terminated={"signal": 9})]},
             ["0/1", "Signal:9", "0"],
-            id="a signal",
         ),
-        pytest.param(
+        "waiting": (
             {"phase": "Pending", "containerStatuses": [state(waiting={"reason": "CrashLoopBackOff"})]},
             ["0/1", "CrashLoopBackOff", "0"],
-            id="waiting",
         ),
-        pytest.param(
+        "initializing": (
             {"phase": "Pending", "initContainerStatuses": [state(terminated={"exitCode": 0}), state(running={})]},
             ["0/1", "Init:1/2", "0"],
-            id="initializing",
         ),
-        pytest.param(
+        "a failed init container": (
             {"phase": "Pending", "initContainerStatuses": [state(terminated={"exitCode": 1, "reason": "Error"})]},
             ["0/1", "Init:Error", "0"],
-            id="a failed init container",
         ),
-        pytest.param({"phase": "Failed", "reason": "Evicted"}, ["0/1", "Evicted", "0"], id="a reason"),
-    ],
+        "a reason": ({"phase": "Failed", "reason": "Evicted"}, ["0/1", "Evicted", "0"]),
+    },
 )
 def test_a_pod_in_a_word(status: Any, shown: list[str]) -> None:
     inits = [{"name": "i"}, {"name": "k"}]
@@ -100,36 +93,32 @@ STARTED = {**state(running={}), "name": "s", "started": True, "ready": True}
 INITIALIZED = {"conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sidecar", "status", "shown"),
-    [
-        (
+    {
+        "was ended when the pod had succeeded": (
             ENDED,
             {**INITIALIZED, "phase": "Succeeded", "containerStatuses": [state(terminated={"reason": "Completed"})]},
             ["0/2", "Completed", "4"],
         ),
-        (
+        "was ended when the pod had failed": (
             ENDED,
             {**INITIALIZED, "phase": "Failed", "containerStatuses": [state(terminated={"reason": "Error"})]},
             ["0/2", "Error", "4"],
         ),
-        (
+        "runs": (
             STARTED,
             {**INITIALIZED, "phase": "Running", "containerStatuses": [{**state(running={}), "ready": True}]},
             ["2/2", "Running", "4"],
         ),
-        ({**STARTED, "started": False, "ready": False}, {"phase": "Pending"}, ["0/2", "Init:0/1", "4"]),
-        (ENDED, {"phase": "Pending"}, ["0/2", "Init:Error", "4"]),
-        ({**STARTED, "ready": False}, {"phase": "Pending"}, ["0/2", "Pending", "4"]),
-    ],
-    ids=[
-        "was ended when the pod had succeeded",
-        "was ended when the pod had failed",
-        "runs",
-        "has not started",
-        "fails before anything else",
-        "has started",
-    ],
+        "has not started": (
+            {**STARTED, "started": False, "ready": False},
+            {"phase": "Pending"},
+            ["0/2", "Init:0/1", "4"],
+        ),
+        "fails before anything else": (ENDED, {"phase": "Pending"}, ["0/2", "Init:Error", "4"]),
+        "has started": ({**STARTED, "ready": False}, {"phase": "Pending"}, ["0/2", "Pending", "4"]),
+    },
 )
 def test_a_pod_with_a_sidecar_in_a_word(sidecar: Any, status: Any, shown: list[str]) -> None:
     spec = {"containers": [{"name": "c"}], "initContainers": [{"name": "s", "restartPolicy": "Always"}]}
@@ -161,42 +150,32 @@ def condition(*kinds: str) -> dict[str, Any]:
     return {"conditions": [{"type": kind, "status": "True"} for kind in kinds]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "status", "shown"),
-    [
-        pytest.param({"completions": 3}, {"succeeded": 1}, ["Running", "1/3", ""], id="running"),
-        pytest.param({"parallelism": 4}, {}, ["Running", "0/1 of 4", ""], id="a work queue"),
-        pytest.param({"parallelism": 1}, {}, ["Running", "0/1", ""], id="a work queue of one"),
-        pytest.param(
+    {
+        "running": ({"completions": 3}, {"succeeded": 1}, ["Running", "1/3", ""]),
+        "a work queue": ({"parallelism": 4}, {}, ["Running", "0/1 of 4", ""]),
+        "a work queue of one": ({"parallelism": 1}, {}, ["Running", "0/1", ""]),
+        "complete": (
             {"completions": 1},
             {"succeeded": 1, "startTime": MADE, "completionTime": "2026-01-10T11:00:42Z", **condition("Complete")},
             ["Complete", "1/1", "42s"],
-            id="complete",
         ),
-        pytest.param(
-            {"completions": 1}, {"startTime": MADE, **condition("Failed")}, ["Failed", "0/1", "60m"], id="failed"
-        ),
-        pytest.param({"completions": 1}, condition("Suspended"), ["Suspended", "0/1", ""], id="suspended"),
-        pytest.param({"completions": 1}, condition("FailureTarget"), ["FailureTarget", "0/1", ""], id="about to fail"),
-        pytest.param(
-            {"completions": 1},
-            condition("SuccessCriteriaMet"),
-            ["SuccessCriteriaMet", "0/1", ""],
-            id="about to succeed",
-        ),
-        pytest.param(
+        "failed": ({"completions": 1}, {"startTime": MADE, **condition("Failed")}, ["Failed", "0/1", "60m"]),
+        "suspended": ({"completions": 1}, condition("Suspended"), ["Suspended", "0/1", ""]),
+        "about to fail": ({"completions": 1}, condition("FailureTarget"), ["FailureTarget", "0/1", ""]),
+        "about to succeed": ({"completions": 1}, condition("SuccessCriteriaMet"), ["SuccessCriteriaMet", "0/1", ""]),
+        "an end comes first": (
             {"completions": 1},
             condition("Failed", "FailureTarget", "Suspended"),
             ["Failed", "0/1", ""],
-            id="an end comes first",
         ),
-        pytest.param(
+        "a pause comes before what is to come": (
             {"completions": 1},
             condition("FailureTarget", "Suspended"),
             ["Suspended", "0/1", ""],
-            id="a pause comes before what is to come",
         ),
-    ],
+    },
 )
 def test_a_job_in_a_row(spec: Any, status: Any, shown: list[str]) -> None:
     template = {"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}}
@@ -278,7 +257,7 @@ def test_a_custom_resource_without_columns_shows_its_age() -> None:
 
 
 @pytest.mark.parametrize("include", ["Metadata", "Object", "None"])
-def test_rows_carry_what_was_asked_for(include: Any) -> None:
+def test_rows_carry_the_requested_part_of_the_object(include: Any) -> None:
     body = {"metadata": {"name": "x"}, "spec": {}}
     made = tables.table(SCALED_JOB, [body], now=NOW, columns=None, resource_version="7", include=include)
     assert made["metadata"] == {"resourceVersion": "7"}

@@ -6,6 +6,7 @@ import pytest
 
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.schema import schema
+from tests.unit.tables import cases
 
 PROPERTIES: dict[str, Any] = {
     "i": {"type": "integer", "minimum": 1, "maximum": 5},
@@ -63,123 +64,72 @@ def foo(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "f"}, "spec": spec}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "field", "message"),
-    [
-        pytest.param(
-            {"i": 0}, "i", "Invalid value: 0: spec.i in body should be greater than or equal to 1", id="minimum"
-        ),
-        pytest.param({"i": 9}, "i", "Invalid value: 9: spec.i in body should be less than or equal to 5", id="maximum"),
-        pytest.param(
-            {"i": "x"}, "i", 'Invalid value: "string": spec.i in body must be of type integer: "string"', id="type"
-        ),
-        pytest.param(
-            {"i": True},
-            "i",
-            'Invalid value: "boolean": spec.i in body must be of type integer: "boolean"',
-            id="no flag",
-        ),
-        pytest.param(
-            {"i": None}, "i", 'Invalid value: "null": spec.i in body must be of type integer: "null"', id="no null"
-        ),
-        pytest.param({"s": "ab" * 3}, "s", "Too long: may not be longer than 4", id="longest"),
-        pytest.param(
-            {"s": "a"}, "s", 'Invalid value: "a": spec.s in body should be at least 2 chars long', id="shortest"
-        ),
-        pytest.param({"s": "ba"}, "s", "Invalid value: \"ba\": spec.s in body should match '^a'", id="pattern"),
-        pytest.param({"e": "z"}, "e", 'Unsupported value: "z": supported values: "x", "y"', id="enum"),
-        pytest.param(
-            {"l": []}, "l", "Invalid value: 0: spec.l in body should have at least 1 items", id="fewest items"
-        ),
-        pytest.param({"l": ["a"] * 3}, "l", "Too many: 3: must have at most 2 items", id="most items"),
-        pytest.param(
-            {"l": [1]},
-            "l[0]",
-            'Invalid value: "integer": spec.l[0] in body must be of type string: "integer"',
-            id="item",
-        ),
-        pytest.param(
-            {"m": {}}, "m", "Invalid value: 0: spec.m in body should have at least 1 properties", id="no members"
-        ),
-        pytest.param({"m": {"a": 1, "b": 2}}, "m", "Too many: 2: must have at most 1 items", id="most members"),
-        pytest.param(
+    {
+        "minimum": ({"i": 0}, "i", "Invalid value: 0: spec.i in body should be greater than or equal to 1"),
+        "maximum": ({"i": 9}, "i", "Invalid value: 9: spec.i in body should be less than or equal to 5"),
+        "type": ({"i": "x"}, "i", 'Invalid value: "string": spec.i in body must be of type integer: "string"'),
+        "no flag": ({"i": True}, "i", 'Invalid value: "boolean": spec.i in body must be of type integer: "boolean"'),
+        "no null": ({"i": None}, "i", 'Invalid value: "null": spec.i in body must be of type integer: "null"'),
+        "longest": ({"s": "ab" * 3}, "s", "Too long: may not be longer than 4"),
+        "shortest": ({"s": "a"}, "s", 'Invalid value: "a": spec.s in body should be at least 2 chars long'),
+        "pattern": ({"s": "ba"}, "s", "Invalid value: \"ba\": spec.s in body should match '^a'"),
+        "enum": ({"e": "z"}, "e", 'Unsupported value: "z": supported values: "x", "y"'),
+        "fewest items": ({"l": []}, "l", "Invalid value: 0: spec.l in body should have at least 1 items"),
+        "most items": ({"l": ["a"] * 3}, "l", "Too many: 3: must have at most 2 items"),
+        "item": ({"l": [1]}, "l[0]", 'Invalid value: "integer": spec.l[0] in body must be of type string: "integer"'),
+        "no members": ({"m": {}}, "m", "Invalid value: 0: spec.m in body should have at least 1 properties"),
+        "most members": ({"m": {"a": 1, "b": 2}}, "m", "Too many: 2: must have at most 1 items"),
+        "int or string": (
             {"port": 1.5},
             "port",
             'Invalid value: "number": spec.port in body must be of type integer,string: "number"',
-            id="int or string",
         ),
-        pytest.param({"o": {"a": "x"}}, "o.b", "Required value", id="required"),
-        pytest.param(
-            {"o": {"a": "x", "b": 3}},
-            "o.b",
-            "Invalid value: 3: spec.o.b in body should be a multiple of 2",
-            id="multiple",
-        ),
-        pytest.param(
-            {"between": 1}, "between", "Invalid value: 1: spec.between in body should be greater than 1", id="above"
-        ),
-        pytest.param(
-            {"between": 2}, "between", "Invalid value: 2: spec.between in body should be less than 2", id="below"
-        ),
-        pytest.param(
-            {"at": "x"}, "at", 'Invalid value: "x": spec.at in body must be of type date-time: "x"', id="date-time"
-        ),
-        pytest.param({"set": ["a", "a"]}, "set[1]", 'Duplicate value: "a"', id="set"),
-        pytest.param(
-            {"map": [{"k": "a"}, {"k": "a"}]}, "map[1]", 'Duplicate value: map[string]string{"k":"a"}', id="keyed list"
-        ),
-        pytest.param(
+        "required": ({"o": {"a": "x"}}, "o.b", "Required value"),
+        "multiple": ({"o": {"a": "x", "b": 3}}, "o.b", "Invalid value: 3: spec.o.b in body should be a multiple of 2"),
+        "above": ({"between": 1}, "between", "Invalid value: 1: spec.between in body should be greater than 1"),
+        "below": ({"between": 2}, "between", "Invalid value: 2: spec.between in body should be less than 2"),
+        "date-time": ({"at": "x"}, "at", 'Invalid value: "x": spec.at in body must be of type date-time: "x"'),
+        "set": ({"set": ["a", "a"]}, "set[1]", 'Duplicate value: "a"'),
+        "keyed list": ({"map": [{"k": "a"}, {"k": "a"}]}, "map[1]", 'Duplicate value: map[string]string{"k":"a"}'),
+        "none of one": (
             {"one": {}},
             "one",
             'Invalid value: "": "spec.one" must validate one and only one schema (oneOf). Found none valid',
-            id="none of one",
         ),
-        pytest.param(
+        "two of one": (
             {"one": {"p": "", "q": ""}},
             "one",
             'Invalid value: "": "spec.one" must validate one and only one schema (oneOf). Found 2 valid alternatives',
-            id="two of one",
         ),
-        pytest.param(
-            {"some": {}},
-            "some",
-            'Invalid value: "": "spec.some" must validate at least one schema (anyOf)',
-            id="any of",
-        ),
-        pytest.param(
-            {"never": {"p": ""}},
-            "never",
-            'Invalid value: "": "spec.never" must not validate the schema (not)',
-            id="not",
-        ),
-        pytest.param(
-            {"all": 2}, "all", "Invalid value: 2: spec.all in body should be greater than or equal to 3", id="all of"
-        ),
-        pytest.param({"pod": {"kind": "Pod"}}, "pod.apiVersion", "Required value: must not be empty", id="embedded"),
-        pytest.param(
+        "any of": ({"some": {}}, "some", 'Invalid value: "": "spec.some" must validate at least one schema (anyOf)'),
+        "not": ({"never": {"p": ""}}, "never", 'Invalid value: "": "spec.never" must not validate the schema (not)'),
+        "all of": ({"all": 2}, "all", "Invalid value: 2: spec.all in body should be greater than or equal to 3"),
+        "embedded": ({"pod": {"kind": "Pod"}}, "pod.apiVersion", "Required value: must not be empty"),
+        "width": (
             {"small": 2**31},
             "small",
             "Invalid value: 2147483648: spec.small in body must be of type int32: 2147483648",
-            id="width",
         ),
-    ],
+    },
 )
 def test_a_value_that_breaks_its_schema_is_refused(spec: Any, field: str, message: str) -> None:
     found = FOO.validate(foo(**spec))
     assert [(error.field, error.message) for error in found] == [(f"spec.{field}", message)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "spec",
-    [
-        pytest.param({}, id="nothing"),
-        pytest.param({"i": 3.0}, id="a whole number with a fraction of zero"),
-        pytest.param({"port": "http"}, id="a text where a number may be"),
-        pytest.param({"o": {"a": "x", "b": 2.0, "n": None}}, id="a null where it is allowed"),
-        pytest.param({"any": {"x": [1, {"y": None}]}}, id="anything"),
-        pytest.param({"at": "2020-01-01T00:00:00+02:00", "between": 1.5, "one": {"p": "x"}, "all": 3}, id="what fits"),
-        pytest.param({"map": [{"k": "a"}, {"k": "b"}], "set": ["a", "b"]}, id="lists without duplicates"),
-    ],
+    {
+        "nothing": {},
+        "a whole number with a fraction of zero": {"i": 3.0},
+        "a text where a number may be": {"port": "http"},
+        "a null where it is allowed": {"o": {"a": "x", "b": 2.0, "n": None}},
+        "anything": {"any": {"x": [1, {"y": None}]}},
+        "what fits": {"at": "2020-01-01T00:00:00+02:00", "between": 1.5, "one": {"p": "x"}, "all": 3},
+        "lists without duplicates": {"map": [{"k": "a"}, {"k": "b"}], "set": ["a", "b"]},
+    },
 )
 def test_a_value_that_keeps_its_schema_is_fine(spec: Any) -> None:
     assert FOO.validate(foo(**spec)) == []
@@ -189,14 +139,14 @@ def test_the_root_is_judged_too() -> None:
     assert [str(error) for error in FOO.validate({"metadata": {}})] == ["spec: Required value"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "filled"),
-    [
-        pytest.param({}, {"d": {"x": 3}}, id="defaults in defaults"),
-        pytest.param({"d": {"x": 1}}, {"d": {"x": 1}}, id="what is there stays"),
-        pytest.param({"d": None}, {"d": {"x": 3}}, id="null where it is not allowed"),
-        pytest.param({"o": {"n": None}}, {"d": {"x": 3}, "o": {"a": "A", "n": None}}, id="null where it is"),
-    ],
+    {
+        "defaults in defaults": ({}, {"d": {"x": 3}}),
+        "what is there stays": ({"d": {"x": 1}}, {"d": {"x": 1}}),
+        "null where it is not allowed": ({"d": None}, {"d": {"x": 3}}),
+        "null where it is": ({"o": {"n": None}}, {"d": {"x": 3}, "o": {"a": "A", "n": None}}),
+    },
 )
 def test_defaults_are_filled_in(spec: Any, filled: Any) -> None:
     body = foo(**spec)

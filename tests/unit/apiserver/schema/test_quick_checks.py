@@ -1,4 +1,4 @@
-"""What is told of an object at a glance is what a proper look finds."""
+"""The fast paths of structural schemas agree with the full check."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deploy.local.apiserver.schema import quick_checks, structural
+from tests.unit.tables import cases
 from workers.api import crds
 from workers.api.kinds import Object
 
@@ -72,30 +73,25 @@ VALUES = st.recursive(
 
 @settings(max_examples=400)
 @given(SCHEMAS, VALUES)
-def test_a_glance_finds_what_a_proper_look_finds(schema: Object, value: Any) -> None:
+def test_the_fast_path_agrees_with_the_full_check(schema: Object, value: Any) -> None:
     unknown: list[str] = []
     assert structural.pruner(schema)(value) == (structural._prune(schema, value, "", unknown, keep=False), unknown)
     assert structural.defaulter(schema)(value) == structural._default(schema, value)
     assert structural.validator(schema)(value) == list(structural._validate(schema, value, ""))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("schema", "fine", "wrong"),
-    [
-        pytest.param({"type": "integer"}, 1, True, id="true is no number"),
-        pytest.param({"type": "string", "enum": ["1"]}, "1", 1, id="nor is a number one of some words"),
-        pytest.param({"type": "string", "format": "date-time"}, "2026-01-01T00:00:00Z", "2026-01-01", id="a moment"),
-        pytest.param({"type": "array", "items": {"type": "string"}}, ["a"], ["a", 1], id="each item"),
-        pytest.param({"type": "object", "required": ["a"]}, {"a": 1}, {}, id="a field that must be there"),
-        pytest.param(
-            {"type": "object", "additionalProperties": {"type": "integer"}},
-            {"a": 1},
-            {"a": 1, "b": "1"},
-            id="each field",
-        ),
-    ],
+    {
+        "true is no number": ({"type": "integer"}, 1, True),
+        "nor is a number one of some words": ({"type": "string", "enum": ["1"]}, "1", 1),
+        "a moment": ({"type": "string", "format": "date-time"}, "2026-01-01T00:00:00Z", "2026-01-01"),
+        "each item": ({"type": "array", "items": {"type": "string"}}, ["a"], ["a", 1]),
+        "a field that must be there": ({"type": "object", "required": ["a"]}, {"a": 1}, {}),
+        "each field": ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}, {"a": 1, "b": "1"}),
+    },
 )
-def test_what_fits_is_told_without_a_proper_look(schema: Object, fine: Any, wrong: Any) -> None:
+def test_plain_schemas_need_no_full_check(schema: Object, fine: Any, wrong: Any) -> None:
     def look(*_: Any) -> bool:
         raise AssertionError("looked")
 
@@ -104,7 +100,7 @@ def test_what_fits_is_told_without_a_proper_look(schema: Object, fine: Any, wron
 
 
 @pytest.mark.parametrize("kind", ["JobFlow", "PodGroup", "Queue"])
-def test_of_our_own_statuses_all_is_told_at_a_glance(kind: str) -> None:
+def test_statuses_of_our_kinds_need_no_full_check(kind: str) -> None:
     def look(schema: Object, _value: Any) -> bool:
         raise AssertionError(schema)
 

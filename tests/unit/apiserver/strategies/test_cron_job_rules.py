@@ -1,4 +1,4 @@
-"""What the server makes of CronJobs: defaults, refusals, and what stored time zones are allowed."""
+"""CronJobs on the server: defaults, refusals, and stored time zones."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from deploy.local.apiserver import strategies
 from tests.unit.apiserver.examples import changed, created, problems, template
+from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, Object
 
 METADATA = {"name": "x", "namespace": "default", "uid": "u"}
@@ -49,106 +50,89 @@ def test_a_condition_pattern_in_a_template_means_true() -> None:
     assert "podReplacementPolicy" not in spec
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "field", "message"),
-    [
-        pytest.param({"schedule": ""}, "schedule", "Required value", id="no schedule"),
-        pytest.param(
+    {
+        "no schedule": ({"schedule": ""}, "schedule", "Required value"),
+        "four fields": (
             {"schedule": "* * * *"},
             "schedule",
             'Invalid value: "* * * *": expected exactly 5 fields, found 4: [* * * *]',
-            id="four fields",
         ),
-        pytest.param(
+        "seconds": (
             {"schedule": "0 * * * * *"},
             "schedule",
             'Invalid value: "0 * * * * *": expected exactly 5 fields, found 6: [0 * * * * *]',
-            id="seconds",
         ),
-        pytest.param(
-            {"schedule": "@never"}, "schedule", 'Invalid value: "@never": unrecognized descriptor: @never', id="a macro"
-        ),
-        pytest.param(
+        "a macro": ({"schedule": "@never"}, "schedule", 'Invalid value: "@never": unrecognized descriptor: @never'),
+        "an eighth day of the week": (
             {"schedule": "0 0 * * 7"},
             "schedule",
             'Invalid value: "0 0 * * 7": end of range (7) above maximum (6): 7',
-            id="an eighth day of the week",
         ),
-        pytest.param(
+        "over midnight": (
             {"schedule": "0 22-4 * * *"},
             "schedule",
             'Invalid value: "0 22-4 * * *": beginning of range (22) beyond end of range (4): 22-4',
-            id="over midnight",
         ),
-        pytest.param(
+        "no step": (
             {"schedule": "*/0 * * * *"},
             "schedule",
             'Invalid value: "*/0 * * * *": step of range should be a positive number: */0',
-            id="no step",
         ),
-        pytest.param(
+        "a zone in the schedule": (
             {"schedule": "TZ=UTC * * * * *"},
             "schedule",
             f'Invalid value: "TZ=UTC * * * * *": {NO_TZ}',
-            id="a zone in the schedule",
         ),
-        pytest.param(
-            {"timeZone": ""}, "timeZone", 'Invalid value: "": timeZone must be nil or non-empty string', id="no zone"
-        ),
-        pytest.param(
+        "no zone": ({"timeZone": ""}, "timeZone", 'Invalid value: "": timeZone must be nil or non-empty string'),
+        "here": (
             {"timeZone": "Local"},
             "timeZone",
             'Invalid value: "Local": timeZone must be an explicit time zone as defined in '
             "https://www.iana.org/time-zones",
-            id="here",
         ),
-        pytest.param(
+        "nowhere": (
             {"timeZone": "Middle/Earth"},
             "timeZone",
             'Invalid value: "Middle/Earth": unknown time zone Middle/Earth',
-            id="nowhere",
         ),
-        pytest.param(
+        "another file": (
             {"timeZone": "../etc/passwd"},
             "timeZone",
             'Invalid value: "../etc/passwd": unknown time zone ../etc/passwd',
-            id="another file",
         ),
-        pytest.param(
+        "concurrencyPolicy": (
             {"concurrencyPolicy": "x"},
             "concurrencyPolicy",
             'Unsupported value: "x": supported values: "Allow", "Forbid", "Replace"',
-            id="concurrencyPolicy",
         ),
-        pytest.param({"startingDeadlineSeconds": -1}, "startingDeadlineSeconds", NON_NEGATIVE, id="deadline"),
-        pytest.param({"successfulJobsHistoryLimit": -1}, "successfulJobsHistoryLimit", NON_NEGATIVE, id="successes"),
-        pytest.param({"failedJobsHistoryLimit": -1}, "failedJobsHistoryLimit", NON_NEGATIVE, id="failures"),
-        pytest.param(of_job(parallelism=-1), "jobTemplate.spec.parallelism", NON_NEGATIVE, id="the job's own rules"),
-        pytest.param(
+        "deadline": ({"startingDeadlineSeconds": -1}, "startingDeadlineSeconds", NON_NEGATIVE),
+        "successes": ({"successfulJobsHistoryLimit": -1}, "successfulJobsHistoryLimit", NON_NEGATIVE),
+        "failures": ({"failedJobsHistoryLimit": -1}, "failedJobsHistoryLimit", NON_NEGATIVE),
+        "the job's own rules": (of_job(parallelism=-1), "jobTemplate.spec.parallelism", NON_NEGATIVE),
+        "pods that never end": (
             of_job(template=template(restartPolicy="Always")),
             "jobTemplate.spec.template.spec.restartPolicy",
             'Required value: valid values: "OnFailure", "Never"',
-            id="pods that never end",
         ),
-        pytest.param(
+        "a selector": (
             of_job(selector={}),
             "jobTemplate.spec.selector",
             "Invalid value: {}: `selector` will be auto-generated",
-            id="a selector",
         ),
-        pytest.param(
+        "a selector of one's own": (
             of_job(manualSelector=True),
             "jobTemplate.spec.manualSelector",
             'Unsupported value: true: supported values: "nil", "false"',
-            id="a selector of one's own",
         ),
-    ],
+    },
 )
 def test_a_cron_job_is_refused(spec: Any, field: str, message: str) -> None:
     assert problems(CRON_JOB, cron(**spec)) == [(f"spec.{field}", message)]
 
 
-def test_an_unknown_zone_in_a_schedule_is_told_with_the_rest() -> None:
+def test_an_unknown_zone_in_a_schedule_is_a_second_error() -> None:
     [(field, first), (_, second)] = problems(CRON_JOB, cron(schedule="TZ=Middle/Earth * * * * *"))
     assert (field, "provided bad location" in first, NO_TZ in second) == ("spec.schedule", True, True)
 
@@ -171,7 +155,7 @@ def test_a_cron_job_is_accepted(spec: Any) -> None:
 
 
 @given(st.text(alphabet="0123456789*/-,?@TZ= evry1hmsLW#janMON/", max_size=30))
-def test_any_schedule_is_accepted_or_refused_for_what_it_says(text: str) -> None:
+def test_any_schedule_is_accepted_or_refused_by_its_own_field(text: str) -> None:
     assert {field for field, _ in problems(CRON_JOB, cron(schedule=text))} <= {"spec.schedule"}
 
 
@@ -186,13 +170,13 @@ ZONED = {**created(CRON_JOB, cron()), "spec": {**created(CRON_JOB, cron())["spec
 LOST = {**created(CRON_JOB, cron()), "spec": {**created(CRON_JOB, cron())["spec"], "timeZone": "Middle/Earth"}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("stored", "spec", "refused"),
-    [
-        pytest.param(ZONED, {}, [], id="a stored zone in the schedule"),
-        pytest.param(ZONED, {"schedule": "TZ=UTC 0 3 * * *"}, [], id="another instead of it"),
-        pytest.param(ZONED, {"schedule": "0 3 * * *", "timeZone": "UTC"}, [], id="the field instead of it"),
-        pytest.param(
+    {
+        "a stored zone in the schedule": (ZONED, {}, []),
+        "another instead of it": (ZONED, {"schedule": "TZ=UTC 0 3 * * *"}, []),
+        "the field instead of it": (ZONED, {"schedule": "0 3 * * *", "timeZone": "UTC"}, []),
+        "both": (
             ZONED,
             {"timeZone": "UTC"},
             [
@@ -201,37 +185,34 @@ LOST = {**created(CRON_JOB, cron()), "spec": {**created(CRON_JOB, cron())["spec"
                     f'Invalid value: "{BERLIN}": cannot use both timeZone field and TZ or CRON_TZ in schedule',
                 )
             ],
-            id="both",
         ),
-        pytest.param(
+        "a zone in the schedule where none was": (
             created(CRON_JOB, cron()),
             {"schedule": BERLIN},
             [("spec.schedule", f'Invalid value: "{BERLIN}": {NO_TZ}')],
-            id="a zone in the schedule where none was",
         ),
-        pytest.param(LOST, {"suspend": True}, [], id="a stored zone that is no more"),
-        pytest.param(
+        "a stored zone that is no more": (LOST, {"suspend": True}, []),
+        "another that never was": (
             LOST,
             {"timeZone": "Middle/West"},
             [("spec.timeZone", 'Invalid value: "Middle/West": unknown time zone Middle/West')],
-            id="another that never was",
         ),
-        pytest.param(LOST, {"timeZone": None}, [], id="none any more"),
-    ],
+        "none any more": (LOST, {"timeZone": None}, []),
+    },
 )
-def test_what_was_stored_may_stay(stored: Object, spec: Any, refused: list[tuple[str, str]]) -> None:
+def test_a_stored_time_zone_may_stay(stored: Object, spec: Any, refused: list[tuple[str, str]]) -> None:
     new = {**stored, "spec": {name: value for name, value in {**stored["spec"], **spec}.items() if value is not None}}
     assert changed(CRON_JOB, stored, new)[1] == refused
 
 
-def test_only_what_the_author_declares_is_counted() -> None:
+def test_only_changes_of_the_spec_increase_the_generation() -> None:
     stored = created(CRON_JOB, cron())
     same, _ = changed(CRON_JOB, stored, {**stored, "status": {"lastScheduleTime": "2026-01-01T00:00:00Z"}})
     new, _ = changed(CRON_JOB, stored, {**stored, "spec": {**stored["spec"], "suspend": True}})
     assert (same["metadata"]["generation"], new["metadata"]["generation"]) == (1, 2)
 
 
-def test_the_status_is_anybodys() -> None:
+def test_any_client_may_write_the_status() -> None:
     rules, stored = strategies.strategy(CRON_JOB), created(CRON_JOB, cron())
     new = rules.prepare_status({**stored, "spec": {}, "status": {"active": [{"name": "nonsense"}]}}, stored)
     assert (rules.validate_status(new, stored), new["spec"]) == ([], stored["spec"])

@@ -2,9 +2,8 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
 from deploy.local.apiserver.strategies import strategy
+from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, Kind
 
 SPEC = {
@@ -18,13 +17,13 @@ SPEC = {
 CRD = {"metadata": {"name": "scaledjobs.keda.sh"}, "spec": SPEC}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "crd", "fields"),
-    [
-        pytest.param(SCALED_JOB, CRD, [], id="a custom resource may"),
-        pytest.param(CUSTOM_RESOURCE_DEFINITION, None, [], id="a definition may"),
-        pytest.param(CONFIG_MAP, None, ["metadata.finalizers[0]"], id="a built-in kind may not"),
-    ],
+    {
+        "a custom resource may": (SCALED_JOB, CRD, []),
+        "a definition may": (CUSTOM_RESOURCE_DEFINITION, None, []),
+        "a built-in kind may not": (CONFIG_MAP, None, ["metadata.finalizers[0]"]),
+    },
 )
 def test_a_finalizer_without_a_slash(kind: Kind, crd: dict[str, object] | None, fields: list[str]) -> None:
     rules = strategy(kind, crd)

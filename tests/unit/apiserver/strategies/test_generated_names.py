@@ -1,4 +1,4 @@
-"""Names that the server makes up: how they look, and what happens when every one of them is taken."""
+"""Generated names: their form, and the refusal when every one of them is taken."""
 
 import re
 from types import SimpleNamespace
@@ -6,17 +6,18 @@ from typing import Any, cast
 
 import pytest
 
+from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.context import Context
+from deploy.local.apiserver.discovery.resources import RequestTarget
 from deploy.local.apiserver.handlers import write
-from deploy.local.apiserver.http import responses
-from deploy.local.apiserver.http.request import RequestTarget
+from tests.unit.tables import cases
 from workers.api.kinds import JOB
 
 TARGET = cast("RequestTarget", SimpleNamespace(resource=SimpleNamespace(storage="jobs.batch"), namespace="default"))
 
 
 def named(meta: dict[str, Any], taken: int) -> tuple[bool, list[str]]:
-    """Whether a name was made up, and the keys that were looked up; the first `taken` of them exist."""
+    """Returns if a name was generated, and the keys that were looked up; the first `taken` of them exist."""
     asked: list[str] = []
 
     def latest(_resource: str, key: str) -> object | None:
@@ -27,7 +28,7 @@ def named(meta: dict[str, Any], taken: int) -> tuple[bool, list[str]]:
     return write._name(ctx, TARGET, meta), asked
 
 
-@pytest.mark.parametrize("prefix", ["crunch-", "a" * 58, "a" * 100], ids=["short", "just fits", "too long"])
+@cases("prefix", {"short": "crunch-", "just fits": "a" * 58, "too long": "a" * 100})
 def test_a_name_begins_as_asked_and_ends_in_five_letters(prefix: str) -> None:
     meta = {"generateName": prefix}
     generated, asked = named(meta, 0)
@@ -46,7 +47,7 @@ def test_a_name_that_is_taken_is_followed_by_another_a_few_times(taken: int, tri
     assert (generated, len(asked), len(set(asked))) == (True, tried, tried)
 
 
-def test_the_client_is_told_that_no_free_name_was_found() -> None:
-    error = responses.already_exists(JOB, "crunch-x", generated=True)
+def test_a_failed_generation_of_a_name_asks_the_client_to_retry() -> None:
+    error = api_errors.already_exists(JOB, "crunch-x", generated=True)
     assert (error.code, error.reason, error.headers) == (409, "AlreadyExists", {"Retry-After": "1"})
     assert error.message.endswith("the server was not able to generate a unique name for the object")

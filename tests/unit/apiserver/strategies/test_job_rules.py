@@ -1,4 +1,4 @@
-"""What the server makes of Jobs: defaults, generated selectors, refusals, and what may change."""
+"""Jobs on the server: defaults, generated selectors, refusals, and mutable fields."""
 
 import copy
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from deploy.local.apiserver import strategies
 from tests.unit.apiserver.examples import changed, created, job, problems, template
+from tests.unit.tables import cases
 from workers.api import names
 from workers.api.kinds import JOB
 
@@ -48,15 +49,15 @@ def test_a_job_gets_its_defaults() -> None:
     assert body["status"] == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "field", "value"),
-    [
-        pytest.param({"parallelism": 3}, "completions", None, id="a work queue has no completions"),
-        pytest.param({"completions": 3}, "parallelism", 1, id="parallelism is one"),
-        pytest.param({**INDEXED, "backoffLimitPerIndex": 1}, "backoffLimit", 2147483647, id="limits per index"),
-        pytest.param({"podFailurePolicy": {"rules": []}}, "podReplacementPolicy", "Failed", id="a failure policy"),
-        pytest.param({"backoffLimit": 0}, "backoffLimit", 0, id="zero is a limit"),
-    ],
+    {
+        "a work queue has no completions": ({"parallelism": 3}, "completions", None),
+        "parallelism is one": ({"completions": 3}, "parallelism", 1),
+        "limits per index": ({**INDEXED, "backoffLimitPerIndex": 1}, "backoffLimit", 2147483647),
+        "a failure policy": ({"podFailurePolicy": {"rules": []}}, "podReplacementPolicy", "Failed"),
+        "zero is a limit": ({"backoffLimit": 0}, "backoffLimit", 0),
+    },
 )
 def test_a_default_depends_on_other_fields(spec: Any, field: str, value: Any) -> None:
     assert created(JOB, job(**spec))["spec"].get(field) == value
@@ -92,291 +93,232 @@ def success(**fields: Any) -> dict[str, Any]:
     return {**INDEXED, "successPolicy": {"rules": [fields]}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "field", "message"),
-    [
-        pytest.param({"parallelism": -1}, "spec.parallelism", NON_NEGATIVE, id="parallelism"),
-        pytest.param({"completions": -1}, "spec.completions", NON_NEGATIVE, id="completions"),
-        pytest.param(
-            {**INDEXED, "backoffLimitPerIndex": -1}, "spec.backoffLimitPerIndex", NON_NEGATIVE, id="per index"
-        ),
-        pytest.param(
+    {
+        "parallelism": ({"parallelism": -1}, "spec.parallelism", NON_NEGATIVE),
+        "completions": ({"completions": -1}, "spec.completions", NON_NEGATIVE),
+        "per index": ({**INDEXED, "backoffLimitPerIndex": -1}, "spec.backoffLimitPerIndex", NON_NEGATIVE),
+        "maxFailedIndexes": (
             {**INDEXED, "backoffLimitPerIndex": 1, "maxFailedIndexes": -1},
             "spec.maxFailedIndexes",
             NON_NEGATIVE,
-            id="maxFailedIndexes",
         ),
-        pytest.param({"backoffLimit": -1}, "spec.backoffLimit", NON_NEGATIVE, id="backoffLimit"),
-        pytest.param({"ttlSecondsAfterFinished": -1}, "spec.ttlSecondsAfterFinished", NON_NEGATIVE, id="ttl"),
-        pytest.param({"activeDeadlineSeconds": -1}, "spec.activeDeadlineSeconds", NON_NEGATIVE, id="deadline"),
-        pytest.param(
+        "backoffLimit": ({"backoffLimit": -1}, "spec.backoffLimit", NON_NEGATIVE),
+        "ttl": ({"ttlSecondsAfterFinished": -1}, "spec.ttlSecondsAfterFinished", NON_NEGATIVE),
+        "deadline": ({"activeDeadlineSeconds": -1}, "spec.activeDeadlineSeconds", NON_NEGATIVE),
+        "completionMode": (
             {"completionMode": "Other"},
             "spec.completionMode",
             'Unsupported value: "Other": supported values: "NonIndexed", "Indexed"',
-            id="completionMode",
         ),
-        pytest.param(
+        "indexed without completions": (
             {"completionMode": "Indexed", "parallelism": 2},
             "spec.completions",
             "Required value: when completion mode is Indexed",
-            id="indexed without completions",
         ),
-        pytest.param(
+        "too parallel": (
             {**INDEXED, "parallelism": 100_001, "completions": 100_001},
             "spec.parallelism",
             "Invalid value: 100001: must be less than or equal to 100000 when completion mode is Indexed",
-            id="too parallel",
         ),
-        pytest.param(
+        "per index without indexes": (
             {"backoffLimitPerIndex": 1},
             "spec.backoffLimitPerIndex",
             "Invalid value: 1: requires indexed completion mode",
-            id="per index without indexes",
         ),
-        pytest.param(
+        "failed indexes without a limit": (
             {**INDEXED, "maxFailedIndexes": 1},
             "spec.backoffLimitPerIndex",
             "Required value: when maxFailedIndexes is specified",
-            id="failed indexes without a limit",
         ),
-        pytest.param(
+        "more failed indexes than indexes": (
             {**INDEXED, "backoffLimitPerIndex": 1, "maxFailedIndexes": 4},
             "spec.maxFailedIndexes",
             "Invalid value: 4: must be less than or equal to completions",
-            id="more failed indexes than indexes",
         ),
-        pytest.param(
+        "many completions without a limit of failed indexes": (
             {**MANY, "maxFailedIndexes": None},
             "spec.maxFailedIndexes",
             "Required value: must be specified when completions is above 100000",
-            id="many completions without a limit of failed indexes",
         ),
-        pytest.param(
+        "many completions and failed indexes": (
             {**MANY, "maxFailedIndexes": 10_001},
             "spec.maxFailedIndexes",
             "Invalid value: 10001: must be less than or equal to 10000 when completions are above 100000 and used with "
             "backoff limit per index",
-            id="many completions and failed indexes",
         ),
-        pytest.param(
+        "many completions side by side": (
             {**MANY, "parallelism": 10_001},
             "spec.parallelism",
             "Invalid value: 10001: must be less than or equal to 10000 when completions are above 100000 and used with "
             "backoff limit per index",
-            id="many completions side by side",
         ),
-        pytest.param(
+        "too many failed indexes": (
             {**INDEXED, "completions": 200_000, "backoffLimitPerIndex": 1, "maxFailedIndexes": 100_001},
             "spec.maxFailedIndexes",
             "Invalid value: 100001: must be less than or equal to 100000",
-            id="too many failed indexes",
         ),
-        pytest.param(
+        "failed indexes without indexes": (
             {"maxFailedIndexes": 1},
             "spec.maxFailedIndexes",
             "Invalid value: 1: requires indexed completion mode",
-            id="failed indexes without indexes",
         ),
-        pytest.param(
+        "managedBy without a domain": (
             {"managedBy": "us"},
             "spec.managedBy",
             'Invalid value: "us": must be a domain-prefixed path (such as "acme.io/foo")',
-            id="managedBy without a domain",
         ),
-        pytest.param(
-            {"managedBy": ""},
-            "spec.managedBy",
-            "Required value",
-            id="managedBy that is empty",
-        ),
-        pytest.param(
+        "managedBy that is empty": ({"managedBy": ""}, "spec.managedBy", "Required value"),
+        "managedBy": (
             {"managedBy": f"example.com/{'x' * 60}"},
             "spec.managedBy",
             "Too long: must have at most 63 bytes",
-            id="managedBy",
         ),
-        pytest.param(
+        "podReplacementPolicy": (
             {"podReplacementPolicy": "Never"},
             "spec.podReplacementPolicy",
             'Unsupported value: "Never": supported values: "Failed", "TerminatingOrFailed"',
-            id="podReplacementPolicy",
         ),
-        pytest.param(
+        "replacement with a failure policy": (
             {**codes(1), "podReplacementPolicy": "TerminatingOrFailed"},
             "spec.podReplacementPolicy",
             'Unsupported value: "TerminatingOrFailed": supported values: "Failed"',
-            id="replacement with a failure policy",
         ),
-        pytest.param(
-            codes(0), f"{AT}.onExitCodes.values[0]", "Invalid value: 0: must not be 0 for the In operator", id="In 0"
-        ),
-        pytest.param(
-            codes(2, 1), f"{AT}.onExitCodes.values", "Invalid value: [2,1]: must be ordered", id="not ordered"
-        ),
-        pytest.param(codes(1, 1), f"{AT}.onExitCodes.values[1]", "Duplicate value: 1", id="twice"),
-        pytest.param(
-            codes(), f"{AT}.onExitCodes.values", "Invalid value: []: at least one value is required", id="no exit codes"
-        ),
-        pytest.param(
+        "In 0": (codes(0), f"{AT}.onExitCodes.values[0]", "Invalid value: 0: must not be 0 for the In operator"),
+        "not ordered": (codes(2, 1), f"{AT}.onExitCodes.values", "Invalid value: [2,1]: must be ordered"),
+        "twice": (codes(1, 1), f"{AT}.onExitCodes.values[1]", "Duplicate value: 1"),
+        "no exit codes": (codes(), f"{AT}.onExitCodes.values", "Invalid value: []: at least one value is required"),
+        "operator": (
             codes(1, operator="Near"),
             f"{AT}.onExitCodes.operator",
             'Unsupported value: "Near": supported values: "In", "NotIn"',
-            id="operator",
         ),
-        pytest.param(
-            rule(),
-            AT,
-            "Invalid value: specifying one of OnExitCodes and OnPodConditions is required",
-            id="empty rule",
-        ),
-        pytest.param(
+        "empty rule": (rule(), AT, "Invalid value: specifying one of OnExitCodes and OnPodConditions is required"),
+        "a rule with two sides": (
             rule(onExitCodes={"operator": "In", "values": [1]}, onPodConditions=[{"type": "x"}]),
             AT,
             "Invalid value: specifying both OnExitCodes and OnPodConditions is not supported",
-            id="a rule with two sides",
         ),
-        pytest.param(
+        "no action": (
             rule(action="", onPodConditions=[{"type": "x"}]),
             f"{AT}.action",
             'Required value: valid values: "Count", "FailIndex", "FailJob", "Ignore"',
-            id="no action",
         ),
-        pytest.param(
+        "no operator": (
             codes(1, operator=""),
             f"{AT}.onExitCodes.operator",
             'Required value: valid values: "In", "NotIn"',
-            id="no operator",
         ),
-        pytest.param(
+        "too many exit codes": (
             codes(*range(256), operator="NotIn"),
             f"{AT}.onExitCodes.values",
             "Too many: 256: must have at most 255 items",
-            id="too many exit codes",
         ),
-        pytest.param(
+        "too many patterns": (
             rule(onPodConditions=[{"type": "x"}] * 21),
             f"{AT}.onPodConditions",
             "Too many: 21: must have at most 20 items",
-            id="too many patterns",
         ),
-        pytest.param(
+        "a condition's type": (
             rule(onPodConditions=[{"type": "a/b/c"}]),
             f"{AT}.onPodConditions[0].type",
             f'Invalid value: "a/b/c": {names.qualified_name("a/b/c")[0]}',
-            id="a condition's type",
         ),
-        pytest.param(
+        "FailIndex": (
             rule(action="FailIndex", onPodConditions=[{"type": "x"}]),
             f"{AT}.action",
             'Invalid value: "FailIndex": requires the backoffLimitPerIndex to be set',
-            id="FailIndex",
         ),
-        pytest.param(
+        "action": (
             rule(action="Nap", onPodConditions=[{"type": "x"}]),
             f"{AT}.action",
             'Unsupported value: "Nap": supported values: "Count", "FailIndex", "FailJob", "Ignore"',
-            id="action",
         ),
-        pytest.param(
+        "condition status": (
             rule(onPodConditions=[{"type": "x", "status": "Maybe"}]),
             f"{AT}.onPodConditions[0].status",
             'Unsupported value: "Maybe": supported values: "False", "True", "Unknown"',
-            id="condition status",
         ),
-        pytest.param(
+        "container name": (
             rule(onExitCodes={"operator": "In", "values": [1], "containerName": "z"}),
             f"{AT}.onExitCodes.containerName",
             'Invalid value: "z": must be one of the container or initContainer names in the pod template',
-            id="container name",
         ),
-        pytest.param(
+        "too many rules": (
             {"podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "x"}]}] * 21}},
             "spec.podFailurePolicy.rules",
             "Too many: 21: must have at most 20 items",
-            id="too many rules",
         ),
-        pytest.param(
+        "successPolicy without indexes": (
             {"successPolicy": {"rules": [{"succeededCount": 1}]}},
             "spec.successPolicy",
             'Invalid value: {"rules":[{"succeededCount":1}]}: requires indexed completion mode',
-            id="successPolicy without indexes",
         ),
-        pytest.param(
+        "empty": (
             success(),
             SUCCESS,
             "Required value: at least one of succeededCount or succeededIndexes must be specified",
-            id="empty",
         ),
-        pytest.param(
+        "more than the set has": (
             success(succeededIndexes="0-1", succeededCount=3),
             f"{SUCCESS}.succeededCount",
             "Invalid value: 3: must be less than or equal to 2 "
             "(the number of indexes in the specified succeededIndexes field)",
-            id="more than the set has",
         ),
-        pytest.param(
+        "an index beyond the end": (
             success(succeededIndexes="7"),
             f"{SUCCESS}.succeededIndexes",
             'Invalid value: "7": error parsing succeededIndexes: too large index: "7"',
-            id="an index beyond the end",
         ),
-        pytest.param(
+        "no way to succeed": (
             {**INDEXED, "successPolicy": {"rules": []}},
             "spec.successPolicy.rules",
             "Required value: at least one rules must be specified when the successPolicy is specified",
-            id="no way to succeed",
         ),
-        pytest.param(
+        "too many ways to succeed": (
             {**INDEXED, "successPolicy": {"rules": [{"succeededCount": 1}] * 21}},
             "spec.successPolicy.rules",
             "Too many: 21: must have at most 20 items",
-            id="too many ways to succeed",
         ),
-        pytest.param(
+        "more than all": (
             success(succeededCount=4),
             f"{SUCCESS}.succeededCount",
             "Invalid value: 4: must be less than or equal to 3 (the number of specified completions)",
-            id="more than all",
         ),
-        pytest.param(success(succeededCount=-1), f"{SUCCESS}.succeededCount", NON_NEGATIVE, id="less than none"),
-        pytest.param(
+        "less than none": (success(succeededCount=-1), f"{SUCCESS}.succeededCount", NON_NEGATIVE),
+        "falling indexes": (
             success(succeededIndexes="2,1"),
             f"{SUCCESS}.succeededIndexes",
             'Invalid value: "2,1": error parsing succeededIndexes: non-increasing order, previous: 2, current: 1',
-            id="falling indexes",
         ),
-        pytest.param(
+        "a long text of indexes": (
             {**INDEXED, "completions": 100_000, **LONG},
             f"{SUCCESS}.succeededIndexes",
             "Too long: must have at most 65536 bytes",
-            id="a long text of indexes",
         ),
-        pytest.param(
+        "a selector that selects others": (
             {"manualSelector": True, "selector": {"matchLabels": {"a": "b"}}},
             "spec.template.metadata.labels",
             "Invalid value: {}: `selector` does not match template `labels`",
-            id="a selector that selects others",
         ),
-        pytest.param({"manualSelector": True}, "spec.selector", "Required value", id="no selector"),
-        pytest.param(
+        "no selector": ({"manualSelector": True}, "spec.selector", "Required value"),
+        "a selector that is in nothing": (
             manual(operator="In"),
             "spec.selector.matchExpressions[0].values",
             "Required value: must be specified when `operator` is 'In' or 'NotIn'",
-            id="a selector that is in nothing",
         ),
-        pytest.param(
+        "a selector that exists in something": (
             manual(operator="Exists", values=["b"]),
             "spec.selector.matchExpressions[0].values",
             "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-            id="a selector that exists in something",
         ),
-        pytest.param(
+        "a selector's operator": (
             manual(operator="Near", values=["b"]),
             "spec.selector.matchExpressions[0].operator",
             'Invalid value: "Near": not a valid selector operator',
-            id="a selector's operator",
         ),
-    ],
+    },
 )
 def test_a_job_is_refused(spec: Any, field: str, message: str) -> None:
     found = problems(JOB, job(**spec))
@@ -385,18 +327,18 @@ def test_a_job_is_refused(spec: Any, field: str, message: str) -> None:
     assert {place for place, _ in found} <= {field, *others, "spec.template.metadata.labels"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pod", "message"),
-    [
-        pytest.param({"restartPolicy": "Always"}, 'Required value: valid values: "OnFailure", "Never"', id="Always"),
-        pytest.param({"restartPolicy": None}, 'Required value: valid values: "OnFailure", "Never"', id="none"),
-    ],
+    {
+        "Always": ({"restartPolicy": "Always"}, 'Required value: valid values: "OnFailure", "Never"'),
+        "none": ({"restartPolicy": None}, 'Required value: valid values: "OnFailure", "Never"'),
+    },
 )
 def test_pods_of_jobs_end(pod: Any, message: str) -> None:
     assert problems(JOB, job(pod=pod)) == [("spec.template.spec.restartPolicy", message)]
 
 
-def test_what_needs_indexes_is_not_judged_without_them() -> None:
+def test_a_success_policy_without_indexes_is_not_validated_further() -> None:
     policy = {"rules": [{"succeededCount": 5}]}
     detail = 'Invalid value: {"rules":[{"succeededCount":5}]}: requires indexed completion mode'
     assert problems(JOB, job(successPolicy=policy)) == [("spec.successPolicy", detail)]
@@ -408,7 +350,7 @@ def test_a_failure_policy_needs_pods_that_are_never_restarted() -> None:
     assert found == [("spec.template.spec.restartPolicy", detail)]
 
 
-def test_a_selector_of_ones_own_needs_to_be_announced() -> None:
+def test_an_own_selector_needs_manualselector() -> None:
     found = problems(JOB, job(selector={"matchLabels": {"a": "b"}}))
     assert [(field, message.rpartition(": ")[2]) for field, message in found] == [
         ("spec.selector", "`selector` not auto-generated"),
@@ -421,20 +363,21 @@ def test_generated_labels_cannot_be_forged() -> None:
     assert [field for field, _ in problems(JOB, body)] == ["spec.template.metadata.labels[job-name]"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "spec",
-    [
-        pytest.param({"podFailurePolicy": {"rules": []}}, id="a failure policy without rules"),
-        pytest.param({"activeDeadlineSeconds": 0}, id="no time at all"),
-        pytest.param({"parallelism": 0, "completions": 0}, id="nothing to do"),
-        pytest.param({**INDEXED, "backoffLimitPerIndex": 0, "maxFailedIndexes": 3}, id="limits per index"),
-        pytest.param(
-            {**INDEXED, "backoffLimitPerIndex": 1, "template": template(restartPolicy="OnFailure")},
-            id="limits per index of pods that are restarted",
-        ),
-        pytest.param(success(succeededIndexes="0,2", succeededCount=2), id="a success policy"),
-        pytest.param({**INDEXED, "completions": 2**31 - 1, **success(succeededIndexes="0-2")}, id="indexes"),
-    ],
+    {
+        "a failure policy without rules": {"podFailurePolicy": {"rules": []}},
+        "no time at all": {"activeDeadlineSeconds": 0},
+        "nothing to do": {"parallelism": 0, "completions": 0},
+        "limits per index": {**INDEXED, "backoffLimitPerIndex": 0, "maxFailedIndexes": 3},
+        "limits per index of pods that are restarted": {
+            **INDEXED,
+            "backoffLimitPerIndex": 1,
+            "template": template(restartPolicy="OnFailure"),
+        },
+        "a success policy": success(succeededIndexes="0,2", succeededCount=2),
+        "indexes": {**INDEXED, "completions": 2**31 - 1, **success(succeededIndexes="0-2")},
+    },
 )
 def test_a_job_is_accepted(spec: Any) -> None:
     assert problems(JOB, job(**spec)) == []
@@ -480,28 +423,28 @@ def test_a_field_may_change_and_is_counted(spec: Any) -> None:
     assert new["metadata"]["generation"] == 2
 
 
-def test_what_is_the_same_is_not_counted() -> None:
+def test_an_unchanged_spec_keeps_its_generation() -> None:
     new, found = changed(JOB, STORED, {**STORED, "status": {"active": 3}})
     assert (new, found) == (STORED, [])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "field"),
-    [
-        pytest.param({"completions": 4}, "spec.completions", id="completions"),
-        pytest.param({"selector": {"matchLabels": {}}}, "spec.selector", id="selector"),
-        pytest.param({"completionMode": "Indexed"}, "spec.completionMode", id="completionMode"),
-        pytest.param({"managedBy": "example.com/us"}, "spec.managedBy", id="managedBy"),
-        pytest.param({"podFailurePolicy": {"rules": []}}, "spec.podFailurePolicy", id="podFailurePolicy"),
-        pytest.param({"template": template(hostname="x")}, "spec.template", id="template"),
-    ],
+    {
+        "completions": ({"completions": 4}, "spec.completions"),
+        "selector": ({"selector": {"matchLabels": {}}}, "spec.selector"),
+        "completionMode": ({"completionMode": "Indexed"}, "spec.completionMode"),
+        "managedBy": ({"managedBy": "example.com/us"}, "spec.managedBy"),
+        "podFailurePolicy": ({"podFailurePolicy": {"rules": []}}, "spec.podFailurePolicy"),
+        "template": ({"template": template(hostname="x")}, "spec.template"),
+    },
 )
 def test_a_field_may_not_change(spec: Any, field: str) -> None:
     _new, found = changed(JOB, STORED, with_spec(STORED, **spec))
     assert field in [place for place, message in found if message.endswith(IMMUTABLE)]
 
 
-def test_what_a_job_of_indexes_succeeds_and_fails_by_is_fixed() -> None:
+def test_limits_per_index_and_success_policy_are_immutable() -> None:
     stored = created(JOB, job(**INDEXED, backoffLimitPerIndex=1, maxFailedIndexes=1))
     assert changed(JOB, stored, with_spec(stored, maxFailedIndexes=2))[1] == []
     wanted = {"backoffLimitPerIndex": 2, "successPolicy": {"rules": [{"succeededCount": 1}]}}
@@ -524,18 +467,17 @@ def test_an_indexed_job_scales_as_a_whole() -> None:
     assert changed(JOB, stored, with_spec(stored, completions=5))[1] == [("spec.completions", detail)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("status", "fine"),
-    [
-        pytest.param({}, True, id="never started"),
-        pytest.param({"active": 1}, False, id="with a pod"),
-        pytest.param({"startTime": "2026-01-10T12:00:00Z"}, False, id="started and not yet suspended"),
-        pytest.param(
+    {
+        "never started": ({}, True),
+        "with a pod": ({"active": 1}, False),
+        "started and not yet suspended": ({"startTime": "2026-01-10T12:00:00Z"}, False),
+        "suspended": (
             {"startTime": "2026-01-10T12:00:00Z", "conditions": [{"type": "Suspended", "status": "True"}]},
             True,
-            id="suspended",
         ),
-    ],
+    },
 )
 def test_a_suspended_job_may_be_sent_elsewhere(status: Any, fine: bool) -> None:
     stored = {**created(JOB, job(suspend=True)), "status": status}

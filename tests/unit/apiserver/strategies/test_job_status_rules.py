@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from deploy.local.apiserver import strategies
 from deploy.local.apiserver.strategies import job_status
 from tests.unit.apiserver.examples import created, job, spelled
+from tests.unit.tables import cases
 from workers.api.kinds import JOB
 
 START, END = "2026-01-10T12:00:00Z", "2026-01-10T12:01:00Z"
@@ -37,126 +38,103 @@ def refused(before: dict[str, Any], now: dict[str, Any], **spec: Any) -> list[st
     return [field.removeprefix("status.") for field, _ in spelled(rules.validate_status(new, old))]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "now", "spec"),
-    [
-        pytest.param({}, {"startTime": START, "active": 1, "ready": 0}, {}, id="a start"),
-        pytest.param({"startTime": START, "active": 1}, COMPLETE, {}, id="success in one write"),
-        pytest.param({"startTime": START, "active": 1}, FAILED, {}, id="failure in one write"),
-        pytest.param(COMPLETE, {**COMPLETE, "succeeded": 2}, {}, id="counters of a finished job grow"),
-        pytest.param({"succeeded": 5}, {"succeeded": 4}, INDEXED, id="an elastic job shrinks"),
-        pytest.param({"startTime": START}, {**SUSPENDED}, {"suspend": True}, id="a suspended job forgets its start"),
-        pytest.param({"startTime": START, **SUSPENDED}, {"startTime": END}, {}, id="a resumed job starts anew"),
-        pytest.param({}, {"completedIndexes": "0,2-4", "failedIndexes": "5"}, INDEXED, id="index texts"),
-        pytest.param({}, {"failedIndexes": ""}, INDEXED, id="no index failed"),
-        pytest.param(
+    {
+        "a start": ({}, {"startTime": START, "active": 1, "ready": 0}, {}),
+        "success in one write": ({"startTime": START, "active": 1}, COMPLETE, {}),
+        "failure in one write": ({"startTime": START, "active": 1}, FAILED, {}),
+        "counters of a finished job grow": (COMPLETE, {**COMPLETE, "succeeded": 2}, {}),
+        "an elastic job shrinks": ({"succeeded": 5}, {"succeeded": 4}, INDEXED),
+        "a suspended job forgets its start": ({"startTime": START}, {**SUSPENDED}, {"suspend": True}),
+        "a resumed job starts anew": ({"startTime": START, **SUSPENDED}, {"startTime": END}, {}),
+        "index texts": ({}, {"completedIndexes": "0,2-4", "failedIndexes": "5"}, INDEXED),
+        "no index failed": ({}, {"failedIndexes": ""}, INDEXED),
+        "two ends of an older server": (
             {**COMPLETE, "conditions": true("Complete", "Failed")},
             {**COMPLETE, "conditions": true("Complete", "Failed", "Other")},
             {},
-            id="two ends of an older server",
         ),
-        pytest.param(
+        "an end without a time of an older server": (
             {"startTime": START, "conditions": true("Complete")},
             {"startTime": START, "conditions": true("Complete", "Other")},
             {},
-            id="an end without a time of an older server",
         ),
-        pytest.param(
+        "a suspended job with nothing to do ends without a start": (
             {},
             {"conditions": true("SuccessCriteriaMet", "Complete"), "completionTime": END},
             {"suspend": True, "completions": 0},
-            id="a suspended job with nothing to do ends without a start",
         ),
-        pytest.param(
-            {"ready": 5}, {"ready": 5, "startTime": START}, {}, id="an old fault is not held against a new write"
-        ),
-        pytest.param(
+        "an old fault is not held against a new write": ({"ready": 5}, {"ready": 5, "startTime": START}, {}),
+        "a job of an older server": (
             {"conditions": true("Complete"), "startTime": START, "completionTime": END},
             {"conditions": true("Complete"), "startTime": START, "completionTime": END, "succeeded": 1},
             {},
-            id="a job of an older server",
         ),
-    ],
+    },
 )
 def test_a_status_is_accepted(before: Any, now: Any, spec: Any) -> None:
     assert refused(before, now, **spec) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "now", "spec", "fields"),
-    [
-        pytest.param({}, {"active": -1}, {}, ["active"], id="less than none"),
-        pytest.param({"failed": 2}, {"failed": 1}, {}, ["failed"], id="failures are not forgotten"),
-        pytest.param({"succeeded": 2}, {}, {}, ["succeeded"], id="successes are not forgotten"),
-        pytest.param({}, {"active": 1, "ready": 2}, {}, ["ready"], id="more ready than there are"),
-        pytest.param(
+    {
+        "less than none": ({}, {"active": -1}, {}, ["active"]),
+        "failures are not forgotten": ({"failed": 2}, {"failed": 1}, {}, ["failed"]),
+        "successes are not forgotten": ({"succeeded": 2}, {}, {}, ["succeeded"]),
+        "more ready than there are": ({}, {"active": 1, "ready": 2}, {}, ["ready"]),
+        "uncounted uids": (
             {},
             {"uncountedTerminatedPods": {"succeeded": ["a", ""], "failed": ["a"]}},
             {},
             ["uncountedTerminatedPods.succeeded[1]", "uncountedTerminatedPods.failed[0]"],
-            id="uncounted uids",
         ),
-        pytest.param(
+        "complete is for ever": (
             COMPLETE,
             {**COMPLETE, "conditions": true("SuccessCriteriaMet"), "completionTime": None},
             {},
             ["conditions"],
-            id="complete is for ever",
         ),
-        pytest.param(
-            FAILED, {**FAILED, "conditions": true("FailureTarget")}, {}, ["conditions"], id="failed is for ever"
-        ),
-        pytest.param(
-            {}, {"conditions": true("SuccessCriteriaMet", "FailureTarget")}, {}, ["conditions"], id="both ways"
-        ),
-        pytest.param(
-            {"startTime": START}, {**FAILED, "conditions": true("Failed")}, {}, ["conditions"], id="failed at once"
-        ),
-        pytest.param(
-            {"startTime": START}, {**COMPLETE, "conditions": true("Complete")}, {}, ["conditions"], id="done at once"
-        ),
-        pytest.param(
+        "failed is for ever": (FAILED, {**FAILED, "conditions": true("FailureTarget")}, {}, ["conditions"]),
+        "both ways": ({}, {"conditions": true("SuccessCriteriaMet", "FailureTarget")}, {}, ["conditions"]),
+        "failed at once": ({"startTime": START}, {**FAILED, "conditions": true("Failed")}, {}, ["conditions"]),
+        "done at once": ({"startTime": START}, {**COMPLETE, "conditions": true("Complete")}, {}, ["conditions"]),
+        "criteria after the fact": (
             {"conditions": true("Complete"), "startTime": START, "completionTime": END},
             {"conditions": true("Complete", "SuccessCriteriaMet"), "startTime": START, "completionTime": END},
             {},
             ["conditions"],
-            id="criteria after the fact",
         ),
-        pytest.param({"startTime": START}, {**COMPLETE, "completionTime": None}, {}, ["completionTime"], id="no end"),
-        pytest.param(
-            {"startTime": START}, {"startTime": START, "completionTime": END}, {}, ["completionTime"], id="an end"
-        ),
-        pytest.param(
-            COMPLETE, {**COMPLETE, "completionTime": "2026-01-10T13:00:00Z"}, {}, ["completionTime"], id="another end"
-        ),
-        pytest.param(
+        "no end": ({"startTime": START}, {**COMPLETE, "completionTime": None}, {}, ["completionTime"]),
+        "an end": ({"startTime": START}, {"startTime": START, "completionTime": END}, {}, ["completionTime"]),
+        "another end": (COMPLETE, {**COMPLETE, "completionTime": "2026-01-10T13:00:00Z"}, {}, ["completionTime"]),
+        "an end before the start": (
             {"startTime": END},
             {**COMPLETE, "startTime": END, "completionTime": START},
             {},
             ["completionTime"],
-            id="an end before the start",
         ),
-        pytest.param({"startTime": START}, {"startTime": END}, {}, ["startTime"], id="another start"),
-        pytest.param({"startTime": START}, {}, {}, ["startTime"], id="no start any more"),
-        pytest.param({}, {**COMPLETE, "startTime": None}, {}, ["startTime"], id="finished and never started"),
-        pytest.param({}, {**COMPLETE, "active": 1}, {}, ["active"], id="finished with active pods"),
-        pytest.param({}, {**FAILED, "terminating": 1}, {}, ["terminating"], id="finished with terminating pods"),
-        pytest.param(
+        "another start": ({"startTime": START}, {"startTime": END}, {}, ["startTime"]),
+        "no start any more": ({"startTime": START}, {}, {}, ["startTime"]),
+        "finished and never started": ({}, {**COMPLETE, "startTime": None}, {}, ["startTime"]),
+        "finished with active pods": ({}, {**COMPLETE, "active": 1}, {}, ["active"]),
+        "finished with terminating pods": ({}, {**FAILED, "terminating": 1}, {}, ["terminating"]),
+        "finished with uncounted pods": (
             {},
             {**FAILED, "uncountedTerminatedPods": {"failed": ["a"]}},
             {},
             ["uncountedTerminatedPods"],
-            id="finished with uncounted pods",
         ),
-        pytest.param({}, {"completedIndexes": "1"}, {}, ["completedIndexes"], id="indexes of a job without"),
-        pytest.param({}, {"failedIndexes": ""}, {}, ["failedIndexes"], id="failed indexes of a job without"),
-        pytest.param({}, {"completedIndexes": "3,2"}, INDEXED, ["completedIndexes"], id="falling indexes"),
-        pytest.param({}, {"completedIndexes": "3-3"}, INDEXED, ["completedIndexes"], id="an interval of one"),
-        pytest.param({}, {"completedIndexes": "3,3"}, INDEXED, ["completedIndexes"], id="an index twice"),
-        pytest.param({}, {"completedIndexes": "x"}, INDEXED, ["completedIndexes"], id="no numbers"),
-        pytest.param({}, {"completedIndexes": "10"}, INDEXED, ["completedIndexes"], id="beyond the end"),
-        pytest.param({}, {"completedIndexes": "1-3", "failedIndexes": "3"}, INDEXED, ["failedIndexes"], id="overlap"),
-    ],
+        "indexes of a job without": ({}, {"completedIndexes": "1"}, {}, ["completedIndexes"]),
+        "failed indexes of a job without": ({}, {"failedIndexes": ""}, {}, ["failedIndexes"]),
+        "falling indexes": ({}, {"completedIndexes": "3,2"}, INDEXED, ["completedIndexes"]),
+        "an interval of one": ({}, {"completedIndexes": "3-3"}, INDEXED, ["completedIndexes"]),
+        "an index twice": ({}, {"completedIndexes": "3,3"}, INDEXED, ["completedIndexes"]),
+        "no numbers": ({}, {"completedIndexes": "x"}, INDEXED, ["completedIndexes"]),
+        "beyond the end": ({}, {"completedIndexes": "10"}, INDEXED, ["completedIndexes"]),
+        "overlap": ({}, {"completedIndexes": "1-3", "failedIndexes": "3"}, INDEXED, ["failedIndexes"]),
+    },
 )
 def test_a_status_is_refused(before: Any, now: Any, spec: Any, fields: list[str]) -> None:
     now = {name: value for name, value in now.items() if value is not None}
@@ -170,59 +148,53 @@ def test_a_status_write_touches_nothing_else() -> None:
     assert rules.prepare_status(new, old) == {**old, "status": {"active": 1}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "now", "spec", "field", "message"),
-    [
-        pytest.param(
+    {
+        "another end": (
             COMPLETE,
             {**COMPLETE, "completionTime": "2026-01-10T13:00:00Z"},
             {},
             "completionTime",
             'Invalid value: "2026-01-10T13:00:00Z": completionTime cannot be mutated',
-            id="another end",
         ),
-        pytest.param(
+        "no start any more": (
             {"startTime": START},
             {},
             {},
             "startTime",
             "Required value: startTime cannot be removed for unsuspended job",
-            id="no start any more",
         ),
-        pytest.param(
+        "failed at once": (
             {"startTime": START},
             {"startTime": START, "conditions": true("Failed")},
             {},
             "conditions",
             "Invalid value: cannot set Failed=True condition without the FailureTarget=true condition",
-            id="failed at once",
         ),
-        pytest.param(
+        "criteria are met for ever": (
             {"conditions": true("SuccessCriteriaMet")},
             {},
             {},
             "conditions",
             "Invalid value: cannot disable the SuccessCriteriaMet=True condition",
-            id="criteria are met for ever",
         ),
-        pytest.param(
+        "overlap": (
             {},
             {"completedIndexes": "0,2-4", "failedIndexes": "1,4-5"},
             INDEXED,
             "failedIndexes",
             'Invalid value: "1,4-5": failedIndexes and completedIndexes overlap at index: 4',
-            id="overlap",
         ),
-        pytest.param(
+        "three ends": (
             {},
             {"completedIndexes": "1-2-3"},
             INDEXED,
             "completedIndexes",
             'Invalid value: "1-2-3": error parsing completedIndexes: the fragment "1-2-3" violates the requirement '
             "that an index interval can have at most two parts separated by '-'",
-            id="three ends",
         ),
-    ],
+    },
 )
 def test_a_refusal_names_field_and_rule(before: Any, now: Any, spec: Any, field: str, message: str) -> None:
     rules = strategies.strategy(JOB)

@@ -1,4 +1,4 @@
-"""What every object's metadata must be, and what updates may do with it."""
+"""The rules of metadata, in new objects and in updates."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 
 from deploy.local.apiserver import strategies
 from tests.unit.apiserver.examples import NOW, changed, created, problems, spelled
+from tests.unit.tables import cases
 from workers.api import names
 from workers.api.kinds import CONFIG_MAP, NAMESPACE, SCALED_JOB, Kind
 
@@ -17,63 +18,51 @@ def config(**metadata: Any) -> dict[str, Any]:
     return {"metadata": {"name": "c", "namespace": "default", "uid": "u", **metadata}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "found"),
-    [
-        pytest.param(
-            {"name": ""}, [("metadata.name", "Required value: name or generateName is required")], id="no name"
-        ),
-        pytest.param({"name": "A_b"}, [("metadata.name", f'Invalid value: "A_b": {SUBDOMAIN}')], id="upper case"),
-        pytest.param(
+    {
+        "no name": ({"name": ""}, [("metadata.name", "Required value: name or generateName is required")]),
+        "upper case": ({"name": "A_b"}, [("metadata.name", f'Invalid value: "A_b": {SUBDOMAIN}')]),
+        "a long name": (
             {"name": "a" * 254},
             [("metadata.name", f'Invalid value: "{"a" * 254}": must be no more than 253 characters')],
-            id="a long name",
         ),
-        pytest.param({"name": "a.b-1"}, [], id="a fine name"),
-        pytest.param({"name": "a-b2c4d", "generateName": "a-"}, [], id="a generated name"),
-        pytest.param(
+        "a fine name": ({"name": "a.b-1"}, []),
+        "a generated name": ({"name": "a-b2c4d", "generateName": "a-"}, []),
+        "a label's key": (
             {"labels": {"a b": "c"}},
             [("metadata.labels", 'Invalid value: "a b": name part must consist of alphanumeric')],
-            id="a label's key",
         ),
-        pytest.param(
+        "a label's value": (
             {"labels": {"a": "c d"}},
             [("metadata.labels", 'Invalid value: "c d": a valid label must be an empty string or consist of')],
-            id="a label's value",
         ),
-        pytest.param(
+        "a long label": (
             {"labels": {"a": "x" * 64}},
             [("metadata.labels", f'Invalid value: "{"x" * 64}": must be no more than 63 characters')],
-            id="a long label",
         ),
-        pytest.param(
+        "an empty prefix": (
             {"labels": {"/a": ""}},
             [("metadata.labels", 'Invalid value: "/a": prefix part must be non-empty')],
-            id="an empty prefix",
         ),
-        pytest.param(
+        "two slashes": (
             {"annotations": {"a/b/c": "x"}},
             [("metadata.annotations", 'Invalid value: "a/b/c": a qualified name must consist of')],
-            id="two slashes",
         ),
-        pytest.param({"annotations": {"Example.com/X": "any thing"}}, [], id="annotations may say anything"),
-        pytest.param(
+        "annotations may say anything": ({"annotations": {"Example.com/X": "any thing"}}, []),
+        "annotations are limited": (
             {"annotations": {"a": "x" * 256 * 1024}},
             [("metadata.annotations", "Too long: must have at most 262144 bytes")],
-            id="annotations are limited",
         ),
-        pytest.param(
+        "an owner without a name": (
             {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "", "uid": ""}]},
             [
                 ("metadata.ownerReferences.name", 'Invalid value: "": name must not be empty'),
                 ("metadata.ownerReferences.uid", 'Invalid value: "": uid must not be empty'),
             ],
-            id="an owner without a name",
         ),
-        pytest.param(
-            {"finalizers": ["example.com/x", "orphan"]}, [], id="finalizers with a domain, and a standard one"
-        ),
-        pytest.param(
+        "finalizers with a domain, and a standard one": ({"finalizers": ["example.com/x", "orphan"]}, []),
+        "contradicting finalizers": (
             {"finalizers": ["orphan", "foregroundDeletion"]},
             [
                 (
@@ -82,9 +71,8 @@ def config(**metadata: Any) -> dict[str, Any]:
                     "finalizer orphan and foregroundDeletion cannot be both set",
                 )
             ],
-            id="contradicting finalizers",
         ),
-    ],
+    },
 )
 def test_metadata_is_judged(metadata: Any, found: list[tuple[str, str]]) -> None:
     actual = problems(CONFIG_MAP, config(**metadata))
@@ -99,14 +87,14 @@ def test_an_object_has_one_controller() -> None:
     assert message.endswith('Found "true" in references for a and b')
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "name", "fine"),
-    [
-        pytest.param(NAMESPACE, "a.b", False, id="a namespace is one label"),
-        pytest.param(NAMESPACE, "1a", True, id="a namespace may begin with a digit"),
-        pytest.param(SERVICE, "1a", False, id="a service may not"),
-        pytest.param(SERVICE, "a1", True, id="a service with a letter first"),
-    ],
+    {
+        "a namespace is one label": (NAMESPACE, "a.b", False),
+        "a namespace may begin with a digit": (NAMESPACE, "1a", True),
+        "a service may not": (SERVICE, "1a", False),
+        "a service with a letter first": (SERVICE, "a1", True),
+    },
 )
 def test_names_differ_by_kind(kind: Kind, name: str, fine: bool) -> None:
     body = {"metadata": {"name": name, "uid": "u"}}
@@ -118,7 +106,7 @@ def test_names_differ_by_kind(kind: Kind, name: str, fine: bool) -> None:
 STORED = created(CONFIG_MAP, {**config(labels={"a": "b"}), "data": {"k": "v"}})
 
 
-def test_what_the_server_set_is_carried_over() -> None:
+def test_metadata_set_by_the_server_is_carried_over() -> None:
     new, found = changed(CONFIG_MAP, STORED, {"metadata": {"name": "c"}, "data": {"k": "w"}})
     assert found == []
     expected = {name: value for name, value in STORED["metadata"].items() if name != "labels"}
@@ -135,7 +123,7 @@ def test_what_the_server_set_is_carried_over() -> None:
         ("deletionTimestamp", "2020-01-01T00:00:00Z"),
     ],
 )
-def test_what_the_server_set_is_fixed(field: str, value: str) -> None:
+def test_metadata_set_by_the_server_is_immutable(field: str, value: str) -> None:
     _new, found = changed(CONFIG_MAP, STORED, {**STORED, "metadata": {**STORED["metadata"], field: value}})
     assert found == [(f"metadata.{field}", f'Invalid value: "{value}": field is immutable')]
 

@@ -1,4 +1,4 @@
-"""What the server makes of workloads, configuration, services, leases, events and definitions."""
+"""Workloads, configuration, services, leases, events and definitions on the server."""
 
 import base64
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.apiserver.examples import changed, created, problems, template
+from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT, LEASE, NAMESPACE, SECRET, Kind
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
@@ -37,44 +38,39 @@ def test_a_deployment_gets_its_defaults() -> None:
     assert (body["status"], body["metadata"]["generation"]) == ({}, 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "field"),
-    [
-        pytest.param({"replicas": -1}, "spec.replicas", id="replicas"),
-        pytest.param({"selector": None}, "spec.selector", id="no selector"),
-        pytest.param({"selector": {}}, "spec.selector", id="an empty selector"),
-        pytest.param({"selector": {"matchLabels": {"a": "c"}}}, "spec.template.metadata.labels", id="others' pods"),
-        pytest.param(
+    {
+        "replicas": ({"replicas": -1}, "spec.replicas"),
+        "no selector": ({"selector": None}, "spec.selector"),
+        "an empty selector": ({"selector": {}}, "spec.selector"),
+        "others' pods": ({"selector": {"matchLabels": {"a": "c"}}}, "spec.template.metadata.labels"),
+        "an operator": (
             {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
             "spec.selector.matchExpressions[0].operator",
-            id="an operator",
         ),
-        pytest.param({"template": template(labels={"a": "b"})}, "spec.template.spec.restartPolicy", id="pods that end"),
-        pytest.param({"strategy": {"type": "Hope"}}, "spec.strategy", id="strategy"),
-        pytest.param(
-            {"strategy": {"type": "Recreate", "rollingUpdate": {}}}, "spec.strategy.rollingUpdate", id="two strategies"
-        ),
-    ],
+        "pods that end": ({"template": template(labels={"a": "b"})}, "spec.template.spec.restartPolicy"),
+        "strategy": ({"strategy": {"type": "Hope"}}, "spec.strategy"),
+        "two strategies": ({"strategy": {"type": "Recreate", "rollingUpdate": {}}}, "spec.strategy.rollingUpdate"),
+    },
 )
 def test_a_deployment_is_refused(spec: Any, field: str) -> None:
     assert [place for place, _ in problems(DEPLOYMENT, workload(**spec))] == [field]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rolling", "found"),
-    [
-        pytest.param({"maxSurge": 1, "maxUnavailable": 0}, {}, id="numbers"),
-        pytest.param({"maxSurge": "0%", "maxUnavailable": "100%"}, {}, id="shares"),
-        pytest.param({"maxSurge": "300%"}, {}, id="a large surge"),
-        pytest.param({"maxSurge": 0, "maxUnavailable": 0}, {"maxUnavailable": "when `maxSurge` is 0"}, id="nothing"),
-        pytest.param(
-            {"maxSurge": "0%", "maxUnavailable": 0}, {"maxUnavailable": "when `maxSurge` is 0"}, id="no share"
-        ),
-        pytest.param({"maxUnavailable": "101%"}, {"maxUnavailable": "greater than 100%"}, id="more than all"),
-        pytest.param({"maxUnavailable": "x"}, {"maxUnavailable": "valid percent string"}, id="a word"),
-        pytest.param({"maxSurge": "5"}, {"maxSurge": "valid percent string"}, id="a number as text"),
-        pytest.param({"maxSurge": -1}, {"maxSurge": "greater than or equal to 0"}, id="below zero"),
-    ],
+    {
+        "numbers": ({"maxSurge": 1, "maxUnavailable": 0}, {}),
+        "shares": ({"maxSurge": "0%", "maxUnavailable": "100%"}, {}),
+        "a large surge": ({"maxSurge": "300%"}, {}),
+        "nothing": ({"maxSurge": 0, "maxUnavailable": 0}, {"maxUnavailable": "when `maxSurge` is 0"}),
+        "no share": ({"maxSurge": "0%", "maxUnavailable": 0}, {"maxUnavailable": "when `maxSurge` is 0"}),
+        "more than all": ({"maxUnavailable": "101%"}, {"maxUnavailable": "greater than 100%"}),
+        "a word": ({"maxUnavailable": "x"}, {"maxUnavailable": "valid percent string"}),
+        "a number as text": ({"maxSurge": "5"}, {"maxSurge": "valid percent string"}),
+        "below zero": ({"maxSurge": -1}, {"maxSurge": "greater than or equal to 0"}),
+    },
 )
 def test_the_limits_of_a_rolling_update(rolling: Any, found: dict[str, str]) -> None:
     body = workload(strategy={"type": "RollingUpdate", "rollingUpdate": rolling})
@@ -108,7 +104,7 @@ def test_little_of_a_stateful_set_may_change() -> None:
     assert [field for field, _ in found] == ["spec"]
 
 
-def test_a_revision_may_be_numbered_anew_but_says_what_it_said() -> None:
+def test_a_revision_may_be_renumbered_but_keeps_its_data() -> None:
     stored = created(REVISION, of(data={"a": 1}, revision=1))
     assert changed(REVISION, stored, {**stored, "revision": 2})[1] == []
     for other in ({"data": {"a": 2}}, {"revision": -1}):
@@ -123,21 +119,21 @@ def test_texts_of_a_secret_become_data() -> None:
     assert "stringData" not in body
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "body", "fields"),
-    [
-        pytest.param(CONFIG_MAP, {"data": {"a b": ""}}, ["data[a b]"], id="a key with a blank"),
-        pytest.param(CONFIG_MAP, {"data": {"a": ""}, "binaryData": {"a": ""}}, ["data[a]"], id="a key twice"),
-        pytest.param(CONFIG_MAP, {"data": {"a": "x" * (1024 * 1024 + 1)}}, ["[]"], id="too much text"),
-        pytest.param(SECRET, {"stringData": {"a": "x" * (1024 * 1024 + 1)}}, ["data"], id="too large a secret"),
-        pytest.param(SECRET, {"stringData": {"a": "x" * 1024 * 1024}}, [], id="just fits"),
-    ],
+    {
+        "a key with a blank": (CONFIG_MAP, {"data": {"a b": ""}}, ["data[a b]"]),
+        "a key twice": (CONFIG_MAP, {"data": {"a": ""}, "binaryData": {"a": ""}}, ["data[a]"]),
+        "too much text": (CONFIG_MAP, {"data": {"a": "x" * (1024 * 1024 + 1)}}, ["[]"]),
+        "too large a secret": (SECRET, {"stringData": {"a": "x" * (1024 * 1024 + 1)}}, ["data"]),
+        "just fits": (SECRET, {"stringData": {"a": "x" * 1024 * 1024}}, []),
+    },
 )
 def test_data_is_limited(kind: Kind, body: Any, fields: list[str]) -> None:
     assert [field for field, _ in problems(kind, of(**body))] == fields
 
 
-def test_what_was_declared_immutable_is() -> None:
+def test_a_config_map_that_is_immutable_cannot_change() -> None:
     stored = created(CONFIG_MAP, of(data={"a": "b"}, immutable=True))
     _new, found = changed(CONFIG_MAP, stored, of(data={"a": "c"}))
     assert found == [
@@ -159,34 +155,22 @@ def test_a_namespace_is_active_and_keeps_its_finalizer() -> None:
     assert new["spec"] == {"finalizers": ["kubernetes"]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "body", "fields"),
-    [
-        pytest.param(SERVICE, {"spec": {}}, ["spec.ports"], id="a service without ports"),
-        pytest.param(SERVICE, {"spec": {"clusterIP": "None"}}, [], id="a service without an address"),
-        pytest.param(SERVICE, {"spec": {"type": "x", "ports": [{"port": 1}]}}, ["spec.type"], id="a service's type"),
-        pytest.param(
-            SERVICE,
-            {"spec": {"ports": [{"port": 0, "targetPort": "a"}]}},
-            ["spec.ports[0].port"],
-            id="a service's port",
-        ),
-        pytest.param(
-            SERVICE,
-            {"spec": {"ports": [{"port": 1, "name": "a"}, {"port": 2}]}},
-            ["spec.ports[1].name"],
-            id="which port",
-        ),
-        pytest.param(LEASE, {"spec": {"leaseDurationSeconds": 0}}, ["spec.leaseDurationSeconds"], id="no lease at all"),
-        pytest.param(LEASE, {"spec": {"leaseTransitions": -1}}, ["spec.leaseTransitions"], id="transitions"),
-        pytest.param(LEASE, {}, [], id="a free lease"),
-        pytest.param(EVENT, {"involvedObject": {"namespace": "default"}}, [], id="an event at home"),
-        pytest.param(
-            EVENT, {"involvedObject": {"namespace": "other"}}, ["involvedObject.namespace"], id="an event elsewhere"
-        ),
-        pytest.param(EVENT, {"involvedObject": {"kind": "Node"}}, [], id="an event of the cluster"),
-        pytest.param(CLAIM, {"spec": {}}, ["spec.accessModes", "spec.resources[storage]"], id="an empty claim"),
-    ],
+    {
+        "a service without ports": (SERVICE, {"spec": {}}, ["spec.ports"]),
+        "a service without an address": (SERVICE, {"spec": {"clusterIP": "None"}}, []),
+        "a service's type": (SERVICE, {"spec": {"type": "x", "ports": [{"port": 1}]}}, ["spec.type"]),
+        "a service's port": (SERVICE, {"spec": {"ports": [{"port": 0, "targetPort": "a"}]}}, ["spec.ports[0].port"]),
+        "which port": (SERVICE, {"spec": {"ports": [{"port": 1, "name": "a"}, {"port": 2}]}}, ["spec.ports[1].name"]),
+        "no lease at all": (LEASE, {"spec": {"leaseDurationSeconds": 0}}, ["spec.leaseDurationSeconds"]),
+        "transitions": (LEASE, {"spec": {"leaseTransitions": -1}}, ["spec.leaseTransitions"]),
+        "a free lease": (LEASE, {}, []),
+        "an event at home": (EVENT, {"involvedObject": {"namespace": "default"}}, []),
+        "an event elsewhere": (EVENT, {"involvedObject": {"namespace": "other"}}, ["involvedObject.namespace"]),
+        "an event of the cluster": (EVENT, {"involvedObject": {"kind": "Node"}}, []),
+        "an empty claim": (CLAIM, {"spec": {}}, ["spec.accessModes", "spec.resources[storage]"]),
+    },
 )
 def test_small_kinds_are_judged(kind: Kind, body: Any, fields: list[str]) -> None:
     assert [field for field, _ in problems(kind, of(**body))] == fields
@@ -217,50 +201,39 @@ FORM = "spec.versions[0].schema.openAPIV3Schema"
 COLUMN, SCALE = "spec.versions[0].additionalPrinterColumns[0]", "spec.versions[0].subresources.scale"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "refused"),
-    [
-        pytest.param({}, [], id="fine"),
-        pytest.param({"name": "bars.ex.com"}, ["metadata.name"], id="a name of its own"),
-        pytest.param({"scope": "Galaxy"}, ["spec.scope"], id="scope"),
-        pytest.param({"group": "ex", "name": "foos.ex"}, ["spec.group"], id="a group without a dot"),
-        pytest.param({"versions": []}, ["spec.versions"], id="nothing stored"),
-        pytest.param({"schema": {}}, [f"{FORM}.type", f"{FORM}.type"], id="no type"),
-        pytest.param(
-            {"schema": {"type": "object", "properties": {"a": {}}}}, [f"{FORM}.properties[a].type"], id="no type inside"
-        ),
-        pytest.param(
+    {
+        "fine": ({}, []),
+        "a name of its own": ({"name": "bars.ex.com"}, ["metadata.name"]),
+        "scope": ({"scope": "Galaxy"}, ["spec.scope"]),
+        "a group without a dot": ({"group": "ex", "name": "foos.ex"}, ["spec.group"]),
+        "nothing stored": ({"versions": []}, ["spec.versions"]),
+        "no type": ({"schema": {}}, [f"{FORM}.type", f"{FORM}.type"]),
+        "no type inside": ({"schema": {"type": "object", "properties": {"a": {}}}}, [f"{FORM}.properties[a].type"]),
+        "a list of what": (
             {"schema": {"type": "object", "properties": {"a": {"type": "array"}}}},
             [f"{FORM}.properties[a].items"],
-            id="a list of what",
         ),
-        pytest.param(
+        "pattern": (
             {"schema": {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}},
             [f"{FORM}.properties[a].pattern"],
-            id="pattern",
         ),
-        pytest.param(
-            {"columns": [{}]}, [f"{COLUMN}.name", f"{COLUMN}.type", f"{COLUMN}.JSONPath"], id="a column of nothing"
-        ),
-        pytest.param(
+        "a column of nothing": ({"columns": [{}]}, [f"{COLUMN}.name", f"{COLUMN}.type", f"{COLUMN}.JSONPath"]),
+        "a column nobody can show": (
             {"columns": [{"name": "A", "type": "text", "jsonPath": "a", "format": "long"}]},
             [f"{COLUMN}.type", f"{COLUMN}.format", f"{COLUMN}.JSONPath"],
-            id="a column nobody can show",
         ),
-        pytest.param(
-            {"scale": {}}, [f"{SCALE}.specReplicasPath", f"{SCALE}.statusReplicasPath"], id="a scale of nothing"
-        ),
-        pytest.param(
+        "a scale of nothing": ({"scale": {}}, [f"{SCALE}.specReplicasPath", f"{SCALE}.statusReplicasPath"]),
+        "a scale elsewhere": (
             {"scale": {"specReplicasPath": "a", "statusReplicasPath": ".spec.a", "labelSelectorPath": ".a"}},
             [f"{SCALE}.specReplicasPath", f"{SCALE}.statusReplicasPath", f"{SCALE}.labelSelectorPath"],
-            id="a scale elsewhere",
         ),
-        pytest.param(
+        "int or string": (
             {"schema": {"type": "object", "properties": {"a": {"x-kubernetes-int-or-string": True}}}},
             [],
-            id="int or string",
         ),
-    ],
+    },
 )
 def test_a_definition_is_judged(fields: Any, refused: list[str]) -> None:
     assert [field for field, _ in problems(CUSTOM_RESOURCE_DEFINITION, definition(**fields))] == refused

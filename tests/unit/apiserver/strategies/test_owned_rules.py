@@ -1,8 +1,7 @@
-"""Penstock's own kinds on the embedded server: what nobody could carry out is refused, field by field."""
+"""Penstock's own kinds on the embedded server: an invalid spec is refused, field by field."""
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.discovery import resources
 from tests.unit.apiserver.examples import NOW, spelled, template
 from tests.unit.apiserver.odd import ODD, mutated, places
+from tests.unit.tables import cases
 from workers.api import crds
 from workers.api.kinds import SCALED_JOB, SCHEDULED_JOB, Object
 
@@ -51,107 +51,97 @@ def test_a_scheduled_job_is_accepted() -> None:
     assert refused(FULL) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "field", "message"),
-    [
-        pytest.param(
+    {
+        "four fields": (
             {"schedule": "* * * *"},
             "spec.schedule",
             'Invalid value: "* * * *": expected 5 to 6 fields, found 4: [* * * *]',
-            id="four fields",
         ),
-        pytest.param({"timeZone": "Mars"}, "spec.timeZone", 'Invalid value: "Mars": unknown time zone Mars', id="zone"),
-        pytest.param(
+        "zone": ({"timeZone": "Mars"}, "spec.timeZone", 'Invalid value: "Mars": unknown time zone Mars'),
+        "one of several schedules": (
             {"schedules": [{"schedule": "@daily"}, {"schedule": "@never"}]},
             "spec.schedules[1].schedule",
             'Invalid value: "@never": unrecognized descriptor: @never',
-            id="one of several schedules",
         ),
-        pytest.param(
+        "the zone of one of them": (
             {"schedules": [{"schedule": "@daily", "timeZone": "local"}]},
             "spec.schedules[0].timeZone",
             'Invalid value: "local": timeZone must be an explicit time zone as defined in '
             "https://www.iana.org/time-zones",
-            id="the zone of one of them",
         ),
-        pytest.param(
+        "an exclusion's schedule": (
             {"exclusions": [{"schedule": "0 25 * * *", "durationSeconds": 1}]},
             "spec.exclusions[0].schedule",
             'Invalid value: "0 25 * * *": end of range (25) above maximum (23): 25',
-            id="an exclusion's schedule",
         ),
-        pytest.param(
+        "an exclusion's zone": (
             {"exclusions": [{"dates": ["2026-12-24"], "timeZone": "Mars"}]},
             "spec.exclusions[0].timeZone",
             'Invalid value: "Mars": unknown time zone Mars',
-            id="an exclusion's zone",
         ),
-    ],
+    },
 )
-def test_what_never_fires_where_it_should_is_refused(spec: Any, field: str, message: str) -> None:
+def test_an_invalid_schedule_or_zone_is_refused(spec: Any, field: str, message: str) -> None:
     assert refused(scheduled_job(**spec)) == [(field, message)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "field"),
-    [
-        pytest.param({"suspendUntil": "tomorrow"}, "spec.suspendUntil", id="an instant"),
-        pytest.param({"exclusions": [{"dates": ["2026-02-30"]}]}, "spec.exclusions[0].dates[0]", id="a day"),
-        pytest.param({"exclusions": [{"start": "2026-01-01"}]}, "spec.exclusions[0].start", id="an instant's zone"),
-        pytest.param(
+    {
+        "an instant": ({"suspendUntil": "tomorrow"}, "spec.suspendUntil"),
+        "a day": ({"exclusions": [{"dates": ["2026-02-30"]}]}, "spec.exclusions[0].dates[0]"),
+        "an instant's zone": ({"exclusions": [{"start": "2026-01-01"}]}, "spec.exclusions[0].start"),
+        "an exclusion that ends before it starts": (
             {"exclusions": [{"start": "2026-03-02T00:00:00Z", "end": "2026-03-01T00:00:00Z"}]},
             "spec.exclusions[0]",
-            id="an exclusion that ends before it starts",
         ),
-        pytest.param(
+        "an exclusion that ends where it starts": (
             {"exclusions": [{"start": "2026-03-01T00:00:00Z", "end": "2026-03-01T01:00:00+01:00"}]},
             "spec.exclusions[0]",
-            id="an exclusion that ends where it starts",
         ),
-        pytest.param({"jobTemplate": {"spec": {}}}, "spec.jobTemplate.spec", id="a Job without a template"),
-        pytest.param({"jitterSeconds": -1}, "spec.jitterSeconds", id="less than nothing"),
-        pytest.param({"concurrencyPolicy": "Never"}, "spec.concurrencyPolicy", id="a policy nobody knows"),
-    ],
+        "a Job without a template": ({"jobTemplate": {"spec": {}}}, "spec.jobTemplate.spec"),
+        "less than nothing": ({"jitterSeconds": -1}, "spec.jitterSeconds"),
+        "a policy nobody knows": ({"concurrencyPolicy": "Never"}, "spec.concurrencyPolicy"),
+    },
 )
-def test_what_the_model_refuses_is_refused(spec: Any, field: str) -> None:
+def test_errors_of_the_model_name_their_fields(spec: Any, field: str) -> None:
     assert [place for place, _ in refused(scheduled_job(**spec))] == [field]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("job", "field", "message"),
-    [
-        pytest.param(
+    {
+        "pods that never end": (
             {"template": template(restartPolicy="Always")},
             "spec.jobTemplate.spec.template.spec.restartPolicy",
             'Required value: valid values: "OnFailure", "Never"',
-            id="pods that never end",
         ),
-        pytest.param(
+        "fewer than no failures": (
             {"template": template(), "backoffLimit": -1},
             "spec.jobTemplate.spec.backoffLimit",
             "Invalid value: -1: must be greater than or equal to 0",
-            id="fewer than no failures",
         ),
-        pytest.param(
+        "a number where a text is meant": (
             {"template": template(container={"env": [{"name": "A", "value": 5}]})},
             "spec.jobTemplate",
             "Invalid value: json: cannot unmarshal number into Go struct field "
             "EnvVar.spec.jobTemplate.spec.template.spec.containers.env.value of type string",
-            id="a number where a text is meant",
         ),
-    ],
+    },
 )
 def test_a_template_that_no_job_can_be_made_from_is_refused(job: Any, field: str, message: str) -> None:
     assert refused(scheduled_job(jobTemplate={"spec": job})) == [(field, message)]
 
 
-def test_what_is_missing_is_required() -> None:
+def test_a_missing_template_is_required() -> None:
     body = scheduled_job()
     del body["spec"]["jobTemplate"]
     assert refused(body) == [("spec.jobTemplate", "Required value")]
 
 
-def test_what_was_stored_may_stay_and_lose_its_finalizers() -> None:
+def test_a_stored_invalid_spec_may_stay_and_lose_its_finalizers() -> None:
     stored = RULES.prepare_create(scheduled_job(schedule="@never"), NOW)
     for changes, count in (({"labels": {"a": "b"}}, 0), ({"finalizers": []}, 0)):
         new = {**stored, "metadata": {**stored["metadata"], **changes}}

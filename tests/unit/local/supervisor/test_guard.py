@@ -13,6 +13,8 @@ from deploy.local.supervisor import guard
 from tests.support.conditions import eventually
 from tests.support.processes import alive
 
+Start = Callable[..., "subprocess.Popen[bytes]"]
+PidIn = Callable[[str], int]
 MASTER = """
 import subprocess, sys, time
 from pathlib import Path
@@ -41,7 +43,7 @@ time.sleep(60)
 
 
 @pytest.fixture
-def start(tmp_path: Path, pid_in: Callable[[str], int]) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def start(tmp_path: Path, pid_in: PidIn) -> Iterator[Start]:
     masters: list[subprocess.Popen[bytes]] = []
 
     def run(delay: float = 0.0, farewell: str = "none") -> subprocess.Popen[bytes]:
@@ -56,18 +58,14 @@ def start(tmp_path: Path, pid_in: Callable[[str], int]) -> Iterator[Callable[...
         guard.signal_group(child, signal.SIGKILL)
 
 
-async def test_groups_of_a_killed_master_are_ended_even_if_they_ignore_term(
-    start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int]
-) -> None:
+async def test_groups_of_a_killed_master_are_ended_even_if_they_ignore_term(start: Start, pid_in: PidIn) -> None:
     master = start()
     await eventually(lambda: pid_in("child"))
     master.kill()
     await eventually(lambda: not alive(pid_in("child")) and not alive(pid_in("guard")))
 
 
-async def test_groups_are_found_by_the_files_that_note_them(
-    start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int]
-) -> None:
+async def test_groups_are_found_by_the_files_that_note_them(start: Start, pid_in: PidIn) -> None:
     master = start(farewell="noted")
     await eventually(lambda: pid_in("child"))
     master.kill()
@@ -75,9 +73,7 @@ async def test_groups_are_found_by_the_files_that_note_them(
 
 
 @pytest.mark.parametrize("farewell", ["bye", "removed", "recycled"])
-async def test_groups_are_left_alone_after(
-    farewell: str, start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int]
-) -> None:
+async def test_groups_are_left_alone_after(farewell: str, start: Start, pid_in: PidIn) -> None:
     master = start(farewell=farewell)
     await eventually(lambda: pid_in("child"))
     master.kill()
@@ -85,9 +81,7 @@ async def test_groups_are_left_alone_after(
     assert alive(pid_in("child"))
 
 
-async def test_a_successor_that_holds_the_lock_keeps_the_groups(
-    start: Callable[..., subprocess.Popen[bytes]], pid_in: Callable[[str], int], tmp_path: Path
-) -> None:
+async def test_a_successor_that_holds_the_lock_keeps_the_groups(start: Start, pid_in: PidIn, tmp_path: Path) -> None:
     master = start(delay=3.0)
     await eventually(lambda: pid_in("child"))
     assert guard.hold(tmp_path / "lock") is None, "the master holds it"

@@ -1,4 +1,4 @@
-"""The supervisor: order, readiness, restarts, and that nothing is left behind, whatever dies."""
+"""The supervisor: order, readiness, restarts, and no process left behind after any death."""
 
 import asyncio
 import os
@@ -92,7 +92,7 @@ async def test_parts_stop_in_reverse_order(tmp_path: Path) -> None:
 async def test_parts_of_one_start_are_waited_for_and_stopped_side_by_side(tmp_path: Path) -> None:
     one = Supervisor(tmp_path / "logs")
     meet = (
-        "touch {me}; until [ -e {other} ]; do sleep 0.02; done; touch {me}.ready; trap '{last}' TERM; sleep 60 & wait"
+        "touch {me}; until [ -e {other} ]; do sleep 0.02; done; trap '{last}' TERM; touch {me}.ready; sleep 60 & wait"
     )
     parts = []
     for me, other in (("a", "b"), ("b", "a")):
@@ -150,14 +150,22 @@ part = Component("part", ("/bin/sh", "-c", script), grace=1000 if sys.argv[2] el
 one = Supervisor(home / "logs", notes=Notes(home / "parts"))
 asyncio.run(one.run([part], started=started))
 """
+PidIn = Callable[[str], int]
+
+
+async def program(home: Path, pid_in: PidIn, trap: str = "", stderr: int | None = None) -> asyncio.subprocess.Process:
+    """Runs PROGRAM until its part has started. trap: the part's own answer to signals."""
+    command = (sys.executable, "-c", PROGRAM, str(home), trap)
+    process = await asyncio.create_subprocess_exec(*command, stderr=stderr)
+    await eventually(lambda: (home / "started").exists() and pid_in("child") and pid_in("part"))
+    return process
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
 async def test_no_process_is_left_when_the_supervisor_gets(
     number: signal.Signals, tmp_path: Path, pid_in: Callable[[str], int]
 ) -> None:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, str(tmp_path), "")
-    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process = await program(tmp_path, pid_in)
     assert alive(pid_in("child"))
     process.send_signal(number)
     code = await process.wait()
@@ -165,13 +173,10 @@ async def test_no_process_is_left_when_the_supervisor_gets(
     await eventually(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
 
 
-async def test_a_guard_that_dies_is_replaced_and_told_and_protects_as_before(
+async def test_a_guard_that_dies_is_replaced_and_protects_as_before(
     tmp_path: Path, pid_in: Callable[[str], int]
 ) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, str(tmp_path), "", stderr=asyncio.subprocess.PIPE
-    )
-    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process = await program(tmp_path, pid_in, stderr=asyncio.subprocess.PIPE)
     first = pid_in("guard")
     os.kill(first, signal.SIGKILL)
     assert process.stderr is not None
@@ -182,11 +187,10 @@ async def test_a_guard_that_dies_is_replaced_and_told_and_protects_as_before(
     await eventually(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
 
 
-async def test_what_was_left_behind_when_master_and_guard_died_is_ended_by_the_next(
+async def test_parts_left_behind_by_a_killed_master_and_guard_are_ended_by_the_next(
     tmp_path: Path, pid_in: Callable[[str], int], caplog: pytest.LogCaptureFixture
 ) -> None:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, str(tmp_path), "")
-    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process = await program(tmp_path, pid_in)
     process.send_signal(signal.SIGSTOP)  # it must not start another guard
     os.kill(pid_in("guard"), signal.SIGKILL)
     process.kill()
@@ -205,7 +209,7 @@ async def test_what_was_left_behind_when_master_and_guard_died_is_ended_by_the_n
 
 
 @pytest.mark.parametrize("note", ["{pid} 1", "{pid}", "", "x y", "-1 1"], ids=lambda note: note or "nothing")
-async def test_a_number_that_is_somebody_elses_by_now_is_left_alone(note: str, tmp_path: Path) -> None:
+async def test_a_reused_process_id_is_left_alone(note: str, tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec("sleep", "60", start_new_session=True)
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "part").write_text(note.format(pid=process.pid))
@@ -216,10 +220,7 @@ async def test_a_number_that_is_somebody_elses_by_now_is_left_alone(note: str, t
 
 
 async def test_a_second_signal_takes_all_patience_away(tmp_path: Path, pid_in: Callable[[str], int]) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, str(tmp_path), f"trap 'touch {tmp_path}/told' TERM;"
-    )
-    await eventually(lambda: (tmp_path / "started").exists() and pid_in("child") and pid_in("part"))
+    process = await program(tmp_path, pid_in, f"trap 'touch {tmp_path}/told' TERM;")
     process.send_signal(signal.SIGINT)
     await eventually((tmp_path / "told").exists)
     process.send_signal(signal.SIGINT)

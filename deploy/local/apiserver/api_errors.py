@@ -1,7 +1,7 @@
-"""What the server answers when it refuses: `Status` objects, worded and shaped as kube-apiserver does.
+"""The errors of the API: `Status` objects, worded and shaped as kube-apiserver's.
 
-A refusal is an exception, `ApiError`, and knows how to become the body of the response. The functions below build the
-refusals that clients tell apart by code and reason.
+`ApiError` is the exception that becomes such a response. The functions below build those that
+clients distinguish by code and reason.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ from workers.api.kinds import Kind, Object
 
 
 class ApiError(Exception):
-    """A refusal. code: HTTP status. reason: the machine-readable word clients branch on. details: as in `Status`.
+    """An error response. code: HTTP status. reason: the word clients branch on. details: as in `Status`.
 
-    metadata: the list metadata of the `Status`, for the one refusal that hands out a continue token.
+    metadata: the list metadata of the `Status`, for the one error that carries a continue token.
     """
 
     def __init__(

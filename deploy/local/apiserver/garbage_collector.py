@@ -1,4 +1,4 @@
-"""The collector: removes what nobody owns any more, and empties what is being deleted.
+"""The garbage collector: deletes objects whose owners are gone, and the content of deleted namespaces and definitions.
 
 It stands in for the garbage collector and the namespace controller of kube-controller-manager and for the finalizer of
 CustomResourceDefinitions. It sees every written change and works through what follows from it beside the requests.
@@ -9,12 +9,12 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
+from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
 from deploy.local.apiserver.discovery.resources import ServedResource
 from deploy.local.apiserver.handlers.delete import CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, delete
 from deploy.local.apiserver.handlers.write import remaining
-from deploy.local.apiserver.http.responses import ApiError
 from deploy.local.apiserver.storage.store import StoredChange, StoredObject
 from workers.api.kinds import Object
 
@@ -72,7 +72,7 @@ class Collector:
         self._wake.set()
 
     def _freed(self, change: StoredChange) -> None:
-        """What may go on now that an object is gone."""
+        """Enqueues the work that waited for the end of an object."""
         after = change.after
         for dependent in self._dependents.get(after.uid, ()):
             self._add(self._attempt, *dependent)
@@ -89,7 +89,7 @@ class Collector:
             self._add(self._empty_definition, crd_conditions.ID, f"/{change.resource}")
 
     def _consider(self, change: StoredChange) -> None:
-        """What may have to be done now that an object has changed."""
+        """Enqueues the work that a change of an object may cause."""
         place = (change.resource, change.after.key)
         after = change.after
         if after.owners and (change.before is None or change.before.owners != after.owners):
@@ -161,7 +161,7 @@ class Collector:
             self._delete(served, record, None if {ORPHAN, FOREGROUND} & set(finalizers) else "Background")
 
     def _state(self, record: StoredObject, reference: Object) -> str:
-        """solid: the owner is there. waiting: it is there and waits for its dependents to go. gone: it is not there.
+        """Returns solid (the owner exists), waiting (it exists and waits for its dependents to go) or gone.
 
         An owner of a kind that is not served cannot be looked up and counts as there.
         """
@@ -185,6 +185,7 @@ class Collector:
         body = record.body
         finalizers = body["metadata"].get("finalizers") or []
         if ORPHAN in finalizers:
+            # The references first, the finalizer after them: a crash in between repeats both.
             for place, dependent in self._of(record):
                 orphan = dependent.body
                 references = [r for r in orphan["metadata"]["ownerReferences"] if r["uid"] != record.uid]
@@ -230,7 +231,7 @@ class Collector:
             self._save(resource, record, body)
 
     def _populated(self, namespace: str) -> bool:
-        """Whether a namespace holds anything."""
+        """True while a namespace contains objects."""
         store = self._ctx.store
         return any(store.table(storage).within(namespace) for storage in store.resources())
 

@@ -1,4 +1,4 @@
-"""What pods consume: read off the system's list of processes, and told as the resource metrics API has it."""
+"""The resource usage of pods: read from /proc, and written as PodMetrics."""
 
 import os
 from pathlib import Path
@@ -8,11 +8,12 @@ import pytest
 from deploy.local.kubelet.containers.resource_usage import (
     Consumed,
     ContainerUsage,
-    Look,
     MeasuredContainer,
+    UsageSample,
     metrics,
     sessions,
 )
+from tests.unit.tables import cases
 from workers.api.kinds import POD_METRICS, Ref
 from workers.errors import AlreadyExists, NotFound, Unavailable
 
@@ -48,40 +49,39 @@ def test_this_very_process_is_among_them() -> None:
     assert own.memory > PAGE
 
 
-BEFORE = Look(100.0, {7: Consumed(10.0, 50), 8: Consumed(3.0, 9999)})
+BEFORE = UsageSample(100.0, {7: Consumed(10.0, 50), 8: Consumed(3.0, 9999)})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("containers", "after", "expected"),
-    [
-        pytest.param(
+    {
+        "rates, and what is there now": (
             {"main": 7, "side": 8},
             {7: Consumed(11.0, 4096), 8: Consumed(3.0, 2048)},
             [("main", "250000000n", "4Ki"), ("side", "0n", "2Ki")],
-            id="rates, and what is there now",
         ),
-        pytest.param({"main": 7}, {7: Consumed(9.0, 0)}, [("main", "0n", "0Ki")], id="less: nobody waited for it"),
-        pytest.param({"main": 7, "new": 9}, {7: Consumed(11.0, 1), 9: Consumed(1.0, 1)}, None, id="one has just begun"),
-        pytest.param({"main": 7}, {}, None, id="one has just ended"),
-        pytest.param({}, {7: Consumed(11.0, 1)}, None, id="nothing runs"),
-    ],
+        "less: nobody waited for it": ({"main": 7}, {7: Consumed(9.0, 0)}, [("main", "0n", "0Ki")]),
+        "one has just begun": ({"main": 7, "new": 9}, {7: Consumed(11.0, 1), 9: Consumed(1.0, 1)}, None),
+        "one has just ended": ({"main": 7}, {}, None),
+        "nothing runs": ({}, {7: Consumed(11.0, 1)}, None),
+    },
 )
-def test_what_is_told_of_a_pod(containers, after, expected) -> None:
-    told = metrics(MeasuredContainer(POD, containers), BEFORE, Look(104.0, after), 1_790_000_000.0)
+def test_the_metrics_of_a_pod(containers, after, expected) -> None:
+    written = metrics(MeasuredContainer(POD, containers), BEFORE, UsageSample(104.0, after), 1_790_000_000.0)
     if expected is None:
-        assert told is None
+        assert written is None
         return
-    assert [(each["name"], each["usage"]["cpu"], each["usage"]["memory"]) for each in told["containers"]] == expected
-    assert (told["metadata"]["labels"], told["window"], told["timestamp"]) == (
+    assert [(each["name"], each["usage"]["cpu"], each["usage"]["memory"]) for each in written["containers"]] == expected
+    assert (written["metadata"]["labels"], written["window"], written["timestamp"]) == (
         {"app": "x"},
         "4.000s",
         "2026-09-21T14:13:20Z",
     )
-    assert told["metadata"]["ownerReferences"] == [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}]
+    assert written["metadata"]["ownerReferences"] == [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}]
 
 
 class Server:
-    """Answers patches and creates with what it is told to."""
+    """Answers patches and creates with what it is written to."""
 
     def __init__(self, patch=None, create=None):
         self.answers = {"patch": patch, "create": create}
@@ -103,18 +103,18 @@ class Server:
 MISSING = NotFound("404", status=404)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("server", "asked", "goes_on"),
-    [
-        pytest.param(Server(), ["patch"], True, id="known"),
-        pytest.param(Server(MISSING), ["patch", "create"], True, id="new"),
-        pytest.param(Server(MISSING, AlreadyExists("409", status=409)), ["patch", "create"], True, id="both at once"),
-        pytest.param(Server(MISSING, MISSING), ["patch", "create"], False, id="no such API"),
-        pytest.param(Server(Unavailable("away")), ["patch"], True, id="away"),
-    ],
+    {
+        "known": (Server(), ["patch"], True),
+        "new": (Server(MISSING), ["patch", "create"], True),
+        "both at once": (Server(MISSING, AlreadyExists("409", status=409)), ["patch", "create"], True),
+        "no such API": (Server(MISSING, MISSING), ["patch", "create"], False),
+        "away": (Server(Unavailable("away")), ["patch"], True),
+    },
 )
-async def test_telling(server, asked, goes_on) -> None:
-    told = metrics(MeasuredContainer(POD, {"main": 7}), BEFORE, Look(104.0, {7: Consumed(11.0, 1)}), 0.0)
+async def test_writing_metrics(server, asked, goes_on) -> None:
+    written = metrics(MeasuredContainer(POD, {"main": 7}), BEFORE, UsageSample(104.0, {7: Consumed(11.0, 1)}), 0.0)
     usage = ContainerUsage(server, lambda: (), lambda: 0.0)
-    assert await usage._tell(told) is goes_on
+    assert await usage._write(written) is goes_on
     assert server.asked == asked

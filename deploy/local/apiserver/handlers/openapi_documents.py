@@ -1,6 +1,6 @@
 """The OpenAPI documents over HTTP: an index and a document per group and version, and version 2 in one piece.
 
-They are made when somebody asks, and kept until a CustomResourceDefinition changes what is served.
+A document is built on its first request, and cached until a CustomResourceDefinition changes the served resources.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from workers.api.kinds import Kind, Object
 
 #: The media type under which the version 2 document is known, up to what follows an at sign in its full name.
 V2_PROTOBUF = openapi.V2_MEDIA_TYPE.partition("@")[0]
-#: What it is called in answers: an at sign is not allowed in a media type, and Go's clients mind.
+#: Its name in responses: an at sign is not allowed in a media type, and Go's clients refuse it.
 V2_ANSWER = openapi.V2_MEDIA_TYPE.replace("@", ".")
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from deploy.local.apiserver.patch.merge_keys import MERGING, Merging
 from workers.api.kinds import Kind
 
 #: Leaf types, by the name Go's decoder gives them in messages.
@@ -24,7 +23,7 @@ SCALARS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What stands in a field: a leaf (one of SCALARS), a struct (its model's name), or a list or map of another."""
+    """The type of a field: a leaf (one of SCALARS), a struct (its model's name), or a list or map of another type."""
 
     name: str = ""
     items: "Type | None" = None
@@ -32,8 +31,55 @@ class Type:
 
     @property
     def struct(self) -> bool:
-        """Whether this is an object with fields of its own."""
+        """True for an object with fields of its own."""
         return bool(self.name) and self.name not in SCALARS
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """The treatment of one field by a strategic merge patch.
+
+    key: the member that tells the items of a list of objects apart; None for a list of plain values, which is then
+    a set. elements: lists merge item by item rather than being replaced. retain: ``$retainKeys`` is used by clients
+    to drop the members of an alternative (a union) that the new version does not have.
+    """
+
+    key: str | None = None
+    elements: bool = True
+    retain: bool = False
+
+
+_NAMED, _TYPED = Merging("name"), Merging("type")
+_CONTAINER = {
+    **{"env": _NAMED, "ports": Merging("containerPort")},
+    **{"volumeMounts": Merging("mountPath"), "volumeDevices": Merging("devicePath")},
+}
+_WITH_CONDITIONS = (
+    *("JobStatus", "DeploymentStatus", "ReplicaSetStatus", "StatefulSetStatus", "NamespaceStatus"),
+    *("PersistentVolumeClaimStatus", "ServiceStatus"),
+)
+#: By type (as spelled in the API's definitions, without group and version) and field. Everything else is replaced.
+MERGING: dict[str, dict[str, Merging]] = {
+    "ObjectMeta": {"finalizers": Merging(), "ownerReferences": Merging("uid")},
+    "PodSpec": {
+        **dict.fromkeys(("containers", "initContainers", "ephemeralContainers"), _NAMED),
+        **dict.fromkeys(("imagePullSecrets", "schedulingGates"), _NAMED),
+        **dict.fromkeys(("volumes", "resourceClaims"), Merging("name", retain=True)),
+        **{"hostAliases": Merging("ip"), "topologySpreadConstraints": Merging("topologyKey")},
+    },
+    "Container": _CONTAINER,
+    "EphemeralContainer": _CONTAINER,
+    "PodStatus": {
+        **{"conditions": _TYPED, "podIPs": Merging("ip"), "hostIPs": Merging("ip")},
+        "resourceClaimStatuses": Merging("name", retain=True),
+    },
+    **{name: {"conditions": _TYPED} for name in _WITH_CONDITIONS},
+    "DeploymentSpec": {"strategy": Merging(elements=False, retain=True)},
+    "NodeSpec": {"podCIDRs": Merging()},
+    "NodeStatus": {"conditions": _TYPED, "addresses": _TYPED},
+    "ServiceSpec": {"ports": Merging("port")},
+    "ServiceAccount": {"secrets": _NAMED},
+}
 
 
 @dataclass(frozen=True, slots=True)

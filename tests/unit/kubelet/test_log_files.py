@@ -1,4 +1,4 @@
-"""What containers print, in log files."""
+"""The log files of containers."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def lines(log: Path) -> list[tuple[bytes, ...]]:
 
 
 def texts(log: Path, stream: bytes) -> bytes:
-    """What a reader of the log makes of one stream."""
+    """Returns the bytes of one stream that a reader of the log gets."""
     return b"".join(text + (b"\n" if kind == b"F" else b"") for which, kind, text in lines(log) if which == stream)
 
 
@@ -43,7 +43,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "logs" / "main" / "0.log"
 
 
-def test_streams_are_told_apart(folder: Path, path: Path) -> None:
+def test_each_line_names_its_stream(folder: Path, path: Path) -> None:
     printed(folder, "out", b"one\n")
     printed(folder, "err", b"two\n")
     Log(folder, path).pump()
@@ -101,7 +101,7 @@ STEP = st.tuples(st.sampled_from(["out", "err"]), ALPHABET) | st.just("pump") | 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(steps=st.lists(STEP, max_size=25))
-async def test_every_byte_is_logged_once_whatever_crashes(
+async def test_every_byte_is_logged_once_after_any_crashes(
     steps: list[tuple[str, bytes] | str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     base = tmp_path_factory.mktemp("log")

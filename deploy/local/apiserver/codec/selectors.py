@@ -13,7 +13,7 @@ _TOKEN = re.compile(r"\s*(?P<token>==|!=|[=!,()<>]|[^\s=!,()<>]+)")
 
 
 def label_selector(text: str) -> Callable[[Labels], bool]:
-    """Which labels a selector matches: ``a=b``, ``a!=b``, ``a in (b,c)``, ``a notin (b)``, ``a``, ``!a``, ``a>1``.
+    """Returns the test of a label selector: ``a=b``, ``a!=b``, ``a in (b,c)``, ``a notin (b)``, ``a``, ``!a``, ``a>1``.
 
     Requirements are joined by commas; an empty text matches everything. Raises ValueError with the API's words.
     """
@@ -141,7 +141,7 @@ def _comparison(key: str, operator: str, text: str) -> Callable[[Labels], bool]:
 
 
 def selects(selector: Object) -> Callable[[Labels], bool]:
-    """Which labels a `LabelSelector` object (matchLabels, matchExpressions) matches; an empty one matches all.
+    """Returns the test of a `LabelSelector` object (matchLabels, matchExpressions); an empty one matches all labels.
 
     Raises ValueError for an unknown operator.
     """
@@ -172,41 +172,19 @@ def _expression(key: str, operator: Any, values: Any) -> Callable[[Labels], bool
 
 _METADATA = ("metadata.name", "metadata.namespace")
 #: The fields that can be selected on besides name and namespace, by kind id, as the real server offers them.
+_REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _FIELDS: dict[str, tuple[str, ...]] = {
     "pods": (
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.podIP",
-        "status.nominatedNodeName",
+        *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork"),
+        *("status.phase", "status.podIP", "status.nominatedNodeName"),
     ),
     "events": (
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
+        *(f"involvedObject.{field}" for field in _REFERENCE),
+        *("reason", "reportingComponent", "source", "type"),
     ),
     "events.events.k8s.io": (
-        "reason",
-        "type",
-        "reportingController",
-        "regarding.kind",
-        "regarding.namespace",
-        "regarding.name",
-        "regarding.uid",
-        "regarding.apiVersion",
-        "regarding.resourceVersion",
-        "regarding.fieldPath",
+        *(f"regarding.{field}" for field in _REFERENCE),
+        *("reason", "type", "reportingController"),
     ),
     "jobs.batch": ("status.successful",),
     "namespaces": ("status.phase", "name"),
@@ -215,14 +193,14 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "secrets": ("type",),
     "services": ("spec.clusterIP", "spec.type"),
 }
-#: Where a selectable field lives when its name is not its path.
+#: The paths of selectable fields whose names are not their paths.
 _PATHS = {"status.successful": "status.succeeded", "source": "source.component", "name": "metadata.name"}
 _ZEROS = {"status.successful": "0", "status.replicas": "0", "spec.hostNetwork": "false", "spec.unschedulable": "false"}
 _TERM = re.compile(r"(?P<field>(?:\\.|[^\\=!])*)(?P<operator>==|!=|=)(?P<value>(?:\\.|[^\\=])*)")
 
 
 def field_selector(text: str, kind: Kind) -> Callable[[Object], bool]:
-    """Which objects of a kind a field selector matches: ``k=v``, ``k==v``, ``k!=v``, joined by commas.
+    """Returns the test of a kind's field selector: ``k=v``, ``k==v``, ``k!=v``, joined by commas.
 
     A backslash escapes a comma, an equals sign or itself. Raises ValueError for a malformed text and for a field
     that cannot be selected on.
@@ -246,7 +224,7 @@ def _term(text: str, kind: Kind) -> tuple[str, bool, str]:
 
 
 def _unknown(field: str, kind: Kind) -> str:
-    """Why a field cannot be selected on, in the words that the real server has for each kind."""
+    """Returns the refusal of a field that cannot be selected on, in the real server's words for the kind."""
     if kind.group == "batch":
         return f'field label "{field}" not supported for {kind.group}{kind.version}.{kind.kind}'
     if kind.id in _FIELDS:

@@ -41,35 +41,27 @@ def _subresources(resource: ServedResource) -> Iterator[tuple[str, Object, tuple
 
 def _aggregated_resource(resource: ServedResource) -> Object:
     kind = resource.kind
-    body: Object = {
+    names = {"shortNames": list(resource.short), "categories": list(resource.categories)}
+    parts = [
+        {"subresource": name, "responseKind": answer, "verbs": list(verbs)}
+        for name, answer, verbs in _subresources(resource)
+    ]
+    return {
         "resource": kind.plural,
         "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(VERBS),
+        **{name: listed for name, listed in names.items() if listed},
+        **({"subresources": parts} if parts else {}),
     }
-    if resource.short:
-        body["shortNames"] = list(resource.short)
-    if resource.categories:
-        body["categories"] = list(resource.categories)
-    parts = [
-        {"subresource": name, "responseKind": answer, "verbs": list(verbs)}
-        for name, answer, verbs in _subresources(resource)
-    ]
-    if parts:
-        body["subresources"] = parts
-    return body
 
 
 def _review_resources() -> list[Object]:
+    head = {"group": access_reviews.GROUP, "version": access_reviews.VERSION}
     return [
-        {
-            "resource": plural,
-            "responseKind": {"group": access_reviews.GROUP, "version": access_reviews.VERSION, "kind": kind},
-            "scope": "Cluster",
-            "singularResource": kind.lower(),
-            "verbs": ["create"],
-        }
+        {"resource": plural, "responseKind": {**head, "kind": kind}, "scope": "Cluster"}
+        | {"singularResource": kind.lower(), "verbs": ["create"]}
         for plural, kind in access_reviews.KINDS.items()
     ]
 
@@ -112,26 +104,13 @@ def _resources(registry: ResourceRegistry, group: str, version: str) -> Object |
     rows: list[Object] = []
     for resource in resources:
         kind = resource.kind
-        row: Object = {
-            "name": kind.plural,
-            "singularName": resource.singular,
-            "namespaced": kind.namespaced,
-            "kind": kind.kind,
-            "verbs": list(VERBS),
-        }
-        if resource.short:
-            row["shortNames"] = list(resource.short)
-        if resource.categories:
-            row["categories"] = list(resource.categories)
-        rows.append(row)
+        names = {"shortNames": list(resource.short), "categories": list(resource.categories)}
+        common = {"namespaced": kind.namespaced, "kind": kind.kind}
+        row: Object = {"name": kind.plural, "singularName": resource.singular, **common, "verbs": list(VERBS)}
+        rows.append(row | {name: listed for name, listed in names.items() if listed})
         for name, answer, verbs in _subresources(resource):
-            part: Object = {
-                "name": f"{kind.plural}/{name}",
-                "singularName": "",
-                "namespaced": kind.namespaced,
-                "kind": answer["kind"],
-                "verbs": list(verbs),
-            }
+            part: Object = {"name": f"{kind.plural}/{name}", "singularName": "", **common, "verbs": list(verbs)}
+            part["kind"] = answer["kind"]
             if (answer["group"], answer["version"]) != (kind.group, kind.version):
                 part |= {"group": answer["group"], "version": answer["version"]}
             rows.append(part)

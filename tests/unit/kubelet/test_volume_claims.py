@@ -65,7 +65,9 @@ async def test_the_folder_goes_with_the_claim(store: Store, claims: VolumeClaims
     assert places["w"].exists()
 
 
-async def test_nothing_is_removed_while_nobody_knows(store: Store, claims: VolumeClaims, monkeypatch) -> None:
+async def test_no_folder_is_removed_while_claims_cannot_be_listed(
+    store: Store, claims: VolumeClaims, monkeypatch
+) -> None:
     add(store, "data")
     places = await claims.places("default", [volume("v", "data")])
 

@@ -1,10 +1,9 @@
-"""Who gets a place, and in which order."""
-
-import pytest
+"""The queue of waiting pods: membership and order."""
 
 from deploy.local.kubelet import pod_order
 from deploy.local.kubelet.pod_order import PodQueue
 from tests.unit.kubelet.factories import pod
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 
@@ -19,14 +18,13 @@ def drain(queue: PodQueue) -> list[str]:
     return taken
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pods", "order"),
-    [
-        ([named("a"), named("b"), named("c")], "abc"),
-        ([named("young", "2024-01-02T00:00:00Z"), named("old")], ["old", "young"]),
-        ([named("a"), named("b", priority=5), named("c", priority=-1)], "bac"),
-    ],
-    ids=["arrival decides among equals", "older first", "priority before age"],
+    {
+        "arrival decides among equals": ([named("a"), named("b"), named("c")], "abc"),
+        "older first": ([named("young", "2024-01-02T00:00:00Z"), named("old")], ["old", "young"]),
+        "priority before age": ([named("a"), named("b", priority=5), named("c", priority=-1)], "bac"),
+    },
 )
 def test_order(pods: list[Object], order: str | list[str]) -> None:
     queue = PodQueue()
@@ -64,7 +62,7 @@ def test_a_pod_that_left_and_came_back_is_taken_once() -> None:
     assert drain(queue) == ["a"]
 
 
-def test_those_that_wait_for_long_are_told_once_and_some_at_a_time() -> None:
+def test_waiting_pods_are_overdue_once_and_some_at_a_time() -> None:
     queue = PodQueue()
     for number, uid in enumerate("abc"):
         queue.put(named(uid), float(number))
@@ -72,17 +70,16 @@ def test_those_that_wait_for_long_are_told_once_and_some_at_a_time() -> None:
     assert told == [["a"], ["b"], []]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "ours"),
-    [
-        ({}, True),
-        ({"schedulerName": "default-scheduler"}, True),
-        ({"schedulerName": "volcano"}, False),
-        ({"schedulerName": "volcano", "nodeName": "local"}, True),
-        ({"nodeName": "other"}, False),
-        ({"schedulingGates": [{"name": "wait"}]}, False),
-    ],
-    ids=["unassigned", "by name", "another scheduler's", "assigned here", "assigned elsewhere", "gated"],
+    {
+        "unassigned": ({}, True),
+        "by name": ({"schedulerName": "default-scheduler"}, True),
+        "another scheduler's": ({"schedulerName": "volcano"}, False),
+        "assigned here": ({"schedulerName": "volcano", "nodeName": "local"}, True),
+        "assigned elsewhere": ({"nodeName": "other"}, False),
+        "gated": ({"schedulingGates": [{"name": "wait"}]}, False),
+    },
 )
 def test_which_pods_are_ours(spec: Object, ours: bool) -> None:
     assert pod_order.is_ours(pod(**spec), "local") is ours

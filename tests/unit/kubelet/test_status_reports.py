@@ -7,6 +7,7 @@ import pytest
 
 from deploy.local.kubelet.pods import status_reports
 from deploy.local.kubelet.pods.status_reports import Reports
+from tests.unit.tables import cases
 from workers.api.kinds import POD, Object, Ref
 from workers.errors import ClusterError, Conflict, Invalid, NotFound, Unavailable
 
@@ -56,6 +57,13 @@ async def settle(one: Reports) -> None:
     await asyncio.wait_for(one.settled("u"), 30)
 
 
+async def send(server: Server, **status: Any) -> None:
+    """Sends one status, and waits for its end."""
+    one = sender(server)
+    one.put(REF, "u", {"phase": "Running", **status})
+    await settle(one)
+
+
 async def test_the_newest_wins_and_nothing_older_comes_after_it() -> None:
     server = Server()
     server.open.clear()
@@ -69,16 +77,10 @@ async def test_the_newest_wins_and_nothing_older_comes_after_it() -> None:
     assert server.most == 1
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [Unavailable("away"), Conflict("busy")],
-    ids=["away", "conflict"],
-)
+@cases("failure", {"away": Unavailable("away"), "conflict": Conflict("busy")})
 async def test_a_refused_status_is_sent_again(failure: ClusterError) -> None:
     server = Server(failure, failure)
-    one = sender(server)
-    one.put(REF, "u", {"phase": "Running"})
-    await settle(one)
+    await send(server)
     assert server.arrived == ["Running"]
 
 
@@ -94,28 +96,24 @@ async def test_while_it_is_sent_again_a_newer_one_takes_its_place() -> None:
     assert server.arrived == ["Failed"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("failure", "uid"),
-    [
-        pytest.param(NotFound("gone"), "u", id="the pod is gone"),
-        pytest.param(Conflict("precondition"), "other", id="another pod has its name"),
-        pytest.param(Invalid("metadata.uid"), "other", id="another pod has its name, in a real server's words"),
-        pytest.param(Invalid("status.phase"), "u", id="it is not acceptable"),
-    ],
+    {
+        "the pod is gone": (NotFound("gone"), "u"),
+        "another pod has its name": (Conflict("precondition"), "other"),
+        "another pod has its name, in a real server's words": (Invalid("metadata.uid"), "other"),
+        "it is not acceptable": (Invalid("status.phase"), "u"),
+    },
 )
-async def test_what_can_never_arrive_is_given_up(failure: ClusterError, uid: str) -> None:
+async def test_a_status_that_can_never_arrive_is_given_up(failure: ClusterError, uid: str) -> None:
     server = Server(failure, uid=uid)
-    one = sender(server)
-    one.put(REF, "u", {"phase": "Running"})
-    await settle(one)
+    await send(server)
     assert server.arrived == []
 
 
 async def test_a_condition_arrives_as_a_whole() -> None:
     server = Server()
-    one = sender(server)
-    one.put(REF, "u", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "reason": "R"}]})
-    await settle(one)
+    await send(server, conditions=[{"type": "Ready", "status": "True", "reason": "R"}])
     assert server.conditions == [{"type": "Ready", "status": "True", "reason": "R", "message": None}]
 
 

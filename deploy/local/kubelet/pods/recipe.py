@@ -1,4 +1,4 @@
-"""How a container is run: its command, environment and working directory, with its volumes made."""
+"""The recipe of a container: command, environment and working directory, with its volumes made."""
 
 import os
 import sys

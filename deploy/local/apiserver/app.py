@@ -1,4 +1,4 @@
-"""The server as an ASGI application: a request comes in, is told apart by its path, and one handler answers it."""
+"""The server as an ASGI application: authenticates a request, routes it by path and method, and sends the response."""
 
 import asyncio
 import logging
@@ -6,22 +6,21 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import aclosing
 from typing import Any
 
+from deploy.local.apiserver import api_errors
+from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery import documents
-from deploy.local.apiserver.discovery.openapi_documents import Documents
-from deploy.local.apiserver.handlers import access_reviews, delete, logs, pods, read, scale, write
-from deploy.local.apiserver.http import responses
+from deploy.local.apiserver.discovery.resources import RequestTarget
+from deploy.local.apiserver.handlers import access_reviews, api_groups, delete, logs, pods, read, scale, write
+from deploy.local.apiserver.handlers.openapi_documents import Documents
 from deploy.local.apiserver.http import token as auth
 from deploy.local.apiserver.http.request import (
     LIMIT,
     ApiRequest,
-    RequestTarget,
     Response,
     Stream,
     json_response,
     refusal,
 )
-from deploy.local.apiserver.http.responses import ApiError
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ class ApiApp:
         try:
             request = ApiRequest.of(scope)
             if request.path not in auth.OPEN and not auth.allowed(request.headers, self._token):
-                raise responses.unauthorized()
+                raise api_errors.unauthorized()
             if request.method != "GET":
                 request = ApiRequest.of(scope, await _body(receive, request))
             answer = await self._answer(request)
@@ -71,7 +70,7 @@ class ApiApp:
                     {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi", "/readyz", "/version"]}
                 )
             case ["version"]:
-                return json_response(documents.VERSION)
+                return json_response(api_groups.VERSION)
             case ["openapi", *rest]:
                 return self._documents.answer(request, rest) or NOT_A_PATH
             case ["api", version, *rest] if rest:
@@ -79,23 +78,20 @@ class ApiApp:
             case ["apis", group, version, *rest] if rest:
                 return await self._resource(request, group, version, rest)
         if request.method != "GET":
-            raise responses.method_not_allowed()
-        return documents.answer(self._ctx.registry, request, parts) or NOT_A_PATH
+            raise api_errors.method_not_allowed()
+        return api_groups.answer(self._ctx.registry, request, parts) or NOT_A_PATH
 
     async def _resource(self, request: ApiRequest, group: str, version: str, parts: list[str]) -> Response | Stream:
-        if (
-            (group, version) == (access_reviews.GROUP, access_reviews.VERSION)
-            and len(parts) == 1
-            and parts[0] in access_reviews.KINDS
-        ):
+        reviews = (group, version) == (access_reviews.GROUP, access_reviews.VERSION)
+        if reviews and len(parts) == 1 and parts[0] in access_reviews.KINDS:
             if request.method != "POST":
-                raise responses.method_not_allowed()
+                raise api_errors.method_not_allowed()
             return access_reviews.create(request, parts[0])
         watch = parts[0] == "watch"
         target = self._target(group, version, parts[1:] if watch else parts)
         if target is None:
             if version in self._ctx.registry.served().get(group, {}):
-                raise responses.no_resource()
+                raise api_errors.no_resource()
             return NOT_A_PATH
         if watch:
             return read.watching(self._ctx, request, target)
@@ -106,7 +102,7 @@ class ApiApp:
         return await self._collection(request, target)
 
     def _target(self, group: str, version: str, parts: list[str]) -> RequestTarget | None:
-        """What the rest of a path means; None when there is nothing of that kind."""
+        """Returns the target of the rest of a path; None when no such resource is served."""
         namespace = ""
         if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in ("status", "finalize"):
             namespace, parts = parts[1], parts[2:]
@@ -131,7 +127,7 @@ class ApiApp:
                 target.resource.kind.namespaced or target.resource.kind.id == "namespaces"
             ):
                 return await delete.collection(self._ctx, request, target)
-        raise responses.method_not_allowed()
+        raise api_errors.method_not_allowed()
 
     async def _object(self, request: ApiRequest, target: RequestTarget) -> Response | Stream:
         match request.method:
@@ -145,49 +141,49 @@ class ApiApp:
                 return await write.patch(self._ctx, request, target)
             case "DELETE":
                 return await delete.one(self._ctx, request, target)
-        raise responses.method_not_allowed()
+        raise api_errors.method_not_allowed()
 
     async def _subresource(self, request: ApiRequest, target: RequestTarget) -> Response | Stream:
         ctx, resource = self._ctx, target.resource
-        match target.subresource, request.method:
-            case "status", "GET" if resource.status:
-                return read.get(ctx, request, target)
-            case "status", "PUT" if resource.status:
-                return await write.update(ctx, request, target)
-            case "status", "PATCH" if resource.status:
-                return await write.patch(ctx, request, target)
-            case "scale", "GET" if resource.scale:
-                return scale.get(ctx, target)
-            case "scale", "PUT" if resource.scale:
-                return await scale.update(ctx, request, target)
-            case "scale", "PATCH" if resource.scale:
-                return await scale.patch(ctx, request, target)
-            case "binding", "POST" if "binding" in resource.subresources:
-                return await pods.bind(ctx, request, target)
-            case "eviction", "POST" if "eviction" in resource.subresources:
-                return await pods.evict(ctx, request, target)
-            case "log", "GET" if "log" in resource.subresources:
-                return logs.stream(ctx, request, target)
         offered = {*resource.subresources, *(["status"] * resource.status), *(["scale"] * bool(resource.scale))}
-        if target.subresource in offered:
-            raise responses.method_not_allowed()
-        raise responses.no_resource()
+        if target.subresource not in offered:
+            raise api_errors.no_resource()
+        match target.subresource, request.method:
+            case "status", "GET":
+                return read.get(ctx, request, target)
+            case "status", "PUT":
+                return await write.update(ctx, request, target)
+            case "status", "PATCH":
+                return await write.patch(ctx, request, target)
+            case "scale", "GET":
+                return scale.get(ctx, target)
+            case "scale", "PUT":
+                return await scale.update(ctx, request, target)
+            case "scale", "PATCH":
+                return await scale.patch(ctx, request, target)
+            case "binding", "POST":
+                return await pods.bind(ctx, request, target)
+            case "eviction", "POST":
+                return await pods.evict(ctx, request, target)
+            case "log", "GET":
+                return logs.stream(ctx, request, target)
+        raise api_errors.method_not_allowed()
 
 
 async def _body(receive: Receive, request: ApiRequest) -> bytes:
     """The whole body; 413 for one over the limit."""
     if int(request.headers.get("content-length") or 0) > LIMIT:
-        raise responses.too_large(LIMIT)
+        raise api_errors.too_large(LIMIT)
     parts: list[bytes] = []
     size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise responses.bad_request("the client left before its request was complete")
+            raise api_errors.bad_request("the client left before its request was complete")
         part = message.get("body", b"")
         size += len(part)
         if size > LIMIT:
-            raise responses.too_large(LIMIT)
+            raise api_errors.too_large(LIMIT)
         parts.append(part)
         if not message.get("more_body"):
             return parts[0] if len(parts) == 1 else b"".join(parts)
