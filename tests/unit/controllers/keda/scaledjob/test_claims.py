@@ -205,7 +205,7 @@ def test_nothing_is_made_or_ordered_while_the_ledger_cannot_be_read() -> None:
     assert ready(plan)[0] == "False"
 
 
-def test_a_job_that_somebody_deleted_is_let_go_as_it_was_observed() -> None:
+def test_a_deleted_job_is_released_by_a_patch_of_the_observed_version() -> None:
     job = bound("1", deleted=True)
     [patch] = writes(decide(snapshot(owner(), job, reading=read(claim("1"))), NOW))
     assert patch == Patch(job.ref, {"metadata": {"finalizers": ["other"]}}, "9")

@@ -96,7 +96,7 @@ def test_a_reading_that_outlived_its_time_is_replaced_and_makes_no_jobs():
     assert len(created(decide(snapshot(scaled_job(), reading=young), NOW))) == 3
 
 
-def test_more_than_one_helping_is_created_in_turns():
+def test_more_jobs_than_one_plan_may_create_come_in_several_plans():
     body = scaled_job(maxReplicaCount=5000)
     plan = decide(snapshot(body, reading=reading(sample(MAX_CREATES + 7))), NOW)
     assert len(created(plan)) == MAX_CREATES
@@ -131,7 +131,7 @@ def test_conditions_after_a_poll(samples, spec, ready, active):
 
 
 def test_a_failing_trigger_is_unknown_and_not_zero():
-    """What is known of it stays, nothing is created for it, and it is named."""
+    """Its activity stays, no Job is created for it, and the condition names it."""
     before = settled(scaled_job(), reading=reading(sample(3)))
     plan = decide(snapshot(before, reading=reading(sample(9, error="connection refused"))), NOW)
     assert created(plan) == []
