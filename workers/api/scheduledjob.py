@@ -89,7 +89,7 @@ class Exclusion(Model):
     schedule: Text | None = None
     """Every slot of this schedule opens a window."""
     duration_seconds: Duration | None = None
-    """How long a window that `schedule` opens lasts."""
+    """Length of a window that `schedule` opens."""
     time_zone: Text | None = None
     """IANA name; default the object's."""
 
@@ -203,7 +203,7 @@ class RunStatus(Model):
     start_time: Instant | None = None
     completion_time: Instant | None = None
     retry_time: Instant | None = None
-    """When the next attempt is due."""
+    """The instant of the next attempt."""
     outcome: str
     """Running or Retrying while it is active; Succeeded, Failed, TimedOut, Replaced or Deleted afterwards."""
     attempts: int | None = None

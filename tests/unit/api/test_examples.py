@@ -51,7 +51,7 @@ MODELS: dict[str, Callable[[Object], Any]] = {
     JOB_FLOW.id: jobflow.parse,
     VC_CRON_JOB.id: cronjob.parse,
 }
-#: Where a kind keeps the spec of the Jobs it makes.
+#: The path of the spec of the Jobs that a kind makes.
 TEMPLATES = {
     SCALED_JOB.id: ("spec", "jobTargetRef"),
     SCHEDULED_JOB.id: ("spec", "jobTemplate", "spec"),

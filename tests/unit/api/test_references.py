@@ -1,4 +1,4 @@
-"""Who names whom without owning it."""
+"""Ties: references between objects without ownership."""
 
 from typing import Any
 
@@ -50,8 +50,8 @@ MADE = "volcano.sh/createdByJobTemplate"
         pytest.param(
             kinds.COMMAND, command("batch.volcano.sh/v1alpha1", "Job"), Ref(kinds.VC_JOB, "team", "x"), id="to a job"
         ),
-        pytest.param(kinds.COMMAND, command("nothing/v1", "Job"), None, id="to a kind nobody knows"),
-        pytest.param(kinds.COMMAND, command("batch/v1", "Job", ""), None, id="to nobody"),
+        pytest.param(kinds.COMMAND, command("nothing/v1", "Job"), None, id="to an unknown kind"),
+        pytest.param(kinds.COMMAND, command("batch/v1", "Job", ""), None, id="without a name"),
         pytest.param(kinds.COMMAND, body(kinds.COMMAND), None, id="without a target"),
         pytest.param(
             kinds.VC_JOB,

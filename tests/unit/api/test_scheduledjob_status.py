@@ -31,7 +31,7 @@ def world() -> Callable[..., World]:
 def kept(report: World, *fields: str) -> None:
     """The schema knows every field of the status, and finds nothing wrong with it; these are among them."""
     assert set(fields) <= report.status.keys()
-    # What is wrong with the spec is none of the status' business.
+    # A malformed spec does not matter to the status.
     good = {**report.body, "spec": scheduled_job()["spec"]}
     decoded, unknown = FORM.decode(good, strict="Warn")
     assert (unknown, decoded["status"]) == ([], report.status)

@@ -81,7 +81,7 @@ def gone(name: str, *, seen: float = -10.0) -> CachedObject:
 
 
 def snapshot(body: Object, *children: CachedObject, reading: Reading | None = None, **more: Any) -> Snapshot:
-    """What a reconcile of this ScaledJob observed."""
+    """Returns the snapshot of a reconcile of this ScaledJob."""
     by_kind: dict[str, tuple[CachedObject, ...]] = {}
     for each in children:
         by_kind[each.ref.kind.id] = (*by_kind.get(each.ref.kind.id, ()), each)
@@ -122,6 +122,6 @@ def job(*, metadata: Object | None = None, status: Object | None = None, **spec:
 def job_snapshot(
     body: Object, *pods: CachedObject, unowned: tuple[CachedObject, ...] = (), failures: int = 0
 ) -> Snapshot:
-    """What a reconcile of this Job observed. loose: pods that nobody controls."""
+    """Returns the snapshot of a reconcile of this Job. loose: pods without a controller."""
     ref = Ref(JOB, "default", body["metadata"]["name"])
     return Snapshot(ref=ref, body=body, children={POD.id: pods}, unowned={POD.id: unowned}, failures=failures)

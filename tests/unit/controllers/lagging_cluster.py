@@ -1,7 +1,7 @@
 """One object and its Jobs in a cluster whose watch lags and whose workers die, with time as the test has it.
 
-The API server's side is the truth; decisions see the mirror, which learns of what a plan itself does at once, and of
-everything else when the watch brings it.
+The API server's side is the truth; decisions see the store, which observes the plan's own writes at once and
+all others when the watch delivers them.
 """
 
 from abc import ABC, abstractmethod
@@ -60,7 +60,7 @@ class LaggingCluster(ABC):
     def status(self) -> Object:
         return self.body.get("status") or {}
 
-    # What others do
+    # Actions of users
 
     def edit(self, **spec: object) -> None:
         """The author changes the spec; None takes a field out."""
@@ -92,7 +92,7 @@ class LaggingCluster(ABC):
         ref = Ref(self.child, self.ref.namespace, name)
         self.mirror[name] = CachedObject(ref, self.jobs.get(name), int(self.now.timestamp() * 1e6))
 
-    # What the controller does
+    # Actions of the controller
 
     @abstractmethod
     def reconcile(self) -> None:
@@ -140,7 +140,7 @@ class Carrying(ABC):
 
     @abstractmethod
     def do(self, step: Step) -> None:
-        """What the API server makes of a write."""
+        """Applies a write as the API server does."""
 
     def change(self, body: Object) -> None:
         """Write the object, if it is still the one that is known."""

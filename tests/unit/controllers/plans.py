@@ -1,4 +1,4 @@
-"""Reading plans: what a test wants to know of the steps that were decided on."""
+"""Queries of plans for tests."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -89,5 +89,5 @@ def shape(plan: Plan) -> list[str]:
 
 
 def measured(plan: Plan) -> dict[tuple[str, ...], float]:
-    """What is counted, by metric and labels."""
+    """Returns the counted values by metric and labels."""
     return {(step.metric, *step.labels): step.value for step in plan.steps if isinstance(step, CountMetric)}

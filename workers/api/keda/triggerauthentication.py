@@ -1,4 +1,4 @@
-"""`keda.sh/v1alpha1` TriggerAuthentication and ClusterTriggerAuthentication as typed models, as KEDA 2.20 has them.
+"""`keda.sh/v1alpha1` TriggerAuthentication and ClusterTriggerAuthentication as typed models of KEDA 2.20.
 
 An authentication refers to secrets, but a Vault token may stand in it: its text is a `SecretStr`, and the store keeps
 only metadata and status of these kinds.

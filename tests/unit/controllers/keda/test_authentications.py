@@ -1,4 +1,4 @@
-"""Authentications themselves: held on to, let go, and never known by heart."""
+"""Authentications: their finalizer, the Events of both ends, and no secret in the store."""
 
 import orjson
 import pytest
@@ -42,7 +42,7 @@ def decided(kind: Kind, body: Object | None) -> tuple[list[str] | None, list[tup
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
-def test_it_is_held_on_to_while_it_lives(kind: Kind) -> None:
+def test_the_finalizer_is_on_until_the_deletion(kind: Kind) -> None:
     name = kind.kind
     assert decided(kind, authentication(kind, "other")) == (
         ["other", "finalizer.keda.sh"],
@@ -58,7 +58,7 @@ def test_it_is_held_on_to_while_it_lives(kind: Kind) -> None:
     assert decide(Snapshot(Ref(kind, "", "login"), None), NOW) is NOTHING
 
 
-def test_it_goes_while_it_is_used_and_that_is_said() -> None:
+def test_a_deletion_while_it_is_used_is_a_warning() -> None:
     body = authentication(
         TRIGGER_AUTHENTICATION,
         "finalizer.keda.sh",
@@ -71,7 +71,7 @@ def test_it_goes_while_it_is_used_and_that_is_said() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
-def test_the_mirror_does_not_keep_what_it_holds(kind: Kind) -> None:
+def test_the_store_does_not_keep_its_spec(kind: Kind) -> None:
     body = authentication(kind, annotations={LAST: '{"token": "hvs.secret"}'}, status={"scaledjobs": "a"})
     for change in (ObjectVersion(body), ObjectVersion.deleted(kind, body)):
         written = codec.arguments(kind, change, lambda _: True, adopted=False, refers_to=None)

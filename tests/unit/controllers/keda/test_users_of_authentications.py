@@ -1,4 +1,4 @@
-"""Who uses an authentication: its lists follow what objects refer to."""
+"""Lists of users of an authentication follow the references of objects."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ def lists(plan: Plan) -> list[EditList]:
                 (SHARED, "default/work", False),
                 (replace(SHARED, name="login"), "default/work", False),
             ],
-            id="one less: of which kind it was nobody knows",
+            id="one less: its kind is unknown",
         ),
         pytest.param(
             [{}], "login", [(LOGIN, "work", False), (replace(SHARED, name="login"), "default/work", False)], id="none"

@@ -49,7 +49,7 @@ def effective_bounds(spec: ScaledJobSpec) -> JobBounds:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the active triggers of a reading ask for.
+    """The demand of the active triggers of a reading.
 
     queue: events waiting (KEDA's scaleTo). scale: Jobs for them within the bounds (KEDA's maxScale). whole: Jobs for
     them without a maximum. active: there is work. by: metric names of the triggers whose queues these are.

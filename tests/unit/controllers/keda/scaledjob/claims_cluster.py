@@ -6,11 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from tests.support.ledgers import ListLedger
-from tests.unit.controllers.factories import NOW, at, micros, scaled_job
+from tests.unit.controllers.factories import NOW, at, child, micros, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.controllers import conditions
-from workers.controllers.keda.scaledjob import binding, decide
+from workers.controllers.keda.scaledjob import binding, decide, names
 from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
 from workers.reconcile.plan import (
     ComeBack,
@@ -25,6 +27,10 @@ from workers.reconcile.plan import (
     Unfinalize,
 )
 from workers.reconcile.snapshot import CachedObject, Reading, Snapshot, TriggerSample
+
+TRIGGER = {"metadata": {"address": "localhost:6379", "listLength": "1", "listName": "work"}, "type": "redis"}
+ANNOTATION = orjson.dumps(TRIGGER, option=orjson.OPT_SORT_KEYS).decode()
+OF = name_of(ANNOTATION)
 
 
 class Killed(Exception):  # noqa: N818
@@ -306,3 +312,24 @@ def item_of(job: Object) -> str:
 
 def claim(id: str, **more: Any) -> ClaimedItem:
     return ClaimedItem(id, **{"size": 1, "item": "x", **more})
+
+
+def name(id: str, attempt: int = 0) -> str:
+    return names.claimed("work", OF, id, attempt)
+
+
+def bound(
+    id: str, *ended: str, attempt: int = 0, deleted: bool = False, free: bool = False, **more: Any
+) -> CachedObject:
+    """The Job of a claim. deleted: it is on its way out. free: nothing keeps it."""
+    entry = child(name(id, attempt), *ended, **more)
+    assert entry.body is not None
+    annotations = {**entry.body["metadata"]["annotations"], binding.CLAIM: id, binding.ATTEMPT: str(attempt)}
+    metadata = {
+        **entry.body["metadata"],
+        "annotations": annotations,
+        "resourceVersion": "9",
+        "finalizers": [] if free else ["other", binding.FINALIZER],
+        **({"deletionTimestamp": "2026-03-01T11:59:59Z"} if deleted else {}),
+    }
+    return CachedObject(entry.ref, {**entry.body, "metadata": metadata}, entry.seen)

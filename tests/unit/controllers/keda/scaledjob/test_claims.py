@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import orjson
 import pytest
 
 from tests.unit.controllers.factories import NOW, child, gone, micros, sample, scaled_job, snapshot
+from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, TRIGGER, bound, claim, name
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledjob import binding, claims, decide, names
-from workers.handoff.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement, name_of
+from workers.handoff.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.reconcile.plan import (
     NOTHING,
     Create,
@@ -24,34 +24,6 @@ from workers.reconcile.plan import (
 from workers.reconcile.snapshot import CachedObject, Reading
 
 CLAIMING = {"strategy": "claim"}
-TRIGGER = {"metadata": {"address": "localhost:6379", "listLength": "1", "listName": "work"}, "type": "redis"}
-ANNOTATION = orjson.dumps(TRIGGER, option=orjson.OPT_SORT_KEYS).decode()
-OF = name_of(ANNOTATION)
-
-
-def name(id: str, attempt: int = 0) -> str:
-    return names.claimed("work", OF, id, attempt)
-
-
-def bound(
-    id: str, *ended: str, attempt: int = 0, deleted: bool = False, free: bool = False, **more: Any
-) -> CachedObject:
-    """The Job of a claim. deleted: it is on its way out. free: nothing keeps it."""
-    entry = child(name(id, attempt), *ended, **more)
-    assert entry.body is not None
-    annotations = {**entry.body["metadata"]["annotations"], binding.CLAIM: id, binding.ATTEMPT: str(attempt)}
-    metadata = {
-        **entry.body["metadata"],
-        "annotations": annotations,
-        "resourceVersion": "9",
-        "finalizers": [] if free else ["other", binding.FINALIZER],
-        **({"deletionTimestamp": "2026-03-01T11:59:59Z"} if deleted else {}),
-    }
-    return CachedObject(entry.ref, {**entry.body, "metadata": metadata}, entry.seen)
-
-
-def claim(id: str, **more: Any) -> ClaimedItem:
-    return ClaimedItem(id, **{"size": 1, "item": "x", **more})
 
 
 def judge(*held: ClaimedItem, jobs: tuple[CachedObject, ...] = (), **more: Any) -> claims.ClaimVerdict:
@@ -233,7 +205,7 @@ def test_nothing_is_made_or_ordered_while_the_ledger_cannot_be_read() -> None:
     assert ready(plan)[0] == "False"
 
 
-def test_a_job_that_somebody_deleted_is_let_go_as_it_was_observed() -> None:
+def test_a_deleted_job_is_released_by_a_patch_of_the_observed_version() -> None:
     job = bound("1", deleted=True)
     [patch] = writes(decide(snapshot(owner(), job, reading=read(claim("1"))), NOW))
     assert patch == Patch(job.ref, {"metadata": {"finalizers": ["other"]}}, "9")

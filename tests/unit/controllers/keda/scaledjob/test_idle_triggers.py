@@ -3,17 +3,11 @@
 import pytest
 
 from tests.unit.controllers.factories import NOW, reading, sample, scaled_job, snapshot
-from tests.unit.controllers.plans import status_of
+from tests.unit.controllers.plans import created, status_of
 from workers.controllers.keda.scaledjob import decide
-from workers.reconcile.plan import Create, Plan, Together
 from workers.reconcile.snapshot import TriggerSample
 
 CPU = sample(0, active=False, target=0.0, name="s1-cpu", type="cpu")
-
-
-def jobs(plan: Plan) -> int:
-    together = [each for step in plan.steps if isinstance(step, Together) for each in step.steps]
-    return sum(isinstance(step, Create) for step in (*plan.steps, *together))
 
 
 def ready(*samples: TriggerSample) -> str:
@@ -33,8 +27,8 @@ def test_the_condition_names_what_has_no_effect() -> None:
 def test_it_takes_no_part_in_the_calculation(calculation: str) -> None:
     body = scaled_job(scalingStrategy={"multipleScalersCalculation": calculation})
     for samples in ((sample(3),), (sample(3), CPU)):
-        assert jobs(decide(snapshot(body, reading=reading(*samples)), NOW)) == 3
+        assert len(created(decide(snapshot(body, reading=reading(*samples)), NOW))) == 3
 
 
 def test_alone_it_makes_nothing_active() -> None:
-    assert jobs(decide(snapshot(scaled_job(), reading=reading(CPU)), NOW)) == 0
+    assert created(decide(snapshot(scaled_job(), reading=reading(CPU)), NOW)) == []

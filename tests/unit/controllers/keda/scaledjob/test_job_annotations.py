@@ -1,4 +1,4 @@
-"""What Jobs are told of the triggers that asked for them."""
+"""Annotations and variables of Jobs that name the trigger that asked for them."""
 
 import pytest
 

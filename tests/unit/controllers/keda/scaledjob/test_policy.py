@@ -2,17 +2,16 @@
 
 from datetime import timedelta
 
-import orjson
 import pytest
 
 from tests.unit.controllers.factories import NOW, child, entry, reading, sample, scaled_job, snapshot
+from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, bound, claim
 from tests.unit.controllers.plans import created, status_of
 from workers.api.kinds import JOB, SCALE_POLICY
-from workers.controllers.keda.scaledjob import CONTROLLER, binding, controller, decide, names, policy
+from workers.controllers.keda.scaledjob import CONTROLLER, controller, decide, policy
 from workers.errors import UserError
-from workers.handoff.claims import LEDGER, ClaimedItem, ClaimLedger, name_of
+from workers.handoff.claims import LEDGER, ClaimLedger
 from workers.reconcile.plan import ComeBack, PatchStatus, PollNow
-from workers.reconcile.snapshot import CachedObject
 
 
 def scale_policy(name="quota", *, most=5, **spec):
@@ -117,16 +116,11 @@ def test_the_condition_goes_with_the_policy():
     assert capped(decided(status=status, policies=())) is None
 
 
-TRIGGER = {"metadata": {"address": "localhost:6379", "listLength": "1", "listName": "work"}, "type": "redis"}
-ANNOTATION = orjson.dumps(TRIGGER, option=orjson.OPT_SORT_KEYS).decode()
-OF = name_of(ANNOTATION)
-
-
 def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False, **more):
     """The decision on an object that claims; without claims it has no ledger yet."""
     annotations = {LEDGER: ANNOTATION} if held else {}
     annotations |= {"autoscaling.keda.sh/paused": "true"} if paused else {}
-    claims = tuple(ClaimedItem(id, size=1, item="x") for id in held)
+    claims = tuple(map(claim, held))
     spec = {"scalingStrategy": {"strategy": "claim", "claim": {"retries": 1}}, "maxReplicaCount": 6}
     of = snapshot(
         scaled_job(metadata={"annotations": annotations}, **spec),
@@ -136,17 +130,6 @@ def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False
         **more,
     )
     return decide(of, NOW)
-
-
-def bound(id, *ended):
-    """The Job of a claim."""
-    job = child(names.claimed("work", OF, id, 0), *ended)
-    metadata = {
-        **job.body["metadata"],
-        "annotations": {**job.body["metadata"]["annotations"], binding.CLAIM: id, binding.ATTEMPT: "0"},
-        "finalizers": [binding.FINALIZER],
-    }
-    return CachedObject(job.ref, {**job.body, "metadata": metadata}, job.seen)
 
 
 @pytest.mark.parametrize(

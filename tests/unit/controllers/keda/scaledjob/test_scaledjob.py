@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.controllers.factories import NOW, at, child, gone, pod, reading, sample, scaled_job, snapshot
+from tests.unit.controllers.plans import created, deleted, events, shape, statuses
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.keda.scaledjob import CONTROLLER, decide
 from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
@@ -10,7 +11,6 @@ from workers.controllers.keda.scaledjob.jobs import MAX_CREATES
 from workers.reconcile.plan import (
     NOTHING,
     ComeBack,
-    Create,
     Delete,
     Patch,
     PatchStatus,
@@ -21,22 +21,6 @@ from workers.reconcile.plan import (
 from workers.reconcile.snapshot import Snapshot
 
 
-def staged(plan, kind):
-    return [each for step in plan.steps if isinstance(step, Together) for each in step.steps if isinstance(each, kind)]
-
-
-def created(plan):
-    return [step.body["metadata"]["name"] for step in staged(plan, Create)]
-
-
-def deleted(plan):
-    return [step.ref.name for step in staged(plan, Delete)]
-
-
-def statuses(plan):
-    return [step.status for step in plan.steps if isinstance(step, PatchStatus)]
-
-
 def condition_of(plan, type_):
     (status,) = statuses(plan)
     (found,) = (each for each in status["conditions"] if each["type"] == type_)
@@ -45,14 +29,6 @@ def condition_of(plan, type_):
 
 def message_of(plan, type_="Ready"):
     return next(each.get("message", "") for each in statuses(plan)[-1]["conditions"] if each["type"] == type_)
-
-
-def events(plan):
-    return [step.reason for step in plan.steps if isinstance(step, RecordEvent)]
-
-
-def shape(plan):
-    return [type(step).__name__ for step in plan.steps]
 
 
 def settled(body, *children, **more):
@@ -83,7 +59,7 @@ def test_a_reading_of_another_generation_is_none():
 def test_jobs_are_created_before_anything_that_can_wait():
     plan = decide(snapshot(scaled_job(), reading=reading(sample(2))), NOW)
     assert created(plan) == ["work-10-0", "work-10-1"]
-    assert shape(plan)[:2] == ["Together", "PatchStatus"]
+    assert shape(plan)[:2] == ["Creates", "PatchStatus"]
     stage = plan.steps[0]
     assert stage.then == RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs")
     assert stage.otherwise.reason == "KEDAJobCreateFailed"
@@ -108,7 +84,7 @@ def test_a_decision_that_changes_nothing_has_no_steps():
 def test_a_job_that_ended_since_the_reading_calls_for_a_fresh_one():
     plan = decide(snapshot(scaled_job(), child("work-z-0", "Complete", seen=0), reading=reading(sample(3))), NOW)
     assert created(plan) == ["work-10-0", "work-10-1"]
-    assert shape(plan)[:2] == ["Together", "PollNow"]
+    assert shape(plan)[:2] == ["Creates", "PollNow"]
 
 
 def test_a_reading_that_outlived_its_time_is_replaced_and_makes_no_jobs():
@@ -120,7 +96,7 @@ def test_a_reading_that_outlived_its_time_is_replaced_and_makes_no_jobs():
     assert len(created(decide(snapshot(scaled_job(), reading=young), NOW))) == 3
 
 
-def test_more_than_one_helping_is_created_in_turns():
+def test_more_jobs_than_one_plan_may_create_come_in_several_plans():
     body = scaled_job(maxReplicaCount=5000)
     plan = decide(snapshot(body, reading=reading(sample(MAX_CREATES + 7))), NOW)
     assert len(created(plan)) == MAX_CREATES
@@ -155,7 +131,7 @@ def test_conditions_after_a_poll(samples, spec, ready, active):
 
 
 def test_a_failing_trigger_is_unknown_and_not_zero():
-    """What is known of it stays, nothing is created for it, and it is named."""
+    """Its activity stays, no Job is created for it, and the condition names it."""
     before = settled(scaled_job(), reading=reading(sample(3)))
     plan = decide(snapshot(before, reading=reading(sample(9, error="connection refused"))), NOW)
     assert created(plan) == []
@@ -203,21 +179,21 @@ def test_a_failed_attempt_is_shown_before_the_next_and_taken_back_after_it():
     body = settled(scaled_job(), reading=reading(sample(1)))
     failing = snapshot(body, reading=reading(sample(1)), failures=1, last_error=refused)
     plan = decide(failing, NOW)
-    assert [each for each in shape(plan) if each != "RecordEvent"] == ["PatchStatus", "Together", "PatchStatus"]
+    assert [each for each in shape(plan) if each != "RecordEvent"] == ["PatchStatus", "Creates", "PatchStatus"]
     bad, good = statuses(plan)
     assert refused in bad["conditions"][0]["message"]
     assert bad["conditions"][0]["status"] == "False"
     assert bad["conditions"][1]["status"] == "True"
     assert good["conditions"][0]["status"] == "True"
     again = decide(snapshot({**body, "status": bad}, reading=reading(sample(1)), failures=2, last_error=refused), NOW)
-    assert shape(again)[:2] == ["Together", "PatchStatus"]
+    assert shape(again)[:2] == ["Creates", "PatchStatus"]
 
 
 def test_triggers_whose_jobs_are_refused_are_active_all_the_same():
     """The plan ends where the API server refuses: what was said of activity before that stays."""
     idle = settled(scaled_job(), reading=reading(sample(0)))
     plan = decide(snapshot(idle, reading=reading(sample(1)), failures=1, last_error="422: no such restartPolicy"), NOW)
-    refused = plan.steps[: shape(plan).index("Together")]
+    refused = plan.steps[: shape(plan).index("Creates")]
     (bad,) = (step.status for step in refused if isinstance(step, PatchStatus))
     assert [each["status"] for each in bad["conditions"][:2]] == ["False", "True"]
     assert bad["conditions"][1]["reason"] == "ScalerActive"
@@ -373,7 +349,7 @@ def test_history_keeps_a_hundred_when_nothing_is_said_and_none_at_zero():
 def test_a_fresh_reading_comes_after_the_clean_up_that_it_must_see():
     body = scaled_job(successfulJobsHistoryLimit=0)
     plan = decide(snapshot(body, child("work-z-0", "Complete", seen=0), reading=reading(sample(1))), NOW)
-    assert shape(plan)[:2] == ["Together", "PollNow"]
+    assert shape(plan)[:2] == ["Deletes", "PollNow"]
     assert deleted(plan) == ["work-z-0"]
 
 

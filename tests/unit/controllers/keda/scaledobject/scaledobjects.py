@@ -45,7 +45,7 @@ def scale(replicas: int, *, ready: int | None = None, **more: Any) -> Scalable:
 
 
 def snapshot(body: Object | None, scale: Scalable | None = None, reading: Reading | None = None) -> Snapshot:
-    """What a decision sees."""
+    """Returns the snapshot of a reconcile of this ScaledObject."""
     return Snapshot(Ref(SCALED_OBJECT, "default", "work"), body, scale=scale, reading=reading, at=micros(0))
 
 

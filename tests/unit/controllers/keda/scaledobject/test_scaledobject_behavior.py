@@ -1,4 +1,4 @@
-"""How fast replicas follow what is proposed: windows, policies, bounds, and what is remembered for them."""
+"""Scaling behavior: windows, policies, bounds, and the memory of proposals and changes."""
 
 from datetime import timedelta
 

@@ -130,7 +130,7 @@ TAKES_OVER = {
 @pytest.mark.parametrize(
     ("more", "others", "scales", "deleted"),
     [
-        pytest.param({}, [autoscaler()], False, [], id="somebody else's"),
+        pytest.param({}, [autoscaler()], False, [], id="a foreign one"),
         pytest.param({}, [autoscaler(owner="another")], False, [], id="another ScaledObject's"),
         pytest.param({}, [autoscaler("keda-hpa-work", owner=OURS)], False, ["keda-hpa-work"], id="KEDA's own for this"),
         pytest.param(TAKES_OVER, [autoscaler()], False, ["by-hand"], id="taken over"),

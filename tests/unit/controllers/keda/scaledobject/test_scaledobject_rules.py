@@ -291,7 +291,7 @@ UNKNOWN = Metric("m", "AverageValue", 10.0, error="away")
         pytest.param([total(5)], Replicas(4, 4), 2, id="value: half"),
         pytest.param([total(10.9)], Replicas(4, 1), 4, id="value: within the tolerance"),
         pytest.param([total(30)], Replicas(0, 0), 3, id="value: from zero"),
-        pytest.param([total(30)], Replicas(4), None, id="value: nobody counted the ready"),
+        pytest.param([total(30)], Replicas(4), None, id="value: ready pods were not counted"),
         pytest.param([average(41), average(90)], Replicas(2), 9, id="the largest of several"),
         pytest.param([average(41), UNKNOWN], Replicas(2), 5, id="with one unknown: up"),
         pytest.param([average(11), UNKNOWN], Replicas(5), None, id="with one unknown: not down"),

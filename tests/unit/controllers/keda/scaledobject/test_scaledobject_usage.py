@@ -49,7 +49,7 @@ def pod(
 
 
 def metrics(name: str, cpu: str, memory: str = "0", *, measured: float = -5, container: str = "main") -> Object:
-    """What a pod consumed."""
+    """Returns the PodMetrics of a pod."""
     return {
         "metadata": {"name": name},
         "timestamp": at(measured),
