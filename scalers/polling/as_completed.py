@@ -1,4 +1,4 @@
-"""The polls of one claim, side by side: each is yielded when it is complete, whatever the others wait for."""
+"""The polls of one claim, side by side: each is yielded as soon as it is complete."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine

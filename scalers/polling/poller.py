@@ -200,7 +200,7 @@ class Poller:
     async def _read(
         self, source: SourceKey, members: Sequence[tuple[ObjectPoll, int]], now: int, work: PollRound
     ) -> None:
-        """Measures one server. An object is complete with its last sample, whatever others of the server wait for."""
+        """Measures one server. An object is complete with its last sample, before the others of the server are."""
         began = time.monotonic()
 
         def take(number: int, answer: Answer) -> None:

@@ -49,7 +49,7 @@ class Pool:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def first(self, query: str) -> Sequence[Any] | None:
-        """Returns the first row, as `SqlLink.first`. A cancellation takes effect at once, whatever the database does.
+        """Returns the first row, as `SqlLink.first`. A cancellation takes effect at once, even if the database hangs.
 
         The query is then stopped and its connection closed in the background.
         """

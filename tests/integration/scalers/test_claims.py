@@ -76,10 +76,10 @@ async def test_items_are_taken_up_to_the_limit_and_not_beyond_it(real_redis: Red
     await real_redis.rpush("work", "a", "b", "c")
     two = order(2)
     first = await of_list(two)
-    assert (items(first), first.waiting, first.obeyed) == (["a", "b"], 1.0, True)
+    assert (items(first), first.waiting, first.applied) == (["a", "b"], 1.0, True)
     assert await of_list(two) == first, "the limit is a target"
     looking = await of_list(None)
-    assert (looking.claims, looking.waiting, looking.obeyed) == (first.claims, 1.0, False)
+    assert (looking.claims, looking.waiting, looking.applied) == (first.claims, 1.0, False)
 
 
 async def test_claims_are_settled_and_what_they_leave_is_taken_at_once(real_redis: Redis, of_list: Visits) -> None:
@@ -123,7 +123,7 @@ async def test_an_order_from_before_one_that_was_seen_is_refused(real_redis: Red
     old, new = order(1), order(0)
     assert (await of_list(new)).claims == ()
     late = await of_list(old)
-    assert (late.claims, late.obeyed, late.waiting) == ((), False, 1.0)
+    assert (late.claims, late.applied, late.waiting) == ((), False, 1.0)
 
 
 async def test_a_ledger_that_was_lost_gives_no_id_again(real_redis: Redis, of_list: Visits) -> None:
@@ -296,7 +296,7 @@ async def test_fields_that_are_no_text_come_in_base64(real_redis: Redis, of_stre
 
 async def test_a_stream_that_is_not_there_has_nothing(real_redis: Redis, of_stream: Visits) -> None:
     found = await of_stream(order(3))
-    assert (found.claims, found.waiting, found.obeyed) == ((), 0.0, True)
+    assert (found.claims, found.waiting, found.applied) == ((), 0.0, True)
     assert not await real_redis.exists("events")
 
 
@@ -323,7 +323,7 @@ async def test_a_stream_refuses_an_order_from_before_one_that_was_seen(real_redi
     old, new = order(1), order(0)
     assert (await of_stream(new)).claims == ()
     late = await of_stream(old)
-    assert (late.claims, late.obeyed, late.waiting) == ((), False, 1.0)
+    assert (late.claims, late.applied, late.waiting) == ((), False, 1.0)
 
 
 async def test_a_returned_entry_begins_afresh_and_nothing_is_remembered_of_one_that_is_done(

@@ -273,7 +273,7 @@ async def test_events_can_be_claimed(intake: Intake) -> None:
     await intake.push(1, 1, 2, 3)
     request = ClaimRequest("team/orders", "uid", ClaimOrder(id=1, of="", limit=2))
     found = await intake.scaler.carry_out(request, intake.connections)
-    assert (found.waiting, found.obeyed, len(found.claims)) == (1, True, 2)
+    assert (found.waiting, found.applied, len(found.claims)) == (1, True, 2)
     assert [claim.encoding for claim in found.claims] == ["json", "json"]
     assert '"id":"1"' in (found.claims[0].item or "")
     assert await intake.waiting() == 3, "claimed is not done"
