@@ -55,7 +55,7 @@ ABSENT = {
     ),
     "`keda_internal_metricsservice_grpc_*`": "there is no metrics adapter: Penstock scales by itself",
     "`keda_cloudeventsource_*`": "there is no CloudEventSource; `penstock_pushed_events_total` counts incoming events",
-    "`keda_webhook_scaled_object_*`": "ScaledObjects are validated by their decision; errors are in the condition `Ready`",
+    "`keda_webhook_scaled_object_*`": "ScaledObjects are validated by their decision; errors are in `Ready`",
     "those of Volcano's scheduler (`volcano_queue_allocated_*`, `volcano_queue_share`, ...)": (
         "it is not needed; the resources of a queue's pods are in its status (`allocated`)"
     ),

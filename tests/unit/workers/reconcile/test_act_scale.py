@@ -41,10 +41,7 @@ async def test_a_target_that_changed_meanwhile_is_left_alone_and_nothing_is_told
 
 
 async def test_a_refusal_is_told_in_the_servers_words(rig):
-    def refuse(verb, ref):
-        raise Forbidden("you may not", status=403)
-
-    rig.cluster.refuse = refuse
+    rig.cluster.refuse_with(Forbidden("you may not", status=403))
     with pytest.raises(Forbidden):
         await rig.act(Scale(POOL, 4, rig.version, THEN, OTHERWISE))
     assert rig.recorder.records == [("NotScaled", "because you may not")]
