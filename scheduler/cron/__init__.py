@@ -1,6 +1,6 @@
-"""Cron schedules in exactly Kubernetes' dialect: when they fire, in any time zone, as pure functions.
+"""Cron schedules in exactly Kubernetes' dialect, in any time zone, as pure functions (docs/schedules.md).
 
-`parse` reads a schedule's text, `Schedule` answers when it fires. docs/schedules.md describes the dialect.
+`parse` reads a schedule's text, `Schedule` has its slots. Every package may import it, decisions included.
 """
 
 from scheduler.cron.errors import CronError, ZoneError

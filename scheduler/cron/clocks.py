@@ -1,4 +1,4 @@
-"""The clocks of a time zone: when they are changed, by how much, and which instant a clock's face means.
+"""The clocks of a time zone: when they change, by how much, and the instant that a local time ("wall") means.
 
 An *instant* is a number of seconds since the epoch, a *wall* is what the clocks show, as if it were an instant of UTC.
 """
@@ -11,14 +11,14 @@ from functools import lru_cache
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Slots are looked for between these instants: beyond them dates would run out.
+#: Slots are searched between these instants, within the range of dates.
 FIRST = (datetime(2, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1)
 LAST = (datetime(9980, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1)
 
-#: Seconds that one table answers for. A search looks six years ahead at most, and no more than a month back.
+#: Seconds that one table covers. A search reaches six years ahead at most, and a month back.
 _BLOCK = 1 << 26
 _AHEAD, _BEHIND = 7 * 366 * DAY, 40 * DAY
-#: Nowhere have clocks been changed twice within so many seconds.
+#: Shortest time between two clock changes in any zone, seconds.
 _PROBE = 2 * DAY
 
 
@@ -39,11 +39,11 @@ class Clocks:
     rough: tuple[int, ...]
 
     def index(self, instant: int) -> int:
-        """Which of the offsets is in force."""
+        """Returns the index of the offset in force."""
         return max(bisect_right(self.begins, instant) - 1, 0)
 
     def instant(self, wall: int) -> int:
-        """The instant a wall means; of one that was left out or shown twice, the one that Kubernetes takes.
+        """Returns the instant of a wall; of a skipped or repeated one, the instant that Kubernetes takes.
 
         That is: read the wall as if it were UTC, take the offset in force then, and if that leads to an instant of
         another offset, take the other.
@@ -53,7 +53,7 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """At an instant `before` becomes `after`: clocks leave out the walls from low to high, or show them twice."""
+    """A change of the offset from `before` to `after`: the walls from low to high are skipped or repeated."""
 
     at: int
     before: int
@@ -69,7 +69,7 @@ class _Change:
 
     @property
     def midnights(self) -> range:
-        """The days whose midnight is left out or shown twice."""
+        """The days whose midnight is skipped or repeated."""
         return range(-(-self.low // DAY), -(-self.high // DAY))
 
     @property
@@ -78,7 +78,7 @@ class _Change:
 
 
 def clocks(zone: tzinfo, instant: int) -> Clocks:
-    """The zone's clocks around an instant: from a month before it to six years after it at least."""
+    """Returns the zone's clocks around an instant: at least from a month before it to six years after it."""
     return _table(zone, instant // _BLOCK)
 
 
@@ -110,7 +110,7 @@ def _changes(zone: tzinfo, begin: int, end: int) -> Iterator[_Change]:
 
 
 def _first(zone: tzinfo, low: int, high: int, offset: int) -> int:
-    """The first instant after low, and not after high, at which the offset is in force."""
+    """Returns the first instant after low, and not after high, at which the offset is in force."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _offset(zone, middle) == offset else (middle, high)

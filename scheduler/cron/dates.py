@@ -1,8 +1,7 @@
-"""Which days of a month a schedule names. croniter answers, for every shape of month once.
+"""The days of a month that a schedule names, by croniter, once per shape of month.
 
-Dates in UTC are where croniter and Kubernetes agree, given plain lists of numbers: no clock is changed there, and no
-grammar is left to read in two ways. Its answers cost tens of microseconds each, so they are kept: a month is told by
-the weekday it begins with and its length, of which there are 28.
+croniter and Kubernetes agree on dates in UTC, given plain lists of numbers: UTC has no clock changes, and no grammar is
+left to interpret. An answer costs tens of microseconds and is cached by the month's shape, of which there are 28.
 """
 
 from calendar import monthrange
@@ -21,14 +20,14 @@ _SECOND = timedelta(seconds=1)
 
 @lru_cache(maxsize=4096)
 def shape(year: int, month: int) -> tuple[int, int]:
-    """The weekday a month begins with, and how many days it has."""
+    """Returns a month's first weekday and its number of days."""
     return monthrange(year, month)
 
 
 def days(day: DayField, weekday: DayField, year: int, month: int) -> int:
-    """The days of this month that both fields together name, as bits 1 to 31.
+    """Returns the days of this month that the two fields name, as bits 1 to 31.
 
-    If either field has the star, a day must be in both; otherwise being in either is enough.
+    If either field has the star, a day must be in both; otherwise in one of them.
     """
     if day.star and weekday.star:
         return _EVERY_DAY & (2 << shape(year, month)[1]) - 1
@@ -44,14 +43,14 @@ def _of_shape(day: DayField, weekday: DayField, first: int, length: int) -> int:
 
 
 def _text(field: DayField, high: int) -> str:
-    """The field as plain numbers. An empty one is not in the way of the other: never both, `_of_shape` sees to it."""
+    """Returns the field as plain numbers; an empty one as the star, because `_of_shape` excludes two empty ones."""
     if field.star or not field.bits:
         return "*"
     return ",".join(str(value) for value in range(high + 1) if field.bits >> value & 1)
 
 
 def _example(first: int, length: int) -> tuple[int, int]:
-    """A month of this shape; 28 years have them all."""
+    """Returns a month of this shape; 28 years have them all."""
     return next(
         (year, month) for year in range(2001, 2029) for month in range(1, 13) if shape(year, month) == (first, length)
     )

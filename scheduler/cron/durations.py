@@ -1,4 +1,4 @@
-"""Durations as Go writes them (``1h30m``, ``2.5s``), which is how ``@every`` gives its interval."""
+"""Durations in Go's format (``1h30m``, ``2.5s``), as ``@every`` uses them."""
 
 import re
 from datetime import timedelta
@@ -21,17 +21,17 @@ _LARGEST = 2**63 - 1
 
 
 def interval(text: str) -> timedelta:
-    """The interval between two runs: whole seconds, the rest is cut off, and at least one.
+    """Returns the interval of ``@every``: truncated to whole seconds, at least one.
 
-    Raises CronError for a text that is no duration, or one of more than 292 years.
+    Raises CronError for a malformed duration, or one of more than 292 years.
     """
     return timedelta(seconds=max(1, _nanoseconds(text) // _SECOND))
 
 
 def duration(text: str) -> timedelta:
-    """The duration itself, to the microsecond; what is finer is cut off.
+    """Returns the duration, truncated to microseconds.
 
-    Raises CronError for a text that is no duration, or one of more than 292 years.
+    Raises CronError for a malformed duration, or one of more than 292 years.
     """
     return timedelta(microseconds=_nanoseconds(text) // 1000)
 
@@ -55,7 +55,7 @@ def _nanoseconds(text: str) -> int:
 
 
 def _part(part: re.Match[str], text: str) -> int:
-    """One number with its unit; digits behind the eighteenth do not count, whatever the unit."""
+    """Returns one number with its unit in nanoseconds; fraction digits beyond the eighteenth are ignored, as in Go."""
     if not part["unit"]:
         raise CronError(f'time: missing unit in duration "{text}"')
     if part["unit"] not in _UNITS:

@@ -1,9 +1,9 @@
-"""What is wrong with a schedule, in the words Kubernetes uses for it."""
+"""The errors of schedules, in Kubernetes' words."""
 
 
 class CronError(ValueError):
-    """A text that is no schedule; the message is one line for the author of the text."""
+    """A malformed schedule; the message is one line for its author."""
 
 
 class ZoneError(CronError):
-    """A time zone that is not allowed, or that the system's time zone data does not have."""
+    """A time zone that the API forbids, or that the system's time zone data does not have."""

@@ -1,4 +1,4 @@
-"""The fields of a schedule: their grammar, and what they come to as sets of bits."""
+"""The fields of a schedule: their grammar, and their values as sets of bits."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from scheduler.cron.errors import CronError
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-#: Integers of more digits than a machine word has; none of them is in any field.
+#: Integers beyond a machine word; no field has such a value.
 _HUGE = 2**63
 
 
@@ -35,7 +35,7 @@ class CronFields:
     weekday: DayField
 
     def time(self, second: int) -> int | None:
-        """The first time of a day not before this one, both in seconds of the day; None if none is left that day."""
+        """Returns the first matching time not before this one, in seconds of the day; None if the day has none left."""
         hour, minute = second // 3600, second // 60 % 60
         if self.hour >> hour & 1:
             if self.minute >> minute & 1 and (later := self.second >> second % 60):
@@ -48,13 +48,13 @@ class CronFields:
 
 
 def lowest(bits: int) -> int:
-    """The number of the lowest bit that is set; at least one must be."""
+    """Returns the number of the lowest bit that is set; at least one must be."""
     return (bits & -bits).bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """What one field may say: the values from low to high, some of them also by name."""
+    """The values that one field accepts: from low to high, some of them also by name."""
 
     low: int
     high: int
@@ -73,7 +73,7 @@ _WEEKDAY = _Field(0, 6, _names("sun mon tue wed thu fri sat", 0))
 
 
 def read(second: str, minute: str, hour: str, day: str, month: str, weekday: str) -> CronFields:
-    """Read the texts of the fields; raises CronError for the first that is wrong."""
+    """Returns the parsed fields. Raises CronError for the first that is malformed."""
     return CronFields(
         second=_read(second, _SIXTY).bits,
         minute=_read(minute, _SIXTY).bits,
@@ -85,7 +85,7 @@ def read(second: str, minute: str, hour: str, day: str, month: str, weekday: str
 
 
 def _read(text: str, field: _Field) -> DayField:
-    """A list of items; empty ones count for nothing, and a list of nothing else names no value at all."""
+    """Returns the values of a list; empty items are ignored, and a list of empty items has no value."""
     items = [_item(item, field) for item in text.split(",") if item]
     bits = 0
     for item in items:
@@ -97,7 +97,7 @@ def _item(item: str, field: _Field) -> DayField:
     span, *steps = item.split("/")
     low, *highs = span.split("-")
     star = low in ("*", "?")
-    # Behind a star with a hyphen anything may stand: nobody reads it.
+    # Kubernetes' parser ignores the text after the hyphen of a star.
     if star:
         start, end = field.low, field.high
     elif len(highs) > 1:

@@ -1,4 +1,4 @@
-"""Reading a schedule's text, in the order and with the complaints of the library that Kubernetes uses."""
+"""The parser of schedules, with the order of checks and the errors of the library that Kubernetes uses."""
 
 import re
 from datetime import UTC, timedelta, tzinfo
@@ -20,23 +20,23 @@ _MACROS = {
 }
 _EVERY = "@every "
 _PREFIX = re.compile(r"(?:CRON_)?TZ=(?P<zone>[^ ]*)(?P<rest> .*)?", re.DOTALL)
-#: Words are parted by white space; the separators of ASCII, which only Python counts as such, belong to words.
+#: Words are separated by white space as Go defines it; ASCII's separators are white space for Python only.
 _WORD = re.compile(r"[\S\x1c-\x1f]+")
 _TRIMMED = re.compile(r"[\S\x1c-\x1f](?:.*[\S\x1c-\x1f])?", re.DOTALL)
 
 
 @lru_cache(maxsize=16384)
 def parse(text: str, *, zone: str | None = None, seconds: bool = False) -> Schedule:
-    """Read a schedule.
+    """Returns the parsed schedule.
 
-    zone: whose clocks count, None for UTC; a zone in the text itself goes before it. seconds: six fields are allowed
-    too, with the seconds first. Raises CronError (ZoneError for the zone) in Kubernetes' words.
+    zone: the time zone, None for UTC; a zone in the text itself overrides it. seconds: six fields are allowed too, with
+    the seconds first. Raises CronError (ZoneError for the zone) in Kubernetes' words.
     """
     clocks, spec = UTC if zone is None else zones.zone(zone), text
     if prefix := _PREFIX.match(text):
         clocks, spec = _prefixed(prefix)
     elif zone is not None:
-        # Kubernetes writes the zone in front of the text, and the white space around the text goes.
+        # Kubernetes puts the zone in front of the text, which trims the white space around the text.
         spec = _trimmed(text)
     elif not text:
         raise CronError("empty spec string")

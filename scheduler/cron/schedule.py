@@ -1,4 +1,4 @@
-"""A schedule, and the slots (instants at which it fires) it has."""
+"""Schedules and their slots, the instants at which they fire."""
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
@@ -12,44 +12,41 @@ from scheduler.cron.clocks import DAY, EPOCH
 from scheduler.cron.fields import CronFields
 
 _SECOND = timedelta(seconds=1)
-#: So close to a change of the clocks, the next slot may depend on where the search for it begins.
+#: Seconds around a clock change in which the next slot may depend on the start of the search.
 _NEAR = 2 * DAY
-#: So many slots more than are wanted are enumerated before a time is looked at by halves.
+#: Surplus slots that are enumerated before the period is searched by halves.
 _SPARE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule(ABC):
-    """What a schedule's text means. Instants are aware datetimes, slots are in UTC and of whole seconds.
-
-    text: as its author wrote it.
-    """
+    """A parsed schedule. Instants are aware datetimes, slots are in UTC and of whole seconds. text: as written."""
 
     text: str
 
     @property
     def interval(self) -> timedelta | None:
-        """Of ``@every``: the time between two slots, which are counted from whatever instant is asked about."""
+        """The time between two slots of ``@every``, which count from the given instant; None for others."""
         return None
 
     @abstractmethod
     def next(self, after: datetime) -> datetime | None:
-        """The first slot later than this. None: there is none in five years, which is to say never."""
+        """Returns the first slot later than this, or None if there is none in five years."""
 
     @abstractmethod
     def newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:
-        """The last `count` slots (at least 1) after one instant and not after the other, oldest first.
+        """Returns the last `count` slots (at least 1) after one instant and not after the other, oldest first.
 
-        Also whether there are older ones among them. The slots in between are not enumerated.
+        The second value is True if there are older ones in that period; those are not enumerated.
         """
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
-        """The last slot after one instant and not after the other."""
+        """Returns the last slot after one instant and not after the other, or None."""
         found, _ = self.newest(after, until, 1)
         return found[0] if found else None
 
     def slots(self, after: datetime, until: datetime, limit: int | None = None) -> Iterator[datetime]:
-        """The slots after one instant and not after the other, oldest first; the first `limit` of them."""
+        """Yields the slots after one instant and not after the other, oldest first, at most `limit`."""
         return islice(self._slots(after, until), limit)
 
     def _slots(self, after: datetime, until: datetime) -> Iterator[datetime]:
@@ -61,7 +58,7 @@ class Schedule(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Every(Schedule):
-    """``@every``: time that passes, whatever the clocks show."""
+    """``@every``: elapsed time, unaffected by clock changes."""
 
     length: timedelta
 
@@ -84,7 +81,7 @@ class Every(Schedule):
 
 @dataclass(frozen=True, slots=True)
 class CronSchedule(Schedule):
-    """Fields, read off the clocks of a zone."""
+    """Cron fields in the local time of a zone."""
 
     fields: CronFields = field(repr=False)
     zone: tzinfo
@@ -104,7 +101,7 @@ class CronSchedule(Schedule):
         return stepping.first(self.fields, clocks.clocks(self.zone, begin), begin)
 
     def _newest(self, after: int, until: int, count: int) -> list[int]:
-        """Enumerated if they are few, otherwise found by halves."""
+        """Returns the last slots: enumerated if they are few, otherwise searched by halves."""
         middle = self._calm(after, until)
         found, slot = [], self._next(after)
         while slot is not None and slot <= until:
@@ -116,7 +113,7 @@ class CronSchedule(Schedule):
         return found[-count:]
 
     def _calm(self, after: int, until: int) -> int | None:
-        """An instant between the two at which no change of the clocks is near, half-way if possible."""
+        """Returns an instant between the two without a clock change nearby, half-way if possible, or None."""
         middle = (after + until) // 2
         rough = clocks.clocks(self.zone, middle).rough
         at = bisect_left(rough, middle - _NEAR)

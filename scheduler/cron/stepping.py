@@ -1,9 +1,8 @@
-"""The first slot at or after an instant: Kubernetes' procedure, step by step where clocks change, in jumps elsewhere.
+"""The search for the first slot at or after an instant: Kubernetes' procedure, in single steps around clock changes.
 
-The procedure looks at the month, the day, the hour, the minute and the second in turn, steps the first that does not
-fit to its next value, and starts over whenever a step carries. Where a step meets a change of the clocks, what it does
-is peculiar (whole days can be passed over), and what Kubernetes' users know; so it is kept to the letter there. Where
-it meets none, many steps come to the same as one jump.
+The procedure checks month, day, hour, minute and second in turn, steps the first that does not match to its next value,
+and starts over whenever a step carries. Across a clock change its steps have peculiar results (whole days can be
+skipped) that Kubernetes' users know, so they are reproduced exactly; elsewhere many steps equal one jump.
 """
 
 from bisect import bisect_right
@@ -13,22 +12,22 @@ from scheduler.cron import dates
 from scheduler.cron.clocks import DAY, EPOCH, HOUR, MINUTE, Clocks
 from scheduler.cron.fields import CronFields, lowest
 
-#: Years after that of the beginning in which a slot is looked for.
+#: Years after the first one that are searched.
 HORIZON = 5
-#: Carries that a search may take: it has an end even where time itself does not behave.
+#: Most carries of one search: it terminates even with inconsistent time zone data.
 _CARRIES = 100_000
 _EPOCH_DAY = EPOCH.toordinal()
 
 
 def first(fields: CronFields, clocks: Clocks, instant: int) -> int | None:
-    """The first slot at or after the instant, or None if there is none in this year and the five after it."""
+    """Returns the first slot at or after the instant, or None if this year and the next five have none."""
     if not (fields.second and fields.minute and fields.hour and fields.month):
         return None
     return _Search(fields, clocks, instant).run()
 
 
 class _Search:
-    """One search: the instant it has come to, and whether it was rounded down, which happens once, before any step."""
+    """One search: its current instant; `touched` after it was rounded down, once, before the first step."""
 
     def __init__(self, fields: CronFields, clocks: Clocks, instant: int) -> None:
         self.fields = fields
@@ -45,7 +44,7 @@ class _Search:
                 return self.instant
         return None
 
-    # Every stage answers whether its field fits now; if not, a step has carried, and all begins anew.
+    # Every stage returns True if its field matches now; otherwise a step has carried, and the search starts over.
 
     def _months(self) -> bool:
         today, second = self._wall()
@@ -59,7 +58,7 @@ class _Search:
         return True
 
     def _next_month(self, today: date, second: int) -> date:
-        """The first of the next month that fits, or of January; if the clocks have a say, the same day next month."""
+        """Returns the first of the next matching month, or of January; near a clock change the same day next month."""
         later = self.fields.month >> today.month + 1
         month = today.month + 1 + lowest(later) if later else 13
         target = date(today.year + month // 13, (month - 1) % 12 + 1, 1)
@@ -81,14 +80,14 @@ class _Search:
         return True
 
     def _next_day(self, today: date, second: int, named: int) -> date:
-        """The next day of the month that fits, or the first of the next; if the clocks have a say, tomorrow."""
+        """Returns the next matching day of the month, or the first of the next; near a clock change tomorrow."""
         later = named >> today.day + 1
         ahead = 1 + lowest(later) if later else dates.shape(today.year, today.month)[1] + 1 - today.day
         target = today + timedelta(days=ahead)
         return target if not second and self._even(today, target) else today + timedelta(days=1)
 
     def _to_midnight(self) -> None:
-        """A day that does not begin at midnight: on to the next one that does, or back to the one before."""
+        """Moves an instant that is not at midnight to the nearest midnight."""
         hour = self._wall()[1] // HOUR
         self.instant += (24 - hour if hour > 12 else -hour) * HOUR
 
@@ -99,7 +98,7 @@ class _Search:
         second = wall % DAY
         if wall - wall % HOUR < low or wall - second + DAY >= high or (self.touched and second % HOUR):
             return self._hours() and self._minutes() and self._seconds()
-        # No clock is changed from this hour to the next midnight, and every step would be to a whole hour or minute.
+        # No clock change from this hour to the next midnight, and every step would be to a whole hour or minute.
         time = self.fields.time(second)
         self.instant += (DAY if time is None else time) - second
         return time is not None
@@ -131,7 +130,7 @@ class _Search:
         return True
 
     def _wall(self) -> tuple[date, int]:
-        """What the clocks show: the date, and the second of the day."""
+        """Returns the local time: the date, and the second of the day."""
         clocks = self.clocks
         day, second = divmod(self.instant + clocks.offsets[clocks.index(self.instant)], DAY)
         return date.fromordinal(_EPOCH_DAY + day), second
@@ -142,7 +141,7 @@ class _Search:
             self.instant = self.clocks.instant(_wall(today) + second)
 
     def _go(self, target: date, second: int) -> None:
-        """To this time of a later day. A day that a zone left out altogether does not hold the search up."""
+        """Moves to this time of a later day, past days that the zone skipped altogether."""
         wall = _wall(target) + second
         instant = self.clocks.instant(wall)
         while instant <= self.instant:
@@ -151,7 +150,7 @@ class _Search:
         self.instant = instant
 
     def _even(self, today: date, target: date) -> bool:
-        """Whether every day after today, up to the target, begins with a midnight, and one only."""
+        """Returns True if every day after today, up to the target, has exactly one midnight."""
         odd = self.clocks.odd
         return not odd or bisect_right(odd, _day(today)) == bisect_right(odd, _day(target))
 

@@ -1,4 +1,4 @@
-"""Time zones by their IANA names: which names Kubernetes' API takes, and what the system knows of them."""
+"""Time zones by IANA name: the names that Kubernetes' API accepts, loaded from the system's data."""
 
 import re
 from datetime import UTC, tzinfo
@@ -10,7 +10,7 @@ _PART = re.compile(r"[A-Za-z._+0-9][A-Za-z._+0-9-]{,13}")
 
 
 def check_zone(name: str) -> str | None:
-    """What is wrong with a `timeZone`, in the API server's words, or None."""
+    """Returns the error of a `timeZone` in the API server's words, or None."""
     try:
         zone(name)
     except ZoneError as error:
@@ -19,7 +19,7 @@ def check_zone(name: str) -> str | None:
 
 
 def zone(name: str) -> tzinfo:
-    """The zone a `timeZone` field names; ``Local`` is refused, for nobody knows whose.
+    """Returns the zone of a `timeZone` field; ``Local`` is refused, because each process may have another one.
 
     Raises ZoneError if the API's rules forbid the name or the system's time zone data does not have it.
     """
@@ -33,16 +33,16 @@ def zone(name: str) -> tzinfo:
 
 
 def prefixed(name: str) -> tzinfo:
-    """The zone that a ``TZ=`` prefix names. No name means UTC, and so does ``Local``: the processes' own zone."""
+    """Returns the zone of a ``TZ=`` prefix; no name and ``Local`` mean UTC, the zone of our processes."""
     return UTC if name in ("", "Local") else load(name)
 
 
 def load(name: str) -> tzinfo:
-    """The zone from the system's time zone data, which UTC does not need; raises ZoneError."""
+    """Returns the zone from the system's time zone data, which UTC does not need. Raises ZoneError."""
     if name == "UTC":
         return UTC
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        # No such file; a name that leaves the folder, or a file that holds no zone; a file that cannot be read.
+        # A missing file; a name outside the folder, or a file without a zone; an unreadable file.
         raise ZoneError(f"unknown time zone {name}") from error

@@ -41,7 +41,7 @@ async def test_a_refusal_that_is_about_the_object_itself_is_decided_on_afresh(ri
     [([{"reason": "NamespaceTerminating"}], []), ([], [("Failed", "no")])],
     ids=["its namespace is going", "forbidden"],
 )
-async def test_nobody_is_told_that_a_namespace_that_goes_takes_nothing_new(rig, causes, recorder):
+async def test_no_event_is_recorded_for_a_refusal_by_a_terminating_namespace(rig, causes, recorder):
     rig.cluster.refuse_with(Forbidden("no", status=403, body={"details": {"causes": causes}}))
     stage = Together((Create(JOB, rig.job("a")),), otherwise=RecordEvent("Warning", "Failed", "{error}"))
     with pytest.raises(Forbidden):
@@ -49,7 +49,7 @@ async def test_nobody_is_told_that_a_namespace_that_goes_takes_nothing_new(rig, 
     assert rig.recorder.records == recorder
 
 
-async def test_that_somebody_else_wrote_at_the_same_time_is_told_to_nobody(rig):
+async def test_no_event_is_recorded_for_a_conflict(rig):
     body = rig.cluster.add(JOB, rig.job("a"))
     stage = Together(
         (Patch(ref_of(JOB, body), {}, "an older one"),), otherwise=RecordEvent("Warning", "Failed", "{error}")
@@ -84,7 +84,7 @@ async def test_a_write_to_an_object_that_changed_meanwhile_is_a_conflict(rig):
     assert rig.cluster.objects[OWNER]["status"] == {}
 
 
-async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_are_told(rig):
+async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_are_recorded(rig):
     def refuse(verb, ref):
         if ref.name >= "j4":
             raise Forbidden("exceeded quota", status=403)
@@ -132,7 +132,7 @@ async def test_a_refusal_that_says_nothing_of_the_others_keeps_nothing_else_wait
     assert rig.recorder.records == [("Others", "go on")]
 
 
-async def test_of_many_refusals_only_some_are_told(rig):
+async def test_of_many_refusals_only_some_are_recorded(rig):
     def refuse(verb, ref):
         raise Forbidden(f"{ref.name} is forbidden", status=403)
 
@@ -163,7 +163,7 @@ async def test_a_lease_that_is_lost_beside_a_refusal_stops_all_the_same(rig):
     assert rig.recorder.records == []
 
 
-async def test_what_nobody_foresaw_is_not_hidden_by_a_refusal(rig):
+async def test_an_unexpected_error_is_not_hidden_by_a_refusal(rig):
     def refuse(verb, ref):
         raise Forbidden("exceeded quota", status=403) if ref.name == "j0" else TypeError("a mistake")
 
@@ -207,7 +207,7 @@ async def test_what_fails_meanwhile_changes_nothing_in_when_it_is_tried_again(ri
     assert (another.retry_after, another.within) == (30.0, SOON)
 
 
-async def test_what_is_not_vital_may_be_refused_and_is_told_of(rig):
+async def test_a_step_that_is_not_vital_may_be_refused_and_is_recorded(rig):
     _, taken_off = await held(rig)
 
     rig.cluster.refuse_with(Forbidden("no", status=403), verb="delete")
@@ -279,7 +279,7 @@ async def test_a_create_whose_answer_got_lost_is_repeated_and_finds_its_own_job(
     assert await rig.children() == {"a": False}
 
 
-async def test_a_create_that_never_gets_an_answer_is_not_decided_on_before_the_watch_has_told(rig, monkeypatch):
+async def test_an_unanswered_create_is_not_decided_on_before_the_watch_can_show_it(rig, monkeypatch):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", (0, 0))
 
     rig.cluster.refuse_with(Unavailable("no route"))

@@ -79,7 +79,7 @@ async def test_a_plan_that_comes_back_now_is_decided_on_again_at_once(worker, la
     assert (len(worker.snapshots), stats.ready, stats.later, stats.failing) == (3, 0, 0, 0)
 
 
-async def test_a_refused_step_comes_back_with_backoff_and_the_next_decision_is_told_why(worker):
+async def test_a_refused_step_comes_back_with_backoff_and_the_next_decision_gets_the_reason(worker):
     worker = await worker(lambda snapshot, now: Plan((Create(JOB, owned("a", worker.owner)),)))
 
     worker.cluster.refuse_with(Invalid('Job "a" is invalid: spec.template: Required value', status=422))
