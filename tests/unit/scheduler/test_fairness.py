@@ -23,7 +23,7 @@ async def test_a_quiet_namespace_waits_for_one_key_of_a_noisy_one(lane: Lane) ->
     assert await claimed_until(lane, "jobs.batch/quiet/only", at_once=1) <= 1
 
 
-async def test_namespaces_take_turns_whatever_they_have_queued(lane: Lane) -> None:
+async def test_namespaces_take_turns_regardless_of_their_queue_lengths(lane: Lane) -> None:
     await lane.mark(f"jobs.batch/noisy/{n}" for n in range(1_000))
     await lane.mark(f"jobs.batch/quiet/{n}" for n in range(10))
     first = [lease.key.split("/")[1] for lease in (await lane.claim(20)).leases]

@@ -272,7 +272,7 @@ class Flaky:
         pytest.param(Failed("no"), id="failed"),
     ],
 )
-async def test_an_outcome_that_is_told_twice_counts_once(
+async def test_an_outcome_that_is_settled_twice_counts_once(
     outcome: Outcome, lane: Lane, fake_redis: Redis, clock: Clock
 ) -> None:
     await lane.mark([A])

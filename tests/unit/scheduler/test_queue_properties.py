@@ -22,5 +22,5 @@ class OnFakeServer(QueueMachine):
         return fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,))
 
 
-def test_the_queue_does_what_its_model_says_whatever_is_called() -> None:
+def test_the_queue_equals_its_model_after_any_sequence_of_calls() -> None:
     run_state_machine_as_test(OnFakeServer, settings=SETTINGS)

@@ -32,6 +32,15 @@ class MemoryCluster:
         self._versions = itertools.count(100)
         self._uids = itertools.count(1)
 
+    def refuse_with(self, error, *, verb=None, name=None):
+        """Refuses all writes, or those of this verb or to the objects of this name."""
+
+        def refuse(tried, ref):
+            if verb in (None, tried) and name in (None, ref.name):
+                raise error
+
+        self.refuse = refuse
+
     def add(self, kind, body):
         """Put an object there as if somebody else had."""
         body = copy.deepcopy(body)

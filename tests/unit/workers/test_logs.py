@@ -20,7 +20,7 @@ log = logging.getLogger("workers.test")
         pytest.param([0, 30, 60, 90, 120], 3, id="now and then while it lasts"),
     ],
 )
-def test_an_outage_is_told_of_when_it_begins_now_and_then_and_when_it_is_over(caplog, moments, reports):
+def test_an_outage_is_logged_when_it_begins_now_and_then_and_when_it_is_over(caplog, moments, reports):
     caplog.set_level("INFO", "workers")
     clock = Mock()
     outage = Outage(log, clock=clock)
@@ -33,7 +33,7 @@ def test_an_outage_is_told_of_when_it_begins_now_and_then_and_when_it_is_over(ca
     assert messages == ["the server is away"] * reports + ["the server is back"] * bool(moments)
 
 
-def test_a_new_outage_is_told_of_at_once(caplog):
+def test_a_new_outage_is_logged_at_once(caplog):
     caplog.set_level("INFO", "workers")
     outage = Outage(log, clock=lambda: 0.0)
     outage.lasts("away")

@@ -58,7 +58,7 @@ _ASKED = st.tuples(st.sampled_from([JOB, POD]), st.sampled_from([b"n/a", b"n/b",
 
 
 @given(st.lists(st.tuples(_ASKED, st.integers(0, 60) | st.none()), max_size=40), st.integers(0, 400))
-def test_whatever_was_asked_before_the_answer_is_what_the_value_says(
+def test_the_entry_equals_the_value_after_any_sequence_of_calls(
     asked: list[tuple[tuple[Kind, bytes, int], int | None]], size: int
 ) -> None:
     recall = DecodeCache(size)

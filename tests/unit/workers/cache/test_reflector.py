@@ -205,7 +205,7 @@ async def test_a_flushed_broker_is_filled_again_and_everything_is_marked(rig: Re
     assert await rig.ready() == 3
 
 
-async def test_what_was_deleted_while_nobody_watched_is_gone_after_the_first_list(rig: ReflectorRig) -> None:
+async def test_an_object_deleted_while_no_watch_ran_is_gone_after_the_first_list(rig: ReflectorRig) -> None:
     rig.cluster.put(JOB, job("a", 0))
     rig.cluster.put(JOB, job("b", 0))
     async with rig.informing():

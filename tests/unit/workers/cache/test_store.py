@@ -194,7 +194,7 @@ async def test_a_users_edit_that_comes_with_our_own_write_still_marks(rig: Store
     assert await rig.marked() == {key(SCALED_JOB, "work")}
 
 
-async def test_owners_nobody_reconciles_are_not_marked(rig: StoreRig) -> None:
+async def test_owners_that_are_not_reconciled_are_not_marked(rig: StoreRig) -> None:
     unknown = {**OWNER, "kind": "Widget", "apiVersion": "example.com/v1"}
     theirs = job("theirs", 1, labels={"theirs": "yes"})
     await rig.put(theirs, job("a", 2, owner=unknown), job("b", 3, owner=theirs), job("c", 4, owner=OWNER))
@@ -249,7 +249,7 @@ async def test_backoff_waits_unless_a_user_changed_something(rig: StoreRig, vers
     assert (await rig.marked() == {key(SCALED_JOB, "work")}) is forgiven
 
 
-async def test_freshness_is_unknown_until_told_and_then_ages(rig: StoreRig) -> None:
+async def test_freshness_is_unknown_until_claimed_and_then_ages(rig: StoreRig) -> None:
     assert await rig.store.freshness([JOB]) == {JOB.id: None}
     with pytest.raises(Stale, match=JOB.id):
         await rig.store.require_fresh([JOB], 10)
@@ -330,7 +330,7 @@ async def test_a_relist_of_some_namespaces_forgets_the_others(rig: StoreRig) -> 
     assert [entry.ref.name async for entry in rig.store.scan(JOB)] == ["a"]
 
 
-async def test_every_listed_object_is_marked_in_all_its_lanes_news_or_not(rig: StoreRig) -> None:
+async def test_every_listed_object_is_marked_in_all_its_lanes_changed_or_not(rig: StoreRig) -> None:
     await rig.put(OWNER)
     await rig.marked()
     await rig.marked("poll")
@@ -407,7 +407,7 @@ async def unowned(rig: StoreRig, namespace: str = "default") -> list[str]:
     ],
 )
 @pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "one by one"])
-async def test_what_nobody_controls_is_found_by_its_namespace(
+async def test_unowned_objects_are_found_by_their_namespace(
     rig: StoreRig, versions: list[Object], found: bool, at_once: bool
 ) -> None:
     batches = [versions] if at_once else [[body] for body in versions]
@@ -427,7 +427,7 @@ async def test_what_nobody_controls_is_found_by_its_namespace(
         pytest.param(ObjectVersion.deleted(JOB, job("a", 8)), id="watched"),
     ],
 )
-async def test_what_is_gone_is_nobodys_to_adopt_and_leaves_nothing_behind(
+async def test_a_deleted_unowned_object_is_not_found_and_leaves_no_index_entry(
     rig: StoreRig, deletion: ObjectVersion
 ) -> None:
     await rig.store.begin(JOB, epoch=1)
@@ -439,7 +439,7 @@ async def test_what_is_gone_is_nobodys_to_adopt_and_leaves_nothing_behind(
     assert await rig.client.zcard(rig.store.keys.owners(JOB.id)) == 1
 
 
-async def test_a_child_released_and_gone_before_anybody_saw_is_no_child(rig: StoreRig) -> None:
+async def test_a_child_released_and_deleted_in_one_batch_is_no_child(rig: StoreRig) -> None:
     await rig.put(OWNER, job("a", 2, owner=OWNER))
     await rig.marked()
     await rig.store.apply(JOB, [ObjectVersion.deleted(JOB, job("a", 4))])
@@ -540,7 +540,7 @@ async def test_children_of_many_owners_come_in_the_order_asked(rig: StoreRig) ->
     assert await rig.store.children_many([]) == []
 
 
-async def test_grandchildren_of_a_kind_nobody_follows_are_unknown_rather_than_none(rig: StoreRig) -> None:
+async def test_grandchildren_of_a_kind_that_is_not_followed_are_unknown_rather_than_none(rig: StoreRig) -> None:
     with pytest.raises(Stale, match="pods"):
         await rig.store.children_many([(POD, "uid-a")], limit=10)
 

@@ -85,7 +85,7 @@ GONE = ObjectVersion.gone(ref(JOB, "a"), "uid-a")
     ],
 )
 @pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "one by one"])
-async def test_who_is_named_has_all_that_live_and_hears_of_every_move(
+async def test_a_named_object_has_all_living_referrers_and_is_marked_by_their_changes(
     rig: StoreRig, changes: list[ObjectVersion], found: dict[str, list[str]], marked: set[str], at_once: bool
 ) -> None:
     await rig.put(ONE, TWO)
@@ -112,7 +112,7 @@ async def test_a_move_while_it_was_marked_before_marks_again(rig: StoreRig) -> N
     assert await rig.marked() == set()
 
 
-async def test_whoever_has_the_name_is_meant(rig: StoreRig) -> None:
+async def test_a_reference_is_to_the_current_object_of_the_name(rig: StoreRig) -> None:
     await rig.put(naming("a", 2, "one"), ONE)
     assert await referrers(rig, "one") == ["a"]
     await rig.store.apply(SCALED_JOB, [ObjectVersion(scaled_job("one", 9, uid="another"))])
@@ -133,7 +133,7 @@ async def test_a_plan_wakes_whom_its_children_name_but_not_itself(rig: StoreRig)
 
 
 @pytest.mark.parametrize("name", ["two words", "two\nlines", "tab\there", "a\x00b"])
-async def test_what_is_no_name_ties_to_nobody(rig: StoreRig, name: str) -> None:
+async def test_a_malformed_name_refers_to_no_object(rig: StoreRig, name: str) -> None:
     await rig.put(naming("a", 2, name))
     assert await rig.version("a") == "2"
     assert await referrers(rig, name) == []
@@ -153,7 +153,7 @@ async def test_an_answer_in_pieces_has_every_tie_in_its_place(rig: StoreRig, mon
     assert sorted(entry.ref.name for entry in third.referrers[JOB.id]) == ["two0", "two1", "two2"]
 
 
-async def test_kinds_of_which_nobody_asks_whom_they_name_are_not_indexed(rig: StoreRig) -> None:
+async def test_kinds_without_a_reference_function_are_not_indexed(rig: StoreRig) -> None:
     await rig.store.apply(SCALED_JOB, [ObjectVersion(scaled_job("s", 1, annotations={"names": "one"}))])
     assert await rig.client.zcard(rig.store.keys.owners(SCALED_JOB.id)) == 0
 
@@ -187,7 +187,7 @@ async def test_a_listing_buries_ties_with_what_it_does_not_name(rig: StoreRig) -
 
 
 @pytest.mark.parametrize("namespace", ["", "default"])
-async def test_whoever_has_no_namespace_is_named_from_all(rig: StoreRig, namespace: str) -> None:
+async def test_a_cluster_scoped_object_is_named_from_all_namespaces(rig: StoreRig, namespace: str) -> None:
     target = Ref(POD_GROUP, namespace, "g")
     store = Store(rig.client, Keys("test"), {}, references={JOB.id: lambda _body: target})
     elsewhere: Object = job("b", 3)

@@ -141,7 +141,7 @@ async def test_a_refused_event_is_no_error_and_the_next_one_is_written(cluster, 
     assert len(cluster.stored) == 1
 
 
-def test_the_name_tells_apart_what_differs_and_fits_a_long_owner():
+def test_different_events_have_different_names_that_fit_a_long_owner():
     other = RecordEvent("Normal", "KEDAJobsCreated", "Created 4 jobs")
     names = {
         event_name(scaled_job(), CREATED),
@@ -152,7 +152,7 @@ def test_the_name_tells_apart_what_differs_and_fits_a_long_owner():
     assert len(event_name(scaled_job("x" * 253), CREATED)) <= 253
 
 
-async def test_an_event_that_fails_as_nobody_foresaw_does_not_silence_the_next_one(cluster, clock, caplog):
+async def test_an_unexpected_error_of_one_event_does_not_stop_the_next_one(cluster, clock, caplog):
     events = Recorder(cluster, clock=clock, every=0.0)
     cluster.refuse = KeyError("metadata")
     events.record(kinds.SCALED_JOB, scaled_job(), CREATED)

@@ -135,7 +135,7 @@ async def test_a_leader_whose_lease_was_taken_stops(cluster: FakeCluster) -> Non
         assert spec(cluster)["holderIdentity"] == "thief"
 
 
-async def test_somebody_elses_note_on_the_lease_does_not_end_leadership(cluster: FakeCluster) -> None:
+async def test_an_edit_of_the_lease_by_a_user_does_not_end_leadership(cluster: FakeCluster) -> None:
     first = Candidate(cluster, "first")
     async with first.campaigning():
         await eventually(lambda: first.leads)

@@ -52,7 +52,7 @@ async def test_a_reading_comes_back_as_it_was_stored(client: Redis, lane: Lane, 
     assert await readings.get_many([OTHER, WORK]) == [None, stored]
 
 
-async def test_only_news_is_marked(client: Redis, lane: Lane) -> None:
+async def test_only_keys_in_news_are_marked(client: Redis, lane: Lane) -> None:
     readings = Readings(client, KEYS)
     stored = await readings.put_many({WORK: reading(), OTHER: reading()}, lane, news={OTHER})
     assert stored.refused == frozenset()

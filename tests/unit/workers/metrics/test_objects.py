@@ -190,7 +190,9 @@ def test_the_watch_knows_more_than_a_listing_that_began_before(metrics: ObjectMe
     assert listing.names() == "a"
 
 
-async def test_an_informer_tells_as_long_as_it_leads(metrics: ObjectMetrics, fake_redis: redis_async.Redis) -> None:
+async def test_a_reflector_fills_the_table_as_long_as_it_leads(
+    metrics: ObjectMetrics, fake_redis: redis_async.Redis
+) -> None:
     cluster, store = FakeCluster(), Store(fake_redis, Keys("test"), {})
     informer = Reflector(cluster, store, VC_JOB, _notify_nobody, pace=Pace(beat=0.01), table=metrics.table(VC_JOB))
     old, new = (("volcano_job_completed_phase_count", f"default/{name}", "default") for name in ("old", "new"))

@@ -45,7 +45,7 @@ async def test_creating_what_is_there_and_ours_is_success(rig):
     assert await rig.children() == {"a": False}
 
 
-async def test_a_child_that_was_there_already_is_news_for_its_owner_whatever_became_of_it(rig):
+async def test_a_child_that_existed_already_marks_its_owner_in_any_state(rig):
     await rig.store.apply(SCALED_JOB, [ObjectVersion(rig.owner)])
     lane = rig.lanes["reconcile"]
     await lane.claim(10)
@@ -150,7 +150,7 @@ async def test_the_acting_object_is_not_marked_by_its_own_writes(rig):
     assert [lease.key for lease in claim.leases] == ["jobs.batch/default/a"]
 
 
-async def test_steps_together_are_told_of_once_with_the_number_that_worked(rig):
+async def test_steps_together_are_recorded_once_with_the_number_that_succeeded(rig):
     jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(7))
     await rig.act(Together(jobs, then=RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs")))
     assert rig.recorder.records == [("KEDAJobsCreated", "Created 7 jobs")]

@@ -30,11 +30,7 @@ NO_NAMESPACE = {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}
 async def test_a_refusal_that_is_about_the_object_itself_is_decided_on_afresh(rig, error):
     _, step = await held(rig)
 
-    def refuse(verb, ref):
-        if verb == "patch":
-            raise error("too many writers at once, or an admission that says no")
-
-    rig.cluster.refuse = refuse
+    rig.cluster.refuse_with(error("too many writers at once, or an admission that says no"), verb="patch")
     with pytest.raises(error):
         await rig.act(step)
     assert await rig.children() == {"a": False}
@@ -45,18 +41,15 @@ async def test_a_refusal_that_is_about_the_object_itself_is_decided_on_afresh(ri
     [([{"reason": "NamespaceTerminating"}], []), ([], [("Failed", "no")])],
     ids=["its namespace is going", "forbidden"],
 )
-async def test_nobody_is_told_that_a_namespace_that_goes_takes_nothing_new(rig, causes, recorder):
-    def refuse(verb, ref):
-        raise Forbidden("no", status=403, body={"details": {"causes": causes}})
-
-    rig.cluster.refuse = refuse
+async def test_no_event_is_recorded_for_a_refusal_by_a_terminating_namespace(rig, causes, recorder):
+    rig.cluster.refuse_with(Forbidden("no", status=403, body={"details": {"causes": causes}}))
     stage = Together((Create(JOB, rig.job("a")),), otherwise=RecordEvent("Warning", "Failed", "{error}"))
     with pytest.raises(Forbidden):
         await rig.act(stage, RecordEvent("Normal", "Never", "said"))
     assert rig.recorder.records == recorder
 
 
-async def test_that_somebody_else_wrote_at_the_same_time_is_told_to_nobody(rig):
+async def test_no_event_is_recorded_for_a_conflict(rig):
     body = rig.cluster.add(JOB, rig.job("a"))
     stage = Together(
         (Patch(ref_of(JOB, body), {}, "an older one"),), otherwise=RecordEvent("Warning", "Failed", "{error}")
@@ -67,11 +60,7 @@ async def test_that_somebody_else_wrote_at_the_same_time_is_told_to_nobody(rig):
 
 
 async def test_a_name_that_was_taken_and_becomes_free_meanwhile_is_decided_on_afresh(rig):
-    def refuse(verb, ref):
-        if verb == "create":
-            raise AlreadyExists("a is being deleted", status=409)
-
-    rig.cluster.refuse = refuse
+    rig.cluster.refuse_with(AlreadyExists("a is being deleted", status=409), verb="create")
     stage = Together((Create(JOB, rig.job("a")),), otherwise=RecordEvent("Warning", "Failed", "{error}"))
     with pytest.raises(Conflict):
         await rig.act(stage)
@@ -95,7 +84,7 @@ async def test_a_write_to_an_object_that_changed_meanwhile_is_a_conflict(rig):
     assert rig.cluster.objects[OWNER]["status"] == {}
 
 
-async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_are_told(rig):
+async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_are_recorded(rig):
     def refuse(verb, ref):
         if ref.name >= "j4":
             raise Forbidden("exceeded quota", status=403)
@@ -132,11 +121,7 @@ async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_ar
 async def test_a_refusal_that_says_nothing_of_the_others_keeps_nothing_else_waiting(rig, monkeypatch, error, goes_on):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", ())
 
-    def refuse(verb, ref):
-        if ref.name == "j0":
-            raise error
-
-    rig.cluster.refuse = refuse
+    rig.cluster.refuse_with(error, name="j0")
     jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(9))
     stage = Together(jobs, meanwhile=(PatchStatus({"a": 1}), RecordEvent("Normal", "Others", "go on")))
     with pytest.raises(type(error)) as raised:
@@ -147,7 +132,7 @@ async def test_a_refusal_that_says_nothing_of_the_others_keeps_nothing_else_wait
     assert rig.recorder.records == [("Others", "go on")]
 
 
-async def test_of_many_refusals_only_some_are_told(rig):
+async def test_of_many_refusals_only_some_are_recorded(rig):
     def refuse(verb, ref):
         raise Forbidden(f"{ref.name} is forbidden", status=403)
 
@@ -170,11 +155,7 @@ async def test_a_lost_lease_stops_also_what_would_go_on_meanwhile(rig):
 
 
 async def test_a_lease_that_is_lost_beside_a_refusal_stops_all_the_same(rig):
-    def refuse(verb, ref):
-        if ref.name == "j0":
-            raise Forbidden("exceeded quota", status=403)
-
-    rig.cluster.refuse = refuse
+    rig.cluster.refuse_with(Forbidden("exceeded quota", status=403), name="j0")
     rig.lost_after = 2
     jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(4))
     with pytest.raises(LeaseLost):
@@ -182,7 +163,7 @@ async def test_a_lease_that_is_lost_beside_a_refusal_stops_all_the_same(rig):
     assert rig.recorder.records == []
 
 
-async def test_what_nobody_foresaw_is_not_hidden_by_a_refusal(rig):
+async def test_an_unexpected_error_is_not_hidden_by_a_refusal(rig):
     def refuse(verb, ref):
         raise Forbidden("exceeded quota", status=403) if ref.name == "j0" else TypeError("a mistake")
 
@@ -226,14 +207,10 @@ async def test_what_fails_meanwhile_changes_nothing_in_when_it_is_tried_again(ri
     assert (another.retry_after, another.within) == (30.0, SOON)
 
 
-async def test_what_is_not_vital_may_be_refused_and_is_told_of(rig):
+async def test_a_step_that_is_not_vital_may_be_refused_and_is_recorded(rig):
     _, taken_off = await held(rig)
 
-    def refuse(verb, ref):
-        if verb == "delete":
-            raise Forbidden("no", status=403)
-
-    rig.cluster.refuse = refuse
+    rig.cluster.refuse_with(Forbidden("no", status=403), verb="delete")
     stage = Together(
         (Delete(taken_off.ref, taken_off.uid),),
         otherwise=RecordEvent("Warning", "FailedDelete", "{error}"),
@@ -302,13 +279,10 @@ async def test_a_create_whose_answer_got_lost_is_repeated_and_finds_its_own_job(
     assert await rig.children() == {"a": False}
 
 
-async def test_a_create_that_never_gets_an_answer_is_not_decided_on_before_the_watch_has_told(rig, monkeypatch):
+async def test_an_unanswered_create_is_not_decided_on_before_the_watch_can_show_it(rig, monkeypatch):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", (0, 0))
 
-    def refuse(verb, ref):
-        raise Unavailable("no route")
-
-    rig.cluster.refuse = refuse
+    rig.cluster.refuse_with(Unavailable("no route"))
     with pytest.raises(Unavailable) as raised:
         await rig.act(Create(JOB, rig.job("a")))
     assert raised.value.retry_after > 10
@@ -316,20 +290,14 @@ async def test_a_create_that_never_gets_an_answer_is_not_decided_on_before_the_w
 
 
 async def test_a_server_that_says_it_is_overloaded_is_not_asked_again_at_once(rig):
-    def refuse(verb, ref):
-        raise Unavailable("too many requests", status=429, retry_after=3)
-
-    rig.cluster.refuse = refuse
+    rig.cluster.refuse_with(Unavailable("too many requests", status=429, retry_after=3))
     with pytest.raises(Unavailable) as raised:
         await rig.act(Create(JOB, rig.job("a")))
     assert (len(rig.cluster.log), raised.value.retry_after) == (1, 3)
 
 
 async def test_a_failed_step_stops_the_plan(rig):
-    def refuse(verb, ref):
-        raise Unavailable("the server is overloaded", status=503)
-
-    rig.cluster.refuse = refuse
+    rig.cluster.refuse_with(Unavailable("the server is overloaded", status=503))
     with pytest.raises(Unavailable):
         await rig.act(Create(JOB, rig.job("a")), RecordEvent("Normal", "Never", "said"))
     assert rig.recorder.records == []

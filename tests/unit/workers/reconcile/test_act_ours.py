@@ -53,7 +53,7 @@ async def test_a_name_that_is_ours_is_not_taken(rig):
     assert rig.recorder.records == []
 
 
-async def test_a_finalizer_is_taken_off_whatever_else_was_written_meanwhile(rig):
+async def test_a_finalizer_is_removed_despite_concurrent_writes(rig):
     body, step = await held(rig, finalizers=("other", HELD))
     rig.cluster.add(JOB, {**body, "status": {"phase": "Failed"}})
     await rig.act(step)
@@ -112,7 +112,7 @@ async def test_another_object_under_the_same_name_is_not_deleted(rig):
     assert Ref(JOB, "default", "a") in rig.cluster.objects
 
 
-async def test_somebody_elses_object_does_where_anybodys_will(rig):
+async def test_an_object_of_another_owner_does_where_any_owner_will(rig):
     rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
     await rig.act(Create(JOB, rig.job("a"), any_owner=True), Create(JOB, rig.job("b")))
     assert await rig.children() == {"b": False}
@@ -144,7 +144,7 @@ async def test_a_key_that_is_there_stays_the_key(rig):
     assert await rig.cluster.get(ref_of(SECRET, step.body)) == first
 
 
-async def test_keys_of_somebody_else_are_not_taken_for_ours(rig):
+async def test_keys_of_another_owner_are_not_taken_for_ours(rig):
     rig.cluster.add(SECRET, {"metadata": {"name": "keys", "namespace": "default"}})
     with pytest.raises(AlreadyExists, match="Secret default/keys exists and belongs to somebody else"):
         await rig.act(Create(SECRET, keys(rig), generate="ssh-key"))

@@ -25,14 +25,14 @@ def replicas(rig):
     return rig.cluster.objects[POOL]["spec"]["replicas"]
 
 
-async def test_replicas_are_set_through_the_subresource_and_that_is_told(rig):
+async def test_replicas_are_set_through_the_subresource_and_an_event_is_recorded(rig):
     await rig.act(Scale(POOL, 4, rig.version, THEN, OTHERWISE))
     assert replicas(rig) == 4
     assert ("patch scale", "pool") in rig.cluster.log
     assert rig.recorder.records == [("Scaled", "from 1 to 4")]
 
 
-async def test_a_target_that_changed_meanwhile_is_left_alone_and_nothing_is_told(rig):
+async def test_a_target_that_changed_meanwhile_is_left_alone_without_an_event(rig):
     await rig.cluster.patch(POOL, {"spec": {"replicas": 9}})
     with pytest.raises(Conflict):
         await rig.act(Scale(POOL, 4, rig.version, THEN, OTHERWISE))
@@ -40,11 +40,8 @@ async def test_a_target_that_changed_meanwhile_is_left_alone_and_nothing_is_told
     assert rig.recorder.records == []
 
 
-async def test_a_refusal_is_told_in_the_servers_words(rig):
-    def refuse(verb, ref):
-        raise Forbidden("you may not", status=403)
-
-    rig.cluster.refuse = refuse
+async def test_a_refusal_is_recorded_in_the_servers_words(rig):
+    rig.cluster.refuse_with(Forbidden("you may not", status=403))
     with pytest.raises(Forbidden):
         await rig.act(Scale(POOL, 4, rig.version, THEN, OTHERWISE))
     assert rig.recorder.records == [("NotScaled", "because you may not")]

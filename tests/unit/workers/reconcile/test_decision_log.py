@@ -47,7 +47,7 @@ async def test_a_decision_comes_back_with_figures_deeds_and_the_failure_before_i
     [(2**63 - 1, 2**63 - 1), (10**30, 1e30), (-(10**30), -1e30), (10**400, module.LARGEST), (0.5, 0.5)],
     ids=["the longest", "longer", "less", "longer than any", "a fraction"],
 )
-async def test_whatever_a_source_answered_its_arithmetic_is_remembered(client, value, read):
+async def test_the_arithmetic_of_any_answer_of_a_source_is_logged(client, value, read):
     decisions = DecisionLog(client, KEYS)
     await decisions.note([(seen(), Plan((), "much", (Figure("queue", value),)))])
     (known,) = await decisions.of(WORK)

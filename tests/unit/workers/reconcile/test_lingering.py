@@ -90,7 +90,7 @@ async def test_without_a_time_to_linger_a_notification_waits(worker):
     assert await notified == 2
 
 
-async def test_what_lingers_is_given_up_when_the_process_ends_and_its_leases_run_out(worker):
+async def test_background_claims_are_cancelled_when_the_process_ends_and_their_leases_expire(worker):
     worker = await worker(3, linger=0.001)
     await worker.consumer.consume()
     await worker.consumer.close()

@@ -53,7 +53,7 @@ async def test_grandchildren_are_read_only_for_decisions_that_ask(worker, wants,
     assert (pods and [entry.ref.name for entry in pods]) == seen
 
 
-async def test_a_decision_sees_what_nobody_controls_in_its_namespace(worker):
+async def test_a_decision_gets_the_unowned_objects_of_its_namespace(worker):
     worker = await worker(adopts=(POD,))
     worker.cluster.add(POD, {"metadata": {"name": "loose", "namespace": "default"}})
     worker.cluster.add(POD, {"metadata": {"name": "elsewhere", "namespace": "other"}})
@@ -89,7 +89,7 @@ async def test_a_decision_sees_the_relatives_it_asks_for(worker):
     assert by_name == {"here": here, "went": None, "never": None}
 
 
-async def test_what_is_only_glanced_at_is_missing_as_long_as_it_is_not_known(worker):
+async def test_an_unknown_optional_relative_is_missing(worker):
     worker = await worker(
         spec={"relatives": ["here"]},
         optional_relatives=lambda body: (Ref(SCALE_POLICY, "", "unknown"), Ref(JOB, "default", "here")),
@@ -145,7 +145,7 @@ async def test_a_relative_is_missing_only_as_far_as_its_kind_is_known(worker, en
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["one that we made", "never heard of"])
-async def test_relatives_of_a_kind_nobody_follows_are_unknown(worker, known):
+async def test_relatives_of_a_kind_that_is_not_followed_are_unknown(worker, known):
     worker = await worker(spec={"relatives": ["owner"]}, follow=False)
     worker.controllers[SCALED_JOB.id] = replace(worker.controllers[SCALED_JOB.id], children=())
     await worker.bring(SCALED_JOB)
@@ -185,7 +185,7 @@ async def test_what_an_object_left_behind_is_decided_on_without_it(worker, child
         assert {entry.ref.name: entry.gone for entry in worker.snapshots[0].children[JOB.id]} == {"a": True, "b": False}
 
 
-async def test_nothing_is_decided_on_a_store_that_nobody_feeds(worker):
+async def test_nothing_is_decided_on_a_store_without_a_reflector(worker):
     worker = await worker(follow=False)
     await worker.lane.mark([OWNER.key])
     await worker.consume()
@@ -285,13 +285,13 @@ async def test_a_decision_sees_whole_kinds_and_none_that_is_not_followed(worker)
     assert [entry.ref.namespace for entry in worker.snapshots[-1].cluster_wide[JOB.id]] == ["other"]
 
 
-async def test_a_kind_to_be_seen_whole_that_nobody_follows_is_unknown(worker):
+async def test_a_cluster_wide_kind_that_is_not_followed_is_unknown(worker):
     worker = await worker(cluster_wide=(SCALE_POLICY,))
     (lease,) = (await worker.lane.claim(1)).leases
     assert isinstance((await worker.observer.observe([lease]))[lease], Stale)
 
 
-async def test_whole_kinds_are_read_and_asked_how_fresh_they_are_only_for_decisions_that_survey(worker, monkeypatch):
+async def test_cluster_wide_kinds_and_their_ages_are_read_only_for_decisions_that_need_them(worker, monkeypatch):
     worker = await worker(
         cluster_wide=(SCALE_POLICY,), reads_cluster_wide=lambda body: body["metadata"]["name"] != "work"
     )

@@ -79,13 +79,10 @@ async def test_a_plan_that_comes_back_now_is_decided_on_again_at_once(worker, la
     assert (len(worker.snapshots), stats.ready, stats.later, stats.failing) == (3, 0, 0, 0)
 
 
-async def test_a_refused_step_comes_back_with_backoff_and_the_next_decision_is_told_why(worker):
+async def test_a_refused_step_comes_back_with_backoff_and_the_next_decision_gets_the_reason(worker):
     worker = await worker(lambda snapshot, now: Plan((Create(JOB, owned("a", worker.owner)),)))
 
-    def refuse(verb, ref):
-        raise Invalid('Job "a" is invalid: spec.template: Required value', status=422)
-
-    worker.cluster.refuse = refuse
+    worker.cluster.refuse_with(Invalid('Job "a" is invalid: spec.template: Required value', status=422))
     await worker.consume()
     stats = await worker.lane.stats()
     assert (stats.failing, stats.later, stats.ready) == (1, 1, 0)
@@ -123,10 +120,7 @@ async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(worker, e
     worker = await worker(lambda snapshot, now: Plan((PatchStatus({"a": 1}),)))
     worker.lane._base = worker.lane._cap = 3600 * 1_000_000
 
-    def refuse(verb, ref):
-        raise error
-
-    worker.cluster.refuse = refuse
+    worker.cluster.refuse_with(error)
     await worker.consume()
     swept = await worker.lane.sweep()
     assert (swept.next - time.time() < 60) is soon
@@ -137,10 +131,7 @@ async def test_what_nothing_else_waits_for_is_tried_again_soon_although_it_was_r
     worker = await worker(lambda snapshot, now: Plan((stage,)))
     worker.lane._base = worker.lane._cap = 3600 * 1_000_000
 
-    def refuse(verb, ref):
-        raise Invalid("spec.template: Required value", status=422)
-
-    worker.cluster.refuse = refuse
+    worker.cluster.refuse_with(Invalid("spec.template: Required value", status=422))
     await worker.consume()
     swept = await worker.lane.sweep()
     assert swept.next - time.time() < 60

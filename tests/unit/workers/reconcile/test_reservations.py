@@ -108,7 +108,7 @@ async def test_one_object_gets_what_it_wants_up_to_the_limit(rig):
     assert await rig.works("a", 40) == 6
 
 
-async def test_what_is_reserved_is_nobody_elses(rig):
+async def test_a_reservation_is_exclusive(rig):
     assert await rig.ask("a", 4) == 4
     assert await rig.ask("b", 4) == 2
     assert await rig.ask("c", 4) == 0
@@ -207,7 +207,7 @@ async def test_what_one_does_not_want_the_others_may_have(rig):
     assert await rig.works("b", 9) == 5
 
 
-async def test_what_does_not_divide_goes_to_somebody(rig):
+async def test_a_remainder_of_fair_shares_is_granted(rig):
     rig.limit = 7
     for _ in range(3):
         for name in "abc":
@@ -256,7 +256,7 @@ async def test_after_a_failure_nothing_is_given_back(rig):
     assert await rig.ask("b", 6) == 1
 
 
-async def test_who_waits_is_told_when_something_is_given_back(rig):
+async def test_waiting_objects_are_marked_when_room_is_given_back(rig):
     await rig.works("a", 6)
     await rig.ask("b", 2)
     await rig.lane.claim(10)

@@ -52,7 +52,7 @@ async def test_what_is_there_already_is_not_written_again(cluster):
     assert len(cluster.log) == writes
 
 
-async def test_somebody_elses_name_is_not_lost(cluster):
+async def test_a_name_written_concurrently_is_not_lost(cluster):
     """Another process writes between our reading and our writing."""
     get = cluster.get
     others = iter(["other", "third"])

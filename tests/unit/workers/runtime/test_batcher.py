@@ -39,7 +39,7 @@ async def test_a_batch_is_never_larger_than_the_limit():
     assert sizes == [2, 2, 1]
 
 
-async def test_a_failed_batch_fails_its_own_callers_and_nobody_else():
+async def test_a_failed_batch_fails_its_own_callers_only():
     async def carry(items):
         if "bad" in items:
             raise ValueError("refused")

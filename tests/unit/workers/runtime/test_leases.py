@@ -66,7 +66,7 @@ async def test_work_settles_its_lease_with_its_outcome(lane, keeper):
     assert (stats.leased, stats.failing) == (0, 1)
 
 
-async def test_a_lease_that_somebody_else_took_over_cancels_the_work_and_settles_nothing(lane, keeper):
+async def test_a_lease_that_another_process_claimed_cancels_the_work_and_settles_nothing(lane, keeper):
     [lease] = await claimed(lane, keeper, KEY)
     started, harmed = asyncio.Event(), False
 
@@ -117,7 +117,7 @@ async def test_renewal_moves_the_deadline(lane, keeper):
     assert keeper._deadlines[lease] > time.monotonic() + 20
 
 
-async def test_a_process_that_stood_still_past_its_deadline_stops_even_if_nobody_took_the_key(lane, keeper):
+async def test_a_process_stopped_past_its_deadline_cancels_work_even_if_the_key_was_not_claimed(lane, keeper):
     [lease] = await claimed(lane, keeper, KEY)
     keeper._deadlines[lease] = time.monotonic() - 1
     await keeper._renew()
@@ -196,7 +196,7 @@ async def test_a_cancelled_notification_leaves_no_renewed_lease(lane, keeper, no
     assert keeper._held == {}
 
 
-async def test_the_sweep_shows_the_lane_in_numbers_and_tells_once_of_a_broker_that_is_away(
+async def test_the_sweep_shows_the_lane_in_numbers_and_logs_once_that_the_broker_is_away(
     lane, keeper, notify, caplog, monkeypatch
 ):
     caplog.set_level("INFO", "workers")

@@ -53,7 +53,7 @@ def test_what_the_work_raises_reaches_the_caller_and_the_service_lives_on():
     process.stop()
 
 
-def test_work_that_is_under_way_when_the_process_stops_is_cancelled_and_nobody_waits_for_it_for_ever():
+def test_running_work_is_cancelled_when_the_process_stops_and_its_caller_returns():
     service, started = Opened(), threading.Event()
     process = LoopThread(service)
 
