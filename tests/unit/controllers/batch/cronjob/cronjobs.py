@@ -1,4 +1,4 @@
-"""CronJobs and ScheduledJobs for decisions, and a small API server that carries their plans out."""
+"""CronJobs and ScheduledJobs for decisions, and a simulated cluster that carries their plans out."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -66,7 +66,7 @@ def scheduled_job(schedule: str = "* * * * *", *, created: datetime = NOON, **sp
 
 
 class CronCluster:
-    """The API server with one object and its Jobs, and a mirror that is always right."""
+    """The API server with one object and its Jobs, and a store that is never behind."""
 
     def __init__(self, body: Object) -> None:
         self.body = body
@@ -84,7 +84,7 @@ class CronCluster:
         self.again = False
         self.versions = 1
 
-    # What the controller sees and does
+    # The controller
 
     def snapshot(self) -> Snapshot:
         entries = [CachedObject(Ref(self.child, "default", name), body, 0) for name, body in self.jobs.items()]
@@ -96,13 +96,13 @@ class CronCluster:
         return decide(self.snapshot(), now)
 
     def step(self, now: datetime, *, steps: int | None = None) -> Plan:
-        """One reconcile. steps: so many of the plan's steps before it is killed."""
+        """Reconciles once. steps: steps of the plan before its process dies."""
         plan = self.decide(now)
         self.carry_out(plan, now, steps=steps)
         return plan
 
     def carry_out(self, plan: Plan, now: datetime, *, steps: int | None = None) -> None:
-        """Carry a plan out, or so many of its steps."""
+        """Carries a plan out, or this number of its steps."""
         self.back, self.again = None, False
         for number, step in enumerate(plan.steps):
             if (steps is not None and number >= steps) or not self._carry_out(step, now):
@@ -111,24 +111,24 @@ class CronCluster:
             self.back = now
 
     def settle(self, now: datetime) -> list[RecordEvent]:
-        """Reconcile until nothing is left to do now; answers the Events that were events on the way."""
+        """Reconciles until nothing is left to do now; returns the Events recorded on the way."""
         before = len(self.events)
         for _ in range(60):
             self.step(now)
             if self.back is None or self.back > now:
                 return self.events[before:]
-        raise AssertionError("it never comes to rest")
+        raise AssertionError("the decisions never settle")
 
     def run(self, until: datetime) -> None:
-        """From one moment it asked for to the next."""
+        """Reconciles at every instant the plans come back at."""
         for _ in range(2000):
             if self.back is None or self.back > until:
                 return
             self.settle(self.back)
-        raise AssertionError("it never comes to rest")
+        raise AssertionError("the decisions never settle")
 
     def _carry_out(self, step: object, now: datetime) -> bool:
-        """Carry one step out; False if the API server refused it and the plan ends there."""
+        """Carries one step out; returns False if the API server refused it and the plan ends."""
         match step:
             case Together(steps=steps, then=then, otherwise=otherwise, vital=vital):
                 done = 0
@@ -180,7 +180,7 @@ class CronCluster:
         self.versions += 1
         return {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.versions)}}
 
-    # What happens in the cluster
+    # The cluster and its clients
 
     def put(self, body: Object, now: datetime) -> None:
         """A Job comes to be."""
@@ -224,7 +224,7 @@ class CronCluster:
         """The object is being deleted."""
         self.body = merged(self.body, {"metadata": {"deletionTimestamp": times.render(NOON)}})
 
-    # What there is to look at
+    # Results
 
     @property
     def status(self) -> Object:

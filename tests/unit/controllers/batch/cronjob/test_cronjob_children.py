@@ -1,4 +1,4 @@
-"""Which of its Jobs a CronJob takes for its runs: what stands in them counts, their name only if nothing else does."""
+"""The Jobs that a CronJob takes for its runs: by their annotations, and without those by their names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever stands in an object, its decision is an answer and no crash: one that crashed would not even tidy up."""
+"""Decisions about objects with any contents: none crashes, as a crash would prevent even the cleanup."""
 
 from datetime import timedelta
 

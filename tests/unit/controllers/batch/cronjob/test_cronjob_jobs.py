@@ -1,4 +1,4 @@
-"""The Jobs of a CronJob: what they are made from, how long they stay, and those that are asked for."""
+"""The Jobs of a CronJob: their manifests, their history, and requested ones."""
 
 import pytest
 

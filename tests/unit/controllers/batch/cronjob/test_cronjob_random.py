@@ -1,6 +1,6 @@
-"""A month driven at random: edits, suspension, clocks set wrong, dying workers, a watch that lags; no run is doubled.
+"""A month driven at random: edits, suspension, wrong clocks, dying workers, a lagging watch; no run is doubled.
 
-Of a ScheduledJob that makes up for all it missed and lets runs overlap, none is lost either.
+Of a ScheduledJob with catchUp All and concurrencyPolicy Allow, none is lost either.
 """
 
 from datetime import UTC, datetime, timedelta

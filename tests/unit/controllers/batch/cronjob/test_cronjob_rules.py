@@ -1,4 +1,4 @@
-"""The rules below the decision, each by itself: one row of slots from many schedules, names, and who goes first."""
+"""The rules below the decision, each by itself: slots of several schedules, names, and the concurrency policy."""
 
 from datetime import UTC, datetime, timedelta
 
