@@ -1,12 +1,11 @@
-"""Adoption and release of pods by a Job, and orphaned pods."""
+"""Which pods are a Job's: adoption, release, and pods that have lost their Job."""
 
 import pytest
 
-from tests.unit.controllers.batch.job.jobs import DELETING, STARTED, run
-from tests.unit.controllers.factories import NOW, UID, condition, entry, job, pod
+from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, job_snapshot, pod
 from tests.unit.controllers.plans import back, shape, staged
 from workers.api.kinds import JOB, POD, Ref
-from workers.controllers.batch.job import controller, orphans
+from workers.controllers.batch.job import controller, decide, orphans
 from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import TRACKING
 from workers.controllers.pod_names import pod_name
@@ -14,8 +13,10 @@ from workers.controllers.selectors import selects
 from workers.reconcile.plan import NOTHING, Create, MarkObject, Patch, Plan, Together, Unfinalize
 from workers.reconcile.snapshot import Snapshot
 
+STARTED = {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
 SELECTOR = {"matchLabels": {"batch.kubernetes.io/controller-uid": UID}}
 MINE = {"batch.kubernetes.io/controller-uid": UID, "job-name": "crunch"}
+GOING = {"deletionTimestamp": at(-1)}
 CREATED = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "r", "uid": "u"}
 
 
@@ -24,6 +25,10 @@ def selected(**more):
 
 
 OURS = owner_reference(JOB, selected())
+
+
+def run(body, *pods, loose=()):
+    return decide(job_snapshot(body, *pods, loose=tuple(loose)), NOW)
 
 
 def loose(name="lost", phase="Running", **metadata):
@@ -38,7 +43,7 @@ def patches(plan):
     return {step.ref.name: step.body["metadata"] for step in staged(plan, Patch)}
 
 
-def test_a_pod_without_a_controller_is_adopted_before_anything_else():
+def test_a_pod_that_nobody_controls_is_adopted_before_anything_else():
     plan = run(selected(), loose=[loose()])
     assert shape(plan) == ["Patch", "Patchs", "ComeBack"]
     assert plan.steps[0] == Patch(Ref(JOB, "default", "crunch"), {"metadata": {"uid": UID}}, "7")
@@ -63,7 +68,7 @@ def test_a_pod_without_a_controller_is_adopted_before_anything_else():
         (loose(phase="Failed", finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
         (loose(labels={}), None),
         (loose(labels={**MINE, "batch.kubernetes.io/controller-uid": "another"}), None),
-        (loose(**DELETING), None),
+        (loose(**GOING), None),
     ],
     ids=[
         "its own finalizers stay",
@@ -85,7 +90,7 @@ def test_what_adoption_writes(found, metadata):
     [
         (owned(), None),
         (owned(labels={}), {"ownerReferences": [], "finalizers": []}),
-        (owned(labels={}, **DELETING), {"ownerReferences": [], "finalizers": []}),
+        (owned(labels={}, **GOING), {"ownerReferences": [], "finalizers": []}),
         (
             owned(labels={}, finalizers=[TRACKING, "example.com/own"], ownerReferences=[CREATED, OURS]),
             {"ownerReferences": [CREATED], "finalizers": ["example.com/own"]},
@@ -101,13 +106,13 @@ def test_what_release_writes(found, metadata):
 
 def test_a_job_on_its_way_out_or_finished_claims_nothing():
     for body in (
-        selected(metadata=DELETING),
+        selected(metadata=GOING),
         {**selected(), "status": {**STARTED, "conditions": [condition("Complete")]}},
     ):
         assert patches(run(body, owned(labels={}), loose=[loose()])) == {}
 
 
-def test_the_name_of_a_released_pod_is_not_requested_again():
+def test_the_name_of_a_released_pod_is_not_asked_for_again():
     body = selected()
     released = loose(pod_name(body, "", 0), labels={})
     (step,) = staged(run(body, loose=[released]), Create)
@@ -164,15 +169,15 @@ def decided(orphan, owner, jobs="all"):
     ("found", "accepted", "relative"),
     [
         (owned("x"), False, JOB_REF),
-        (owned("x", **DELETING), True, JOB_REF),
-        (owned("x", finalizers=[], **DELETING), False, JOB_REF),
-        (owned("x", ownerReferences=[{**CREATED, "controller": True}], **DELETING), False, None),
-        (owned("x", ownerReferences=[{**OURS, "apiVersion": "batch.volcano.sh/v1alpha1"}], **DELETING), False, None),
+        (owned("x", **GOING), True, JOB_REF),
+        (owned("x", finalizers=[], **GOING), False, JOB_REF),
+        (owned("x", ownerReferences=[{**CREATED, "controller": True}], **GOING), False, None),
+        (owned("x", ownerReferences=[{**OURS, "apiVersion": "batch.volcano.sh/v1alpha1"}], **GOING), False, None),
         (owned("x", ownerReferences=[{**OURS, "controller": False}]), True, JOB_REF),
         (loose("x", finalizers=[TRACKING]), True, JOB_REF),
         (loose("x", finalizers=[TRACKING], labels={}), True, None),
         (loose("x"), True, JOB_REF),
-        (loose("x", **DELETING), False, JOB_REF),
+        (loose("x", **GOING), False, JOB_REF),
         (loose("x", labels={"batch.kubernetes.io/job-name": "crunch"}), True, JOB_REF),
         (loose("x", labels={"app": "x"}), False, None),
     ],
@@ -199,17 +204,17 @@ def test_which_pods_are_looked_at(found, accepted, relative):
 @pytest.mark.parametrize(
     ("found", "owner", "plan"),
     [
-        (owned("x", **DELETING), None, LETTING_GO),
-        (owned("x", **DELETING), selected(metadata={"uid": "another"}), LETTING_GO),
-        (owned("x", **DELETING), {**selected(), "status": {"conditions": [condition("Failed")]}}, LETTING_GO),
-        (owned("x", **DELETING), selected(), NOTHING),
-        (owned("x", **DELETING), selected(managedBy="example.com/other"), NOTHING),
+        (owned("x", **GOING), None, LETTING_GO),
+        (owned("x", **GOING), selected(metadata={"uid": "another"}), LETTING_GO),
+        (owned("x", **GOING), {**selected(), "status": {"conditions": [condition("Failed")]}}, LETTING_GO),
+        (owned("x", **GOING), selected(), NOTHING),
+        (owned("x", **GOING), selected(managedBy="example.com/other"), NOTHING),
         (loose("x", finalizers=[TRACKING]), None, LETTING_GO),
         (loose("x", finalizers=[TRACKING]), selected(), TELLING),
         (loose("x"), selected(), TELLING),
         (loose("x"), None, NOTHING),
-        (loose("x", finalizers=[TRACKING]), selected(metadata=DELETING), LETTING_GO),
-        (loose("x", finalizers=[TRACKING], **DELETING), selected(), LETTING_GO),
+        (loose("x", finalizers=[TRACKING]), selected(metadata=GOING), LETTING_GO),
+        (loose("x", finalizers=[TRACKING], **GOING), selected(), LETTING_GO),
         (loose("x", finalizers=[TRACKING], labels={"job-name": "crunch"}), selected(), LETTING_GO),
         (
             loose("x", finalizers=[TRACKING]),
@@ -242,7 +247,7 @@ def test_what_becomes_of_a_pod_without_its_job(found, owner, plan):
 
 
 def test_pods_of_jobs_that_are_not_ours_are_left_alone():
-    for found in (owned("x", **DELETING), loose("x", finalizers=[TRACKING])):
+    for found in (owned("x", **GOING), loose("x", finalizers=[TRACKING])):
         finished = {**selected(), "status": {"conditions": [condition("Complete")]}}
         assert decided(found, finished, "managed") == NOTHING
         ours = {**finished, "spec": {**finished["spec"], "managedBy": "penstock.dev/job-controller"}}
@@ -253,6 +258,6 @@ def test_a_pod_that_is_gone_needs_nothing():
     assert orphans("all").decide(Snapshot(Ref(POD, "default", "x"), None), NOW) == NOTHING
 
 
-def test_the_controller_sees_pods_without_a_controller():
+def test_the_controller_sees_pods_that_nobody_controls():
     assert (controller("all").children, controller("all").adopts) == ((POD,), (POD,))
     assert run(selected(), entry(POD, "gone", None), loose=[loose(labels={})]).steps != ()
