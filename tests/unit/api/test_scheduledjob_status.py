@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deploy.local.apiserver.schema import schema
-from tests.unit.controllers.batch.cronjob.cronjobs import NOON, World, clock, cron_job, scheduled_job, second
+from tests.unit.controllers.batch.cronjob.cronjobs import NOON, CronCluster, clock, cron_job, scheduled_job, second
 from workers.api import crds
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 
@@ -19,16 +19,16 @@ from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 
 
 @pytest.fixture
-def world() -> Callable[..., World]:
+def new_cluster() -> Callable[..., CronCluster]:
     """A ScheduledJob in a small cluster; the keywords are fields of its spec."""
 
-    def make(**spec: Any) -> World:
-        return World(scheduled_job(**{"schedule": "* * * * *", **spec}))
+    def make(**spec: Any) -> CronCluster:
+        return CronCluster(scheduled_job(**{"schedule": "* * * * *", **spec}))
 
     return make
 
 
-def kept(report: World, *fields: str) -> None:
+def kept(report: CronCluster, *fields: str) -> None:
     """The schema knows every field of the status, and finds nothing wrong with it; these are among them."""
     assert set(fields) <= report.status.keys()
     # A malformed spec does not matter to the status.
@@ -38,22 +38,22 @@ def kept(report: World, *fields: str) -> None:
     assert FORM.validate(decoded) == []
 
 
-def test_runs_at_work(world: Callable[..., World]) -> None:
-    report = world()
+def test_runs_at_work(new_cluster: Callable[..., CronCluster]) -> None:
+    report = new_cluster()
     report.settle(clock("12:01"))
     kept(report, "active", "runs", "lastScheduleTime", "nextScheduleTime", "conditions", "observedGeneration")
 
 
-def test_a_run_that_succeeded(world: Callable[..., World]) -> None:
-    report = world()
+def test_a_run_that_succeeded(new_cluster: Callable[..., CronCluster]) -> None:
+    report = new_cluster()
     report.settle(clock("12:01"))
     report.end(second("12:01"), at=clock("12:01:30"))
     report.settle(clock("12:01:31"))
     kept(report, "outcomes", "lastSuccessfulTime")
 
 
-def test_a_run_between_two_attempts_that_was_asked_for(world: Callable[..., World]) -> None:
-    report = world(retry={"limit": 1}, suspend=True)
+def test_a_run_between_two_attempts_that_was_requested(new_cluster: Callable[..., CronCluster]) -> None:
+    report = new_cluster(retry={"limit": 1}, suspend=True)
     report.ask("abc", '{"env": {"DAY": "today"}}')
     report.settle(clock("12:00:01"))
     report.end("report-abc", "Failed", clock("12:00:02"), reason="BackoffLimitExceeded", message="too often")
@@ -62,8 +62,8 @@ def test_a_run_between_two_attempts_that_was_asked_for(world: Callable[..., Worl
     assert {"retryTime", "env", "reason", "message", "attempts"} <= report.status["runs"][0].keys()
 
 
-def test_missed_runs(world: Callable[..., World]) -> None:
-    report = world(startingDeadlineSeconds=1)
+def test_missed_runs(new_cluster: Callable[..., CronCluster]) -> None:
+    report = new_cluster(startingDeadlineSeconds=1)
     report.settle(clock("12:01:30"))
     kept(report, "missedRuns", "lastMissedTime")
 
@@ -79,14 +79,14 @@ def test_missed_runs(world: Callable[..., World]) -> None:
         pytest.param({"suspendUntil": "2027-01-01T00:00:00Z"}, id="suspended for a while"),
     ],
 )
-def test_an_object_that_does_not_run(spec: Any, world: Callable[..., World]) -> None:
-    report = world(**spec)
+def test_an_object_that_does_not_run(spec: Any, new_cluster: Callable[..., CronCluster]) -> None:
+    report = new_cluster(**spec)
     report.step(NOON + timedelta(seconds=1))
     kept(report, "conditions")
 
 
 def test_a_cronjobs_status_has_kubernetes_fields_alone() -> None:
-    report = World(cron_job())
+    report = CronCluster(cron_job())
     report.settle(clock("12:01"))
     report.ask("abc")
     report.settle(clock("12:01:01"))

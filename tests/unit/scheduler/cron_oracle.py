@@ -1,4 +1,4 @@
-"""When a schedule fires, worked out in other ways than scheduler.cron does: slow, and nothing is left out.
+"""The slots of a schedule, computed independently of scheduler.cron: slow and exhaustive.
 
 `brute` looks at every minute there is. `procedure` takes the steps of Kubernetes' search one by one, also where they
 lead nowhere; the two differ on days on which clocks are changed at odd times.

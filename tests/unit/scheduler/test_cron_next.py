@@ -1,4 +1,4 @@
-"""When schedules fire: the day rule, the horizon, days on which clocks are changed, and where croniter differs."""
+"""The slots of schedules: the day rule, the horizon, clock changes, and differences to croniter."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
@@ -17,7 +17,7 @@ def utc(text: str) -> datetime:
 
 
 def walls(text: str, zone: str, begin: str, end: str) -> str:
-    """What the clocks show at the slots from begin to end, which are walls too, in short: day, time and offset."""
+    """Returns the local times of the slots from begin to end (local too), in short: day, time and offset."""
     first, last = (datetime.fromisoformat(each).replace(tzinfo=ZoneInfo(zone)) for each in (begin, end))
     slots = parse(text, zone=zone).slots(first - timedelta(seconds=1), last)
     shown = [slot.astimezone(ZoneInfo(zone)) for slot in slots]

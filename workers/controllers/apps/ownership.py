@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from workers.api.kinds import Kind, Object, ref_of
-from workers.controllers.apps.pods import owner_reference
+from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import existing, is_deleting, is_finished
 from workers.controllers.selectors import selects
 from workers.reconcile.plan import Patch, Step, Together

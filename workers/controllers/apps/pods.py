@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from workers.api import times
 from workers.api.kinds import POD, Kind, Object
 from workers.controllers import conditions
+from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import is_deleting, is_finished
 
 
@@ -61,15 +62,3 @@ def build(kind: Kind, owner: Object, name: str) -> Object:
     if finalizers := given.get("finalizers"):
         metadata["finalizers"] = list(finalizers)
     return {"apiVersion": POD.api_version, "kind": POD.kind, "metadata": metadata, "spec": template.get("spec") or {}}
-
-
-def owner_reference(kind: Kind, owner: Object) -> Object:
-    """Returns the controller reference to the owner."""
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }

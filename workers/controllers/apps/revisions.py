@@ -7,7 +7,7 @@ import orjson
 
 from workers.api.kinds import DEPLOYMENT, REPLICA_SET, Object
 from workers.controllers import pod_names
-from workers.controllers.apps.pods import owner_reference
+from workers.controllers.batch.job.creation import owner_reference
 
 REVISION = "deployment.kubernetes.io/revision"
 #: Earlier revisions of a template that became current again, comma separated.

@@ -1,4 +1,4 @@
-"""A cluster that holds one Deployment or StatefulSet: it carries plans out to the letter; a kubelet plays the pods."""
+"""A simulated cluster with one Deployment or StatefulSet: its API server carries plans out, its kubelet runs pods."""
 
 import itertools
 from collections.abc import Callable
@@ -40,7 +40,7 @@ CHILDREN = {DEPLOYMENT: (REPLICA_SET,), REPLICA_SET: (POD,), STATEFUL_SET: (POD,
 
 
 class RefusedError(Exception):
-    """What the API server refuses: the plan stops."""
+    """The API server refused a step: the plan stops."""
 
 
 def template(image: str = "one", **labels: str) -> Object:
@@ -83,7 +83,7 @@ def stateful_set(**spec: Any) -> Object:
 
 
 class AppsCluster:
-    """The API server, whose mirror is never behind, and the kubelet.
+    """The API server, with a store that is never behind, and the kubelet.
 
     healthy: whether a pod comes to serve. lag: seconds until it does, and until a deleted one has ended.
     """

@@ -166,7 +166,7 @@ def test_pods_serve_only_when_they_have_been_ready_for_long_enough():
     assert not replica_set["spec"].get("minReadySeconds")
 
 
-def test_sets_and_pods_that_nobody_controls_are_taken_on_again():
+def test_sets_and_pods_without_a_controller_are_adopted_again():
     cluster = settled(replicas=3)
     before = {pod["metadata"]["name"] for pod in cluster.of(POD)}
     for kind in (REPLICA_SET, POD):

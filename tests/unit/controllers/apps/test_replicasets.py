@@ -47,7 +47,7 @@ def snapshot(body: Object | None, *pods: Object, gone: tuple[str, ...] = (), **m
     return Snapshot(Ref(REPLICA_SET, "default", "web-1"), body, children={POD.id: tuple(entries)}, **more)
 
 
-def test_what_is_missing_is_made_under_names_that_nobody_has_or_had():
+def test_what_is_missing_is_made_under_names_never_used_before():
     body = replica_set(3)
     plan = decide(snapshot(body, pod(pod_name(body, "", 1)), gone=(pod_name(body, "", 0),)), NOW)
     assert created(plan) == [pod_name(body, "", 2), pod_name(body, "", 3)]
@@ -114,7 +114,7 @@ def test_pods_become_available_in_their_time():
     assert back(plan) == 7
 
 
-def test_why_pods_cannot_be_made_is_told_before_it_is_tried_again():
+def test_why_pods_cannot_be_made_is_reported_before_it_is_tried_again():
     plan = decide(snapshot(replica_set(2), failures=1, last_error="no quota"), NOW)
     assert isinstance(plan.steps[0], PatchStatus)
     assert len(created(plan)) == 2

@@ -124,7 +124,7 @@ def test_below_the_partition_pods_stay_as_they_are_also_when_they_are_lost():
     assert set(images(cluster).values()) == {"two"}
 
 
-def test_on_delete_pods_are_replaced_when_somebody_deletes_them():
+def test_on_delete_pods_are_replaced_when_a_client_deletes_them():
     cluster = stateful(replicas=2, updateStrategy={"type": "OnDelete"})
     cluster.settle()
     cluster.edit(template=template("two"))
@@ -186,7 +186,7 @@ def test_a_pod_that_has_ended_is_made_again():
     assert cluster.available() == 2
 
 
-def test_what_was_left_behind_is_taken_on_again():
+def test_what_was_left_behind_is_adopted_again():
     cluster = stateful(replicas=2)
     cluster.settle()
     before = {key: body["metadata"]["uid"] for key, body in cluster.objects.items()}
@@ -196,7 +196,7 @@ def test_what_was_left_behind_is_taken_on_again():
     assert {key: body["metadata"]["uid"] for key, body in cluster.objects.items()} == before
 
 
-def test_volumes_that_nobody_provides_are_told_of_once():
+def test_volumes_without_a_provisioner_are_reported_once():
     cluster = stateful(replicas=1, volumeClaimTemplates=[{"metadata": {"name": "data"}}])
     cluster.settle()
     assert cluster.of(POD) == []

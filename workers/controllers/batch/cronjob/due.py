@@ -155,7 +155,7 @@ def read_timing(view: ObservedSchedule, cursor: Cursor) -> Timing | TimingProble
     try:
         table = timetables.of(
             view.spec,
-            uid=view.owner.uid,
+            uid=view.body["metadata"]["uid"],
             seconds=not view.is_cron_job,
             created=cursor.created,
             since=cursor.at,

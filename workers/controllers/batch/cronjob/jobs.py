@@ -9,6 +9,7 @@ from scheduler import cron
 from workers.api.kinds import VC_JOB, Kind, Object
 from workers.api.scheduledjob import RunTemplate
 from workers.controllers.batch.cronjob import dialect, names
+from workers.controllers.batch.job.creation import owner_reference
 
 #: Kubernetes' annotation of Jobs that were requested by hand.
 INSTANTIATE = "cronjob.kubernetes.io/instantiate"
@@ -18,27 +19,6 @@ MANUAL = "penstock.dev/run-id"
 SCHEDULE = "penstock.dev/schedule"
 #: The number of the Job among those of its run, from 1 on.
 ATTEMPT = "penstock.dev/attempt"
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The object that controls the Jobs."""
-
-    kind: Kind
-    namespace: str
-    name: str
-    uid: str
-
-    def reference(self) -> Object:
-        """Returns the owner reference of its Jobs."""
-        return {
-            "apiVersion": self.kind.api_version,
-            "kind": self.kind.kind,
-            "name": self.name,
-            "uid": self.uid,
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +57,14 @@ def of_request(id: str) -> dict[str, str]:
     return {INSTANTIATE: "manual", MANUAL: id}
 
 
-def build(owner: Owner, template: RunTemplate, order: RunOrder) -> Object:
-    """Builds the Job's manifest from the template and the order."""
+def build(kind: Kind, owner: Object, template: RunTemplate, order: RunOrder) -> Object:
+    """Builds the Job's manifest. kind, owner: the object that controls it."""
     metadata = template.metadata or {}
     annotations = {**(metadata.get("annotations") or {}), **order.annotations}
     if order.attempt > 1:
         annotations[ATTEMPT] = str(order.attempt)
     spec = template.spec
-    child = dialect.of(owner.kind).child
+    child = dialect.of(kind).child
     if order.env and child == VC_JOB:
         tasks = [{**task, "template": _with_variables(task.get("template") or {}, order.env)} for task in spec["tasks"]]
         spec = {**spec, "tasks": tasks}
@@ -99,10 +79,10 @@ def build(owner: Owner, template: RunTemplate, order: RunOrder) -> Object:
         "kind": child.kind,
         "metadata": {
             "name": order.name,
-            "namespace": owner.namespace,
+            "namespace": owner["metadata"]["namespace"],
             **({"labels": labels} if labels else {}),
             "annotations": annotations,
-            "ownerReferences": [owner.reference()],
+            "ownerReferences": [owner_reference(kind, owner)],
         },
         "spec": spec,
     }

@@ -10,7 +10,6 @@ from workers.api.scheduledjob import ScheduledJobSpec
 from workers.controllers.batch.cronjob import cursor, dialect, ending, manual, names, runs
 from workers.controllers.batch.cronjob.cursor import Cursor
 from workers.controllers.batch.cronjob.dialect import Dialect
-from workers.controllers.batch.cronjob.jobs import Owner
 from workers.controllers.batch.cronjob.manual import RefusedRun, RunRequest
 from workers.controllers.batch.cronjob.runs import Children, ObservedRun, RunLimits
 from workers.reconcile.snapshot import Snapshot
@@ -57,12 +56,6 @@ class ObservedSchedule:
     def status(self) -> Object:
         """The status as observed."""
         return self.body.get("status") or {}
-
-    @cached_property
-    def owner(self) -> Owner:
-        """The controller of the Jobs."""
-        metadata = self.body["metadata"]
-        return Owner(self.kind, self.snapshot.ref.namespace, self.snapshot.ref.name, metadata["uid"])
 
     @cached_property
     def names(self) -> names.RunNames:

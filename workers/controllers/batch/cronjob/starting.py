@@ -97,7 +97,7 @@ def creation(view: ObservedSchedule, starts: Sequence[Start]) -> Together:
         tuple(
             Create(
                 view.dialect.child,
-                jobs.build(view.owner, view.spec.job_template, start.order),
+                jobs.build(view.kind, view.body, view.spec.job_template, start.order),
                 taken=_taken(start.order.name),
             )
             for start in starts

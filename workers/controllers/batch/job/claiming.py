@@ -1,6 +1,6 @@
 """Adoption and release of pods by the Job's selector, and their tracking finalizers."""
 
-from workers.api.kinds import POD, Object, ref_of
+from workers.api.kinds import JOB, POD, Object, ref_of
 from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import TRACKING, existing, is_deleting, is_finished, is_tracked
 from workers.controllers.batch.job.spec import BatchJobSpec
@@ -43,7 +43,7 @@ def untrack(pod: Object) -> Patch:
 
 def _adoption(job: Object, pod: Object) -> Patch:
     # A finished pod gets no finalizer: it may have been counted before its adoption.
-    metadata: Object = {"ownerReferences": [*(pod["metadata"].get("ownerReferences") or ()), owner_reference(job)]}
+    metadata: Object = {"ownerReferences": [*(pod["metadata"].get("ownerReferences") or ()), owner_reference(JOB, job)]}
     if not is_tracked(pod) and not is_finished(pod):
         metadata["finalizers"] = [*_finalizers(pod), TRACKING]
     return _patch(pod, metadata)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 
-from workers.api.kinds import JOB, POD, Object
+from workers.api.kinds import JOB, POD, Kind, Object
 from workers.controllers import pod_names
 from workers.controllers.batch.job.indexes import (
     FAILURE_COUNT,
@@ -47,13 +47,13 @@ def indexed_pods(
         yield _pod(own, {**body, "hostname": f"{job['metadata']['name']}-{index}"})
 
 
-def owner_reference(job: Object) -> Object:
-    """Returns the controller reference of the Job's pods."""
+def owner_reference(kind: Kind, owner: Object) -> Object:
+    """Returns the controller reference to the owner."""
     return {
-        "apiVersion": JOB.api_version,
-        "kind": JOB.kind,
-        "name": job["metadata"]["name"],
-        "uid": job["metadata"]["uid"],
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
         "controller": True,
         "blockOwnerDeletion": True,
     }
@@ -71,7 +71,7 @@ def _metadata(job: Object, spec: BatchJobSpec) -> Object:
         "labels": {**_labels(job, spec), **(template.get("labels") or {})},
         "annotations": dict(template.get("annotations") or {}),
         "finalizers": [*(name for name in template.get("finalizers") or () if name != TRACKING), TRACKING],
-        "ownerReferences": [owner_reference(job)],
+        "ownerReferences": [owner_reference(JOB, job)],
     }
 
 

@@ -1,4 +1,4 @@
-"""One CronJob or ScheduledJob in a cluster whose watch lags and whose workers die, with time as the test has it."""
+"""A simulated cluster with one CronJob or ScheduledJob, a lagging watch and dying workers."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -22,12 +22,12 @@ from workers.reconcile.plan import (
 )
 from workers.reconcile.snapshot import Snapshot
 
-#: The annotation that says for which slot a Job is, by the kind of the Job.
+#: The slot annotation of a Job, by its kind.
 SLOT = {
     JOB: "batch.kubernetes.io/cronjob-scheduled-timestamp",
     VC_JOB: "volcano.sh/cronjob-scheduled-timestamp",
 }
-#: The mirror remembers a deleted Job for so long.
+#: Age at which tombstones are dropped.
 TOMBSTONE = timedelta(minutes=10)
 PODS = {"template": {"spec": {"containers": [{"name": "main", "image": "report"}]}}}
 TEMPLATE = {JOB: {"spec": PODS}, VC_JOB: {"spec": {"tasks": [{"name": "work", "replicas": 1, **PODS}]}}}
@@ -36,7 +36,7 @@ TEMPLATE = {JOB: {"spec": PODS}, VC_JOB: {"spec": {"tasks": [{"name": "work", "r
 class Cluster(LaggingCluster):
     """A cluster with one object called ``report`` and its Jobs.
 
-    made: how often a Job was made for each slot. created: when, and for which slot, every Job was made.
+    made: number of created Jobs by slot. created: instant and slot of every created Job.
     """
 
     BACKOFF = timedelta(seconds=30)
@@ -56,12 +56,12 @@ class Cluster(LaggingCluster):
         return [name for name, job in self.jobs.items() if not ending.finished(job)]
 
     def older(self, age: timedelta) -> list[str]:
-        """The Jobs that have been at work for longer than this."""
+        """Returns the unfinished Jobs that are older than this."""
         oldest = times.render(self.now - age)
         return [name for name in self.unfinished() if self.jobs[name]["metadata"]["creationTimestamp"] < oldest]
 
     def known(self) -> list[str]:
-        """The Jobs that the mirror knows, too."""
+        """Returns the Jobs that the store shows."""
         return [name for name in self.jobs if name not in self.unseen]
 
     def end(self, name: str, how: str) -> None:
@@ -78,10 +78,10 @@ class Cluster(LaggingCluster):
         self._watch(name)
 
     def reconcile(self, *, dies_after: int | None = None, landed: bool = True, backwards: bool = False) -> None:
-        """Decide once, and carry it out.
+        """Decides once and carries the plan out.
 
-        dies_after: the worker dies after so many writes. landed: the mirror has learned of the last of them.
-        backwards: of steps that are carried out side by side, the last are the fastest.
+        dies_after: writes before the worker dies. landed: the store shows the last of them. backwards: of steps that
+        are carried out side by side, the last are the fastest.
         """
         self.marked, self.back = False, None
         self.reconciles += 1

@@ -1,4 +1,4 @@
-"""CronJobs and ScheduledJobs for decisions, and a small API server that carries their plans out."""
+"""CronJobs and ScheduledJobs for decisions, and a simulated cluster that carries their plans out."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -65,8 +65,8 @@ def scheduled_job(schedule: str = "* * * * *", *, created: datetime = NOON, **sp
     return cron_job(schedule, kind=SCHEDULED_JOB, created=created, **spec)
 
 
-class World:
-    """The API server with one object and its Jobs, and a mirror that is always right."""
+class CronCluster:
+    """The API server with one object and its Jobs, and a store that is never behind."""
 
     def __init__(self, body: Object) -> None:
         self.body = body
@@ -79,12 +79,12 @@ class World:
         self.foreign: set[str] = set()
         self.refusing: set[type] = set()
         self.made: list[str] = []
-        self.told: list[RecordEvent] = []
+        self.events: list[RecordEvent] = []
         self.back: datetime | None = None
         self.again = False
         self.versions = 1
 
-    # What the controller sees and does
+    # The controller
 
     def snapshot(self) -> Snapshot:
         entries = [CachedObject(Ref(self.child, "default", name), body, 0) for name, body in self.jobs.items()]
@@ -96,13 +96,13 @@ class World:
         return decide(self.snapshot(), now)
 
     def step(self, now: datetime, *, steps: int | None = None) -> Plan:
-        """One reconcile. steps: so many of the plan's steps before it is killed."""
+        """Reconciles once. steps: steps of the plan before its process dies."""
         plan = self.decide(now)
         self.carry_out(plan, now, steps=steps)
         return plan
 
     def carry_out(self, plan: Plan, now: datetime, *, steps: int | None = None) -> None:
-        """Carry a plan out, or so many of its steps."""
+        """Carries a plan out, or this number of its steps."""
         self.back, self.again = None, False
         for number, step in enumerate(plan.steps):
             if (steps is not None and number >= steps) or not self._carry_out(step, now):
@@ -111,35 +111,35 @@ class World:
             self.back = now
 
     def settle(self, now: datetime) -> list[RecordEvent]:
-        """Reconcile until nothing is left to do now; answers the Events that were told on the way."""
-        before = len(self.told)
+        """Reconciles until nothing is left to do now; returns the Events recorded on the way."""
+        before = len(self.events)
         for _ in range(60):
             self.step(now)
             if self.back is None or self.back > now:
-                return self.told[before:]
-        raise AssertionError("it never comes to rest")
+                return self.events[before:]
+        raise AssertionError("the decisions never settle")
 
     def run(self, until: datetime) -> None:
-        """From one moment it asked for to the next."""
+        """Reconciles at every instant the plans come back at."""
         for _ in range(2000):
             if self.back is None or self.back > until:
                 return
             self.settle(self.back)
-        raise AssertionError("it never comes to rest")
+        raise AssertionError("the decisions never settle")
 
     def _carry_out(self, step: object, now: datetime) -> bool:
-        """Carry one step out; False if the API server refused it and the plan ends there."""
+        """Carries one step out; returns False if the API server refused it and the plan ends."""
         match step:
             case Together(steps=steps, then=then, otherwise=otherwise, vital=vital):
                 done = 0
                 for each in steps:
                     if type(each) in self.refusing:
                         if otherwise:
-                            self.told.append(otherwise)
+                            self.events.append(otherwise)
                         return not vital
                     done += self._carry_out(each, now)
                 if then and done:
-                    self.told.append(RecordEvent(then.type, then.reason, then.message.replace("{done}", str(done))))
+                    self.events.append(RecordEvent(then.type, then.reason, then.message.replace("{done}", str(done))))
             case Create(kind=kind, body=body, taken=taken):
                 assert kind == self.child == by_manifest(body["apiVersion"], body["kind"])
                 return self._create(body, taken, now)
@@ -155,7 +155,7 @@ class World:
                 assert merged(self.status, diff(self.status, status)) == status
                 self.body = self._newer({**self.body, "status": status})
             case RecordEvent():
-                self.told.append(step)
+                self.events.append(step)
             case ComeBack(at=at):
                 self.back = at
             case CountMetric():
@@ -168,7 +168,7 @@ class World:
         name = body["metadata"]["name"]
         if name in self.foreign:
             assert taken is not None
-            self.told.append(taken)
+            self.events.append(taken)
             self.again = True
             return False
         if name not in self.jobs:
@@ -180,7 +180,7 @@ class World:
         self.versions += 1
         return {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.versions)}}
 
-    # What happens in the cluster
+    # The cluster and its clients
 
     def put(self, body: Object, now: datetime) -> None:
         """A Job comes to be."""
@@ -213,18 +213,18 @@ class World:
         self.body = {**self.body, "spec": new, "metadata": {**self.body["metadata"], "generation": generation}}
 
     def annotate(self, **annotations: str | None) -> None:
-        """Somebody sets annotations; a name is written with underscores for its dots and dashes."""
+        """A client sets annotations."""
         self.body = merged(self.body, {"metadata": {"annotations": annotations}})
 
     def ask(self, id: str, value: str = "") -> None:
-        """Somebody asks for a run."""
+        """A client requests a run."""
         self.annotate(**{f"penstock.dev/run.{id}": value})
 
     def leave(self) -> None:
         """The object is being deleted."""
         self.body = merged(self.body, {"metadata": {"deletionTimestamp": times.render(NOON)}})
 
-    # What there is to look at
+    # Results
 
     @property
     def status(self) -> Object:
@@ -243,8 +243,8 @@ class World:
         return condition["status"], condition["reason"]
 
 
-def reasons(told: list[RecordEvent]) -> list[str]:
-    return [each.reason for each in told]
+def reasons(events: list[RecordEvent]) -> list[str]:
+    return [each.reason for each in events]
 
 
 def minute(text: str, day: int = 1) -> str:
@@ -261,43 +261,43 @@ def after(seconds: float, moment: datetime = NOON) -> datetime:
     return moment + timedelta(seconds=seconds)
 
 
-def cron_job_world(
+def cron_job_cluster(
     schedule: str = "* * * * *",
     *,
     status: Object | None = None,
     annotations: Mapping[str, str] | None = None,
     **spec: Any,
-) -> World:
-    """A world with a CronJob in it."""
+) -> CronCluster:
+    """A cluster with a CronJob in it."""
     body = cron_job(schedule, **spec)
     if status is not None:
         body["status"] = status
     if annotations:
         body["metadata"]["annotations"] = annotations
-    return World(body)
+    return CronCluster(body)
 
 
-def running_cron_job(**spec: Any) -> World:
-    """A world in which the CronJob's run of 12:01 is at work."""
-    here = cron_job_world(**spec)
-    here.settle(clock("12:01"))
-    assert here.active() == [minute("12:01")]
-    return here
+def running_cron_job(**spec: Any) -> CronCluster:
+    """A cluster in which the CronJob's run of 12:01 is at work."""
+    cluster = cron_job_cluster(**spec)
+    cluster.settle(clock("12:01"))
+    assert cluster.active() == [minute("12:01")]
+    return cluster
 
 
-def scheduled_job_world(schedule: str = "* * * * *", **spec: Any) -> World:
-    """A world with a ScheduledJob in it."""
-    return World(scheduled_job(schedule, **spec))
+def scheduled_job_cluster(schedule: str = "* * * * *", **spec: Any) -> CronCluster:
+    """A cluster with a ScheduledJob in it."""
+    return CronCluster(scheduled_job(schedule, **spec))
 
 
-def running_scheduled_job(schedule: str = "* * * * *", **spec: Any) -> World:
-    """A world in which the ScheduledJob's run of 12:01 is at work."""
-    here = scheduled_job_world(schedule, **spec)
-    here.settle(clock("12:01"))
-    assert here.active() == [second("12:01")]
-    return here
+def running_scheduled_job(schedule: str = "* * * * *", **spec: Any) -> CronCluster:
+    """A cluster in which the ScheduledJob's run of 12:01 is at work."""
+    cluster = scheduled_job_cluster(schedule, **spec)
+    cluster.settle(clock("12:01"))
+    assert cluster.active() == [second("12:01")]
+    return cluster
 
 
-def outcomes(here: World) -> list[tuple[str, str]]:
-    """What came of a ScheduledJob's runs."""
-    return [(each["job"], each["outcome"]) for each in here.status.get("outcomes", ())]
+def outcomes(cluster: CronCluster) -> list[tuple[str, str]]:
+    """Returns the outcomes of a ScheduledJob's runs."""
+    return [(each["job"], each["outcome"]) for each in cluster.status.get("outcomes", ())]

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, minute, reasons
-from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_world as world
+from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, Ref
@@ -31,98 +31,98 @@ def test_1_what_is_gone_is_left_alone():
     assert decide(Snapshot(Ref(CRON_JOB, "default", "report"), None), NOON) == NOTHING
 
 
-def test_2_children_whose_slot_only_their_name_tells_are_runs_too():
+def test_2_children_whose_slot_only_their_name_shows_are_runs_too():
     """Kubernetes before 1.28 put no annotation on its Jobs, and before 1.21 named them by the second."""
     for name in (minute("12:01"), f"report-{int(clock('12:01').timestamp())}"):
-        here = world(concurrencyPolicy="Forbid", status={"lastScheduleTime": times.render(clock("12:01"))})
-        here.put({"metadata": {"name": name, "namespace": "default"}, "spec": {}}, clock("12:01"))
-        assert reasons(here.settle(clock("12:02"))) == ["JobAlreadyActive"]
-        assert here.active() == [name]
+        cluster = new_cluster(concurrencyPolicy="Forbid", status={"lastScheduleTime": times.render(clock("12:01"))})
+        cluster.put({"metadata": {"name": name, "namespace": "default"}, "spec": {}}, clock("12:01"))
+        assert reasons(cluster.settle(clock("12:02"))) == ["JobAlreadyActive"]
+        assert cluster.active() == [name]
 
 
 def test_3_the_status_is_written_once_and_only_if_it_changed():
-    here = running()
-    here.jobs[minute("12:01")]["metadata"]["resourceVersion"] = "99"
-    assert here.decide(clock("12:01:10")).steps == (ComeBack(clock("12:02")),)
+    cluster = running()
+    cluster.jobs[minute("12:01")]["metadata"]["resourceVersion"] = "99"
+    assert cluster.decide(clock("12:01:10")).steps == (ComeBack(clock("12:02")),)
 
 
-def test_4_a_finished_job_leaves_active_and_is_told_of_once():
-    here = running()
-    here.end(minute("12:01"), at=clock("12:01:20"))
-    told = here.settle(clock("12:01:20"))
-    assert told == [
+def test_4_a_finished_job_leaves_active_and_is_reported_once():
+    cluster = running()
+    cluster.end(minute("12:01"), at=clock("12:01:20"))
+    events = cluster.settle(clock("12:01:20"))
+    assert events == [
         RecordEvent("Normal", "SawCompletedJob", f"Saw completed job: {minute('12:01')}, condition: Complete")
     ]
-    assert here.active() == []
-    assert here.settle(clock("12:01:21")) == []
+    assert cluster.active() == []
+    assert cluster.settle(clock("12:01:21")) == []
 
 
 def test_4_a_failed_job_says_so():
-    here = running()
-    here.end(minute("12:01"), "Failed", clock("12:01:20"))
-    (told,) = here.settle(clock("12:01:20"))
-    assert told.message.endswith("condition: Failed")
-    assert "lastSuccessfulTime" not in here.status
+    cluster = running()
+    cluster.end(minute("12:01"), "Failed", clock("12:01:20"))
+    (events,) = cluster.settle(clock("12:01:20"))
+    assert events.message.endswith("condition: Failed")
+    assert "lastSuccessfulTime" not in cluster.status
 
 
 def test_4_the_last_success_is_the_newest_completion_of_any_child():
-    here = running()
-    here.settle(clock("12:02"))
-    here.end(minute("12:02"), at=clock("12:02:30"))
-    here.settle(clock("12:02:31"))
-    here.end(minute("12:01"), at=clock("12:02:10"))
-    here.settle(clock("12:02:32"))
-    assert here.status["lastSuccessfulTime"] == times.render(clock("12:02:30"))
+    cluster = running()
+    cluster.settle(clock("12:02"))
+    cluster.end(minute("12:02"), at=clock("12:02:30"))
+    cluster.settle(clock("12:02:31"))
+    cluster.end(minute("12:01"), at=clock("12:02:10"))
+    cluster.settle(clock("12:02:32"))
+    assert cluster.status["lastSuccessfulTime"] == times.render(clock("12:02:30"))
 
 
-def test_4_a_job_that_succeeded_before_it_was_seen_at_work_is_told_of():
-    here = world()
-    here.step(clock("12:01"))
-    here.end(minute("12:01"), at=clock("12:01:01"))
-    assert reasons(here.settle(clock("12:01:01"))) == ["SawCompletedJob"]
+def test_4_a_job_that_succeeded_before_it_was_observed_running_is_reported():
+    cluster = new_cluster()
+    cluster.step(clock("12:01"))
+    cluster.end(minute("12:01"), at=clock("12:01:01"))
+    assert reasons(cluster.settle(clock("12:01:01"))) == ["SawCompletedJob"]
 
 
-def test_4_a_job_that_somebody_else_made_is_unexpected_once_and_not_active():
-    here = running(concurrencyPolicy="Forbid")
-    here.end(minute("12:01"), at=clock("12:01:20"))
-    here.put({"metadata": {"name": "by-hand", "namespace": "default"}, "spec": {}}, clock("12:01:30"))
-    assert "UnexpectedJob" in reasons(here.settle(clock("12:01:30")))
-    assert here.settle(clock("12:01:40")) == []
-    assert here.active() == []
-    here.settle(clock("12:02"))
-    assert here.active() == [minute("12:02")], "no policy looks at it"
-    here.end("by-hand", at=clock("12:02:10"))
-    here.settle(clock("12:02:10"))
-    assert here.status["lastSuccessfulTime"] == times.render(clock("12:02:10"))
+def test_4_a_job_of_another_creator_is_unexpected_once_and_not_active():
+    cluster = running(concurrencyPolicy="Forbid")
+    cluster.end(minute("12:01"), at=clock("12:01:20"))
+    cluster.put({"metadata": {"name": "by-hand", "namespace": "default"}, "spec": {}}, clock("12:01:30"))
+    assert "UnexpectedJob" in reasons(cluster.settle(clock("12:01:30")))
+    assert cluster.settle(clock("12:01:40")) == []
+    assert cluster.active() == []
+    cluster.settle(clock("12:02"))
+    assert cluster.active() == [minute("12:02")], "no policy looks at it"
+    cluster.end("by-hand", at=clock("12:02:10"))
+    cluster.settle(clock("12:02:10"))
+    assert cluster.status["lastSuccessfulTime"] == times.render(clock("12:02:10"))
 
 
 def test_5_an_active_job_that_vanished_is_missing_once():
-    here = running(concurrencyPolicy="Forbid")
-    here.remove(minute("12:01"))
-    assert here.settle(clock("12:01:10")) == [
+    cluster = running(concurrencyPolicy="Forbid")
+    cluster.remove(minute("12:01"))
+    assert cluster.settle(clock("12:01:10")) == [
         RecordEvent("Normal", "MissingJob", f"Active job went missing: {minute('12:01')}")
     ]
-    assert here.settle(clock("12:01:11")) == []
-    assert here.made == [minute("12:01")], "its slot stays handled"
-    here.settle(clock("12:02"))
-    assert here.active() == [minute("12:02")]
+    assert cluster.settle(clock("12:01:11")) == []
+    assert cluster.made == [minute("12:01")], "its slot stays handled"
+    cluster.settle(clock("12:02"))
+    assert cluster.active() == [minute("12:02")]
 
 
 def test_5_a_job_that_is_being_deleted_is_missing_once_and_still_at_work():
-    here = running(concurrencyPolicy="Forbid")
-    here.jobs[minute("12:01")]["metadata"]["deletionTimestamp"] = times.render(clock("12:01:05"))
-    assert reasons(here.settle(clock("12:01:10"))) == ["MissingJob"]
-    assert reasons(here.settle(clock("12:02"))) == ["JobAlreadyActive"]
-    here.remove(minute("12:01"))
-    assert reasons(here.settle(clock("12:02:10"))) == ["SuccessfulCreate"]
+    cluster = running(concurrencyPolicy="Forbid")
+    cluster.jobs[minute("12:01")]["metadata"]["deletionTimestamp"] = times.render(clock("12:01:05"))
+    assert reasons(cluster.settle(clock("12:01:10"))) == ["MissingJob"]
+    assert reasons(cluster.settle(clock("12:02"))) == ["JobAlreadyActive"]
+    cluster.remove(minute("12:01"))
+    assert reasons(cluster.settle(clock("12:02:10"))) == ["SuccessfulCreate"]
 
 
 def test_6_one_that_is_being_deleted_tidies_up_and_starts_nothing():
-    here = running(successfulJobsHistoryLimit=0)
-    here.leave()
-    here.end(minute("12:01"), at=clock("12:01:30"))
-    assert reasons(here.settle(clock("12:05"))) == ["SawCompletedJob", "SuccessfulDelete"]
-    assert (here.active(), here.made, here.back) == ([], [minute("12:01")], None)
+    cluster = running(successfulJobsHistoryLimit=0)
+    cluster.leave()
+    cluster.end(minute("12:01"), at=clock("12:01:30"))
+    assert reasons(cluster.settle(clock("12:05"))) == ["SawCompletedJob", "SuccessfulDelete"]
+    assert (cluster.active(), cluster.made, cluster.back) == ([], [minute("12:01")], None)
 
 
 TROUBLES = {
@@ -141,20 +141,20 @@ TROUBLES = {
 
 @pytest.mark.parametrize(("spec", "reason"), TROUBLES.values(), ids=TROUBLES)
 def test_what_keeps_everything_from_starting(spec, reason):
-    here = running()
-    here.edit(**spec)
-    assert reasons(here.settle(clock("12:05"))) == ([reason] if reason else [])
-    assert (here.made, here.back) == ([minute("12:01")], None)
+    cluster = running()
+    cluster.edit(**spec)
+    assert reasons(cluster.settle(clock("12:05"))) == ([reason] if reason else [])
+    assert (cluster.made, cluster.back) == ([minute("12:01")], None)
 
 
 @pytest.mark.parametrize("spec", [{"suspend": True}, {"timeZone": "Mars/Olympus"}, {"schedule": "often"}], ids=str)
-def test_whatever_the_trouble_is_jobs_are_tidied_and_cleaned_up(spec):
-    here = running(successfulJobsHistoryLimit=0)
-    here.edit(**spec)
-    here.end(minute("12:01"), at=clock("12:01:30"))
-    told = reasons(here.settle(clock("12:01:30")))
-    assert {"SawCompletedJob", "SuccessfulDelete"} <= set(told)
-    assert (here.jobs, here.active()) == ({}, [])
+def test_with_any_problem_jobs_are_tidied_and_cleaned_up(spec):
+    cluster = running(successfulJobsHistoryLimit=0)
+    cluster.edit(**spec)
+    cluster.end(minute("12:01"), at=clock("12:01:30"))
+    events = reasons(cluster.settle(clock("12:01:30")))
+    assert {"SawCompletedJob", "SuccessfulDelete"} <= set(events)
+    assert (cluster.jobs, cluster.active()) == ({}, [])
 
 
 MANIFESTS = {
@@ -169,20 +169,20 @@ MANIFESTS = {
 
 @pytest.mark.parametrize("spec", MANIFESTS.values(), ids=MANIFESTS)
 def test_a_wrong_manifest_is_named_and_does_nothing_else(spec):
-    plan = decide(world(**spec).snapshot(), clock("12:05"))
+    plan = decide(new_cluster(**spec).snapshot(), clock("12:05"))
     (record,) = plan.steps
     assert (record.type, record.reason) == ("Warning", "InvalidSpec")
     assert record.message.startswith("CronJob default/report: spec")
 
 
 def test_11_with_no_slot_it_comes_back_at_the_next():
-    assert world("0 3 * * *").decide(NOON).steps == (ComeBack(clock("03:00", 2)),)
+    assert new_cluster("0 3 * * *").decide(NOON).steps == (ComeBack(clock("03:00", 2)),)
 
 
-def test_12_a_run_that_is_lost_to_the_deadline_is_told_of_once():
-    here = running(startingDeadlineSeconds=10)
-    told = here.settle(clock("12:05:30"))
-    assert told == [
+def test_12_a_run_that_is_lost_to_the_deadline_is_reported_once():
+    cluster = running(startingDeadlineSeconds=10)
+    events = cluster.settle(clock("12:05:30"))
+    assert events == [
         RecordEvent(
             "Warning",
             "MissSchedule",
@@ -190,123 +190,123 @@ def test_12_a_run_that_is_lost_to_the_deadline_is_told_of_once():
             "between Sun, 01 Mar 2026 12:01:00 +0000 and Sun, 01 Mar 2026 12:05:00 +0000",
         )
     ]
-    assert here.settle(clock("12:05:31")) == []
-    assert here.status["lastScheduleTime"] == times.render(clock("12:01")), "no run was started since"
-    assert here.annotations["penstock.dev/last-missed-time"] == times.render(clock("12:05"))
-    here.settle(clock("12:06"))
-    assert here.made == [minute("12:01"), minute("12:06")]
+    assert cluster.settle(clock("12:05:31")) == []
+    assert cluster.status["lastScheduleTime"] == times.render(clock("12:01")), "no run was started since"
+    assert cluster.annotations["penstock.dev/last-missed-time"] == times.render(clock("12:05"))
+    cluster.settle(clock("12:06"))
+    assert cluster.made == [minute("12:01"), minute("12:06")]
 
 
 def test_12_one_lost_run_is_named():
-    here = world("0 * * * *", startingDeadlineSeconds=10)
-    (told,) = here.settle(clock("13:10"))
-    assert told.message == "Missed scheduled time to start a job: Sun, 01 Mar 2026 13:00:00 +0000"
+    cluster = new_cluster("0 * * * *", startingDeadlineSeconds=10)
+    (events,) = cluster.settle(clock("13:10"))
+    assert events.message == "Missed scheduled time to start a job: Sun, 01 Mar 2026 13:00:00 +0000"
 
 
 def test_13_a_slot_whose_job_is_there_or_was_is_handled():
     """Killed between the Job and the status: neither is the Job made again, nor the slot forgotten."""
     for vanished in (False, True):
-        here = world()
-        here.step(clock("12:01"), steps=1)
-        assert (here.made, here.status) == ([minute("12:01")], {})
+        cluster = new_cluster()
+        cluster.step(clock("12:01"), steps=1)
+        assert (cluster.made, cluster.status) == ([minute("12:01")], {})
         if vanished:
-            here.remove(minute("12:01"))
-        here.settle(clock("12:01:01"))
-        assert here.status["lastScheduleTime"] == times.render(clock("12:01"))
-        assert here.made == [minute("12:01")]
-        assert here.active() == ([] if vanished else [minute("12:01")])
+            cluster.remove(minute("12:01"))
+        cluster.settle(clock("12:01:01"))
+        assert cluster.status["lastScheduleTime"] == times.render(clock("12:01"))
+        assert cluster.made == [minute("12:01")]
+        assert cluster.active() == ([] if vanished else [minute("12:01")])
 
 
 def test_14_forbid_waits_and_says_so_and_starts_late():
-    here = running(concurrencyPolicy="Forbid")
-    assert reasons(here.settle(clock("12:02"))) == ["JobAlreadyActive"]
-    assert here.status["lastScheduleTime"] == times.render(clock("12:01")), "it does not move"
-    assert here.back == clock("12:03")
-    here.end(minute("12:01"), at=clock("12:02:30"))
-    assert reasons(here.settle(clock("12:02:30"))) == ["SawCompletedJob", "SuccessfulCreate"]
-    assert here.made == [minute("12:01"), minute("12:02")]
+    cluster = running(concurrencyPolicy="Forbid")
+    assert reasons(cluster.settle(clock("12:02"))) == ["JobAlreadyActive"]
+    assert cluster.status["lastScheduleTime"] == times.render(clock("12:01")), "it does not move"
+    assert cluster.back == clock("12:03")
+    cluster.end(minute("12:01"), at=clock("12:02:30"))
+    assert reasons(cluster.settle(clock("12:02:30"))) == ["SawCompletedJob", "SuccessfulCreate"]
+    assert cluster.made == [minute("12:01"), minute("12:02")]
 
 
-def test_14_forbid_starts_the_newest_and_tells_of_those_that_it_passed_over():
-    here = running(concurrencyPolicy="Forbid")
+def test_14_forbid_starts_the_newest_and_reports_those_that_it_passed_over():
+    cluster = running(concurrencyPolicy="Forbid")
     for time in ("12:02", "12:03", "12:04"):
-        here.settle(clock(time))
-    here.end(minute("12:01"), at=clock("12:04:30"))
-    told = here.settle(clock("12:04:30"))
-    assert here.made == [minute("12:01"), minute("12:04")]
-    assert reasons(told) == ["SawCompletedJob", "SuccessfulCreate", "MissSchedule"]
-    assert told[-1].message.startswith("Missed 2 scheduled time(s)")
+        cluster.settle(clock(time))
+    cluster.end(minute("12:01"), at=clock("12:04:30"))
+    events = cluster.settle(clock("12:04:30"))
+    assert cluster.made == [minute("12:01"), minute("12:04")]
+    assert reasons(events) == ["SawCompletedJob", "SuccessfulCreate", "MissSchedule"]
+    assert events[-1].message.startswith("Missed 2 scheduled time(s)")
 
 
 def test_14_forbid_with_a_deadline_gives_up_in_time():
-    here = running(concurrencyPolicy="Forbid", startingDeadlineSeconds=20)
-    here.settle(clock("12:02"))
-    assert here.back == clock("12:02:21")
-    assert reasons(here.settle(clock("12:02:21"))) == ["MissSchedule"]
-    here.end(minute("12:01"), at=clock("12:02:30"))
-    here.settle(clock("12:02:30"))
-    assert here.made == [minute("12:01")]
+    cluster = running(concurrencyPolicy="Forbid", startingDeadlineSeconds=20)
+    cluster.settle(clock("12:02"))
+    assert cluster.back == clock("12:02:21")
+    assert reasons(cluster.settle(clock("12:02:21"))) == ["MissSchedule"]
+    cluster.end(minute("12:01"), at=clock("12:02:30"))
+    cluster.settle(clock("12:02:30"))
+    assert cluster.made == [minute("12:01")]
 
 
 @pytest.mark.parametrize("condition", ["FailureTarget", "SuccessCriteriaMet", "Suspended"])
 def test_14_a_job_that_is_about_to_end_has_not(condition):
-    here = running(concurrencyPolicy="Forbid")
-    here.jobs[minute("12:01")]["status"]["conditions"] = [{"type": condition, "status": "True"}]
-    assert reasons(here.settle(clock("12:02"))) == ["JobAlreadyActive"]
+    cluster = running(concurrencyPolicy="Forbid")
+    cluster.jobs[minute("12:01")]["status"]["conditions"] = [{"type": condition, "status": "True"}]
+    assert reasons(cluster.settle(clock("12:02"))) == ["JobAlreadyActive"]
 
 
-def test_15_replace_deletes_what_is_at_work_and_starts():
-    here = running(concurrencyPolicy="Replace")
-    plan = here.decide(clock("12:02"))
+def test_15_replace_deletes_what_is_running_and_starts():
+    cluster = running(concurrencyPolicy="Replace")
+    plan = cluster.decide(clock("12:02"))
     assert [type(step) for step in plan.steps] == [
         PatchStatus, Together, Together, CountMetric, PatchStatus, ComeBack,
     ]  # fmt: skip
     assert plan.steps[1].steps == (Delete(Ref(JOB, "default", minute("12:01")), f"uid-{minute('12:01')}"),)
-    assert reasons(here.settle(clock("12:02"))) == ["SuccessfulDelete", "SuccessfulCreate"]
-    assert (list(here.jobs), here.active()) == ([minute("12:02")], [minute("12:02")])
+    assert reasons(cluster.settle(clock("12:02"))) == ["SuccessfulDelete", "SuccessfulCreate"]
+    assert (list(cluster.jobs), cluster.active()) == ([minute("12:02")], [minute("12:02")])
 
 
 def test_15_replace_starts_nothing_beside_what_it_cannot_delete():
-    here = running(concurrencyPolicy="Replace")
-    here.refusing = {Delete}
-    assert reasons(here.settle(clock("12:02"))) == ["FailedDelete"]
-    assert list(here.jobs) == [minute("12:01")]
-    here.refusing = set()
-    assert reasons(here.settle(clock("12:02:05"))) == ["SuccessfulDelete", "SuccessfulCreate"]
-    assert list(here.jobs) == [minute("12:02")]
+    cluster = running(concurrencyPolicy="Replace")
+    cluster.refusing = {Delete}
+    assert reasons(cluster.settle(clock("12:02"))) == ["FailedDelete"]
+    assert list(cluster.jobs) == [minute("12:01")]
+    cluster.refusing = set()
+    assert reasons(cluster.settle(clock("12:02:05"))) == ["SuccessfulDelete", "SuccessfulCreate"]
+    assert list(cluster.jobs) == [minute("12:02")]
 
 
 def test_15_replace_does_not_wait_for_a_job_that_is_already_going():
-    here = running(concurrencyPolicy="Replace")
-    here.jobs[minute("12:01")]["metadata"]["deletionTimestamp"] = times.render(clock("12:01:30"))
-    assert "SuccessfulDelete" not in reasons(here.settle(clock("12:02")))
-    assert here.active() == [minute("12:02")]
+    cluster = running(concurrencyPolicy="Replace")
+    cluster.jobs[minute("12:01")]["metadata"]["deletionTimestamp"] = times.render(clock("12:01:30"))
+    assert "SuccessfulDelete" not in reasons(cluster.settle(clock("12:02")))
+    assert cluster.active() == [minute("12:02")]
 
 
-def test_16_a_create_that_is_refused_is_told_of_and_tried_again():
-    here = world()
-    here.refusing = {Create}
-    assert reasons(here.settle(clock("12:01"))) == ["FailedCreate"]
-    assert here.status == {}
-    here.refusing = set()
-    here.settle(clock("12:01:05"))
-    assert here.made == [minute("12:01")]
+def test_16_a_create_that_is_refused_is_reported_and_tried_again():
+    cluster = new_cluster()
+    cluster.refusing = {Create}
+    assert reasons(cluster.settle(clock("12:01"))) == ["FailedCreate"]
+    assert cluster.status == {}
+    cluster.refusing = set()
+    cluster.settle(clock("12:01:05"))
+    assert cluster.made == [minute("12:01")]
 
 
-def test_16_somebody_elses_job_of_the_name_stalls_nothing_and_loops_nowhere():
-    here = world()
-    here.foreign = {minute("12:01")}
-    told = here.settle(clock("12:01"))
-    assert [(each.type, each.reason) for each in told] == [("Warning", "FailedCreate")]
-    assert minute("12:01") in told[0].message
-    assert here.back == clock("12:02")
-    here.settle(clock("12:02"))
-    assert here.made == [minute("12:02")]
+def test_16_an_unrelated_job_of_the_name_stalls_nothing_and_loops_nowhere():
+    cluster = new_cluster()
+    cluster.foreign = {minute("12:01")}
+    events = cluster.settle(clock("12:01"))
+    assert [(each.type, each.reason) for each in events] == [("Warning", "FailedCreate")]
+    assert minute("12:01") in events[0].message
+    assert cluster.back == clock("12:02")
+    cluster.settle(clock("12:02"))
+    assert cluster.made == [minute("12:02")]
 
 
 def test_17_what_a_start_writes():
-    here = running()
-    assert here.status == {
+    cluster = running()
+    assert cluster.status == {
         "active": [
             {
                 "apiVersion": "batch/v1",
@@ -314,65 +314,65 @@ def test_17_what_a_start_writes():
                 "namespace": "default",
                 "name": minute("12:01"),
                 "uid": f"uid-{minute('12:01')}",
-                "resourceVersion": here.jobs[minute("12:01")]["metadata"]["resourceVersion"],
+                "resourceVersion": cluster.jobs[minute("12:01")]["metadata"]["resourceVersion"],
             }
         ],
         "lastScheduleTime": "2026-03-01T12:01:00Z",
     }
-    assert here.back == clock("12:02")
-    skew = [step.value for step in world().decide(clock("12:01:02")).steps if isinstance(step, CountMetric)]
+    assert cluster.back == clock("12:02")
+    skew = [step.value for step in new_cluster().decide(clock("12:01:02")).steps if isinstance(step, CountMetric)]
     assert skew == [2.0]
 
 
-def test_allow_runs_beside_what_is_at_work():
-    here = running()
-    here.settle(clock("12:02"))
-    assert here.active() == [minute("12:01"), minute("12:02")]
+def test_allow_runs_beside_what_is_running():
+    cluster = running()
+    cluster.settle(clock("12:02"))
+    assert cluster.active() == [minute("12:01"), minute("12:02")]
 
 
 # --- acceptance scenarios of Kubernetes' own suite
 
 
 def test_a_job_deleted_by_hand_under_forbid_leaves_active():
-    here = running(concurrencyPolicy="Forbid")
-    here.remove(minute("12:01"))
-    here.settle(clock("12:01:30"))
-    assert here.active() == []
+    cluster = running(concurrencyPolicy="Forbid")
+    cluster.remove(minute("12:01"))
+    cluster.settle(clock("12:01:30"))
+    assert cluster.active() == []
 
 
 def test_one_made_long_ago_still_runs():
-    here = world(
+    cluster = new_cluster(
         status={"lastScheduleTime": times.render(NOON - timedelta(days=99))}, created=NOON - timedelta(days=99)
     )
-    here.settle(clock("12:00:30"))
-    assert here.made == [minute("12:00")]
+    cluster.settle(clock("12:00:30"))
+    assert cluster.made == [minute("12:00")]
 
 
 def test_short_runs_cause_neither_missing_nor_unexpected_jobs():
-    here = world()
-    here.settle(NOON)
+    cluster = new_cluster()
+    cluster.settle(NOON)
     for number in range(1, 20):
-        here.settle(after(60 * number))
-        here.end(here.made[-1], at=after(60 * number + 3))
-        here.settle(after(60 * number + 3))
-    assert set(reasons(here.told)) == {"SuccessfulCreate", "SawCompletedJob", "SuccessfulDelete"}
-    assert len(here.made) == 19
-    assert len(here.jobs) == 3
+        cluster.settle(after(60 * number))
+        cluster.end(cluster.made[-1], at=after(60 * number + 3))
+        cluster.settle(after(60 * number + 3))
+    assert set(reasons(cluster.events)) == {"SuccessfulCreate", "SawCompletedJob", "SuccessfulDelete"}
+    assert len(cluster.made) == 19
+    assert len(cluster.jobs) == 3
 
 
 @pytest.mark.parametrize("policy", ["Allow", "Forbid", "Replace"])
 def test_a_plan_that_is_cut_short_anywhere_makes_every_job_once(policy):
-    """Whatever step is the last, the next decision goes on, and active tells the truth."""
+    """After any last step the next decision continues, and active is right."""
     for steps in range(8):
-        here = running(concurrencyPolicy=policy)
-        here.end(minute("12:01"), at=clock("12:01:30"))
-        here.ask("now")
-        here.step(clock("12:02"), steps=steps)
-        here.settle(clock("12:02:01"))
-        for name in list(here.active()):
-            here.end(name, at=clock("12:02:02"))
-            here.settle(clock("12:02:02"))
-        assert sorted(here.made) == sorted({minute("12:01"), minute("12:02"), "report-now"})
+        cluster = running(concurrencyPolicy=policy)
+        cluster.end(minute("12:01"), at=clock("12:01:30"))
+        cluster.ask("now")
+        cluster.step(clock("12:02"), steps=steps)
+        cluster.settle(clock("12:02:01"))
+        for name in list(cluster.active()):
+            cluster.end(name, at=clock("12:02:02"))
+            cluster.settle(clock("12:02:02"))
+        assert sorted(cluster.made) == sorted({minute("12:01"), minute("12:02"), "report-now"})
 
 
 def test_a_plan_writes_nothing_but_its_own():

@@ -1,8 +1,8 @@
-"""Which of its Jobs a CronJob takes for its runs: what stands in them counts, their name only if nothing else does."""
+"""The Jobs that a CronJob takes for its runs: by their annotations, and without those by their names."""
 
 import pytest
 
-from tests.unit.controllers.batch.cronjob.cronjobs import NOON, UID, World, cron_job
+from tests.unit.controllers.batch.cronjob.cronjobs import NOON, UID, CronCluster, cron_job
 from workers.api import times
 
 SLOT = {"batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-01T12:00:00Z"}
@@ -23,9 +23,9 @@ ASKED = {**KUBECTL, "penstock.dev/run-id": "now"}
     ],
 )
 def test_only_its_own_runs_are_at_work(name: str, annotations: dict[str, str], ours: bool) -> None:
-    world = World(cron_job("0 12 2 * *", concurrencyPolicy="Forbid"))
+    cluster = CronCluster(cron_job("0 12 2 * *", concurrencyPolicy="Forbid"))
     owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "report", "uid": UID, "controller": True}
-    world.jobs[name] = {
+    cluster.jobs[name] = {
         "metadata": {
             "name": name,
             "namespace": "default",
@@ -36,6 +36,6 @@ def test_only_its_own_runs_are_at_work(name: str, annotations: dict[str, str], o
             "ownerReferences": [owner],
         }
     }
-    told = {record.reason for record in world.settle(NOON)}
-    assert [each["name"] for each in world.status.get("active", ())] == [name] * ours
-    assert ("UnexpectedJob" in told) is not ours
+    events = {record.reason for record in cluster.settle(NOON)}
+    assert [each["name"] for each in cluster.status.get("active", ())] == [name] * ours
+    assert ("UnexpectedJob" in events) is not ours

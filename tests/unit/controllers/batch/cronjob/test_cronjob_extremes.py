@@ -1,4 +1,4 @@
-"""Whatever stands in an object, its decision is an answer and no crash: one that crashed would not even tidy up."""
+"""Decisions about objects with any contents: none crashes, as a crash would prevent even the cleanup."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.controllers.batch.cronjob.cronjobs import NOON, World, cron_job, scheduled_job
+from tests.unit.controllers.batch.cronjob.cronjobs import NOON, CronCluster, cron_job, scheduled_job
 from workers.api.kinds import Object
 
 FOREVER = "9999-12-31T23:59:59Z"
@@ -36,9 +36,9 @@ YEARLY = "59 23 31 12 *"
     ],
 )
 def test_time_has_two_ends(spec: Object, status: Object, runs: bool) -> None:
-    world = World({**scheduled_job("@every 1s", **spec), "status": status})
-    world.settle(NOON + timedelta(seconds=6))
-    assert bool(world.made) is runs
+    cluster = CronCluster({**scheduled_job("@every 1s", **spec), "status": status})
+    cluster.settle(NOON + timedelta(seconds=6))
+    assert bool(cluster.made) is runs
 
 
 NUMBERS = st.sampled_from([0, 1, 5, -1, 10**6, 2**31 - 1, 2**63, 10**30])
@@ -117,20 +117,20 @@ AGES = st.sampled_from([0, 1, 3600, 86400 * 40, 86400 * 3000])
 
 
 def _decided(body: Object, status: Object, annotations: Object) -> None:
-    world = World({**body, "status": status, "metadata": {**body["metadata"], "annotations": annotations}})
+    cluster = CronCluster({**body, "status": status, "metadata": {**body["metadata"], "annotations": annotations}})
     for seconds in (0, 0, 600):
-        world.step(NOON + timedelta(seconds=seconds))
+        cluster.step(NOON + timedelta(seconds=seconds))
 
 
 @given(SCHEDULES, st.fixed_dictionaries({}, optional=BOTH), STATUSES, ANNOTATIONS, AGES)
-def test_a_cronjob_is_decided_on_whatever_stands_in_it(
+def test_a_cronjob_is_decided_on_with_any_contents(
     schedule: str, spec: Object, status: Object, annotations: Object, age: int
 ) -> None:
     _decided(cron_job(schedule, created=NOON - timedelta(seconds=age), **spec), status, annotations)
 
 
 @given(SCHEDULES, st.fixed_dictionaries({}, optional={**BOTH, **WISHES}), STATUSES, ANNOTATIONS, AGES)
-def test_a_scheduledjob_is_decided_on_whatever_stands_in_it(
+def test_a_scheduledjob_is_decided_on_with_any_contents(
     schedule: str, spec: Object, status: Object, annotations: Object, age: int
 ) -> None:
     _decided(scheduled_job(schedule, created=NOON - timedelta(seconds=age), **spec), status, annotations)

@@ -1,4 +1,4 @@
-"""The rules below the decision, each by itself: one row of slots from many schedules, names, and who goes first."""
+"""The rules below the decision, each by itself: slots of several schedules, names, and the concurrency policy."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -132,7 +132,7 @@ OBJECTS = st.integers(1, 253).flatmap(
 
 
 @given(OBJECTS, MOMENTS, MOMENTS, st.integers(1, 1001), st.from_regex(r"[a-z]{1,20}", fullmatch=True))
-def test_names_of_scheduledjobs_fit_and_are_told_apart(owner, one, other, number, id):
+def test_names_of_scheduledjobs_fit_and_are_distinct(owner, one, other, number, id):
     of = names.of(SCHEDULED_JOB, owner)
     assert (of.slot(one) == of.slot(other)) is (one == other)
     assert of.slot(one) != of.manual(id)

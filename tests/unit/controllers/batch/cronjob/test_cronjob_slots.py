@@ -1,11 +1,11 @@
-"""Which slots of a CronJob run: where Kubernetes estimates and ours is exact, clocks that jump, and edits."""
+"""The slots of a CronJob that run: where Kubernetes estimates and ours is exact, clocks that jump, and edits."""
 
 from datetime import timedelta
 
 import pytest
 
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, minute, reasons
-from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_world as world
+from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
 from workers.api import times
 
@@ -23,10 +23,10 @@ LAST = {
 
 @pytest.mark.parametrize(("schedule", "last", "now", "slot"), LAST.values(), ids=LAST)
 def test_the_newest_slot_that_was_not_met_runs(schedule, last, now, slot):
-    here = world(schedule, status={"lastScheduleTime": times.render(last)}, created=clock("00:00"))
-    here.settle(now)
+    cluster = new_cluster(schedule, status={"lastScheduleTime": times.render(last)}, created=clock("00:00"))
+    cluster.settle(now)
     expected = slot or (now.replace(second=0) if schedule == "* * * * *" else None)
-    assert here.made == ([f"report-{int(expected.timestamp()) // 60}"] if expected else [])
+    assert cluster.made == ([f"report-{int(expected.timestamp()) // 60}"] if expected else [])
 
 
 DEADLINES = {
@@ -42,52 +42,52 @@ DEADLINES = {
 
 @pytest.mark.parametrize(("deadline", "now", "runs"), DEADLINES.values(), ids=DEADLINES)
 def test_a_run_may_be_as_late_as_its_deadline(deadline, now, runs):
-    here = world(startingDeadlineSeconds=deadline)
-    told = reasons(here.settle(now))
-    assert (here.made, told) == (([minute("12:01")], ["SuccessfulCreate"]) if runs else ([], ["MissSchedule"]))
+    cluster = new_cluster(startingDeadlineSeconds=deadline)
+    events = reasons(cluster.settle(now))
+    assert (cluster.made, events) == (([minute("12:01")], ["SuccessfulCreate"]) if runs else ([], ["MissSchedule"]))
 
 
 @pytest.mark.parametrize(("passed", "warned"), [(100, False), (101, True), (5000, True)])
 def test_more_than_a_hundred_missed_slots_are_warned_of_and_block_nothing(passed, warned):
-    here = world()
-    told = here.settle(after(60 * passed))
-    assert len(here.made) == 1
-    assert ("TooManyMissedTimes" in reasons(told)) is warned
-    (missed,) = [each.message for each in told if each.reason == "MissSchedule"]
+    cluster = new_cluster()
+    events = cluster.settle(after(60 * passed))
+    assert len(cluster.made) == 1
+    assert ("TooManyMissedTimes" in reasons(events)) is warned
+    (missed,) = [each.message for each in events if each.reason == "MissSchedule"]
     assert missed.startswith(f"Missed {passed - 1 if passed <= 101 else 'at least 100'} scheduled time(s)")
 
 
-def test_an_interval_keeps_its_anchor_whatever_is_missed():
-    here = world("@every 1h", startingDeadlineSeconds=10)
-    here.settle(clock("13:00"))
-    here.settle(clock("16:30"))
-    here.settle(clock("17:00"))
-    assert here.made == [minute("13:00"), minute("17:00")]
+def test_an_interval_keeps_its_anchor_after_missed_slots():
+    cluster = new_cluster("@every 1h", startingDeadlineSeconds=10)
+    cluster.settle(clock("13:00"))
+    cluster.settle(clock("16:30"))
+    cluster.settle(clock("17:00"))
+    assert cluster.made == [minute("13:00"), minute("17:00")]
 
 
 def test_an_interval_below_a_minute_runs_once_a_minute_and_loops_nowhere():
-    here = world("@every 30s")
-    here.settle(NOON)
-    here.run(clock("12:03:45"))
-    assert here.made == [minute("12:00"), minute("12:01"), minute("12:02"), minute("12:03")]
+    cluster = new_cluster("@every 30s")
+    cluster.settle(NOON)
+    cluster.run(clock("12:03:45"))
+    assert cluster.made == [minute("12:00"), minute("12:01"), minute("12:02"), minute("12:03")]
 
 
 @pytest.mark.parametrize(
     ("schedule", "warned"), [("@every 20s", True), ("@every 1m", False), ("* * * * *", False)], ids=lambda each: each
 )
 def test_several_slots_of_a_minute_are_warned_of_with_every_run(schedule, warned):
-    here = world(schedule)
-    here.settle(NOON)
-    here.run(clock("12:02:45"))
-    found = [record for record in here.told if record.reason == "UnsupportedSchedule"]
-    assert len(here.made) >= 2
-    assert len(found) == (len(here.made) if warned else 0)
+    cluster = new_cluster(schedule)
+    cluster.settle(NOON)
+    cluster.run(clock("12:02:45"))
+    found = [record for record in cluster.events if record.reason == "UnsupportedSchedule"]
+    assert len(cluster.made) >= 2
+    assert len(found) == (len(cluster.made) if warned else 0)
 
 
 def test_a_zone_in_the_text_is_warned_of_with_every_run_and_followed():
-    here = world("CRON_TZ=Asia/Tokyo 0 22 * * *", timeZone="Europe/Berlin")
-    assert "UnsupportedSchedule" in reasons(here.settle(clock("13:00")))
-    assert here.made == [minute("13:00")]
+    cluster = new_cluster("CRON_TZ=Asia/Tokyo 0 22 * * *", timeZone="Europe/Berlin")
+    assert "UnsupportedSchedule" in reasons(cluster.settle(clock("13:00")))
+    assert cluster.made == [minute("13:00")]
 
 
 # --- time goes wrong
@@ -96,32 +96,32 @@ HOUR = timedelta(hours=1)
 
 
 def test_a_clock_that_jumps_back_runs_nothing_twice():
-    here = world("*/30 * * * *")
-    here.settle(clock("12:30"))
-    here.settle(clock("13:00"))
-    assert "ScheduleTimeInFuture" in reasons(here.settle(clock("12:01")))
-    assert here.back == clock("13:30")
+    cluster = new_cluster("*/30 * * * *")
+    cluster.settle(clock("12:30"))
+    cluster.settle(clock("13:00"))
+    assert "ScheduleTimeInFuture" in reasons(cluster.settle(clock("12:01")))
+    assert cluster.back == clock("13:30")
     for time in ("12:30", "13:00", "13:30"):
-        here.settle(clock(time))
-    assert here.made == [minute("12:30"), minute("13:00"), minute("13:30")]
+        cluster.settle(clock(time))
+    assert cluster.made == [minute("12:30"), minute("13:00"), minute("13:30")]
 
 
 def test_a_clock_that_jumps_forward_loses_no_run():
-    here = world("0 13 * * *")
-    here.settle(clock("12:30"))
-    here.settle(clock("13:30"))
-    here.settle(clock("12:40"))
-    here.settle(clock("13:00"))
-    assert here.made == [minute("13:00")]
+    cluster = new_cluster("0 13 * * *")
+    cluster.settle(clock("12:30"))
+    cluster.settle(clock("13:30"))
+    cluster.settle(clock("12:40"))
+    cluster.settle(clock("13:00"))
+    assert cluster.made == [minute("13:00")]
 
 
 def test_a_job_of_a_future_slot_is_not_made_again():
     """Killed before the status was written, then the clock was set back."""
-    here = world("0 * * * *")
-    here.step(clock("13:00"), steps=1)
-    here.settle(clock("12:10"))
-    here.settle(clock("13:00"))
-    assert (here.made, here.status["lastScheduleTime"]) == ([minute("13:00")], times.render(clock("13:00")))
+    cluster = new_cluster("0 * * * *")
+    cluster.step(clock("13:00"), steps=1)
+    cluster.settle(clock("12:10"))
+    cluster.settle(clock("13:00"))
+    assert (cluster.made, cluster.status["lastScheduleTime"]) == ([minute("13:00")], times.render(clock("13:00")))
 
 
 FUTURES = {
@@ -133,26 +133,26 @@ FUTURES = {
 
 @pytest.mark.parametrize(("last", "resumes", "words"), FUTURES.values(), ids=FUTURES)
 def test_a_last_schedule_time_in_the_future(last, resumes, words):
-    here = world(status={"lastScheduleTime": times.render(last)})
-    (told,) = here.settle(clock("12:10"))
-    assert (told.type, told.reason) == ("Warning", "ScheduleTimeInFuture")
-    assert words in told.message
-    assert here.back == resumes + timedelta(minutes=1)
-    assert here.made == []
-    here.settle(here.back)
-    assert len(here.made) == 1
+    cluster = new_cluster(status={"lastScheduleTime": times.render(last)})
+    (events,) = cluster.settle(clock("12:10"))
+    assert (events.type, events.reason) == ("Warning", "ScheduleTimeInFuture")
+    assert words in events.message
+    assert cluster.back == resumes + timedelta(minutes=1)
+    assert cluster.made == []
+    cluster.settle(cluster.back)
+    assert len(cluster.made) == 1
 
 
 def test_clocks_that_differ_a_little_are_not_worth_a_word():
-    here = running()
-    assert here.settle(after(-5, clock("12:01"))) == []
+    cluster = running()
+    assert cluster.settle(after(-5, clock("12:01"))) == []
 
 
 @pytest.mark.parametrize("text", ["yesterday", "", 7, None])
-def test_a_time_that_somebody_spoiled_counts_as_none(text):
-    here = world(status={"lastScheduleTime": text}, annotations={"penstock.dev/last-missed-time": "soon"})
-    here.settle(clock("12:01"))
-    assert here.made == [minute("12:01")]
+def test_a_malformed_time_counts_as_none(text):
+    cluster = new_cluster(status={"lastScheduleTime": text}, annotations={"penstock.dev/last-missed-time": "soon"})
+    cluster.settle(clock("12:01"))
+    assert cluster.made == [minute("12:01")]
 
 
 # --- edits
@@ -166,21 +166,21 @@ EDITS = {
 
 @pytest.mark.parametrize(("edit", "spec", "made"), EDITS.values(), ids=EDITS)
 def test_an_edit_counts_from_the_last_run(edit, spec, made):
-    here = world("0 12 * * *", status={"lastScheduleTime": times.render(NOON)}, **spec)
-    here.settle(clock("10:00", 2))
-    assert here.back == clock("12:00", 2)
-    here.edit(**edit)
-    here.settle(clock("10:00", 2))
-    assert here.made == made
-    assert here.back is not None
-    assert here.back != clock("12:00", 2)
+    cluster = new_cluster("0 12 * * *", status={"lastScheduleTime": times.render(NOON)}, **spec)
+    cluster.settle(clock("10:00", 2))
+    assert cluster.back == clock("12:00", 2)
+    cluster.edit(**edit)
+    cluster.settle(clock("10:00", 2))
+    assert cluster.made == made
+    assert cluster.back is not None
+    assert cluster.back != clock("12:00", 2)
 
 
 @pytest.mark.parametrize(("deadline", "made"), [(None, [minute("12:10")]), (5, [])], ids=["", "with a deadline"])
 def test_resuming_makes_up_the_newest_slot(deadline, made):
-    here = world(suspend=True, **({"startingDeadlineSeconds": deadline} if deadline else {}))
-    here.settle(clock("12:05"))
-    assert here.made == []
-    here.edit(suspend=False)
-    here.settle(clock("12:10:30"))
-    assert here.made == made
+    cluster = new_cluster(suspend=True, **({"startingDeadlineSeconds": deadline} if deadline else {}))
+    cluster.settle(clock("12:05"))
+    assert cluster.made == []
+    cluster.edit(suspend=False)
+    cluster.settle(clock("12:10:30"))
+    assert cluster.made == made

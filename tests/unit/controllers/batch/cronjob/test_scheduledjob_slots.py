@@ -1,11 +1,19 @@
-"""When a ScheduledJob runs beyond what a CronJob can say, wish by wish."""
+"""The slots of a ScheduledJob, field by field beyond a CronJob's."""
 
 from datetime import timedelta
 
 import pytest
 
-from tests.unit.controllers.batch.cronjob.cronjobs import NOON, World, after, clock, reasons, scheduled_job, second
-from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_world as world
+from tests.unit.controllers.batch.cronjob.cronjobs import (
+    NOON,
+    CronCluster,
+    after,
+    clock,
+    reasons,
+    scheduled_job,
+    second,
+)
+from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_cluster as new_cluster
 from workers.api import scheduledjob as manifest
 from workers.api import times
 from workers.controllers.batch.cronjob import timetable
@@ -15,40 +23,40 @@ from workers.reconcile.plan import Together
 
 
 def test_six_fields_have_seconds_and_every_slot_its_own_job():
-    here = world("*/15 * * * * *")
-    here.settle(NOON)
-    here.run(clock("12:00:59"))
-    assert here.made == [second("12:00:15"), second("12:00:30"), second("12:00:45")]
+    cluster = new_cluster("*/15 * * * * *")
+    cluster.settle(NOON)
+    cluster.run(clock("12:00:59"))
+    assert cluster.made == [second("12:00:15"), second("12:00:30"), second("12:00:45")]
 
 
 def test_an_interval_of_seconds_has_a_job_each():
-    here = world("@every 20s")
-    here.settle(NOON)
-    here.run(clock("12:01:10"))
-    assert here.made == [second("12:00:20"), second("12:00:40"), second("12:01:00")]
+    cluster = new_cluster("@every 20s")
+    cluster.settle(NOON)
+    cluster.run(clock("12:01:10"))
+    assert cluster.made == [second("12:00:20"), second("12:00:40"), second("12:01:00")]
 
 
 @pytest.mark.parametrize("length", [1, 46, 47, 52, 63, 200, 253])
-def test_names_fit_whatever_the_objects_name_is(length):
+def test_names_fit_any_object_name(length):
     body = scheduled_job(retry={"limit": 1000})
     body["metadata"]["name"] = "a" * length
-    here = World(body)
-    here.ask("b" * 20)
-    here.settle(clock("12:01"))
-    for name in list(here.made):
-        here.end(name, "Failed", clock("12:01:01"))
-    here.settle(clock("12:01:20"))
-    assert len(here.made) == len(set(here.made)) == 4
-    assert max(map(len, here.made)) <= 63
+    cluster = CronCluster(body)
+    cluster.ask("b" * 20)
+    cluster.settle(clock("12:01"))
+    for name in list(cluster.made):
+        cluster.end(name, "Failed", clock("12:01:01"))
+    cluster.settle(clock("12:01:20"))
+    assert len(cluster.made) == len(set(cluster.made)) == 4
+    assert max(map(len, cluster.made)) <= 63
 
 
 # --- jitter
 
 
-def fired(here, slot):
-    """When the run of a slot starts."""
-    here.settle(slot)
-    return here.back if here.made == [] else slot
+def fired(cluster, slot):
+    """Returns when the run of a slot starts."""
+    cluster.settle(slot)
+    return cluster.back if cluster.made == [] else slot
 
 
 def test_jitter_delays_every_run_by_its_own_part_and_never_more():
@@ -56,33 +64,33 @@ def test_jitter_delays_every_run_by_its_own_part_and_never_more():
     for number in range(50):
         body = scheduled_job("0 13 * * *", jitterSeconds=600)
         body["metadata"]["uid"] = f"uid-{number}"
-        due = fired(World(body), clock("13:00"))
+        due = fired(CronCluster(body), clock("13:00"))
         assert clock("13:00") <= due < after(600, clock("13:00"))
-        assert due == fired(World(body), clock("13:00")), "always the same"
+        assert due == fired(CronCluster(body), clock("13:00")), "always the same"
         delays.add(due)
     assert len(delays) == 50
 
 
 def test_jitter_never_turns_the_order_of_slots_around():
-    here = world("*/10 * * * * *", jitterSeconds=3600)
-    here.settle(NOON)
-    here.run(clock("12:01:59"))
-    assert here.made == [second(f"12:{number // 60:02}:{number % 60:02}") for number in range(10, 120, 10)]
+    cluster = new_cluster("*/10 * * * * *", jitterSeconds=3600)
+    cluster.settle(NOON)
+    cluster.run(clock("12:01:59"))
+    assert cluster.made == [second(f"12:{number // 60:02}:{number % 60:02}") for number in range(10, 120, 10)]
 
 
 def test_the_deadline_counts_from_when_the_jitter_has_passed():
     for lateness, made in ((9, 1), (12, 0)):
-        here = world("0 13 * * *", jitterSeconds=600, startingDeadlineSeconds=10)
-        due = fired(here, clock("13:00"))
-        here.settle(after(lateness, due))
-        assert len(here.made) == made
+        cluster = new_cluster("0 13 * * *", jitterSeconds=600, startingDeadlineSeconds=10)
+        due = fired(cluster, clock("13:00"))
+        cluster.settle(after(lateness, due))
+        assert len(cluster.made) == made
 
 
 def test_the_next_schedule_time_is_the_slot():
-    here = world("0 13 * * *", jitterSeconds=600)
-    here.settle(NOON)
-    assert here.status["nextScheduleTime"] == times.render(clock("13:00"))
-    assert here.back != clock("13:00")
+    cluster = new_cluster("0 13 * * *", jitterSeconds=600)
+    cluster.settle(NOON)
+    assert cluster.status["nextScheduleTime"] == times.render(clock("13:00"))
+    assert cluster.back != clock("13:00")
 
 
 # --- catching up
@@ -103,66 +111,66 @@ SLOTS = [second(f"12:0{number}") for number in range(1, 6)]
     ids=["default", "latest", "all", "the newest three", "the newest", "none"],
 )
 def test_which_missed_runs_are_made_up_for(catch_up, made, missed):
-    here = world(catchUp=catch_up)
-    told = here.settle(clock("12:05:30"))
-    assert here.made == made
-    assert here.status.get("missedRuns", 0) == missed
-    assert reasons(told).count("MissSchedule") == bool(missed)
-    assert here.settle(clock("12:05:40")) == []
-    here.settle(clock("12:06"))
-    assert here.made == [*made, second("12:06")]
+    cluster = new_cluster(catchUp=catch_up)
+    events = cluster.settle(clock("12:05:30"))
+    assert cluster.made == made
+    assert cluster.status.get("missedRuns", 0) == missed
+    assert reasons(events).count("MissSchedule") == bool(missed)
+    assert cluster.settle(clock("12:05:40")) == []
+    cluster.settle(clock("12:06"))
+    assert cluster.made == [*made, second("12:06")]
 
 
 def test_all_under_forbid_runs_them_one_after_the_other():
-    here = world(catchUp={"policy": "All"}, concurrencyPolicy="Forbid")
-    here.settle(clock("12:03:30"))
+    cluster = new_cluster(catchUp={"policy": "All"}, concurrencyPolicy="Forbid")
+    cluster.settle(clock("12:03:30"))
     for number in range(3):
-        assert len(here.active()) == 1
-        here.end(here.active()[0], at=after(number, clock("12:03:31")))
-        here.settle(after(number, clock("12:03:31")))
-    assert here.made == SLOTS[:3]
-    assert (here.active(), here.status.get("missedRuns")) == ([], None)
+        assert len(cluster.active()) == 1
+        cluster.end(cluster.active()[0], at=after(number, clock("12:03:31")))
+        cluster.settle(after(number, clock("12:03:31")))
+    assert cluster.made == SLOTS[:3]
+    assert (cluster.active(), cluster.status.get("missedRuns")) == ([], None)
 
 
 def test_all_under_forbid_with_a_deadline_drops_what_waited_too_long():
-    here = world(catchUp={"policy": "All"}, concurrencyPolicy="Forbid", startingDeadlineSeconds=90)
-    here.settle(clock("12:01"))
-    here.settle(clock("12:02"))
-    here.settle(clock("12:03"))
-    assert here.back == after(91, clock("12:02"))
-    assert reasons(here.settle(after(91, clock("12:02")))) == ["MissSchedule", "JobAlreadyActive"]
-    here.end(second("12:01"), at=clock("12:03:40"))
-    here.settle(clock("12:03:40"))
-    assert (here.made, here.status["missedRuns"]) == ([SLOTS[0], SLOTS[2]], 1)
+    cluster = new_cluster(catchUp={"policy": "All"}, concurrencyPolicy="Forbid", startingDeadlineSeconds=90)
+    cluster.settle(clock("12:01"))
+    cluster.settle(clock("12:02"))
+    cluster.settle(clock("12:03"))
+    assert cluster.back == after(91, clock("12:02"))
+    assert reasons(cluster.settle(after(91, clock("12:02")))) == ["MissSchedule", "JobAlreadyActive"]
+    cluster.end(second("12:01"), at=clock("12:03:40"))
+    cluster.settle(clock("12:03:40"))
+    assert (cluster.made, cluster.status["missedRuns"]) == ([SLOTS[0], SLOTS[2]], 1)
 
 
 def test_all_under_allow_makes_a_bounded_number_per_plan():
-    here = world("* * * * * *", catchUp={"policy": "All", "limit": 250})
-    plan = here.step(after(260))
+    cluster = new_cluster("* * * * * *", catchUp={"policy": "All", "limit": 250})
+    plan = cluster.step(after(260))
     (stage,) = [step for step in plan.steps if isinstance(step, Together)]
     assert len(stage.steps) == 100
-    assert here.back == after(260)
-    here.settle(after(260))
-    assert len(here.made) == 250
-    assert here.status["missedRuns"] == 10
+    assert cluster.back == after(260)
+    cluster.settle(after(260))
+    assert len(cluster.made) == 250
+    assert cluster.status["missedRuns"] == 10
 
 
 def test_all_that_was_cut_short_leaves_no_gap():
     """Some of the Jobs were made, and the status was not written."""
-    here = world(catchUp={"policy": "All"})
-    plan = here.decide(clock("12:05"))
+    cluster = new_cluster(catchUp={"policy": "All"})
+    plan = cluster.decide(clock("12:05"))
     (stage,) = [step for step in plan.steps if isinstance(step, Together)]
     for step in (stage.steps[1], stage.steps[3]):
-        here.put(step.body, clock("12:05"))
-    here.settle(clock("12:05:01"))
-    assert sorted(here.jobs) == SLOTS
-    assert here.status.get("missedRuns") is None
+        cluster.put(step.body, clock("12:05"))
+    cluster.settle(clock("12:05:01"))
+    assert sorted(cluster.jobs) == SLOTS
+    assert cluster.status.get("missedRuns") is None
 
 
 def test_all_under_replace_makes_only_the_newest():
-    here = world(catchUp={"policy": "All"}, concurrencyPolicy="Replace")
-    here.settle(clock("12:05"))
-    assert (here.made, here.status["missedRuns"]) == (SLOTS[-1:], 4)
+    cluster = new_cluster(catchUp={"policy": "All"}, concurrencyPolicy="Replace")
+    cluster.settle(clock("12:05"))
+    assert (cluster.made, cluster.status["missedRuns"]) == (SLOTS[-1:], 4)
 
 
 PAST = {
@@ -174,51 +182,53 @@ PAST = {
 @pytest.mark.parametrize(("before", "edit"), PAST.values(), ids=PAST)
 def test_none_lets_the_past_be_past(before, edit):
     """Also a slot of just now: it was not due when it was."""
-    here = world(**{"schedule": "*/5 * * * *", **before}, catchUp={"policy": "None"})
-    here.settle(clock("12:04"))
-    here.edit(**edit)
-    here.settle(clock("12:05:03"))
-    assert here.made == []
-    here.settle(clock("12:10:05"))
-    assert here.made == [second("12:10")]
+    cluster = new_cluster(**{"schedule": "*/5 * * * *", **before}, catchUp={"policy": "None"})
+    cluster.settle(clock("12:04"))
+    cluster.edit(**edit)
+    cluster.settle(clock("12:05:03"))
+    assert cluster.made == []
+    cluster.settle(clock("12:10:05"))
+    assert cluster.made == [second("12:10")]
 
 
 def test_none_still_allows_for_the_little_time_that_everything_takes():
-    here = world(catchUp={"policy": "None"})
-    here.settle(NOON)
-    here.settle(clock("12:01:10"))
-    here.settle(clock("12:02:11"))
-    assert here.made == [second("12:01")]
+    cluster = new_cluster(catchUp={"policy": "None"})
+    cluster.settle(NOON)
+    cluster.settle(clock("12:01:10"))
+    cluster.settle(clock("12:02:11"))
+    assert cluster.made == [second("12:01")]
 
 
 # --- several schedules
 
 
 def test_slots_of_several_schedules_are_runs_and_those_that_coincide_are_one():
-    here = world(
+    cluster = new_cluster(
         "0 13 * * *", schedules=[{"schedule": "0 22 * * *", "timeZone": "Asia/Tokyo"}, {"schedule": "30 13 * * *"}]
     )
-    here.settle(NOON)
-    here.run(clock("14:00"))
-    assert here.made == [second("13:00"), second("13:30")]
-    asked = [here.jobs[name]["metadata"]["annotations"]["penstock.dev/schedule"] for name in here.made]
+    cluster.settle(NOON)
+    cluster.run(clock("14:00"))
+    assert cluster.made == [second("13:00"), second("13:30")]
+    asked = [cluster.jobs[name]["metadata"]["annotations"]["penstock.dev/schedule"] for name in cluster.made]
     assert asked == ["0 13 * * *", "30 13 * * *"]
-    assert [each["schedule"] for each in here.status["runs"]] == asked
+    assert [each["schedule"] for each in cluster.status["runs"]] == asked
 
 
 def test_each_schedule_may_have_its_own_zone():
-    here = world("0 13 * * *", schedules=[{"schedule": "30 22 * * *", "timeZone": "Asia/Tokyo"}], timeZone="UTC")
-    here.settle(NOON)
-    here.run(clock("14:00"))
-    annotations = here.jobs[second("13:30")]["metadata"]["annotations"]
+    cluster = new_cluster(
+        "0 13 * * *", schedules=[{"schedule": "30 22 * * *", "timeZone": "Asia/Tokyo"}], timeZone="UTC"
+    )
+    cluster.settle(NOON)
+    cluster.run(clock("14:00"))
+    annotations = cluster.jobs[second("13:30")]["metadata"]["annotations"]
     assert annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"] == "2026-03-01T22:30:00+09:00"
 
 
 def test_an_interval_is_not_moved_by_the_other_schedules():
-    here = world("@every 25m", schedules=[{"schedule": "0 * * * *"}])
-    here.settle(NOON)
-    here.run(clock("14:00"))
-    assert here.made == [second(time) for time in ("12:25", "12:50", "13:00", "13:15", "13:40", "14:00")]
+    cluster = new_cluster("@every 25m", schedules=[{"schedule": "0 * * * *"}])
+    cluster.settle(NOON)
+    cluster.run(clock("14:00"))
+    assert cluster.made == [second(time) for time in ("12:25", "12:50", "13:00", "13:15", "13:40", "14:00")]
 
 
 # --- exclusions
@@ -242,27 +252,27 @@ EXCLUSIONS = {
 @pytest.mark.parametrize(("exclusions", "slots"), EXCLUSIONS.values(), ids=EXCLUSIONS)
 @pytest.mark.parametrize("at_once", [False, True], ids=["in time", "caught up with"])
 def test_no_run_starts_in_an_excluded_time(exclusions, slots, at_once):
-    here = world(exclusions=exclusions, catchUp={"policy": "All"})
+    cluster = new_cluster(exclusions=exclusions, catchUp={"policy": "All"})
     if not at_once:
-        here.settle(NOON)
-        here.run(clock("12:05:30"))
-    here.settle(clock("12:05:30"))
-    assert here.made == [second(slot) for slot in slots]
-    assert "missedRuns" not in here.status, "nobody missed them"
+        cluster.settle(NOON)
+        cluster.run(clock("12:05:30"))
+    cluster.settle(clock("12:05:30"))
+    assert cluster.made == [second(slot) for slot in slots]
+    assert "missedRuns" not in cluster.status, "nobody missed them"
 
 
 def test_an_excluded_time_is_leapt_over():
-    here = world("* * * * * *", exclusions=[{"start": "2026-03-01T12:00:00Z", "end": "2036-03-01T12:00:00Z"}])
-    here.settle(NOON)
-    assert here.back == NOON.replace(year=2036)
+    cluster = new_cluster("* * * * * *", exclusions=[{"start": "2026-03-01T12:00:00Z", "end": "2036-03-01T12:00:00Z"}])
+    cluster.settle(NOON)
+    assert cluster.back == NOON.replace(year=2036)
 
 
 def test_what_lies_behind_too_many_excluded_slots_to_search_is_left_alone():
     """A second that was not excluded, and then each of an hour by itself; it must not be looked for again and again."""
-    here = world("* * * * * *", exclusions=[{"schedule": "* 1-59 12 * * *", "durationSeconds": 1}])
-    here.settle(clock("12:00:30"))
-    here.settle(clock("12:55"))
-    assert here.back is None or here.back > clock("12:55")
+    cluster = new_cluster("* * * * * *", exclusions=[{"schedule": "* 1-59 12 * * *", "durationSeconds": 1}])
+    cluster.settle(clock("12:00:30"))
+    cluster.settle(clock("12:55"))
+    assert cluster.back is None or cluster.back > clock("12:55")
 
 
 FOREVER = {
@@ -273,10 +283,10 @@ FOREVER = {
 
 @pytest.mark.parametrize("exclusions", FOREVER.values(), ids=FOREVER)
 def test_what_is_excluded_for_ever_never_fires(exclusions):
-    here = world("0 * * * *", exclusions=exclusions)
-    assert reasons(here.settle(NOON)) == ["InvalidSchedule"]
-    assert here.ready() == ("False", "NeverFires")
-    (condition,) = here.status["conditions"]
+    cluster = new_cluster("0 * * * *", exclusions=exclusions)
+    assert reasons(cluster.settle(NOON)) == ["InvalidSchedule"]
+    assert cluster.ready() == ("False", "NeverFires")
+    (condition,) = cluster.status["conditions"]
     assert condition["message"] == (
         "invalid schedule: '0 * * * *': it never fires: spec.exclusions excludes every slot that was looked at"
     )
@@ -291,27 +301,27 @@ def test_what_is_excluded_for_ever_never_fires(exclusions):
     ids=["until the end of time", "no slot that could be excluded"],
 )
 def test_what_keeps_a_schedule_from_firing_is_named(spec, said):
-    here = world(**{"schedule": "0 * * * *", **spec})
-    here.settle(NOON)
-    (condition,) = here.status["conditions"]
+    cluster = new_cluster(**{"schedule": "0 * * * *", **spec})
+    cluster.settle(NOON)
+    (condition,) = cluster.status["conditions"]
     assert said in condition["message"]
     assert "exclu" not in condition["message"] or "exclu" in said
 
 
 def test_an_interval_goes_on_in_step_after_an_excluded_time():
-    here = world("@every 7m", exclusions=[{"start": "2026-03-01T12:10:00Z", "end": "2026-03-01T12:29:00Z"}])
-    here.settle(NOON)
-    here.run(clock("12:40"))
-    assert here.made == [second("12:07"), second("12:35")]
+    cluster = new_cluster("@every 7m", exclusions=[{"start": "2026-03-01T12:10:00Z", "end": "2026-03-01T12:29:00Z"}])
+    cluster.settle(NOON)
+    cluster.run(clock("12:40"))
+    assert cluster.made == [second("12:07"), second("12:35")]
 
 
 def test_suspended_until_a_time_nothing_of_before_runs():
-    here = world("*/10 * * * *", suspendUntil="2026-03-01T12:30:00Z")
-    here.settle(clock("12:25"))
-    assert here.back == clock("12:30")
-    here.run(clock("12:45"))
-    assert here.made == [second("12:30"), second("12:40")]
-    assert "missedRuns" not in here.status
+    cluster = new_cluster("*/10 * * * *", suspendUntil="2026-03-01T12:30:00Z")
+    cluster.settle(clock("12:25"))
+    assert cluster.back == clock("12:30")
+    cluster.run(clock("12:45"))
+    assert cluster.made == [second("12:30"), second("12:40")]
+    assert "missedRuns" not in cluster.status
 
 
 # --- timetables
@@ -319,11 +329,13 @@ def test_suspended_until_a_time_nothing_of_before_runs():
 
 def test_a_decade_of_seconds_is_caught_up_with_at_once():
     """The count of what is missed has an end, and so has the search for it."""
-    here = world("* * * * * *", jitterSeconds=1, exclusions=[{"schedule": "0 0 * * * *", "durationSeconds": 1800}])
-    here.settle(NOON)
-    here.settle(clock("12:45") + timedelta(days=3650))
-    assert len(here.made) == 1
-    assert here.status["missedRuns"] == 99, "the one of now may start in a moment"
+    cluster = new_cluster(
+        "* * * * * *", jitterSeconds=1, exclusions=[{"schedule": "0 0 * * * *", "durationSeconds": 1800}]
+    )
+    cluster.settle(NOON)
+    cluster.settle(clock("12:45") + timedelta(days=3650))
+    assert len(cluster.made) == 1
+    assert cluster.status["missedRuns"] == 99, "the one of now may start in a moment"
 
 
 def test_a_timetable_knows_which_schedule_asked():

@@ -78,7 +78,7 @@ class JobCluster:
 
     @property
     def ending(self) -> tuple[str | None, str | None]:
-        """How the Job ended and for which reason."""
+        """The finished condition and its reason."""
         return self.over, (conditions.find(self.job, self.over) or {}).get("reason") if self.over else None
 
     def of_index(self, index: int) -> list[Object]:

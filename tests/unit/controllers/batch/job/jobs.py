@@ -8,8 +8,13 @@ LEAVING = {"deletionTimestamp": at(27), "deletionGracePeriodSeconds": 30}
 NEVER = {"containers": [{"name": "main"}], "restartPolicy": "Never"}
 
 
-def run(body, *pods):
-    return decide(job_snapshot(body, *pods), NOW)
+STARTED = {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
+COUNTED = {"finalizers": []}
+DELETING = {"deletionTimestamp": at(-1)}
+
+
+def run(body, *pods, now=NOW, **more):
+    return decide(job_snapshot(body, *pods, **more), now)
 
 
 def finished_pod(name, phase, ended=-300, **more):
@@ -27,7 +32,7 @@ def failed(name, ended=-300, **more):
 
 def settled(name, phase="Succeeded", ended=-300):
     """A finished pod that has been counted."""
-    return finished_pod(name, phase, ended, metadata={"finalizers": []})
+    return finished_pod(name, phase, ended, metadata=COUNTED)
 
 
 def leaving(name, phase="Running", **metadata):
@@ -35,4 +40,4 @@ def leaving(name, phase="Running", **metadata):
 
 
 def started(**more):
-    return {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}, **more}
+    return {**STARTED, **more}

@@ -1,4 +1,4 @@
-"""What an API server accepts as a change of a Job's status (Kubernetes' rules for every writer)."""
+"""Kubernetes' rules for changes of a Job's status, as its API server enforces them."""
 
 from workers.api.kinds import Object
 

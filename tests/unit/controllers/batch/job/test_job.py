@@ -319,7 +319,7 @@ def test_suspending_and_resuming():
     assert status_of(resumed)["startTime"] == at(0)
 
 
-def test_a_suspension_is_told_once():
+def test_a_suspension_is_reported_once():
     body = job(suspend=True)
     suspended = {**body, "status": status_of(run(body))}
     plan = run(suspended, leaving("a"))
@@ -378,7 +378,7 @@ def test_a_job_made_suspended_gets_no_pods_and_no_start():
     }
 
 
-def test_a_mode_of_a_later_version_is_told_and_not_run():
+def test_a_mode_of_a_later_version_is_reported_and_not_run():
     plan = run(job(completionMode="Sideways"), pod("a"))
     (record,) = plan.steps
     assert (record.type, record.reason) == ("Warning", "UnknownCompletionMode")

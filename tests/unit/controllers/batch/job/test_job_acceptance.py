@@ -43,7 +43,7 @@ def indexed(script, completions, *, parallelism=None, **spec):
 
 @dataclass(frozen=True)
 class Row:
-    """What is asked of an Indexed Job, and what becomes of it. counts: succeeded and failed."""
+    """The spec of an Indexed Job and its expected end. counts: succeeded and failed."""
 
     script: object
     spec: dict
@@ -194,7 +194,7 @@ def test_what_becomes_of_an_indexed_job(row):
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
-def test_the_decision_to_end_is_told_before_the_end(row):
+def test_the_decision_to_end_is_reported_before_the_end(row):
     cluster = indexed(row.script, 4, **row.spec)
     final, reason = row.ending
     target = "SuccessCriteriaMet" if final == "Complete" else "FailureTarget"
@@ -357,7 +357,7 @@ def test_a_finished_job_that_is_being_deleted_is_not_deleted_again():
     assert not [step for step in cluster.plan().steps if isinstance(step, Delete)]
 
 
-def test_a_pod_somebody_deleted_before_the_success_was_decided_has_failed():
+def test_a_pod_deleted_by_a_client_before_the_success_was_decided_has_failed():
     """As good as failed since it was deleted; that the Job succeeded meanwhile does not change it."""
     cluster = JobCluster(lambda _, attempt: 0 if attempt < 2 else None, completions=3, parallelism=3)
     cluster.sync()
@@ -397,7 +397,7 @@ CODES = st.lists(st.sampled_from([0, 1, 1, IGNORED, FATAL]), min_size=1, max_siz
 
 @dataclass
 class Fate:
-    """What becomes of one index."""
+    """The expected end of one index."""
 
     completed: bool = False
     counted: int = 0
@@ -425,7 +425,7 @@ def fate(codes, limit):
     parallelism=st.integers(1, 4),
     kills=st.lists(st.one_of(st.none(), st.integers(0, 6)), max_size=30),
 )
-def test_indexes_end_as_their_pods_do_whatever_dies(scripts, limit, parallelism, kills):
+def test_indexes_end_as_their_pods_do_at_any_crash(scripts, limit, parallelism, kills):
     """Counters are exact although plans are cut short between any two effects."""
     cluster = JobCluster(
         lambda index, attempt: ([*scripts[index], 0])[min(attempt, len(scripts[index]))],

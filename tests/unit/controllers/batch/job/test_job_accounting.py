@@ -3,7 +3,8 @@
 import pytest
 
 from tests.unit.controllers.batch.job import status_rules
-from tests.unit.controllers.factories import NOW, at, condition, entry, job, job_snapshot, pod
+from tests.unit.controllers.batch.job.jobs import COUNTED, DELETING, STARTED, run
+from tests.unit.controllers.factories import NOW, at, condition, entry, job, pod
 from tests.unit.controllers.plans import (
     back,
     conditions_of,
@@ -24,20 +25,12 @@ from workers.controllers.batch.job.pods import TRACKING
 from workers.reconcile.plan import NOTHING, CountMetric, Delete, PatchStatus, Unfinalize
 from workers.reconcile.snapshot import Snapshot
 
-STARTED = {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
-COUNTED = {"finalizers": []}
-GOING = {"deletionTimestamp": at(-1)}
-
-
-def run(body, *pods, **more):
-    return decide(job_snapshot(body, *pods, **more), NOW)
-
 
 def uncounted(status, kind):
     return status.get("uncountedTerminatedPods", {}).get(kind, [])
 
 
-def test_an_end_is_written_down_before_its_finalizer_goes_and_counted_after():
+def test_an_end_is_recorded_before_its_finalizer_goes_and_counted_after():
     body = job(status=STARTED, completions=3, parallelism=3)
     plan = run(body, pod("s", "Succeeded"), pod("f", "Failed", metadata={"creationTimestamp": at(-900)}), pod("a"))
     assert shape(plan) == ["PatchStatus", "Unfinalizes", "Creates", "PatchStatus"]
@@ -161,11 +154,11 @@ def test_what_a_plan_counts_is_measured():
 # API servers that do not know the field, and Jobs of a version that did not use it
 
 
-def test_where_uids_cannot_be_written_down_what_is_seen_counts():
+def test_where_uids_cannot_be_recorded_what_is_seen_counts():
     old = {"startTime": at(-60), "active": 1, "succeeded": 1}
     body = job(status=old, completions=9, parallelism=3, backoffLimit=9)
     ended = [pod(name, "Succeeded", metadata=COUNTED) for name in "st"] + [pod("f", "Failed", metadata=COUNTED)]
-    stopped = [pod("c", metadata={**COUNTED, **GOING}), pod("d", "Failed", metadata={**COUNTED, **GOING})]
+    stopped = [pod("c", metadata={**COUNTED, **DELETING}), pod("d", "Failed", metadata={**COUNTED, **DELETING})]
     plan = run(body, *ended, pod("a"), pod("b"), *stopped)
     new = status_of(plan)
     assert (new["succeeded"], new["failed"]) == (2, 1)
@@ -206,7 +199,7 @@ def test_a_server_that_drops_new_fields_is_not_written_to_for_ever():
 def test_pods_stopped_at_the_end_are_let_go_at_once(target, policy, failed):
     """Nothing depends any more on how they end; those of a failed Job count as failed."""
     decided = {**STARTED, "conditions": [condition(target, reason="Because")]}
-    plan = run(job(status=decided, completions=2, podReplacementPolicy=policy), pod("a", metadata=GOING))
+    plan = run(job(status=decided, completions=2, podReplacementPolicy=policy), pod("a", metadata=DELETING))
     assert counted(plan) == ["a"]
     assert (status_of(plan).get("failed", 0), status_of(plan)["terminating"]) == (failed, 1)
     assert back(plan) == 1
@@ -217,8 +210,8 @@ def test_pods_stopped_at_the_end_are_let_go_at_once(target, policy, failed):
 
 def test_a_job_being_deleted_counts_and_lets_go_and_does_nothing_else():
     status = {**STARTED, "active": 2}
-    body = job(status=status, completions=4, parallelism=4, metadata=GOING, suspend=True)
-    plan = run(body, pod("s", "Succeeded"), pod("f", "Failed"), pod("a"), pod("b", metadata=GOING))
+    body = job(status=status, completions=4, parallelism=4, metadata=DELETING, suspend=True)
+    plan = run(body, pod("s", "Succeeded"), pod("f", "Failed"), pod("a"), pod("b", metadata=DELETING))
     assert (created(plan), deleted(plan)) == ([], [])
     assert set(counted(plan)) == {"s", "f", "a", "b"}
     assert shape(plan) == ["PatchStatus", "Unfinalizes", "ComeBack"]
@@ -233,10 +226,10 @@ def test_a_job_being_deleted_counts_and_lets_go_and_does_nothing_else():
 
 def test_a_job_being_deleted_is_still_finished_if_its_end_was_decided():
     decided = {**STARTED, "conditions": [condition("FailureTarget", reason="DeadlineExceeded", message="m")]}
-    body = job(status=decided, metadata=GOING)
+    body = job(status=decided, metadata=DELETING)
     plan = run({**body, "status": status_of(run(body, pod("f", "Failed")))}, pod("f", "Failed", metadata=COUNTED))
     assert [each[0] for each in conditions_of(plan)] == ["FailureTarget", "Failed"]
-    assert conditions_of(run(job(status=STARTED, metadata=GOING), pod("s", "Succeeded"))) == []
+    assert conditions_of(run(job(status=STARTED, metadata=DELETING), pod("s", "Succeeded"))) == []
 
 
 def test_a_job_that_is_gone_holds_no_pod():
@@ -251,9 +244,9 @@ def test_a_job_that_is_gone_holds_no_pod():
     assert decide(Snapshot(snapshot.ref, None), NOW).steps == ()
 
 
-def test_a_finished_job_holds_no_pod_and_stops_what_it_did_not_know_of():
+def test_a_finished_job_holds_no_pod_and_stops_unobserved_pods():
     body = job(status={**STARTED, "conditions": [condition("Complete", at_=-20)]}, ttlSecondsAfterFinished=50)
-    plan = run(body, pod("late"), pod("end", "Failed"), pod("going", metadata=GOING))
+    plan = run(body, pod("late"), pod("end", "Failed"), pod("going", metadata=DELETING))
     assert deleted(plan) == ["late"]
     assert counted(plan) == ["late", "end", "going"]
     assert statuses(plan) == []
@@ -261,7 +254,7 @@ def test_a_finished_job_holds_no_pod_and_stops_what_it_did_not_know_of():
 
 
 def test_a_finished_job_that_is_being_deleted_is_not_deleted_again():
-    body = job(status={"conditions": [condition("Complete", at_=-20)]}, ttlSecondsAfterFinished=1, metadata=dict(GOING))
+    body = job(status={"conditions": [condition("Complete", at_=-20)]}, ttlSecondsAfterFinished=1, metadata=DELETING)
     assert run(body) == NOTHING
     assert deleted(run(body, pod("x", "Failed"))) == []
     steps = run({**body, "metadata": {**body["metadata"], "deletionTimestamp": None}}).steps
@@ -269,7 +262,7 @@ def test_a_finished_job_that_is_being_deleted_is_not_deleted_again():
 
 
 @pytest.mark.parametrize("type_", ["Failed", "Complete"])
-def test_every_end_is_told_once(type_):
+def test_every_end_is_reported_once(type_):
     target = {"Failed": "FailureTarget", "Complete": "SuccessCriteriaMet"}[type_]
     decided = {**STARTED, "conditions": [condition(target, reason="Because", message="so")]}
     plan = run(job(status=decided, completions=5), entry(POD, "a", None))

@@ -1,4 +1,4 @@
-"""When a Job may replace its failed pods, and when an index has failed for good."""
+"""The backoff before failed pods are replaced, and the failures after which an index is given up."""
 
 from datetime import timedelta
 

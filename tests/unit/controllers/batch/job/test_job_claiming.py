@@ -24,7 +24,7 @@ def selected(**more):
     return job(status=STARTED, selector=SELECTOR, **more)
 
 
-OURS = owner_reference(selected())
+OURS = owner_reference(JOB, selected())
 
 
 def run(body, *pods, unowned=()):

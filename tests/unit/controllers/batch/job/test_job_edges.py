@@ -4,20 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from tests.unit.controllers.factories import NOW, at, condition, job, job_snapshot, pod
+from tests.unit.controllers.batch.job.jobs import DELETING, STARTED, run
+from tests.unit.controllers.factories import NOW, at, condition, job, pod
 from tests.unit.controllers.plans import back, conditions_of, counted, created, deleted, shape, staged, status_of
-from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.accounting import MAX_COUNTED
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, INDEX
 from workers.reconcile.plan import Unfinalize
 
-STARTED = {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
 INDEXED = {"completionMode": "Indexed"}
-LEAVING = {"deletionTimestamp": at(-1)}
-
-
-def run(body, *pods, now=NOW):
-    return decide(job_snapshot(body, *pods), now)
 
 
 def written_down(**uids):
@@ -34,13 +28,13 @@ def of_index(name, index, phase="Running", *, failures=None, ended=-5, **metadat
     return pod(name, phase, metadata={"annotations": {INDEX: str(index), **counts}, **metadata}, **status)
 
 
-def test_a_failure_that_is_only_written_down_counts_against_the_limit():
+def test_a_failure_that_is_only_recorded_counts_against_the_limit():
     plan = run(job(status=written_down(failed="uid-f"), backoffLimit=0), pod("f", "Failed"))
     assert conditions_of(plan)[0] == ("FailureTarget", "True", "BackoffLimitExceeded")
     assert status_of(plan)["failed"] == 1
 
 
-def test_a_success_that_is_only_written_down_counts_towards_the_completions():
+def test_a_success_that_is_only_recorded_counts_towards_the_completions():
     plan = run(job(status=written_down(succeeded="uid-s"), completions=1), pod("s", "Succeeded"))
     assert created(plan) == []
     assert [type_ for type_, _, _ in conditions_of(plan)] == ["SuccessCriteriaMet", "Complete"]
@@ -59,16 +53,16 @@ def test_a_decided_end_waits_for_no_exit_code(target):
     """Not even where only pods that have failed are replaced: it waits for the pod to go, not for its finalizer."""
     status = {**STARTED, "conditions": [condition(target, reason="R", message="M")]}
     body = job(status=status, podReplacementPolicy="Failed", completions=1)
-    plan = run(body, pod("a", metadata=LEAVING))
+    plan = run(body, pod("a", metadata=DELETING))
     assert counted(plan) == ["a"]
     assert status_of(plan).get("failed", 0) == (1 if target == "FailureTarget" else 0)
     assert [type_ for type_, _, _ in conditions_of(plan)] == [target]
 
 
 def test_a_pod_on_its_way_out_as_the_job_succeeds_has_not_failed_yet():
-    """Where a pod is judged by its end alone, and nobody waits for this one's."""
+    """A pod is judged by its end alone, and no decision waits for this one's."""
     body = job(status=STARTED, podReplacementPolicy="Failed", completions=1)
-    plan = run(body, pod("s", "Succeeded"), pod("a", metadata=LEAVING))
+    plan = run(body, pod("s", "Succeeded"), pod("a", metadata=DELETING))
     assert counted(plan) == ["s", "a"]
     assert (status_of(plan)["succeeded"], status_of(plan).get("failed", 0)) == (1, 0)
 
@@ -93,7 +87,7 @@ def test_no_plan_removes_more_pods_than_it_may():
 def test_an_old_server_counts_no_pod_that_was_stopped():
     """It drops what is written down, so all that can be seen counts, but for pods that are on their way out."""
     status = {"startTime": at(-60), "active": 1}
-    plan = run(job(status=status, backoffLimit=0), pod("f", "Failed", metadata={**LEAVING, "finalizers": ["a/b"]}))
+    plan = run(job(status=status, backoffLimit=0), pod("f", "Failed", metadata={**DELETING, "finalizers": ["a/b"]}))
     assert len(created(plan)) == 1
 
 

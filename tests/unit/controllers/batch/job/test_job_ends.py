@@ -1,4 +1,4 @@
-"""How a batch/v1 Job ends: by limits, by its deadline, by completion, and what is left to do then."""
+"""The ends of a batch/v1 Job: by limits, deadline and completion, and the cleanup afterwards."""
 
 import pytest
 
@@ -140,7 +140,7 @@ def test_the_deadline(limit, started_at, suspended, over, comes_back):
     assert back(plan) == comes_back
 
 
-def test_a_job_comes_back_at_whatever_is_first():
+def test_a_job_comes_back_at_the_first_of_all_instants():
     status = {"startTime": at(0)}
     soon = run(job(status=status, activeDeadlineSeconds=5, completions=1), failed("a", -3))
     assert back(soon) == 5
@@ -185,7 +185,7 @@ def test_completion(spec, pods, ends):
     assert ("Completed" in events(plan)) is ("Complete" in ends)
 
 
-def test_a_pod_too_many_that_succeeded_is_told():
+def test_a_pod_too_many_that_succeeded_is_reported():
     plan = run(job(status=started(), completions=1), succeeded("a"), succeeded("b"))
     assert events(plan) == ["TooManySucceededPods", "Completed"]
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.unit.controllers.factories import NOW, at, job, job_snapshot, pod
+from tests.unit.controllers.batch.job.jobs import COUNTED, DELETING, STARTED, run
+from tests.unit.controllers.factories import at, job, pod
 from tests.unit.controllers.plans import (
     back,
     conditions_of,
@@ -15,18 +16,10 @@ from tests.unit.controllers.plans import (
     statuses,
     untracked,
 )
-from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX
 from workers.reconcile.plan import Create
 
-STARTED = {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
 EACH = {**STARTED, "failedIndexes": ""}
-COUNTED = {"finalizers": []}
-GOING = {"deletionTimestamp": at(-1)}
-
-
-def run(body, *pods):
-    return decide(job_snapshot(body, *pods), NOW)
 
 
 def indexed(status=STARTED, completions=4, parallelism=4, **spec):
@@ -70,9 +63,9 @@ def test_a_pod_carries_its_index():
         ({"completedIndexes": "0,2"}, {}, [], [1, 3]),
         ({}, {}, [of(1), of(2, "Succeeded")], [0, 3]),
         ({}, {}, [of(1, "Failed")], [0, 1, 2, 3]),
-        ({}, {}, [of(1, **GOING)], [0, 1, 2, 3]),
-        ({}, {"podReplacementPolicy": "Failed"}, [of(1, **GOING)], [0, 2, 3]),
-        ({}, {"podReplacementPolicy": "Failed"}, [of(1, "Failed", **GOING)], [0, 1, 2, 3]),
+        ({}, {}, [of(1, **DELETING)], [0, 1, 2, 3]),
+        ({}, {"podReplacementPolicy": "Failed"}, [of(1, **DELETING)], [0, 2, 3]),
+        ({}, {"podReplacementPolicy": "Failed"}, [of(1, "Failed", **DELETING)], [0, 1, 2, 3]),
         ({"completedIndexes": "0-9"}, {"completions": 12, "parallelism": 9}, [], [10, 11]),
     ],
     ids=[
@@ -134,7 +127,7 @@ def test_one_success_of_an_index_counts():
     assert sorted(counted(plan)) == ["p-0", "p-9", "p-x", "twin"]
 
 
-def test_a_pod_that_was_written_down_as_failed_completes_no_index():
+def test_a_pod_that_was_recorded_as_failed_completes_no_index():
     status = {**STARTED, "uncountedTerminatedPods": {"failed": ["uid-p-0"]}}
     plan = run(indexed(status), of(0, "Succeeded"))
     assert (status_of(plan).get("completedIndexes"), status_of(plan)["failed"]) == (None, 1)
@@ -229,7 +222,7 @@ def test_only_the_newest_failure_of_an_index_is_kept():
     assert sorted(counted(plan)) == ["p-0", "p-1"]
 
 
-def test_a_failure_that_was_written_down_is_not_kept_even_if_its_replacement_is_gone():
+def test_a_failure_that_was_recorded_is_not_kept_even_if_its_replacement_is_gone():
     status = {**EACH, "uncountedTerminatedPods": {"failed": ["uid-p-0"]}}
     plan = run(each(status), of(0, "Failed", failures=0))
     assert counted(plan) == ["p-0"]
@@ -289,7 +282,7 @@ def test_an_index_that_failed_stays_failed_and_one_that_succeeded_stays_complete
 def test_pods_that_the_end_stopped_fail_no_index():
     decided = {"type": "SuccessCriteriaMet", "status": "True", "reason": "SuccessPolicy", "message": "m"}
     status = {**EACH, "conditions": [decided], "completedIndexes": "0", "succeeded": 1, "terminating": 1}
-    plan = run(each(status, limit=0), of(1, "Failed", failures=0, **GOING))
+    plan = run(each(status, limit=0), of(1, "Failed", failures=0, **DELETING))
     assert (status_of(plan)["failedIndexes"], status_of(plan).get("failed", 0)) == ("", 0)
 
 
@@ -338,7 +331,7 @@ def test_an_ignored_failure_is_not_counted_and_still_waited_for():
 
 def test_the_exit_code_of_a_pod_that_was_stopped_on_purpose_is_not_judged():
     policy = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [143]}}]}
-    stopped = of(0, "Failed", code=143, ended=0, **GOING, **COUNTED)
+    stopped = of(0, "Failed", code=143, ended=0, **DELETING, **COUNTED)
     assert conditions_of(run(job(status=STARTED, podFailurePolicy=policy), stopped)) == []
     failed = of(0, "Failed", code=143)
     assert conditions_of(run(job(status=STARTED, podFailurePolicy=policy), failed))[0][2] == "PodFailurePolicy"
@@ -348,9 +341,9 @@ def test_with_a_failure_policy_a_pod_is_judged_once_it_has_failed():
     policy = {"rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
     body = job(status=STARTED, podFailurePolicy=policy)
     disrupted = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    waiting = run(body, pod("a", metadata=GOING, **disrupted))
+    waiting = run(body, pod("a", metadata=DELETING, **disrupted))
     assert (counted(waiting), created(waiting), status_of(waiting)["terminating"]) == ([], [], 1)
-    failed = run(body, pod("a", "Failed", metadata=GOING, **disrupted))
+    failed = run(body, pod("a", "Failed", metadata=DELETING, **disrupted))
     assert conditions_of(failed)[0] == ("FailureTarget", "True", "PodFailurePolicy")
 
 

@@ -1,4 +1,4 @@
-"""Which of two pods goes first when a Job has one too many."""
+"""The deletion order of surplus pods of a Job."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""A month driven at random: edits, suspension, clocks set wrong, dying workers, a watch that lags; no run is doubled.
+"""A month driven at random: edits, suspension, wrong clocks, dying workers, a lagging watch; no run is doubled.
 
-Of a ScheduledJob that makes up for all it missed and lets runs overlap, none is lost either.
+Of a ScheduledJob with catchUp All and concurrencyPolicy Allow, none is lost either.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -61,7 +61,7 @@ class Month(RuleBasedStateMachine):
 
     @property
     def calm(self) -> bool:
-        """Whether the mirror is right and no plan was cut short."""
+        """True if the store is up to date and no plan was cut short."""
         return not self.cluster.lagging and not self.died
 
     def settle(self) -> None:
@@ -195,7 +195,7 @@ class Month(RuleBasedStateMachine):
 
 
 def cursor(body: Object) -> datetime:
-    """How far slots are handled, as the status says."""
+    """Returns the cursor in the status."""
     status, metadata = body.get("status") or {}, body["metadata"]
     missed = status.get("lastMissedTime") or metadata.get("annotations", {}).get("penstock.dev/last-missed-time")
     known = [each for each in (status.get("lastScheduleTime"), missed) if each]
@@ -267,7 +267,7 @@ def _run(machine: type[Month]) -> None:
 
 
 @pytest.mark.parametrize("kind", [CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB], ids=str)
-def test_a_run_whose_job_was_deleted_before_the_status_told_of_it_does_not_come_twice(kind):
+def test_a_run_whose_job_was_deleted_before_the_status_reported_it_does_not_come_twice(kind):
     cluster = Cluster(kind, NOON - timedelta(minutes=5), schedule="0 12 * * *")
     cluster.settle()
     cluster.now = NOON
