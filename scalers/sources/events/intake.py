@@ -3,19 +3,16 @@
 docs/events.md is the interface that others may rely on.
 """
 
-import base64
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
 from redis import exceptions
 
+from penstock.client import beside
+from penstock.cloudevents import LARGEST
 from penstock.scaler import Measure
-from scalers.sources.events.values import malformed
-from scalers.sources.redis.claims import beside
 from scalers.sources.redis.connection import Answer, Link
 from scheduler.scripts import load
 from workers.metrics.process import PUSHED
@@ -24,16 +21,11 @@ log = logging.getLogger(__name__)
 
 _SIFT, _PUSH = load("scalers", "sift"), load("scalers", "push")
 
-#: Bytes of the largest event, names and values together.
-LARGEST = 1 << 20
-
 #: Entries that one script takes, and scripts that one measurement runs for one intake at most.
 BATCH, VISITS = 500, 8
 
 #: What becomes of pushed entries, as the script tells it.
 OUTCOMES = ("accepted", "duplicates", "parked", "dropped")
-
-_NAME = re.compile(r"[a-z0-9]+|data_base64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,48 +101,3 @@ async def ask(link: Link, questions: Sequence[Intake]) -> Sequence[Answer]:
 
 def _answer(intake: Intake, answer: Any) -> Answer:
     return answer if isinstance(answer, exceptions.RedisError) else intake.answer(answer)
-
-
-def wrong(event: Mapping[str, str]) -> str | None:
-    """Why this is no event, in words that name the attribute; None if it is one."""
-    if sum(len(name.encode()) + len(value.encode()) for name, value in event.items()) > LARGEST:
-        return f"is larger than {LARGEST} bytes"
-    for name in event:
-        if not _NAME.fullmatch(name):
-            return f"{name!r}: attribute names are lower-case letters and digits"
-    if len(event) > 100:
-        return "has more than 100 attributes"
-    if event.get("specversion") != "1.0":
-        return "specversion must be 1.0"
-    for name in ("id", "source", "type"):
-        if not event.get(name):
-            return f"{name} is required"
-    return malformed(event)
-
-
-def from_json(body: Any) -> dict[str, str]:
-    """An event in CloudEvents' JSON format as names and texts. Raises ValueError for what is no such object."""
-    if not isinstance(body, dict):
-        raise ValueError("is no JSON object")
-    event: dict[str, str] = {}
-    for name, value in body.items():
-        if value is None:
-            continue
-        if name == "data" and not isinstance(value, str):
-            event.setdefault("datacontenttype", "application/json")
-            event[name] = orjson.dumps(value).decode()
-        elif isinstance(value, bool):
-            event[name] = str(value).lower()
-        elif isinstance(value, str | int):
-            event[name] = str(value)
-        else:
-            raise ValueError(f"{name} must be a text, a whole number, or true or false")
-    return event
-
-
-def with_data(event: Mapping[str, str], data: bytes) -> dict[str, str]:
-    """The event with these data: as text where they are, otherwise in base64."""
-    try:
-        return {**event, "data": data.decode()}
-    except UnicodeDecodeError:
-        return {**event, "data_base64": base64.b64encode(data).decode()}

@@ -9,6 +9,7 @@ from typing import Any, cast
 import orjson
 from redis import exceptions
 
+from penstock.client import beside
 from penstock.scaler import Connections, SourceError
 from scalers.claimable import Claiming, Errand, Found
 from scalers.sources.redis.connection import Answer, Link, reason
@@ -96,16 +97,6 @@ class RedisClaims(RedisSource, Claiming):
         text, encoding = self.item(value)
         length = len(text.encode())
         return Claim(id.decode(), int(attempt), length, text if length <= claims.LARGEST else None, encoding)
-
-
-def beside(queue: str, part: str) -> str:
-    """A key that a cluster keeps where it keeps this one: its hash tag is used, or its name becomes the tag.
-
-    There is no such key beside a name with stray braces; a cluster refuses the script then and says so.
-    """
-    start = queue.find("{")
-    tagged = start >= 0 and queue.find("}", start) > start + 1
-    return f"{queue if tagged or '{' in queue or '}' in queue else f'{{{queue}}}'}:{part}"
 
 
 def as_text(item: bytes) -> tuple[str, str]:
