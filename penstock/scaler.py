@@ -1,12 +1,11 @@
 """What a scaler is: a small class that knows its parameters and measures how much work waits.
 
-    @register("directory")
     class Directory(Scaler):
         path: str = parameter()
         ...
         async def measure(self) -> float: ...
 
-docs/add-a-scaler.md is the whole how-to.
+An entry point names it; docs/add-a-scaler.md is the whole how-to.
 """
 
 import asyncio

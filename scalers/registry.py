@@ -1,4 +1,4 @@
-"""Scalers by trigger type: registered in the process, or found through an entry point when first asked for."""
+"""Scalers by trigger type: found through an entry point when first asked for."""
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
@@ -66,6 +66,3 @@ def _load(point: EntryPoint) -> type[Scaler]:
 
 #: The registry that workers use.
 REGISTRY = ScalerRegistry()
-
-#: Makes a class the scaler of a trigger type: ``@register("directory")``.
-register = REGISTRY.register

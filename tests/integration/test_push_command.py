@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import redis
 
-from scalers.sources.events.intake import wrong
+from penstock.cloudevents import wrong
 from tests.unit.cli.conftest import Type, _clean_environment, cluster, penstock
 from tests.unit.cli.fake import SCALED_JOB, FakeCluster
 from workers.api.kinds import SECRET, TRIGGER_AUTHENTICATION

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import connection, options, output
+from penstock import cloudevents
 from workers.api import times
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.errors import NotFound, UserError
@@ -93,28 +94,24 @@ def basis(given: Mapping[str, str | None], attributes: Iterable[str]) -> dict[st
 
 def one(defaults: Mapping[str, str], data: str | None) -> dict[str, str]:
     """One event with the data that ``--data`` names. Raises UserError for a file that cannot be read."""
-    from scalers.sources.events import intake
-
     event = _complete({}, defaults)
     if data is None:
         return event
     try:
         if data == "-":
-            return intake.with_data(event, sys.stdin.buffer.read())
-        return intake.with_data(event, Path(data[1:]).read_bytes() if data.startswith("@") else data.encode())
+            return cloudevents.with_data(event, sys.stdin.buffer.read())
+        return cloudevents.with_data(event, Path(data[1:]).read_bytes() if data.startswith("@") else data.encode())
     except OSError as error:
         raise UserError(f"--data: {data[1:]}: {error.strerror}") from error
 
 
 def from_lines(lines: Iterable[str], defaults: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Where each event stands, and the event; blank lines are none. Raises UserError naming a line that is none."""
-    from scalers.sources.events import intake
-
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            yield f"line {number}", _complete(intake.from_json(json.loads(line)), defaults)
+            yield f"line {number}", _complete(cloudevents.from_json(json.loads(line)), defaults)
         except ValueError as error:
             reason = "is not JSON" if isinstance(error, json.JSONDecodeError) else error
             raise UserError(f"line {number}: {reason}") from error
@@ -179,7 +176,7 @@ async def _push(to: Pushing, events: Iterable[tuple[str, Mapping[str, str]]]) ->
     pushed = 0
     try:
         for where, event in events:
-            if refused := wrong(event) or await _refusal(link, to, event):
+            if refused := cloudevents.wrong(event) or await _refusal(link, to, event):
                 raise UserError(f"{to.ref}: {where}: {refused}")
             output.say(event["id"])
             pushed += 1
@@ -187,13 +184,6 @@ async def _push(to: Pushing, events: Iterable[tuple[str, Mapping[str, str]]]) ->
         raise UserError(f"{error} ({pushed} pushed before it)") if pushed else error from None
     finally:
         await link.close()
-
-
-def wrong(event: Mapping[str, str]) -> str | None:
-    """Why this is no event."""
-    from scalers.sources.events import intake
-
-    return intake.wrong(event)
 
 
 async def _refusal(link: "RedisLink", to: Pushing, event: Mapping[str, str]) -> str | None:

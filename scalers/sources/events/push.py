@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 from pydantic import SecretStr, model_validator
 
+from penstock.client import beside
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Source, parameter
 from scalers.claimable import ClaimableItems, ClaimRequest
@@ -14,7 +15,6 @@ from scalers.sources.celery import broker_url
 from scalers.sources.declared import value_of
 from scalers.sources.events import intake
 from scalers.sources.events.intake import Intake
-from scalers.sources.redis.claims import beside
 from scalers.sources.redis.connection import Answer, RedisLink, RedisServer
 from scalers.sources.redis.source import SingleServer
 from scalers.sources.redis.streams import StreamClaims

@@ -9,6 +9,7 @@ from typing import Any, cast
 import orjson
 from redis import exceptions
 
+from penstock.client import beside
 from penstock.scaler import Connections, SourceError
 from scalers.claimable import ClaimableItems, Claiming, ClaimRequest
 from scalers.sources.redis.connection import Answer, RedisLink, reason
@@ -96,16 +97,6 @@ class RedisClaims(RedisSource, Claiming):
         text, encoding = self.item(value)
         length = len(text.encode())
         return ClaimedItem(id.decode(), int(attempt), length, text if length <= claims.LARGEST else None, encoding)
-
-
-def beside(queue: str, part: str) -> str:
-    """Returns a key in the same slot of a cluster: it has the queue's hash tag, or the queue's name as its tag.
-
-    A name with stray braces has no such key; a cluster then refuses the script and says so.
-    """
-    start = queue.find("{")
-    tagged = start >= 0 and queue.find("}", start) > start + 1
-    return f"{queue if tagged or '{' in queue or '}' in queue else f'{{{queue}}}'}:{part}"
 
 
 def as_text(item: bytes) -> tuple[str, str]:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 
+from penstock.client import beside
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import SourceError
 from scalers.claimable import ClaimableItems, ClaimRequest
-from scalers.sources.redis.claims import beside
 from scalers.sources.redis.lists import RedisLists
 from scalers.sources.redis.streams import RedisStreams
 from scheduler.scripts import load

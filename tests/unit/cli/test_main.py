@@ -11,6 +11,8 @@ import pytest
 import redis.exceptions
 
 from deploy.cli import main, version
+from tests.support.paths import ROOT
+from tests.support.terminal import COMMAND
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from workers.client import rest as cluster_module
@@ -22,7 +24,7 @@ COMMANDS = sorted(name for name, command in main.cli.commands.items() if not com
 def test_help_imports_nothing_heavy() -> None:
     heavy = {"pydantic", "rich", "redis", "kubernetes", "aiohttp", "celery", "orjson", "uvloop"}
     code = f"import sys; from deploy.cli import main; print(sorted({heavy!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"
 
 
@@ -37,7 +39,7 @@ def test_every_command_has_help_with_examples(name: str, penstock: Type) -> None
 
 @pytest.mark.parametrize("name", ["broker", "apiserver", "kubelet"])
 def test_the_embedded_parts_run_by_name(name: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "deploy.cli.main", name, "--help"], capture_output=True, text=True)
+    done = subprocess.run([*COMMAND, name, "--help"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "usage:" in done.stdout
 
@@ -113,9 +115,7 @@ def test_an_interrupt_exits_with_130(penstock: Type, monkeypatch: pytest.MonkeyP
 def test_a_reader_that_went_away_is_no_traceback(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        [sys.executable, "-m", "deploy.cli.main", "version"], stdout=writing, stderr=subprocess.PIPE, text=True
-    )
+    done = subprocess.run([*COMMAND, "version"], stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr

@@ -26,7 +26,10 @@ def _followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's class is registered, and forgotten afterwards."""
     monkeypatch.setattr(REGISTRY, "_classes", dict(REGISTRY._classes))
     [code] = blocks("python")
-    exec(compile(code, "docs/add-a-scaler.md", "exec"), {"__name__": "page"})
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(compile(code, "docs/add-a-scaler.md", "exec"), names)
+    [(type_, class_name)] = re.findall(r'^([a-z-]+) = "[a-z_.]+:(\w+)"$', blocks("toml")[0], re.MULTILINE)
+    REGISTRY.register(type_)(names[class_name])
 
 
 async def parse(**metadata: str) -> Any:
@@ -58,3 +61,14 @@ async def test_the_pages_scaler_refuses_what_the_page_says_it_does() -> None:
 def test_the_pages_entry_point_group_is_the_one_that_is_read() -> None:
     [block] = blocks("toml")
     assert f'[project.entry-points."{GROUP}"]' in block
+
+
+def test_the_page_imports_the_public_package_alone() -> None:
+    [code] = blocks("python")
+    assert set(re.findall(r"^(?:from|import) (\w+)", code, re.MULTILINE)) == {"pathlib", "penstock"}
+
+
+def test_the_files_the_page_names_are_there() -> None:
+    named = re.findall(r"`((?:tests|scalers|docs)/[\w/.-]+)`", PAGE)
+    assert len(named) > 5
+    assert [name for name in named if not (ROOT / name).exists()] == []

@@ -11,6 +11,7 @@ import pytest
 from deploy.cli import options
 from deploy.local import up
 from deploy.local.supervisor import guard
+from tests.support.paths import ROOT
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
@@ -137,7 +138,7 @@ def test_a_home_has_one_owner_and_the_second_learns_who_it_is(tmp_path: Path) ->
         "with up.owned(up.Home(Path(sys.argv[1]))): print('mine', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
-        [sys.executable, "-c", holding, str(home.root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", holding, str(home.root)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     with other:
         assert other.stdout is not None

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from penstock import cloudevents
 from penstock.parameters import SettingsError, Trigger
-from scalers.sources.events import intake
 from scalers.sources.events.push import Push
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.tls import TLS
@@ -215,7 +215,7 @@ EVENTS: dict[str, tuple[dict[str, str], str | None]] = {
 
 @pytest.mark.parametrize(("event", "complaint"), EVENTS.values(), ids=EVENTS.keys())
 def test_what_an_event_is(event: dict[str, str], complaint: str | None) -> None:
-    found = intake.wrong(event)
+    found = cloudevents.wrong(event)
     assert found is None if complaint is None else complaint in (found or "")
 
 
@@ -233,13 +233,13 @@ def test_what_an_event_is(event: dict[str, str], complaint: str | None) -> None:
     ],
 )
 def test_events_in_json(body: dict[str, Any], event: dict[str, str]) -> None:
-    assert intake.from_json(body) == event
+    assert cloudevents.from_json(body) == event
 
 
 @pytest.mark.parametrize("body", [5, ["a"], "a", None, {"subject": {"a": 1}}, {"id": 1.5}])
 def test_json_that_is_no_event(body: Any) -> None:
     with pytest.raises(ValueError, match=r"no JSON object|must be a text"):
-        intake.from_json(body)
+        cloudevents.from_json(body)
 
 
 @pytest.mark.parametrize(
@@ -247,4 +247,4 @@ def test_json_that_is_no_event(body: Any) -> None:
     [pytest.param("ü".encode(), {"data": "ü"}, id="text"), pytest.param(b"\xff", {"data_base64": "/w=="}, id="binary")],
 )
 def test_data(data: bytes, more: dict[str, str]) -> None:
-    assert intake.with_data(GOOD, data) == {**GOOD, **more}
+    assert cloudevents.with_data(GOOD, data) == {**GOOD, **more}

@@ -1,0 +1,110 @@
+"""CloudEvents as names and texts, as the fields of an intake's entries hold them, and what makes one right.
+
+docs/events.md is the interface. The script that takes events in (scalers/lua/sift.lua) checks the same.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+#: Bytes of the largest event, names and values together.
+LARGEST = 1 << 20
+
+_NAME = re.compile(r"[a-z0-9]+|data_base64")
+_TIME = re.compile(
+    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)"
+    r"(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
+_URI = re.compile(r"([a-zA-Z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9a-fA-F]{2})+")
+_IPV6 = re.compile(r"//[^/?#\[\]]*\[[0-9a-fA-F:.]+\]")
+_TOKEN = r"[a-zA-Z0-9!#$&^_.+-]+"
+_MEDIA = re.compile(rf"{_TOKEN}/{_TOKEN}[ ]*(;.+)?")
+_BASE64 = re.compile(r"[a-zA-Z0-9+/]*=?=?")
+
+
+def malformed(event: Mapping[str, str]) -> str | None:
+    """What is wrong with the values of an event that has all it needs; None if nothing is."""
+    for name, value in event.items():
+        if name != "data" and _CONTROL.search(value):
+            return f"{name} has control characters"
+    if not is_reference(event["source"]):
+        return "source must be a URI reference"
+    if "time" in event and not _TIME.fullmatch(event["time"]):
+        return "time must be an RFC 3339 instant"
+    if event.get("subject") == "":
+        return "subject must not be empty"
+    if "dataschema" in event and not (is_reference(event["dataschema"]) and _SCHEME.match(event["dataschema"])):
+        return "dataschema must be a URI"
+    if "datacontenttype" in event and not _MEDIA.fullmatch(event["datacontenttype"]):
+        return "datacontenttype must be a media type"
+    if "data" in event and "data_base64" in event:
+        return "data and data_base64 exclude each other"
+    if "data_base64" in event and not is_base64(event["data_base64"]):
+        return "data_base64 must be base64"
+    return None
+
+
+def is_reference(text: str) -> bool:
+    """Whether this is a URI or a relative reference (RFC 3986)."""
+    if not _URI.fullmatch(text) or text.count("#") > 1:
+        return False
+    # Brackets are for an address of IPv6.
+    if re.search(r"[\[\]]", _IPV6.sub("//", text, count=1)):
+        return False
+    first = re.split(r"[/?#]", text, maxsplit=1)[0]
+    return ":" not in first or bool(_SCHEME.match(text))
+
+
+def is_base64(text: str) -> bool:
+    """Whether this is base64 (RFC 4648), padded."""
+    return len(text) % 4 == 0 and bool(_BASE64.fullmatch(text))
+
+
+def wrong(event: Mapping[str, str]) -> str | None:
+    """Why this is no event, in words that name the attribute; None if it is one."""
+    if sum(len(name.encode()) + len(value.encode()) for name, value in event.items()) > LARGEST:
+        return f"is larger than {LARGEST} bytes"
+    for name in event:
+        if not _NAME.fullmatch(name):
+            return f"{name!r}: attribute names are lower-case letters and digits"
+    if len(event) > 100:
+        return "has more than 100 attributes"
+    if event.get("specversion") != "1.0":
+        return "specversion must be 1.0"
+    for name in ("id", "source", "type"):
+        if not event.get(name):
+            return f"{name} is required"
+    return malformed(event)
+
+
+def from_json(body: Any) -> dict[str, str]:
+    """An event in CloudEvents' JSON format as names and texts. Raises ValueError for what is no such object."""
+    if not isinstance(body, dict):
+        raise ValueError("is no JSON object")
+    event: dict[str, str] = {}
+    for name, value in body.items():
+        if value is None:
+            continue
+        if name == "data" and not isinstance(value, str):
+            event.setdefault("datacontenttype", "application/json")
+            event[name] = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        elif isinstance(value, bool):
+            event[name] = str(value).lower()
+        elif isinstance(value, str | int):
+            event[name] = str(value)
+        else:
+            raise ValueError(f"{name} must be a text, a whole number, or true or false")
+    return event
+
+
+def with_data(event: Mapping[str, str], data: bytes) -> dict[str, str]:
+    """The event with these data: as text where they are, otherwise in base64."""
+    try:
+        return {**event, "data": data.decode()}
+    except UnicodeDecodeError:
+        return {**event, "data_base64": base64.b64encode(data).decode()}
