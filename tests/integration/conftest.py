@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import kube
 from tests.support.embedded import embedded_apiserver
-from tests.support.house import House, house
+from tests.support.house import House, Houses
 from workers.api.kinds import NAMESPACE
 from workers.client.rest import Cluster
 
@@ -51,8 +51,19 @@ async def namespace(cluster: Cluster) -> str:
     return name
 
 
+@pytest.fixture(scope="package")
+def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
+    """What runs on embedded clusters for modules that come one after the other and want the same settings."""
+    with Houses(lambda: tmp_path_factory.mktemp("house")) as houses:
+        yield houses
+
+
 @pytest.fixture(scope="module")
-def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """Everything at work on the embedded cluster, with the settings that the module says in HOUSE."""
-    with house("embedded", tmp_path_factory.mktemp("house"), **request.module.HOUSE) as house_:
-        yield house_
+def running(request: pytest.FixtureRequest, houses: Houses) -> Iterator[House]:
+    """Everything at work on the embedded cluster, with the settings that the module says in HOUSE.
+
+    The cluster holds nothing of other modules, and what this one leaves there is deleted.
+    """
+    house = houses.with_settings(request.module.HOUSE)
+    yield house
+    houses.clear()

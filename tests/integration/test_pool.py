@@ -18,7 +18,7 @@ from workers.client.rest import Cluster
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"workloads": "true"}
+HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
 
 
 @pytest.fixture

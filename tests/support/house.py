@@ -1,15 +1,16 @@
 """A whole Penstock beside a cluster that it did not bring: ``penstock up --kubeconfig`` and a process kubelet."""
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support import kube
+from tests.support import contents, kube
 from tests.support.embedded import embedded_apiserver
 
 #: Seconds that eight Python processes may take to start, or to stop, on a busy machine.
@@ -48,6 +49,41 @@ def house(which: str, folder: Path, **settings: str) -> Iterator[House]:
         kubelet += ["--root", str(folder / "pods"), "--max-pods", "4", "--ready-file", str(ready)]
         stack.enter_context(_process(folder / "kubelet.log", kubelet, {}, lambda _: ready.exists()))
         yield House(kubeconfig, logs, home)
+
+
+class Houses(AbstractContextManager["Houses"]):
+    """One running house at a time, which is kept as long as the same settings are asked for.
+
+    folder: makes a new folder for each.
+    """
+
+    def __init__(self, folder: Callable[[], Path]) -> None:
+        self._folder = folder
+        self._stack = ExitStack()
+        self._settings: Mapping[str, str] | None = None
+        self._house: House | None = None
+        self._first: frozenset[str] = frozenset()
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def with_settings(self, settings: Mapping[str, str]) -> House:
+        """The house with these settings, on an embedded cluster without objects of others."""
+        if self._house is None or settings != self._settings:
+            self._stack.close()
+            self._house = self._stack.enter_context(house("embedded", self._folder(), **settings))
+            self._settings = dict(settings)
+            self._first = asyncio.run(contents.paths(self._house.kubeconfig))
+        return self._house
+
+    def clear(self) -> None:
+        """Deletes all objects that were not there at first. A house that keeps one is not used again."""
+        assert self._house is not None
+        try:
+            asyncio.run(contents.delete(self._house.kubeconfig, keep=self._first))
+        except BaseException:
+            self._house = None
+            raise
 
 
 @contextmanager

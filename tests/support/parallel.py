@@ -4,10 +4,26 @@ from xdist.scheduler import LoadScopeScheduling
 
 #: Folders whose tests share servers that take seconds to start: one worker process has them all.
 TOGETHER = ("tests/acceptance", "tests/integration/apiserver", "tests/integration/kubelet")
+#: Modules under tests/integration that use the same servers: those of `running` with equal settings, or of `cluster`.
+ALIKE = (
+    (
+        *("controllers/test_apps.py", "controllers/test_flows.py", "controllers/test_podgroups.py"),
+        *("controllers/test_queues.py", "controllers/test_vcjob_plugins.py", "controllers/test_vcjobs.py"),
+        *("controllers/test_volcano_cronjobs.py", "controllers/test_volcano_work.py", "test_pool.py", "test_vcctl.py"),
+    ),
+    (
+        *("controllers/test_claims.py", "controllers/test_scaledjobs.py", "controllers/test_scaledobjects.py"),
+        "test_pushed_events.py",
+    ),
+    (
+        *("workers/test_informers.py", "workers/test_stopped_informers.py", "workers/test_finalizers.py"),
+        *("workers/test_rest.py", "scalers/sources/test_kubernetes.py", "api/test_crds.py"),
+    ),
+)
 #: Modules whose tests share nothing: each test goes to the next worker process that is free.
 APART = ("tests/chaos/test_house.py", "tests/chaos/test_claims.py", "tests/acceptance/test_left_behind.py")
 #: What takes long, the longest first; all else comes after it.
-FIRST = (*TOGETHER, "tests/chaos", "tests/integration/controllers", "tests/integration")
+FIRST = (*TOGETHER, *(alike[0] for alike in ALIKE), "tests/chaos", "tests/integration/controllers", "tests/integration")
 
 
 def unit(nodeid: str) -> str:
@@ -15,12 +31,16 @@ def unit(nodeid: str) -> str:
     module = nodeid.partition("::")[0]
     if module in APART:
         return nodeid
+    for alike in ALIKE:
+        if module.removeprefix("tests/integration/") in alike:
+            return alike[0]
     return next((folder for folder in TOGETHER if module.startswith(f"{folder}/")), module)
 
 
 def rank(nodeid: str) -> int:
     """The place of a test in the order of a run."""
-    return next((place for place, folder in enumerate(FIRST) if nodeid.startswith(f"{folder}/")), len(FIRST))
+    name = f"{unit(nodeid)}/"
+    return next((place for place, first in enumerate(FIRST) if name.startswith(f"{first}/")), len(FIRST))
 
 
 class Units(LoadScopeScheduling):

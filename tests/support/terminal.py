@@ -38,7 +38,8 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
 def environment(**variables: str) -> dict[str, str]:
     """This machine's environment without settings and kubeconfigs of whoever runs the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "KUBE"))}
-    return {**kept, **variables}
+    # The code of this checkout, wherever the installed package points to.
+    return {**kept, "PYTHONPATH": str(ROOT), **variables}
 
 
 @dataclass(frozen=True)

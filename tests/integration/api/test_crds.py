@@ -2,15 +2,13 @@
 
 import copy
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.support import kube
 from tests.support.conditions import eventually
-from tests.support.embedded import embedded_apiserver
 from tests.support.paths import ROOT
 from workers.api import crds
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, SCHEDULED_JOB, Ref
@@ -22,21 +20,10 @@ EXAMPLES = ROOT / "examples"
 REF = Ref(SCALED_JOB, "default", "work")
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real_apiserver)])
-def kubeconfig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp(request.param)
-    if request.param == "embedded":
-        with embedded_apiserver(folder) as embedded:
-            yield embedded.kubeconfig
-        return
-    with kube.control_plane(kube.assets(), folder) as plane:
-        yield plane.kubeconfig
-
-
 @pytest.fixture
-async def cluster(kubeconfig: Path) -> AsyncIterator[Cluster]:
+async def cluster(cluster_config: Path) -> AsyncIterator[Cluster]:
     """A cluster that has our CRDs."""
-    async with await Cluster.connect(kubeconfig=kubeconfig) as connected:
+    async with await Cluster.connect(kubeconfig=cluster_config) as connected:
         for crd in crds.all_crds():
             ref = Ref(CUSTOM_RESOURCE_DEFINITION, "", crd["metadata"]["name"])
             try:

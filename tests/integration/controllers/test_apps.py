@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("kubectl"), reason="kubectl is not installed: NOT tested with it"),
 ]
 
-HOUSE = {"workloads": "true"}
+HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
 
 Kubectl = Callable[..., str]
 

@@ -17,7 +17,7 @@ from workers.controllers.volcano.jobflow import phases
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"volcano": "true"}
+HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
 
 _numbers = itertools.count(1)
 

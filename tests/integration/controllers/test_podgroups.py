@@ -15,7 +15,7 @@ from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"volcano": "true", "workloads": "true"}
+HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
 
 MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 

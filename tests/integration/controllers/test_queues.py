@@ -13,7 +13,7 @@ from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"volcano": "true"}
+HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 

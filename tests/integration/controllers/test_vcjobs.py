@@ -18,7 +18,7 @@ from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"volcano": "true"}
+HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
 
 _numbers = itertools.count(1)
 
@@ -214,8 +214,13 @@ async def test_a_job_ends_when_a_task_waits_for_one_that_failed(cluster: Cluster
     status = await reaches(cluster, job, "Failed")
     assert status["state"]["message"].endswith("container init exited with 3 (Error); task b can never start: a failed")
     assert list(await pods_of(cluster, job)) == [f"{job.name}-a-0"]
-    groups = (await cluster.list(POD_GROUP, "default"))[0]
-    assert not [group for group in groups if group["metadata"]["name"].startswith(f"{job.name}-")]
+
+    async def group_is_gone() -> bool:
+        groups = (await cluster.list(POD_GROUP, "default"))[0]
+        return not [group for group in groups if group["metadata"]["name"].startswith(f"{job.name}-")]
+
+    # It is deleted after the status was written.
+    await eventually(group_is_gone)
 
 
 async def test_why_is_told_of_a_container_that_was_started_again_in_place(cluster: Cluster) -> None:

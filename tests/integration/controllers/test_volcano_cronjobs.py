@@ -16,7 +16,7 @@ from workers.errors import Invalid
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"volcano": "true"}
+HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
 
 _numbers = itertools.count(1)
 

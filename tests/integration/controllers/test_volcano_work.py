@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all pods share one address"),
 ]
 
-HOUSE = {"volcano": "true", "pod_addresses": "true"}
+HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
 
 _numbers = itertools.count(1)
 
