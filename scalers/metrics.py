@@ -2,8 +2,8 @@
 
 from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import SCALED_JOB, Ref
+from workers.decision.snapshot import TriggerSample
 from workers.metrics.expiring import ExpiringCounter, ExpiringGauge
-from workers.reconcile.snapshot import TriggerSample
 
 _LABELS = ("namespace", "metric", "scaledObject", "scaler", "triggerIndex", "type")
 

@@ -2,8 +2,8 @@
 
 from scalers.polling.worker import measuring
 from workers.app import LANES, app
-from workers.runtime.lifecycle import serve
 from workers.runtime.loop import LoopThread
+from workers.runtime.worker_lifecycle import serve
 from workers.settings import Settings
 
 process = LoopThread(lambda: measuring(Settings()))

@@ -31,8 +31,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from scheduler.keys import Keys
+from scheduler.last_runs import LastRuns, RunLease
 from scheduler.queue import Lane, RetryBackoff
-from scheduler.runs import LastRuns, RunLease
 
 log = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 from workers.app import LANES, app
 from workers.reconcile.worker import reconciling
-from workers.runtime.lifecycle import serve
 from workers.runtime.loop import LoopThread
+from workers.runtime.worker_lifecycle import serve
 from workers.settings import Settings
 
 process = LoopThread(lambda: reconciling(Settings()))

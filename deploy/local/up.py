@@ -290,7 +290,7 @@ async def _open(settings: Settings, store: str) -> None:
     """Opens the work queues for claims: the processes that held leases ran under this home, and are gone."""
     from pydantic import SecretStr
 
-    from workers.runtime.wiring import base
+    from workers.wiring import base
 
     async with base(settings.model_copy(update={"broker": SecretStr(store)})) as parts:
         for lane in parts.lanes.values():

@@ -31,7 +31,7 @@ from workers.api.kinds import (
     Object,
 )
 from workers.controllers import registry
-from workers.reconcile.controller import Controller
+from workers.decision.controller import Controller
 
 HEADER = "# Made by `python -m deploy.manifests.rbac`; a test keeps it in step with the controllers.\n"
 

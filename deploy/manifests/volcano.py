@@ -29,7 +29,7 @@ from workers.api.kinds import (
     NAMESPACE as NAMESPACES,
 )
 from workers.controllers import registry
-from workers.reconcile.controller import Controller
+from workers.decision.controller import Controller
 from workers.settings import Settings
 
 HEADER = "# Made by `python -m deploy.manifests.volcano`; a test keeps it in step with the controllers.\n"

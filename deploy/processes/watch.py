@@ -7,12 +7,13 @@ from collections.abc import Collection, Mapping
 from redis.exceptions import RedisError
 
 from deploy.processes import readiness, until_signal
+from workers import wiring
 from workers.api.kinds import POD, Kind
 from workers.cache.informers import run_informers
 from workers.cache.store import Store
 from workers.controllers import registry
-from workers.reconcile.controller import Controller
-from workers.runtime import default_queues, wiring
+from workers.decision.controller import Controller
+from workers.runtime import default_queues
 from workers.settings import Settings
 
 

@@ -11,8 +11,8 @@ from starlette.routing import Route
 
 from deploy.webhook import lookups, registration, reviews
 from deploy.webhook.reviews import NotAReview, Review
+from workers.admission.admission_options import AdmissionOptions
 from workers.admission.lookup import Known
-from workers.admission.options import AdmissionOptions
 from workers.api.kinds import Object
 from workers.client.rest import Cluster
 from workers.errors import ClusterError

@@ -15,7 +15,7 @@ from deploy.webhook import certificate_rotation, certificates, registration
 from deploy.webhook.certificate_rotation import Material
 from deploy.webhook.registration import Place
 from workers import errors
-from workers.admission.options import AdmissionOptions
+from workers.admission.admission_options import AdmissionOptions
 from workers.api.kinds import SECRET, Kind, Object, Ref
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from cryptography import x509
 
-from deploy.certificates import Authority
+from deploy.certificate_authority import Authority
 
 #: How long a certificate is good for.
 LIFETIME = timedelta(days=90)

@@ -3,7 +3,7 @@
 import base64
 from dataclasses import dataclass
 
-from workers.admission.options import AdmissionOptions
+from workers.admission.admission_options import AdmissionOptions
 from workers.admission.rules import RULES, KindRules
 from workers.api.kinds import POD, Kind, Object, Ref
 from workers.api.references import GANG_GATE

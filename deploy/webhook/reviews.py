@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from deploy.webhook import json_patch
+from workers.admission.admission_options import AdmissionOptions
 from workers.admission.findings import Finding, joined
 from workers.admission.lookup import Lookup
-from workers.admission.options import AdmissionOptions
 from workers.admission.rules import RULES, KindRules, Needs
 from workers.api.kinds import Object
 

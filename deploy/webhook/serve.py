@@ -14,11 +14,11 @@ from deploy.processes import https, readiness, until_signal
 from deploy.webhook.app import app
 from deploy.webhook.certificate_keeper import Keeper
 from deploy.webhook.registration import CHOOSING, Place
-from workers.admission.options import AdmissionOptions
+from workers import wiring
+from workers.admission.admission_options import AdmissionOptions
 from workers.client.rest import Cluster
 from workers.errors import ClusterError, UserError
 from workers.logs import Outage
-from workers.runtime import wiring
 from workers.settings import Settings
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlencode
 
-from scalers.auth import environment, files
+from scalers.auth import mounted_files, template_environment
 from scalers.auth.lookups import LookupView
 from scalers.auth.secret_text import Hidden
 from scalers.auth.vault import VaultError, Vaults
@@ -136,7 +136,7 @@ class _Resolution:
         if self.ref.kind != CLUSTER_TRIGGER_AUTHENTICATION:
             raise self._error("filePath", "is for a ClusterTriggerAuthentication only")
         try:
-            return await asyncio.to_thread(files.read, self.authenticator.folder, path)
+            return await asyncio.to_thread(mounted_files.read, self.authenticator.folder, path)
         except UserError as error:
             raise self._wrapped("filePath", error) from error
 
@@ -147,7 +147,7 @@ class _Resolution:
             container = variable.container_name or self.workload.container
             if container not in environments:
                 try:
-                    environments[container] = await environment.resolve(
+                    environments[container] = await template_environment.resolve(
                         self.workload.template, container, self.workload.namespace, self.view.entries
                     )
                 except UserError as error:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from scalers.auth.environment import from_cluster
+from scalers.auth.template_environment import from_cluster
 from scalers.ttl_cache import EVER, TTLCache
 from workers.api.kinds import SECRET, SERVICE_ACCOUNT, Object, Ref
 from workers.client.restmapper import RESTMapper

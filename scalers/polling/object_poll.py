@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from penstock.scaler import Measure, milli
 from scalers import metrics
 from scalers.claimable import ClaimableItems, Claiming, ClaimRequest
-from scalers.polling import fallback
+from scalers.polling import failure_counts
 from scalers.polling.batched import Answer
 from scalers.polling.circuit_breaker import CircuitBreaker
 from scalers.polling.single import Asker
@@ -15,8 +15,8 @@ from scalers.triggers.parse import Parsed, TriggerProbe, measured, polling_inter
 from scheduler.queue import Lease
 from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, Object
+from workers.decision.snapshot import Reading, TriggerSample
 from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
-from workers.reconcile.snapshot import Reading, TriggerSample
 
 #: Fewest seconds between two polls of an object whose value changes by itself.
 SOONEST = 0.25
@@ -88,8 +88,8 @@ class ObjectPoll:
             taken = sample(probe, why(error, probe.scaler))
         if taken.error is not None:
             before = self.previous if self.previous and self.previous.uid == self.uid else None
-            taken = fallback.counted(taken, before, fallback.threshold(self.body))
-            taken = fallback.with_breaker(taken, before, breaker, str(probe.source), self.started)
+            taken = failure_counts.counted(taken, before, failure_counts.threshold(self.body))
+            taken = failure_counts.with_breaker(taken, before, breaker, str(probe.source), self.started)
         self.samples[place] = taken
         if isinstance(answer, Measure) and answer.again is not None:
             self.again = min(self.again, max(SOONEST, answer.again))

@@ -14,8 +14,8 @@ from scalers.wakeups.wakeups import Wakeups
 from scheduler.keys import Keys
 from workers.client.rest import Cluster
 from workers.runtime.consumer import Consumer
-from workers.runtime.wiring import base, connect, consuming
 from workers.settings import Settings
+from workers.wiring import base, connect, consuming
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import orjson
 
 from penstock.parameters import FROM_ENV, Trigger, refuse_unset
 from penstock.scaler import Scaler, metric_name
-from scalers.auth import environment
+from scalers.auth import template_environment
 from scalers.auth.authenticator import Authenticator, Unreachable, Workload
 from scalers.auth.lookups import Lookups, LookupView
 from scalers.auth.secret_text import Hidden
@@ -260,8 +260,8 @@ class Triggers:
             return {}, frozenset()
         template, container = workload.template, workload.container
         return (
-            await environment.resolve(template, container, workload.namespace, view.entries),
-            environment.optional(template, container),
+            await template_environment.resolve(template, container, workload.namespace, view.entries),
+            template_environment.optional(template, container),
         )
 
     async def _parsed(self, ref: Ref, uid: str, specs: Sequence[Object], supplies: _Supplies) -> Parsed:

@@ -8,7 +8,7 @@ from scalers.sources.external.client import Address
 from scalers.sources.http.etcd import EtcdServer
 from scalers.sources.redis.connection import RedisServer
 from scalers.wakeups.redis_listener import ListenerStatus, RedisListener
-from scalers.wakeups.streams import EtcdListener, PushListener
+from scalers.wakeups.stream_listener import EtcdListener, PushListener
 
 #: A server that sends notifications or streams.
 NotifyingServer = RedisServer | Address | EtcdServer

@@ -23,10 +23,10 @@ from tests.benchmarks.harness import Figure, broker
 from tests.benchmarks.pods import succeeded
 from tests.benchmarks.stack import Stack, apiserver, servers, stack
 from tests.benchmarks.worker import Worker, client_of, worker
+from workers.api import conditions
 from workers.api.kinds import JOB, POD, Kind, Object, Ref, ref_of
 from workers.cache.store import ObjectVersion
 from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
-from workers.controllers import conditions
 
 COMPLETIONS = int(os.environ.get("BENCH_COMPLETIONS", "1000"))
 PARALLELISM = 50

@@ -30,9 +30,9 @@ from workers.cache.store import ObjectVersion
 from workers.client.rest import Cluster
 from workers.controllers import registry
 from workers.controllers.volcano.podgroup.decide import ROUND
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import Plan
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.controller import Controller
+from workers.decision.plan import Plan
+from workers.decision.snapshot import Snapshot
 from workers.runtime import default_queues
 
 IN_FLIGHT = 16
@@ -152,7 +152,7 @@ async def until(site_: Site, done: asyncio.Event) -> None:
                     await asyncio.sleep(0.002)
             await site_.worker.consumer.consume()
 
-    # As a worker's process does when it begins (`workers.runtime.lifecycle`).
+    # As a worker's process does when it begins (`workers.runtime.worker_lifecycle`).
     gc.collect()
     gc.freeze()
     with _profiled():

@@ -15,18 +15,18 @@ from scheduler.queue import Lane
 from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
 from workers.cache.store import ObjectVersion, Store
 from workers.controllers import registry
+from workers.decision.controller import Controller
+from workers.decision.snapshot import Reading, TriggerSample
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
 from workers.reconcile.act import Actor
-from workers.reconcile.controller import Controller
 from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
-from workers.reconcile.snapshot import Reading, TriggerSample
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
-from workers.runtime.wiring import broker_client, store_of, utc_now
 from workers.settings import Settings
+from workers.wiring import broker_client, store_of, utc_now
 
 
 class _Silent:

@@ -16,9 +16,9 @@ from deploy.local import up
 from tests.chaos.parts import PARTS, Over, kill_each, settings
 from tests.chaos.patience import everything, until
 from tests.support.valkeys import ValkeyServer
+from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.client.rest import Cluster
-from workers.controllers import conditions
 from workers.controllers.keda.scaledjob import binding
 
 pytestmark = pytest.mark.timeout(420)

@@ -13,9 +13,9 @@ import pytest
 from deploy.local import up
 from tests.chaos.parts import PARTS, Over, kill_each, settings
 from tests.chaos.patience import insist, until
+from workers.api import conditions
 from workers.api.kinds import JOB, POD, Object, Ref, ref_of
 from workers.client.rest import Cluster
-from workers.controllers import conditions
 from workers.controllers.batch.job.indexes import Indexes, index_of
 from workers.errors import ClusterError, Conflict, NotFound
 

@@ -14,9 +14,9 @@ from tests.support.conditions import eventually
 from tests.support.house import House, house
 from tests.support.paths import ROOT
 from tests.support.valkeys import ValkeyServer
+from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.client.rest import Cluster
-from workers.controllers import conditions
 
 pytestmark = pytest.mark.timeout(300)
 

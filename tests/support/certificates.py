@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from deploy.certificates import CLIENT, Authority
+from deploy.certificate_authority import CLIENT, Authority
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from workers.admission.admission_options import AdmissionOptions
 from workers.admission.findings import Finding
-from workers.admission.options import AdmissionOptions
 from workers.api import kinds
 from workers.api.kinds import Object, controller_of
 from workers.api.references import GANG_GATE

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from workers.admission import pod, scaledobject
+from workers.admission.admission_options import AdmissionOptions
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
-from workers.admission.options import AdmissionOptions
 from workers.admission.volcano import cronjob, job, jobflow, podgroup, queue
 from workers.api.kinds import JOB_FLOW, POD, POD_GROUP, QUEUE, SCALED_OBJECT, VC_CRON_JOB, VC_JOB, Kind, Object, Ref
 

@@ -18,7 +18,7 @@ from workers.api.kinds import (
     controller_of,
     ref_of,
 )
-from workers.reconcile.snapshot import CachedObject
+from workers.decision.snapshot import CachedObject
 
 NONE = "-"
 _FIELDS_BEFORE_JSON = 9

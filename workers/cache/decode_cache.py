@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 from workers.api.kinds import Kind
 from workers.cache import codec
-from workers.reconcile.snapshot import CachedObject
+from workers.decision.snapshot import CachedObject
 
 #: Bytes of values that a process caches; the decoded objects take about five times as much in addition.
 SIZE = 4 << 20

@@ -19,8 +19,8 @@ from workers.cache import codec
 from workers.cache.codec import ObjectVersion
 from workers.cache.decode_cache import DecodeCache
 from workers.cache.freshness import Ages, age, older, require_fresh
+from workers.decision.snapshot import CachedObject
 from workers.errors import PenstockError
-from workers.reconcile.snapshot import CachedObject
 
 __all__ = [
     "LeadershipLost",

@@ -12,9 +12,9 @@ from datetime import datetime
 from workers.api import times
 from workers.api.kinds import EVENT, Kind, Object, Ref
 from workers.client.rest import Cluster
+from workers.decision.plan import RecordEvent
 from workers.errors import AlreadyExists, ClusterError, NotFound
 from workers.metrics import process
-from workers.reconcile.plan import RecordEvent
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from workers.api.kinds import Kind, Object, Ref
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import Delete, Plan
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.controller import Controller
+from workers.decision.plan import Delete, Plan
+from workers.decision.snapshot import Snapshot
 
 
 def composed(*parts: Controller) -> Controller:

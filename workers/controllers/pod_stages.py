@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from workers.api.kinds import POD, Object, ref_of
-from workers.reconcile.plan import Create, Delete, RecordEvent, Step, Together
+from workers.decision.plan import Create, Delete, RecordEvent, Step, Together
 
 
 def create(bodies: Sequence[Object]) -> tuple[Step, ...]:

@@ -15,7 +15,7 @@ from workers.controllers.volcano import membership
 from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES as ADMISSION
 from workers.controllers.volcano.podgroup.group import GangRules
-from workers.reconcile.controller import Controller
+from workers.decision.controller import Controller
 from workers.settings import Settings
 
 #: The default site: Penstock admits gangs, and the cluster's own scheduler places their pods.

@@ -7,7 +7,7 @@ from workers.api import model
 from workers.api.kinds import JOB_FLOW, Object
 from workers.api.volcano.jobflow import FlowEntry, JobFlow, JobFlowSpec
 from workers.errors import UserError
-from workers.flows import nodes
+from workers.flows import flow_nodes
 
 _MARKS: Mapping[str, str] = {
     "Completed": "+",
@@ -34,7 +34,7 @@ def graph(flow: Object) -> str:
     depths = _depths(spec)
     places = {entry.name: place for place, entry in enumerate(spec.flows)}
     ordered = sorted(spec.flows, key=lambda entry: (depths.get(entry.name, 0), places[entry.name]))
-    members = {entry.name: [node.id for node in nodes.of(spec) if node.entry is entry] for entry in spec.flows}
+    members = {entry.name: [node.id for node in flow_nodes.of(spec) if node.entry is entry] for entry in spec.flows}
     titles = {entry.name: "  " * depths.get(entry.name, 0) for entry in ordered}
     width = max((len(titles[entry.name] + entry.name) for entry in ordered), default=0)
     lines = (_line(entry, [written.get(id) or {} for id in members[entry.name]], titles, width) for entry in ordered)

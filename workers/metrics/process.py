@@ -8,8 +8,8 @@ from prometheus_client import Counter, Gauge, Histogram, Info, start_http_server
 
 from scheduler.queue import Stats
 from workers.api.kinds import Ref
+from workers.decision.plan import Level, Metric
 from workers.metrics.expiring import FOR_EVER, ExpiringCounter, ExpiringGauge
-from workers.reconcile.plan import Level, Metric
 
 log = logging.getLogger(__name__)
 

@@ -10,15 +10,12 @@ from typing import Any
 
 from scheduler.queue import Lane
 from workers.api.kinds import Object, Ref, controller_of, ref_of, reference
+from workers.api.merge_patch import diff
 from workers.cache.store import ObjectVersion, Store
 from workers.cache.write_through import WriteThrough
 from workers.client.event_recorder import Recorder
-from workers.client.merge_patch import diff
 from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
-from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
-from workers.handoff.claim_orders import ClaimOrders
-from workers.metrics import process
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     CountMetric,
     Create,
@@ -37,7 +34,10 @@ from workers.reconcile.plan import (
     Together,
     Unfinalize,
 )
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
+from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
+from workers.handoff.claim_orders import ClaimOrders
+from workers.metrics import process
 from workers.reconcile.step_handlers import edit_list, with_secret
 from workers.runtime.leases import Notify
 

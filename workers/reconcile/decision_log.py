@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from scheduler.keys import Keys
 from scheduler.scripts import Arg, Script, load
 from workers.api.kinds import Ref
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     CountMetric,
     Figure,
@@ -28,7 +28,7 @@ from workers.reconcile.plan import (
     Step,
     Together,
 )
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from workers.api.references import REFERENCES
 from workers.cache import codec
 from workers.cache.freshness import require_fresh
 from workers.cache.store import Observation, Observations, ObserveRequest, Store
-from workers.client.scale import Scales
+from workers.client.scale_client import Scales
+from workers.decision.controller import Controller
+from workers.decision.snapshot import CachedObject, Reading, Scalable, Snapshot
 from workers.errors import Stale
 from workers.handoff.readings import Readings
-from workers.reconcile.controller import Controller
-from workers.reconcile.snapshot import CachedObject, Reading, Scalable, Snapshot
 
 log = logging.getLogger(__name__)
 

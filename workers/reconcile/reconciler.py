@@ -8,17 +8,17 @@ from dataclasses import replace
 from datetime import datetime
 
 from scheduler.queue import ClaimedKeys, Done, Failed, Lease, Outcome, Requeue, RequeueAt
+from workers.decision import plan as steps
+from workers.decision.controller import Controller
+from workers.decision.limits import LimitReservation
+from workers.decision.plan import Plan
+from workers.decision.snapshot import Snapshot
 from workers.errors import ClusterError, Conflict, NotFound, Stale, Unavailable, UserError
 from workers.metrics import process
-from workers.reconcile import plan as steps
 from workers.reconcile.act import UNCERTAIN, Actor
-from workers.reconcile.controller import Controller
 from workers.reconcile.decision_log import DecisionLog
-from workers.reconcile.limits import LimitReservation
 from workers.reconcile.observe import Observer
-from workers.reconcile.plan import Plan
 from workers.reconcile.reservations import Reservations
-from workers.reconcile.snapshot import Snapshot
 from workers.runtime.leases import LeaseKeeper, LeaseLost
 
 log = logging.getLogger(__name__)

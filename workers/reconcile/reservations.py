@@ -15,11 +15,11 @@ from redis.asyncio import Redis
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from scheduler.scripts import Arg, Script, load
+from workers.api import conditions
 from workers.api.kinds import JOB, Ref, controller_of
 from workers.cache.store import Store
-from workers.controllers import conditions
-from workers.reconcile.limits import JobLimit, LimitReservation
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.limits import JobLimit, LimitReservation
+from workers.decision.snapshot import Snapshot
 from workers.runtime.leases import Notify
 
 #: Seconds a ledger is kept after its last reservation.

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from workers.api.kinds import Object, ref_of
 from workers.client.rest import Cluster
+from workers.decision.plan import Create, EditList
 from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
-from workers.reconcile.plan import Create, EditList
 
 log = logging.getLogger(__name__)
 

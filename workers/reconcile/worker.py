@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from scheduler.keys import Keys
 from workers.client.event_recorder import Recorder
-from workers.client.scale import Scales
+from workers.client.scale_client import Scales
 from workers.controllers import registry
 from workers.reconcile.act import Actor
 from workers.reconcile.decision_log import DecisionLog
@@ -13,8 +13,8 @@ from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
 from workers.reconcile.reservations import Reservations
 from workers.runtime.consumer import Consumer
-from workers.runtime.wiring import base, connect, consuming, utc_now
 from workers.settings import Settings
+from workers.wiring import base, connect, consuming, utc_now
 
 
 @asynccontextmanager

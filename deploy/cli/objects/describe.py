@@ -32,7 +32,7 @@ from workers.errors import ClusterError, Forbidden, NotFound
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
-    from workers.reconcile.snapshot import Reading
+    from workers.decision.snapshot import Reading
 
 #: Children and Events beyond this many are counted, not shown; the newest are shown.
 SHOWN = 20

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from workers.api import conditions
 from workers.api.kinds import JOB, POD, Kind, Object
-from workers.controllers import conditions
 
 #: What a container waits for in the ordinary course of things.
 ORDINARY = frozenset({"ContainerCreating", "PodInitializing"})

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 async def show(cluster: "Cluster", ref: Ref, body: Object) -> None:
     """One line: what is scaled and how many replicas it is to have now, or why nobody knows."""
-    from workers.client.scale import Scales
+    from workers.client.scale_client import Scales
     from workers.controllers.keda import scaledobject
 
     target = scaledobject.CONTROLLER.scales(body)

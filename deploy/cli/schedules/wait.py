@@ -14,8 +14,8 @@ from deploy.cli import output
 from deploy.cli.discovery import DiscoveredKind
 from deploy.cli.objects import get
 from deploy.cli.schedules import resolve
+from workers.api import conditions
 from workers.api.kinds import JOB, SCHEDULED_JOB, Kind, Object, Ref, controller_of
-from workers.controllers import conditions
 from workers.errors import NotFound, UserError
 
 if TYPE_CHECKING:

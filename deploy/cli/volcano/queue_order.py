@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from deploy.cli import output
 from deploy.cli.volcano import columns
+from workers.api import conditions
 from workers.api.kinds import POD_GROUP, PRIORITY_CLASS, Object, controller_of
 from workers.api.references import DEFAULT_QUEUE
-from workers.controllers import conditions
 from workers.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import uvloop
 from redis.exceptions import RedisError
 
 from deploy.local.apiserver.server import ServerOptions, serve
-from deploy.local.apiserver.storage.store import Displaced
+from deploy.local.apiserver.storage.object_store import Displaced
 from workers.errors import UserError
 
 

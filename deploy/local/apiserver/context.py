@@ -9,10 +9,10 @@ from pathlib import Path
 from deploy.local.apiserver.admission.quotas import QuotaAdmission
 from deploy.local.apiserver.api_errors import not_found, timeout, unavailable
 from deploy.local.apiserver.discovery.resources import RequestTarget, ResourceRegistry
+from deploy.local.apiserver.storage.object_store import Displaced, ObjectStore, Overloaded, StoredObject
 from deploy.local.apiserver.storage.paging import Snapshots
-from deploy.local.apiserver.storage.store import Displaced, ObjectStore, Overloaded, StoredObject
-from deploy.local.apiserver.storage.watch import Hub
-from workers.admission.options import AdmissionOptions
+from deploy.local.apiserver.storage.watch_streams import Hub
+from workers.admission.admission_options import AdmissionOptions
 from workers.api.kinds import Object
 
 #: Longest wait for the broker to take a write, in seconds.

@@ -15,7 +15,7 @@ from deploy.local.apiserver.discovery import crd_conditions
 from deploy.local.apiserver.discovery.resources import ServedResource
 from deploy.local.apiserver.handlers.delete import CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, delete
 from deploy.local.apiserver.handlers.write import remaining
-from deploy.local.apiserver.storage.store import StoredChange, StoredObject
+from deploy.local.apiserver.storage.object_store import StoredChange, StoredObject
 from workers.api.kinds import Object
 
 log = logging.getLogger(__name__)

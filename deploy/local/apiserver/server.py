@@ -25,10 +25,10 @@ from deploy.local.apiserver.discovery.resources import ResourceRegistry
 from deploy.local.apiserver.garbage_collector import Collector
 from deploy.local.apiserver.http import certificate
 from deploy.local.apiserver.http import token as auth
-from deploy.local.apiserver.storage.store import ObjectStore, StoreKeys
-from deploy.local.apiserver.storage.watch import Hub
+from deploy.local.apiserver.storage.object_store import ObjectStore, StoreKeys
+from deploy.local.apiserver.storage.watch_streams import Hub
 from deploy.processes import https
-from workers.admission import options as admission
+from workers.admission import admission_options as admission
 from workers.api import times
 from workers.errors import UserError
 

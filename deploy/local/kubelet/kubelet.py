@@ -15,7 +15,7 @@ from typing import Any
 from deploy.local.kubelet import pod_order
 from deploy.local.kubelet.containers import resource_usage
 from deploy.local.kubelet.containers.attempt import ContainerAttempt
-from deploy.local.kubelet.containers.states import ContainerEnding
+from deploy.local.kubelet.containers.container_states import ContainerEnding
 from deploy.local.kubelet.node import NodeObject
 from deploy.local.kubelet.pods import status
 from deploy.local.kubelet.pods.host import Host

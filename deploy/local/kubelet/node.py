@@ -7,7 +7,7 @@ import os
 import platform
 import time
 
-from deploy.local.kubelet.containers.states import timestamp
+from deploy.local.kubelet.containers.container_states import timestamp
 from workers.api import loopback_addresses
 from workers.api.kinds import NODE, Object, Ref
 from workers.client.rest import Cluster

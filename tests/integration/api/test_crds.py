@@ -10,10 +10,9 @@ import yaml
 
 from tests.support.conditions import eventually
 from tests.support.paths import ROOT
-from workers.api import crds
+from workers.api import conditions, crds
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, SCHEDULED_JOB, Ref
 from workers.client.rest import Cluster
-from workers.controllers import conditions
 from workers.errors import Invalid, NotFound
 
 EXAMPLES = ROOT / "examples"

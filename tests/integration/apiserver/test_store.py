@@ -9,7 +9,7 @@ import pytest
 import redis
 import urllib3
 
-from deploy.local.apiserver.storage.store import StoreKeys
+from deploy.local.apiserver.storage.object_store import StoreKeys
 from tests.integration.apiserver.client import DEFINITIONS, Api, config_map, definition, job, owned_by, until
 from tests.support.embedded import Embedded, embedded_apiserver
 from tests.support.valkeys import ValkeyServer

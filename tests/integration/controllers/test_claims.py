@@ -13,10 +13,10 @@ from scheduler.keys import Keys
 from tests.support.conditions import eventually
 from tests.support.house import House
 from tests.support.valkeys import ValkeyServer
+from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.cache.store import Store
 from workers.client.rest import Cluster
-from workers.controllers import conditions
 from workers.errors import NotFound
 from workers.handoff.claims import LEDGER
 

@@ -10,10 +10,9 @@ import pytest
 
 from tests.support.conditions import eventually
 from tests.support.house import House
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import CRON_JOB, EVENT, JOB, POD, SCHEDULED_JOB, Kind, Object, Ref, controller_of, ref_of
 from workers.client.rest import Cluster
-from workers.controllers import conditions
 from workers.controllers.batch.cronjob import names
 
 pytestmark = pytest.mark.timeout(300)

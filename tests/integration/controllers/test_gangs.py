@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.conditions import eventually
 from tests.support.house import House
+from workers.api import conditions
 from workers.api.kinds import NODE, POD, POD_GROUP, QUEUE, RESOURCE_QUOTA, VC_JOB, Object, Ref, ref_of
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.client.rest import Cluster
-from workers.controllers import conditions
 from workers.errors import ClusterError, NotFound
 
 pytestmark = pytest.mark.timeout(300)

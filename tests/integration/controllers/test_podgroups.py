@@ -7,10 +7,10 @@ import pytest
 
 from tests.support.conditions import eventually
 from tests.support.house import House
+from workers.api import conditions
 from workers.api.kinds import EVENT, JOB, POD, POD_GROUP, QUEUE, REPLICA_SET, Object, Ref, ref_of
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.client.rest import Cluster
-from workers.controllers import conditions
 from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)

@@ -17,9 +17,9 @@ import redis.asyncio as redis
 from tests.support.conditions import eventually
 from tests.support.house import House
 from tests.support.valkeys import ValkeyServer
+from workers.api import conditions
 from workers.api.kinds import JOB, SCALE_POLICY, SCALED_JOB, Object, Ref
 from workers.client.rest import Cluster
-from workers.controllers import conditions
 from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)

@@ -26,8 +26,8 @@ from tests.integration.scalers.world import World, build, key, redis_trigger, sc
 from tests.support.conditions import eventually
 from workers.api.kinds import Object, Ref
 from workers.controllers.keda.scaledjob.status import ScaledJobConditions
+from workers.decision.snapshot import Reading
 from workers.handoff.readings import Readings, ReadingsStored
-from workers.reconcile.snapshot import Reading
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
 from workers.settings import Settings

@@ -16,8 +16,8 @@ from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, port_of, refusing
 from tests.integration.scalers.world import KEYS, World, build, key, redis_trigger, scaled_job
 from workers.api.kinds import Object, Ref
+from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import NotFound
-from workers.reconcile.snapshot import Reading, TriggerSample
 
 #: Where polls are booked.
 LATER = KEYS.lane("poll").all()[3]

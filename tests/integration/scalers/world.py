@@ -19,9 +19,9 @@ from scheduler.keys import Keys
 from scheduler.queue import ClaimedKeys, Done, Lane
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.cache.store import ObjectVersion, Store
+from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
-from workers.reconcile.snapshot import Reading
 from workers.runtime.leases import LeaseKeeper
 from workers.settings import Settings
 

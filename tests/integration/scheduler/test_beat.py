@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from scheduler import beat
 from scheduler.keys import Keys
-from scheduler.runs import LEASE
+from scheduler.last_runs import LEASE
 from tests.support.valkeys import ValkeyServer
 
 SECOND = 1_000_000

@@ -29,7 +29,7 @@ from tests.support.paths import ROOT
 from tests.support.ports import free_port
 from tests.unit.admission.bodies import CONTAINER, job, task
 from workers import errors
-from workers.admission.options import AdmissionOptions
+from workers.admission.admission_options import AdmissionOptions
 from workers.admission.volcano.job import defaulted
 from workers.api import crds
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, QUEUE, SECRET, Kind, Object, Ref

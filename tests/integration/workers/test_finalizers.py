@@ -15,14 +15,8 @@ from workers.api.kinds import CONFIG_MAP, JOB, NAMESPACE, POD, Kind, Object, Ref
 from workers.cache.informers import run_informers
 from workers.cache.store import ObserveRequest, Store
 from workers.client.rest import Cluster
-from workers.errors import Forbidden, Invalid, NotFound
-from workers.handoff.claim_orders import ClaimOrders
-from workers.handoff.readings import Readings
-from workers.reconcile.act import Actor
-from workers.reconcile.controller import Controller
-from workers.reconcile.decision_log import DecisionLog
-from workers.reconcile.observe import Observer
-from workers.reconcile.plan import (
+from workers.decision.controller import Controller
+from workers.decision.plan import (
     Create,
     Delete,
     Patch,
@@ -32,8 +26,14 @@ from workers.reconcile.plan import (
     Together,
     Unfinalize,
 )
+from workers.decision.snapshot import Snapshot
+from workers.errors import Forbidden, Invalid, NotFound
+from workers.handoff.claim_orders import ClaimOrders
+from workers.handoff.readings import Readings
+from workers.reconcile.act import Actor
+from workers.reconcile.decision_log import DecisionLog
+from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
-from workers.reconcile.snapshot import Snapshot
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
 from workers.settings import Settings

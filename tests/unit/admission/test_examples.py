@@ -7,8 +7,8 @@ import yaml
 
 from tests.support.paths import ROOT
 from tests.unit.admission.bodies import queue
+from workers.admission.admission_options import AdmissionOptions
 from workers.admission.lookup import Known
-from workers.admission.options import AdmissionOptions
 from workers.admission.rules import RULES
 from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, NAMESPACE, POD_GROUP, QUEUE, SCALED_OBJECT, VC_JOB, Object, Ref

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.admission.bodies import fields, group, job, known, queue, task
 from workers.admission import pod
+from workers.admission.admission_options import AdmissionOptions
 from workers.admission.lookup import Known, Unseen
-from workers.admission.options import AdmissionOptions
 from workers.admission.volcano import cronjob, podgroup
 from workers.api.kinds import QUEUE, Ref
 from workers.api.references import GANG_GATE

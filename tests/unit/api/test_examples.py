@@ -36,7 +36,7 @@ from workers.controllers.batch.cronjob import timetable
 from workers.controllers.keda.scaledjob import decide
 from workers.controllers.volcano.job import plugins, pods
 from workers.controllers.volcano.job.names import Site
-from workers.reconcile.plan import Create, Together
+from workers.decision.plan import Create, Together
 
 FOLDER = ROOT / "examples"
 FILES = sorted(FOLDER.glob("*.yaml"))

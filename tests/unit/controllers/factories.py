@@ -6,7 +6,7 @@ from typing import Any
 from workers.api import times
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
 from workers.controllers.batch.job.pods import TRACKING
-from workers.reconcile.snapshot import CachedObject, Reading, Snapshot, TriggerSample
+from workers.decision.snapshot import CachedObject, Reading, Snapshot, TriggerSample
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 UID = "8d3f5f2e-0000-4000-8000-000000000001"

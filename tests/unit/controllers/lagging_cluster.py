@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from workers.api import times
 from workers.api.kinds import Kind, Object, Ref
-from workers.reconcile.plan import Step
-from workers.reconcile.snapshot import CachedObject
+from workers.decision.plan import Step
+from workers.decision.snapshot import CachedObject
 
 #: Reconciles after which nothing is left to do at a moment.
 PATIENCE = 60

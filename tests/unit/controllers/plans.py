@@ -7,7 +7,7 @@ from tests.unit.controllers.factories import NOW
 from workers.api.kinds import Object, reference
 from workers.controllers.batch.cronjob import ending
 from workers.controllers.batch.job.pods import TRACKING
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     CountMetric,
     Create,

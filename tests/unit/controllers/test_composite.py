@@ -9,9 +9,9 @@ import pytest
 from tests.unit.controllers.factories import NOW
 from workers.api.kinds import JOB, NODE, POD, POD_GROUP, QUEUE, Object, Ref
 from workers.controllers.composite import composed
-from workers.reconcile.controller import Controller, ScaleTarget
-from workers.reconcile.plan import NOTHING, Delete, MarkObject, Plan
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.controller import Controller, ScaleTarget
+from workers.decision.plan import NOTHING, Delete, MarkObject, Plan
+from workers.decision.snapshot import Snapshot
 
 REF = Ref(POD, "default", "p")
 

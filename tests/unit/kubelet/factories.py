@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from deploy.local.kubelet.containers.states import Container, ContainerRunning, Terminated
+from deploy.local.kubelet.containers.container_states import Container, ContainerRunning, Terminated
 from workers.api.kinds import Object
 
 

@@ -12,7 +12,7 @@ import pytest
 from deploy.local.kubelet.containers import attempt as attempts
 from deploy.local.kubelet.containers import restore
 from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartable
-from deploy.local.kubelet.containers.states import Container, ContainerRunning, Terminated
+from deploy.local.kubelet.containers.container_states import Container, ContainerRunning, Terminated
 from deploy.local.supervisor.guard import signal_group
 from tests.support.conditions import eventually
 from tests.support.processes import alive

@@ -2,7 +2,7 @@
 
 import math
 
-from deploy.local.kubelet.containers.states import Container, ContainerEnding, Containers, ContainerWaiting
+from deploy.local.kubelet.containers.container_states import Container, ContainerEnding, Containers, ContainerWaiting
 from deploy.local.kubelet.pods.lifecycle import PodDecision, RestartBackoff, decide
 from tests.unit.kubelet.factories import box, pod, ran, runs, state
 from tests.unit.tables import cases

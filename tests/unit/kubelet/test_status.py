@@ -1,6 +1,12 @@
 """The status of a pod, as users and controllers read it."""
 
-from deploy.local.kubelet.containers.states import Container, ContainerEnding, Containers, ContainerWaiting, Terminated
+from deploy.local.kubelet.containers.container_states import (
+    Container,
+    ContainerEnding,
+    Containers,
+    ContainerWaiting,
+    Terminated,
+)
 from deploy.local.kubelet.pods import status
 from deploy.local.kubelet.pods.lifecycle import PodDecision
 from tests.unit.kubelet.factories import box, pod, ran, runs, state

@@ -8,7 +8,7 @@ import pytest
 from deploy.webhook import app as webhook
 from tests.unit.admission.bodies import job, queue, task
 from workers import errors
-from workers.admission.options import AdmissionOptions
+from workers.admission.admission_options import AdmissionOptions
 
 
 class Cluster:

@@ -13,8 +13,8 @@ from deploy.webhook import json_patch as differences
 from deploy.webhook import reviews
 from deploy.webhook.registration import MUTATING, VALIDATING, Place, wanted
 from tests.unit.admission.bodies import group, job, known, queue, task
+from workers.admission.admission_options import AdmissionOptions
 from workers.admission.lookup import Known
-from workers.admission.options import AdmissionOptions
 from workers.admission.rules import RULES
 from workers.admission.volcano import job as rules
 from workers.api.kinds import NAMESPACE, POD_GROUP, QUEUE, Ref

@@ -5,10 +5,10 @@ from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import JOB, SCALED_JOB, Ref, ref_of
 from workers.cache.store import ObjectVersion, Store
+from workers.decision.plan import Plan, RecordEvent, Unfinalize
+from workers.decision.snapshot import Snapshot
 from workers.handoff.claim_orders import ClaimOrders
 from workers.reconcile.act import Actor
-from workers.reconcile.plan import Plan, RecordEvent, Unfinalize
-from workers.reconcile.snapshot import Snapshot
 from workers.runtime.leases import LeaseLost
 
 OWNER = Ref(SCALED_JOB, "default", "work")

@@ -8,13 +8,13 @@ from tests.unit.workers.clusters import MemoryCluster
 from tests.unit.workers.objects import refers_to
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion, Store
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
 from workers.reconcile.act import Actor
-from workers.reconcile.controller import Controller
 from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.observe import Observer
-from workers.reconcile.plan import NOTHING
 from workers.reconcile.reconciler import Reconciler
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper

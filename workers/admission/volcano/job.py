@@ -11,8 +11,9 @@ from pydantic import ValidationError
 
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
-from workers.admission.volcano import plugins, policies, queue_lookup, tasks
-from workers.admission.volcano.tasks import tiers
+from workers.admission.volcano import plugins, policies, queue_lookup
+from workers.admission.volcano import task_rules as tasks
+from workers.admission.volcano.task_rules import tiers
 from workers.api import model, names
 from workers.api.kinds import VC_JOB, Object
 from workers.api.model import Model, Problems

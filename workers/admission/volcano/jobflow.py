@@ -11,7 +11,7 @@ from workers.api import model, names
 from workers.api.kinds import JOB_FLOW, Object
 from workers.api.model import Problems
 from workers.api.volcano.jobflow import LARGEST, WIDEST, FlowEntry, ForEach, JobFlow, JobFlowSpec
-from workers.flows import expressions, nodes
+from workers.flows import expressions, flow_nodes
 
 #: Longest name of a Job: pod names and labels contain it.
 LONGEST = 63
@@ -35,7 +35,7 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
 
 def faults(name: str, spec: JobFlowSpec) -> list[Finding]:
     """Everything that is wrong with the spec of a flow of this name; of one that is too large, only that."""
-    if (number := sum(1 for _ in nodes.of(spec))) > LARGEST:
+    if (number := sum(1 for _ in flow_nodes.of(spec))) > LARGEST:
         return [Finding("spec.flows", f"{number} entries and items are more than the {LARGEST} that a flow may have")]
     found = [*_names(name, spec), *_dependencies(spec), *_clock(spec), *_parameters(spec)]
     known = frozenset(entry.name for entry in spec.flows)
@@ -73,7 +73,7 @@ def _slot(spec: JobFlowSpec) -> str:
 def _jobs(flow: str, spec: JobFlowSpec) -> dict[str, list[str]]:
     """The names of all Jobs that each entry may have."""
     found: dict[str, list[str]] = {}
-    for node in nodes.of(spec):
+    for node in flow_nodes.of(spec):
         attempts = 1 + (node.entry.retry.limit if node.entry.retry else 0)
         found.setdefault(node.entry.name, []).extend(node.job(flow, each) for each in range(1, attempts + 1))
     return found
@@ -135,5 +135,5 @@ def _fan_out(field: str, each: ForEach, spec: JobFlowSpec, parameters: Collectio
         yield Finding(field, "needs one of items, parameter and count")
     elif each.parameter is not None and each.parameter not in parameters:
         yield Finding(f"{field}.parameter", f"there is no parameter {each.parameter}")
-    elif (number := len(nodes.items(each, spec))) > WIDEST:
+    elif (number := len(flow_nodes.items(each, spec))) > WIDEST:
         yield Finding(field, f"{number} items are more than the {WIDEST} that an entry may have")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.admission.volcano import queue_lookup
-from workers.admission.volcano.tasks import tiers
+from workers.admission.volcano.task_rules import tiers
 from workers.api import quantities
 from workers.api.kinds import NAMESPACE, Object, Ref
 from workers.api.references import DEFAULT_QUEUE

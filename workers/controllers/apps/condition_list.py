@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import Object
-from workers.controllers import conditions
 
 
 def put(

@@ -8,7 +8,7 @@ import orjson
 from workers.api.kinds import CONTROLLER_REVISION, STATEFUL_SET, Object, ref_of
 from workers.controllers import pod_names
 from workers.controllers.batch.job.creation import owner_reference
-from workers.reconcile.plan import Create, Delete, Patch, Step
+from workers.decision.plan import Create, Delete, Patch, Step
 
 #: The hash of a revision's template, on the revision.
 HASH = "controller.kubernetes.io/hash"

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workers.api.kinds import DEPLOYMENT, REPLICA_SET, Object, ref_of
-from workers.controllers.apps import ownership, progress, revisions, rolling
+from workers.controllers.apps import deployment_status, ownership, revisions, rolling
 from workers.controllers.apps.revisions import Sets, counted, name_of, size
 from workers.controllers.apps.rolling import Part, RolloutLimits
 from workers.controllers.batch.job.pods import existing, is_deleting
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import (
+from workers.decision.controller import Controller
+from workers.decision.plan import (
     NOTHING,
     ComeBack,
     Create,
@@ -22,7 +22,7 @@ from workers.reconcile.plan import (
     Step,
     Together,
 )
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     run = _Rollout(snapshot, deployment, sets, _limits(deployment), now)
     if is_deleting(deployment):
         return Plan((PatchStatus(_status(run, run.conditions)),), "being deleted")
-    observed = progress.pausing(deployment, run.conditions, now)
+    observed = deployment_status.pausing(deployment, run.conditions, now)
     if renewed := _numbered(run):
         return _plan(run, (*renewed, ComeBack(now)), _found(run, observed), "the ReplicaSet of its template is found")
     if deployment["spec"].get("paused"):
@@ -98,8 +98,8 @@ def _rolled(run: _Rollout, observed: Sequence[Object]) -> Plan:
     if new is None:
         made = revisions.replica_set(run.deployment, goal, run.most, run.sets.next_revision)
         begun = observed
-        if progress.deadline_of(run.deployment) is not None:
-            begun = progress.started(observed, progress.CREATED, name_of(made), run.now)
+        if deployment_status.deadline_of(run.deployment) is not None:
+            begun = deployment_status.started(observed, deployment_status.CREATED, name_of(made), run.now)
         return _plan(run, (*_created(made), ComeBack(run.now)), begun, "a new template")
     if steps := _sized(run, {name_of(new): goal}):
         return _finish(run, steps, observed, f"the new pods become {goal}")
@@ -216,16 +216,16 @@ def _numbered(run: _Rollout) -> tuple[Step, ...]:
 def _found(run: _Rollout, observed: Sequence[Object]) -> Sequence[Object]:
     """Starts the Progressing condition for a set that exists before the Deployment has the condition."""
     reported = any(one.get("type") == "Progressing" for one in observed)
-    if reported or run.sets.new is None or progress.deadline_of(run.deployment) is None:
+    if reported or run.sets.new is None or deployment_status.deadline_of(run.deployment) is None:
         return observed
-    return progress.started(observed, progress.FOUND, name_of(run.sets.new), run.now)
+    return deployment_status.started(observed, deployment_status.FOUND, name_of(run.sets.new), run.now)
 
 
 def _cleaned(run: _Rollout) -> tuple[Step, ...]:
     """Deletes the oldest ReplicaSets above revisionHistoryLimit, once the rollout is complete or paused."""
     limit = run.deployment["spec"].get("revisionHistoryLimit")
-    done = run.deployment["spec"].get("paused") or progress.is_complete(
-        run.deployment, progress.counts(run.deployment, run.sets)
+    done = run.deployment["spec"].get("paused") or deployment_status.is_complete(
+        run.deployment, deployment_status.counts(run.deployment, run.sets)
     )
     if limit is None or not done:
         return ()
@@ -245,21 +245,21 @@ def _deletion(body: Object) -> Delete:
 
 def _finish(run: _Rollout, steps: Iterable[Step], observed: Sequence[Object], why: str) -> Plan:
     """Returns a plan with the progress of the rollout in its status."""
-    numbers = progress.counts(run.deployment, run.sets)
-    return _plan(run, steps, progress.rollout(run.deployment, observed, run.sets, numbers, run.now), why)
+    numbers = deployment_status.counts(run.deployment, run.sets)
+    return _plan(run, steps, deployment_status.rollout(run.deployment, observed, run.sets, numbers, run.now), why)
 
 
 def _plan(run: _Rollout, steps: Iterable[Step], observed: Sequence[Object], why: str) -> Plan:
     status = PatchStatus(_status(run, observed))
-    at = progress.requeue_at(run.deployment, status.status.get("conditions") or ())
+    at = deployment_status.requeue_at(run.deployment, status.status.get("conditions") or ())
     back = (ComeBack(at),) if at else ()
     return Plan((*steps, status, *back), f"{run.wanted} wanted, {why}")
 
 
 def _status(run: _Rollout, observed: Sequence[Object]) -> Object:
-    numbers = progress.counts(run.deployment, run.sets)
+    numbers = deployment_status.counts(run.deployment, run.sets)
     least = run.wanted - run.limits.unavailable
-    conditions = progress.availability(observed, numbers.get("availableReplicas", 0), least, run.now)
+    conditions = deployment_status.availability(observed, numbers.get("availableReplicas", 0), least, run.now)
     return {**numbers, "conditions": conditions}
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from workers.api.kinds import Kind, Object, ref_of
 from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import existing, is_deleting, is_finished
-from workers.controllers.selectors import selects
-from workers.reconcile.plan import Patch, Step, Together
-from workers.reconcile.snapshot import Snapshot
+from workers.controllers.label_selectors import selects
+from workers.decision.plan import Patch, Step, Together
+from workers.decision.snapshot import Snapshot
 
 
 def claim(snapshot: Snapshot, kind: Kind, *, mine: Callable[[Object], bool] | None = None) -> tuple[Step, ...]:

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import POD, Kind, Object
-from workers.controllers import conditions
 from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import is_deleting, is_finished
 

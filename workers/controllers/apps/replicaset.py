@@ -10,10 +10,10 @@ from workers.controllers.apps import condition_list, ownership, pods
 from workers.controllers.apps.pods import OwnedPods
 from workers.controllers.batch.job import pods as job_pods
 from workers.controllers.batch.job.pods import existing, is_deleting
-from workers.controllers.selectors import selects
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, ComeBack, PatchStatus, Plan, Step
-from workers.reconcile.snapshot import Snapshot
+from workers.controllers.label_selectors import selects
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING, ComeBack, PatchStatus, Plan, Step
+from workers.decision.snapshot import Snapshot
 
 #: Annotation: the cost of deleting a pod; among equally ready pods the cheapest is deleted first.
 COST = "controller.kubernetes.io/pod-deletion-cost"

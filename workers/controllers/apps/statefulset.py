@@ -8,9 +8,9 @@ from workers.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Object
 from workers.controllers import pod_stages
 from workers.controllers.apps import controller_revisions, ownership, pods
 from workers.controllers.batch.job.pods import existing, is_deleting, is_finished
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, ComeBack, PatchStatus, Plan, RecordEvent, Step, Together
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING, ComeBack, PatchStatus, Plan, RecordEvent, Step, Together
+from workers.decision.snapshot import Snapshot
 
 #: Labels of a pod: its revision, its name, its number.
 REVISION = "controller-revision-hash"

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object
 from workers.controllers.keda import finalizer
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, Plan, RecordEvent
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING, Plan, RecordEvent
+from workers.decision.snapshot import Snapshot
 
 _USERS = {"scaledjobs": "ScaledJobs", "scaledobjects": "ScaledObjects"}
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from workers.api.keda.triggerauthentication import kind_of
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object, Ref
-from workers.reconcile.plan import EditList, PatchStatus, Plan, Step
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import EditList, PatchStatus, Plan, Step
+from workers.decision.snapshot import Snapshot
 
 
 def with_users(plan: Plan, snapshot: Snapshot) -> Plan:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from workers.api.kinds import Object
-from workers.reconcile.plan import Patch
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import Patch
+from workers.decision.snapshot import Snapshot
 
 _FINALIZER = "finalizer.keda.sh"
 

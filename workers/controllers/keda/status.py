@@ -6,8 +6,8 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from workers.api.keda.scaledjob import TriggerSpec
 from workers.api.kinds import Object
-from workers.reconcile.plan import RecordEvent
-from workers.reconcile.snapshot import TriggerSample
+from workers.decision.plan import RecordEvent
+from workers.decision.snapshot import TriggerSample
 
 
 @dataclass(frozen=True, slots=True)

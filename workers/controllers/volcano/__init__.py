@@ -5,11 +5,11 @@ Only the controllers' registry imports this package; the command line and the te
 
 from workers.controllers.batch import cronjob
 from workers.controllers.composite import composed
-from workers.controllers.volcano import commands, job, membership, podgroup, queue, template
+from workers.controllers.volcano import commands, job, jobtemplate, membership, podgroup, queue
 from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.jobflow import decide as flow
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
-from workers.reconcile.controller import Controller
+from workers.decision.controller import Controller
 
 
 def controllers(site: Site, rules: GangRules = DEFAULT_RULES) -> tuple[Controller, ...]:
@@ -20,6 +20,6 @@ def controllers(site: Site, rules: GangRules = DEFAULT_RULES) -> tuple[Controlle
         composed(membership.WORKLOADS, podgroup.controller(rules)),
         commands.CONTROLLER,
         flow.CONTROLLER,
-        template.CONTROLLER,
+        jobtemplate.CONTROLLER,
         cronjob.VOLCANO_CRON_JOBS,
     )

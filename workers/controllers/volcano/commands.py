@@ -5,9 +5,9 @@ from datetime import datetime
 
 from workers.api import references
 from workers.api.kinds import COMMAND, QUEUE, VC_JOB, Object, Ref, ref_of
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, Delete, Plan, RecordEvent, Together
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING, Delete, Plan, RecordEvent, Together
+from workers.decision.snapshot import Snapshot
 
 #: Kinds whose controllers carry Commands out.
 GRANTING = (QUEUE, VC_JOB)

@@ -17,11 +17,11 @@ from workers.api.kinds import (
     controller_of,
 )
 from workers.api.references import GROUP_NAME
-from workers.controllers.volcano import amounts, demand
+from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.job.pods import COOLDOWN, DISRUPTION_BUDGETS, PREEMPTABLE, REVOCABLE
 from workers.controllers.volcano.podgroup.group import PATIENCE, PENDING, SLA, WAITING_LIMIT
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import (
+from workers.decision.controller import Controller
+from workers.decision.plan import (
     NOTHING,
     ComeBack,
     Create,
@@ -32,7 +32,7 @@ from workers.reconcile.plan import (
     Step,
     Together,
 )
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
 
 #: Pod annotation: its queue.
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"
@@ -61,7 +61,7 @@ def wanted(pod: Object, owner: Object | None) -> Object:
     spec = {
         "minMember": least,
         "priorityClassName": pod["spec"].get("priorityClassName") or None,
-        "minResources": amounts.render(amounts.multiplied(demand.usage(pod["spec"]), least)),
+        "minResources": amounts.render(amounts.multiplied(pod_requests.usage(pod["spec"]), least)),
         "queue": _annotations(pod).get(QUEUE_NAME) or None,
         "networkTopology": _topology(_annotations(pod)),
     }

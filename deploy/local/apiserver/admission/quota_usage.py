@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from deploy.local.apiserver.strategies.limits import COMPUTED, NUMBER
+from deploy.local.apiserver.strategies.cluster_policy import COMPUTED, NUMBER
 from workers.api import quantities
 from workers.api.kinds import Kind, Object
-from workers.controllers.volcano import demand
+from workers.controllers.volcano import pod_requests
 from workers.controllers.volcano.amounts import Amount, Amounts
 
 #: Kinds that a quota may count by their plain names, too.
@@ -50,7 +50,7 @@ def _pod(body: Object, found: dict[str, Amount]) -> QuotaUsage:
     """Of a pod that has ended only its object counts."""
     spec = body["spec"]
     if (body.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-        found |= demand.usage(spec)
+        found |= pod_requests.usage(spec)
     scopes = {
         "NotTerminating" if spec.get("activeDeadlineSeconds") is None else "Terminating",
         "BestEffort" if _is_best_effort(spec) else "NotBestEffort",

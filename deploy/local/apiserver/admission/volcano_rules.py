@@ -12,9 +12,9 @@ from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
 from deploy.local.apiserver.discovery.resources import ServedResource
 from deploy.local.apiserver.schema import defaults
-from deploy.local.apiserver.storage.store import ObjectStore
+from deploy.local.apiserver.storage.object_store import ObjectStore
 from deploy.local.apiserver.strategies import podspec
-from workers.admission.options import AdmissionOptions
+from workers.admission.admission_options import AdmissionOptions
 from workers.admission.rules import RULES, KindRules
 from workers.api.kinds import Kind, Object, Ref
 

@@ -9,7 +9,7 @@ import orjson
 
 from deploy.local.apiserver import strategies
 from deploy.local.apiserver.schema import schema
-from deploy.local.apiserver.storage.store import StoredObject
+from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api.kinds import POD_METRICS, Kind, Object
 
 #: Verbs of a resource that can be read and written, in the order discovery lists them.

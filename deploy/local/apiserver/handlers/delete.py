@@ -16,7 +16,7 @@ from deploy.local.apiserver.discovery.resources import RequestTarget, ServedReso
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.handlers.write import remaining
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
-from deploy.local.apiserver.storage.store import StoredObject
+from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, Object
 

@@ -11,7 +11,7 @@ from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery.resources import RequestTarget
 from deploy.local.apiserver.handlers import delete
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
-from deploy.local.apiserver.storage.store import StoredObject
+from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
 from workers.api.kinds import Kind, Object
 

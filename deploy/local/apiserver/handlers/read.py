@@ -24,8 +24,8 @@ from deploy.local.apiserver.http.request import (
 )
 from deploy.local.apiserver.printers import tables
 from deploy.local.apiserver.storage import paging
-from deploy.local.apiserver.storage.store import StoredObject
-from deploy.local.apiserver.storage.watch import Event, Filter, Watcher
+from deploy.local.apiserver.storage.object_store import StoredObject
+from deploy.local.apiserver.storage.watch_streams import Event, Filter, Watcher
 from workers.api.kinds import Kind, Object
 
 #: Seconds between bookmarks of an idle watch that asked for them.

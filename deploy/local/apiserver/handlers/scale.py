@@ -11,7 +11,7 @@ from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery.resources import RequestTarget, ScalePaths
 from deploy.local.apiserver.handlers import write
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
-from deploy.local.apiserver.storage.store import StoredObject
+from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api.kinds import Kind, Object
 
 KIND = Kind("autoscaling", "v1", "Scale", "scales")

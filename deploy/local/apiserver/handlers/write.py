@@ -22,7 +22,7 @@ from deploy.local.apiserver.discovery.resources import RequestTarget
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.http.request import ApiRequest, Response, parse_json, parse_yaml, shallow
 from deploy.local.apiserver.patch import PatchError, patches, strategic
-from deploy.local.apiserver.storage.store import StoredObject
+from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
 from workers.api.kinds import Kind, Object
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from deploy.certificates import Authority
+from deploy.certificate_authority import Authority
 from deploy.local.apiserver.http.token import write_private
 
 #: What clients of this machine call it.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import orjson
 
 from deploy.local.apiserver.api_errors import ApiError, bad_request
-from deploy.local.apiserver.storage.store import StoredObject
+from deploy.local.apiserver.storage.object_store import StoredObject
 
 #: Snapshots kept, and for how many seconds.
 KEPT, AGE = 64, 300.0

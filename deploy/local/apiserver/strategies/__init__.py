@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from deploy.local.apiserver.strategies.apps import RevisionStrategy, WorkloadStrategy
 from deploy.local.apiserver.strategies.base import Strategy
+from deploy.local.apiserver.strategies.cluster_policy import NetworkPolicyStrategy, PriorityClassStrategy, QuotaStrategy
 from deploy.local.apiserver.strategies.core import (
     ClaimStrategy,
     DataStrategy,
@@ -19,7 +20,6 @@ from deploy.local.apiserver.strategies.core import (
 from deploy.local.apiserver.strategies.cronjobs import CronJobStrategy
 from deploy.local.apiserver.strategies.custom import CustomStrategy, DefinitionStrategy
 from deploy.local.apiserver.strategies.jobs import JobStrategy
-from deploy.local.apiserver.strategies.limits import NetworkPolicyStrategy, PriorityClassStrategy, QuotaStrategy
 from deploy.local.apiserver.strategies.pods import PodStrategy
 from workers.api.kinds import Kind, Object
 

@@ -22,7 +22,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from deploy.local.kubelet.containers.states import LOST, ContainerRunning, Terminated
+from deploy.local.kubelet.containers.container_states import LOST, ContainerRunning, Terminated
 from deploy.local.supervisor.guard import command_line, is_group_alive, signal_group
 
 #: $1: the attempt's folder; the rest: the command. A second shell becomes the command: it knows its own number, which

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.local.kubelet.containers.states import timestamp
+from deploy.local.kubelet.containers.container_states import timestamp
 from workers.api.kinds import POD, POD_METRICS, Object, Ref, ref_of, reference
 from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, ClusterError, NotFound

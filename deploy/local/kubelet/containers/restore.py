@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from deploy.local.kubelet.containers.attempt import ContainerAttempt, latest
-from deploy.local.kubelet.containers.states import LOST, Container, Terminated
+from deploy.local.kubelet.containers.container_states import LOST, Container, Terminated
 from workers.api import times
 from workers.api.kinds import Object
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from deploy.local.kubelet.containers.states import (
+from deploy.local.kubelet.containers.container_states import (
     Container,
     ContainerEnding,
     ContainerRunning,

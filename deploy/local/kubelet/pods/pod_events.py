@@ -8,7 +8,7 @@ from typing import Literal
 from workers.api.kinds import POD, Object
 from workers.client.event_recorder import Recorder
 from workers.client.rest import Cluster
-from workers.reconcile.plan import RecordEvent
+from workers.decision.plan import RecordEvent
 
 Wanted = Literal["all", "warnings", "none"]
 

@@ -17,15 +17,15 @@ from pathlib import Path
 
 from deploy.local.kubelet.containers import probes, restore
 from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartable
-from deploy.local.kubelet.containers.environment import ConfigProblem
-from deploy.local.kubelet.containers.log_files import Log
-from deploy.local.kubelet.containers.states import (
+from deploy.local.kubelet.containers.container_states import (
     Container,
     ContainerEnding,
     ContainerRunning,
     ContainerWaiting,
     Terminated,
 )
+from deploy.local.kubelet.containers.environment import ConfigProblem
+from deploy.local.kubelet.containers.log_files import Log
 from deploy.local.kubelet.pods import lifecycle, recipe, status
 from deploy.local.kubelet.pods.host import Host
 from deploy.local.kubelet.pods.lifecycle import PodDecision

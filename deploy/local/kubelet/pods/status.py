@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from deploy.local.kubelet.containers.states import (
+from deploy.local.kubelet.containers.container_states import (
     Container,
     ContainerEnding,
     ContainerRunning,

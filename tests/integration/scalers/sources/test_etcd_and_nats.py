@@ -16,7 +16,7 @@ from penstock.connections import Connections
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.http.etcd import Etcd, EtcdServer, WatchedKey, encoded
 from scalers.sources.messaging.nats_jetstream import NATSJetStream
-from scalers.wakeups.streams import EtcdListener
+from scalers.wakeups.stream_listener import EtcdListener
 from tests.integration.scalers.daemons import listens, needs, running
 from tests.integration.scalers.servers import refusing
 from tests.integration.scalers.test_wakeups import connected, settled, wakeups_of, woken

@@ -14,7 +14,7 @@ from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.external.trigger import External
 from scalers.triggers.parse import SourceKey
-from scalers.wakeups.streams import PushListener
+from scalers.wakeups.stream_listener import PushListener
 from tests.integration.scalers.external_server import ExternalServer, external
 from tests.integration.scalers.servers import hanging, refusing
 from tests.integration.scalers.test_wakeups import connected, running, settled, until, wakeups_of, woken

@@ -17,7 +17,7 @@ from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
 from scalers.sources.external.messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
 from scalers.sources.external.trigger import External
-from scalers.wakeups.streams import PushListener
+from scalers.wakeups.stream_listener import PushListener
 from tests.integration.scalers.servers import port_of, refusing
 from tests.integration.scalers.test_wakeups import until
 from tests.support.certificates import certificates

@@ -8,7 +8,7 @@ from deploy.cli.objects import describe
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import EVENT, JOB, POD, SCALED_JOB, FakeCluster
 from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_JOB, Kind, Ref
-from workers.reconcile.snapshot import Reading, TriggerSample
+from workers.decision.snapshot import Reading, TriggerSample
 
 
 def owned_by(body: dict[str, Any], **labels: str) -> dict[str, Any]:

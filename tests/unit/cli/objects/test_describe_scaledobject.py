@@ -8,8 +8,8 @@ from deploy.cli.objects import describe
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, FakeCluster
 from workers.api.kinds import SCALED_OBJECT, Kind, Ref
+from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import NotFound
-from workers.reconcile.snapshot import Reading, TriggerSample
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 

@@ -9,9 +9,9 @@ from deploy.cli.objects import describe, explain
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import SCALED_JOB, FakeCluster
 from workers.api.kinds import CRON_JOB, Ref
+from workers.decision.plan import Figure
+from workers.decision.snapshot import Reading, TriggerSample
 from workers.reconcile.decision_log import LoggedDecision
-from workers.reconcile.plan import Figure
-from workers.reconcile.snapshot import Reading, TriggerSample
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from deploy.processes import command_lines, readiness, watch
 from tests.support.paths import ROOT
 from tests.unit.cli.conftest import Type
 from workers.api.kinds import CONFIG_MAP, JOB, POD, SCALED_JOB
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING
 from workers.errors import UserError
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from workers.api.kinds import (
     controller_of,
 )
 from workers.controllers.apps import CONTROLLERS
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     Create,
     Delete,
@@ -31,7 +31,7 @@ from workers.reconcile.plan import (
     Step,
     Together,
 )
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.decision.snapshot import CachedObject, Snapshot
 
 DECIDE = {controller.kind.id: controller.decide for controller in CONTROLLERS}
 

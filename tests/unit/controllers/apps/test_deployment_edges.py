@@ -9,8 +9,8 @@ from workers.api import times
 from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Object, Ref
 from workers.controllers.apps import ownership
 from workers.controllers.apps.revisions import DESIRED, Sets
-from workers.reconcile.plan import ComeBack, Patch, Together
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.decision.plan import ComeBack, Patch, Together
+from workers.decision.snapshot import CachedObject, Snapshot
 
 
 def rolling(surge: int, unavailable: int) -> Object:

@@ -11,8 +11,8 @@ from workers.api import times
 from workers.api.kinds import POD, REPLICA_SET, Object, Ref
 from workers.controllers.apps.replicaset import COST, cost, decide, rank
 from workers.controllers.pod_names import pod_name
-from workers.reconcile.plan import NOTHING, PatchStatus
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.decision.plan import NOTHING, PatchStatus
+from workers.decision.snapshot import CachedObject, Snapshot
 
 
 def replica_set(replicas: int, **more: Any) -> Object:

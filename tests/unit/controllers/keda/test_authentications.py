@@ -8,8 +8,8 @@ from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, SCALED_JOB, TRIGGE
 from workers.cache import codec
 from workers.cache.store import ObjectVersion
 from workers.controllers.keda.authentication import CONTROLLERS, decide
-from workers.reconcile.plan import NOTHING, Patch, RecordEvent
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import NOTHING, Patch, RecordEvent
+from workers.decision.snapshot import Snapshot
 
 KINDS = (TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION)
 LAST = "kubectl.kubernetes.io/last-applied-configuration"

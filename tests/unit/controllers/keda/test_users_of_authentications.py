@@ -11,7 +11,7 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as o
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object, Ref
 from workers.controllers.keda.scaledjob import decide as decide_job
 from workers.controllers.keda.scaledobject import decide as decide_object
-from workers.reconcile.plan import EditList, Patch, PatchStatus, Plan
+from workers.decision.plan import EditList, Patch, PatchStatus, Plan
 
 LOGIN = Ref(TRIGGER_AUTHENTICATION, "default", "login")
 SHARED = Ref(CLUSTER_TRIGGER_AUTHENTICATION, "", "shared")

@@ -7,8 +7,8 @@ import pytest
 from tests.unit.controllers.factories import NOW
 from workers.api.kinds import COMMAND, QUEUE, VC_JOB, Object, Ref
 from workers.controllers.volcano.commands import CONTROLLER, decide
-from workers.reconcile.plan import NOTHING, Delete, RecordEvent, Together
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import NOTHING, Delete, RecordEvent, Together
+from workers.decision.snapshot import Snapshot
 
 ON_QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "q", "uid": "u"}
 ON_JOB = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u"}

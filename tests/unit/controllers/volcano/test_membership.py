@@ -8,11 +8,11 @@ import pytest
 
 from tests.unit.controllers.factories import NOW
 from workers.api.kinds import JOB, POD, POD_GROUP, REPLICA_SET, STATEFUL_SET, Kind, Object, Ref, ref_of
+from workers.api.merge_patch import diff
 from workers.api.references import GANG_GATE, GROUP_NAME
-from workers.client.merge_patch import diff
 from workers.controllers.volcano.membership import WORKLOADS, controller
-from workers.reconcile.plan import NOTHING, ComeBack, Create, Delete, Patch, Plan, Together
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.decision.plan import NOTHING, ComeBack, Create, Delete, Patch, Plan, Together
+from workers.decision.snapshot import CachedObject, Snapshot
 
 PODS = controller(frozenset({"volcano", "mine"}))
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Kind, Object, Ref, ref_of
-from workers.client.merge_patch import diff
+from workers.api.merge_patch import diff
 from workers.controllers.volcano.queue import decide
 from workers.controllers.volcano.queue.decide import ROOT, controller
 from workers.controllers.volcano.queue.states import CLOSED_BY_PARENT, TABLE, Action, QueueState, state_of
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     NOTHING,
     Delete,
     MarkObject,
@@ -22,7 +22,7 @@ from workers.reconcile.plan import (
     RecordEvent,
     Together,
 )
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.decision.snapshot import CachedObject, Snapshot
 
 
 def entries(kind: Kind, bodies: list[Object]) -> tuple[CachedObject, ...]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scalers.auth import environment
+from scalers.auth import template_environment
 from workers.api.kinds import CONFIG_MAP, SECRET, Object, Ref
 from workers.errors import NotFound, UserError
 
@@ -22,7 +22,7 @@ async def look_up(ref: Ref) -> Mapping[str, str] | None:
 async def resolve(*env: Object, env_from: tuple[Object, ...] = (), container: str = "") -> dict[str, str]:
     first = {"name": "main", "env": list(env), "envFrom": list(env_from)}
     template = {"spec": {"containers": [first, {"name": "side", "env": [{"name": "WHO", "value": "side"}]}]}}
-    return await environment.resolve(template, container, "team", look_up)
+    return await template_environment.resolve(template, container, "team", look_up)
 
 
 def ref(kind: str, name: str, key: str, **more: Any) -> Object:
@@ -95,7 +95,7 @@ async def test_a_missing_key_names_container_variable_and_object() -> None:
 
 async def test_a_template_without_containers_has_no_environment() -> None:
     with pytest.raises(UserError, match="no container"):
-        await environment.resolve({"spec": {}}, "", "team", look_up)
+        await template_environment.resolve({"spec": {}}, "", "team", look_up)
 
 
 async def test_the_clusters_objects_are_decoded() -> None:
@@ -109,7 +109,7 @@ async def test_the_clusters_objects_are_decoded() -> None:
             raise NotFound(str(ref), status=404)
         return bodies[ref]
 
-    from_cluster = environment.from_cluster(get)
+    from_cluster = template_environment.from_cluster(get)
     assert await from_cluster(Ref(SECRET, "team", "login")) == {"password": "s3cret"}
     assert await from_cluster(Ref(CONFIG_MAP, "team", "empty")) == {}
     assert await from_cluster(Ref(SECRET, "team", "nope")) is None

@@ -2,9 +2,9 @@
 
 import pytest
 
-from scalers.polling import fallback
+from scalers.polling import failure_counts
 from scalers.polling.circuit_breaker import CircuitBreaker
-from workers.reconcile.snapshot import Reading, TriggerSample
+from workers.decision.snapshot import Reading, TriggerSample
 
 GOOD = TriggerSample("s0", "redis", 6.0, 4.0, True)
 BAD = TriggerSample("s0", "redis", error="no route")
@@ -26,7 +26,7 @@ def body(**given):
     ids=["no fallback", "none named", "zero", "no object", "no spec"],
 )
 def test_threshold(given, expected):
-    assert fallback.threshold(given) == expected
+    assert failure_counts.threshold(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_threshold(given, expected):
 )
 def test_what_is_remembered(before, limit, failures, last):
     previous = Reading(1, 1, 1, before) if before else None
-    known = fallback.counted(BAD, previous, limit)
+    known = failure_counts.counted(BAD, previous, limit)
     assert (known.error, known.failures, known.last) == ("no route", failures, last)
 
 
@@ -83,5 +83,5 @@ def test_what_is_remembered(before, limit, failures, last):
 )
 def test_a_server_that_is_left_alone(before, breaker, expected):
     previous = Reading(1, 1, 1, (before,)) if before else None
-    known = fallback.with_breaker(BAD, previous, breaker, "s", 500)
+    known = failure_counts.with_breaker(BAD, previous, breaker, "s", 500)
     assert (known.source, known.alone_since, known.next_attempt) == expected

@@ -11,7 +11,7 @@ from scalers.triggers import flow_probes
 from scalers.triggers.flow_probes import PodProbe
 from workers.api.kinds import POD, VC_JOB, Kind, Object, Ref
 from workers.api.volcano.jobflow import HttpGet, TcpSocket
-from workers.reconcile.snapshot import CachedObject
+from workers.decision.snapshot import CachedObject
 
 LOOPBACK = "127.0.0.1"
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.scaler import Scaler, parameter
-from scalers.registry import Registry
+from scalers.registry import ScalerRegistry
 from scalers.triggers.parse import Parsed, Triggers
 from tests.unit.scalers.cluster import Cluster
 from workers.api.kinds import SCALED_JOB, Object, Ref
@@ -244,7 +244,7 @@ class Faulty(Scaler):
 
 @pytest.mark.parametrize("name", ["metric", "server", "watched", "patience"])
 async def test_a_property_of_a_scaler_that_raises_is_the_triggers_problem(name: str) -> None:
-    registry = Registry()
+    registry = ScalerRegistry()
     registry.register("faulty")(Faulty)
     triggers = Triggers(registry)
     parsed = await triggers.parse(REF, body({"type": "faulty", "metadata": {"fault": name}}))
@@ -255,7 +255,7 @@ async def test_a_property_of_a_scaler_that_raises_is_the_triggers_problem(name: 
 
 
 async def test_a_server_that_cannot_be_a_key_is_the_triggers_problem() -> None:
-    registry = Registry()
+    registry = ScalerRegistry()
     registry.register("faulty")(Faulty)
     spec = body({"type": "faulty", "metadata": {"fault": "server unhashable"}})
     parsed = await Triggers(registry).parse(REF, spec)

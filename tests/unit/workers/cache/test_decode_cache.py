@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from workers.api.kinds import JOB, POD, Kind, Object
 from workers.cache import codec
 from workers.cache.decode_cache import DecodeCache
-from workers.reconcile.snapshot import CachedObject
+from workers.decision.snapshot import CachedObject
 
 
 def value(version: int, body: Object | None = None, seen: int = 7) -> bytes:

@@ -6,8 +6,8 @@ import pytest
 
 from deploy.processes.watch import followed
 from workers.api.kinds import CONFIG_MAP, CRON_JOB, JOB, POD, QUEUE, SCALED_JOB, SECRET, Kind
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING
 
 
 def controller(kind: Kind, **sees: Any) -> Controller:

@@ -11,8 +11,8 @@ from tests.unit.workers.objects import job, key, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
 from workers.cache.decode_cache import DecodeCache
 from workers.cache.store import LeadershipLost, ObjectVersion, ObserveRequest, Store, StoreLost
+from workers.decision.snapshot import CachedObject
 from workers.errors import Stale
-from workers.reconcile.snapshot import CachedObject
 
 SECOND = 1_000_000
 

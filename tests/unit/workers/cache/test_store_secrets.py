@@ -8,8 +8,8 @@ from tests.unit.workers.reconciling import OWNER
 from workers.api.kinds import SECRET, Ref, ref_of
 from workers.cache.reflector import Reflector
 from workers.cache.store import ObjectVersion, Store
+from workers.decision.plan import Create, Delete, Discard, Patch, Together, Unfinalize
 from workers.errors import Stale
-from workers.reconcile.plan import Create, Delete, Discard, Patch, Together, Unfinalize
 
 HUSH = "aHVzaA=="
 REF = Ref(SECRET, "default", "login")

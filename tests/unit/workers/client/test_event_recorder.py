@@ -8,8 +8,8 @@ import pytest
 from workers.api import kinds
 from workers.api.kinds import EVENT, Ref
 from workers.client.event_recorder import BURST, REFILL_SECONDS, Recorder, event_name
+from workers.decision.plan import RecordEvent
 from workers.errors import AlreadyExists, Forbidden, NotFound
-from workers.reconcile.plan import RecordEvent
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CREATED = RecordEvent("Normal", "KEDAJobsCreated", "Created 3 jobs")

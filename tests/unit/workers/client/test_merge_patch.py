@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.merging import merged
-from workers.client.merge_patch import diff
+from workers.api.merge_patch import diff
 
 #: JSON without null: null in a merge patch means "remove", so it cannot be a value.
 VALUES = st.recursive(

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from workers.api.kinds import POD, POD_METRICS, Kind, Ref
-from workers.client.scale import Scales
+from workers.client.scale_client import Scales
+from workers.decision.controller import ScaleTarget
+from workers.decision.snapshot import Scalable
 from workers.errors import Forbidden, NotFound, Unavailable
-from workers.reconcile.controller import ScaleTarget
-from workers.reconcile.snapshot import Scalable
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 POOL = Ref(DEPLOYMENT, "team", "pool")

@@ -6,10 +6,10 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
+from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.handoff.readings import Readings
-from workers.reconcile.snapshot import Reading
 
 KEYS = Keys("test")
 WORK = "scaledjobs.keda.sh/default/work"

@@ -5,8 +5,8 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from workers.decision.snapshot import Reading, TriggerSample
 from workers.handoff.readings import Readings
-from workers.reconcile.snapshot import Reading, TriggerSample
 
 KEYS = Keys("test")
 WORK = "scaledjobs.keda.sh/team/work"

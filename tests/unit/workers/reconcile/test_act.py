@@ -10,10 +10,7 @@ from prometheus_client import REGISTRY
 from tests.unit.workers.acting import OWNER, TAKEN, ActorRig
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion
-from workers.errors import Conflict
-from workers.handoff.claims import ClaimOrder
-from workers.metrics import process
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     CountMetric,
     Create,
@@ -27,6 +24,9 @@ from workers.reconcile.plan import (
     RecordEvent,
     Together,
 )
+from workers.errors import Conflict
+from workers.handoff.claims import ClaimOrder
+from workers.metrics import process
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -6,10 +6,7 @@ import pytest
 
 from tests.unit.workers.acting import OWNER, ActorRig, held
 from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
-from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
-from workers.handoff.claims import ClaimOrder
-from workers.reconcile.act import SOON, UNCERTAIN
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     Create,
     Delete,
     EditList,
@@ -20,7 +17,10 @@ from workers.reconcile.plan import (
     RecordEvent,
     Together,
 )
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
+from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
+from workers.handoff.claims import ClaimOrder
+from workers.reconcile.act import SOON, UNCERTAIN
 from workers.runtime.leases import LeaseLost
 
 NO_NAMESPACE = {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}

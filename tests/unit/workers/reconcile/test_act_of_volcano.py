@@ -8,11 +8,11 @@ from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import POD, POD_GROUP, SCALED_JOB, Kind, Object, ref_of
 from workers.cache.store import Store
+from workers.decision.plan import Create, PatchStatus, Plan, RecordEvent
+from workers.decision.snapshot import Snapshot
 from workers.errors import AlreadyExists
 from workers.handoff.claim_orders import ClaimOrders
 from workers.reconcile.act import Actor
-from workers.reconcile.plan import Create, PatchStatus, Plan, RecordEvent
-from workers.reconcile.snapshot import Snapshot
 
 
 class Silent:

@@ -6,8 +6,8 @@ from tests.unit.workers.acting import HELD, TAKEN, held
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, SCALED_JOB, SECRET, Ref, ref_of
 from workers.cache.store import ObjectVersion
 from workers.controllers.keda.scaledobject import rivals
+from workers.decision.plan import Create, Delete, Discard, RecordEvent, Together
 from workers.errors import AlreadyExists, Forbidden
-from workers.reconcile.plan import Create, Delete, Discard, RecordEvent, Together
 
 
 async def test_a_name_taken_by_a_stranger_stops_the_plan_and_says_so(rig):

@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.workers.acting import ActorRig
 from workers.api.kinds import Kind, Ref
+from workers.decision.plan import RecordEvent, Scale
 from workers.errors import Conflict, Forbidden
-from workers.reconcile.plan import RecordEvent, Scale
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 POOL = Ref(DEPLOYMENT, "default", "pool")

@@ -5,9 +5,7 @@ from redis.exceptions import RedisError
 
 from scheduler.keys import Keys
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
-from workers.reconcile import decision_log as module
-from workers.reconcile.decision_log import DecisionLog
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     Create,
     Delete,
@@ -20,7 +18,9 @@ from workers.reconcile.plan import (
     RecordEvent,
     Together,
 )
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
+from workers.reconcile import decision_log as module
+from workers.reconcile.decision_log import DecisionLog
 
 KEYS = Keys("test")
 WORK = Ref(SCALED_JOB, "default", "work")

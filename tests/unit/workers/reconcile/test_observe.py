@@ -10,13 +10,13 @@ from tests.unit.workers.objects import NAMES
 from tests.unit.workers.reconciling import OWNER, Counted, nothing, owned
 from workers.api.kinds import JOB, POD, SCALE_POLICY, SCALED_JOB, SCALED_OBJECT, Ref, ref_of
 from workers.cache.store import ObjectVersion
+from workers.decision.controller import Controller, ScaleTarget
+from workers.decision.plan import NOTHING
+from workers.decision.snapshot import Reading, Scalable
 from workers.errors import Stale
 from workers.handoff.readings import Readings
-from workers.reconcile.controller import Controller, ScaleTarget
 from workers.reconcile.observe import Observer
-from workers.reconcile.plan import NOTHING
-from workers.reconcile.snapshot import Reading, Scalable
-from workers.runtime.wiring import store_of
+from workers.wiring import store_of
 
 
 async def test_a_decision_sees_the_object_its_children_and_the_last_reading(worker):

@@ -9,10 +9,10 @@ import pytest
 from scheduler.queue import Done
 from tests.unit.workers.reconciling import OWNER, owned
 from workers.api.kinds import JOB, SCALED_JOB
+from workers.decision.limits import LimitReservation
+from workers.decision.plan import NOTHING, ComeBack, Create, PatchStatus, Plan, Together
 from workers.errors import Invalid, Unavailable
 from workers.reconcile.act import UNCERTAIN
-from workers.reconcile.limits import LimitReservation
-from workers.reconcile.plan import NOTHING, ComeBack, Create, PatchStatus, Plan, Together
 
 
 async def test_no_work_goes_on_after_its_lease_was_given_back_for_another_ones_error(worker, monkeypatch):

@@ -12,11 +12,11 @@ from scheduler.queue import Lane
 from tests.support.caps import SharedCap
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion, Store
+from workers.decision.limits import JobLimit, LimitReservation
+from workers.decision.snapshot import Snapshot
 from workers.errors import Stale
 from workers.reconcile import reservations as module
-from workers.reconcile.limits import JobLimit, LimitReservation
 from workers.reconcile.reservations import Reservations
-from workers.reconcile.snapshot import Snapshot
 
 KEYS = Keys("test")
 #: Workers that decide on one object, one after the other.

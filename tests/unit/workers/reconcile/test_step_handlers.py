@@ -7,8 +7,8 @@ from cryptography.hazmat.primitives import serialization
 
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import TRIGGER_AUTHENTICATION, Ref
+from workers.decision.plan import EditList
 from workers.errors import Conflict, Forbidden, Unavailable
-from workers.reconcile.plan import EditList
 from workers.reconcile.step_handlers import ATTEMPTS, edit_list, ssh_key_pair
 
 LOGIN = Ref(TRIGGER_AUTHENTICATION, "default", "login")

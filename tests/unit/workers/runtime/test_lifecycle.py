@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from workers.app import from_environment
 from workers.errors import UserError
-from workers.runtime import lifecycle
+from workers.runtime import worker_lifecycle
 from workers.settings import Settings
 
 
@@ -18,7 +18,7 @@ from workers.settings import Settings
 def frozen(monkeypatch):
     """How often what is there was set aside; not in this process, where tests come and go."""
     freeze = Mock()
-    monkeypatch.setattr("workers.runtime.lifecycle.gc", Mock(freeze=freeze))
+    monkeypatch.setattr("workers.runtime.worker_lifecycle.gc", Mock(freeze=freeze))
     return freeze
 
 
@@ -56,8 +56,8 @@ def celery(monkeypatch):
 
 def test_a_worker_opens_the_service_of_the_lane_it_listens_to_and_no_other(celery):
     reconcile, poll = Process(), Process()
-    lifecycle.serve("reconcile", reconcile)
-    lifecycle.serve("poll", poll)
+    worker_lifecycle.serve("reconcile", reconcile)
+    worker_lifecycle.serve("poll", poll)
     celery("penstock.poll")
     assert (reconcile.started, poll.started, poll.stopped) == (0, 1, 1)
 
@@ -66,7 +66,7 @@ def test_what_a_worker_begins_with_is_not_walked_over_again(celery, frozen):
     opened = []
     process = Process()
     frozen.side_effect = lambda: opened.append(process.started)
-    lifecycle.serve("reconcile", process)
+    worker_lifecycle.serve("reconcile", process)
     celery("penstock.poll")
     assert opened == []
     celery("penstock.reconcile")
@@ -74,7 +74,7 @@ def test_what_a_worker_begins_with_is_not_walked_over_again(celery, frozen):
 
 
 def test_a_worker_whose_settings_name_nothing_that_works_ends_instead_of_seeming_at_work(celery, caplog):
-    lifecycle.serve("reconcile", Process(UserError("kubeconfig /nowhere: no such file")))
+    worker_lifecycle.serve("reconcile", Process(UserError("kubeconfig /nowhere: no such file")))
     with pytest.raises(WorkerShutdown) as ended:
         celery("penstock.reconcile")
     assert ended.value.code == 1

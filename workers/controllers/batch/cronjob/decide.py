@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from workers.api import conditions, times
 from workers.api import scheduledjob as manifest
-from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, VC_CRON_JOB, VC_JOB, Object, Ref
 from workers.api.volcano import cronjob as volcano
-from workers.controllers import conditions
 from workers.controllers.batch.cronjob import dialect, due, history, starting, status
 from workers.controllers.batch.cronjob.cursor import MISSED, Cursor
 from workers.controllers.batch.cronjob.due import Due, Settled, Timing, TimingProblem
@@ -22,10 +21,10 @@ from workers.controllers.batch.cronjob.observed import ObservedSchedule
 from workers.controllers.batch.cronjob.runs import GRACE, REPLACED, RETRYING, RUNNING, ObservedRun
 from workers.controllers.batch.cronjob.starting import Choice, Start
 from workers.controllers.batch.cronjob.status import ScheduleReady
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, RecordEvent, Step
+from workers.decision.snapshot import Snapshot
 from workers.errors import UserError
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, RecordEvent, Step
-from workers.reconcile.snapshot import Snapshot
 
 
 def decide(snapshot: Snapshot, now: datetime) -> Plan:

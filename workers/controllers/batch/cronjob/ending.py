@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from workers.api import conditions
 from workers.api.kinds import JOB, VC_JOB, Kind, Object
-from workers.controllers import conditions
 
 #: Volcano's final phases. An aborted Job may be resumed.
 _PHASES: Mapping[str, str] = {"Completed": "Complete", "Failed": "Failed", "Terminated": "Terminated"}

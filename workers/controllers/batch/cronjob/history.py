@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from workers.api.kinds import Object, ref_of
 from workers.controllers.batch.cronjob import ending
-from workers.reconcile.plan import Delete, RecordEvent, Together
+from workers.decision.plan import Delete, RecordEvent, Together
 
 
 def clean_up(finished: Iterable[Object], succeeded: int | None, failed: int | None) -> Together | None:

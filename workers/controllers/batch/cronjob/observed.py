@@ -12,7 +12,7 @@ from workers.controllers.batch.cronjob.cursor import Cursor
 from workers.controllers.batch.cronjob.dialect import Dialect
 from workers.controllers.batch.cronjob.manual import RefusedRun, RunRequest
 from workers.controllers.batch.cronjob.runs import Children, ObservedRun, RunLimits
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
 
 #: Failed reconciles in a row before the Ready condition turns False.
 FAILING = 3

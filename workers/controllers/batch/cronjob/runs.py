@@ -14,7 +14,7 @@ from workers.api.kinds import Object
 from workers.api.scheduledjob import RunRetry
 from workers.controllers.batch.cronjob import ending, jobs, names
 from workers.controllers.batch.cronjob.dialect import SLOTS
-from workers.reconcile.snapshot import CachedObject
+from workers.decision.snapshot import CachedObject
 
 RUNNING = "Running"
 RETRYING = "Retrying"

@@ -11,7 +11,7 @@ from workers.controllers.batch.cronjob.manual import RunRequest
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
 from workers.controllers.batch.cronjob.runs import RETRYING, RUNNING, ObservedRun
 from workers.controllers.batch.cronjob.timetable import Timetable
-from workers.reconcile.plan import CountMetric, Create, RecordEvent, Step, Together
+from workers.decision.plan import CountMetric, Create, RecordEvent, Step, Together
 
 #: Runs that one plan starts at most; the rest follows at once.
 MAX_STARTS = 100

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import format_datetime
 
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import Object, ref_of, reference
-from workers.controllers import conditions
 from workers.controllers.batch.cronjob import ending
 from workers.controllers.batch.cronjob.cursor import Cursor
 from workers.controllers.batch.cronjob.dialect import EventType
 from workers.controllers.batch.cronjob.due import Settled
 from workers.controllers.batch.cronjob.runs import ObservedRun
-from workers.reconcile.plan import Patch, RecordEvent, Together
+from workers.decision.plan import Patch, RecordEvent, Together
 
 #: The annotation of an unexpected Job whose Event was recorded, so that it is recorded once.
 REPORTED = "penstock.dev/unexpected"

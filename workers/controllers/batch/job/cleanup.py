@@ -3,13 +3,21 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import POD, Object, ref_of
-from workers.controllers import conditions
 from workers.controllers.batch.job.pods import TRACKING, is_deleting, is_finished, is_tracked
 from workers.controllers.batch.job.spec import BatchJobSpec
-from workers.reconcile.plan import NOTHING, ComeBack, CountMetric, Delete, Plan, Step, Together, Unfinalize
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import (
+    NOTHING,
+    ComeBack,
+    CountMetric,
+    Delete,
+    Plan,
+    Step,
+    Together,
+    Unfinalize,
+)
+from workers.decision.snapshot import Snapshot
 
 
 def release(pods: Iterable[Object]) -> tuple[Step, ...]:

@@ -8,19 +8,28 @@ may hold that up; then pods are created or deleted; the last status reports both
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import JOB, POD, Object
-from workers.controllers import conditions
-from workers.controllers.batch.job import accounting, claiming, cleanup, ending, managing, observed, pods, spec, status
+from workers.controllers.batch.job import (
+    accounting,
+    adoption,
+    cleanup,
+    ending,
+    managing,
+    observed,
+    pods,
+    spec,
+    status,
+)
 from workers.controllers.batch.job.accounting import PodSettlement
 from workers.controllers.batch.job.ending import JobEnding
 from workers.controllers.batch.job.managing import RECHECK, JobWork
 from workers.controllers.batch.job.observed import ObservedJob
 from workers.controllers.batch.job.spec import BatchJobSpec, Jobs, managed
 from workers.controllers.batch.job.status import NewCondition, PodCounts
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import ComeBack, Plan, RecordEvent, Step, Together
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.controller import Controller
+from workers.decision.plan import ComeBack, Plan, RecordEvent, Step, Together
+from workers.decision.snapshot import Snapshot
 
 #: Pods that a Job with a selector of its own may adopt do not enqueue it: its key comes back this often.
 _ADOPTION_INTERVAL = timedelta(seconds=5)
@@ -46,7 +55,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
         )
         return Plan(cleanup.release(children) if deleting else (warning,), warning.message)
     run = JobRun(snapshot, job, spec.of(job), deleting, now)
-    if not deleting and (claims := claiming.claim(snapshot, job, run.spec)):
+    if not deleting and (claims := adoption.claim(snapshot, job, run.spec)):
         return Plan((*claims, ComeBack(now)), "pods are taken on or let go")
     return _unfinished(run, children)
 

@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from workers.api import conditions
 from workers.api.kinds import Object
-from workers.controllers import conditions, pod_stages
-from workers.controllers.batch.job import backoff, claiming, creation
+from workers.controllers import pod_stages
+from workers.controllers.batch.job import adoption, backoff, creation
 from workers.controllers.batch.job.indexes import Indexes, pending
 from workers.controllers.batch.job.observed import ObservedJob
 from workers.controllers.batch.job.pods import delays_replacement, is_tracked, rank, valid_index
 from workers.controllers.batch.job.status import PodCounts
-from workers.reconcile.plan import Step, Together
+from workers.decision.plan import Step, Together
 
 #: Pods created or deleted by one plan, as in Kubernetes.
 MAX_PODS = 500
@@ -43,7 +44,7 @@ def manage(job: Object, observed: ObservedJob, taken: Set[str], now: datetime) -
     if surplus := _surplus_pods(observed):
         return _remove(surplus, observed, now)
     spec, pods = observed.spec, observed.pods
-    untracked = tuple(claiming.track(pod) for pod in pods.active if not is_tracked(pod))
+    untracked = tuple(adoption.track(pod) for pod in pods.active if not is_tracked(pod))
     tracking: tuple[Step, ...] = (Together(untracked),) if untracked else ()
     occupied = len(pods.active) + (len(pods.terminating) if spec.replace_only_failed else 0)
     missing = 0 if spec.suspended else _wanted(observed) - occupied
@@ -90,7 +91,7 @@ def _remove(surplus: Sequence[Object], observed: ObservedJob, now: datetime) -> 
     """Takes the finalizers off and then deletes, so that the ends do not count as failures."""
     surplus = surplus[:MAX_PODS]
     untracked = Together(
-        tuple(claiming.untrack(pod) for pod in surplus if is_tracked(pod)), otherwise=pod_stages.DELETE_FAILED
+        tuple(adoption.untrack(pod) for pod in surplus if is_tracked(pod)), otherwise=pod_stages.DELETE_FAILED
     )
     work = _delete(surplus, PodCounts.of(observed.pods))
     return replace(work, steps=((untracked,) if untracked.steps else ()) + work.steps, requeue_at=now + RECHECK)

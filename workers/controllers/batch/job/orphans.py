@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from workers.api import conditions
 from workers.api.kinds import JOB, POD, Object, Ref, controller_of
-from workers.controllers import conditions
 from workers.controllers.batch.job import cleanup
 from workers.controllers.batch.job.pods import is_deleting, is_tracked
 from workers.controllers.batch.job.spec import Jobs, managed
-from workers.controllers.selectors import selects
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, MarkObject, Plan
-from workers.reconcile.snapshot import Snapshot
+from workers.controllers.label_selectors import selects
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING, MarkObject, Plan
+from workers.decision.snapshot import Snapshot
 
 _LABELS = ("batch.kubernetes.io/job-name", "job-name")
 

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import Object
-from workers.controllers import conditions
 from workers.controllers.batch.job.indexes import index_of
 from workers.controllers.batch.job.spec import BatchJobSpec
-from workers.reconcile.snapshot import CachedObject
+from workers.decision.snapshot import CachedObject
 
 #: The finalizer that keeps a pod until its end has been counted.
 TRACKING = "batch.kubernetes.io/job-tracking"

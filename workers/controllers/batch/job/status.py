@@ -5,15 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import Object
-from workers.controllers import conditions
 from workers.controllers.batch.job.ending import JobEnding
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.batch.job.observed import ObservedJob, PodLedger
 from workers.controllers.batch.job.pods import JobPods
 from workers.controllers.batch.job.spec import BatchJobSpec
-from workers.reconcile.plan import CountMetric, PatchStatus, RecordEvent, Step
+from workers.decision.plan import CountMetric, PatchStatus, RecordEvent, Step
 
 _RESULTS = {"Complete": "succeeded", "Failed": "failed"}
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
+from workers.api import conditions
 from workers.api.kinds import Object
-from workers.controllers import conditions
+from workers.decision.plan import Step, Together, Unfinalize
+from workers.decision.snapshot import CachedObject
 from workers.handoff.claims import ClaimedItem
-from workers.reconcile.plan import Step, Together, Unfinalize
-from workers.reconcile.snapshot import CachedObject
 
 #: Keeps a deleted Job of a claim until the ledger knows how it ended.
 FINALIZER = "penstock.dev/claim"

@@ -21,9 +21,18 @@ from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.policy import SharedLimits
 from workers.controllers.keda.scaledjob.status import ScaledJobConditions, last_active, write, write_around
 from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields
+from workers.decision.plan import (
+    NOTHING,
+    ComeBack,
+    Delete,
+    Plan,
+    PollNow,
+    RecordEvent,
+    Step,
+    Together,
+)
+from workers.decision.snapshot import CachedObject, Reading, Snapshot
 from workers.handoff.claims import LEDGER, ClaimedItem, ledger_of
-from workers.reconcile.plan import NOTHING, ComeBack, Delete, Plan, PollNow, RecordEvent, Step, Together
-from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
 
 
 def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -> Plan:

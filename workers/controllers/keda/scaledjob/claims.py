@@ -7,12 +7,12 @@ without a Job may have one that the store has not seen yet: creating it again un
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from workers.api import conditions
 from workers.api.kinds import JOB, Object
-from workers.controllers import conditions
 from workers.controllers.keda.scaledjob import binding, names
+from workers.decision.plan import Patch, PollNow, Step, Together
+from workers.decision.snapshot import CachedObject, Reading, Snapshot
 from workers.handoff.claims import LARGEST, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement, ledger_of, name_of
-from workers.reconcile.plan import Patch, PollNow, Step, Together
-from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
 
 #: Characters of a reason that are kept with a parked item.
 _QUOTE = 500

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Literal
 
+from workers.api import conditions
 from workers.api.keda.scaledjob import Rollout, ScaledJob, ScaledJobSpec
 from workers.api.kinds import Object, Ref
-from workers.controllers import conditions
 from workers.controllers.keda.scaledjob.jobs import GENERATION
-from workers.reconcile.plan import Delete, RecordEvent, Step, Together
-from workers.reconcile.snapshot import CachedObject
+from workers.decision.plan import Delete, RecordEvent, Step, Together
+from workers.decision.snapshot import CachedObject
 
 #: Finished Jobs of either outcome that KEDA keeps if the manifest sets no limit.
 HISTORY_LIMIT = 100

@@ -8,8 +8,8 @@ from workers.api import times
 from workers.api.keda.scaledjob import ScaledJob
 from workers.controllers.keda.scaledjob import names
 from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
-from workers.reconcile.plan import Figure
-from workers.reconcile.snapshot import CachedObject, Reading
+from workers.decision.plan import Figure
+from workers.decision.snapshot import CachedObject, Reading
 
 
 @dataclass(frozen=True, slots=True)

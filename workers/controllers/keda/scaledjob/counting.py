@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from workers.api import conditions
 from workers.api.kinds import Object
-from workers.controllers import conditions
 from workers.controllers.keda.scaledjob.names import ScaledJobNames
-from workers.reconcile.snapshot import CachedObject, Reading
+from workers.decision.snapshot import CachedObject, Reading
 
 #: The label by which KEDA finds a Job's pods.
 JOB_NAME = "job-name"

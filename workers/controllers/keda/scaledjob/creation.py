@@ -8,7 +8,7 @@ from workers.api.keda.scaledjob import ScalingStrategy, StrategyName
 from workers.api.keda_compat import NONE, Quirks
 from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
-from workers.reconcile.plan import Figure
+from workers.decision.plan import Figure
 
 
 @dataclass(frozen=True, slots=True)

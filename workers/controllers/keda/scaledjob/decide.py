@@ -40,11 +40,20 @@ from workers.controllers.keda.scaledjob.status import (
     write_around,
 )
 from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields
+from workers.decision.controller import Controller
+from workers.decision.plan import (
+    NOTHING,
+    ComeBack,
+    Figure,
+    Level,
+    Plan,
+    PollNow,
+    RecordEvent,
+    Step,
+)
+from workers.decision.snapshot import CachedObject, Reading, Snapshot
 from workers.errors import UserError
 from workers.handoff.claims import ledger_of
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, ComeBack, Figure, Level, Plan, PollNow, RecordEvent, Step
-from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
 
 
 def decide(snapshot: Snapshot, now: datetime, quirks: Quirks = NONE) -> Plan:

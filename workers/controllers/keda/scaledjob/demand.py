@@ -6,7 +6,7 @@ from math import inf
 
 from workers.api.keda.scaledjob import Activation, Calculation, ScaledJob, ScaledJobSpec
 from workers.controllers import rounding
-from workers.reconcile.snapshot import Reading, Snapshot, TriggerSample
+from workers.decision.snapshot import Reading, Snapshot, TriggerSample
 
 #: Jobs beyond the minimum of a ScaledJob that sets no maximum (KEDA's default).
 UNSET_MAXIMUM = 100

@@ -7,8 +7,8 @@ from workers.api.keda.scaledjob import FAILURE_THRESHOLD, ScaledJobSpec
 from workers.controllers import rounding
 from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import JobBounds
-from workers.reconcile.plan import Figure
-from workers.reconcile.snapshot import TriggerSample
+from workers.decision.plan import Figure
+from workers.decision.snapshot import TriggerSample
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from workers.api import scalepolicy
+from workers.api import conditions, scalepolicy
 from workers.api.kinds import SCALE_POLICY, SCALED_JOB, Object
-from workers.controllers import conditions
 from workers.controllers.keda.status import KedaCondition
-from workers.controllers.selectors import selects
-from workers.reconcile.limits import JobLimit, LimitReservation
-from workers.reconcile.plan import ComeBack, Figure
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.controllers.label_selectors import selects
+from workers.decision.limits import JobLimit, LimitReservation
+from workers.decision.plan import ComeBack, Figure
+from workers.decision.snapshot import CachedObject, Snapshot
 
 #: Interval at which an object with withheld Jobs asks again if no release of a limit wakes it before.
 RETRY = timedelta(seconds=5)

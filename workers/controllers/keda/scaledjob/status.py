@@ -9,8 +9,8 @@ from workers.api.kinds import Object
 from workers.controllers.keda import status as keda
 from workers.controllers.keda.scaledjob.fallback import FallbackDecision
 from workers.controllers.keda.status import KedaCondition, KedaStatus
-from workers.reconcile.plan import PatchStatus, RecordEvent, Step
-from workers.reconcile.snapshot import Reading, TriggerSample
+from workers.decision.plan import PatchStatus, RecordEvent, Step
+from workers.decision.snapshot import Reading, TriggerSample
 
 #: `lastActiveTime` is rewritten at most this often, however short the polling interval.
 _LEAST_AGE = timedelta(seconds=5)

@@ -12,8 +12,8 @@ from typing import Literal
 from workers.api import times
 from workers.api.keda.scaledobject import Behavior, ScalingPolicy, ScalingRules
 from workers.api.kinds import Object
-from workers.controllers.keda.scaledobject.metrics import TOLERANCE, Tolerance
-from workers.reconcile.plan import Figure
+from workers.controllers.keda.scaledobject.trigger_metrics import TOLERANCE, Tolerance
+from workers.decision.plan import Figure
 
 #: Seconds between two decisions of an autoscaler.
 SYNC = 15

@@ -13,10 +13,10 @@ from workers.api.keda import scaledobject as manifest
 from workers.api.keda.scaledobject import ScaledObject
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.controllers.keda import authentication_users, finalizer
-from workers.controllers.keda.scaledobject import activation, behavior, metrics, modifiers, rivals, target, usage
+from workers.controllers.keda.scaledobject import activation, behavior, modifiers, rivals, target, usage
+from workers.controllers.keda.scaledobject import trigger_metrics as metrics
 from workers.controllers.keda.scaledobject.activation import ActivationVerdict
 from workers.controllers.keda.scaledobject.behavior import BehaviorAnswer, ReplicaBounds, ScalingMemory
-from workers.controllers.keda.scaledobject.metrics import Metric, Replicas
 from workers.controllers.keda.scaledobject.modifiers import Composite
 from workers.controllers.keda.scaledobject.status import (
     ScaledObjectConditions,
@@ -24,12 +24,13 @@ from workers.controllers.keda.scaledobject.status import (
     target_and_spec_fields,
     write,
 )
+from workers.controllers.keda.scaledobject.trigger_metrics import Metric, Replicas
 from workers.controllers.keda.scaledobject.usage import PodUsage
 from workers.controllers.keda.status import KedaStatus
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING, ComeBack, Figure, Plan, PollNow, RecordEvent, Step
+from workers.decision.snapshot import Reading, Scalable, Snapshot, TriggerSample
 from workers.errors import UserError
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, ComeBack, Figure, Plan, PollNow, RecordEvent, Step
-from workers.reconcile.snapshot import Reading, Scalable, Snapshot, TriggerSample
 
 #: KEDA's label on the object itself.
 LABEL = "scaledobject.keda.sh/name"

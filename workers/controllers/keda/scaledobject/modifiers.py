@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from math import trunc
 
 from workers.api.keda.scaledobject import MetricType, ScaledObjectFallback, ScaledObjectSpec
-from workers.controllers.keda.scaledobject.metrics import Metric, Replicas, beyond, make_up
+from workers.controllers.keda.scaledobject.trigger_metrics import Metric, Replicas, beyond, make_up
 from workers.controllers.keda.scaledobject.usage import is_resource
+from workers.decision.snapshot import TriggerSample
 from workers.errors import UserError
 from workers.formula import parser as formulas
 from workers.formula.parser import Formula, FormulaError
-from workers.reconcile.snapshot import TriggerSample
 
 #: KEDA's name of the metric.
 NAME = "composite-metric"

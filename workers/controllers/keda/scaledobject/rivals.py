@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from workers.api import bool_annotations
 from workers.api.keda.scaledobject import ScaledObject
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Object, Ref, controller_of, ref_of
-from workers.reconcile.plan import Delete, RecordEvent, Together
-from workers.reconcile.snapshot import CachedObject, Scalable
+from workers.decision.plan import Delete, RecordEvent, Together
+from workers.decision.snapshot import CachedObject, Scalable
 
 #: KEDA's annotation of a ScaledObject that replaces the autoscaler it names.
 TRANSFER = "scaledobject.keda.sh/transfer-hpa-ownership"

@@ -8,8 +8,8 @@ from workers.api.kinds import Object
 from workers.controllers.keda import status as keda
 from workers.controllers.keda.scaledobject.behavior import ScalingMemory
 from workers.controllers.keda.status import KedaCondition, KedaStatus, activity_fields, spec_fields
-from workers.reconcile.plan import PatchStatus, RecordEvent, Step
-from workers.reconcile.snapshot import Reading, Scalable, TriggerSample
+from workers.decision.plan import PatchStatus, RecordEvent, Step
+from workers.decision.snapshot import Reading, Scalable, TriggerSample
 
 
 @dataclass(frozen=True, slots=True)

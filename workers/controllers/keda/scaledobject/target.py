@@ -4,10 +4,10 @@ from workers.api.keda import scaledobject as manifest
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledobject import usage
 from workers.controllers.keda.scaledobject.status import target_fields
+from workers.decision.controller import ScaleTarget
+from workers.decision.plan import PatchStatus, RecordEvent, Scale, Step
+from workers.decision.snapshot import Scalable
 from workers.errors import UserError
-from workers.reconcile.controller import ScaleTarget
-from workers.reconcile.plan import PatchStatus, RecordEvent, Scale, Step
-from workers.reconcile.snapshot import Scalable
 
 
 def of(body: Object) -> ScaleTarget | None:

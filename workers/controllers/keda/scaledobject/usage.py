@@ -13,15 +13,14 @@ from typing import Literal
 
 from scheduler.cron import durations
 from scheduler.cron.errors import CronError
-from workers.api import quantities, times
+from workers.api import conditions, quantities, times
 from workers.api.keda.scaledjob import TriggerSpec
 from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import Object
-from workers.controllers import conditions
-from workers.controllers.keda.scaledobject.metrics import Tolerance
+from workers.controllers.keda.scaledobject.trigger_metrics import Tolerance
+from workers.decision.plan import Figure
+from workers.decision.snapshot import Scalable
 from workers.errors import PenstockError
-from workers.reconcile.plan import Figure
-from workers.reconcile.snapshot import Scalable
 
 #: Time after a pod's start in which its CPU usage may still be that of its start.
 INITIALIZATION = timedelta(minutes=5)

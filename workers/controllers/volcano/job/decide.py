@@ -49,10 +49,10 @@ from workers.controllers.volcano.job.observed import ObservedJob, observe, queue
 from workers.controllers.volcano.job.phases import PhaseOutcome, PhaseRule, TaskCounts
 from workers.controllers.volcano.job.sync import TaskProblem
 from workers.controllers.volcano.job.transitions import JobProgress
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING, ComeBack, Delete, PatchStatus, Plan, RecordEvent, Step
+from workers.decision.snapshot import Snapshot
 from workers.errors import UserError
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, ComeBack, Delete, PatchStatus, Plan, RecordEvent, Step
-from workers.reconcile.snapshot import Snapshot
 
 #: Failed reconciles in a row after which the status reports the error.
 _REPORT_AFTER = 2

@@ -6,10 +6,9 @@ A pod whose containers restart in place never fails; the failures of a task with
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import Object
 from workers.api.volcano.job import Failure, Task
-from workers.controllers import conditions
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 
 #: Failures that a status stores.

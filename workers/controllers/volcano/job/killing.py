@@ -8,7 +8,7 @@ from workers.controllers.volcano.job import phases, plugins, transitions
 from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 from workers.controllers.volcano.job.transitions import JobProgress
-from workers.reconcile.plan import Delete, Discard, RecordEvent, Step, Together
+from workers.decision.plan import Delete, Discard, RecordEvent, Step, Together
 
 #: Pods created or deleted by one plan.
 BATCH = 500

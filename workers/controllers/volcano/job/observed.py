@@ -8,7 +8,7 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from workers.admission.volcano.job import defaulted
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import (
     CONFIG_MAP,
     NETWORK_POLICY,
@@ -23,11 +23,10 @@ from workers.api.kinds import (
 from workers.api.references import DEFAULT_QUEUE
 from workers.api.volcano.job import Job, JobStatus, Phase, Task, parse
 from workers.api.volcano.podgroup import GIVEN_UP
-from workers.controllers import conditions
 from workers.controllers.volcano import commands
 from workers.controllers.volcano.job import names
+from workers.decision.snapshot import CachedObject, Snapshot
 from workers.errors import UserError
-from workers.reconcile.snapshot import CachedObject, Snapshot
 
 #: Pod annotation: the deletion comes from a controller, not from a user.
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Set
 
 from workers.api.kinds import POD_GROUP, Object
+from workers.api.merge_patch import diff
 from workers.api.volcano.job import Job, NetworkTopology, PartitionPolicy, Task
-from workers.client.merge_patch import diff
-from workers.controllers.volcano import amounts, demand
+from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.amounts import Amount
 from workers.controllers.volcano.job import names
 from workers.controllers.volcano.podgroup import places
@@ -99,7 +99,7 @@ def min_resources(tasks: list[Task], least: int, priorities: Priorities) -> dict
     found: dict[str, Amount] = {}
     for task, number in _chosen(_by_priority(tasks, priorities), least):
         if number:
-            found = amounts.total((found, amounts.multiplied(demand.usage(task.pod_spec), number)))
+            found = amounts.total((found, amounts.multiplied(pod_requests.usage(task.pod_spec), number)))
     return amounts.render(found)
 
 
@@ -107,7 +107,7 @@ def _sizes(tasks: list[Task]) -> Object | None:
     """Returns the requests of one pod by task; None for a single task, where `minResources` says it."""
     if len(tasks) < 2:
         return None
-    return {task.name: amounts.render(demand.requests(task.pod_spec)) for task in tasks}
+    return {task.name: amounts.render(pod_requests.requests(task.pod_spec)) for task in tasks}
 
 
 def _by_priority(tasks: list[Task], priorities: Priorities) -> list[Task]:

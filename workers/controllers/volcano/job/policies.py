@@ -15,7 +15,7 @@ from workers.api.volcano.job import JobSpec, LifecyclePolicy, Task
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.volcano.job import failures, names
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
-from workers.reconcile.plan import RecordEvent
+from workers.decision.plan import RecordEvent
 
 Event = Literal["PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown"]
 #: Order of events with equal times.

@@ -13,7 +13,7 @@ from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.observed import OUT_OF_SYNC, ObservedJob, ObservedPod, queue_of
 from workers.controllers.volcano.job.phases import Place
 from workers.controllers.volcano.job.transitions import JobProgress
-from workers.reconcile.plan import CountMetric, Create, Patch, RecordEvent, Step, Together
+from workers.decision.plan import CountMetric, Create, Patch, RecordEvent, Step, Together
 
 #: Interval of checks for a queue or a foreign claim: their creation does not notify the job.
 RECHECK = timedelta(seconds=5)

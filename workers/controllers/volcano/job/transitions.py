@@ -16,7 +16,7 @@ from workers.controllers.volcano.job import phases, timers
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod
 from workers.controllers.volcano.job.phases import JobTransition, Operation
 from workers.controllers.volcano.job.timers import Timers
-from workers.reconcile.plan import RecordEvent
+from workers.decision.plan import RecordEvent
 
 #: Reason of a job that `spec.suspend` aborted, and that resumes without it.
 SUSPENDED = "Suspended"

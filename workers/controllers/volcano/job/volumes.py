@@ -8,7 +8,7 @@ from workers.api.volcano.job import Job, Volume
 from workers.controllers.pod_names import letters
 from workers.controllers.volcano.job import names
 from workers.controllers.volcano.job.plugins import containers
-from workers.reconcile.plan import Create
+from workers.decision.plan import Create
 
 #: Longest stem of a volume's name, which is a DNS label.
 _STEM = 50

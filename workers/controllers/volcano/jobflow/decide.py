@@ -11,16 +11,14 @@ from itertools import islice
 
 from workers.api import times
 from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, ref_of
-from workers.controllers.volcano.jobflow import graph, jobs, phases, schedule, starting, status, tracks
+from workers.controllers.volcano.jobflow import flow_schedule, graph, job_creation, jobs, phases, status, tracks
+from workers.controllers.volcano.jobflow.job_creation import StartRound
 from workers.controllers.volcano.jobflow.observed import ObservedFlow, relatives
 from workers.controllers.volcano.jobflow.phases import FlowCounts
-from workers.controllers.volcano.jobflow.starting import StartRound
 from workers.controllers.volcano.jobflow.status import FlowReady
 from workers.controllers.volcano.jobflow.tracks import Track
-from workers.errors import UserError
-from workers.flows.nodes import FlowNode
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import (
+from workers.decision.controller import Controller
+from workers.decision.plan import (
     NOTHING,
     ComeBack,
     CountMetric,
@@ -34,7 +32,9 @@ from workers.reconcile.plan import (
     Step,
     Together,
 )
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
+from workers.errors import UserError
+from workers.flows.flow_nodes import FlowNode
 
 #: Interval at which a flow looks for what no event announces: a new JobTemplate, or a Job name that becomes free.
 RECHECK = timedelta(seconds=10)
@@ -60,7 +60,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     except UserError as error:
         return _refused(body, str(error), now)
     if view.spec.schedule:
-        return schedule.decide(view)
+        return flow_schedule.decide(view)
     advance = _advance(view)
     outcome = _outcome(view, advance)
     if view.phase == phases.SUCCEED and view.spec.job_retain_policy == "delete" and view.jobs:
@@ -123,7 +123,7 @@ class _Advance:
 
 
 def _advance(view: ObservedFlow) -> _Advance:
-    started = starting.decided(view)
+    started = job_creation.decided(view)
     limits = {node.id: node.entry.timeout_seconds for node in view.graph.nodes if node.entry.timeout_seconds}
     deadlines = {}
     for id, seconds in limits.items():
@@ -157,8 +157,8 @@ def _outcome(view: ObservedFlow, advance: _Advance) -> _FlowOutcome:
         phase = phases.TERMINATING if live or left_over else phases.TERMINATED
     outcome = _FlowOutcome(phase, counts, left_over, flow_ready(view, advance.round, known))
     if phase == phases.FAILED:
-        bad = starting.fatal(view, known) or [
-            node for node in starting.failed(view, known) if not node.entry.allow_failure
+        bad = job_creation.fatal(view, known) or [
+            node for node in job_creation.failed(view, known) if not node.entry.allow_failure
         ]
         return replace(outcome, reason="EntryFailed", message="; ".join(_failure(node, known) for node in bad[:NAMED]))
     if phase in (phases.TERMINATING, phases.TERMINATED):
@@ -170,9 +170,9 @@ def _outcome(view: ObservedFlow, advance: _Advance) -> _FlowOutcome:
 
 def _counts(view: ObservedFlow, known: Mapping[str, Track], left_over: int) -> FlowCounts:
     over = sum(track.over for track in known.values())
-    unforgiven = [node for node in starting.failed(view, known) if not node.entry.allow_failure]
+    unforgiven = [node for node in job_creation.failed(view, known) if not node.entry.allow_failure]
     # A failure that another entry waits for counts only at the end of the flow.
-    counting = unforgiven if over == len(known) else starting.fatal(view, known)
+    counting = unforgiven if over == len(known) else job_creation.fatal(view, known)
     failed = sum(known[node.id].phase == tracks.FAILED for node in counting)
     return FlowCounts(
         total=len(known) + left_over,
@@ -202,7 +202,7 @@ def flow_ready(view: ObservedFlow, made: StartRound, known: Mapping[str, Track])
         return FlowReady("False", "ReconcileFailing", f"the last attempt failed: {view.snapshot.last_error}")
     if view.spec.suspend:
         return FlowReady("False", "Suspended", "nothing new starts while the flow is suspended")
-    if waiting := list(islice(starting.unanswered(view, known), NAMED)):
+    if waiting := list(islice(job_creation.unanswered(view, known), NAMED)):
         return FlowReady("True", "WaitsForProbe", "; ".join(waiting))
     if left := view.left_over(known):
         running = ", ".join(job["metadata"]["name"] for job in left[:NAMED])
@@ -370,7 +370,7 @@ def _moments(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome, repor
     if started.missing or started.jobs:
         # No event reports that the name of a Job, held by another owner, becomes free.
         yield now + RECHECK
-    if not starting.halted(view, known) and not view.spec.suspend:
+    if not job_creation.halted(view, known) and not view.spec.suspend:
         retries = (track.retry_at for track in known.values() if track.phase == tracks.RETRYING)
         yield from (moment for moment in retries if moment and moment > now)
     yield from (deadline for id, deadline in advance.deadlines.items() if known[id].live and deadline > now)
@@ -384,7 +384,7 @@ def _polls(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> bool
         return False
     reading = view.snapshot.reading
     known = {sample.name for sample in reading.samples} if reading else set()
-    return any(name not in known for name in starting.questions(view, advance.tracks))
+    return any(name not in known for name in job_creation.questions(view, advance.tracks))
 
 
 def _expiry(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> Iterator[Step]:

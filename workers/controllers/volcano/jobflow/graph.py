@@ -17,8 +17,8 @@ from workers.api.volcano import jobflow as manifest
 from workers.api.volcano.jobflow import FlowEntry, JobFlowSpec
 from workers.controllers.volcano.jobflow import dependencies
 from workers.errors import UserError
-from workers.flows import nodes
-from workers.flows.nodes import FlowNode
+from workers.flows import flow_nodes as nodes
+from workers.flows.flow_nodes import FlowNode
 
 #: Cached manifests; a large one takes some megabytes.
 _KEPT = 32

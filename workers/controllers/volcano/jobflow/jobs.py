@@ -8,7 +8,7 @@ from workers.api.references import CREATED_BY_TEMPLATE
 from workers.api.volcano.jobflow import CREATED_BY_FLOW
 from workers.flows import expressions
 from workers.flows.expressions import FlowScope
-from workers.flows.nodes import FlowNode
+from workers.flows.flow_nodes import FlowNode
 
 #: Longest value of a label.
 _LABEL = 63

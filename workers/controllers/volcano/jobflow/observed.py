@@ -14,8 +14,8 @@ from workers.api.volcano.jobflow import RETRY, FlowEntry, JobFlowSpec
 from workers.controllers.volcano.jobflow import graph, phases, tracks
 from workers.controllers.volcano.jobflow.graph import Graph
 from workers.controllers.volcano.jobflow.tracks import COMPLETED, Track
+from workers.decision.snapshot import Snapshot
 from workers.errors import UserError
-from workers.reconcile.snapshot import Snapshot
 
 #: Phases of a Job that is not at work.
 _RESTING = frozenset({"Completed", "Failed", "Terminated", "Aborted"})

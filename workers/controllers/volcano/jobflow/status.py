@@ -13,12 +13,12 @@ from itertools import islice
 from scheduler.cron.durations import duration
 from scheduler.cron.errors import CronError
 from workers.api import times
+from workers.api.conditions import moved
 from workers.api.kinds import Object
-from workers.controllers.conditions import moved
 from workers.controllers.volcano.jobflow import tracks
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.tracks import Track
-from workers.flows.nodes import FlowNode
+from workers.flows.flow_nodes import FlowNode
 
 #: By phase of a Job, its list. Completing and Terminating have none.
 LISTS: Mapping[str, str] = {

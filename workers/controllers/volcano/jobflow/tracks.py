@@ -12,7 +12,7 @@ from typing import Any
 from workers.api import times
 from workers.api.kinds import Object
 from workers.api.volcano.jobflow import FlowRetry
-from workers.flows.nodes import FlowNode
+from workers.flows.flow_nodes import FlowNode
 
 COMPLETED, FAILED, TERMINATED, SKIPPED, RETRYING = "Completed", "Failed", "Terminated", "Skipped", "Retrying"
 ENDS = frozenset({COMPLETED, FAILED, TERMINATED, SKIPPED})

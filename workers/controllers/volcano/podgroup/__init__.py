@@ -10,9 +10,9 @@ from workers.api.kinds import POD, POD_GROUP
 from workers.controllers.volcano.podgroup.decide import GangDecision
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.controllers.volcano.podgroup.round import EVERYWHERE, admit
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import Plan
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.controller import Controller
+from workers.decision.plan import Plan
+from workers.decision.snapshot import Snapshot
 
 __all__ = ["EVERYWHERE", "GangRules", "controller", "rounds"]
 

@@ -24,7 +24,7 @@ from workers.controllers.volcano.podgroup.group import (
     observe,
 )
 from workers.controllers.volcano.podgroup.members import Member, member, ungate
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     NOTHING,
     ComeBack,
     Delete,
@@ -36,7 +36,7 @@ from workers.reconcile.plan import (
     Step,
     Together,
 )
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
 
 #: Wait after the first back-out; it doubles each time.
 FIRST_BACK_OFF = timedelta(seconds=10)

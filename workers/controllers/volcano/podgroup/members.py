@@ -6,11 +6,11 @@ from typing import Literal
 
 from workers.api.kinds import POD, VC_JOB, Object, by_manifest, controller_of, ref_of
 from workers.api.references import GANG_GATE
-from workers.controllers.volcano import demand
+from workers.controllers.volcano import pod_requests
 from workers.controllers.volcano.podgroup import places
 from workers.controllers.volcano.podgroup.places import PodShape
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
-from workers.reconcile.plan import Patch
+from workers.decision.plan import Patch
 
 #: waiting: without a node. bound: with a node, not running yet. releasing: being deleted.
 State = Literal["waiting", "bound", "running", "succeeded", "failed", "releasing"]
@@ -90,7 +90,7 @@ class Member:
         if self.state in ("succeeded", "failed"):
             return EMPTY
         try:
-            return {name: amount.value for name, amount in demand.usage(self.pod["spec"]).items()}
+            return {name: amount.value for name, amount in pod_requests.usage(self.pod["spec"]).items()}
         except ValueError:
             return EMPTY
 
@@ -133,6 +133,6 @@ def _state(pod: Object, node: str) -> State:
 
 def _requests(spec: Object) -> Vector:
     try:
-        return {**{name: amount.value for name, amount in demand.requests(spec).items()}, "pods": ONE_POD}
+        return {**{name: amount.value for name, amount in pod_requests.requests(spec).items()}, "pods": ONE_POD}
     except ValueError:
         return EMPTY

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from workers.api import conditions as existing
 from workers.api import times
 from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref
 from workers.api.references import GROUP_NAME
-from workers.controllers import conditions as existing
 from workers.controllers.volcano.podgroup import group as groups
 from workers.controllers.volcano.podgroup import nodes, order, status, tree
 from workers.controllers.volcano.podgroup.checks import AdmissionChecks, Refusal
@@ -27,8 +27,8 @@ from workers.controllers.volcano.podgroup.nodes import Nodes
 from workers.controllers.volcano.podgroup.places import PodShape
 from workers.controllers.volcano.podgroup.quotas import NamespaceQuotas
 from workers.controllers.volcano.podgroup.tree import QueueTree
-from workers.reconcile.plan import ComeBack, HoldKey, Patch, Plan, RecordEvent, Step, Together
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import ComeBack, HoldKey, Patch, Plan, RecordEvent, Step, Together
+from workers.decision.snapshot import Snapshot
 
 #: Most pods that one round ungates.
 MOST = 500

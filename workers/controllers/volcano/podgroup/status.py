@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import Object
-from workers.controllers import conditions
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.group import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Group
 

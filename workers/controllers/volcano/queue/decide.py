@@ -12,9 +12,9 @@ from workers.controllers.volcano import commands
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.queue import states
 from workers.controllers.volcano.queue.states import QueueProgress
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, MarkObject, Patch, PatchStatus, Plan, RecordEvent, Step
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING, MarkObject, Patch, PatchStatus, Plan, RecordEvent, Step
+from workers.decision.snapshot import Snapshot
 
 ROOT = Ref(QUEUE, "", references.ROOT_QUEUE)
 

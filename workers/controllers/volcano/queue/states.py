@@ -7,8 +7,8 @@ from typing import Literal
 
 from workers.api import references
 from workers.api.kinds import QUEUE, Object, Ref
-from workers.reconcile.plan import RecordEvent
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import RecordEvent
+from workers.decision.snapshot import Snapshot
 
 #: Annotation: ``true`` on a queue that closed with its parent, and reopens with it.
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"

@@ -7,9 +7,9 @@ from tests.unit.controllers.lagging_cluster import Carrying, LaggingCluster, Sto
 from tests.unit.controllers.plans import with_references
 from workers.api import times
 from workers.api.kinds import JOB, VC_CRON_JOB, VC_JOB, Kind, Object, Ref, controller_of
-from workers.client.merge_patch import diff
+from workers.api.merge_patch import diff
 from workers.controllers.batch.cronjob import decide, ending
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     CountMetric,
     Create,
@@ -20,7 +20,7 @@ from workers.reconcile.plan import (
     Step,
     Together,
 )
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
 
 #: The slot annotation of a Job, by its kind.
 SLOT = {

@@ -8,9 +8,9 @@ from tests.support.merging import merged
 from tests.unit.controllers.plans import with_references
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, VC_CRON_JOB, VC_JOB, Kind, Object, Ref, by_manifest
-from workers.client.merge_patch import diff
+from workers.api.merge_patch import diff
 from workers.controllers.batch.cronjob import decide
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     CountMetric,
     Create,
@@ -21,7 +21,7 @@ from workers.reconcile.plan import (
     RecordEvent,
     Together,
 )
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.decision.snapshot import CachedObject, Snapshot
 
 #: A Sunday, 12:00 UTC.
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -10,7 +10,7 @@ from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as ru
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, Ref
 from workers.controllers.batch.cronjob import decide
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     NOTHING,
     ComeBack,
     CountMetric,
@@ -22,7 +22,7 @@ from workers.reconcile.plan import (
     RecordEvent,
     Together,
 )
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
 
 # --- one reconcile, step by step (the numbers are those of the reference)
 

@@ -6,7 +6,7 @@ from tests.unit.controllers.batch.cronjob.cronjobs import NOON, UID, after, cloc
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
 from workers.api import times
-from workers.reconcile.plan import Create, Delete, RecordEvent, Together
+from workers.decision.plan import Create, Delete, RecordEvent, Together
 
 # --- the Job
 

@@ -6,8 +6,8 @@ from tests.unit.controllers.batch.cronjob.cronjobs import NOON, CronCluster, clo
 from workers.api import times
 from workers.api.kinds import VC_CRON_JOB, VC_JOB, Ref, reference
 from workers.controllers.batch.cronjob import VOLCANO_CRON_JOBS, decide
-from workers.reconcile.plan import NOTHING
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import NOTHING
+from workers.decision.snapshot import Snapshot
 
 
 def running(**spec):

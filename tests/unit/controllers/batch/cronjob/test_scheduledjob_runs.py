@@ -18,7 +18,7 @@ from tests.unit.controllers.batch.cronjob.cronjobs import running_scheduled_job 
 from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_cluster as new_cluster
 from workers.api import times
 from workers.controllers.batch.cronjob import decide
-from workers.reconcile.plan import Create, PatchStatus
+from workers.decision.plan import Create, PatchStatus
 
 #: The Jobs of the first five minutes.
 SLOTS = [second(f"12:0{number}") for number in range(1, 6)]
@@ -302,7 +302,7 @@ def test_a_replaced_run_says_so():
 
 
 def test_a_run_that_could_not_be_replaced_runs_again():
-    from workers.reconcile.plan import Delete
+    from workers.decision.plan import Delete
 
     cluster = running(concurrencyPolicy="Replace")
     cluster.refusing = {Delete}

@@ -17,7 +17,7 @@ from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_cluster 
 from workers.api import scheduledjob as manifest
 from workers.api import times
 from workers.controllers.batch.cronjob import timetable
-from workers.reconcile.plan import Together
+from workers.decision.plan import Together
 
 # --- seconds
 

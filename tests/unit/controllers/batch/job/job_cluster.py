@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 from deploy.local.apiserver.patch.patches import merge_patch
 from tests.unit.controllers.batch.job import status_rules
 from tests.unit.controllers.factories import NOW, UID, job
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import JOB, POD, Object, Ref
-from workers.controllers import conditions
 from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.indexes import index_of
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     CountMetric,
     Create,
@@ -27,7 +26,7 @@ from workers.reconcile.plan import (
     Together,
     Unfinalize,
 )
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.decision.snapshot import CachedObject, Snapshot
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 

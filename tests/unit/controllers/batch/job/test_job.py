@@ -33,7 +33,7 @@ from workers.controllers.batch.job import controller
 from workers.controllers.batch.job.managing import MAX_PODS
 from workers.controllers.batch.job.pods import TRACKING, finish_time
 from workers.controllers.pod_names import pod_name
-from workers.reconcile.plan import Create, Delete, Patch, RecordEvent
+from workers.decision.plan import Create, Delete, Patch, RecordEvent
 
 
 def test_a_new_job_gets_its_pod_then_its_status():

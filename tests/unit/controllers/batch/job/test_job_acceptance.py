@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.controllers.batch.job.job_cluster import FINALIZER, JobCluster
-from workers.controllers import conditions
+from workers.api import conditions
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX, Indexes, index_of
 from workers.controllers.batch.job.policies import judge_success
-from workers.reconcile.plan import Delete
+from workers.decision.plan import Delete
 
 INDEXED = {"completionMode": "Indexed"}
 

@@ -22,8 +22,8 @@ from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.accounting import MAX_COUNTED
 from workers.controllers.batch.job.pods import TRACKING
-from workers.reconcile.plan import NOTHING, CountMetric, Delete, PatchStatus, Unfinalize
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import NOTHING, CountMetric, Delete, PatchStatus, Unfinalize
+from workers.decision.snapshot import Snapshot
 
 
 def uncounted(status, kind):

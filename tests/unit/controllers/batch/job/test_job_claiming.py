@@ -8,10 +8,10 @@ from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.batch.job import controller, decide, orphans
 from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import TRACKING
+from workers.controllers.label_selectors import selects
 from workers.controllers.pod_names import pod_name
-from workers.controllers.selectors import selects
-from workers.reconcile.plan import NOTHING, Create, MarkObject, Patch, Plan, Together, Unfinalize
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import NOTHING, Create, MarkObject, Patch, Plan, Together, Unfinalize
+from workers.decision.snapshot import Snapshot
 
 STARTED = {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
 SELECTOR = {"matchLabels": {"batch.kubernetes.io/controller-uid": UID}}

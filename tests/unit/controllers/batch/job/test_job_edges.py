@@ -9,7 +9,7 @@ from tests.unit.controllers.factories import NOW, at, condition, job, pod
 from tests.unit.controllers.plans import back, conditions_of, counted, created, deleted, shape, staged, status_of
 from workers.controllers.batch.job.accounting import MAX_COUNTED
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, INDEX
-from workers.reconcile.plan import Unfinalize
+from workers.decision.plan import Unfinalize
 
 INDEXED = {"completionMode": "Indexed"}
 

@@ -18,7 +18,7 @@ from tests.unit.controllers.plans import (
     untracked,
 )
 from workers.api.kinds import JOB, POD, Ref
-from workers.reconcile.plan import NOTHING, Delete
+from workers.decision.plan import NOTHING, Delete
 
 ON_FAILURE = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "OnFailure"}}
 

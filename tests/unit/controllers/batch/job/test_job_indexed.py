@@ -17,7 +17,7 @@ from tests.unit.controllers.plans import (
     untracked,
 )
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX
-from workers.reconcile.plan import Create
+from workers.decision.plan import Create
 
 EACH = {**STARTED, "failedIndexes": ""}
 

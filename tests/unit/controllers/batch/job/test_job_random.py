@@ -15,13 +15,13 @@ from hypothesis.stateful import (
 from tests.unit.controllers.batch.job import status_rules
 from tests.unit.controllers.batch.job.job_cluster import JobCluster
 from tests.unit.controllers.factories import NOW, job_snapshot
+from workers.api import conditions
 from workers.api.kinds import POD, Object, Ref
-from workers.controllers import conditions
 from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.indexes import index_of
 from workers.controllers.batch.job.pods import TRACKING, is_deleting, is_finished, is_tracked, phase_of
-from workers.reconcile.plan import Create, Patch, PatchStatus, Plan, Step
-from workers.reconcile.snapshot import CachedObject
+from workers.decision.plan import Create, Patch, PatchStatus, Plan, Step
+from workers.decision.snapshot import CachedObject
 
 
 class LaggingJobCluster(JobCluster):

@@ -10,11 +10,10 @@ import orjson
 
 from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at, child, micros, scaled_job
+from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
-from workers.controllers import conditions
 from workers.controllers.keda.scaledjob import binding, decide, names
-from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     Create,
     Delete,
@@ -26,7 +25,8 @@ from workers.reconcile.plan import (
     Together,
     Unfinalize,
 )
-from workers.reconcile.snapshot import CachedObject, Reading, Snapshot, TriggerSample
+from workers.decision.snapshot import CachedObject, Reading, Snapshot, TriggerSample
+from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
 
 TRIGGER = {"metadata": {"address": "localhost:6379", "listLength": "1", "listName": "work"}, "type": "redis"}
 ANNOTATION = orjson.dumps(TRIGGER, option=orjson.OPT_SORT_KEYS).decode()

@@ -3,7 +3,7 @@
 from tests.unit.controllers.factories import NOW, at, micros, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import shape, status_of
 from workers.controllers.keda.scaledjob import decide
-from workers.reconcile.plan import RecordEvent
+from workers.decision.plan import RecordEvent
 
 ALONE = {"error": "no route", "source": "redis:6379", "alone_since": micros(-60)}
 

@@ -8,8 +8,7 @@ from tests.unit.controllers.factories import NOW, child, gone, micros, sample, s
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, TRIGGER, bound, claim, name
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledjob import binding, claims, decide, names
-from workers.handoff.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     NOTHING,
     Create,
     Delete,
@@ -21,7 +20,8 @@ from workers.reconcile.plan import (
     Together,
     Unfinalize,
 )
-from workers.reconcile.snapshot import CachedObject, Reading
+from workers.decision.snapshot import CachedObject, Reading
+from workers.handoff.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 
 CLAIMING = {"strategy": "claim"}
 

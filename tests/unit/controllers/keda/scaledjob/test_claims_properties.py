@@ -18,8 +18,8 @@ from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll, item_of, work
 from workers.controllers.keda.scaledjob import binding, claims, decide, names
+from workers.decision.plan import Plan, Unfinalize
 from workers.handoff.claims import ClaimSettlement
-from workers.reconcile.plan import Plan, Unfinalize
 
 PAUSED = "autoscaling.keda.sh/paused"
 

@@ -9,7 +9,7 @@ from tests.unit.controllers.factories import NOW, at, child, entry, gone, micros
 from tests.unit.controllers.plans import created, shape
 from workers.api.kinds import JOB
 from workers.controllers.keda.scaledjob import decide, names
-from workers.reconcile.plan import ComeBack
+from workers.decision.plan import ComeBack
 
 
 def made_at(seconds, *, owner="work"):

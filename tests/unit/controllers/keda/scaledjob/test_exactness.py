@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from tests.unit.controllers.factories import NOW, micros, sample, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.controllers.keda.scaledjob import counting, creation, decide, jobs
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     Create,
     Delete,
@@ -34,7 +34,7 @@ from workers.reconcile.plan import (
     PollNow,
     Together,
 )
-from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
+from workers.decision.snapshot import CachedObject, Reading, Snapshot
 
 
 @dataclass

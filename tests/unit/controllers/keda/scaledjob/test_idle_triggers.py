@@ -5,7 +5,7 @@ import pytest
 from tests.unit.controllers.factories import NOW, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import created, status_of
 from workers.controllers.keda.scaledjob import decide
-from workers.reconcile.snapshot import TriggerSample
+from workers.decision.snapshot import TriggerSample
 
 CPU = sample(0, active=False, target=0.0, name="s1-cpu", type="cpu")
 

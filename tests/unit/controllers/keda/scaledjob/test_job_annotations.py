@@ -5,7 +5,7 @@ import pytest
 from tests.unit.controllers.factories import NOW, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import staged
 from workers.controllers.keda.scaledjob import decide
-from workers.reconcile.plan import Create
+from workers.decision.plan import Create
 
 
 def trigger(name=None):

@@ -8,7 +8,7 @@ from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.keda.scaledjob import CONTROLLER, decide
 from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
 from workers.controllers.keda.scaledjob.jobs import MAX_CREATES
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     NOTHING,
     ComeBack,
     Delete,
@@ -18,7 +18,7 @@ from workers.reconcile.plan import (
     RecordEvent,
     Together,
 )
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.snapshot import Snapshot
 
 
 def condition_of(plan, type_):

@@ -20,8 +20,8 @@ from tests.unit.controllers.factories import NOW, entry
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll, work
 from workers.api.kinds import SCALE_POLICY
 from workers.controllers.keda.scaledjob import claiming, decide, policy
-from workers.reconcile.plan import Plan
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import Plan
+from workers.decision.snapshot import Snapshot
 
 NAMES = ("a", "b")
 #: An object that does not claim: it creates the Jobs it was granted at any later time.

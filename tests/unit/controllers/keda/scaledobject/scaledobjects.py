@@ -5,8 +5,8 @@ from typing import Any
 from tests.unit.controllers.factories import NOW, UID, at, micros
 from workers.api.keda.scaledobject import ScaledObjectSpec
 from workers.api.kinds import SCALED_OBJECT, Kind, Object, Ref
-from workers.reconcile.plan import PatchStatus, Plan, RecordEvent, Scale
-from workers.reconcile.snapshot import Reading, Scalable, Snapshot
+from workers.decision.plan import PatchStatus, Plan, RecordEvent, Scale
+from workers.decision.snapshot import Reading, Scalable, Snapshot
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 TARGET = Ref(DEPLOYMENT, "default", "pool")

@@ -20,9 +20,9 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     told,
 )
 from workers.controllers.keda.scaledobject import CONTROLLER, decide
-from workers.reconcile.controller import ScaleTarget
-from workers.reconcile.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, PollNow, Scale
-from workers.reconcile.snapshot import Scalable
+from workers.decision.controller import ScaleTarget
+from workers.decision.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, PollNow, Scale
+from workers.decision.snapshot import Scalable
 
 ACTIVE = {"lastActiveTime": at(-10), "memory": {}}
 FALLBACK = {"failureThreshold": 3, "replicas": 6}

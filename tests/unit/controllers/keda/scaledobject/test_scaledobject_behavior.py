@@ -10,7 +10,7 @@ from tests.unit.controllers.factories import NOW
 from workers.api.keda.scaledobject import Behavior
 from workers.controllers.keda.scaledobject import behavior
 from workers.controllers.keda.scaledobject.behavior import BehaviorAnswer, ReplicaBounds, ScalingMemory
-from workers.controllers.keda.scaledobject.metrics import Tolerance
+from workers.controllers.keda.scaledobject.trigger_metrics import Tolerance
 
 BOUNDS = ReplicaBounds(1, 100)
 NONE = ScalingMemory()

@@ -22,8 +22,8 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as p
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Object, Ref
 from workers.api.references import REFERENCES
 from workers.controllers.keda.scaledobject import decide, rivals
-from workers.reconcile.plan import Delete, Patch, Plan, Together
-from workers.reconcile.snapshot import Scalable
+from workers.decision.plan import Delete, Patch, Plan, Together
+from workers.decision.snapshot import Scalable
 
 
 def named(name: str, *, created: float = -3600, uid: str = "other", **more: Any) -> Object:

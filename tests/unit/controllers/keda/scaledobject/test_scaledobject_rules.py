@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import spec
-from workers.controllers.keda.scaledobject import activation, metrics, modifiers
+from workers.controllers.keda.scaledobject import activation, modifiers, trigger_metrics
 from workers.controllers.keda.scaledobject.activation import ActivationState, ActivationVerdict
-from workers.controllers.keda.scaledobject.metrics import Metric, Replicas, Tolerance
+from workers.controllers.keda.scaledobject.trigger_metrics import Metric, Replicas, Tolerance
 from workers.errors import UserError
 
 FALLBACK = {"failureThreshold": 3, "replicas": 6}
@@ -132,9 +132,9 @@ def test_a_fallback_makes_the_metrics_ask_for_its_replicas(
         triggers=[{"type": "redis", "metadata": {}, "metricType": kind}],
     )
     replicas = Replicas(current, ready=current)
-    (metric,) = metrics.of([failed()], given.triggers, given.fallback, replicas)
+    (metric,) = trigger_metrics.of([failed()], given.triggers, given.fallback, replicas)
     assert (metric.error, metric.made_up, metric.active) == (None, True, True)
-    assert metrics.propose([metric], replicas, Tolerance(0, 0)) == wanted
+    assert trigger_metrics.propose([metric], replicas, Tolerance(0, 0)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -143,19 +143,19 @@ def test_a_fallback_makes_the_metrics_ask_for_its_replicas(
 )
 def test_a_fallback_bears_some_failures(failures: int, made_up: bool) -> None:
     given = spec(fallback=FALLBACK)
-    (metric,) = metrics.of([failed(failures)], given.triggers, given.fallback, Replicas(1))
+    (metric,) = trigger_metrics.of([failed(failures)], given.triggers, given.fallback, Replicas(1))
     assert (metric.made_up, metric.error is None) == (made_up, made_up)
 
 
 def test_without_ready_pods_a_value_has_no_fallback() -> None:
     given = spec(fallback=FALLBACK, triggers=[{"type": "redis", "metadata": {}, "metricType": "Value"}])
-    (metric,) = metrics.of([failed()], given.triggers, given.fallback, Replicas(2, ready=0))
+    (metric,) = trigger_metrics.of([failed()], given.triggers, given.fallback, Replicas(2, ready=0))
     assert metric.error is not None
 
 
 def test_a_fallback_of_none_activates_nothing() -> None:
     given = spec(fallback={**FALLBACK, "replicas": 0})
-    (metric,) = metrics.of([failed()], given.triggers, given.fallback, Replicas(2))
+    (metric,) = trigger_metrics.of([failed()], given.triggers, given.fallback, Replicas(2))
     assert (metric.active, metric.value) == (False, 0)
 
 
@@ -221,7 +221,7 @@ def test_modifiers(given: object, samples: list[object], value: float, active: b
 def test_what_the_formula_made_of_which_values_is_told(given: object, samples: list[object], how: str) -> None:
     metric = applied(given, *samples)
     assert metric.how == how
-    assert how in [figure.how for figure in metrics.figures([metric], 1) if figure.name.startswith(metric.name)]
+    assert how in [figure.how for figure in trigger_metrics.figures([metric], 1) if figure.name.startswith(metric.name)]
 
 
 def test_a_long_formula_is_not_told_in_full() -> None:
@@ -304,7 +304,7 @@ UNKNOWN = Metric("m", "AverageValue", 10.0, error="away")
     ],
 )
 def test_proposals(found: list[Metric], replicas: Replicas, proposal: int | None) -> None:
-    assert metrics.propose(found, replicas) == proposal
+    assert trigger_metrics.propose(found, replicas) == proposal
 
 
 @given(
@@ -316,5 +316,5 @@ def test_proposals(found: list[Metric], replicas: Replicas, proposal: int | None
 )
 def test_a_larger_value_never_proposes_less(kind, values, target, current, data) -> None:
     replicas = Replicas(current, data.draw(st.integers(0, current)))
-    less, more = (metrics.propose([kind(value, target)], replicas) for value in values)
+    less, more = (trigger_metrics.propose([kind(value, target)], replicas) for value in values)
     assert less <= more

@@ -19,9 +19,9 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import (
 )
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledobject import CONTROLLER, decide, usage
-from workers.controllers.keda.scaledobject.metrics import Tolerance
-from workers.reconcile.plan import ComeBack
-from workers.reconcile.snapshot import Scalable
+from workers.controllers.keda.scaledobject.trigger_metrics import Tolerance
+from workers.decision.plan import ComeBack
+from workers.decision.snapshot import Scalable
 
 CPU = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}}
 MEMORY = {"type": "memory", "metricType": "AverageValue", "metadata": {"value": "100Mi"}}

@@ -7,8 +7,8 @@ from tests.unit.controllers.volcano.job.vcjob_cluster import SITE, VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
 from workers.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Object, Ref
 from workers.controllers.volcano.job import decide
-from workers.reconcile.plan import NOTHING
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import NOTHING
+from workers.decision.snapshot import Snapshot
 
 THREE = task(replicas=3)
 ALL = ["train-worker-0", "train-worker-1", "train-worker-2"]

@@ -11,7 +11,7 @@ from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SECRET, SERVICE, ref_o
 from workers.api.volcano.arguments import parse
 from workers.controllers.volcano.job import plugins, pods
 from workers.controllers.volcano.job.names import Site
-from workers.reconcile.plan import Create, Delete, Discard, Patch
+from workers.decision.plan import Create, Delete, Discard, Patch
 
 SITE = Site()
 INIT = {"name": "first", "image": "worker"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task
 from workers.api import quantities
-from workers.controllers.volcano import amounts, demand
+from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.amounts import Amount
 from workers.controllers.volcano.job import names, podgroup
 
@@ -342,5 +342,5 @@ def test_an_existing_group_follows_the_job(there, expected):
 
 def test_requests_and_limits_count_the_runtime_only_where_there_is_something():
     spec = asks(container({"cpu": "1"}, cpu="1"), overhead={"memory": "1Mi"})["spec"]
-    assert amounts.render(demand.requests(spec)) == {"cpu": "1", "memory": "1Mi"}
-    assert amounts.render(demand.limits(spec)) == {"cpu": "1"}
+    assert amounts.render(pod_requests.requests(spec)) == {"cpu": "1", "memory": "1Mi"}
+    assert amounts.render(pod_requests.limits(spec)) == {"cpu": "1"}

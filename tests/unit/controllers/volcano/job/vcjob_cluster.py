@@ -8,11 +8,11 @@ from deploy.local.apiserver.patch.patches import merge_patch
 from tests.unit.controllers.factories import NOW, UID
 from workers.api import times
 from workers.api.kinds import COMMAND, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Kind, Object, Ref, ref_of
-from workers.client.merge_patch import diff
+from workers.api.merge_patch import diff
 from workers.controllers.volcano.job import decide
 from workers.controllers.volcano.job.decide import glances, relatives
 from workers.controllers.volcano.job.names import Site
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     CountMetric,
     Create,
@@ -25,7 +25,7 @@ from workers.reconcile.plan import (
     Step,
     Together,
 )
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.decision.snapshot import CachedObject, Snapshot
 
 SITE = Site()
 

@@ -7,11 +7,11 @@ from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.lagging_cluster import Carrying, LaggingCluster, Stopped
 from workers.api import times
 from workers.api.kinds import JOB_FLOW, VC_JOB, Object, Ref, controller_of
-from workers.client.merge_patch import diff
+from workers.api.merge_patch import diff
 from workers.controllers.volcano.jobflow import phases
 from workers.controllers.volcano.jobflow.decide import decide
 from workers.controllers.volcano.jobflow.observed import relatives
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     CountMetric,
     Create,
@@ -22,7 +22,7 @@ from workers.reconcile.plan import (
     Step,
     Together,
 )
-from workers.reconcile.snapshot import CachedObject, Reading, Snapshot
+from workers.decision.snapshot import CachedObject, Reading, Snapshot
 
 ENDED = ("Completed", "Failed", "Terminated")
 TASK = {"name": "work", "replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}

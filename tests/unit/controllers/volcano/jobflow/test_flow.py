@@ -14,7 +14,7 @@ from workers.controllers.volcano.jobflow import status
 from workers.controllers.volcano.jobflow.dependencies import DependencyState, verdict
 from workers.controllers.volcano.jobflow.jobs import patched
 from workers.controllers.volcano.jobflow.phases import FlowCounts, following
-from workers.reconcile.snapshot import Reading, TriggerSample
+from workers.decision.snapshot import Reading, TriggerSample
 
 
 def entry(name: str, *targets: str, **more: Any) -> Object:

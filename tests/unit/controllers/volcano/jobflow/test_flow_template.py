@@ -4,9 +4,9 @@ import pytest
 
 from tests.unit.controllers.factories import NOW
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
-from workers.controllers.volcano.template import decide
-from workers.reconcile.plan import HoldKey, PatchStatus, Plan
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.controllers.volcano.jobtemplate import decide
+from workers.decision.plan import HoldKey, PatchStatus, Plan
+from workers.decision.snapshot import CachedObject, Snapshot
 
 
 @pytest.mark.parametrize(

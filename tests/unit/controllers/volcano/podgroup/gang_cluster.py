@@ -19,7 +19,7 @@ from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.decide import GangDecision
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.controllers.volcano.podgroup.members import Member, member
-from workers.reconcile.plan import Delete, Patch, PatchStatus, Plan, Step, Together
+from workers.decision.plan import Delete, Patch, PatchStatus, Plan, Step, Together
 
 PATIENCE = timedelta(seconds=60)
 

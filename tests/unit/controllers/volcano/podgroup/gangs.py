@@ -11,7 +11,7 @@ from workers.controllers.volcano.podgroup import round as rounds
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.controllers.volcano.podgroup.members import TASK, TASK_INDEX
 from workers.controllers.volcano.podgroup.round import RoundOutcome
-from workers.reconcile.snapshot import CachedObject, Snapshot
+from workers.decision.snapshot import CachedObject, Snapshot
 
 Amounts = Mapping[str, str | int]
 

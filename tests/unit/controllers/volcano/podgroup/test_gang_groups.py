@@ -8,13 +8,13 @@ import pytest
 from tests.unit.controllers.factories import NOW, at, condition
 from tests.unit.controllers.plans import back, events, shape, status_of
 from tests.unit.controllers.volcano.podgroup.gangs import group, pod, seen
+from workers.api import conditions
 from workers.api.kinds import Object
-from workers.controllers import conditions
 from workers.controllers.volcano.podgroup import status
 from workers.controllers.volcano.podgroup.decide import ROUND, GangDecision
 from workers.controllers.volcano.podgroup.group import GangRules, observe
 from workers.controllers.volcano.podgroup.members import member
-from workers.reconcile.plan import Delete, MarkObject, Patch, Plan, Together
+from workers.decision.plan import Delete, MarkObject, Patch, Plan, Together
 
 ONE = 10**9
 LOOKED_FOR = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}

@@ -20,7 +20,7 @@ from tests.unit.controllers.volcano.podgroup.gangs import (
 from workers.api.kinds import POD, Object
 from workers.controllers.volcano.podgroup import round as rounds
 from workers.controllers.volcano.podgroup.round import MOST
-from workers.reconcile.plan import ComeBack, Patch, Together
+from workers.decision.plan import ComeBack, Patch, Together
 
 
 def elastic(name: str, *, least: int = 1, more: int = 5, cpu: str = "1", on: str = "one", **given: Any) -> list[Object]:

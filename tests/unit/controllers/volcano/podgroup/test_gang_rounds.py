@@ -23,7 +23,7 @@ from tests.unit.controllers.volcano.podgroup.gangs import (
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import round as rounds
 from workers.controllers.volcano.podgroup.group import GangRules
-from workers.reconcile.plan import ComeBack, HoldKey, Patch, RecordEvent, Together
+from workers.decision.plan import ComeBack, HoldKey, Patch, RecordEvent, Together
 
 HALF_RUNNING = [
     group("old", phase="Running"),

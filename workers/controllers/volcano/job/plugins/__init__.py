@@ -17,7 +17,7 @@ from workers.controllers.volcano.job.plugins.ray import Ray
 from workers.controllers.volcano.job.plugins.ssh import Ssh
 from workers.controllers.volcano.job.plugins.svc import Svc
 from workers.controllers.volcano.job.plugins.tensorflow import Tensorflow
-from workers.reconcile.plan import Create, Delete, Discard, Patch
+from workers.decision.plan import Create, Delete, Discard, Patch
 
 __all__ = [
     "KNOWN",

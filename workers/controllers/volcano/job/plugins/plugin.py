@@ -9,8 +9,8 @@ from workers.api.kinds import Object
 from workers.api.volcano.arguments import Value, parse
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job.names import Site
+from workers.decision.plan import Create
 from workers.errors import UserError
-from workers.reconcile.plan import Create
 
 
 class PluginError(UserError):

@@ -10,7 +10,7 @@ from workers.controllers.volcano.job import names
 from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.plugins.containers import with_volume
 from workers.controllers.volcano.job.plugins.plugin import Plugin, PodSlot
-from workers.reconcile.plan import Create
+from workers.decision.plan import Create
 
 #: Root's key folder.
 ROOT = "/root/.ssh"

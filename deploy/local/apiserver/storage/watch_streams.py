@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from deploy.local.apiserver.api_errors import too_old
-from deploy.local.apiserver.storage.store import ObjectStore, StoredChange, StoredObject
+from deploy.local.apiserver.storage.object_store import ObjectStore, StoredChange, StoredObject
 
 #: Changes remembered per resource.
 HISTORY = 8192

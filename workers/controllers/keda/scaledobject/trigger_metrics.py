@@ -7,8 +7,8 @@ from math import inf
 from workers.api.keda.scaledjob import TriggerSpec
 from workers.api.keda.scaledobject import MetricType, ScaledObjectFallback
 from workers.controllers import rounding
-from workers.reconcile.plan import Figure
-from workers.reconcile.snapshot import TriggerSample
+from workers.decision.plan import Figure
+from workers.decision.snapshot import TriggerSample
 
 #: Default share by which a metric may miss its target without a change.
 TOLERANCE = 0.1

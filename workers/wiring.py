@@ -17,9 +17,9 @@ from workers.api.references import REFERENCES
 from workers.app import LANES, app
 from workers.cache.store import Store
 from workers.client.rest import Cluster
+from workers.decision.controller import Controller
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
-from workers.reconcile.controller import Controller
 from workers.runtime import redis_client
 from workers.runtime.consumer import Consumer, Handler
 from workers.runtime.leases import LeaseKeeper, Notify

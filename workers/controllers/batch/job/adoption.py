@@ -4,9 +4,9 @@ from workers.api.kinds import JOB, POD, Object, ref_of
 from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import TRACKING, existing, is_deleting, is_finished, is_tracked
 from workers.controllers.batch.job.spec import BatchJobSpec
-from workers.controllers.selectors import selects
-from workers.reconcile.plan import Patch, Together
-from workers.reconcile.snapshot import Snapshot
+from workers.controllers.label_selectors import selects
+from workers.decision.plan import Patch, Together
+from workers.decision.snapshot import Snapshot
 
 
 def claim(snapshot: Snapshot, job: Object, spec: BatchJobSpec) -> tuple[Patch | Together, ...]:

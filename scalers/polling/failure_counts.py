@@ -6,7 +6,7 @@ from typing import Any
 from scalers.polling.circuit_breaker import CircuitBreaker
 from workers.api.keda.scaledjob import FAILURE_THRESHOLD
 from workers.api.kinds import Object
-from workers.reconcile.snapshot import Reading, TriggerSample
+from workers.decision.snapshot import Reading, TriggerSample
 
 
 def threshold(body: Object) -> int | None:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from workers.api import conditions
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, POD, POD_METRICS, Object, Ref
 from workers.client.rest import Cluster
 from workers.client.restmapper import RESTMapper
-from workers.controllers import conditions
+from workers.decision.controller import ScaleTarget
+from workers.decision.snapshot import Scalable
 from workers.errors import ClusterError, Forbidden, NotFound
-from workers.reconcile.controller import ScaleTarget
-from workers.reconcile.snapshot import Scalable
 
 #: Seconds the autoscalers of a namespace are cached.
 AUTOSCALERS = 15.0

@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB
-from workers.reconcile.controller import Controller
-from workers.reconcile.plan import NOTHING, HoldKey, PatchStatus, Plan, Step
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.controller import Controller
+from workers.decision.plan import NOTHING, HoldKey, PatchStatus, Plan, Step
+from workers.decision.snapshot import Snapshot
 
 #: A reconcile reads all Jobs of the template. After many of them the key pauses (seconds per Job, and at most), so that
 #: a thousand Jobs that start and end cost a few reconciles.

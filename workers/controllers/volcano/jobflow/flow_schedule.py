@@ -11,7 +11,7 @@ from workers.api.kinds import JOB_FLOW, Object, ref_of
 from workers.controllers.volcano.jobflow import jobs, phases, status
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.status import FlowReady
-from workers.reconcile.plan import (
+from workers.decision.plan import (
     ComeBack,
     Create,
     Delete,

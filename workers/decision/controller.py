@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from workers.api.kinds import Kind, Object, Ref
-from workers.reconcile.plan import Plan
-from workers.reconcile.snapshot import Snapshot
+from workers.decision.plan import Plan
+from workers.decision.snapshot import Snapshot
 
 
 def _everything(_body: Object) -> bool:

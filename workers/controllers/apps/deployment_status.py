@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import Object
-from workers.controllers import conditions
 from workers.controllers.apps import condition_list
 from workers.controllers.apps.revisions import Sets, counted, name_of, size
 

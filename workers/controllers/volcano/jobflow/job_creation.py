@@ -13,11 +13,11 @@ from workers.controllers.volcano.jobflow import dependencies, jobs, phases, trac
 from workers.controllers.volcano.jobflow.dependencies import DependencyState
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.tracks import Track
+from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import UserError
 from workers.flows import expressions
 from workers.flows.expressions import FlowScope
-from workers.flows.nodes import FlowNode
-from workers.reconcile.snapshot import Reading, TriggerSample
+from workers.flows.flow_nodes import FlowNode
 
 #: Most Jobs created by one plan.
 BATCH = 100
