@@ -97,7 +97,7 @@ def from_environment() -> dict[str, Any]:
         raise SystemExit(f"penstock: {'; '.join(problems)}") from error
 
 
-class _Loader(AppLoader):  # type: ignore[misc]
+class _TaskLoader(AppLoader):  # type: ignore[misc]
     """Imports tasks from the path of this process alone; Celery would try the current folder first."""
 
     def import_from_cwd(self, module: str, imp: Any = None, package: str | None = None) -> ModuleType:  # noqa: ARG002
@@ -105,6 +105,6 @@ class _Loader(AppLoader):  # type: ignore[misc]
 
 
 # Without fix-ups: Django's puts the current folder on the path when the environment names Django settings.
-app = Celery("penstock", set_as_current=False, loader=_Loader, fixups=())
+app = Celery("penstock", set_as_current=False, loader=_TaskLoader, fixups=())
 # A function, so that importing this module reads no environment: Celery calls it when it first needs a setting.
 app.add_defaults(from_environment)

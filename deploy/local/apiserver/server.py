@@ -25,7 +25,7 @@ from deploy.local.apiserver.discovery.resources import ResourceRegistry
 from deploy.local.apiserver.garbage_collector import Collector
 from deploy.local.apiserver.http import certificate
 from deploy.local.apiserver.http import token as auth
-from deploy.local.apiserver.storage.object_store import ObjectStore, StoreKeys
+from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStoreKeys
 from deploy.local.apiserver.storage.watch_streams import Hub
 from deploy.processes import https
 from workers.admission import admission_options as admission
@@ -178,7 +178,7 @@ async def serve(options: ServerOptions) -> None:
     token = auth.token(options.token_file)
     files = certificate.ensure(options.tls or options.kubeconfig.parent)
     async with redis.Redis.from_url(options.store) as client:
-        store = ObjectStore(client, StoreKeys(options.prefix))
+        store = ObjectStore(client, ObjectStoreKeys(options.prefix))
         await store.load()
         registry = ResourceRegistry()
         crd_conditions.follow(store, registry)

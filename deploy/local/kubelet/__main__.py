@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from deploy.local.kubelet.kubelet import KubeletOptions, kubelet
-from deploy.local.kubelet.pods.lifecycle import RestartBackoff
+from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.processes import until_signal
 from workers.client.rest import Cluster
 from workers.errors import PenstockError
@@ -44,7 +44,7 @@ async def run(arguments: argparse.Namespace) -> None:
     stop = until_signal.told()
     given = dict(vars(arguments))
     kubeconfig, ready, base = given.pop("kubeconfig"), given.pop("ready_file"), given.pop("backoff")
-    options = KubeletOptions(backoff=RestartBackoff(base=base), **given)
+    options = KubeletOptions(backoff=ContainerBackoff(base=base), **given)
     async with await Cluster.connect(kubeconfig=kubeconfig) as cluster, kubelet(cluster, options) as node:
         if ready is not None:
             ready.touch()

@@ -19,7 +19,7 @@ from deploy.local.kubelet.containers.container_states import ContainerEnding
 from deploy.local.kubelet.node import NodeObject
 from deploy.local.kubelet.pods import status
 from deploy.local.kubelet.pods.host import Host
-from deploy.local.kubelet.pods.lifecycle import RestartBackoff
+from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.local.kubelet.pods.pod_events import Announcer, Wanted
 from deploy.local.kubelet.pods.pod_worker import Worker
 from deploy.local.kubelet.pods.status_reports import Reports
@@ -60,7 +60,7 @@ class KubeletOptions:
     root: Path
     logs: Path
     events: Wanted = "all"
-    backoff: RestartBackoff = field(default_factory=RestartBackoff)
+    backoff: ContainerBackoff = field(default_factory=ContainerBackoff)
     farewell: float = 5.0
     orphans: float = 30.0
 

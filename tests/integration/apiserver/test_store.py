@@ -9,7 +9,7 @@ import pytest
 import redis
 import urllib3
 
-from deploy.local.apiserver.storage.object_store import StoreKeys
+from deploy.local.apiserver.storage.object_store import ObjectStoreKeys
 from tests.integration.apiserver.client import DEFINITIONS, Api, config_map, definition, job, owned_by, until
 from tests.support.embedded import Embedded, embedded_apiserver
 from tests.support.valkeys import ValkeyServer
@@ -93,7 +93,7 @@ def test_dependents_orphaned_by_a_crash_are_collected_at_the_start(own: Embedded
     owner = api.create(api.maps, config_map("owner"))
     api.create(api.maps, config_map("child", **owned_by(owner)))
     own.kill()
-    keys = StoreKeys()
+    keys = ObjectStoreKeys()
     with redis.Redis.from_url(own.store) as broker:
         broker.hdel(keys.objects("configmaps"), "default/owner")
     own.start()

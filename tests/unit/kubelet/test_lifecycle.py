@@ -3,13 +3,13 @@
 import math
 
 from deploy.local.kubelet.containers.container_states import Container, ContainerEnding, Containers, ContainerWaiting
-from deploy.local.kubelet.pods.lifecycle import PodDecision, RestartBackoff, decide
+from deploy.local.kubelet.pods.lifecycle import ContainerBackoff, PodDecision, decide
 from tests.unit.kubelet.factories import box, pod, ran, runs, state
 from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 NOW = 100.0
-BACKOFF = RestartBackoff(base=10, cap=300, quiet=600)
+BACKOFF = ContainerBackoff(base=10, cap=300, quiet=600)
 SIDE = box("side", restartPolicy="Always")
 DELETED: Object = {"deletionTimestamp": "1970-01-01T00:01:40Z", "deletionGracePeriodSeconds": 5}
 

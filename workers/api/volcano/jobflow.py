@@ -221,7 +221,7 @@ class RunHistoryEntry(Model):
     state: str | None = None
 
 
-class JobStatus(Model):
+class FlowJobStatus(Model):
     """The history of one Job of the flow."""
 
     name: str
@@ -232,7 +232,7 @@ class JobStatus(Model):
     running_histories: Items[RunHistoryEntry] | None = None
 
 
-class JobCondition(Model):
+class FlowJobCondition(Model):
     """The present state of one Job of the flow."""
 
     phase: str | None = None
@@ -269,8 +269,8 @@ class JobFlowStatus(Model):
     completed_jobs: Items[str] | None = None
     terminated_jobs: Items[str] | None = None
     un_know_jobs: Annotated[Items[str] | None, Field(alias="unKnowJobs")] = None
-    job_status_list: Items[JobStatus] | None = None
-    conditions: dict[str, JobCondition] | None = None
+    job_status_list: Items[FlowJobStatus] | None = None
+    conditions: dict[str, FlowJobCondition] | None = None
     """By Job."""
     state: FlowState | None = None
     entries: dict[str, EntryStatus] | None = None

@@ -102,7 +102,7 @@ def shallow(value: Any) -> None:
 def parse_yaml(body: bytes) -> Any:
     """Decoded YAML as JSON would have it: timestamps and keys are texts; 400 for what JSON cannot say."""
     try:
-        return orjson.loads(orjson.dumps(yaml.load(body, Loader=_Loader), option=orjson.OPT_NON_STR_KEYS))
+        return orjson.loads(orjson.dumps(yaml.load(body, Loader=_YamlLoader), option=orjson.OPT_NON_STR_KEYS))
     except (yaml.YAMLError, orjson.JSONEncodeError, RecursionError) as error:
         raise bad_request(f"error converting YAML to JSON: {error}") from None
 
@@ -115,11 +115,11 @@ def parse_protobuf(body: bytes) -> Any:
         raise bad_request(f"the object provided is unrecognized (must be of type Protobuf): {error}") from None
 
 
-class _Loader(yaml.SafeLoader):
+class _YamlLoader(yaml.SafeLoader):
     """YAML's JSON part: a date is a text."""
 
 
-_Loader.yaml_implicit_resolvers = {
+_YamlLoader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }

@@ -42,7 +42,7 @@ class Overloaded(RuntimeError):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class StoreKeys:
+class ObjectStoreKeys:
     """The one owner of the store's key names."""
 
     prefix: str = "penstock"
@@ -147,7 +147,7 @@ Listener = Callable[[StoredChange], None]
 class ObjectStore:
     """All objects of the cluster. One writer per store: a second one displaces the first."""
 
-    def __init__(self, client: redis.Redis, keys: StoreKeys) -> None:
+    def __init__(self, client: redis.Redis, keys: ObjectStoreKeys) -> None:
         self._client = client
         self._keys = keys
         lua = importlib.resources.files(__package__) / "lua"

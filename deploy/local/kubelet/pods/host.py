@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.local.kubelet.containers.log_files import Log
-from deploy.local.kubelet.pods.lifecycle import RestartBackoff
+from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.local.kubelet.pods.pod_events import Announcer
 from deploy.local.kubelet.pods.status_reports import Reports
 from deploy.local.kubelet.volumes.config_data import Configs
@@ -28,7 +28,7 @@ class Host:
     node: str
     root: Path
     logs: Path
-    backoff: RestartBackoff
+    backoff: ContainerBackoff
     reports: Reports
     configs: Configs
     claims: VolumeClaims

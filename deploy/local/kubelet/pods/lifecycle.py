@@ -25,7 +25,7 @@ GRACE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class RestartBackoff:
+class ContainerBackoff:
     """Pauses before restarts, in seconds.
 
     As in Kubernetes the first restart follows at once, the second after `base`, each further one after twice the
@@ -73,7 +73,7 @@ class _PodDraft:
     pod: Object
     containers: Containers
     now: float
-    backoff: RestartBackoff
+    backoff: ContainerBackoff
     start: list[str] = field(default_factory=list)
     stop: list[str] = field(default_factory=list)
     kill: list[str] = field(default_factory=list)
@@ -130,7 +130,7 @@ def decide(
     now: float,
     *,
     ending: ContainerEnding | None = None,
-    backoff: RestartBackoff = RestartBackoff(),
+    backoff: ContainerBackoff = ContainerBackoff(),
 ) -> PodDecision:
     """Decides which of the pod's containers to start, stop and kill at this instant.
 

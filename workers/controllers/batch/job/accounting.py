@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from workers.api.kinds import Object
 from workers.controllers.batch.job.ending import JobEnding
 from workers.controllers.batch.job.indexes import Indexes
-from workers.controllers.batch.job.observed import ObservedJob, PodLedger
+from workers.controllers.batch.job.observed import ObservedBatchJob, PodLedger
 from workers.controllers.batch.job.pods import is_deleting, is_finished, is_tracked, phase_of, valid_index
 from workers.controllers.batch.job.policies import judge_failure
 
@@ -31,7 +31,7 @@ class PodSettlement:
     more: bool
 
 
-def settle(observed: ObservedJob, end: JobEnding | None, *, deleting: bool) -> PodSettlement:
+def settle(observed: ObservedBatchJob, end: JobEnding | None, *, deleting: bool) -> PodSettlement:
     """Selects the pods to count now. end: the Job's end if it is decided. deleting: the Job is being deleted."""
     # A pod that awaits its replacement keeps the finalizer: its annotations carry the failure counts of the index.
     kept = {pod["metadata"]["uid"] for pod in observed.retried.values()} if not end and not deleting else set()
@@ -45,14 +45,14 @@ def settle(observed: ObservedJob, end: JobEnding | None, *, deleting: bool) -> P
     return PodSettlement(before, released, after, len(ready) > len(released))
 
 
-def _releasable(observed: ObservedJob, pod: Object, end: JobEnding | None, deleting: bool) -> bool:
+def _releasable(observed: ObservedBatchJob, pod: Object, end: JobEnding | None, deleting: bool) -> bool:
     """True if the pod has finished, or is being deleted and its end changes nothing any more."""
     if is_finished(pod) or deleting:
         return True
     return is_deleting(pod) and (end is not None or pod["metadata"]["uid"] in observed.verdicts)
 
 
-def _recorded(observed: ObservedJob, released: Iterable[Object], end: JobEnding | None) -> PodLedger:
+def _recorded(observed: ObservedBatchJob, released: Iterable[Object], end: JobEnding | None) -> PodLedger:
     """Returns the ledger with the released pods recorded."""
     ledger, spec, recorded = observed.ledger, observed.spec, observed.ledger.recorded
     succeeded, failed = list(ledger.uncounted_succeeded), list(ledger.uncounted_failed)
@@ -79,7 +79,7 @@ def _recorded(observed: ObservedJob, released: Iterable[Object], end: JobEnding 
     )
 
 
-def _counts_as_failed(observed: ObservedJob, pod: Object, end: JobEnding | None) -> bool:
+def _counts_as_failed(observed: ObservedBatchJob, pod: Object, end: JobEnding | None) -> bool:
     """True for failed pods unless their policy ignores them, and for active pods that the Job's failure stopped.
 
     A pod that the Job's success stopped never counts as failed.

@@ -24,7 +24,7 @@ from workers.controllers.batch.job import (
 from workers.controllers.batch.job.accounting import PodSettlement
 from workers.controllers.batch.job.ending import JobEnding
 from workers.controllers.batch.job.managing import RECHECK, JobWork
-from workers.controllers.batch.job.observed import ObservedJob
+from workers.controllers.batch.job.observed import ObservedBatchJob
 from workers.controllers.batch.job.spec import BatchJobSpec, Jobs, managed
 from workers.controllers.batch.job.status import NewCondition, PodCounts
 from workers.decision.controller import Controller
@@ -107,7 +107,7 @@ def _unfinished(run: JobRun, children: tuple[Object, ...]) -> Plan:
     sorted_pods = pods.sort(children, run.spec)
     ledger = observed.read_ledger(run.job, run.spec, sorted_pods)
     known_end = ending.decided(run.job)
-    view = ObservedJob(run.spec, sorted_pods, ledger, ending=known_end is not None)
+    view = ObservedBatchJob(run.spec, sorted_pods, ledger, ending=known_end is not None)
     end = find_end(run, view, known_end)
     counted = accounting.settle(view, end, deleting=run.deleting)
     work = work_on_pods(run, view, end)
@@ -119,14 +119,14 @@ def _unfinished(run: JobRun, children: tuple[Object, ...]) -> Plan:
     return Plan(tuple(steps), ", ".join(numbers))
 
 
-def find_end(run: JobRun, view: ObservedJob, known: JobEnding | None) -> JobEnding | None:
+def find_end(run: JobRun, view: ObservedBatchJob, known: JobEnding | None) -> JobEnding | None:
     """Returns the end, decided earlier or now. A Job that is being deleted gets no new one."""
     if known or run.deleting:
         return known
     return ending.of(run.spec, view, run.spec.deadline(run.continued_since), run.now)
 
 
-def work_on_pods(run: JobRun, view: ObservedJob, end: JobEnding | None) -> JobWork:
+def work_on_pods(run: JobRun, view: ObservedBatchJob, end: JobEnding | None) -> JobWork:
     """Returns the creations and deletions of pods; none for a Job that is being deleted."""
     if run.deleting:
         return JobWork((), PodCounts.of(view.pods))
@@ -137,7 +137,7 @@ def work_on_pods(run: JobRun, view: ObservedJob, end: JobEnding | None) -> JobWo
 
 
 def render_statuses(
-    run: JobRun, view: ObservedJob, end: JobEnding | None, counted: PodSettlement, work: JobWork
+    run: JobRun, view: ObservedBatchJob, end: JobEnding | None, counted: PodSettlement, work: JobWork
 ) -> Statuses:
     """Renders the statuses of the plan.
 
@@ -170,7 +170,7 @@ def _start_to_write(run: JobRun, end: JobEnding | None) -> datetime | None:
 
 
 def order_steps(
-    run: JobRun, view: ObservedJob, counted: PodSettlement, work: JobWork, statuses: Statuses
+    run: JobRun, view: ObservedBatchJob, counted: PodSettlement, work: JobWork, statuses: Statuses
 ) -> list[Step]:
     """Returns the steps in the order in which each may be the last: record, release, work, count."""
     steps: list[Step] = []

@@ -7,7 +7,7 @@ from typing import Literal
 
 from workers.api.kinds import Object
 from workers.controllers.batch.job import policies
-from workers.controllers.batch.job.observed import ObservedJob
+from workers.controllers.batch.job.observed import ObservedBatchJob
 from workers.controllers.batch.job.pods import phase_of
 from workers.controllers.batch.job.spec import BatchJobSpec
 
@@ -48,7 +48,7 @@ def decided(job: Object) -> JobEnding | None:
     return None
 
 
-def of(spec: BatchJobSpec, observed: ObservedJob, deadline: datetime | None, now: datetime) -> JobEnding | None:
+def of(spec: BatchJobSpec, observed: ObservedBatchJob, deadline: datetime | None, now: datetime) -> JobEnding | None:
     """Returns the end that the observed pods decide, or None. deadline: None for no limit.
 
     A failure goes before a success, and the pod failure policy before all limits.
@@ -63,7 +63,7 @@ def of(spec: BatchJobSpec, observed: ObservedJob, deadline: datetime | None, now
     return _by_indexes(spec, observed) or _by_completions(spec, observed)
 
 
-def _by_indexes(spec: BatchJobSpec, observed: ObservedJob) -> JobEnding | None:
+def _by_indexes(spec: BatchJobSpec, observed: ObservedBatchJob) -> JobEnding | None:
     if not spec.indexed:
         return None
     if (failed := observed.failed_indexes) is not None:
@@ -76,14 +76,14 @@ def _by_indexes(spec: BatchJobSpec, observed: ObservedJob) -> JobEnding | None:
     return None
 
 
-def _by_completions(spec: BatchJobSpec, observed: ObservedJob) -> JobEnding | None:
+def _by_completions(spec: BatchJobSpec, observed: ObservedBatchJob) -> JobEnding | None:
     """All completions; for a work queue any success once no pod is active."""
     if spec.completions is None:
         return _COMPLETIONS if observed.succeeded and not observed.pods.active else None
     return _COMPLETIONS if observed.succeeded >= spec.completions else None
 
 
-def _restarted_too_often(spec: BatchJobSpec, observed: ObservedJob) -> bool:
+def _restarted_too_often(spec: BatchJobSpec, observed: ObservedBatchJob) -> bool:
     """True if restarts in place exceed backoffLimit; only restartPolicy OnFailure counts restarts."""
     if (spec.template.get("spec") or {}).get("restartPolicy") != "OnFailure":
         return False

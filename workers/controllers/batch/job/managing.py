@@ -9,7 +9,7 @@ from workers.api.kinds import Object
 from workers.controllers import pod_stages
 from workers.controllers.batch.job import adoption, backoff, creation
 from workers.controllers.batch.job.indexes import Indexes, pending
-from workers.controllers.batch.job.observed import ObservedJob
+from workers.controllers.batch.job.observed import ObservedBatchJob
 from workers.controllers.batch.job.pods import delays_replacement, is_tracked, rank, valid_index
 from workers.controllers.batch.job.status import PodCounts
 from workers.decision.plan import Step, Together
@@ -29,7 +29,7 @@ class JobWork:
     requeue_at: datetime | None = None
 
 
-def stop(observed: ObservedJob, now: datetime) -> JobWork:
+def stop(observed: ObservedBatchJob, now: datetime) -> JobWork:
     """Deletes all active pods, as the Job's end is decided.
 
     They keep their finalizers: the next decision, due at once, counts their ends.
@@ -39,7 +39,7 @@ def stop(observed: ObservedJob, now: datetime) -> JobWork:
     return replace(work, requeue_at=now) if work.steps else work
 
 
-def manage(job: Object, observed: ObservedJob, taken: Set[str], now: datetime) -> JobWork:
+def manage(job: Object, observed: ObservedBatchJob, taken: Set[str], now: datetime) -> JobWork:
     """Brings the number of active pods to the wanted one. taken: names of pods in use, now or before."""
     if surplus := _surplus_pods(observed):
         return _remove(surplus, observed, now)
@@ -52,7 +52,7 @@ def manage(job: Object, observed: ObservedJob, taken: Set[str], now: datetime) -
     return replace(added, steps=(*tracking, *added.steps))
 
 
-def _wanted(observed: ObservedJob) -> int:
+def _wanted(observed: ObservedBatchJob) -> int:
     """Returns the wanted number of active pods."""
     spec = observed.spec
     if spec.completions is None:
@@ -61,7 +61,7 @@ def _wanted(observed: ObservedJob) -> int:
     return max(0, min(spec.completions - observed.succeeded, spec.parallelism))
 
 
-def _surplus_pods(observed: ObservedJob) -> list[Object]:
+def _surplus_pods(observed: ObservedBatchJob) -> list[Object]:
     """Returns the active pods to delete, in order of deletion."""
     spec, active = observed.spec, observed.pods.active
     excess = len(active) if spec.suspended else max(0, len(active) - _wanted(observed))
@@ -74,7 +74,7 @@ def _surplus_pods(observed: ObservedJob) -> list[Object]:
     return needless + others[: max(0, excess - len(needless))]
 
 
-def _needless(observed: ObservedJob, active: Sequence[Object]) -> list[Object]:
+def _needless(observed: ObservedBatchJob, active: Sequence[Object]) -> list[Object]:
     """Returns pods of no index, of a finished index, or of one with a better pod. active: the better ones last."""
     needless: list[Object] = []
     served: set[int] = set()
@@ -87,7 +87,7 @@ def _needless(observed: ObservedJob, active: Sequence[Object]) -> list[Object]:
     return needless[::-1]
 
 
-def _remove(surplus: Sequence[Object], observed: ObservedJob, now: datetime) -> JobWork:
+def _remove(surplus: Sequence[Object], observed: ObservedBatchJob, now: datetime) -> JobWork:
     """Takes the finalizers off and then deletes, so that the ends do not count as failures."""
     surplus = surplus[:MAX_PODS]
     untracked = Together(
@@ -106,7 +106,7 @@ def _delete(pods: Sequence[Object], counts: PodCounts) -> JobWork:
     return JobWork(pod_stages.delete(pods), left)
 
 
-def _add(job: Object, observed: ObservedJob, taken: Set[str], missing: int, now: datetime) -> JobWork:
+def _add(job: Object, observed: ObservedBatchJob, taken: Set[str], missing: int, now: datetime) -> JobWork:
     spec, counts = observed.spec, PodCounts.of(observed.pods)
     number = min(missing, MAX_PODS)
     requeue_at = now if missing > number else None
@@ -131,12 +131,12 @@ def _add(job: Object, observed: ObservedJob, taken: Set[str], missing: int, now:
     return JobWork(pod_stages.create(bodies), replace(counts, active=counts.active + len(bodies)), requeue_at)
 
 
-def _delayed(observed: ObservedJob, now: datetime) -> Iterator[tuple[int, datetime]]:
+def _delayed(observed: ObservedBatchJob, now: datetime) -> Iterator[tuple[int, datetime]]:
     """Yields the indexes in backoff with its end."""
     for index, pod in observed.retried.items():
         if delays_replacement(pod) and (ready_at := backoff.index_ready_at(pod)) > now:
             yield index, ready_at
 
 
-def _pending(observed: ObservedJob, delayed: Indexes, number: int) -> list[int]:
+def _pending(observed: ObservedBatchJob, delayed: Indexes, number: int) -> list[int]:
     return pending(observed.spec.size, observed.done | observed.occupied | delayed, number)

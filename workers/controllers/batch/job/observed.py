@@ -55,7 +55,7 @@ class PodLedger:
 
 
 @dataclass(frozen=True)
-class ObservedJob:
+class ObservedBatchJob:
     """The pods and the ledger of one Job, and the totals of both.
 
     ending: an earlier decision ended the Job, and pods that are being deleted were stopped for it.

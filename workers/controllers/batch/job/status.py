@@ -9,7 +9,7 @@ from workers.api import conditions, times
 from workers.api.kinds import Object
 from workers.controllers.batch.job.ending import JobEnding
 from workers.controllers.batch.job.indexes import Indexes
-from workers.controllers.batch.job.observed import ObservedJob, PodLedger
+from workers.controllers.batch.job.observed import ObservedBatchJob, PodLedger
 from workers.controllers.batch.job.pods import JobPods
 from workers.controllers.batch.job.spec import BatchJobSpec
 from workers.decision.plan import CountMetric, PatchStatus, RecordEvent, Step
@@ -103,7 +103,7 @@ def write(spec: BatchJobSpec, before: Object, after: Object) -> Iterator[Step]:
     yield from _metrics(spec, before, after)
 
 
-def failures_handled(observed: ObservedJob, released: Sequence[Object]) -> Iterator[CountMetric]:
+def failures_handled(observed: ObservedBatchJob, released: Sequence[Object]) -> Iterator[CountMetric]:
     """Counts the actions of the pod failure policy on the pods that are released."""
     recorded = set(observed.ledger.uncounted_failed)
     uids = [pod["metadata"]["uid"] for pod in released]

@@ -37,7 +37,7 @@ from workers.handoff.claims import LEDGER, ClaimedItem, ledger_of
 
 def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -> Plan:
     """Returns the plan for a ScaledJob that claims, or that still has a ledger from a time when it did."""
-    seen = Observed.of(snapshot, body, scaled)
+    seen = ObservedClaiming.of(snapshot, body, scaled)
     alive, maximum = policy.unfinished(seen.claims.jobs), demand.effective_bounds(scaled.spec).maximum
     wanted = max(alive, min(maximum, alive + _more_wanted(seen)))
     limits = SharedLimits(policy.caps(snapshot, body), alive, wanted, snapshot.allowance)
@@ -85,7 +85,7 @@ def release_orphans(snapshot: Snapshot) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedClaiming:
     """Stage 1: a valid ScaledJob that is not being deleted, its claims, and the ledger it is to have.
 
     ledger: the annotation it has. wanted: the annotation that the spec asks for, None if the spec does not or cannot
@@ -105,7 +105,7 @@ class Observed:
     problem: str | None
 
     @classmethod
-    def of(cls, snapshot: Snapshot, body: Object, scaled: ScaledJob) -> "Observed":
+    def of(cls, snapshot: Snapshot, body: Object, scaled: ScaledJob) -> "ObservedClaiming":
         reading = demand.reading_of(snapshot, scaled)
         claim, ledger, wanted = scaled.spec.strategy.claim, ledger_of(body), _ledger_of_spec(body, scaled.spec)
         return cls(
@@ -162,7 +162,7 @@ def _problem(spec: ScaledJobSpec, reading: Reading | None) -> str | None:
     return None
 
 
-def _more_wanted(seen: Observed) -> int:
+def _more_wanted(seen: ObservedClaiming) -> int:
     """Stage 2: returns the Jobs wanted beyond the unfinished ones: for claims without a Job and for waiting items."""
     if seen.paused or seen.wanted is None or (seen.closing and seen.ledger):
         return 0
@@ -176,7 +176,7 @@ def _allowed(maximum: int, allowance: int | None) -> int:
     return maximum if allowance is None else min(maximum, allowance)
 
 
-def _without_ledger(seen: Observed, limits: SharedLimits) -> Plan:
+def _without_ledger(seen: ObservedClaiming, limits: SharedLimits) -> Plan:
     """Opens the ledger once a reading has shown that the trigger's items can be claimed."""
     steps: list[Step] = [*finalizer.add(seen.snapshot, seen.body)]
     conditions = seen.before.with_pause() if seen.paused else seen.before.without_pause()
@@ -194,13 +194,13 @@ def _without_ledger(seen: Observed, limits: SharedLimits) -> Plan:
     return Plan(tuple(steps), why)
 
 
-def _close(seen: Observed, now: datetime) -> Plan:
+def _close(seen: ObservedClaiming, now: datetime) -> Plan:
     """Removes the annotation of an empty ledger; the next decision opens the spec's own or goes on without one."""
     unannotated = finalizer.patch(seen.snapshot, seen.body, {"annotations": {LEDGER: None}})
     return Plan((*seen.claims.release(), unannotated, PollNow(), ComeBack(now)), "the ledger is closed")
 
 
-def _with_ledger(seen: Observed, limits: SharedLimits, allowed: int, now: datetime) -> Plan:
+def _with_ledger(seen: ObservedClaiming, limits: SharedLimits, allowed: int, now: datetime) -> Plan:
     """Stage 3: settles claims, creates missing Jobs and cleans up. allowed: most unfinished Jobs."""
     verdict, claim = seen.claims.verdict, seen.scaled.spec.strategy.claim
     limit = 0 if seen.paused or seen.closing else max(0, allowed - verdict.strays)
@@ -229,7 +229,7 @@ def _with_ledger(seen: Observed, limits: SharedLimits, allowed: int, now: dateti
     return Plan(tuple(steps), _why(seen, limits, len(missing)))
 
 
-def _creates(seen: Observed, missing: Sequence[ClaimedItem]) -> tuple[Step, ...]:
+def _creates(seen: ObservedClaiming, missing: Sequence[ClaimedItem]) -> tuple[Step, ...]:
     if not missing:
         return ()
     scaled, reading = seen.scaled, seen.claims.reading
@@ -247,7 +247,7 @@ def _settled_jobs(seen: ObservedClaims) -> list[CachedObject]:
     return [each for each in seen.jobs if each.ref.name in freed or (each.body and not binding.is_bound(each.body))]
 
 
-def _settle(seen: Observed, limits: SharedLimits, now: datetime) -> KedaStatus[ScaledJobConditions]:
+def _settle(seen: ObservedClaiming, limits: SharedLimits, now: datetime) -> KedaStatus[ScaledJobConditions]:
     """Returns the status of an object for which all steps before it worked."""
     reading = seen.claims.reading
     if seen.paused:
@@ -265,7 +265,7 @@ def _settle(seen: Observed, limits: SharedLimits, now: datetime) -> KedaStatus[S
     return replace(status, fields=fields)
 
 
-def _why(seen: Observed, limits: SharedLimits, missing: int) -> str:
+def _why(seen: ObservedClaiming, limits: SharedLimits, missing: int) -> str:
     """Returns one line for people: the decision and its numbers."""
     if not seen.claims.is_known:
         return "the ledger could not be read" if seen.claims.reading else "no reading of the ledger yet"

@@ -91,7 +91,7 @@ def _delete(snapshot: Snapshot, body: Object) -> Plan:
 
 def _scale(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime, quirks: Quirks) -> Plan:
     """Decides on a valid ScaledJob that is neither paused nor being deleted and claims nothing."""
-    seen = Observed.of(snapshot, body, scaled)
+    seen = ObservedScaledJob.of(snapshot, body, scaled)
     measured = measure(seen)
     proposed = propose(seen, measured, quirks)
     alive = policy.unfinished(seen.jobs)
@@ -111,7 +111,7 @@ def _scale(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime, q
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedScaledJob:
     """Stage 1: the ScaledJob as the decision sees it.
 
     before: the observed conditions. reading: the last one of this generation, None without one. resumed: the object was
@@ -127,7 +127,7 @@ class Observed:
     resumed: bool
 
     @classmethod
-    def of(cls, snapshot: Snapshot, body: Object, scaled: ScaledJob) -> "Observed":
+    def of(cls, snapshot: Snapshot, body: Object, scaled: ScaledJob) -> "ObservedScaledJob":
         before = ScaledJobConditions.observed(body)
         found = snapshot.children.get(JOB.id, ())
         reading, resumed = demand.reading_of(snapshot, scaled), before.paused.status == "True"
@@ -135,7 +135,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class JobMeasurement:
     """Stage 2: the reading against the Jobs that are there.
 
     demand: None if the reading has a problem instead of samples. fallback, cooldown: those in force. outlived: the
@@ -157,7 +157,7 @@ class Measurement:
         return bool((self.demand and self.demand.active) or (self.fallback and self.fallback.floor))
 
 
-def measure(seen: Observed) -> Measurement | None:
+def measure(seen: ObservedScaledJob) -> JobMeasurement | None:
     """Returns the measurement, None without a reading."""
     reading, scaled, spec = seen.reading, seen.scaled, seen.scaled.spec
     if reading is None:
@@ -170,7 +170,7 @@ def measure(seen: Observed) -> Measurement | None:
         calculation = strategy.multiple_scalers_calculation or "max"
         asked = demand.of(samples, calculation, bounds, demand.weights(spec, samples), strategy.activation)
     at = seen.snapshot.at
-    return Measurement(
+    return JobMeasurement(
         reading,
         own,
         bounds,
@@ -183,7 +183,7 @@ def measure(seen: Observed) -> Measurement | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class JobProposal:
     """Stage 3: the Jobs that the reading justifies.
 
     number: Jobs to create under no shared limit, were the reading young enough. figures: the arithmetic of the number,
@@ -195,10 +195,10 @@ class Proposal:
     cooling: cooldown.Cooldown | None = None
 
 
-def propose(seen: Observed, measured: Measurement | None, quirks: Quirks) -> Proposal:
+def propose(seen: ObservedScaledJob, measured: JobMeasurement | None, quirks: Quirks) -> JobProposal:
     """Returns the proposal: the strategy's number, raised by a fallback, lowered by a cool-down."""
     if measured is None or measured.demand is None or seen.resumed:
-        return Proposal()
+        return JobProposal()
     counts, bounds = measured.counts, measured.bounds
     figures = creation.figures(seen.scaled.spec.strategy, measured.demand, counts, bounds, quirks)
     if measured.fallback:
@@ -207,11 +207,11 @@ def propose(seen: Observed, measured: Measurement | None, quirks: Quirks) -> Pro
     if measured.cooldown:
         figures += cooldown.figures(asked, bounds.minimum - counts.running)
         number = int(figures[-1].value)
-    return Proposal(number, figures, measured.cooldown if number < asked else None)
+    return JobProposal(number, figures, measured.cooldown if number < asked else None)
 
 
 def needs_reading(
-    seen: Observed, measured: Measurement | None, proposed: Proposal, number: int, quirks: Quirks
+    seen: ObservedScaledJob, measured: JobMeasurement | None, proposed: JobProposal, number: int, quirks: Quirks
 ) -> bool:
     """Returns True if a fresh reading could justify Jobs that this one cannot. number: Jobs to create now."""
     if measured is None or seen.resumed or (measured.outlived and number):
@@ -225,7 +225,7 @@ def needs_reading(
 
 
 def settle(
-    seen: Observed, measured: Measurement | None, limits: SharedLimits, now: datetime, quirks: Quirks
+    seen: ObservedScaledJob, measured: JobMeasurement | None, limits: SharedLimits, now: datetime, quirks: Quirks
 ) -> KedaStatus[ScaledJobConditions]:
     """Stage 5: returns the status of an object for which all steps before it worked."""
     spec, observed = seen.scaled.spec, seen.body.get("status") or {}
@@ -243,9 +243,9 @@ def settle(
 
 
 def _steps(
-    seen: Observed,
-    measured: Measurement | None,
-    proposed: Proposal,
+    seen: ObservedScaledJob,
+    measured: JobMeasurement | None,
+    proposed: JobProposal,
     limits: SharedLimits,
     number: int,
     poll: bool,
@@ -270,7 +270,7 @@ def _steps(
         yield ComeBack(proposed.cooling.end(at, now))
 
 
-def _creates(seen: Observed, measured: Measurement | None, number: int) -> tuple[Step, ...]:
+def _creates(seen: ObservedScaledJob, measured: JobMeasurement | None, number: int) -> tuple[Step, ...]:
     if not number or measured is None or measured.outlived or measured.demand is None:
         return ()
     scaled = jobs.annotated(seen.scaled, measured.reading, measured.demand)
@@ -280,7 +280,7 @@ def _creates(seen: Observed, measured: Measurement | None, number: int) -> tuple
 
 
 def _figures(
-    seen: Observed, measured: Measurement | None, proposed: Proposal, limits: SharedLimits
+    seen: ObservedScaledJob, measured: JobMeasurement | None, proposed: JobProposal, limits: SharedLimits
 ) -> Iterator[Figure]:
     """Yields the arithmetic of the decision: what was measured, what is there, and what follows."""
     if measured is None or measured.demand is None:
@@ -307,7 +307,7 @@ def _figures(
         yield from (*proposed.figures, *limits.figures(proposed.number))
 
 
-def _levels(seen: Observed, measured: Measurement | None) -> tuple[tuple[Level, float], ...]:
+def _levels(seen: ObservedScaledJob, measured: JobMeasurement | None) -> tuple[tuple[Level, float], ...]:
     """Returns the gauges for Prometheus; pending Jobs only for strategies whose pods are observed."""
     if measured is None:
         return ()
@@ -317,7 +317,7 @@ def _levels(seen: Observed, measured: Measurement | None) -> tuple[tuple[Level, 
     return (running, ("scaledjob_pending", measured.counts.pending))
 
 
-def _why(measured: Measurement | None, proposed: Proposal, number: int, poll: bool) -> str:
+def _why(measured: JobMeasurement | None, proposed: JobProposal, number: int, poll: bool) -> str:
     """Returns one line for people: the decision and its numbers."""
     if measured is None or measured.demand is None:
         return "nothing could be measured" if measured else "no reading of this spec yet"

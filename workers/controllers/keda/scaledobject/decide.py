@@ -102,7 +102,7 @@ def _decide(snapshot: Snapshot, now: datetime) -> Plan:
         status = KedaStatus(observed, before.without_pause().unreadable(scale), fields)
         steps: tuple[Step, ...] = (*added, *write(status, before), ComeBack(now + RETRY))
         return Plan(steps, f"the target cannot be read: {scale.error}")
-    return _scale(Observed.of(snapshot, body, scaled, composite, scale, now), added)
+    return _scale(ObservedScaledObject.of(snapshot, body, scaled, composite, scale, now), added)
 
 
 def _delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
@@ -145,7 +145,7 @@ def _pause(
     return Plan(tuple(steps), "paused")
 
 
-def _scale(seen: "Observed", added: tuple[Step, ...]) -> Plan:
+def _scale(seen: "ObservedScaledObject", added: tuple[Step, ...]) -> Plan:
     """Decides on a valid ScaledObject whose target could be read and has no other scaler."""
     measured = measure(seen)
     verdict = activate(seen, measured) if measured else None
@@ -163,7 +163,7 @@ def _scale(seen: "Observed", added: tuple[Step, ...]) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedScaledObject:
     """Stage 1: the ScaledObject as the decision sees it.
 
     before: the observed conditions. reading: the last one if it is of this generation, young, and not from before a
@@ -193,7 +193,7 @@ class Observed:
         composite: Composite | None,
         scale: Scalable,
         now: datetime,
-    ) -> "Observed":
+    ) -> "ObservedScaledObject":
         status, before = body.get("status") or {}, ScaledObjectConditions.observed(body)
         reading, annotation = snapshot.reading, bool_annotations.annotation
         if reading is not None:
@@ -220,7 +220,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class ReplicaMeasurement:
     """Stage 2: the metrics of the reading and the usage of the target's pods.
 
     samples: of the triggers that polls measure, which are all but those of pod usage.
@@ -239,7 +239,7 @@ class Measurement:
         )
 
 
-def measure(seen: Observed) -> Measurement | None:
+def measure(seen: ObservedScaledObject) -> ReplicaMeasurement | None:
     """Returns the measurement, None without a reading that has a sample for every trigger."""
     reading, spec = seen.reading, seen.scaled.spec
     if reading is None or reading.problem is not None or len(reading.samples) != len(spec.triggers):
@@ -252,10 +252,10 @@ def measure(seen: Observed) -> Measurement | None:
         found: tuple[Metric, ...] = (modifiers.apply(seen.composite, samples, spec.fallback, replicas),)
     else:
         found = metrics.of(samples, [trigger for _, trigger in polled], spec.fallback, replicas)
-    return Measurement(reading, samples, found, usage.of(spec.triggers, seen.scale, seen.now))
+    return ReplicaMeasurement(reading, samples, found, usage.of(spec.triggers, seen.scale, seen.now))
 
 
-def activate(seen: Observed, measured: Measurement) -> ActivationVerdict:
+def activate(seen: ObservedScaledObject, measured: ReplicaMeasurement) -> ActivationVerdict:
     """Stage 3: returns the row of the activation table that applies."""
     # A reading from before the end of the cooldown does not show work that has come since.
     overdue = (seen.now - seen.cools_down).total_seconds() * 1e6
@@ -284,7 +284,7 @@ class Steering:
     answer: BehaviorAnswer
 
 
-def steer(seen: Observed, measured: Measurement, verdict: ActivationVerdict) -> Steering | None:
+def steer(seen: ObservedScaledObject, measured: ReplicaMeasurement, verdict: ActivationVerdict) -> Steering | None:
     """Returns the steering; None if the metrics do not decide: at zero, at the idle number, or in an activation."""
     spec, current, idle = seen.scaled.spec, seen.scale.replicas, seen.scaled.spec.idle_replica_count
     if current == 0 or verdict.replicas is not None or not (verdict.active or idle is None or current > idle):
@@ -300,13 +300,16 @@ def steer(seen: Observed, measured: Measurement, verdict: ActivationVerdict) -> 
     return Steering(bounds, proposal, answer)
 
 
-def _memory(seen: Observed) -> ScalingMemory | None:
+def _memory(seen: ObservedScaledObject) -> ScalingMemory | None:
     known = seen.status.get("memory")
     return None if known is None else ScalingMemory.observed(known)
 
 
 def settle(
-    seen: Observed, measured: Measurement | None, verdict: ActivationVerdict | None, steering: Steering | None
+    seen: ObservedScaledObject,
+    measured: ReplicaMeasurement | None,
+    verdict: ActivationVerdict | None,
+    steering: Steering | None,
 ) -> KedaStatus[ScaledObjectConditions]:
     """Stage 5: returns the status of an object for which all steps before it worked."""
     conditions = seen.before.without_pause()
@@ -339,7 +342,7 @@ def settle(
 
 
 def _rescale(
-    seen: Observed, measured: Measurement, verdict: ActivationVerdict, steering: Steering | None
+    seen: ObservedScaledObject, measured: ReplicaMeasurement, verdict: ActivationVerdict, steering: Steering | None
 ) -> tuple[Step, ...]:
     """Stage 6: returns the steps that change the target's replicas, which come before all that can wait."""
     scale, replicas = seen.scale, verdict.replicas
@@ -361,8 +364,8 @@ def _rescale(
 
 
 def _next_decision(
-    seen: Observed,
-    measured: Measurement | None,
+    seen: ObservedScaledObject,
+    measured: ReplicaMeasurement | None,
     verdict: ActivationVerdict | None,
     steering: Steering | None,
     outdated: bool,
@@ -380,7 +383,9 @@ def _next_decision(
     return min(moments)
 
 
-def _figures(seen: Observed, measured: Measurement | None, steering: Steering | None) -> Iterator[Figure]:
+def _figures(
+    seen: ObservedScaledObject, measured: ReplicaMeasurement | None, steering: Steering | None
+) -> Iterator[Figure]:
     """Yields the arithmetic of the decision."""
     if measured:
         current = seen.scale.replicas
@@ -391,7 +396,10 @@ def _figures(seen: Observed, measured: Measurement | None, steering: Steering | 
 
 
 def _why(
-    seen: Observed, measured: Measurement | None, verdict: ActivationVerdict | None, steering: Steering | None
+    seen: ObservedScaledObject,
+    measured: ReplicaMeasurement | None,
+    verdict: ActivationVerdict | None,
+    steering: Steering | None,
 ) -> str:
     """Returns one line for people: the decision and its numbers."""
     if measured is None or verdict is None:
