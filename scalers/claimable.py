@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from penstock.connections import Connections
 from penstock.scaler import Scaler
-from workers.handoff.claims import ClaimedItem, ClaimOrder
+from workers.decision.claims import ClaimedItem, ClaimOrder
 
 
 @dataclass(frozen=True, slots=True)

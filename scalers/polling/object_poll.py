@@ -15,8 +15,8 @@ from scalers.triggers.parse import Parsed, TriggerProbe, measured, polling_inter
 from scheduler.queue import Lease
 from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, Object
+from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
 from workers.decision.snapshot import Reading, TriggerSample
-from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
 
 #: Fewest seconds between two polls of an object whose value changes by itself.
 SOONEST = 0.25

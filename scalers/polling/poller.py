@@ -22,9 +22,9 @@ from workers.api import kinds
 from workers.api.kinds import JOB_FLOW, Object, Ref
 from workers.cache.store import Store
 from workers.client.rest import Cluster
+from workers.decision.claims import ClaimOrder, ledger_of
 from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders
-from workers.handoff.claims import ClaimOrder, ledger_of
 from workers.handoff.readings import Readings
 from workers.runtime.leases import LeaseKeeper, LeaseLost, Notify
 from workers.settings import Settings

@@ -20,8 +20,8 @@ from scalers.sources.kubernetes.pod_resources import PodResource
 from scalers.ttl_cache import EVER, remember
 from workers.api import bool_annotations
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
+from workers.decision.claims import LEDGER, ledger_of, name_of
 from workers.errors import PenstockError, Unavailable, UserError
-from workers.handoff.claims import LEDGER, ledger_of, name_of
 
 #: Triggers that are parsed before other tasks run, and problems that one condition names.
 _PIECE, _PROBLEMS = 50, 10

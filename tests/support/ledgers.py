@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from workers.handoff.claims import ClaimedItem, ClaimOrder
+from workers.decision.claims import ClaimedItem, ClaimOrder
 
 
 @dataclass

@@ -9,8 +9,8 @@ from workers.api.keda.scaledobject import ScaledObjectSpec
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.api.model import Problems
 from workers.api.references import REFERENCES
-from workers.controllers.keda.scaledobject import modifiers
 from workers.errors import UserError
+from workers.formula import scaling_modifiers as modifiers
 
 
 def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Literal
 
 from workers.api.kinds import Kind, Object, Ref
+from workers.decision.claims import ClaimOrder
 from workers.decision.limits import LimitReservation
-from workers.handoff.claims import ClaimOrder
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from workers.api.kinds import Object, Ref
-from workers.handoff.claims import ClaimLedger
+from workers.decision.claims import ClaimLedger
 
 
 @dataclass(frozen=True, slots=True)

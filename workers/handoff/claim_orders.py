@@ -10,8 +10,8 @@ from redis.asyncio import Redis
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from scheduler.scripts import Script, load
-from workers.handoff import claims
-from workers.handoff.claims import ClaimOrder
+from workers.decision import claims
+from workers.decision.claims import ClaimOrder
 
 log = logging.getLogger(__name__)
 

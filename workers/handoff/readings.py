@@ -11,8 +11,8 @@ from redis.asyncio import Redis
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from scheduler.scripts import Arg, Script, load
+from workers.decision import claims
 from workers.decision.snapshot import Reading, TriggerSample
-from workers.handoff import claims
 
 log = logging.getLogger(__name__)
 

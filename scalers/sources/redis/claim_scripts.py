@@ -15,8 +15,8 @@ from scalers.claimable import ClaimableItems, Claiming, ClaimRequest
 from scalers.sources.redis.connection import Answer, RedisLink, reason
 from scalers.sources.redis.source import RedisSource
 from scheduler.scripts import Script
-from workers.handoff import claims
-from workers.handoff.claims import ClaimedItem, ClaimOrder
+from workers.decision import claims
+from workers.decision.claims import ClaimedItem, ClaimOrder
 
 #: Bytes of items that one request reads at most; the next reads the rest, when the first items have their Jobs.
 BUDGET = 1_000_000
@@ -53,7 +53,7 @@ class RedisClaims(RedisSource, Claiming):
 
     @abstractmethod
     def item(self, value: Any) -> tuple[str, str]:
-        """Returns an item as text, and the text's encoding; see workers.handoff.claims.ClaimedItem."""
+        """Returns an item as text, and the text's encoding; see workers.decision.claims.ClaimedItem."""
 
     def particulars(self, request: ClaimRequest) -> tuple[str, ...]:  # noqa: ARG002 - only some have any
         """Returns further arguments of the script."""

@@ -17,8 +17,8 @@ from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.cache.store import Store
 from workers.client.rest import Cluster
+from workers.decision.claims import LEDGER
 from workers.errors import NotFound
-from workers.handoff.claims import LEDGER
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from tests.integration.scalers.servers import port_of
 from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
 from workers.api.kinds import Object
-from workers.handoff.claims import LEDGER, ClaimLedger, ClaimOrder, ClaimSettlement, name_of
+from workers.decision.claims import LEDGER, ClaimLedger, ClaimOrder, ClaimSettlement, name_of
 
 
 @pytest.fixture

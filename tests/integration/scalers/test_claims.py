@@ -21,7 +21,7 @@ from scalers.sources.redis.streams import RedisStreams
 from scheduler.scripts import load
 from tests.integration.scalers.servers import port_of, work_list
 from tests.support.ledgers import ListLedger
-from workers.handoff.claims import LARGEST, ClaimedItem, ClaimOrder, ClaimSettlement
+from workers.decision.claims import LARGEST, ClaimedItem, ClaimOrder, ClaimSettlement
 
 _ids = count(1)
 

@@ -18,7 +18,7 @@ from tests.integration.scalers.servers import commands
 from tests.integration.scalers.test_wakeups import connected, running, wakeups_of, woken
 from tests.integration.scalers.world import build, scaled_job
 from tests.unit.scalers.sources.test_push_parameters import EVENTS, GOOD
-from workers.handoff.claims import ClaimOrder
+from workers.decision.claims import ClaimOrder
 from workers.metrics.process import PUSHED
 
 STREAM = "{penstock}:events:team/orders"

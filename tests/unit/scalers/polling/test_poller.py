@@ -11,8 +11,8 @@ from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
 from scheduler.queue import Lease
 from tests.unit.controllers.factories import UID, sample
 from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
+from workers.decision.claims import LEDGER
 from workers.decision.snapshot import Reading
-from workers.handoff.claims import LEDGER
 
 
 def poll(

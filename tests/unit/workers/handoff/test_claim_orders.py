@@ -6,9 +6,9 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
+from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders
-from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.handoff.readings import Readings
 
 KEYS = Keys("test")

@@ -10,6 +10,7 @@ from prometheus_client import REGISTRY
 from tests.unit.workers.acting import OWNER, TAKEN, ActorRig
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion
+from workers.decision.claims import ClaimOrder
 from workers.decision.plan import (
     ComeBack,
     CountMetric,
@@ -25,7 +26,6 @@ from workers.decision.plan import (
     Together,
 )
 from workers.errors import Conflict
-from workers.handoff.claims import ClaimOrder
 from workers.metrics import process
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.workers.acting import OWNER, ActorRig, held
 from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
+from workers.decision.claims import ClaimOrder
 from workers.decision.plan import (
     Create,
     Delete,
@@ -19,7 +20,6 @@ from workers.decision.plan import (
 )
 from workers.decision.snapshot import Snapshot
 from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
-from workers.handoff.claims import ClaimOrder
 from workers.reconcile.act import SOON, UNCERTAIN
 from workers.runtime.leases import LeaseLost
 

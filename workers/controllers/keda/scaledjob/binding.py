@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from workers.api import conditions
 from workers.api.kinds import Object
+from workers.decision.claims import ClaimedItem
 from workers.decision.plan import Step, Together, Unfinalize
 from workers.decision.snapshot import CachedObject
-from workers.handoff.claims import ClaimedItem
 
 #: Keeps a deleted Job of a claim until the ledger knows how it ended.
 FINALIZER = "penstock.dev/claim"

@@ -15,12 +15,14 @@ from workers.api.keda.scaledjob import ScaledJob, ScaledJobSpec
 from workers.api.kinds import JOB, Object
 from workers.controllers import rounding
 from workers.controllers.keda import authentication_users, finalizer
-from workers.controllers.keda.scaledjob import binding, claims, cleanup, demand, jobs, policy
-from workers.controllers.keda.scaledjob.claims import ObservedClaims
+from workers.controllers.keda.scaledjob import binding, cleanup, demand, jobs, policy
+from workers.controllers.keda.scaledjob import claim_outcomes as claims
+from workers.controllers.keda.scaledjob.claim_outcomes import ObservedClaims
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.policy import SharedLimits
 from workers.controllers.keda.scaledjob.status import ScaledJobConditions, last_active, write, write_around
 from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields
+from workers.decision.claims import LEDGER, ClaimedItem, ledger_of
 from workers.decision.plan import (
     NOTHING,
     ComeBack,
@@ -32,7 +34,6 @@ from workers.decision.plan import (
     Together,
 )
 from workers.decision.snapshot import CachedObject, Reading, Snapshot
-from workers.handoff.claims import LEDGER, ClaimedItem, ledger_of
 
 
 def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -> Plan:

@@ -40,6 +40,7 @@ from workers.controllers.keda.scaledjob.status import (
     write_around,
 )
 from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields
+from workers.decision.claims import ledger_of
 from workers.decision.controller import Controller
 from workers.decision.plan import (
     NOTHING,
@@ -53,7 +54,6 @@ from workers.decision.plan import (
 )
 from workers.decision.snapshot import CachedObject, Reading, Snapshot
 from workers.errors import UserError
-from workers.handoff.claims import ledger_of
 
 
 def decide(snapshot: Snapshot, now: datetime, quirks: Quirks = NONE) -> Plan:

@@ -7,9 +7,9 @@ from workers.api.keda.scaledjob import ScaledJob, ScaledJobMetadata
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.names import ScaledJobNames
+from workers.decision.claims import LEDGER
 from workers.decision.plan import Create, RecordEvent, Together
 from workers.decision.snapshot import Reading
-from workers.handoff.claims import LEDGER
 
 #: The release of KEDA whose manifests and behaviour these Jobs follow; its operator writes the same labels.
 KEDA_VERSION = "2.20.2"

@@ -17,7 +17,6 @@ from workers.controllers.keda.scaledobject import activation, behavior, modifier
 from workers.controllers.keda.scaledobject import trigger_metrics as metrics
 from workers.controllers.keda.scaledobject.activation import ActivationVerdict
 from workers.controllers.keda.scaledobject.behavior import BehaviorAnswer, ReplicaBounds, ScalingMemory
-from workers.controllers.keda.scaledobject.modifiers import Composite
 from workers.controllers.keda.scaledobject.status import (
     ScaledObjectConditions,
     reading_fields,
@@ -31,6 +30,8 @@ from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING, ComeBack, Figure, Plan, PollNow, RecordEvent, Step
 from workers.decision.snapshot import Reading, Scalable, Snapshot, TriggerSample
 from workers.errors import UserError
+from workers.formula import scaling_modifiers
+from workers.formula.scaling_modifiers import Composite
 
 #: KEDA's label on the object itself.
 LABEL = "scaledobject.keda.sh/name"
@@ -87,7 +88,7 @@ def _decide(snapshot: Snapshot, now: datetime) -> Plan:
     added = finalizer.add(snapshot, body, {LABEL: body["metadata"]["name"]})
     try:
         scaled = manifest.parse(body)
-        composite, pause = modifiers.read(scaled.spec), Pause.of(body)
+        composite, pause = scaling_modifiers.read(scaled.spec), Pause.of(body)
     except UserError as error:
         return Plan((*added, *write(KedaStatus(observed, before.failed(str(error))), before)), "the manifest is wrong")
     scale = snapshot.scale or _UNREAD

@@ -13,6 +13,7 @@ from tests.unit.controllers.factories import NOW, at, child, micros, scaled_job
 from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.controllers.keda.scaledjob import binding, decide, names
+from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
 from workers.decision.plan import (
     ComeBack,
     Create,
@@ -26,7 +27,6 @@ from workers.decision.plan import (
     Unfinalize,
 )
 from workers.decision.snapshot import CachedObject, Reading, Snapshot, TriggerSample
-from workers.handoff.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
 
 TRIGGER = {"metadata": {"address": "localhost:6379", "listLength": "1", "listName": "work"}, "type": "redis"}
 ANNOTATION = orjson.dumps(TRIGGER, option=orjson.OPT_SORT_KEYS).decode()

@@ -7,7 +7,8 @@ import pytest
 from tests.unit.controllers.factories import NOW, child, gone, micros, sample, scaled_job, snapshot
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, TRIGGER, bound, claim, name
 from workers.api.kinds import Object
-from workers.controllers.keda.scaledjob import binding, claims, decide, names
+from workers.controllers.keda.scaledjob import binding, claim_outcomes, decide, names
+from workers.decision.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.plan import (
     NOTHING,
     Create,
@@ -21,13 +22,14 @@ from workers.decision.plan import (
     Unfinalize,
 )
 from workers.decision.snapshot import CachedObject, Reading
-from workers.handoff.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 
 CLAIMING = {"strategy": "claim"}
 
 
-def judge(*held: ClaimedItem, jobs: tuple[CachedObject, ...] = (), **more: Any) -> claims.ClaimVerdict:
-    return claims.judge(ClaimLedger(OF, 3, held), jobs, micros(-5), lambda each: name(each.id, each.attempt), **more)
+def judge(*held: ClaimedItem, jobs: tuple[CachedObject, ...] = (), **more: Any) -> claim_outcomes.ClaimVerdict:
+    return claim_outcomes.judge(
+        ClaimLedger(OF, 3, held), jobs, micros(-5), lambda each: name(each.id, each.attempt), **more
+    )
 
 
 @pytest.mark.parametrize(

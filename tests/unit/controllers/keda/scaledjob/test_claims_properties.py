@@ -17,9 +17,9 @@ from hypothesis.stateful import (
 from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll, item_of, work
-from workers.controllers.keda.scaledjob import binding, claims, decide, names
+from workers.controllers.keda.scaledjob import binding, claim_outcomes, decide, names
+from workers.decision.claims import ClaimSettlement
 from workers.decision.plan import Plan, Unfinalize
-from workers.handoff.claims import ClaimSettlement
 
 PAUSED = "autoscaling.keda.sh/paused"
 
@@ -249,7 +249,12 @@ def test_every_item_has_exactly_one_completed_job_under_any_interleaving():
     run_state_machine_as_test(Accounting, settings=_SETTINGS)
 
 
-_bind, _claimed, _with_job, _without_job = binding.bind, names.claimed, claims._with_job, claims._without_job
+_bind, _claimed, _with_job, _without_job = (
+    binding.bind,
+    names.claimed,
+    claim_outcomes._with_job,
+    claim_outcomes._without_job,
+)
 _carry_out = ListLedger.carry_out
 _numbers = count()
 
@@ -289,15 +294,15 @@ def _old_orders_are_obeyed(ledger, order):
     ("place", "name", "mutant"),
     [
         (binding, "bind", _jobs_may_go_before_their_claim_is_settled),
-        (claims, "_unbound", _deleted_jobs_are_let_go_as_they_are),
+        (claim_outcomes, "_unbound", _deleted_jobs_are_let_go_as_they_are),
         (names, "claimed", _names_are_new_every_time),
         (names, "claimed", _names_forget_the_ledger),
-        (claims, "_with_job", _jobs_that_are_gone_have_done_their_item),
-        (claims, "_without_job", _what_has_no_job_is_returned),
-        (claims, "_is_settled", lambda *_: False),
+        (claim_outcomes, "_with_job", _jobs_that_are_gone_have_done_their_item),
+        (claim_outcomes, "_without_job", _what_has_no_job_is_returned),
+        (claim_outcomes, "_is_settled", lambda *_: False),
         (ListLedger, "carry_out", _old_orders_are_obeyed),
-        (claims.ObservedClaims, "is_closed", property(lambda of: of.is_known and not of.claims)),
-        (claims.ObservedClaims, "is_closed", property(lambda of: of.is_known and of.ledger.limit == 0)),
+        (claim_outcomes.ObservedClaims, "is_closed", property(lambda of: of.is_known and not of.claims)),
+        (claim_outcomes.ObservedClaims, "is_closed", property(lambda of: of.is_known and of.ledger.limit == 0)),
     ],
     ids=[
         "Jobs may go before their claim is settled",

@@ -9,9 +9,9 @@ from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF,
 from tests.unit.controllers.plans import created, status_of
 from workers.api.kinds import JOB, SCALE_POLICY
 from workers.controllers.keda.scaledjob import CONTROLLER, controller, decide, policy
+from workers.decision.claims import LEDGER, ClaimLedger
 from workers.decision.plan import ComeBack, PatchStatus, PollNow
 from workers.errors import UserError
-from workers.handoff.claims import LEDGER, ClaimLedger
 
 
 def scale_policy(name="quota", *, most=5, **spec):

@@ -12,6 +12,7 @@ from workers.controllers.keda.scaledobject import activation, modifiers, trigger
 from workers.controllers.keda.scaledobject.activation import ActivationState, ActivationVerdict
 from workers.controllers.keda.scaledobject.trigger_metrics import Metric, Replicas, Tolerance
 from workers.errors import UserError
+from workers.formula import scaling_modifiers
 
 FALLBACK = {"failureThreshold": 3, "replicas": 6}
 
@@ -171,7 +172,7 @@ def modified(formula: str, *, behavior: str | None = None, bare: bool = False, *
 
 
 def applied(given: object, *samples: object, current: int = 2) -> Metric:
-    composite = modifiers.read(given)
+    composite = scaling_modifiers.read(given)
     assert composite is not None
     return modifiers.apply(composite, samples, given.fallback, Replicas(current, ready=current))
 
@@ -254,11 +255,11 @@ def test_modifiers_without_a_value(given: object, samples: list[object], why: st
 )
 def test_modifiers_that_are_refused(formula: str, why: str) -> None:
     with pytest.raises(UserError, match=why):
-        modifiers.read(modified(formula))
+        scaling_modifiers.read(modified(formula))
 
 
 def test_most_have_no_modifiers() -> None:
-    assert modifiers.read(spec()) is None
+    assert scaling_modifiers.read(spec()) is None
 
 
 # Proposals

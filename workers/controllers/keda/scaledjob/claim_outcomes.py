@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from workers.api import conditions
 from workers.api.kinds import JOB, Object
 from workers.controllers.keda.scaledjob import binding, names
+from workers.decision.claims import LARGEST, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement, ledger_of, name_of
 from workers.decision.plan import Patch, PollNow, Step, Together
 from workers.decision.snapshot import CachedObject, Reading, Snapshot
-from workers.handoff.claims import LARGEST, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement, ledger_of, name_of
 
 #: Characters of a reason that are kept with a parked item.
 _QUOTE = 500
