@@ -1,0 +1,51 @@
+"""The pages name modules, functions and other pages that exist."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+#: Folders that a page's short paths may be below, besides the root.
+BASES = (
+    *("", "deploy/local", "deploy/local/apiserver", "workers/controllers/batch/cronjob"),
+    *("workers/controllers/keda/scaledobject", "workers/controllers/volcano/podgroup"),
+    *("tests/unit/scalers", "tests/unit/scheduler", "tests/integration/scalers"),
+)
+_CODE = re.compile(r"`(?P<path>[a-z_0-9/]+\.py)(?:: (?P<name>[A-Za-z_][\w.]*))?`")
+_LINK = re.compile(r"\]\((?!https?:)(?P<target>[^)#\s]+)(?:#[^)]*)?\)")
+
+
+def names(file: Path) -> set[str]:
+    """Returns the functions, classes and methods of a module, methods as ``Class.method``."""
+    found = set()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+            members = node.body if isinstance(node, ast.ClassDef) else []
+            functions = (each for each in members if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+            found |= {f"{node.name}.{each.name}" for each in functions}
+    return found
+
+
+def missing(page: Path) -> Iterator[str]:
+    """Returns the modules and functions that a page names and that are not there."""
+    for match in _CODE.finditer(page.read_text()):
+        files = [file for base in BASES if (file := ROOT / base / match["path"]).is_file()]
+        if not files or (match["name"] and not any(match["name"] in names(file) for file in files)):
+            yield match[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_and_functions_that_a_page_names_exist(page: Path) -> None:
+    assert list(missing(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_links_to_exist(page: Path) -> None:
+    targets = [match["target"] for match in _LINK.finditer(page.read_text())]
+    assert [target for target in targets if not (page.parent / target).exists()] == []
