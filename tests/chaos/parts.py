@@ -12,14 +12,14 @@ import psutil
 from workers.errors import PenstockError
 from workers.settings import Settings
 
-#: A part, and words that only its command line has.
+#: A part, and words of its command line that no other part has together; of a path the last name counts.
 PARTS = {
     "worker": ("penstock.reconcile", "worker"),
     "scaler": ("penstock.poll", "worker"),
-    "beat": ("deploy.cli.main", "beat"),
-    "watch": ("deploy.cli.main", "watch"),
-    "apiserver": ("deploy.local.apiserver",),
-    "kubelet": ("deploy.local.kubelet",),
+    "beat": ("__main__.py", "beat"),
+    "watch": ("__main__.py", "watch"),
+    "apiserver": ("__main__.py", "apiserver"),
+    "kubelet": ("__main__.py", "kubelet"),
     "broker": ("valkey-server",),
 }
 
@@ -46,8 +46,8 @@ def process(part: str, spared: Collection[psutil.Process] = ()) -> psutil.Proces
         if child in spared or child in STRANGERS:
             continue
         with contextlib.suppress(psutil.NoSuchProcess):
-            words = child.cmdline()
-            if all(any(wanted in word for word in words) for wanted in PARTS[part]):
+            words = {word.rpartition("/")[2] for word in child.cmdline()}
+            if words.issuperset(PARTS[part]):
                 return child
     return None
 
