@@ -157,7 +157,7 @@ class Servers:
         writer.write(b"HTTP/1.1 200 OK\r\nX: ")
         while not gone.done():
             writer.write(b"x")
-            await writer.consumer()
+            await writer.drain()
             await asyncio.wait({gone}, timeout=1)
 
     async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
