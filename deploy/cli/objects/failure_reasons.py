@@ -1,16 +1,16 @@
-"""What went wrong with a Job or a pod, in a few words for a table."""
+"""Short failure reasons of Jobs and pods, for table cells."""
 
 from collections.abc import Iterator
 
 from workers.api.kinds import JOB, POD, Kind, Object
 from workers.controllers import conditions
 
-#: What a container waits for in the ordinary course of things.
+#: Waiting reasons of a container that starts normally.
 ORDINARY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def of(kind: Kind, body: Object) -> str:
-    """Why a Job failed, or what holds a pod up or ended it; empty when nothing is wrong, or nobody said."""
+    """Returns the reason why a Job failed, or a pod failed or cannot start; empty if there is none."""
     if kind.id == JOB.id:
         found = conditions.find(body, "Failed") or {}
         return _said(found) if found.get("status") == "True" else ""
@@ -38,6 +38,6 @@ def _of_container(state: Object) -> str:
 
 
 def _said(told: Object) -> str:
-    """Reason and message on one line."""
+    """Returns reason and message on one line."""
     text = ": ".join(str(part) for part in (told.get("reason"), told.get("message")) if part)
     return " ".join(text.split())

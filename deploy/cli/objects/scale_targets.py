@@ -1,4 +1,4 @@
-"""The workload that a ScaledObject scales, as `penstock describe` shows it."""
+"""The line of `penstock describe` about the workload that a ScaledObject scales."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 async def show(cluster: "Cluster", ref: Ref, body: Object) -> None:
-    """One line: what is scaled and how many replicas it is to have now, or why nobody knows."""
+    """Prints the workload and its wanted number of replicas, or the reason why that is unknown."""
     from workers.client.scale import Scales
     from workers.controllers.keda import scaledobject
 

@@ -24,7 +24,7 @@ identity = run.identity
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     """An id that is known, and little time between two looks."""
     monkeypatch.setattr(run, "identity", lambda: ID)
-    monkeypatch.setattr(wait, "LOOK", 0.05)
+    monkeypatch.setattr(wait, "POLL_INTERVAL", 0.05)
 
 
 def asked(cluster: FakeCluster, kind: Kind, name: str) -> Any:
