@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deploy.cli import output
-from deploy.cli.volcano import columns, queue_order
+from deploy.cli.volcano import queue_order, verbs
 from workers.api.kinds import JOB_FLOW, POD_GROUP, QUEUE, VC_JOB, Object, Ref, controller_of
 from workers.errors import Forbidden, NotFound
 
@@ -97,7 +97,7 @@ def failure(found: Object, now: datetime) -> list[str]:
 async def _group_of(cluster: "Cluster", ref: Ref, body: Object, now: datetime) -> None:
     """The job's PodGroup, and why it waits."""
     try:
-        groups = await columns.items(cluster, POD_GROUP, ref.namespace)
+        groups = await verbs.list_objects(cluster, POD_GROUP, ref.namespace)
     except (Forbidden, NotFound) as error:
         output.note(f"penstock: the PodGroup is not shown: {output.reason(error)}")
         return

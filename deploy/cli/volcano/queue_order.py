@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deploy.cli import output
-from deploy.cli.volcano import columns
+from deploy.cli.volcano import verbs
 from workers.api.kinds import POD_GROUP, PRIORITY_CLASS, Object, controller_of
 from workers.api.references import DEFAULT_QUEUE
 from workers.controllers import conditions
@@ -60,8 +60,8 @@ def _waits(group: Object) -> bool:
 async def read(cluster: "Cluster", queue: str, now: datetime) -> QueueLine | None:
     """The line of a queue as it is now; None, with a note, when PodGroups may not be listed."""
     try:
-        groups = await columns.items(cluster, POD_GROUP)
-        classes = await columns.items(cluster, PRIORITY_CLASS)
+        groups = await verbs.list_objects(cluster, POD_GROUP)
+        classes = await verbs.list_objects(cluster, PRIORITY_CLASS)
     except (Forbidden, NotFound) as error:
         output.note(f"penstock: who waits is not shown: {output.reason(error)}")
         return None

@@ -7,7 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.cli.volcano import commands, resource_lists
+from deploy.cli.volcano import job as job_verbs
+from deploy.cli.volcano import verbs as shared
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from tests.unit.cli.volcano.objects import CREATED, objects, words
@@ -27,7 +28,7 @@ from workers.errors import UserError
     ],
 )
 def test_amounts(text: str, amounts: dict[str, str]) -> None:
-    assert resource_lists.parse("--requests", text) == amounts
+    assert job_verbs.amounts("--requests", text) == amounts
 
 
 @pytest.mark.parametrize(
@@ -45,13 +46,13 @@ def test_amounts(text: str, amounts: dict[str, str]) -> None:
 )
 def test_amounts_that_cannot_be_read_are_named(text: str, said: str) -> None:
     with pytest.raises(UserError, match=r"^--limits: ") as wrong:
-        resource_lists.parse("--limits", text)
+        job_verbs.amounts("--limits", text)
     assert said in str(wrong.value)
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z./-]{1,20}", fullmatch=True), st.integers(0, 10**6).map(str), min_size=1))
 def test_whatever_is_written_out_is_read_back(amounts: dict[str, str]) -> None:
-    assert resource_lists.parse("-R", ",".join(f"{name}={value}" for name, value in amounts.items())) == amounts
+    assert job_verbs.amounts("-R", ",".join(f"{name}={value}" for name, value in amounts.items())) == amounts
 
 
 # --- jobs
@@ -240,7 +241,7 @@ def test_a_command_is_the_object_that_vcctl_makes(
 
 def test_a_command_stands_in_the_namespace_of_its_job() -> None:
     target = {"metadata": {"name": "train", "namespace": "batch", "uid": "u"}}
-    assert commands.command(VC_JOB, target, "AbortJob")["metadata"]["namespace"] == "batch"
+    assert shared.command_for(VC_JOB, target, "AbortJob")["metadata"]["namespace"] == "batch"
 
 
 @pytest.mark.parametrize(
