@@ -94,30 +94,28 @@ def change(flow: Object, verb: str, now: datetime) -> Object:
 
 
 VERBS = KindVerbs(group, JOB_FLOW, ("Name", "Namespace", "Phase", "Age"), row, also=(JOB_TEMPLATE,))
-VERBS.add_create(
-    help_text("Make the JobFlows of a file, and the JobTemplates in it.", "flow create -f examples/jobflow.yaml")
-)
+VERBS.add_create(help_text("Make the JobFlows and JobTemplates of a file.", "flow create -f examples/jobflow.yaml"))
 VERBS.add_list(help_text("List flows.", "flow list --all-namespaces"))
 VERBS.add_get(help_text("Show one flow.", "flow get -N nightly"))
 VERBS.add_describe(
-    help_text("Show flows whole.", "flow describe -N nightly -o text", "flow describe -o json"), describe.describe
+    help_text("Print complete flows.", "flow describe -N nightly -o text", "flow describe -o json"), describe.describe
 )
 VERBS.add_delete_files(
     help_text(
-        "Delete a flow and its Jobs, or what a file describes.",
+        "Delete a flow and its Jobs, or the objects of a file.",
         "flow delete -N nightly",
         "flow delete -f examples/jobflow.yaml",
     )
 )
 # vcctl has no equivalents of these.
 for verb, text in (
-    ("suspend", "Start nothing new in a flow; Jobs that run go on."),
-    ("resume", "Let a suspended flow go on."),
-    ("cancel", "End a flow: nothing new starts, and Jobs that run are terminated."),
+    ("suspend", "Start no further Jobs of a flow; running Jobs continue."),
+    ("resume", "Resume a suspended flow."),
+    ("cancel", "End a flow: terminate its Jobs and start no further ones."),
     (
         "retry",
-        "Run once more what failed, was terminated or was skipped in a flow that ended so.\n\n"
-        "What completed stays, unless it depends on what failed. A flow that was cancelled is no longer.",
+        "Run the failed, terminated and skipped Jobs of a flow again.\n\n"
+        "Completed Jobs stay, unless they depend on a failed one. The flow is no longer cancelled.",
     ),
 ):
     VERBS.add(verb, help_text(text, f"flow {verb} -N nightly"), patching(verb), VERBS.name)

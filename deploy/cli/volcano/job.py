@@ -18,11 +18,11 @@ from workers.errors import UserError
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
-#: Label of the pods of a Job that was typed.
+#: The label of the pods of a Job that `run` makes from flags.
 LABEL = "job.volcano.sh"
-#: Label of a Job that says what sort of work it is.
+#: The label of a Job that names its type of work.
 TYPE = "volcano.sh/job-type"
-#: What a pod asks for, and the most it gets, when nothing is said.
+#: The default requests and limits of a pod.
 AMOUNTS = "cpu=1000m,memory=100Mi"
 COLUMNS = ("Name", "Creation", "Phase", "JobType", "Replicas", "Min")
 COUNTERS = {
@@ -33,7 +33,7 @@ COUNTERS = {
     "Unknown": "unknown",
     "RetryCount": "retryCount",
 }
-#: Parameters of `run` that describe a Job, as a file does.
+#: The parameters of `run` that exclude a file.
 _DESCRIBING = frozenset({"name", "image", "least", "replicas", "requests", "limits", "scheduler", "words"})
 
 
@@ -41,7 +41,7 @@ _DESCRIBING = frozenset({"name", "image", "least", "replicas", "requests", "limi
 def group() -> None:
     """Run, list and steer Jobs of Volcano.
 
-    The verbs of `vcctl job`. Jobs of batch/v1 are not meant: see `penstock get jobs`.
+    The verbs of `vcctl job`. For Jobs of batch/v1, see `penstock get jobs`.
 
     \b
     Examples:
@@ -57,7 +57,7 @@ VERBS = KindVerbs(group, VC_JOB)
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A Job of one task as its flags describe it. words: what its container runs, instead of what its image says."""
+    """A Job of one task, from flags. words: the container's command; empty for the image's own."""
 
     name: str
     image: str
@@ -69,7 +69,7 @@ class Launch:
     words: tuple[str, ...] = field(default=())
 
     def job(self, namespace: str) -> Object:
-        """The Job."""
+        """Returns the Job's manifest."""
         amounts = {"requests": self.requests, "limits": self.limits}
         container = {
             "name": self.name,
@@ -97,18 +97,20 @@ class Launch:
 @group.command("run")
 @verbs.NAME_OR_FILE
 @click.option("-i", "--image", default="busybox", show_default=True, help="Image of its containers.")
-@click.option("-m", "--min", "least", type=int, default=1, show_default=True, help="So many pods start together.")
-@click.option("-r", "--replicas", type=int, default=1, show_default=True, help="So many pods there are.")
-@click.option("-R", "--requests", default=AMOUNTS, show_default=True, help="What each pod asks for.")
-@click.option("-L", "--limits", default=AMOUNTS, show_default=True, help="The most each pod gets.")
-@click.option("-S", "--scheduler", default="volcano", show_default=True, help="Who places the pods.")
+@click.option(
+    "-m", "--min", "least", type=int, default=1, show_default=True, help="Number of pods that start together."
+)
+@click.option("-r", "--replicas", type=int, default=1, show_default=True, help="Number of pods.")
+@click.option("-R", "--requests", default=AMOUNTS, show_default=True, help="Resource requests of each pod.")
+@click.option("-L", "--limits", default=AMOUNTS, show_default=True, help="Resource limits of each pod.")
+@click.option("-S", "--scheduler", default="volcano", show_default=True, help="The pods' schedulerName.")
 @verbs.FILE
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
 @VERBS.cluster_options
 def run(name: str | None, source: str | None, target: connection.ConnectionTarget, **given: Any) -> None:
     """Run a Job: one task of some pods, or the Job of a file.
 
-    On the embedded cluster images are ignored, so a COMMAND is needed there.
+    The embedded cluster ignores images, so a COMMAND is needed there.
 
     \b
     Examples:
@@ -155,7 +157,7 @@ def amounts(flag: str, text: str) -> dict[str, str]:
 
 
 def _alone() -> None:
-    """Raises UsageError when the line describes a Job besides naming the file of one."""
+    """Raises UsageError if the command line describes a Job and also names a file."""
     context = click.get_current_context()
     typed = [
         each.human_readable_name if isinstance(each, click.Argument) else each.opts[0]
@@ -169,7 +171,7 @@ def _alone() -> None:
 
 
 def written(source: str, namespace: str) -> Object:
-    """The Job of a file, in its own namespace or this one. Raises UserError for a file of anything but one Job."""
+    """Returns the Job of a file; `namespace` is the default. Raises UserError unless the file holds exactly one Job."""
     found = manifests.read([source])
     if len(found) > 1 or kinds.by_manifest(found[0].api_version, found[0].kind) is not VC_JOB:
         names = ", ".join(f"{each.kind} {each.name} ({each.api_version})" for each in found)
@@ -179,9 +181,9 @@ def written(source: str, namespace: str) -> Object:
 
 
 @group.command("list")
-@click.option("-q", "--queue", metavar="NAME", help="Only those of this queue.")
-@click.option("-S", "--scheduler", metavar="NAME", help="Only those of this scheduler.")
-@click.option("--selector", default="", metavar="TEXT", help="Only those with this text in their names.")
+@click.option("-q", "--queue", metavar="NAME", help="Only Jobs of this queue.")
+@click.option("-S", "--scheduler", metavar="NAME", help="Only Jobs of this scheduler.")
+@click.option("--selector", default="", metavar="TEXT", help="Only Jobs with this text in their names.")
 @verbs.EVERYWHERE
 @VERBS.cluster_options
 def list_(
@@ -211,7 +213,7 @@ def list_(
 
 
 def row(job: Object, everywhere: bool = False) -> list[Any]:
-    """One Job as `list` shows it."""
+    """Returns a Job's columns for `list`."""
     metadata, status = job["metadata"], job.get("status") or {}
     return [
         *([metadata["namespace"]] if everywhere else []),
@@ -227,12 +229,12 @@ def row(job: Object, everywhere: bool = False) -> list[Any]:
 
 VERBS.add(
     "view",
-    help_text("Show a Job, its tasks and pods, why it failed or waits, and its Events.", "job view -N hello"),
+    help_text("Show a Job with its tasks, its pods, its failures and its Events.", "job view -N hello"),
     lambda target, name: lambda cluster: describe.describe(cluster, Ref(VC_JOB, target.namespace, name)),
     VERBS.name,
 )
 VERBS.add_action(
-    "suspend", "AbortJob", help_text("Abort a Job until it is resumed: its pods end.", "job suspend -N hello")
+    "suspend", "AbortJob", help_text("Abort a Job until it is resumed; its pods end.", "job suspend -N hello")
 )
 VERBS.add_action("resume", "ResumeJob", help_text("Run an aborted Job again.", "job resume -N hello"))
-VERBS.add_delete(help_text("Delete a Job and all that was made for it.", "job delete -N hello"))
+VERBS.add_delete(help_text("Delete a Job and its pods.", "job delete -N hello"))

@@ -25,7 +25,7 @@ WEIGHT = click.IntRange(1, 65535)
 def group() -> None:
     """Make, list, open and close queues of Volcano.
 
-    The verbs of `vcctl queue`. Queues have no namespace: -n is the name.
+    The verbs of `vcctl queue`. Queues have no namespace; -n is the name.
 
     \b
     Examples:
@@ -60,14 +60,14 @@ VERBS = KindVerbs(group, QUEUE, (*COLUMNS, *COUNTERS), row)
 
 @group.command("create")
 @click.option("-n", "--name", default="test", show_default=True, metavar="NAME", help="Its name.")
-@click.option("-w", "--weight", type=WEIGHT, default=1, show_default=True, help="Its share beside other queues.")
+@click.option("-w", "--weight", type=WEIGHT, default=1, show_default=True, help="Its weight relative to other queues.")
 @click.option(
     "-S",
     "--state",
     type=click.Choice(("Open", "Closed")),
     default="Open",
     show_default=True,
-    help="Closed: it takes no work until it is opened.",
+    help="A closed queue accepts no work until it is opened.",
 )
 @VERBS.cluster_options
 def create(name: str, weight: int, state: str, target: connection.ConnectionTarget) -> None:
@@ -99,9 +99,9 @@ def queue(name: str, weight: int, state: str) -> Object:
     }
 
 
-VERBS.add_list(help_text("List queues, with how many PodGroups of each are in which phase.", "queue list"))
+VERBS.add_list(help_text("List queues with their number of PodGroups in each phase.", "queue list"))
 VERBS.add_get(
-    help_text("Show one queue, and who waits in it: in which order, and why.", "queue get -n research"), show_pending
+    help_text("Show one queue and its pending PodGroups in admission order.", "queue get -n research"), show_pending
 )
 
 
@@ -112,7 +112,7 @@ VERBS.add_get(
     "--action",
     type=click.Choice((*ACTIONS, "update")),
     required=True,
-    help="Open it, close it (what runs goes on), or change its weight.",
+    help="Open it, close it (running work continues), or change its weight.",
 )
 @click.option("-w", "--weight", type=WEIGHT, help="Its new weight, for update.")
 @VERBS.cluster_options
@@ -138,4 +138,4 @@ def operate(name: str, action: str, weight: int | None, target: connection.Conne
     connection.run(target, work)
 
 
-VERBS.add_delete(help_text("Delete a queue that nobody uses.", "queue delete -n research"))
+VERBS.add_delete(help_text("Delete a queue that is not in use.", "queue delete -n research"))

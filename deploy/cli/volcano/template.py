@@ -29,5 +29,5 @@ VERBS = KindVerbs(
 VERBS.add_create(help_text("Make the JobTemplates of a file.", "template create -f templates.yaml"))
 VERBS.add_list(help_text("List templates.", "template list --all-namespaces"))
 VERBS.add_get(help_text("Show one template.", "template get -N train"))
-VERBS.add_describe(help_text("Show templates whole.", "template describe -N train"))
-VERBS.add_delete_files(help_text("Delete a template, or those that a file describes.", "template delete -N train"))
+VERBS.add_describe(help_text("Print complete templates.", "template describe -N train"))
+VERBS.add_delete_files(help_text("Delete a template, or the templates of a file.", "template delete -N train"))

@@ -27,13 +27,11 @@ Work = Callable[["Cluster"], Awaitable[None]]
 COMMAND_NAMESPACE = "default"
 FORMATS = ("yaml", "json")
 
-EVERYWHERE = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Those of all namespaces.")
-NAME_OR_ALL = click.option("-N", "--name", metavar="NAME", help="Its name; without it all of the namespace.")
+EVERYWHERE = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Objects of all namespaces.")
+NAME_OR_ALL = click.option("-N", "--name", metavar="NAME", help="Its name; without it, all of the namespace.")
 NAME_OR_FILE = click.option("-N", "--name", metavar="NAME", help="Its name.")
-SOURCE = click.option(
-    "-f", "--file", "--filename", "source", required=True, metavar="FILE|-", help="The file that has them."
-)
-FILE = click.option("-f", "--file", "--filename", "source", metavar="FILE|-", help="The YAML file that has it.")
+SOURCE = click.option("-f", "--file", "--filename", "source", required=True, metavar="FILE|-", help="The YAML file.")
+FILE = click.option("-f", "--file", "--filename", "source", metavar="FILE|-", help="The YAML file.")
 
 
 def help_text(summary: str, *examples: str) -> str:
@@ -127,7 +125,7 @@ class KindVerbs:
 
             return work
 
-        choice, meaning = click.Choice(FORMATS), "How."
+        choice, meaning = click.Choice(FORMATS), "Output format."
         if describe:
             choice, meaning = click.Choice((*FORMATS, "text")), "text: with its graph, Jobs and Events."
         form = click.option("-o", "--format", "form", type=choice, default="yaml", show_default=True, help=meaning)
