@@ -1,4 +1,4 @@
-"""vcctl's verbs ``penstock job``, ``queue``, ``flow`` and ``template``, and the sections of `describe` on Volcano's kinds.
+"""vcctl's verbs ``penstock job``, ``queue``, ``flow``, ``template``, and the sections of `describe` on Volcano's kinds.
 
 Only `deploy.cli.main` and `deploy.cli.objects.describe` may import it.
 """

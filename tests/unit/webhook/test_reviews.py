@@ -68,7 +68,7 @@ def response(answer):
 
 
 def test_a_new_job_is_filled_in_by_a_patch():
-    answer = response(job_asked(job()).filled_in(known(), OPTIONS))
+    answer = response(job_asked(job()).mutation(known(), OPTIONS))
     assert (answer["allowed"], answer["patchType"]) == (True, "JSONPatch")
     assert json_patch(job(), json.loads(base64.b64decode(answer["patch"]))) == rules.defaulted(job())
 
@@ -77,10 +77,10 @@ def test_an_object_is_where_it_was_asked_about():
     body = group()
     del body["metadata"]["namespace"]
     review = asked("podgroups", "scheduling.volcano.sh", "v1beta1", body, namespace="team")
-    assert review.looks == (Ref(NAMESPACE, "", "team"),)
+    assert review.mutating_needs == (Ref(NAMESPACE, "", "team"),)
     assert review.namespace == "team"
     lookup = Known({Ref(NAMESPACE, "", "team"): {"metadata": {"name": "team"}}})
-    answer = response(review.filled_in(lookup, OPTIONS))
+    answer = response(review.mutation(lookup, OPTIONS))
     assert json.loads(base64.b64decode(answer["patch"])) == [{"op": "add", "path": "/spec/queue", "value": "default"}]
 
 
@@ -95,7 +95,7 @@ FREE = {
 
 @pytest.mark.parametrize("review", FREE.values(), ids=FREE)
 def test_what_needs_nothing_gets_no_patch(review):
-    assert response(review.filled_in(known(), OPTIONS)) == {"allowed": True}
+    assert response(review.mutation(known(), OPTIONS)) == {"allowed": True}
 
 
 JUDGED = {
@@ -112,7 +112,7 @@ JUDGED = {
 
 @pytest.mark.parametrize(("review", "expected"), JUDGED.values(), ids=JUDGED)
 def test_an_answer_names_every_field(review, expected):
-    answer = response(review.judged(known(queue("idle")), OPTIONS))
+    answer = response(review.validation(known(queue("idle")), OPTIONS))
     assert answer["allowed"] is (expected is None)
     if expected:
         status = answer["status"]
@@ -124,10 +124,10 @@ def test_an_answer_names_every_field(review, expected):
 def test_what_an_api_server_said_of_templates_is_told_too():
     review = job_asked(job())
     found = [reviews.Finding("spec.tasks[0].template.spec.containers[0].image", "Required value")]
-    assert response(review.judged(known(), OPTIONS, found))["status"]["message"] == str(found[0])
+    assert response(review.validation(known(), OPTIONS, found))["status"]["message"] == str(found[0])
     wrong = job_asked(job(task(minAvailable=2)))
     twice = [reviews.Finding("spec.tasks[0].minAvailable", "in other words"), *found]
-    causes = response(wrong.judged(known(), OPTIONS, twice))["status"]["details"]["causes"]
+    causes = response(wrong.validation(known(), OPTIONS, twice))["status"]["details"]["causes"]
     assert [cause["field"] for cause in causes] == ["spec.tasks[0].minAvailable", found[0].field]
     assert [path for path, _ in review.templates] == ["spec.tasks[0].template"]
     assert job_asked(job(), job(), "UPDATE").templates == ()
@@ -150,7 +150,7 @@ NEEDS = {
 
 @pytest.mark.parametrize(("review", "looks", "judges"), NEEDS.values(), ids=NEEDS)
 def test_no_more_is_looked_at_than_the_rules_ask_for(review, looks, judges):
-    assert (review.looks, review.judges) == (looks, judges)
+    assert (review.mutating_needs, review.validating_needs) == (looks, judges)
 
 
 @pytest.mark.parametrize("document", [None, [], "x", {}, {"kind": "Pod", "apiVersion": "v1"}, {"request": 1}])
@@ -186,7 +186,7 @@ def test_every_rule_is_asked_for():
 
 @pytest.mark.parametrize("choosing", [True, False])
 def test_the_cluster_does_not_stand_still_without_the_webhook(choosing):
-    for name, each in webhooks(Place("system", "hook", choosing=choosing)).items():
+    for name, each in webhooks(Place("system", "hook", match_conditions=choosing)).items():
         if "-pods-core" not in name:
             # Of ScaledObjects the controller says what is wrong, as KEDA's does without its webhook.
             assert each["failurePolicy"] == ("Ignore" if "-scaledobjects-" in name else "Fail")

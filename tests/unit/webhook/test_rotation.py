@@ -24,9 +24,9 @@ def make(now):
 
 
 FIRST = certificate_rotation.fresh(make, NOW)
-INTRODUCED = certificate_rotation.turned(FIRST, frozenset(NAMES), make, NOW + DUE, trusted=True)
-SHOWN = certificate_rotation.turned(INTRODUCED, frozenset(NAMES), make, INTRODUCED.since + INTRODUCTION, trusted=True)
-SETTLED = certificate_rotation.turned(SHOWN, frozenset(NAMES), make, SHOWN.since + RETIREMENT, trusted=True)
+INTRODUCED = certificate_rotation.advanced(FIRST, frozenset(NAMES), make, NOW + DUE, trusted=True)
+SHOWN = certificate_rotation.advanced(INTRODUCED, frozenset(NAMES), make, INTRODUCED.since + INTRODUCTION, trusted=True)
+SETTLED = certificate_rotation.advanced(SHOWN, frozenset(NAMES), make, SHOWN.since + RETIREMENT, trusted=True)
 
 
 def stage(found):
@@ -53,7 +53,7 @@ STEPS = {
 
 @pytest.mark.parametrize(("found", "later", "trusted", "expected"), STEPS.values(), ids=STEPS)
 def test_a_stage_lasts_as_long_as_everybody_needs(found, later, trusted, expected):
-    turned = certificate_rotation.turned(found, frozenset(NAMES), make, found.since + later, trusted=trusted)
+    turned = certificate_rotation.advanced(found, frozenset(NAMES), make, found.since + later, trusted=trusted)
     if expected == "same":
         assert turned == found
     elif expected == "fresh":
@@ -73,7 +73,7 @@ def test_the_stages_lead_from_one_certificate_to_the_next():
 
 def test_a_name_that_the_certificate_lacks_begins_a_replacement():
     wanted = frozenset((*NAMES, "new.system.svc"))
-    turned = certificate_rotation.turned(
+    turned = certificate_rotation.advanced(
         FIRST, wanted, lambda now: certificates.make(sorted(wanted), now), NOW, trusted=True
     )
     assert stage(turned) == "introduced"
@@ -90,7 +90,7 @@ def test_whenever_it_is_looked_at_what_is_shown_is_trusted_and_was_trusted_befor
     found, now = FIRST, NOW
     for minutes, trusted in moments:
         now += timedelta(minutes=minutes)
-        turned = certificate_rotation.turned(found, frozenset(NAMES), make, now, trusted=trusted)
+        turned = certificate_rotation.advanced(found, frozenset(NAMES), make, now, trusted=trusted)
         dead = now >= certificates.validity(found.certificate).end
         assert trusts(turned.bundle, turned)
         assert dead or trusts(found.bundle, turned)
