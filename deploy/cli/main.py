@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from deploy.cli import crds, output, settings, version
+from deploy.cli import about, output
 from deploy.cli.objects import apply, delete, describe, explain, get, logs, push
 from deploy.cli.processes import embedded, services, up
 from deploy.cli.schedules import suspend
@@ -36,7 +36,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         services.external_scaler,
         services.webhook,
     ),
-    "About": (crds.command, settings.command, version.command),
+    "About": (about.crds, about.settings, about.version),
 }
 #: Internal commands, which the help does not list.
 HIDDEN = (services.celery, embedded.broker, embedded.apiserver, embedded.kubelet, embedded.demo, embedded.demo_pool)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deploy.cli import connection, discovery, options, output
-from deploy.cli.objects import failure_reasons, get, last_applied, scale_targets
+from deploy.cli.objects import failure_reasons, get, last_applied
 from deploy.cli.schedules import run_table
 from deploy.cli.volcano import describe_sections
 from workers.api import references
@@ -92,7 +92,7 @@ async def describe(cluster: "Cluster", ref: Ref) -> None:
     conditions(describe_sections.conditions(ref, body), now)
     await describe_sections.show(cluster, ref, body, now)
     if ref.kind.id == SCALED_OBJECT.id:
-        await scale_targets.show(cluster, ref, body)
+        await show_target(cluster, ref, body)
     if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
         show_reading(await reading(ref))
     if run_table.by_the_clock(ref.kind, body):
@@ -321,3 +321,16 @@ def show_reading(found: "Reading | None") -> None:
             for sample in measured
         ]
         output.table(["METRIC", "TYPE", "VALUE", "TARGET", "ACTIVE", "ERROR"], rows, indent="  ")
+
+
+async def show_target(cluster: "Cluster", ref: Ref, body: Object) -> None:
+    """Prints a ScaledObject's target and its wanted number of replicas, or the reason why that is unknown."""
+    from workers.client.scale import Scales
+    from workers.controllers.keda import scaledobject
+
+    target = scaledobject.CONTROLLER.scales(body)
+    if target is None:
+        return
+    scale = await Scales(cluster).read(ref.namespace, target)
+    state = scale.error or f"{scale.replicas} replica{'' if scale.replicas == 1 else 's'}"
+    output.say(f"Target:        {target.kind} {ref.namespace}/{target.name}: {state}")

@@ -10,7 +10,7 @@ import click
 import pytest
 import redis.exceptions
 
-from deploy.cli import main, version
+from deploy.cli import about, main
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from workers.client import rest as cluster_module
@@ -86,7 +86,7 @@ def test_what_is_away_is_one_line_and_a_traceback_only_with_debug(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(version.command, "callback", fail)
+    monkeypatch.setattr(about.version, "callback", fail)
     printed = penstock("version")
     assert (printed.code, printed.out, printed.err) == (1, "", line)
     with pytest.raises(type(error)):
@@ -97,7 +97,7 @@ def test_a_fault_of_ours_keeps_its_traceback(penstock: Type, monkeypatch: pytest
     def fail(**_: Any) -> None:
         raise OopsError
 
-    monkeypatch.setattr(version.command, "callback", fail)
+    monkeypatch.setattr(about.version, "callback", fail)
     with pytest.raises(OopsError):
         penstock("version")
 
@@ -106,7 +106,7 @@ def test_an_interrupt_exits_with_130(penstock: Type, monkeypatch: pytest.MonkeyP
     def interrupt(**_: Any) -> None:
         raise click.Abort
 
-    monkeypatch.setattr(version.command, "callback", interrupt)
+    monkeypatch.setattr(about.version, "callback", interrupt)
     assert penstock("version").code == 130
 
 
