@@ -80,7 +80,7 @@ class OopsError(Exception):
     ],
     ids=["broker", "connection", "timeout", "cluster"],
 )
-def test_what_is_away_is_one_line_and_a_traceback_only_with_debug(
+def test_an_unreachable_server_is_one_line_and_a_traceback_only_with_debug(
     error: Exception, line: str, penstock: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -157,7 +157,7 @@ def test_a_server_that_refuses_is_quoted_and_not_called_away(
     assert penstock("get", "pods").err == "penstock: too many requests\n"
 
 
-def test_the_client_is_closed_whatever_happens(penstock: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_client_is_closed_after_success_and_failure(penstock: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
 
     class Closing(FakeCluster):

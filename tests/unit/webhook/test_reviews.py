@@ -1,4 +1,4 @@
-"""What API servers ask, and what they are answered."""
+"""AdmissionReviews of API servers, and their answers."""
 
 import base64
 import copy
@@ -61,7 +61,7 @@ BAD = job(task(minAvailable=2))
 
 
 def response(answer):
-    """The part of an answer that says something."""
+    """Returns the response of an answer without its fixed fields."""
     assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     assert answer["response"].pop("uid") == "u"
     return answer["response"]
@@ -94,7 +94,7 @@ FREE = {
 
 
 @pytest.mark.parametrize("review", FREE.values(), ids=FREE)
-def test_what_needs_nothing_gets_no_patch(review):
+def test_a_complete_object_gets_no_patch(review):
     assert response(review.mutation(known(), OPTIONS)) == {"allowed": True}
 
 
@@ -121,7 +121,7 @@ def test_an_answer_names_every_field(review, expected):
         assert all(field in status["message"] for field in causes)
 
 
-def test_what_an_api_server_said_of_templates_is_told_too():
+def test_the_api_servers_findings_on_templates_are_in_the_answer():
     review = job_asked(job())
     found = [reviews.Finding("spec.tasks[0].template.spec.containers[0].image", "Required value")]
     assert response(review.validation(known(), OPTIONS, found))["status"]["message"] == str(found[0])
@@ -149,12 +149,12 @@ NEEDS = {
 
 
 @pytest.mark.parametrize(("review", "looks", "judges"), NEEDS.values(), ids=NEEDS)
-def test_no_more_is_looked_at_than_the_rules_ask_for(review, looks, judges):
+def test_a_review_needs_only_the_objects_of_its_rules(review, looks, judges):
     assert (review.mutating_needs, review.validating_needs) == (looks, judges)
 
 
 @pytest.mark.parametrize("document", [None, [], "x", {}, {"kind": "Pod", "apiVersion": "v1"}, {"request": 1}])
-def test_what_no_api_server_sends_is_not_answered(document):
+def test_an_invalid_review_is_rejected(document):
     with pytest.raises(reviews.NotAReview):
         reviews.read(document)
 
@@ -185,7 +185,7 @@ def test_every_rule_is_asked_for():
 
 
 @pytest.mark.parametrize("choosing", [True, False])
-def test_the_cluster_does_not_stand_still_without_the_webhook(choosing):
+def test_foreign_pods_start_without_the_webhook(choosing):
     for name, each in webhooks(Place("system", "hook", match_conditions=choosing)).items():
         if "-pods-core" not in name:
             # Of ScaledObjects the controller says what is wrong, as KEDA's does without its webhook.
@@ -197,7 +197,7 @@ def test_the_cluster_does_not_stand_still_without_the_webhook(choosing):
         assert excluded["values"] == ["kube-system", "system"]
 
 
-def test_the_api_server_is_told_where_to_ask():
+def test_the_configuration_holds_the_webhooks_address():
     service = {"namespace": "system", "name": "hook", "path": "/validate", "port": 443}
     own = webhooks(PLACE)["validate-pods-core.penstock.dev"]["clientConfig"]
     assert own == {"service": service, "caBundle": base64.b64encode(b"bundle").decode()}

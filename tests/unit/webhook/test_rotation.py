@@ -30,7 +30,7 @@ SETTLED = certificate_rotation.advanced(SHOWN, frozenset(NAMES), make, SHOWN.sin
 
 
 def stage(found):
-    """How far the replacement is."""
+    """Returns the stage of the replacement."""
     if found.successor:
         return "introduced"
     return "shown" if len(found.authorities) > 1 else "settled"
@@ -85,8 +85,8 @@ MOMENTS = st.lists(st.tuples(st.integers(0, 40 * 24 * 60), st.booleans()), min_s
 
 @settings(max_examples=25)
 @given(MOMENTS)
-def test_whenever_it_is_looked_at_what_is_shown_is_trusted_and_was_trusted_before(moments):
-    """No client that has followed up to the stage before refuses what is shown."""
+def test_the_presented_certificate_is_trusted_at_every_moment_and_was_before(moments):
+    """A client that is one stage behind also accepts the presented certificate."""
     found, now = FIRST, NOW
     for minutes, trusted in moments:
         now += timedelta(minutes=minutes)
@@ -108,7 +108,7 @@ def whole_seconds(found):
 
 
 def trusts(bundle, found):
-    """Whether a client that trusts the bundle accepts the certificate that is shown."""
+    """Returns True if a client that trusts the bundle accepts the presented certificate."""
     client, server = ssl.create_default_context(cadata=bundle), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     load(server, found.certificate, found.key)
@@ -116,7 +116,7 @@ def trusts(bundle, found):
 
 
 def handshake(client, server):
-    """A handshake in memory. Dates are not judged: the test's are not today's."""
+    """A handshake in memory, without a check of dates, because the test's clock is not today's."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ours = client.wrap_bio(to_client, to_server, server_hostname=NAMES[0])
     theirs = server.wrap_bio(to_server, to_client, server_side=True)
