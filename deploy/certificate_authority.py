@@ -1,4 +1,4 @@
-"""Certificates that we make ourselves: each of an authority that signs what it is made for, and is forgotten.
+"""Self-made X.509 certificates, each signed by an authority whose private key never leaves the process.
 
 Keys are on the curve P-256, signatures ECDSA with SHA-256.
 """
@@ -25,7 +25,7 @@ class Signed:
 
 
 class Authority:
-    """An authority of one name, with a key that only this object holds. What it signs ends when it does."""
+    """An authority of one name; only this object holds its key. Certificates that it signs expire when it does."""
 
     def __init__(self, name: str, begin: datetime, end: datetime) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -34,7 +34,7 @@ class Authority:
         self.certificate = _pem(self._sign(self._name, self._key.public_key(), basic, _usage(signs_certificates=True)))
 
     def sign(self, subject: str, names: Sequence[str] = (), purpose: x509.ObjectIdentifier = SERVER) -> Signed:
-        """A certificate with a new key. names: those and the addresses that it is good for."""
+        """Returns a certificate with a new key. names: the DNS names and IP addresses that it is valid for."""
         key = ec.generate_private_key(ec.SECP256R1())
         extensions: list[x509.ExtensionType] = [x509.ExtendedKeyUsage([purpose])]
         if names:

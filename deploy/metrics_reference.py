@@ -64,7 +64,7 @@ ABSENT = {
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
-    """One metric, as it is asked for."""
+    """One metric, as a scrape returns it."""
 
     name: str
     type: str
@@ -105,7 +105,7 @@ _RECONCILES = (
 
 
 def sections() -> dict[str, tuple[MetricRow, ...]]:
-    """All metrics, by heading."""
+    """Returns all metrics by heading."""
     objects = tuple(
         MetricRow(family.name, "unknown, object" if family.counts else "gauge, object", family.labels, family.text)
         for family in FAMILIES
@@ -120,7 +120,7 @@ def sections() -> dict[str, tuple[MetricRow, ...]]:
 
 
 def render() -> str:
-    """The whole page as Markdown."""
+    """Returns the whole page as Markdown."""
     return "\n".join([INTRODUCTION, *(_section(*each) for each in sections().items()), _absent(), DIFFERENCES])
 
 
@@ -130,13 +130,13 @@ def _rows(collectors: Iterable[MetricWrapperBase | Expiring]) -> tuple[MetricRow
 
 def _row(collector: MetricWrapperBase | Expiring) -> MetricRow:
     if isinstance(collector, Expiring):
-        fades = "fading" if collector.life < float("inf") else ""
+        expiring = "expiring" if collector.life < float("inf") else ""
         type_ = "gauge"
         if isinstance(collector, ExpiringCounter):
             type_ = "counter" if collector.name.endswith("_total") else "unknown"
-        return MetricRow(collector.name, ", ".join(filter(None, (type_, fades))), collector.labels, collector.text)
+        return MetricRow(collector.name, ", ".join(filter(None, (type_, expiring))), collector.labels, collector.text)
     (family,) = collector.describe()
-    # The library keeps the labels of a family without series to itself.
+    # prometheus_client exposes the labels of a family without series only in a private attribute.
     labels = tuple(collector._labelnames) or (("version",) if family.type == "info" else ())
     suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
     return MetricRow(

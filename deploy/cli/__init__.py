@@ -1,0 +1,4 @@
+"""The `penstock` command.
+
+Only the entry point `penstock` may import it.
+"""

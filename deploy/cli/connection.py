@@ -1,8 +1,8 @@
-"""Which cluster a client command talks to, and what to say when it does not answer.
+"""The cluster that a client command connects to, and the error for a cluster that does not answer.
 
-In this order: ``--kubeconfig``, ``PENSTOCK_KUBECONFIG``, the kubeconfig that ``penstock up`` left in its home, then
-KUBECONFIG, ``~/.kube/config`` and the pod's own account, as other tools do. The embedded cluster's kubeconfig counts
-even while it is stopped: a `delete` must never reach some other cluster because a laptop was restarted.
+The first of these that exists names it: ``--kubeconfig``, ``PENSTOCK_KUBECONFIG``, the kubeconfig that ``penstock
+up`` left in its home, KUBECONFIG, ``~/.kube/config``, the pod's own service account. The embedded cluster's kubeconfig
+counts even while that cluster is stopped: a `delete` must never reach another cluster because a laptop was restarted.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True, slots=True)
 class ConnectionTarget:
-    """The cluster, and the namespace that objects without one belong to.
+    """A cluster, and the namespace of objects that name none.
 
-    kubeconfig: None leaves the choice to the official client's rules. source: why this one, for messages.
-    timeout: longest wait for one answer, seconds.
+    kubeconfig: None leaves the choice to the official client's rules. source: the flag, variable or rule that chose
+    it, for messages. timeout: seconds to wait for one answer.
     """
 
     kubeconfig: Path | None
@@ -51,9 +51,9 @@ def target(
     namespace: str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> ConnectionTarget:
-    """The cluster that these flags and the environment name.
+    """Returns the cluster that these flags and the environment name.
 
-    Raises UserError naming a kubeconfig file or a context that does not exist.
+    Raises UserError if the kubeconfig file or the context does not exist.
     """
     environ = os.environ if environ is None else environ
     settings = options.load({"kubeconfig": kubeconfig, "context": context, "home": home})
@@ -78,7 +78,7 @@ def _files(chosen: Path | None, environ: Mapping[str, str]) -> list[Path]:
 
 
 def _namespace(files: list[Path], context: str | None) -> str:
-    """The namespace of the context in use; in a pod, the pod's own; else ``default``."""
+    """Returns the current context's namespace, else the pod's own, else ``default``."""
     import yaml
 
     contexts: dict[str, str] = {}
@@ -103,9 +103,9 @@ def _namespace(files: list[Path], context: str | None) -> str:
 
 @asynccontextmanager
 async def connected(to: ConnectionTarget) -> AsyncIterator["Cluster"]:
-    """A client of the cluster for the length of a block.
+    """Yields a client of the cluster and closes it.
 
-    Raises UserError saying how to get a cluster when nothing answers or the client has no configuration.
+    Raises UserError if the cluster does not answer, rejects the credentials, or the client has no configuration.
     """
     from workers.client.rest import Cluster
 
@@ -131,7 +131,7 @@ async def connected(to: ConnectionTarget) -> AsyncIterator["Cluster"]:
 
 
 def unreachable(to: ConnectionTarget, reason: str) -> str:
-    """What to say when the cluster does not answer."""
+    """Returns the error message for a cluster that does not answer."""
     where = f"{to.source}: {to.kubeconfig}" if to.kubeconfig else to.source
     return (
         f"no cluster answers ({where}): {reason.rstrip('.')}. "
@@ -140,7 +140,7 @@ def unreachable(to: ConnectionTarget, reason: str) -> str:
 
 
 def run(to: ConnectionTarget, work: Callable[["Cluster"], Awaitable[Answer]]) -> Answer:
-    """Do something with the cluster from a command: one event loop, one connection."""
+    """Runs a command's coroutine in its own event loop, with one client."""
 
     async def session() -> Answer:
         async with connected(to) as cluster:
@@ -150,12 +150,12 @@ def run(to: ConnectionTarget, work: Callable[["Cluster"], Awaitable[Answer]]) ->
 
 
 def cluster_options(command: Command) -> Command:
-    """The flags every client command has; the command gets one `target` in their stead."""
+    """Adds the flags of every client command; the command receives one `target` instead of them."""
     return options_of(command)
 
 
 def options_of(command: Command, *, kubeconfig: Sequence[str] = ("--kubeconfig",), namespaced: bool = True) -> Command:
-    """As `cluster_options`. kubeconfig: how that flag is spelt. namespaced: whether there is one for a namespace."""
+    """As `cluster_options`. kubeconfig: spellings of that flag. namespaced: adds ``-n/--namespace``."""
 
     @functools.wraps(command)
     def wrapped(

@@ -1,4 +1,4 @@
-"""Which kinds a cluster serves, and what people call them: plural, singular, short name, kind."""
+"""Discovery: the kinds that a cluster serves, and their names: plural, singular, short name, kind."""
 
 import asyncio
 import difflib
@@ -24,14 +24,14 @@ class DiscoveredKind:
 
     @property
     def id(self) -> str:
-        """``scaledjob.keda.sh``, ``pod``: how results name the kind, as kubectl does."""
+        """The kind's name in results, as kubectl prints it: ``scaledjob.keda.sh``, ``pod``."""
         name = self.singular or self.kind.kind.lower()
         return f"{name}.{self.kind.group}" if self.kind.group else name
 
     def called(self, text: str, *, several: bool = False) -> bool:
-        """Whether people may mean this kind by `text`: ``sj``, ``scaledjobs.keda.sh``, ``jobs.v1.batch``.
+        """Returns True if `text` names this kind: ``sj``, ``scaledjobs.keda.sh``, ``jobs.v1.batch``.
 
-        several: they may also mean it by the plural of a short name, as in ``vcjobs``.
+        several: matches the plurals of short names instead, such as ``vcjobs``.
         """
         kind = self.kind
         names = {kind.plural, self.singular, kind.kind.lower(), *self.short} - {""}
@@ -48,9 +48,9 @@ class Catalogue:
     resources: tuple[DiscoveredKind, ...]
 
     def find(self, text: str) -> DiscoveredKind:
-        """The kind that people mean by `text`.
+        """Returns the kind that `text` names.
 
-        Raises UserError naming the text, with the names that are spelt alike.
+        Raises UserError if there is none; its message suggests names of similar spelling.
         """
         for several in (False, True):
             for resource in self.resources:
@@ -63,7 +63,7 @@ class Catalogue:
 
 
 def resources_of(group: str, version: str, answer: Object) -> list[DiscoveredKind]:
-    """The kinds of one `APIResourceList`, without subresources."""
+    """Returns the kinds of one `APIResourceList`, without subresources."""
     return [
         DiscoveredKind(
             Kind(group, version, entry["kind"], entry["name"], bool(entry.get("namespaced"))),
@@ -77,7 +77,7 @@ def resources_of(group: str, version: str, answer: Object) -> list[DiscoveredKin
 
 
 def served(groups: Iterable[Object]) -> list[tuple[str, str]]:
-    """(group, version) pairs of an `APIGroupList`, each group's preferred version before its others."""
+    """Returns the (group, version) pairs of an `APIGroupList`, each group's preferred version first."""
     pairs = []
     for group in groups:
         preferred = group.get("preferredVersion", {}).get("version")
@@ -87,7 +87,7 @@ def served(groups: Iterable[Object]) -> list[tuple[str, str]]:
 
 
 async def discover(cluster: "Cluster") -> Catalogue:
-    """Everything the cluster serves. A group whose server does not answer is left out, as kubectl does."""
+    """Returns all kinds that the cluster serves. Omits a group whose server does not answer, as kubectl does."""
     groups: Any = await cluster.request("GET", "/apis")
     pairs = [("", "v1"), *served(groups.get("groups") or ())]
     answers = await asyncio.gather(*(_group(cluster, group, version) for group, version in pairs))
@@ -105,7 +105,7 @@ async def _group(cluster: "Cluster", group: str, version: str) -> list[Discovere
 
 
 async def spelt(cluster: "Cluster", api_version: str, kind: str) -> DiscoveredKind | None:
-    """The kind a manifest spells, or None when the cluster does not serve it (yet)."""
+    """Returns the kind that a manifest names, or None if the cluster does not serve it (yet)."""
     group, _, version = api_version.rpartition("/")
     found = await _group(cluster, group, version) if group or version == "v1" else []
     return next((resource for resource in found if resource.kind.kind == kind), None)

@@ -1,7 +1,7 @@
-"""The ``penstock`` command: what a user types, and one clear line when it cannot be done.
+"""The ``penstock`` command: its sections, its exit codes, and one line of standard error for an expected failure.
 
-Only light modules are imported here; the Kubernetes client, Redis, Celery, pydantic and rich are imported by the
-commands that use them.
+Only light modules are imported here, which keeps ``penstock --help`` quick; the commands import the Kubernetes client,
+Redis, Celery, pydantic and rich themselves.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from deploy.cli import crds, output, settings, version
+from deploy.cli import about, output
 from deploy.cli.objects import apply, delete, describe, explain, get, logs, push
 from deploy.cli.processes import embedded, services, up
 from deploy.cli.schedules import suspend
@@ -21,7 +21,7 @@ from workers.errors import PenstockError
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
-#: How `penstock --help` groups the commands.
+#: The headings of `penstock --help` and the commands below each.
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Everything on this machine": (up.command,),
     "Objects": (apply.command, get.command, describe.command, explain.command, logs.command, delete.command),
@@ -36,11 +36,11 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         services.external_scaler,
         services.webhook,
     ),
-    "About": (crds.command, settings.command, version.command),
+    "About": (about.crds, about.settings, about.version),
 }
-#: Internal parts; they run, but the help does not list them.
+#: Internal commands, which the help does not list.
 HIDDEN = (services.celery, embedded.broker, embedded.apiserver, embedded.kubelet, embedded.demo, embedded.demo_pool)
-#: What vcctl calls some of them; understood, and not listed.
+#: vcctl's names of two groups: accepted, and not listed.
 VCCTL = {"jobflow": flow.group, "jobtemplate": template.group}
 
 
@@ -84,20 +84,19 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        # Nobody reads any more; the interpreter must not try once more at its end, and complain.
+        # The pipe is closed; the interpreter would flush it again at exit and print a second error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Carry out one command line and return its exit code.
+    """Runs one command line and returns its exit code.
 
-    0 done; 1 it could not be done, and standard error says why in one line; 2 the command line is wrong;
-    130 interrupted.
+    0: success; 1: failure, with the reason as one line of standard error; 2: wrong command line; 130: interrupted.
     """
     debugging = "--debug" in arguments
     try:
-        # It may stand anywhere: whoever adds it does so at the end of the line that failed.
+        # Accepted anywhere, because users append it to the command line that just failed.
         with cli.make_context("penstock", [word for word in arguments if word != "--debug"]) as ctx:
             answer = cli.invoke(ctx)
             return answer if isinstance(answer, int) else 0
@@ -109,7 +108,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:
-        # The reader went away: `penstock get jobs | head`.
+        # The reading end was closed, as in `penstock get jobs | head`.
         return 1
     except Exception as error:
         if debugging or not expected(error):
@@ -119,7 +118,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def expected(error: Exception) -> bool:
-    """Whether this is somebody's mistake or a server that is away, and not a fault of ours."""
+    """Returns True for a user's mistake or an unreachable server, which need no traceback; False for a defect."""
     if isinstance(error, (PenstockError, ConnectionError, TimeoutError, PermissionError)):
         return True
     redis = sys.modules.get("redis.exceptions")

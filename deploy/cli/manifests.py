@@ -1,4 +1,4 @@
-"""Manifests from files, folders and standard input: many YAML or JSON documents, each with the place it came from."""
+"""The parser of manifests: YAML or JSON documents from files, folders and standard input, each with its origin."""
 
 import sys
 from collections.abc import Hashable, Iterator, Sequence
@@ -17,7 +17,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object as somebody wrote it. where: ``jobs.yaml, document 2``, for messages."""
+    """One object as its author wrote it. where: its origin for messages, such as ``jobs.yaml, document 2``."""
 
     body: Object
     where: str
@@ -36,16 +36,16 @@ class Manifest:
 
     @property
     def namespace(self) -> str:
-        """The namespace the manifest itself names, or empty."""
+        """The namespace that the manifest itself names, or empty."""
         return str(self.body["metadata"].get("namespace") or "")
 
 
 @cache
 def _loader() -> Any:
-    """A YAML loader that reads what Kubernetes' tools read.
+    """Returns a YAML loader that agrees with the parser of Kubernetes' tools.
 
-    PyYAML turns dates into datetimes and ``12:30`` into 750; Kubernetes' parser leaves both as text. A key that
-    stands twice in one mapping is refused, because one of the two would silently be lost.
+    PyYAML turns dates into datetimes and ``12:30`` into 750; Kubernetes' parser leaves both as text. The loader rejects
+    a duplicate key, because one of the two values would silently be lost.
     """
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -87,9 +87,9 @@ def _without_sexagesimal(tag: str, pattern: Any) -> Any:
 
 
 def read(sources: Sequence[str], *, recursive: bool = False, stdin: TextIO | None = None) -> list[Manifest]:
-    """The manifests of every source, in order: a file, a folder (its YAML and JSON files by name), or ``-``.
+    """Returns the manifests of all sources in order: a file, a folder (its YAML and JSON files by name), or ``-``.
 
-    Raises UserError naming the file, and the document in it, that cannot be used.
+    Raises UserError if a source cannot be read or holds no object; its message names the file and the document.
     """
     manifests = [manifest for source in sources for manifest in _source(source, recursive, stdin or sys.stdin)]
     if not manifests:
@@ -120,9 +120,9 @@ def _source(source: str, recursive: bool, stdin: TextIO) -> Iterator[Manifest]:
 
 
 def parse(text: str, where: str) -> Iterator[Manifest]:
-    """The manifests of one text; a `List` is taken apart.
+    """Yields the manifests of one text, those of a `List` one by one.
 
-    Raises UserError for text that is neither YAML nor JSON and for a document that is no Kubernetes object.
+    Raises UserError if the text is neither YAML nor JSON or a document is no Kubernetes object.
     """
     try:
         documents = list(yaml.load_all(text, _loader()))

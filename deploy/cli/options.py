@@ -1,7 +1,7 @@
 """Settings as flags: every field of `Settings` is a flag of the process commands, a ``PENSTOCK_*`` variable, or both.
 
-Nothing is written twice: name, default, meaning and allowed values come from the model. The model is imported only
-when a command that needs it is parsed, so that ``penstock --help`` stays quick.
+Name, default, help and allowed values come from the model. The model is imported only when a command that needs it is
+parsed, so that ``penstock --help`` stays quick.
 """
 
 import difflib
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
     from workers.settings import Settings
 
-#: Variables of this prefix are settings; these are read by something else of ours, and are no misspelt settings.
+#: Environment variables with this prefix are settings, except the FOREIGN ones, which other code of Penstock reads.
 PREFIX = "PENSTOCK_"
 FOREIGN = ("PENSTOCK_TEST_", "PENSTOCK_VOLUME_", "PENSTOCK_READY_FILE")
 
 
-#: Over the generated flags in a command's help.
+#: The heading above the generated flags in a command's help.
 HEADING = "Settings (each also a PENSTOCK_* variable, see `penstock settings`)"
 
 
 def flag(name: str) -> str:
-    """The flag of a field: ``in_flight`` is ``--in-flight``."""
+    """Returns a field's flag: ``--in-flight`` for ``in_flight``."""
     return "--" + name.replace("_", "-")
 
 
 def variable(name: str) -> str:
-    """The environment variable of a field: ``in_flight`` is ``PENSTOCK_IN_FLIGHT``."""
+    """Returns a field's environment variable: ``PENSTOCK_IN_FLIGHT`` for ``in_flight``."""
     return PREFIX + name.upper()
 
 
 def shown(value: Any) -> str:
-    """A setting's value for people. The password of a URL is masked; an absent value is empty."""
+    """Returns a setting's value as text, with a URL's password masked; empty for None."""
     if value is None:
         return ""
     if isinstance(value, tuple):
@@ -54,7 +54,7 @@ def shown(value: Any) -> str:
 
 
 def mask(url: str) -> str:
-    """The URL without its password; a secret that is no URL is masked whole."""
+    """Returns the URL with its password and query masked; ``***`` for a secret that is no URL."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -66,14 +66,14 @@ def mask(url: str) -> str:
     account, at, host = parts.netloc.rpartition("@")
     user = account.partition(":")[0]
     credentials = f"{user}:***@" if at and parts.password is not None else account + at
-    # A query may carry credentials too (?password=...), so none of it is shown.
+    # A query may carry credentials too (?password=...).
     return urlunsplit((parts.scheme, credentials + host, parts.path, "***" if parts.query else "", ""))
 
 
 def load(flags: Mapping[str, Any] | None = None) -> "Settings":
-    """Settings from flags (fields that were not given are None), then variables, then defaults.
+    """Returns the settings from flags (None: not given), then environment variables, then defaults.
 
-    Raises UserError naming the flag or the variable whose value is not acceptable.
+    Raises UserError if a value is invalid; its message names the flag or the variable.
     """
     from pydantic import ValidationError
 
@@ -97,7 +97,7 @@ def _explain(error: "ValidationError", given: Mapping[str, Any]) -> str:
 
 
 def misspelt(environ: Mapping[str, str]) -> list[str]:
-    """One line per ``PENSTOCK_*`` variable that is no setting: a typing error would otherwise go unnoticed."""
+    """Returns one warning per ``PENSTOCK_*`` variable that is no setting, because it is probably misspelt."""
     from workers.settings import Settings
 
     known = {variable(name).removeprefix(PREFIX) for name in Settings.model_fields}
@@ -124,7 +124,7 @@ class SettingRow:
 
 
 def rows(settings: "Settings", flags: Mapping[str, Any], environ: Mapping[str, str]) -> list[SettingRow]:
-    """Every setting with its current value and where that comes from."""
+    """Returns every setting with its value and that value's source."""
     return [
         SettingRow(
             name=name,
@@ -140,9 +140,9 @@ def rows(settings: "Settings", flags: Mapping[str, Any], environ: Mapping[str, s
 
 
 class SettingsCommand(click.Command):
-    """A command that takes every setting as a flag, beside its own options.
+    """A command that accepts every setting as a flag, beside its own options.
 
-    The callback gets the settings' flags as one mapping, `flags`; fields that were not given are missing from it.
+    The callback receives one mapping `flags` with the settings that were given on the command line.
     """
 
     _generated: list[click.Parameter] | None = None
@@ -161,7 +161,7 @@ class SettingsCommand(click.Command):
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Own options first, then the generated ones: a reader looks for the few before the many."""
+        """Writes the command's own options first, then the generated ones."""
         generated = set(self._generated or ())
         own: list[tuple[str, str]] = []
         settings: list[tuple[str, str]] = []
@@ -175,7 +175,7 @@ class SettingsCommand(click.Command):
 
 
 def generated() -> list[click.Parameter]:
-    """One option per field of `Settings`; none has a default, so that what was not given is known."""
+    """Returns one option per field of `Settings`, without defaults: None means not given."""
     from workers.settings import Settings
 
     return [_option(name, field) for name, field in Settings.model_fields.items()]
@@ -189,7 +189,7 @@ def _option(name: str, field: "FieldInfo") -> click.Option:
     if get_origin(field.annotation) is Literal:
         choices: Sequence[str] = get_args(field.annotation)
         return click.Option([flag(name), name], type=click.Choice(choices, case_sensitive=False), help=meaning)
-    # The model checks the value, so that a flag and a variable are refused with the same words.
+    # The model validates the value, so that a flag and a variable fail with the same message.
     return click.Option([flag(name), name], type=click.STRING, metavar=_metavar(field), help=meaning)
 
 

@@ -1,6 +1,6 @@
-"""What is printed: aligned tables, YAML and JSON, colours only for people.
+"""The printer of results: aligned tables, YAML and JSON.
 
-Lines go out plain when standard output is not a terminal or NO_COLOR is set, so that pipes get text alone.
+It writes colours only to a terminal and only without NO_COLOR, so that pipes receive plain text.
 """
 
 import os
@@ -13,7 +13,7 @@ import click
 
 from workers.api import times
 
-#: Words of status columns by the colour that says how bad they are.
+#: Colours of the words in status columns: green is healthy, yellow in progress, red failed.
 COLOURS = {
     **dict.fromkeys(("Complete", "Completed", "Succeeded", "Running", "Ready", "created", "Active"), "green"),
     **dict.fromkeys(("Pending", "Unknown", "ContainerCreating", "Terminating", "Suspended", "configured"), "yellow"),
@@ -22,34 +22,34 @@ COLOURS = {
 
 
 def coloured() -> bool:
-    """Whether colours are wanted: a terminal, and no NO_COLOR (https://no-color.org)."""
+    """Returns True if standard output is a terminal and NO_COLOR (https://no-color.org) is not set."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def say(text: str = "") -> None:
-    """One line of results on standard output."""
+    """Prints one line of results to standard output."""
     click.echo(text, color=coloured())
 
 
 def note(text: str) -> None:
-    """One line for people on standard error, out of the way of pipes."""
+    """Prints one line to standard error, which pipes do not carry."""
     click.echo(text, err=True)
 
 
 def reason(error: Exception) -> str:
-    """An error's text for people, on one line: the server's own message where there is one."""
+    """Returns an error's message on one line, the server's own message if the error carries one."""
     body = getattr(error, "body", None)
     message = body.get("message") if isinstance(body, dict) else None
     return " ".join(str(message or error).split()) or type(error).__name__
 
 
 def widths(rows: Iterable[Sequence[str]]) -> list[int]:
-    """The width of each column."""
+    """Returns the width of each column in characters."""
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
 def line(cells: Sequence[str], columns: Sequence[int]) -> str:
-    """One row, three spaces between columns, nothing behind the last one."""
+    """Returns one row: columns three spaces apart, without trailing spaces."""
     padded = [cell.ljust(width) for cell, width in zip(cells, columns, strict=True)]
     if coloured():
         padded = [_painted(cell) for cell in padded]
@@ -62,7 +62,7 @@ def _painted(cell: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
-    """A table with its header, columns aligned."""
+    """Prints a table with aligned columns below its header."""
     columns = widths([header, *rows])
     titles = indent + "   ".join(title.ljust(width) for title, width in zip(header, columns, strict=True)).rstrip()
     say(click.style(titles, bold=True) if coloured() else titles)
@@ -71,7 +71,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, indent: str =
 
 
 def as_yaml(value: Any) -> str:
-    """YAML as Kubernetes' tools write it: block style, key order kept, long texts unfolded."""
+    """Returns YAML as Kubernetes' tools write it: block style, key order kept, long texts unfolded."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -86,19 +86,19 @@ def as_yaml(value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Indented JSON."""
+    """Returns JSON, indented by two spaces."""
     import json
 
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def age(since: str | None, now: datetime) -> str:
-    """How long ago an RFC 3339 instant was, as `span` shows it."""
+    """Returns the time since an RFC 3339 instant as `span` renders it."""
     return span(now - times.parse(since)) if since else "<unknown>"
 
 
 def span(length: timedelta) -> str:
-    """A length of time in Kubernetes' short form: ``45s``, ``3m20s``, ``26h``, ``12d``; below zero is zero."""
+    """Returns a duration in Kubernetes' short form: ``45s``, ``3m20s``, ``26h``, ``12d``; negative ones as ``0s``."""
     seconds = max(0, int(length.total_seconds()))
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
     if seconds < 120:

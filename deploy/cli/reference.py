@@ -1,4 +1,4 @@
-"""docs/command.md, made from the commands themselves: ``python -m deploy.cli.reference > docs/command.md``."""
+"""The generator of docs/command.md from the click commands: ``python -m deploy.cli.reference > docs/command.md``."""
 
 from collections.abc import Iterator
 
@@ -10,11 +10,11 @@ INTRODUCTION = """# The `penstock` command
 
 <!-- Made by `python -m deploy.cli.reference`; a test keeps it in step with the commands. -->
 
-Results go to standard output, everything else to standard error. The exit code is 0 when it was done, 1 when it could
-not be done (one line says why; `--debug`, anywhere on the line, shows the traceback), 2 when the command line is wrong.
+Results go to standard output, everything else to standard error. The exit code is 0 for success, 1 for a failure (one
+line gives the reason; `--debug`, anywhere on the command line, adds the traceback), 2 for a wrong command line.
 Colours are for terminals only, and `NO_COLOR` turns them off.
 
-Commands that work on objects (`apply` to `template` below) find their cluster in this order: `--kubeconfig`,
+Commands that read or change objects (`apply` to `template` below) find their cluster in this order: `--kubeconfig`,
 `PENSTOCK_KUBECONFIG`, the kubeconfig that `penstock up` left in its home (`--home`, `PENSTOCK_HOME`, `./.penstock`),
 then KUBECONFIG, `~/.kube/config` and a pod's own account. The embedded cluster's kubeconfig counts even while it is
 stopped, so that a command never reaches another cluster by surprise."""
@@ -32,7 +32,7 @@ WIDTH = 100
 
 
 def render() -> str:
-    """The whole page as Markdown."""
+    """Returns the whole page as Markdown."""
     return "\n\n".join([INTRODUCTION, *_sections(), _settings()]) + "\n"
 
 
@@ -48,7 +48,7 @@ def _sections() -> Iterator[str]:
 
 def _help(command: click.Command, name: str) -> str:
     context = click.Context(command, info_name=name, terminal_width=WIDTH, **main.CONTEXT)
-    # The generated flags stand once, in the table below.
+    # The page lists the generated flags once, in the table of settings.
     text = command.get_help(context).partition(f"\n{options.HEADING}")[0].rstrip()
     return f"```text\n{text}\n```"
 

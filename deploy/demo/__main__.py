@@ -1,7 +1,7 @@
-"""``make demo``: real work through an embedded broker and an embedded cluster, with a report in the end.
+"""``make demo``: real work on an embedded broker and an embedded cluster, with a report at the end.
 
-Every file of the running Python's standard library (or the first so many) is an item of a Redis list; one Job measures
-one file. Exit code 1 with the reason if a file was missed or done twice, or a Job too many was created.
+Every file of the running Python's standard library (or the first N) is an item of a Redis list; one Job measures one
+file. Exits with code 1 and the reason if a file was missed or measured twice, or too many Jobs were created.
 """
 
 import sys

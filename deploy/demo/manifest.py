@@ -1,4 +1,4 @@
-"""The demo's ScaledJob: the manifest a KEDA user would write."""
+"""The demo's ScaledJob, as a KEDA user would write it."""
 
 import sys
 from pathlib import Path
@@ -8,19 +8,19 @@ from workers.api.kinds import Object
 
 NAME = "measure-files"
 NAMESPACE = "default"
-#: First part of the keys the demo uses in the queue's server.
+#: Prefix of the demo's keys in Redis.
 PREFIX = "demo"
 
 
 def scaled_job(address: str) -> Object:
-    """One Job per file in the list. address: ``host:port`` of the server with the list.
+    """Returns a ScaledJob with one Job per file in the list. address: ``host:port`` of the Redis server.
 
     Up to 100 Jobs at once, KEDA's default; the embedded cluster runs a few pods at a time, the others stay Pending.
     """
     container = {
         "name": "measure",
         "image": "python",
-        # -S -E: the standard library alone, whatever is installed around it.
+        # -S -E: only the standard library, independent of installed packages and environment variables.
         "command": [sys.executable, "-S", "-E", str(Path(measure.__file__).resolve())],
         "env": [{"name": "DEMO_REDIS", "value": address}, {"name": "DEMO_PREFIX", "value": PREFIX}],
     }
@@ -47,9 +47,9 @@ def scaled_job(address: str) -> Object:
 
 
 def files(count: int) -> list[str]:
-    """The first `count` Python files of the running standard library, in a fixed order.
+    """Returns the first `count` Python files of the running standard library, in a fixed order.
 
-    Raises ValueError when it has fewer.
+    Raises ValueError if it has fewer.
     """
     library = Path(sys.modules["os"].__file__ or "").resolve().parent
     found = sorted(str(path) for path in library.rglob("*.py") if "site-packages" not in path.parts and path.is_file())

@@ -1,7 +1,7 @@
-"""What one Job of the demo does: take one path from a Redis list, measure the file, store the result.
+"""The program of the demo's Jobs: takes one path from a Redis list, measures the file and stores the result.
 
-It runs as a pod's only process, on the standard library alone, and takes exactly one item.
-Environment: DEMO_REDIS (``host:port``), DEMO_PREFIX (first part of the keys it uses).
+It runs as a pod's only process, needs only the standard library, and takes exactly one item.
+Environment: DEMO_REDIS (``host:port``), DEMO_PREFIX (prefix of its keys).
 """
 
 import hashlib
@@ -15,13 +15,13 @@ from typing import Any
 
 
 class Redis:
-    """As much of a Redis client as one item needs."""
+    """A minimal Redis client."""
 
     def __init__(self, host: str, port: int) -> None:
         self._stream = socket.create_connection((host, port), timeout=10).makefile("rwb")
 
     def call(self, *words: str) -> Any:
-        """Send one command and read its answer. Raises RuntimeError with the server's words if it refuses."""
+        """Sends one command and returns its reply. Raises RuntimeError with the server's message for an error reply."""
         self._stream.write(b"*%d\r\n" % len(words))
         for word in words:
             data = word.encode()
@@ -42,7 +42,7 @@ class Redis:
 
 
 def measured(path: str) -> dict[str, Any]:
-    """SHA-256, number of lines and compressed size of a file."""
+    """Returns SHA-256, number of lines and compressed size of a file."""
     data = Path(path).read_bytes()
     return {
         "sha256": hashlib.sha256(data).hexdigest(),
@@ -55,7 +55,7 @@ def main() -> None:
     host, _, port = os.environ["DEMO_REDIS"].rpartition(":")
     prefix = os.environ["DEMO_PREFIX"]
     redis = Redis(host, int(port))
-    # Moved, not popped: an item whose Job dies stays visible in the list of items being worked on.
+    # Moved, not popped, so that the item of a Job that dies stays in the list of active items.
     path = redis.call("LMOVE", f"{prefix}:files", f"{prefix}:working", "LEFT", "RIGHT")
     if path is None:
         redis.call("INCR", f"{prefix}:idle")

@@ -1,4 +1,4 @@
-"""The demo's live view: one bar for the files, one line for the Jobs."""
+"""The demo's progress display: one bar for the files, one line for the Jobs."""
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -10,7 +10,7 @@ from deploy.demo.report import DemoRun, rows
 
 
 class ProgressView:
-    """Shows a run while it goes on; on a pipe or in a log it prints a line now and then instead."""
+    """Displays a run's progress; on a pipe it prints a line from time to time instead."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._console = console
@@ -31,7 +31,7 @@ class ProgressView:
             self._live.stop()
 
     def show(self, run: DemoRun) -> None:
-        """Bring the view up to date."""
+        """Updates the display."""
         done = len(run.results)
         line = (
             f"Jobs: {len(run.jobs)} created, {run.count(None)} at work, "
@@ -46,7 +46,7 @@ class ProgressView:
 
 
 def report(console: Console, run: DemoRun, faults: list[str]) -> None:
-    """Print the figures and the verdict."""
+    """Prints the figures and the verdict."""
     table = Table(show_header=False, title="report")
     for name, figure in rows(run):
         table.add_row(name, figure)

@@ -1,4 +1,4 @@
-"""The demo's verdict: what came out compared with what went in. Pure."""
+"""The demo's report: results compared with the items pushed. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ from deploy.demo.measure import measured
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The nearest-rank percentile: the smallest value that at least this share (0..1] of the values do not exceed.
+    """Returns the nearest-rank percentile: the smallest value that at least this share (0..1] of values do not exceed.
 
-    Raises ValueError for no values: unknown is not zero.
+    Raises ValueError if there are no values.
     """
     if not values:
         raise ValueError("no values, no percentile")
@@ -21,7 +21,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 @dataclass
 class DemoJob:
-    """One Job as the watch told of it: instants are epoch seconds on this machine's clock."""
+    """One Job as the watch observed it. Times are epoch seconds of this machine's clock."""
 
     created: float
     outcome: str | None = None
@@ -29,10 +29,10 @@ class DemoJob:
 
 @dataclass
 class DemoRun:
-    """What the demo saw. Instants are epoch seconds on this machine's clock.
+    """The observations of one run. Times are epoch seconds of this machine's clock.
 
-    pushed: instant of the push by path, in the order of the queue. jobs: by UID. results: what the pods stored,
-    by path. times: how often a path was worked on. idle: Jobs that found nothing to do.
+    pushed: time of the push by path, in the queue's order. jobs: by UID. results: the pods' results by path.
+    times: number of times that each path was measured. idle: Jobs that found an empty list.
     """
 
     pushed: Mapping[str, float] = field(default_factory=dict)
@@ -42,30 +42,30 @@ class DemoRun:
     idle: int = 0
 
     def count(self, outcome: str | None) -> int:
-        """Jobs with this outcome: ``Complete``, ``Failed``, or None for those still at work."""
+        """Returns the number of Jobs with this outcome: ``Complete``, ``Failed``, or None for active ones."""
         return sum(job.outcome == outcome for job in self.jobs.values())
 
     @property
     def over_created(self) -> int:
-        """Jobs more than there was work for."""
+        """The number of Jobs beyond the number of items."""
         return max(0, len(self.jobs) - len(self.pushed))
 
     @property
     def push_to_job(self) -> list[float]:
-        """Seconds from the n-th push to the n-th Job: queue and Jobs are both first come, first served."""
+        """Returns the seconds from the n-th push to the n-th Job."""
         created = sorted(job.created for job in self.jobs.values())
         return [job - push for push, job in zip(self.pushed.values(), created, strict=False)]
 
     @property
     def push_to_done(self) -> list[float]:
-        """Seconds from each item's push until its result was stored."""
+        """Returns the seconds from each item's push to its stored result."""
         return [self.results[path]["done"] - push for path, push in self.pushed.items() if path in self.results]
 
 
 def faults(run: DemoRun) -> list[str]:
-    """Everything that is wrong with the run, in words; empty means that it is right.
+    """Returns the run's faults as text; empty for a correct run.
 
-    Computes every file again and compares.
+    Measures every file again and compares.
     """
     found = []
     missed = [path for path in run.pushed if path not in run.results]
@@ -92,7 +92,7 @@ def _same(path: str, result: Mapping[str, Any]) -> bool:
 
 
 def rows(run: DemoRun) -> list[tuple[str, str]]:
-    """The report's lines: a name and a figure each."""
+    """Returns the report's lines, a name and a figure each."""
     lines = [
         ("items", str(len(run.pushed))),
         ("Jobs created", str(len(run.jobs))),

@@ -1,4 +1,4 @@
-"""The demo's run: push the files, watch the Jobs, collect what the pods store."""
+"""The demo's run: pushes the files, watches the Jobs and collects the pods' results."""
 
 import asyncio
 import json
@@ -14,20 +14,20 @@ from workers.client.rest import Cluster
 from workers.errors import Gone, PenstockError, Unavailable
 
 
-class DemoStuck(PenstockError):  # noqa: N818 - says what happened
-    """Nothing moved for too long."""
+class DemoStuck(PenstockError):  # noqa: N818 - named by its meaning
+    """The run made no progress for too long."""
 
 
-#: Nothing new for so many seconds, and the demo gives up.
+#: Seconds without progress after which the demo fails.
 PATIENCE = 60.0
-#: After the last result: as long as this without a further Job (seconds), longer than one pollingInterval.
+#: Seconds without a further Job after the last result that end the run; longer than one pollingInterval.
 QUIET = 6.0
 
 
 async def run(cluster: Cluster, queue: redis.Redis, paths: list[str], show: Callable[[DemoRun], None]) -> DemoRun:
-    """Push all paths and follow what happens until every Job has ended and no further one comes.
+    """Pushes all paths and observes the run until every Job has ended and no further one is created.
 
-    Raises Stuck when nothing moves for a minute before the end is reached.
+    Raises DemoStuck after a minute without progress.
     """
     seen = DemoRun()
     listed, version = await cluster.list(JOB, NAMESPACE)
@@ -93,7 +93,7 @@ async def _watch(cluster: Cluster, version: str, seen: DemoRun) -> None:
                 version = event.object["metadata"]["resourceVersion"]
                 _note(seen, event.object)
         except Gone:
-            # What happened in between cannot be told apart any more: the figures would be guesses.
+            # The missed events' times are lost, so the figures would be wrong.
             raise
         except Unavailable:
             await asyncio.sleep(0.2)

@@ -1,4 +1,4 @@
-"""What every demo plays on: a broker of its own, an embedded Penstock in a folder, and an orderly end."""
+"""The set-up that the demos share: a Redis server, an embedded Penstock in a folder, and an orderly shutdown."""
 
 import asyncio
 import contextlib
@@ -21,18 +21,17 @@ from workers.settings import Settings
 R = TypeVar("R")
 
 
-class _Over(PenstockError):  # noqa: N818 - how the demo leaves a run that would serve for ever
-    """The demo is over; what was started stops."""
+class _Over(PenstockError):  # noqa: N818 - control flow, not an error
+    """Ends `up.run`, which would otherwise serve until a signal, once the demo is over."""
 
 
 def perform(console: Console, keep: Path | None, demo: Callable[[Path, str], Coroutine[Any, Any, R]]) -> R:
-    """What a demo answers that is told the folder of its run and the URL of a broker.
+    """Runs a demo with the run's folder and the URL of a Redis server; returns its result.
 
-    keep: the folder, None for one that goes with the run. Ends the process, with the reason, when the demo fails or is
-    interrupted.
+    keep: the folder, None for a temporary one. Exits the process, with the reason, if the demo fails or is interrupted.
     """
     try:
-        # The broker is somebody's own Redis, not Penstock's: so is a user's.
+        # A Redis server apart from Penstock's own broker, as a user's queue would be.
         with _home(keep) as folder, ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""}) as server:
             return asyncio.run(demo(folder, f"{server.connection_url}/0"))
     except KeyboardInterrupt:
@@ -56,7 +55,7 @@ def _home(keep: Path | None) -> Iterator[Path]:
 
 
 async def running(console: Console, settings: Settings, kinds: str, act: Callable[[Cluster], Awaitable[R]]) -> R:
-    """Start everything, act on the cluster, stop everything. kinds: what there will be to look at, for kubectl."""
+    """Starts everything, calls `act` with a client, stops everything. kinds: the kinds of the kubectl hint printed."""
     ended: list[R] = []
 
     async def started(parts: up.RunningPart) -> None:

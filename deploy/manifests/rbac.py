@@ -1,7 +1,7 @@
-"""What each process may do in a cluster, made from what controllers and triggers need.
+"""The generator of deploy/rbac.yaml: each process's rights, from the needs of controllers and triggers.
 
-``python -m deploy.manifests.rbac > deploy/rbac.yaml``. One account per process: those who watch change
-nothing, those who measure read Secrets, those who act do not.
+``python -m deploy.manifests.rbac > deploy/rbac.yaml``. Every process has its own service account: the informers' only
+reads, the scalers' reads Secrets, the workers' does not.
 """
 
 import sys
@@ -37,45 +37,45 @@ HEADER = "# Made by `python -m deploy.manifests.rbac`; a test keeps it in step w
 
 NAMESPACE = "penstock"
 
-#: What a rule allows, by group and resource.
+#: Allowed verbs by group and resource.
 Rules = Mapping[tuple[str, str], Iterable[str]]
 
 _SEE = ("get", "list", "watch")
-#: What making, changing and deleting objects takes.
+#: The verbs for creating, patching and deleting objects.
 MAKE = ("create", "delete", "get", "patch")
 
-#: What a ScaledObject's target usually is; a target of another kind whose variables matter needs a rule of its own.
+#: The usual targets of ScaledObjects. A target of another kind needs its own rule if triggers use its variables.
 _WORKLOADS = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET)
 
 
 def controllers() -> Mapping[str, Controller]:
-    """Those that an installation beside a cluster's own controllers may have switched on."""
+    """Returns the controllers that an installation beside the cluster's own controllers may enable."""
     return registry.controllers("managed", cronjobs=True, policies=True)
 
 
 def watching(known: Mapping[str, Controller]) -> Rules:
-    """What informers need: to see every kind that is followed."""
+    """Returns the informers' rules: read every followed kind."""
     return allowing(*((kind, "", _SEE) for kind in followed(known)))
 
 
 def acting(known: Mapping[str, Controller]) -> Rules:
-    """What carrying plans out needs."""
+    """Returns the workers' rules: execute plans."""
     wanted: list[tuple[Kind, str, Iterable[str]]] = [(EVENT, "", ("create", "get", "patch"))]
     for controller in known.values():
         wanted.append((controller.kind, "", ("get", "patch")))
-        # Where OwnerReferencesPermissionEnforcement is on, a child that blocks its owner's deletion needs this.
+        # With OwnerReferencesPermissionEnforcement, a child with blockOwnerDeletion requires this right.
         wanted.append((controller.kind, "finalizers", ("update",)))
         if controller.kind.status:
             wanted.append((controller.kind, "status", ("get", "patch")))
         wanted += [(child, "", MAKE) for child in (*controller.children, *controller.adopts)]
     for kind in (TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION):
-        # Their statuses say who uses them.
+        # Their statuses list their users.
         wanted += [(kind, "", ("get",)), (kind, "status", ("get", "patch"))]
     wanted += [
-        # Those whose time is up are deleted; pods of those that are ours are made.
+        # Jobs are deleted after their time to live; pods are created for the Jobs that Penstock controls.
         (JOB, "", MAKE),
         (POD, "", (*MAKE, "list")),
-        # Of a ScaledObject's target: how many replicas there are, ready, and what they consume.
+        # For a ScaledObject's target: its replicas, their readiness and their resource usage.
         (HORIZONTAL_POD_AUTOSCALER, "", ("delete", "get", "list")),
         (POD_METRICS, "", ("list",)),
     ]
@@ -83,7 +83,7 @@ def acting(known: Mapping[str, Controller]) -> Rules:
 
 
 def measuring() -> Rules:
-    """What triggers name: authentications and what those name, templates of targets, and what is measured."""
+    """Returns the scalers' rules: read authentications, the objects they reference, targets' templates and sources."""
     return allowing(
         (TRIGGER_AUTHENTICATION, "", ("get",)),
         (CLUSTER_TRIGGER_AUTHENTICATION, "", ("get",)),
@@ -97,12 +97,12 @@ def measuring() -> Rules:
 
 
 def leading() -> Rules:
-    """What taking turns needs, in Penstock's own namespace."""
+    """Returns the rules of leader election, for Penstock's own namespace."""
     return allowing((LEASE, "", ("create", "get", "update")))
 
 
 def allowing(*wanted: tuple[Kind, str, Iterable[str]]) -> Rules:
-    """Rules from kinds, subresources ("": the objects themselves) and verbs."""
+    """Returns rules from kinds, subresources ("": the objects themselves) and verbs."""
     found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for kind, subresource, verbs in wanted:
         found[kind.group, f"{kind.plural}/{subresource}" if subresource else kind.plural].update(verbs)
@@ -110,7 +110,7 @@ def allowing(*wanted: tuple[Kind, str, Iterable[str]]) -> Rules:
 
 
 def documents() -> Iterator[Object]:
-    """The namespace, and per process an account, a role and its binding."""
+    """Yields the namespace, and per process a service account, a role and its binding."""
     known = controllers()
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     for process, rules in (("watch", watching(known)), ("worker", acting(known)), ("scaler", measuring())):
@@ -124,7 +124,7 @@ def documents() -> Iterator[Object]:
 
 
 def role(kind: str, metadata: Object, rules: Rules) -> Object:
-    """A Role or ClusterRole."""
+    """Returns a Role or ClusterRole."""
     together: defaultdict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     for (group, resource), verbs in rules.items():
         together[group, tuple(verbs)].append(resource)
@@ -136,7 +136,7 @@ def role(kind: str, metadata: Object, rules: Rules) -> Object:
 
 
 def binding(kind: str, metadata: Object, account: str) -> Object:
-    """What gives a Role or ClusterRole to one of our accounts."""
+    """Returns the binding of a Role or ClusterRole to a service account of Penstock."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": f"{kind}Binding",
@@ -147,7 +147,7 @@ def binding(kind: str, metadata: Object, account: str) -> Object:
 
 
 def text(documents: Iterable[Object]) -> str:
-    """Documents as one YAML stream."""
+    """Returns documents as one YAML stream."""
     return "".join(
         "---\n" + yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=120)
         for document in documents
@@ -155,7 +155,7 @@ def text(documents: Iterable[Object]) -> str:
 
 
 def render() -> str:
-    """The whole file."""
+    """Returns the whole file."""
     return HEADER + text(documents())
 
 

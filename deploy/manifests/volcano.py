@@ -1,7 +1,7 @@
-"""deploy/volcano.yaml: what a cluster needs beside deploy/rbac.yaml so that Volcano's kinds can be run in it.
+"""The generator of deploy/volcano.yaml: rights for Volcano's kinds beyond deploy/rbac.yaml, and the webhook's objects.
 
-``python -m deploy.manifests.volcano > deploy/volcano.yaml``. The rights are made from what controllers and admission
-need; the webhook's account may read what its rules look at, and keep its certificate and its own configurations.
+``python -m deploy.manifests.volcano > deploy/volcano.yaml``. The rights follow from the needs of controllers and
+admission; the webhook's account may read the objects of its rules, and write its certificate and its configurations.
 """
 
 import sys
@@ -34,26 +34,26 @@ from workers.settings import Settings
 
 HEADER = "# Made by `python -m deploy.manifests.volcano`; a test keeps it in step with the controllers.\n"
 
-#: The port of the webhook in its pod.
+#: The webhook's port in its pod.
 _PORT = 8443
 _LABELS = {"app.kubernetes.io/name": "penstock", "app.kubernetes.io/component": "webhook"}
 
 
 def controllers() -> Mapping[str, Controller]:
-    """The controllers of Volcano's kinds."""
+    """Returns the controllers of Volcano's kinds."""
     others = registry.controllers("managed", cronjobs=False)
     known = registry.controllers("managed", cronjobs=False, volcano=True)
     return {id: each for id, each in known.items() if id not in others}
 
 
 def watching() -> Rules:
-    """What informers need; the built-in queues are made by them."""
+    """Returns the informers' rules; their process also creates the default queues."""
     seen = ((kind, "", ("get", "list", "watch")) for kind in followed(controllers()))
     return allowing(*seen, (QUEUE, "", ("create",)))
 
 
 def acting() -> Rules:
-    """What carrying plans out needs."""
+    """Returns the workers' rules: execute plans."""
     wanted: list[tuple[Kind, str, Iterable[str]]] = [(EVENT, "", ("create", "get", "patch"))]
     for controller in controllers().values():
         wanted += [(controller.kind, "", ("get", "patch")), (controller.kind, "finalizers", ("update",))]
@@ -66,25 +66,25 @@ def acting() -> Rules:
         *((kind, "", MAKE) for kind in made),
         (COMMAND, "", ("create", "delete", "get")),
         (PERSISTENT_VOLUME_CLAIM, "", ("create", "get")),
-        # Key pairs for ssh. They are made and deleted, and never looked into.
+        # The ssh key pairs of Jobs, whose content no controller reads.
         (SECRET, "", ("create", "delete", "get")),
     )
 
 
 def judging() -> Rules:
-    """What the webhook's rules look at, and what it tells the API server of itself."""
-    looked = {kind for rules in RULES.values() for kind in (*rules.judges, *rules.removes) if isinstance(kind, Kind)}
+    """Returns the webhook's rules: read the objects of admission rules, and register itself."""
+    needed = {kind for rules in RULES.values() for kind in (*rules.judges, *rules.removes) if isinstance(kind, Kind)}
     return allowing(
-        *((kind, "", ("list",)) for kind in looked),
+        *((kind, "", ("list",)) for kind in needed),
         (NAMESPACES, "", ("get",)),
-        # Never stored: an API server asked to create one says what is wrong with its pods.
+        # Dry runs only, in which the API server validates pod templates.
         (POD_TEMPLATE, "", ("create",)),
         *((kind, "", ("create", "get", "update")) for kind in (MUTATING, VALIDATING)),
     )
 
 
 def documents() -> Iterator[Object]:
-    """More rights for accounts of deploy/rbac.yaml, and the webhook's account, rights and Service."""
+    """Yields further rights for the accounts of deploy/rbac.yaml, and the webhook's account, rights and Service."""
     for process, rules in (("watch", watching()), ("worker", acting())):
         metadata = {"name": f"penstock-{process}-volcano"}
         yield role("ClusterRole", metadata, rules)
@@ -105,7 +105,7 @@ def documents() -> Iterator[Object]:
 
 
 def render() -> str:
-    """The whole file."""
+    """Returns the whole file."""
     return HEADER + text(documents())
 
 

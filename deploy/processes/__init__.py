@@ -1,0 +1,4 @@
+"""The main functions and command lines of the processes that run Penstock.
+
+Only `deploy` may import it.
+"""

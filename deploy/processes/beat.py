@@ -1,4 +1,4 @@
-"""The beat process: Celery's beat with our scheduler, which makes ready what became due and rings the bells."""
+"""The beat process: Celery's beat with Penstock's scheduler, which queues due items and notifies workers."""
 
 import os
 
@@ -9,8 +9,8 @@ from workers.settings import Settings
 
 
 def main(settings: Settings) -> None:
-    """Run until SIGINT or SIGTERM."""
-    # The app reads its settings from the environment when it is first asked for one.
+    """Runs until SIGINT or SIGTERM."""
+    # Set before the import of the app, which reads its settings from the environment at first use.
     os.environ.update(command_lines.environment(settings))
     celery_process.forget_variables()
     from workers.app import app

@@ -1,10 +1,11 @@
-"""Celery in a process of ours: no module and no setting of it comes from the current folder or a stray variable."""
+"""Runs Celery in this process, isolated from modules of the current folder and from foreign CELERY_* variables."""
 
 import importlib
 import os
 from collections.abc import Sequence
 
-#: Celery prefers these to what an application says; another application's would lead our messages to its broker.
+#: Variables that Celery prefers to the application's configuration: those of another application would send
+#: Penstock's messages to that one's broker.
 _VARIABLES = (
     *("APP", "BROKER_URL", "CONFIG_MODULE", "LOADER", "RESULT_BACKEND"),
     *("CELERY_BROKER_READ_URL", "CELERY_BROKER_URL", "CELERY_BROKER_WRITE_URL", "CELERY_CONFIG_MODULE"),
@@ -13,16 +14,16 @@ _VARIABLES = (
 
 
 def forget_variables() -> None:
-    """Takes the variables by which Celery would be configured past its application out of the environment."""
+    """Removes the variables that override the application's configuration from the environment."""
     for name in _VARIABLES:
         os.environ.pop(name, None)
 
 
 def run(application: str, words: Sequence[str]) -> int:
-    """Carries out a command line of Celery on an application, named as `celery -A` takes it; returns its exit code."""
+    """Runs a Celery command line on an application, named as for `celery -A`; returns its exit code."""
     forget_variables()
     from celery.app.utils import find_app
 
-    # `celery -A` would look in the current folder first.
+    # `celery -A` would import from the current folder first.
     app = find_app(application, imp=importlib.import_module)
     return int(app.start(list(words)) or 0)

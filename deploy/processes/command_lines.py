@@ -1,6 +1,6 @@
-"""How each process is started: command lines, and the environment that hands our settings down.
+"""The command line and environment of each process.
 
-Celery's own flags stand here once; whoever starts a worker (the command, `penstock up`, a container) uses these.
+The one place of Celery's own flags: the `penstock` command, `penstock up` and containers start workers with these.
 """
 
 import sys
@@ -9,17 +9,17 @@ from typing import Any
 from penstock import _place
 from workers.settings import Settings
 
-#: Each of these only costs: a second at start, or a message per worker per second to every other worker.
+#: Features of Celery that Penstock does not use and that cost a second at start, or messages between all workers.
 _QUIET = ("--without-mingle", "--without-gossip", "--without-heartbeat")
 
 
 def worker(number: int = 1) -> tuple[str, ...]:
-    """A worker of the reconcile lane; the number tells workers of one host apart."""
+    """Returns the command line of a reconcile worker; `number` distinguishes the workers of one host."""
     return _worker("reconcile", number)
 
 
 def scaler(number: int = 1) -> tuple[str, ...]:
-    """A worker of the poll lane: it measures what triggers name."""
+    """Returns the command line of a scaler, a worker of the poll lane."""
     return _worker("poll", number)
 
 
@@ -30,34 +30,34 @@ def _worker(lane: str, number: int) -> tuple[str, ...]:
 
 
 def beat() -> tuple[str, ...]:
-    """The clock: moves what became due and rings the bells. Any number of them may run."""
+    """Returns the command line of the clock. Any number of them may run."""
     return own("beat")
 
 
 def watch() -> tuple[str, ...]:
-    """The informers: they keep the mirror of the cluster fresh."""
+    """Returns the command line of the informers."""
     return own("watch")
 
 
 def celery(application: str, *words: str) -> tuple[str, ...]:
-    """Celery's command line on an application of ours, such as the demo's pool, in a process that finds our modules."""
+    """Returns a Celery command line on an application of this package, such as the demo's pool."""
     return own("celery", application, *words)
 
 
 def own(*words: str) -> tuple[str, ...]:
-    """A process of the `penstock` command.
+    """Returns the command line of a `penstock` command.
 
-    It finds this very Penstock by its path, and no module in the folder in which it runs (`-P`). Nothing of that is in
-    its environment, which it may hand to programs of other people.
+    It imports this installation by its path, and no module of its current folder (`-P`). It uses no environment
+    variable for this, because pods' programs may inherit the environment.
     """
     return (sys.executable, "-P", str(_place.MAIN), *words)
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """The ``PENSTOCK_*`` variables that make a child process read exactly these settings.
+    """Returns the ``PENSTOCK_*`` variables that give a child process exactly these settings.
 
-    Only what was set is passed on: an unset field keeps its default in the child too. Secrets travel here and never
-    in a command line, which every user of the machine can read.
+    It contains only fields that were set; the child has the same defaults. Secrets are passed here and never in a
+    command line, which every user of the machine can read.
     """
     values = {name: getattr(settings, name) for name in settings.model_fields_set}
     return {f"PENSTOCK_{name.upper()}": _spelt(value) for name, value in values.items() if value is not None}

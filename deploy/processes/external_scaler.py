@@ -1,4 +1,4 @@
-"""The process that measures triggers for an existing KEDA, until a signal comes."""
+"""The external scaler process: measures triggers for an existing KEDA until SIGINT or SIGTERM."""
 
 import asyncio
 import logging
@@ -20,30 +20,30 @@ from workers.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: Calls under way, streams included.
+#: Limit of concurrent calls, streams included.
 _CALLS = 10_000
 
-#: Seconds between two looks at most where a trigger's activity is streamed and its source is not heard of.
-_LOOK = 5.0
+#: Longest time between two reads of a trigger whose activity is streamed and whose source sends no wake-ups, seconds.
+_INTERVAL = 5.0
 
-#: Seconds that calls may still take when the process is to end.
+#: Seconds for calls to finish after the stop signal.
 _GRACE = 2.0
 
 
 def main(settings: Settings) -> None:
-    """Run until SIGINT or SIGTERM. Raises UserError when it cannot listen as it is told to."""
-    until_signal.run(settings, _until_told)
+    """Runs until SIGINT or SIGTERM. Raises UserError if it cannot listen at the configured address."""
+    until_signal.run(settings, _run)
 
 
-async def _until_told(settings: Settings, told: asyncio.Event) -> None:
+async def _run(settings: Settings, stop: asyncio.Event) -> None:
     async with serving(settings):
         readiness.announce()
-        await told.wait()
+        await stop.wait()
 
 
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[int]:
-    """The server, listening; yields its port. Raises UserError when it cannot listen as it is told to."""
+    """Runs the server; yields its port. Raises UserError if it cannot listen at the configured address."""
     offer = Offer(REGISTRY, settings.external_triggers, settings.broker.get_secret_value(), settings.prefix)
     sources = BatchedReader(
         Connections(patience=settings.source_timeout / 4),
@@ -51,7 +51,7 @@ async def serving(settings: Settings) -> AsyncIterator[int]:
         timeout=settings.source_timeout,
         at_once=settings.source_in_flight,
     )
-    service = Service(offer, sources, interval=min(_LOOK, settings.polling))
+    service = Service(offer, sources, interval=min(_INTERVAL, settings.polling))
     options = [("grpc.so_reuseport", 0)]
     server = needed("grpc.aio", EXTRA).server(options=options, maximum_concurrent_rpcs=_CALLS)
     server.add_generic_rpc_handlers((service.handler(),))
@@ -67,7 +67,7 @@ async def serving(settings: Settings) -> AsyncIterator[int]:
 
 
 def _described(settings: Settings, port: int) -> dict[str, str]:
-    """Where it listens, what it serves, and whom."""
+    """Returns the log fields on address, TLS, clients and triggers."""
     clients = "with a certificate of --external-clients" if settings.external_clients else "any"
     return {
         "address": f"{settings.external_listen.rpartition(':')[0]}:{port}",

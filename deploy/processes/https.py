@@ -1,15 +1,15 @@
-"""HTTPS as our servers speak it: behind nothing, on a socket that listens already, saying nothing of themselves."""
+"""uvicorn's configuration for HTTPS servers: no proxy headers, a listening socket, no server header."""
 
 from typing import Any
 
 import uvicorn
 
-#: Seconds that a connection may rest between two requests, and that answers under way get when the server ends.
+#: Seconds of idle time between two requests of a connection, and for active responses when the server stops.
 _RESTS, _GRACE = 120, 5
 
 
 def configured(app: Any, **certificate: Any) -> uvicorn.Config:
-    """uvicorn's settings for an app. certificate: what it shows, as uvicorn's own settings."""
+    """Returns uvicorn's configuration for an app. certificate: uvicorn's own settings for TLS."""
     return uvicorn.Config(
         app,
         loop="none",

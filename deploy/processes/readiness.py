@@ -1,7 +1,6 @@
-"""Tells whoever started a Celery worker that it answers bells, by writing a file.
+"""The ready file: a process creates it when it is ready, for a parent that waits for it.
 
-A worker includes this module (``-I deploy.processes.readiness``); when its parent waits for it, ``PENSTOCK_READY_FILE``
-names the file.
+A Celery worker includes this module (``-I deploy.processes.readiness``); ``PENSTOCK_READY_FILE`` names the file.
 """
 
 import os
@@ -14,7 +13,7 @@ VARIABLE = "PENSTOCK_READY_FILE"
 
 
 def announce() -> None:
-    """Write the file, if there is to be one."""
+    """Creates the ready file, if the environment names one."""
     if path := os.environ.get(VARIABLE):
         Path(path).touch()
 

@@ -1,4 +1,4 @@
-"""How a process of ours runs that is no Celery worker: until a signal comes."""
+"""The main function of processes that are not Celery workers: they run until SIGINT or SIGTERM."""
 
 import asyncio
 import signal
@@ -11,18 +11,18 @@ from workers.settings import Settings
 
 
 def run(settings: Settings, serve: Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]) -> None:
-    """Serve, with logs and metrics; serve: ends soon after its event is set, which SIGINT and SIGTERM do."""
+    """Runs `serve` with logs and metrics. serve: must return soon after its event, which the signals set."""
     logs.set_up(settings.log_level)
     process.serve(settings.metrics_port)
 
-    async def until_told() -> None:
-        await serve(settings, told())
+    async def until_stopped() -> None:
+        await serve(settings, stop_event())
 
-    asyncio.run(until_told())
+    asyncio.run(until_stopped())
 
 
-def told() -> asyncio.Event:
-    """An event that SIGINT and SIGTERM set; only in a running loop of the main thread."""
+def stop_event() -> asyncio.Event:
+    """Returns an event that SIGINT and SIGTERM set. Needs a running loop in the main thread."""
     loop, event = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, event.set)

@@ -1,4 +1,4 @@
-"""The watch process: the informers of every kind the controllers see, until a signal comes."""
+"""The watch process: runs the informers of all kinds that controllers read until SIGINT or SIGTERM."""
 
 import asyncio
 import contextlib
@@ -18,12 +18,11 @@ from workers.settings import Settings
 
 
 def followed(controllers: Mapping[str, Controller], selector: str = "") -> dict[Kind, str]:
-    """The kinds to follow, each with the labels that its objects must have ("": any).
+    """Returns the kinds to follow, each with its label selector ("": all objects).
 
-    selector: the settings' own; it narrows only kinds that nobody looks for from another object. Who owns, adopts or
-    is named by what a controller sees must see all of it, whatever its labels; but of kinds whose objects all carry a
-    label of ours no others are followed. Pods are followed because a controller may ask for grandchildren, object by
-    object.
+    selector: the settings' own, which applies only to kinds that no controller reaches from another object: children,
+    adopted and referenced objects must be complete. A kind whose objects all carry one of Penstock's labels is narrowed
+    by it. Pods are always followed, because a controller may request grandchildren of any object.
     """
     needs: dict[Kind, set[str]] = {POD: {""}}
     for each in controllers.values():
@@ -36,15 +35,15 @@ def followed(controllers: Mapping[str, Controller], selector: str = "") -> dict[
 
 
 def main(settings: Settings) -> None:
-    """Run until SIGINT or SIGTERM."""
-    until_signal.run(settings, _until_told)
+    """Runs until SIGINT or SIGTERM."""
+    until_signal.run(settings, _run)
 
 
-async def _until_told(settings: Settings, told: asyncio.Event) -> None:
+async def _run(settings: Settings, stop: asyncio.Event) -> None:
     work = asyncio.create_task(serve(settings), name="watch")
-    stop = asyncio.create_task(told.wait())
-    await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-    stop.cancel()
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
     if not work.done():
         work.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -52,7 +51,7 @@ async def _until_told(settings: Settings, told: asyncio.Event) -> None:
 
 
 async def serve(settings: Settings) -> None:
-    """Follow the kinds until cancelled."""
+    """Runs the informers until cancelled."""
     controllers = registry.configured(settings)
     kinds = followed(controllers, settings.selector)
     async with wiring.base(settings, controllers) as parts:
@@ -71,12 +70,12 @@ async def serve(settings: Settings) -> None:
 
 
 async def _announce(store: Store, kinds: Collection[Kind], queues: asyncio.Event) -> None:
-    """Say that this process is ready when every kind is known to be fresh, whoever leads it.
+    """Creates the ready file when every kind's store is fresh, whichever process leads that kind.
 
-    queues: set when the built-in queues have been seen to: work that names none is refused before.
+    queues: set once the default queues exist: before, the API server rejects work without a queue.
     """
     await queues.wait()
-    while not await _fresh(store, kinds):  # noqa: ASYNC110 - what is waited for is in the broker
+    while not await _fresh(store, kinds):  # noqa: ASYNC110 - the state is in the broker
         await asyncio.sleep(0.1)
     readiness.announce()
 
@@ -85,5 +84,5 @@ async def _fresh(store: Store, kinds: Collection[Kind]) -> bool:
     try:
         return None not in (await store.freshness(kinds)).values()
     except RedisError:
-        # The informers outlive a broker that is away, so must this.
+        # The informers survive an unreachable broker, so this must too.
         return False

@@ -19,28 +19,28 @@ from workers.errors import ClusterError
 
 log = logging.getLogger(__name__)
 
-#: Bytes of a question: two versions of the largest object an API server stores, and some.
+#: Largest request body, bytes: two versions of the largest object that an API server stores, with a margin.
 LIMIT = 16 * 1024 * 1024
 
 Answer = Callable[[Review], Awaitable[Object]]
 
 
 def app(cluster: Cluster, options: AdmissionOptions) -> Starlette:
-    """Answers an API server's questions after a look at the cluster."""
+    """Returns the application that answers AdmissionReviews, with objects that rules need read from the cluster."""
 
-    async def filled_in(review: Review) -> Object:
-        lookup = await lookups.known(cluster, review.looks)
-        return review.filled_in(lookup, options)
+    async def mutate(review: Review) -> Object:
+        lookup = await lookups.known(cluster, review.mutating_needs)
+        return review.mutation(lookup, options)
 
-    async def judged(review: Review) -> Object:
-        lookup: Known = await lookups.known(cluster, review.judges)
-        beside = await lookups.templates(cluster, review.namespace, review.templates)
-        return review.judged(lookup, options, beside)
+    async def validate(review: Review) -> Object:
+        lookup: Known = await lookups.known(cluster, review.validating_needs)
+        findings = await lookups.templates(cluster, review.namespace, review.templates)
+        return review.validation(lookup, options, findings)
 
     return Starlette(
         routes=[
-            Route(registration.MUTATE, _endpoint(filled_in), methods=["POST"]),
-            Route(registration.VALIDATE, _endpoint(judged), methods=["POST"]),
+            Route(registration.MUTATE, _endpoint(mutate), methods=["POST"]),
+            Route(registration.VALIDATE, _endpoint(validate), methods=["POST"]),
             Route("/healthz", _healthy),
         ]
     )
@@ -58,8 +58,8 @@ def _endpoint(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
         except (NotAReview, orjson.JSONDecodeError) as error:
             return PlainTextResponse(str(error), status_code=400)
         except ClusterError as error:
-            # Not an answer: what the API server does without one is its failurePolicy's business.
-            log.warning("could not look at the cluster", extra={"error": str(error)})
+            # An error instead of a verdict, so that the API server applies its failurePolicy.
+            log.warning("could not read the cluster", extra={"error": str(error)})
             return PlainTextResponse(str(error), status_code=500)
 
     return endpoint

@@ -1,6 +1,6 @@
-"""Keeps the webhook's certificate good and the API server told of it, together with all other replicas.
+"""Renews the webhook's certificate and registers it with the API server, in agreement with all other replicas.
 
-They agree through one Secret: whoever is first writes, the others read. Nothing is decided here, see rotation.py.
+The replicas share one Secret: the first to write wins, the others read. `certificate_rotation` makes the decisions.
 """
 
 import logging
@@ -20,12 +20,12 @@ from workers.api.kinds import SECRET, Kind, Object, Ref
 
 log = logging.getLogger(__name__)
 
-#: Attempts at a Secret that others write at the same moment.
+#: Attempts to read or write a Secret that other replicas write concurrently.
 _ATTEMPTS = 5
 
 
 class KeeperApi(Protocol):
-    """What the keeper needs of `workers.client.rest.Cluster`."""
+    """The part of `workers.client.rest.Cluster` that the keeper uses."""
 
     async def get(self, ref: Ref) -> Object: ...
     async def create(self, kind: Kind, body: Object) -> Object: ...
@@ -33,7 +33,7 @@ class KeeperApi(Protocol):
 
 
 class Keeper:
-    """One replica's part. context: what its server shows; changed in place, for connections to come."""
+    """One replica's keeper. context: its server's TLS context; later connections use the certificate loaded last."""
 
     def __init__(self, cluster: KeeperApi, place: Place, options: AdmissionOptions, context: ssl.SSLContext) -> None:
         self._cluster = cluster
@@ -41,29 +41,29 @@ class Keeper:
         self._options = options
         self._context = context
         self._secret = Ref(SECRET, place.namespace, f"{place.service}-certificate")
-        #: The certificate that connections to come are shown, PEM.
+        #: The certificate that new connections receive, PEM.
         self.shown = ""
         host = urlsplit(place.url).hostname if place.url else None
         self._names = (*place.names, *((host,) if host else ()))
 
     async def keep(self, now: datetime) -> None:
-        """Does what is due. Raises ClusterError when the API server cannot be read or written; ask again later."""
-        body, found = await self._held(now)
-        trusted = await self._configured(found.bundle)
-        turned = certificate_rotation.turned(found, frozenset(self._names), self._make, now, trusted=trusted)
-        if turned != found:
+        """Takes the steps that are due. Raises ClusterError if the API server cannot be read or written: call again."""
+        body, found = await self._read(now)
+        trusted = await self._register(found.bundle)
+        advanced = certificate_rotation.advanced(found, frozenset(self._names), self._make, now, trusted=trusted)
+        if advanced != found:
             try:
-                await self._write(body, turned)
+                await self._write(body, advanced)
             except errors.Conflict:
-                # Another replica was first; this one follows when it looks again.
-                turned = found
+                # Another replica was first; this one reads its Secret at the next call.
+                advanced = found
             else:
-                log.info("the certificate goes one stage on", extra={"authorities": len(turned.authorities)})
-                await self._configured(turned.bundle)
-        self._show(turned)
+                log.info("the certificate's rotation advanced", extra={"authorities": len(advanced.authorities)})
+                await self._register(advanced.bundle)
+        self._show(advanced)
 
-    async def _held(self, now: datetime) -> tuple[Object, Material]:
-        """The Secret and what it holds; made if there is none, or none that can be used."""
+    async def _read(self, now: datetime) -> tuple[Object, Material]:
+        """Returns the Secret and its content; creates or rewrites it if it is missing or unusable."""
         for _ in range(_ATTEMPTS):
             try:
                 body = await self._cluster.get(self._secret)
@@ -75,7 +75,7 @@ class Keeper:
                 await self._create(certificate_rotation.fresh(self._make, now))
             except errors.Conflict:
                 continue
-        raise errors.Unavailable(f"{self._secret}: others write it all the time")
+        raise errors.Unavailable(f"{self._secret}: other replicas kept writing it")
 
     async def _create(self, made: Material) -> None:
         try:
@@ -92,8 +92,8 @@ class Keeper:
         whole = {**written, "metadata": {**metadata, "annotations": annotations}, "type": body.get("type")}
         await self._cluster.replace(self._secret, whole)
 
-    async def _configured(self, bundle: str) -> bool:
-        """Tells the API server of the webhook; whether it knew all of it before."""
+    async def _register(self, bundle: str) -> bool:
+        """Writes the webhook configurations; returns True if both were up to date already."""
         known = True
         for ref, wanted in registration.wanted(self._place, self._options, bundle).items():
             try:
@@ -116,7 +116,7 @@ class Keeper:
 
 
 def load(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Shows this certificate from now on. The files that this takes are there for a moment, for their owner only."""
+    """Loads the certificate into the context. The ssl module reads files only; they are private and deleted at once."""
     with tempfile.TemporaryDirectory() as folder:
         shown, private = Path(folder, "tls.crt"), Path(folder, "tls.key")
         for path, text in ((shown, certificate), (private, key)):
@@ -126,7 +126,7 @@ def load(context: ssl.SSLContext, certificate: str, key: str) -> None:
 
 
 def within(wanted: Any, found: Any) -> bool:
-    """Whether everything that is wanted is there; the API server fills in more."""
+    """Returns True if `found` contains everything in `wanted`; the API server adds further fields."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(within(value, found.get(key)) for key, value in wanted.items())
     if isinstance(wanted, list):

@@ -1,8 +1,8 @@
-"""When the webhook's certificate is replaced, and how nobody is refused meanwhile. Pure: time is an argument.
+"""The rotation of the webhook's certificate without a rejected connection. Pure: time is an argument.
 
-A certificate comes with an authority of its own. Its successor is made when two thirds of its life are over, and takes
-its place in stages: first the new authority is trusted beside the old one, then the new certificate is shown, then the
-old authority is dropped. Between the stages lies time enough for every API server and every replica to have followed.
+Every certificate has its own authority. Its successor is made after two thirds of its lifetime and replaces it in
+stages: first the new authority is trusted beside the old one, then the server presents the new certificate, then the
+old authority is dropped. Each stage lasts long enough for every API server and every replica to follow.
 """
 
 import base64
@@ -15,13 +15,13 @@ from deploy.webhook.certificates import WebhookCertificate, validity
 from workers.api import times
 from workers.api.kinds import SECRET, Object
 
-#: A new authority is trusted for so long before its certificate is shown.
+#: Time for which a new authority is trusted before its certificate is presented.
 INTRODUCTION = timedelta(minutes=10)
-#: An old authority is trusted for so long after its certificate was shown last.
+#: Time for which an old authority is trusted after its certificate was presented last.
 RETIREMENT = timedelta(hours=1)
-#: The annotation of the Secret that says when its present stage began.
+#: The Secret's annotation with the start of its current stage.
 SINCE = "penstock.dev/since"
-#: The keys of the Secret: those of every TLS Secret, and the successor's.
+#: The Secret's keys: those of every TLS Secret, and the successor's.
 _BUNDLE, _CERTIFICATE, _KEY = "ca.crt", "tls.crt", "tls.key"
 _NEXT_CERTIFICATE, _NEXT_KEY = "next.crt", "next.key"
 _END = "-----END CERTIFICATE-----\n"
@@ -29,9 +29,9 @@ _END = "-----END CERTIFICATE-----\n"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Material:
-    """What the replicas share. bundle: the authorities to trust, PEM, the newest last. since: when the stage began.
+    """The Secret's content. bundle: the trusted authorities, PEM, the newest last. since: start of the current stage.
 
-    certificate, key: what is shown. successor, successor_key: what is shown next, empty while there is none.
+    certificate, key: presented now. successor, successor_key: presented next; empty while there is none.
     """
 
     bundle: str
@@ -43,7 +43,7 @@ class Material:
 
     @property
     def authorities(self) -> list[str]:
-        """The authorities one by one."""
+        """The authorities of the bundle."""
         return [part + _END for part in self.bundle.split(_END)[:-1]]
 
 
@@ -51,19 +51,19 @@ Make = Callable[[datetime], WebhookCertificate]
 
 
 def fresh(make: Make, now: datetime) -> Material:
-    """The first certificate, or one after all trust was lost."""
+    """Returns a first certificate, also after the old one has expired."""
     made = make(now)
     return Material(made.authority, made.certificate, made.key, now)
 
 
-def turned(found: Material, names: frozenset[str], make: Make, now: datetime, *, trusted: bool) -> Material:
-    """What the replicas share next; the same as before while nothing is due.
+def advanced(found: Material, names: frozenset[str], make: Make, now: datetime, *, trusted: bool) -> Material:
+    """Returns the content of the next stage, or the same content while no stage is due.
 
-    names: those the certificate must be good for. trusted: the API server has been told of the whole bundle.
+    names: the names that the certificate must cover. trusted: the API server has the whole bundle.
     """
     own = validity(found.certificate)
     if now >= own.end:
-        # Nobody trusts it any more, so that nobody can be refused by a change.
+        # An expired certificate is rejected by every client, so replacing it at once breaks no connection.
         return fresh(make, now)
     if found.successor:
         if trusted and now >= found.since + INTRODUCTION:
@@ -81,7 +81,7 @@ def turned(found: Material, names: frozenset[str], make: Make, now: datetime, *,
 
 
 def secret(namespace: str, name: str, material: Material) -> Object:
-    """The Secret that holds this."""
+    """Returns the Secret with this content."""
     texts = {
         _BUNDLE: material.bundle,
         _CERTIFICATE: material.certificate,
@@ -104,7 +104,7 @@ def secret(namespace: str, name: str, material: Material) -> Object:
 
 
 def material(body: Object) -> Material | None:
-    """What a Secret holds; None for one that cannot be used."""
+    """Returns a Secret's content, or None if it is unusable."""
     try:
         data = {key: base64.b64decode(text, validate=True).decode() for key, text in (body.get("data") or {}).items()}
         since = times.parse((body["metadata"].get("annotations") or {})[SINCE])

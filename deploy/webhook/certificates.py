@@ -1,4 +1,4 @@
-"""Certificates of the webhook: each of an authority that signs this one certificate and is forgotten."""
+"""The webhook's certificates, each signed by its own authority, whose key is discarded."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from cryptography import x509
 
 from deploy.certificate_authority import Authority
 
-#: How long a certificate is good for.
+#: Lifetime of a certificate.
 LIFETIME = timedelta(days=90)
-#: Clocks of other machines may be behind by so much.
+#: Tolerated clock skew: certificates begin this long before they are made.
 _SKEW = timedelta(hours=1)
 _NAME = "penstock webhook"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WebhookCertificate:
-    """PEM texts: what clients trust, what the server shows, and its private key."""
+    """PEM texts: the authority that clients trust, the server's certificate, and its private key."""
 
     authority: str
     certificate: str
@@ -25,8 +25,8 @@ class WebhookCertificate:
 
 
 def make(names: Sequence[str], now: datetime) -> WebhookCertificate:
-    """A new certificate for these names and addresses, and an authority of its own."""
-    # Two authorities in one bundle are told apart by their names.
+    """Returns a new certificate for these names and addresses, with its own authority."""
+    # The time keeps the names of two authorities in one bundle distinct.
     authority = Authority(f"{_NAME} {now:%Y-%m-%dT%H:%M:%SZ}", now - _SKEW, now + LIFETIME)
     own = authority.sign(_NAME, names)
     return WebhookCertificate(authority.certificate, own.certificate, own.key)
@@ -34,7 +34,7 @@ def make(names: Sequence[str], now: datetime) -> WebhookCertificate:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """From when until when a certificate is good, and for which names and addresses."""
+    """A certificate's period of validity, and its names and addresses."""
 
     begin: datetime
     end: datetime
@@ -42,7 +42,7 @@ class Validity:
 
 
 def validity(pem: str) -> Validity:
-    """What a certificate says of itself. Raises ValueError for a text that is none."""
+    """Returns a certificate's validity. Raises ValueError if the text is no certificate."""
     found = x509.load_pem_x509_certificate(pem.encode())
     try:
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -1,4 +1,4 @@
-"""What makes one JSON document out of another, as a JSON patch (RFC 6902)."""
+"""JSON patches (RFC 6902) from the difference of two documents."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ Operation = dict[str, Any]
 
 
 def patch(old: Any, new: Any, path: str = "") -> list[Operation]:
-    """The operations that turn `old` into `new`, in order. Lists of different length are replaced whole."""
+    """Returns the operations from `old` to `new`, in order. Lists of different length are replaced as a whole."""
     return list(_changes(old, new, path))
 
 

@@ -1,4 +1,4 @@
-"""Looking at the cluster before a rule is asked. What cannot be looked at is an error: unknown is not absent."""
+"""Reads of the objects that rules need. A failed read is an error, because unknown is not absent."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ from workers.client.rest import Cluster
 from workers.errors import Invalid, NotFound
 
 POD_TEMPLATE = Kind("", "v1", "PodTemplate", "podtemplates")
-#: Never stored: the API server only says what is wrong with it.
+#: Name prefix of the PodTemplates in dry runs, which the API server never stores.
 _NAME = "penstock-webhook-"
 
 
 async def known(cluster: Cluster, needs: Needs) -> Known:
-    """Everything that is needed, as it is now. Raises ClusterError."""
+    """Returns the current objects that rules need. Raises ClusterError if one cannot be read."""
     refs = [need for need in needs if isinstance(need, Ref)]
     kinds = [need for need in needs if isinstance(need, Kind)]
     objects, whole = await asyncio.gather(
@@ -35,7 +35,7 @@ async def _object(cluster: Cluster, ref: Ref) -> Object | None:
 
 
 async def templates(cluster: Cluster, namespace: str, found: Sequence[tuple[str, Object]]) -> list[Finding]:
-    """What the API server says of pod templates: it is asked to create each of them, without storing it."""
+    """Returns the API server's findings on pod templates, from a dry-run creation of each."""
     answers = await asyncio.gather(*(_template(cluster, namespace, path, body) for path, body in found))
     return [finding for answer in answers for finding in answer]
 
@@ -46,12 +46,12 @@ async def _template(cluster: Cluster, namespace: str, path: str, template: Objec
     try:
         await cluster.request("POST", POD_TEMPLATE.path(namespace), query={"dryRun": "All"}, body=body)
     except Invalid as error:
-        return _told(path, error)
+        return _findings(path, error)
     return []
 
 
-def _told(path: str, error: Invalid) -> list[Finding]:
-    """The server's own words, about fields of our object."""
+def _findings(path: str, error: Invalid) -> list[Finding]:
+    """Returns the server's messages, with field paths of the object under review."""
     causes = ((error.body or {}).get("details") or {}).get("causes") or ()
     found = [Finding(path + each.get("field", "").removeprefix("template"), each.get("message", "")) for each in causes]
     return found or [Finding(path, str((error.body or {}).get("message") or error))]

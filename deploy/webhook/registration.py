@@ -1,4 +1,4 @@
-"""What an API server is told of the webhook: which requests it asks about, where, and what if nobody answers."""
+"""The webhook configurations: the requests under review, the webhook's address, and the failure policy."""
 
 import base64
 from dataclasses import dataclass
@@ -24,26 +24,26 @@ MUTATING = Kind(
 )
 MUTATE, VALIDATE = "/mutate", "/validate"
 #: Seconds that the API server waits for an answer.
-PATIENCE = 10
-#: The first minor version of Kubernetes 1 that asks about chosen objects only.
-CHOOSING = 28
+TIMEOUT = 10
+#: The first minor version of Kubernetes 1 with matchConditions.
+MATCH_CONDITIONS = 28
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the webhook is reached, and how much it is asked.
+    """The webhook's address.
 
-    url: of the webhook, empty for the Service of this name and namespace. choosing: the API server can be told to ask
-    about pods of our schedulers only.
+    url: the webhook's URL, empty for the Service of this name and namespace. match_conditions: the API server supports
+    matchConditions, which limit reviews of pods to those of Penstock's schedulers.
     """
 
     namespace: str
     service: str
     url: str = ""
-    choosing: bool = True
+    match_conditions: bool = True
 
     def client(self, path: str, bundle: str) -> Object:
-        """The clientConfig."""
+        """Returns the clientConfig of a webhook."""
         trusted = {"caBundle": base64.b64encode(bundle.encode()).decode()}
         if self.url:
             return {"url": self.url.rstrip("/") + path, **trusted}
@@ -52,20 +52,20 @@ class Place:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the certificate must be good for beside the host of a URL."""
+        """The names that the certificate must cover, besides the host of the URL."""
         host = f"{self.service}.{self.namespace}.svc"
         return (host, f"{host}.cluster.local")
 
 
 def wanted(place: Place, options: AdmissionOptions, bundle: str) -> dict[Ref, Object]:
-    """Both configurations as they should be."""
-    judged = [_webhook(rules, place, options, bundle, mutating=False) for rules in RULES.values()]
-    filled = [_webhook(rules, place, options, bundle, mutating=True) for rules in RULES.values() if rules.fills_in]
-    return dict(_configuration(kind, place, hooks) for kind, hooks in ((MUTATING, filled), (VALIDATING, judged)))
+    """Returns both configurations."""
+    validating = [_webhook(rules, place, options, bundle, mutating=False) for rules in RULES.values()]
+    mutating = [_webhook(rules, place, options, bundle, mutating=True) for rules in RULES.values() if rules.fills_in]
+    return dict(_configuration(kind, place, hooks) for kind, hooks in ((MUTATING, mutating), (VALIDATING, validating)))
 
 
 def _configuration(kind: Kind, place: Place, webhooks: list[Object]) -> tuple[Ref, Object]:
-    # Two installations of one cluster, for whatever reason, do not write over each other.
+    # Two installations in one cluster must not overwrite each other's configurations.
     name = f"penstock-{place.namespace}-{place.service}"
     body = {
         "apiVersion": kind.api_version,
@@ -100,7 +100,7 @@ def _webhook(rules: KindRules, place: Place, options: AdmissionOptions, bundle: 
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "matchPolicy": "Equivalent",
-        "timeoutSeconds": PATIENCE,
+        "timeoutSeconds": TIMEOUT,
         "failurePolicy": "Fail" if rules.vital else "Ignore",
         **(_of_pods(place, options) if kind == POD else {}),
         **({"reinvocationPolicy": "IfNeeded"} if mutating else {}),
@@ -108,14 +108,14 @@ def _webhook(rules: KindRules, place: Place, options: AdmissionOptions, bundle: 
 
 
 def _of_pods(place: Place, options: AdmissionOptions) -> Object:
-    """Pods are everybody's: of the cluster's own, and of the webhook's, none waits for the webhook.
+    """Returns the selection of the pods under review: never the cluster's own or the webhook's own pods.
 
-    Where the API server cannot choose pods by their scheduler it must go on without an answer, or nothing would start
-    in the cluster while the webhook is away.
+    Without matchConditions every other pod is reviewed, so the failure policy must be Ignore: with Fail no pod could
+    start while the webhook is down.
     """
     label = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", place.namespace]}
     selected: Object = {"namespaceSelector": {"matchExpressions": [label]}}
-    if not place.choosing:
+    if not place.match_conditions:
         return {**selected, "failurePolicy": "Ignore"}
     names = ", ".join(f"'{name}'" for name in options.schedulers)
     ours = f"has(object.spec.schedulerName) && object.spec.schedulerName in [{names}]"

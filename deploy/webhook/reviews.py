@@ -1,4 +1,4 @@
-"""AdmissionReviews (admission.k8s.io/v1): what an API server asks, and what it is answered. Pure."""
+"""AdmissionReviews (admission.k8s.io/v1): the parser of requests and the answers. Pure."""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -17,13 +17,13 @@ from workers.api.kinds import Object
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
 
 
-class NotAReview(ValueError):  # noqa: N818 - says what it is
-    """A request that no API server sends."""
+class NotAReview(ValueError):  # noqa: N818 - named by its meaning
+    """The request body is no valid AdmissionReview."""
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """One question. old: the object as it is stored; None for a new one. body: None for one that is to be deleted."""
+    """One request. old: the stored object, None for a creation. body: the new object, None for a deletion."""
 
     uid: str
     operation: str
@@ -33,20 +33,20 @@ class Review:
     old: Object | None
 
     @property
-    def looks(self) -> Needs:
-        """What must be looked at before the object is filled in."""
+    def mutating_needs(self) -> Needs:
+        """The objects and kinds that `mutation` needs."""
         return self.rules.looks(self.body) if self._fills_in and self.rules and self.body else ()
 
     @property
-    def judges(self) -> Needs:
-        """What must be looked at before the object is judged."""
+    def validating_needs(self) -> Needs:
+        """The objects and kinds that `validation` needs."""
         if self.rules is None or self.subresource:
             return ()
         return self.rules.removes if self.operation == "DELETE" else self.rules.judges
 
     @property
     def templates(self) -> Sequence[tuple[str, Object]]:
-        """The pod templates whose form is to be checked, and where they stand."""
+        """The pod templates to validate, with their field paths."""
         changed = self.body and (self.old is None or self.body.get("spec") != self.old.get("spec"))
         if self.rules is None or self.subresource or not changed or self.body is None:
             return ()
@@ -54,7 +54,7 @@ class Review:
 
     @property
     def namespace(self) -> str:
-        """Where the object is."""
+        """The object's namespace."""
         body = self.body or self.old or {"metadata": {}}
         return str(body["metadata"].get("namespace") or "default")
 
@@ -62,8 +62,8 @@ class Review:
     def _fills_in(self) -> bool:
         return self.operation == "CREATE" and not self.subresource
 
-    def filled_in(self, lookup: Lookup, options: AdmissionOptions) -> Object:
-        """The answer of the mutating webhook: allowed, with a patch if there is something to fill in."""
+    def mutation(self, lookup: Lookup, options: AdmissionOptions) -> Object:
+        """Returns the mutating webhook's answer: allowed, with a patch of the defaults if any are missing."""
         if self.rules is None or self.body is None or not self._fills_in:
             return self._answer(allowed=True)
         changes = json_patch.patch(self.body, self.rules.defaulted(self.body, lookup, options))
@@ -72,8 +72,8 @@ class Review:
         encoded = base64.b64encode(orjson.dumps(changes)).decode()
         return self._answer(allowed=True, patchType="JSONPatch", patch=encoded)
 
-    def judged(self, lookup: Lookup, options: AdmissionOptions, beside: Iterable[Finding] = ()) -> Object:
-        """The answer of the validating webhook. beside: what is wrong with the pod templates."""
+    def validation(self, lookup: Lookup, options: AdmissionOptions, in_templates: Iterable[Finding] = ()) -> Object:
+        """Returns the validating webhook's answer. in_templates: the API server's findings on the pod templates."""
         if self.rules is None or self.subresource:
             return self._answer(allowed=True)
         if self.operation == "DELETE":
@@ -81,8 +81,8 @@ class Review:
         if self.body is None:
             return self._answer(allowed=True)
         found = list(self.rules.problems(self.body, self.old, lookup, options))
-        told = {finding.field for finding in found}
-        return self._refusal([*found, *(finding for finding in beside if finding.field not in told)], 422)
+        fields = {finding.field for finding in found}
+        return self._refusal([*found, *(each for each in in_templates if each.field not in fields)], 422)
 
     def _refusal(self, found: Sequence[Finding], code: int) -> Object:
         if not found:
@@ -102,7 +102,7 @@ class Review:
 
 
 def read(document: Any) -> Review:
-    """The question in a request's body. Raises NotAReview."""
+    """Returns the review in a request body. Raises NotAReview."""
     try:
         if document["kind"] != KIND or document["apiVersion"] != API_VERSION:
             raise NotAReview(f"{document['apiVersion']} {document['kind']} is not {API_VERSION} {KIND}")
@@ -118,7 +118,7 @@ def read(document: Any) -> Review:
 
 
 def _whole(body: Object | None, namespace: str | None) -> Object | None:
-    """The object with its namespace, which older API servers have not written into it yet."""
+    """Returns the object with its namespace, which older API servers leave out of it."""
     if body is None:
         return None
     return {**body, "metadata": {**({"namespace": namespace} if namespace else {}), **(body.get("metadata") or {})}}

@@ -1,4 +1,4 @@
-"""Running the webhook: a certificate first, then answers, until a signal comes."""
+"""The webhook process: obtains a certificate, then answers reviews until SIGINT or SIGTERM."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ import uvicorn
 from deploy.processes import https, readiness, until_signal
 from deploy.webhook.app import app
 from deploy.webhook.certificate_keeper import Keeper
-from deploy.webhook.registration import CHOOSING, Place
+from deploy.webhook.registration import MATCH_CONDITIONS, Place
 from workers import wiring
 from workers.admission.admission_options import AdmissionOptions
 from workers.client.rest import Cluster
@@ -23,26 +23,26 @@ from workers.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at the certificate, and after a look that failed.
-LOOK, SOON = 30.0, 2.0
+#: Seconds between two checks of the certificate, and after a failed check.
+INTERVAL, RETRY = 30.0, 2.0
 
 
 def main(settings: Settings) -> None:
-    """Run until SIGINT or SIGTERM. Raises UserError when it cannot listen as it is told to."""
-    until_signal.run(settings, _until_told)
+    """Runs until SIGINT or SIGTERM. Raises UserError if it cannot listen at the configured address."""
+    until_signal.run(settings, _run)
 
 
-async def _until_told(settings: Settings, told: asyncio.Event) -> None:
+async def _run(settings: Settings, stop: asyncio.Event) -> None:
     listener = listen(settings.webhook_listen)
     cluster = await wiring.connect(settings)
     try:
-        await serve(settings, cluster, listener, told, announce=readiness.announce)
+        await serve(settings, cluster, listener, stop, announce=readiness.announce)
     finally:
         await cluster.close()
 
 
 def listen(address: str) -> socket.socket:
-    """A listening socket at ``HOST:PORT``. Raises UserError."""
+    """Returns a listening socket at ``HOST:PORT``. Raises UserError if that fails."""
     host, _, port = address.rpartition(":")
     try:
         listener = socket.create_server((host.strip("[]"), int(port)), family=_family(host), backlog=1024)
@@ -57,29 +57,32 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 async def serve(
-    settings: Settings, cluster: Cluster, listener: socket.socket, told: asyncio.Event, *, announce: Callable[[], None]
+    settings: Settings, cluster: Cluster, listener: socket.socket, stop: asyncio.Event, *, announce: Callable[[], None]
 ) -> None:
-    """Answer until told to stop. announce: called once the API server knows that it may ask."""
+    """Answers reviews until `stop` is set. announce: called once the webhook is registered with the API server."""
     options = AdmissionOptions(settings.scheduler_names, settings.pod_scheduler, gangs=settings.volcano)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     place = Place(
-        settings.own_namespace, settings.webhook_service, settings.webhook_url, choosing=await _choosing(cluster)
+        settings.own_namespace,
+        settings.webhook_service,
+        settings.webhook_url,
+        match_conditions=await _has_match_conditions(cluster),
     )
     keeper = Keeper(cluster, place, options, context)
     async with served(cluster, options, context, listener) as serving:
-        keeping, stop = asyncio.create_task(_keep(keeper, announce)), asyncio.create_task(told.wait())
+        keeping, stopped = asyncio.create_task(_keep(keeper, announce)), asyncio.create_task(stop.wait())
         try:
-            done, _ = await asyncio.wait({serving, keeping, stop}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait({serving, keeping, stopped}, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
-            for task in (keeping, stop):
+            for task in (keeping, stopped):
                 task.cancel()
-            await asyncio.gather(keeping, stop, return_exceptions=True)
+            await asyncio.gather(keeping, stopped, return_exceptions=True)
 
 
 class _WebhookServer(uvicorn.Server):
-    """Uvicorn, that leaves signals to whoever runs it."""
+    """A uvicorn server that leaves signals to its caller."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -90,8 +93,8 @@ class _WebhookServer(uvicorn.Server):
 async def served(
     cluster: Cluster, options: AdmissionOptions, context: ssl.SSLContext, listener: socket.socket
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """The server, for the length of a block; yields its task."""
-    # Not files: the certificate changes while this context is in use.
+    """Runs the server; yields its task."""
+    # A context instead of files, because the keeper replaces the certificate while the server runs.
     server = _WebhookServer(
         https.configured(app(cluster, options), ssl_context_factory=lambda _config, _default: context)
     )
@@ -104,24 +107,24 @@ async def served(
 
 
 async def _keep(keeper: Keeper, announce: Callable[[], None]) -> None:
-    """Looks after the certificate for ever."""
-    outage, told = Outage(log), False
+    """Runs the keeper until cancelled."""
+    outage, announced = Outage(log), False
     while True:
         try:
             await keeper.keep(datetime.now(UTC))
         except ClusterError as error:
-            outage.lasts("could not look after the certificate", error=str(error))
-            await asyncio.sleep(SOON)
+            outage.lasts("could not renew or register the certificate", error=str(error))
+            await asyncio.sleep(RETRY)
             continue
-        outage.over("the certificate is looked after again")
-        if not told:
-            told = True
+        outage.over("the certificate can be renewed and registered again")
+        if not announced:
+            announced = True
             announce()
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(INTERVAL)
 
 
-async def _choosing(cluster: Cluster) -> bool:
-    """Whether the API server can be told to ask about chosen pods only."""
+async def _has_match_conditions(cluster: Cluster) -> bool:
+    """Returns True if the API server supports matchConditions."""
     version = await cluster.request("GET", "/version")
     minor = "".join(character for character in str(version.get("minor", "")) if character.isdigit())
-    return int(minor or 0) >= CHOOSING
+    return int(minor or 0) >= MATCH_CONDITIONS

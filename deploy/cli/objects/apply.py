@@ -1,4 +1,4 @@
-"""``penstock apply``: create what is missing, change what differs, leave the rest alone."""
+"""``penstock apply``: creates missing objects and patches those that differ from their manifests."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
-#: How long a kind whose definition was just applied may take until the server serves it, seconds.
+#: Seconds to wait until the server serves a kind whose definition was just applied.
 ESTABLISHING = 15.0
 
 
 @click.command("apply")
 @click.option(
-    "-f", "--filename", "sources", multiple=True, required=True, metavar="FILE|FOLDER|-", help="What to apply."
+    "-f", "--filename", "sources", multiple=True, required=True, metavar="FILE|FOLDER|-", help="The manifests."
 )
 @click.option("-R", "--recursive", is_flag=True, help="Files of subfolders too.")
 @click.option("--dry-run", is_flag=True, help="Let the server check everything and store nothing.")
@@ -32,9 +32,9 @@ def command(
 ) -> None:
     """Create or change objects to match their manifests.
 
-    Takes YAML or JSON, many documents per file. What was applied is remembered in the annotation that kubectl uses,
-    so both tools can take turns: a field that was applied once and is gone from the manifest is removed; one that the
-    manifest never had is left alone. A field that the server does not know is an error.
+    Accepts YAML or JSON, many documents per file. The annotation that kubectl uses records the applied manifest, so
+    that both tools can take turns: a field that was applied once and is gone from the manifest is removed; one that
+    the manifest never had stays. A field that the server does not know is an error.
 
     \b
     Examples:
@@ -48,22 +48,22 @@ def command(
 
 
 def _explicit() -> bool:
-    """Whether --namespace was given: then a manifest must not name another one."""
+    """Returns True if --namespace was given: a manifest must not name another one then."""
     ctx = click.get_current_context()
     return bool(ctx.params.get("namespace"))
 
 
 class Applier:
-    """Applies manifests one after the other, in their order, and says what became of each.
+    """Applies manifests one by one in their order and prints the outcome of each.
 
-    namespace: where objects go whose manifest names none. explicit: the user insists on that namespace.
+    namespace: the namespace of objects whose manifest names none. explicit: reject manifests that name another one.
     """
 
     def __init__(self, namespace: str, *, explicit: bool = False, dry_run: bool = False, terse: bool = False) -> None:
         self._namespace = namespace
         self._explicit = explicit
         self._dry_run = dry_run
-        # A misspelled field would be dropped without a word.
+        # Without strict validation the server would drop a misspelt field silently.
         self._query = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
         self._suffix = " (dry run)" if dry_run else ""
         self._terse = terse
@@ -71,9 +71,9 @@ class Applier:
         self._defined = False
 
     async def apply_all(self, cluster: "Cluster", found: Sequence[manifests.Manifest]) -> None:
-        """Apply every manifest; one that fails does not stop the others.
+        """Applies every manifest, also after one has failed.
 
-        Raises UserError with the first failure (the others are noted on standard error).
+        Raises UserError with the first failure; standard error lists the others.
         """
         failures = []
         for manifest in found:
@@ -103,7 +103,7 @@ class Applier:
         return resource, verb
 
     async def _bring(self, cluster: "Cluster", ref: Ref, wanted: Object) -> str:
-        """Create or patch, and the word for what happened. A create that comes second patches."""
+        """Creates or patches the object and returns the word for the outcome; patches after losing a race to create."""
         path = ref.kind.path(ref.namespace, ref.name)
         try:
             live: Object = await cluster.request("GET", path)
@@ -123,7 +123,7 @@ class Applier:
         return "unchanged" if same and not self._dry_run else "configured"
 
     async def _resource(self, cluster: "Cluster", manifest: manifests.Manifest) -> discovery.DiscoveredKind:
-        """The manifest's kind; right after a definition was applied it is waited for."""
+        """Returns the manifest's kind; waits for it if a definition was just applied."""
         spelt = (manifest.api_version, manifest.kind)
         if spelt not in self._kinds:
             found = await discovery.spelt(cluster, *spelt)
@@ -140,7 +140,7 @@ class Applier:
         return self._kinds[spelt]
 
     def _placed(self, resource: discovery.DiscoveredKind, manifest: manifests.Manifest) -> Object:
-        """The manifest's object with its namespace filled in."""
+        """Returns the manifest's object with its namespace filled in."""
         metadata = manifest.body["metadata"]
         if not resource.kind.namespaced:
             return {**manifest.body, "metadata": {key: metadata[key] for key in metadata if key != "namespace"}}

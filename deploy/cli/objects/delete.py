@@ -1,4 +1,4 @@
-"""``penstock delete``: objects by name, by label or by manifest, and what they own."""
+"""``penstock delete``: deletes objects by name, label or manifest, and the objects that they own."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,9 @@ PROPAGATION = {"background": "Background", "foreground": "Foreground", "orphan":
 
 @click.command("delete")
 @click.argument("what", nargs=-1, metavar="[KIND NAME... | KIND/NAME...]")
-@click.option("-f", "--filename", "sources", multiple=True, metavar="FILE|FOLDER|-", help="Delete what these describe.")
+@click.option(
+    "-f", "--filename", "sources", multiple=True, metavar="FILE|FOLDER|-", help="Delete the objects of these manifests."
+)
 @click.option("-R", "--recursive", is_flag=True, help="Files of subfolders too.")
 @click.option("-l", "--selector", default="", metavar="SELECTOR", help="Delete the objects of KIND with these labels.")
 @click.option("--all", "everything", is_flag=True, help="Delete all objects of KIND in the namespace.")
@@ -28,9 +30,9 @@ PROPAGATION = {"background": "Background", "foreground": "Foreground", "orphan":
     type=click.Choice(tuple(PROPAGATION)),
     default="background",
     show_default=True,
-    help="What becomes of owned objects: deleted later, deleted first, or left.",
+    help="Owned objects are deleted later, deleted first, or left.",
 )
-@click.option("--grace-period", type=click.IntRange(min=0), metavar="SECONDS", help="How long pods may take to stop.")
+@click.option("--grace-period", type=click.IntRange(min=0), metavar="SECONDS", help="Longest time for pods to stop.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Return when the objects are gone.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="SECONDS", help="Longest wait."
@@ -50,7 +52,7 @@ def command(
     ignore_not_found: bool,
     target: connection.ConnectionTarget,
 ) -> None:
-    """Delete objects.
+    """Delete objects by name, label or manifest.
 
     \b
     Examples:
@@ -68,7 +70,7 @@ def command(
             refs = await described(cluster, found, target.namespace)
         else:
             refs = await named(cluster, what, target.namespace, selector, everything)
-        # As with kubectl: what is gone between the list and its turn was to be gone.
+        # As with kubectl: an object that disappears between the list and its deletion is no error.
         fine = ignore_not_found or everything or bool(selector)
         deleter = Deleter(PROPAGATION[cascade], grace_period, missing_is_fine=fine)
         gone = await deleter.delete(cluster, refs)
@@ -83,7 +85,7 @@ Found = Sequence[tuple[discovery.DiscoveredKind, Ref]]
 
 
 async def described(cluster: "Cluster", found: Sequence[manifests.Manifest], namespace: str) -> Found:
-    """What manifests describe, last first: what was made last may need what was made before."""
+    """Returns the objects of manifests in reverse order, because later objects may depend on earlier ones."""
     refs = []
     for manifest in reversed(found):
         resource = await discovery.spelt(cluster, manifest.api_version, manifest.kind)
@@ -97,7 +99,7 @@ async def described(cluster: "Cluster", found: Sequence[manifests.Manifest], nam
 async def named(
     cluster: "Cluster", what: Sequence[str], namespace: str, selector: str = "", everything: bool = False
 ) -> Found:
-    """What arguments name. Raises UserError when nothing says which objects of a kind are meant."""
+    """Returns the objects that arguments name. Raises UserError if only a kind is given, without names or labels."""
     queries = get.asked(await discovery.discover(cluster), what, namespace, selector)
     refs: list[tuple[discovery.DiscoveredKind, Ref]] = []
     for query in queries:
@@ -115,7 +117,7 @@ async def named(
 
 
 class Deleter:
-    """Deletes objects one after the other. grace: seconds pods may take, None for their own."""
+    """Deletes objects one by one. grace: seconds for pods to stop, None for their own grace period."""
 
     def __init__(self, propagation: str, grace: int | None = None, *, missing_is_fine: bool = False) -> None:
         self._options: dict[str, Any] = {
@@ -128,9 +130,9 @@ class Deleter:
         self._missing_is_fine = missing_is_fine
 
     async def delete(self, cluster: "Cluster", refs: Found) -> list[tuple[Ref, str]]:
-        """Ask for the deletion of each; returns those that were there, with their UIDs.
+        """Requests the deletion of each object; returns those that existed, with their UIDs.
 
-        Raises NotFound for the first that was not, after the others were dealt with.
+        Raises NotFound for the first that did not exist, after requesting all deletions.
         """
         gone: list[tuple[Ref, str]] = []
         missing: list[NotFound] = []
@@ -150,7 +152,7 @@ class Deleter:
 
 
 async def lingering(cluster: "Cluster", refs: Sequence[tuple[Ref, str]], timeout: float) -> list[Ref]:
-    """Wait until the objects are gone, or replaced by others of their name; those still there after `timeout`."""
+    """Waits up to `timeout` seconds until the objects are gone or replaced; returns those that still exist."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
     left = list(refs)

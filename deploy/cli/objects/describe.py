@@ -1,4 +1,4 @@
-"""``penstock describe``: one object for people, with what it owns, what happened to it, and its last reading."""
+"""``penstock describe``: one object with its conditions, children, Events and last reading."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deploy.cli import connection, discovery, options, output
-from deploy.cli.objects import failure_reasons, get, last_applied, scale_targets
+from deploy.cli.objects import failure_reasons, get, last_applied
 from deploy.cli.schedules import run_table
 from deploy.cli.volcano import describe_sections
 from workers.api import references
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from workers.client.rest import Cluster
     from workers.decision.snapshot import Reading
 
-#: Children and Events beyond this many are counted, not shown; the newest are shown.
+#: Limit of the children and Events shown; the newest are shown and the others only counted.
 SHOWN = 20
-#: How long the broker may take to tell a reading, seconds: a description does not wait for a broker out of reach.
+#: Seconds to wait for the broker's reading: `describe` must not hang on an unreachable broker.
 PATIENCE = 1.0
 #: Status fields that are shown as tables.
 TABLES = frozenset({"conditions", "entries", "flowConditions", "outcomes", "runs"}) | describe_sections.TABLES
-#: Labels that narrow the search for children; without one all of the namespace are read and matched by owner.
+#: Labels that narrow the list of children by owner's kind; without one the whole namespace is listed.
 LABELS = {SCALED_JOB.id: "scaledjob.keda.sh/name", JOB.id: "job-name"}
-#: Kinds of children that are worth showing; of any other namespaced kind Jobs and pods.
+#: The kinds of children shown, by owner's kind; Jobs and pods for any other namespaced kind.
 OWNED: dict[str, tuple[Kind, ...]] = {
     COMMAND.id: (),
     JOB.id: (POD,),
@@ -60,12 +60,12 @@ OWNED: dict[str, tuple[Kind, ...]] = {
 @click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...")
 @connection.cluster_options
 def command(what: tuple[str, ...], target: connection.ConnectionTarget) -> None:
-    """Show an object and what happened to it.
+    """Show an object with its conditions, children and Events.
 
-    That is: its conditions, its children, its Events; of a ScaledJob or ScaledObject its last reading, and of the
-    latter its target; of a ScheduledJob or CronJob its next runs, and how the last ones went; of a Job of Volcano its
-    tasks and why it failed or waits, of a Queue or PodGroup who waits for what, of a JobFlow its graph and, if it has a
-    schedule, its next runs.
+    For a ScaledJob or ScaledObject, adds the last reading, and for the latter its target; for a ScheduledJob or
+    CronJob, the next runs and the outcomes of the last ones; for a Volcano Job, its tasks and the reason why it failed
+    or waits; for a Queue or PodGroup, the pending PodGroups in admission order; for a JobFlow, its graph and, if it has
+    a schedule, its next runs.
 
     \b
     Examples:
@@ -84,7 +84,7 @@ def command(what: tuple[str, ...], target: connection.ConnectionTarget) -> None:
 
 
 async def describe(cluster: "Cluster", ref: Ref) -> None:
-    """Print everything about one object. What may not be read is left out, with a note."""
+    """Prints one object's description. Leaves out parts that the user may not read, with a note on standard error."""
     body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
     now = datetime.now(UTC)
     for line in head(ref, body, now):
@@ -92,7 +92,7 @@ async def describe(cluster: "Cluster", ref: Ref) -> None:
     conditions(describe_sections.conditions(ref, body), now)
     await describe_sections.show(cluster, ref, body, now)
     if ref.kind.id == SCALED_OBJECT.id:
-        await scale_targets.show(cluster, ref, body)
+        await show_target(cluster, ref, body)
     if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
         show_reading(await reading(ref))
     if run_table.by_the_clock(ref.kind, body):
@@ -105,7 +105,7 @@ async def describe(cluster: "Cluster", ref: Ref) -> None:
 
 
 def head(ref: Ref, body: Object, now: datetime) -> Iterator[str]:
-    """Metadata aligned, then everything else as YAML, but what tables show."""
+    """Yields the lines of the metadata, aligned, then the other fields as YAML, without those that tables show."""
     metadata = body["metadata"]
     annotations = {
         key: value for key, value in (metadata.get("annotations") or {}).items() if key != last_applied.ANNOTATION
@@ -136,14 +136,14 @@ def head(ref: Ref, body: Object, now: datetime) -> Iterator[str]:
 
 
 def _masked(kind: Kind, key: str, value: Any) -> Any:
-    """A Secret's values as their lengths, as kubectl shows them."""
+    """Returns a Secret's values as their lengths, as kubectl shows them."""
     if kind.id == "secrets" and key in ("data", "stringData"):
         return {name: f"{len(text) * 3 // 4 if key == 'data' else len(text)} bytes" for name, text in value.items()}
     return value
 
 
 def conditions(entries: Sequence[Object], now: datetime) -> None:
-    """The conditions as a table."""
+    """Prints the conditions as a table."""
     if entries:
         output.say("Conditions:")
         rows = [
@@ -163,12 +163,12 @@ def conditions(entries: Sequence[Object], now: datetime) -> None:
 
 
 def owned_kinds(kind: Kind) -> tuple[Kind, ...]:
-    """The kinds an object of this kind may own that are worth showing."""
+    """Returns the kinds of children shown for an object of this kind."""
     return OWNED.get(kind.id, (JOB, POD)) if kind.namespaced else ()
 
 
 async def children(cluster: "Cluster", ref: Ref, body: Object, kind: Kind) -> list[Object]:
-    """The objects of a kind that name this one as an owner, or as their PodGroup, the newest first."""
+    """Returns the objects of a kind that name this one as owner or PodGroup, the newest first."""
     label = LABELS.get(ref.kind.id)
     query = {"labelSelector": f"{label}={ref.name}"} if label else {}
     try:
@@ -187,7 +187,7 @@ async def children(cluster: "Cluster", ref: Ref, body: Object, kind: Kind) -> li
 
 
 def show_children(kind: Kind, owned: Sequence[Object], now: datetime) -> None:
-    """A table of children: name, state, age, and what went wrong with those that had trouble."""
+    """Prints a table of children: name, state, age, and the failure if there is one."""
     if not owned:
         return
     output.say(f"{kind.kind}s ({len(owned)}{f', the newest {SHOWN} shown' if len(owned) > SHOWN else ''}):")
@@ -205,7 +205,7 @@ def show_children(kind: Kind, owned: Sequence[Object], now: datetime) -> None:
 
 
 def state(kind: Kind, body: Object) -> str:
-    """A Job's or a pod's state in one word."""
+    """Returns a Job's or a pod's state as one word."""
     status = body.get("status") or {}
     if body["metadata"].get("deletionTimestamp"):
         return "Terminating"
@@ -222,7 +222,7 @@ def state(kind: Kind, body: Object) -> str:
 
 
 async def events(cluster: "Cluster", ref: Ref, body: Object) -> list[Object]:
-    """The Events about this very object (by UID), the oldest first."""
+    """Returns the Events of this object (by UID), the oldest first."""
     fields = f"involvedObject.uid={body['metadata'].get('uid', '')}"
     try:
         answer = await cluster.request("GET", EVENT.path(ref.namespace), query={"fieldSelector": fields})
@@ -235,13 +235,13 @@ async def events(cluster: "Cluster", ref: Ref, body: Object) -> list[Object]:
 
 
 def _version(event: Object) -> int:
-    """Which of the Events of one second was written first; 0 on a server whose versions are no numbers."""
+    """Returns the sort key for Events of the same second; 0 on a server whose resourceVersions are no numbers."""
     text = str(event["metadata"].get("resourceVersion") or "")
     return int(text) if text.isdecimal() else 0
 
 
 def _last(event: Object) -> str | None:
-    """When an Event happened last; which field says so depends on who recorded it."""
+    """Returns an Event's last time, which recorders write to different fields."""
     series = event.get("series") or {}
     instants = (
         series.get("lastObservedTime"),
@@ -253,7 +253,7 @@ def _last(event: Object) -> str | None:
 
 
 def show_events(found: Sequence[Object], now: datetime) -> None:
-    """The newest Events as a table."""
+    """Prints the newest Events as a table."""
     if not found:
         output.say("Events:        <none>")
         return
@@ -271,7 +271,7 @@ def show_events(found: Sequence[Object], now: datetime) -> None:
 
 
 async def reading(ref: Ref) -> "Reading | None":
-    """The last reading from the broker these settings name, or None when there is none or it is out of reach."""
+    """Returns the last reading from the settings' broker, or None if there is none or the broker is unreachable."""
     import redis.asyncio
     from redis.exceptions import RedisError
 
@@ -289,7 +289,7 @@ async def reading(ref: Ref) -> "Reading | None":
 
 
 def broker_url(settings: Any) -> str:
-    """The broker of the settings, or of the embedded cluster in the settings' home when none was set."""
+    """Returns the settings' broker URL, or if none was set that of the embedded cluster in the settings' home."""
     from deploy.local import up
 
     if "broker" not in settings.model_fields_set and (url := up.Home(settings.home).broker_url()):
@@ -298,7 +298,7 @@ def broker_url(settings: Any) -> str:
 
 
 def show_reading(found: "Reading | None") -> None:
-    """The samples of a reading as a table; what the target's own pods consume is in none."""
+    """Prints a reading's samples as a table. Readings hold no resource metrics of the target's own pods."""
     from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 
     if found is None:
@@ -321,3 +321,16 @@ def show_reading(found: "Reading | None") -> None:
             for sample in measured
         ]
         output.table(["METRIC", "TYPE", "VALUE", "TARGET", "ACTIVE", "ERROR"], rows, indent="  ")
+
+
+async def show_target(cluster: "Cluster", ref: Ref, body: Object) -> None:
+    """Prints a ScaledObject's target and its wanted number of replicas, or the reason why that is unknown."""
+    from workers.client.scale_client import Scales
+    from workers.controllers.keda import scaledobject
+
+    target = scaledobject.CONTROLLER.scales(body)
+    if target is None:
+        return
+    scale = await Scales(cluster).read(ref.namespace, target)
+    state = scale.error or f"{scale.replicas} replica{'' if scale.replicas == 1 else 's'}"
+    output.say(f"Target:        {target.kind} {ref.namespace}/{target.name}: {state}")

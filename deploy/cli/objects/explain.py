@@ -1,4 +1,4 @@
-"""``penstock explain``: why an object did, or did not, do something: its last decisions with their arithmetic."""
+"""``penstock explain``: an object's last decisions and the arithmetic of the newest one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: How long the broker may take to answer, seconds.
+#: Seconds to wait for the broker's answer.
 PATIENCE = 3.0
 
 
@@ -30,12 +30,12 @@ PATIENCE = 3.0
 @click.option("--last", type=click.IntRange(min=1), default=5, show_default=True, help="Decisions to show.")
 @connection.cluster_options
 def command(what: tuple[str, ...], last: int, target: connection.ConnectionTarget) -> None:
-    """Show why an object did what it did, or did nothing.
+    """Show the last decisions on an object and their reasons.
 
-    That is: its last decisions, each with what it set out to do and what the attempt before it failed on; of a
-    ScaledJob also what its triggers measured, and of its newest decision the arithmetic step by step.
+    Each decision lists its steps and the failure of the previous attempt; for a ScaledJob also the values that its
+    triggers measured and, for the newest decision, the arithmetic step by step.
 
-    Decisions are kept in the broker, twenty per object and for a week; the same one twice is shown once.
+    The broker keeps twenty decisions per object for a week; repeated decisions are shown once.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def command(what: tuple[str, ...], last: int, target: connection.ConnectionTarge
 
 
 async def explain(cluster: "Cluster", ref: Ref, last: int) -> None:
-    """Print the last decisions on one object. Raises UserError if the broker that knows them is out of reach."""
+    """Prints the last decisions on one object. Raises UserError if the broker is unreachable."""
     body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
     made = [each for each in await decisions(ref) if each.uid == body["metadata"].get("uid")]
     now = datetime.now(UTC)
@@ -65,7 +65,7 @@ async def explain(cluster: "Cluster", ref: Ref, last: int) -> None:
 
 
 async def decisions(ref: Ref) -> list["LoggedDecision"]:
-    """The decisions that the broker of these settings remembers, the newest first."""
+    """Returns the decisions that the settings' broker holds, the newest first."""
     from workers.reconcile.decision_log import DecisionLog
 
     async def ask(client: "Redis", keys: "Keys") -> list["LoggedDecision"]:
@@ -75,7 +75,7 @@ async def decisions(ref: Ref) -> list["LoggedDecision"]:
 
 
 async def asked(question: Callable[["Redis", "Keys"], Awaitable[T]]) -> T:
-    """The broker's answer. Raises UserError if it is out of reach."""
+    """Returns the broker's answer. Raises UserError if the broker is unreachable."""
     import redis.asyncio
     from redis.exceptions import RedisError
 
@@ -94,7 +94,7 @@ async def asked(question: Callable[["Redis", "Keys"], Awaitable[T]]) -> T:
 
 
 def show(made: Sequence["LoggedDecision"], now: datetime) -> None:
-    """The decisions, the newest first, and the newest one's arithmetic."""
+    """Prints the decisions, the newest first, and the newest one's arithmetic."""
     if not made:
         output.say(
             "Decisions:     <none> remembered: Penstock does not reconcile it, or has not looked at it for a week"

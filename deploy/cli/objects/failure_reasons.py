@@ -1,43 +1,43 @@
-"""What went wrong with a Job or a pod, in a few words for a table."""
+"""Short failure reasons of Jobs and pods, for table cells."""
 
 from collections.abc import Iterator
 
 from workers.api import conditions
 from workers.api.kinds import JOB, POD, Kind, Object
 
-#: What a container waits for in the ordinary course of things.
+#: Waiting reasons of a container that starts normally.
 ORDINARY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def of(kind: Kind, body: Object) -> str:
-    """Why a Job failed, or what holds a pod up or ended it; empty when nothing is wrong, or nobody said."""
+    """Returns the reason why a Job failed, or a pod failed or cannot start; empty if there is none."""
     if kind.id == JOB.id:
         found = conditions.find(body, "Failed") or {}
-        return _said(found) if found.get("status") == "True" else ""
+        return _reason(found) if found.get("status") == "True" else ""
     if kind.id == POD.id:
         return "; ".join(_of_pod(body.get("status") or {}))
     return ""
 
 
 def _of_pod(status: Object) -> Iterator[str]:
-    if said := _said(status):
-        yield said
+    if reason := _reason(status):
+        yield reason
     for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        if said := _of_container(container.get("state") or {}):
-            yield f"{container.get('name', '')}: {said}"
+        if reason := _of_container(container.get("state") or {}):
+            yield f"{container.get('name', '')}: {reason}"
 
 
 def _of_container(state: Object) -> str:
     waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
     if waiting:
-        return "" if waiting.get("reason") in ORDINARY else _said(waiting)
+        return "" if waiting.get("reason") in ORDINARY else _reason(waiting)
     code = ended.get("exitCode")
     if not code:
         return ""
-    return f"exit code {code}" if ended.get("reason") in (None, "", "Error") else _said(ended)
+    return f"exit code {code}" if ended.get("reason") in (None, "", "Error") else _reason(ended)
 
 
-def _said(told: Object) -> str:
-    """Reason and message on one line."""
-    text = ": ".join(str(part) for part in (told.get("reason"), told.get("message")) if part)
+def _reason(entry: Object) -> str:
+    """Returns reason and message on one line."""
+    text = ": ".join(str(part) for part in (entry.get("reason"), entry.get("message")) if part)
     return " ".join(text.split())

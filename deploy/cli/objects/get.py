@@ -23,7 +23,7 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What of one kind is asked for. name: one object, or empty for a list."""
+    """A request for one object of a kind, or for a list if `name` is empty."""
 
     resource: discovery.DiscoveredKind
     namespace: str
@@ -95,9 +95,9 @@ def command(
 def asked(
     catalogue: discovery.Catalogue, what: Sequence[str], namespace: str, selector: str = "", fields: str = ""
 ) -> list[Query]:
-    """The queries that arguments like ``jobs,pods``, ``job a b`` or ``job/a pod/b`` mean.
+    """Returns the queries for arguments such as ``jobs,pods``, ``job a b`` or ``job/a pod/b``.
 
-    Raises UserError for forms that contradict each other.
+    Raises UserError if the arguments mix these forms.
     """
     if any("/" in part for part in what):
         pairs = [part.partition("/")[::2] for part in what]
@@ -119,7 +119,7 @@ def asked(
 
 
 def named(catalogue: discovery.Catalogue, what: Sequence[str], namespace: str) -> list[Ref]:
-    """The objects that such arguments name. Raises click.UsageError for a kind without a name."""
+    """Returns the objects that such arguments name. Raises click.UsageError for a kind without a name."""
     queries = asked(catalogue, what, namespace)
     for query in queries:
         if not query.name:
@@ -132,7 +132,7 @@ def named(catalogue: discovery.Catalogue, what: Sequence[str], namespace: str) -
 
 @dataclass(frozen=True, slots=True)
 class TablePrinter:
-    """How tables are shown."""
+    """Options of the tables that `get` prints."""
 
     wide: bool = False
     headers: bool = True
@@ -143,7 +143,7 @@ Table = tuple[list[str], list[list[str]]]
 
 
 def cells(answer: Object, how: TablePrinter, *, prefix: str = "", namespaced: bool = True) -> Table:
-    """Header and rows of a server's `Table`, or of a plain object or list from a server without tables."""
+    """Returns header and rows of a server's `Table`, or of an object or list from a server without tables."""
     if answer.get("kind") != "Table":
         answer = plain_table(answer)
     shown = [
@@ -161,7 +161,7 @@ def cells(answer: Object, how: TablePrinter, *, prefix: str = "", namespaced: bo
 
 
 def text(cell: Any) -> str:
-    """One cell as text: none of it breaks the line, and nothing is ``<none>``."""
+    """Returns a cell's text without line breaks; ``<none>`` for an empty value."""
     if cell is None:
         return "<none>"
     if isinstance(cell, bool):
@@ -170,7 +170,7 @@ def text(cell: Any) -> str:
 
 
 def plain_table(answer: Object) -> Object:
-    """A table of names and ages for a server that does not make tables."""
+    """Returns a table of names and ages, for a server that does not print tables."""
     now = datetime.now(UTC)
     items = answer.get("items", [answer])
     return {
@@ -189,7 +189,7 @@ def plain_table(answer: Object) -> Object:
 async def show_tables(
     cluster: "Cluster", queries: Sequence[Query], how: TablePrinter, *, watch: bool, missing_is_fine: bool
 ) -> None:
-    """Print the tables of all queries, those of one kind together; then, if asked, every change."""
+    """Prints the tables of all queries, one per kind, and with --watch every later change."""
     missing: list[ClusterError] = []
     empty = True
     several = len({query.resource for query in queries}) > 1
@@ -232,7 +232,7 @@ def _print(header: list[str], rows: list[list[str]], *, headers: bool) -> list[i
 
 
 async def pages(cluster: "Cluster", query: Query, headers: Mapping[str, str] | None = None) -> Object:
-    """The whole answer to a query: one object, or a list or table with all its pages joined."""
+    """Returns the complete answer to a query: one object, or a list or table with all its pages joined."""
     if query.name:
         return dict(await cluster.request("GET", query.path, headers=headers))
     whole: Object | None = None
@@ -248,7 +248,7 @@ async def pages(cluster: "Cluster", query: Query, headers: Mapping[str, str] | N
 
 
 async def _follow(cluster: "Cluster", query: Query, how: TablePrinter, version: str, columns: list[int]) -> None:
-    """Print one row per change, aligned with the table above as far as its columns allow."""
+    """Prints one row per change, in the column widths of the table above."""
     async for event in changes(cluster, query, version, TABLE):
         body = event["object"]
         _, rows = cells(body, how, namespaced=query.resource.kind.namespaced)
@@ -258,10 +258,10 @@ async def _follow(cluster: "Cluster", query: Query, how: TablePrinter, version: 
 
 
 async def changes(cluster: "Cluster", query: Query, version: str, headers: Mapping[str, str] | None = None) -> Any:
-    """Every change after `version`, for ever: a stream that ends is taken up where it ended.
+    """Yields every change after `version` without end; reconnects at the last version when a stream ends.
 
-    When the server no longer remembers that version, the watch goes on from now; what happened between is lost, and
-    a note says so.
+    If the server has expired that version, the watch restarts at the current one; changes between the two are lost,
+    and a note on standard error says so.
     """
     fields = f"metadata.name={query.name}" if query.name else query.fields
     collection = Query(query.resource, query.namespace, "", query.selector, fields)
@@ -289,7 +289,7 @@ async def changes(cluster: "Cluster", query: Query, version: str, headers: Mappi
 
 
 def _version(body: Object) -> str:
-    """The resourceVersion a watch event carries: of the object, of the table, or of the table's row."""
+    """Returns a watch event's resourceVersion: the object's, the table's, or that of the table's row."""
     if version := (body.get("metadata") or {}).get("resourceVersion"):
         return str(version)
     rows = body.get("rows") or ()
@@ -301,20 +301,20 @@ def _version(body: Object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OutputShape:
-    """How objects are written: ``yaml``, ``json`` or ``name``."""
+    """The output format of objects: ``yaml``, ``json`` or ``name``."""
 
     form: str
     managed_fields: bool = False
 
     def write(self, body: Object, resource: discovery.DiscoveredKind) -> str:
-        """One object as text."""
+        """Returns one object as text."""
         if self.form == "name":
             return f"{resource.id}/{body['metadata']['name']}"
         value = self.trimmed(body)
         return output.as_json(value) if self.form == "json" else output.as_yaml(value)
 
     def trimmed(self, body: Object) -> Object:
-        """The object without managedFields, which is longer than the rest and for machines."""
+        """Returns the object without managedFields, which is longer than all other fields and of no use to readers."""
         if self.managed_fields or "managedFields" not in body["metadata"]:
             return body
         kept = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
@@ -324,7 +324,7 @@ class OutputShape:
 async def show_objects(
     cluster: "Cluster", queries: Sequence[Query], shape: OutputShape, *, watch: bool, missing_is_fine: bool
 ) -> None:
-    """Print the objects of all queries; several become one `List`, as kubectl writes it."""
+    """Prints the objects of all queries; several become one `List`, as kubectl writes it."""
     found: list[tuple[discovery.DiscoveredKind, Object]] = []
     version = ""
     for query in queries:

@@ -1,9 +1,9 @@
-"""Three-way merge of a manifest: what was applied last, what is applied now, what the cluster has.
+"""The three-way merge of the manifest applied last, the manifest applied now, and the live object.
 
 The annotation and the rule are kubectl's (`kubectl apply` on the client side), so that both tools can take turns on
-one object: a field that was applied and is gone from the manifest is removed; a field the manifest never had (a
-default, a controller's doing) is left alone. Lists are replaced whole, but only when they differ from the
-cluster's by more than what the server added to their items.
+one object: a field that was applied and is gone from the manifest is removed; a field that the manifest never had (a
+default, a controller's value) stays. A list is replaced as a whole, but only if it differs from the live one by more
+than the fields that the server added to its items.
 """
 
 import json
@@ -13,12 +13,12 @@ from workers.api.kinds import Object
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 
-#: Go's JSON escapes these.
+#: Characters that Go's JSON encoder escapes.
 _ESCAPED = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
 def recorded(live: Object) -> Object:
-    """What was applied last, by the annotation of the live object; empty when nobody applied it or it is garbage."""
+    """Returns the manifest applied last, from the live object's annotation; empty if that is missing or invalid."""
     try:
         last = json.loads((live["metadata"].get("annotations") or {})[ANNOTATION])
     except (KeyError, ValueError):
@@ -27,19 +27,19 @@ def recorded(live: Object) -> Object:
 
 
 def annotated(manifest: Object) -> Object:
-    """The manifest with the annotation that remembers it."""
+    """Returns the manifest with the annotation that records it."""
     metadata = manifest["metadata"]
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != ANNOTATION}
     plain = {**manifest, "metadata": {**metadata, "annotations": annotations}}
-    # Spelt byte for byte as kubectl spells it, so that taking turns does not change the annotation each time.
+    # Byte for byte kubectl's encoding, so that alternating between the tools does not rewrite the annotation each time.
     text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False, sort_keys=True).translate(_ESCAPED) + "\n"
     return {**manifest, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
 
 
 def patch(last: Object, manifest: Object, live: Object) -> Object:
-    """The JSON merge patch that brings `live` to what `manifest` asks; empty when it is there already.
+    """Returns the JSON merge patch from `live` to `manifest`; empty if nothing differs.
 
-    The annotation alone is written only together with a difference, or when what it records is no longer true.
+    The patch updates the annotation only together with another difference, or if the annotation is out of date.
     """
     changes = merge(_plain(last), _plain(manifest), live)
     if not changes and _plain(last) == _plain(manifest):
@@ -51,7 +51,7 @@ def patch(last: Object, manifest: Object, live: Object) -> Object:
 
 
 def _plain(body: Object) -> Object:
-    """The object without the annotation, and without empty annotations, which some tools write and some do not."""
+    """Returns the object without the annotation, and without empty annotations, which only some tools write."""
     if not body:
         return {}
     metadata = dict(body.get("metadata") or {})
@@ -60,7 +60,7 @@ def _plain(body: Object) -> Object:
 
 
 def merge(last: Any, wanted: Object, live: Object) -> Object:
-    """The merge patch for one mapping: removals by `last`, additions and changes by `wanted` against `live`."""
+    """Returns the merge patch of one mapping: removals by `last`, additions and changes by `wanted` against `live`."""
     before = last if isinstance(last, dict) else {}
     changes: Object = {key: None for key in before if key not in wanted and key in live}
     for key, value in wanted.items():
@@ -78,12 +78,12 @@ def merge(last: Any, wanted: Object, live: Object) -> Object:
 
 
 def _same(last: Any, wanted: Any, live: Any) -> bool:
-    """Whether the cluster's value is the wanted one, apart from what the server added inside a list's items."""
+    """Returns True if the live value equals the wanted one, apart from fields that the server added to list items."""
     if isinstance(wanted, dict) and isinstance(live, dict):
         return not merge(last, wanted, live)
     if isinstance(wanted, list) and isinstance(live, list):
         if isinstance(last, list) and len(last) != len(wanted):
-            # Which item was removed cannot be told, so nothing in the cluster's items may be taken for an addition.
+            # The removed item is unknown, so no extra field of a live item counts as the server's addition.
             return bool(wanted == live)
         before = last if isinstance(last, list) else [None] * len(wanted)
         return len(wanted) == len(live) and all(map(_same, before, wanted, live))

@@ -1,4 +1,4 @@
-"""``penstock logs``: what containers wrote, of one pod or of all pods below a Job or what made the Job."""
+"""``penstock logs``: the logs of one pod, or of all pods of a Job or of a Job's owner."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ from workers.errors import UserError
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
-#: The label that leads from an owner to the pods below it: Kubernetes' and Volcano's for Jobs, KEDA's for ScaledJobs.
+#: The pods' label that names an owner of each kind: Kubernetes' and Volcano's for Jobs, KEDA's for ScaledJobs.
 LABELS = {JOB.id: "job-name", VC_JOB.id: "volcano.sh/job-name", SCALED_JOB.id: "scaledjob.keda.sh/name"}
-#: Owners without a label of their own: their Jobs, of this kind, know them.
+#: Owners that no pod label names, and the kind of their Jobs, whose owner references name them.
 OWNERS = {SCHEDULED_JOB.id: JOB, CRON_JOB.id: JOB, VC_CRON_JOB.id: VC_JOB, JOB_FLOW.id: VC_JOB}
 
 
@@ -82,7 +82,7 @@ def command(
 
 
 def parameters(*, follow: bool, tail: int, previous: bool, timestamps: bool) -> dict[str, str]:
-    """The query of a log request."""
+    """Returns the query of a log request."""
     query = {
         name: "true" for name, on in (("follow", follow), ("previous", previous), ("timestamps", timestamps)) if on
     }
@@ -90,7 +90,7 @@ def parameters(*, follow: bool, tail: int, previous: bool, timestamps: bool) -> 
 
 
 async def chosen(cluster: "Cluster", what: str, namespace: str) -> list[Object]:
-    """The pods that ``POD``, ``pod/NAME``, or ``job/NAME`` and other owners mean, the oldest first."""
+    """Returns the pods of ``POD``, ``pod/NAME``, ``job/NAME`` or another owner, the oldest first."""
     text, slash, name = what.rpartition("/")
     if not name:
         raise UserError(f"{what}: a name is missing")
@@ -107,7 +107,7 @@ async def chosen(cluster: "Cluster", what: str, namespace: str) -> list[Object]:
 
 
 async def below(cluster: "Cluster", kind: Kind, owner: Object, namespace: str) -> list[Object]:
-    """The pods of an object's Jobs, or of the Job itself."""
+    """Returns the pods of an object's Jobs, or of the Job itself."""
     if label := LABELS.get(kind.id):
         return await labelled(cluster, namespace, f"{label}={owner['metadata']['name']}")
     of = OWNERS[kind.id]
@@ -119,13 +119,13 @@ async def below(cluster: "Cluster", kind: Kind, owner: Object, namespace: str) -
 
 
 async def labelled(cluster: "Cluster", namespace: str, selector: str) -> list[Object]:
-    """The pods that a label selector finds."""
+    """Returns the pods that match a label selector."""
     answer = await cluster.request("GET", POD.path(namespace), query={"labelSelector": selector})
     return list(answer["items"])
 
 
 def containers(pod: Object, wanted: str | None, everything: bool) -> list[str]:
-    """Which containers of a pod to print. Raises UserError naming those it has."""
+    """Returns the pod's containers to print. Raises UserError, which lists the pod's containers, for an unknown one."""
     spec = pod["spec"]
     names = [entry["name"] for field in ("initContainers", "containers") for entry in spec.get(field) or ()]
     if wanted and wanted not in names:
@@ -136,7 +136,7 @@ def containers(pod: Object, wanted: str | None, everything: bool) -> list[str]:
 
 
 async def started(cluster: "Cluster", namespace: str, pod: str, container: str) -> None:
-    """Wait until a container has begun (or ended)."""
+    """Waits until a container has started (or ended)."""
     while True:
         status = (await cluster.request("GET", POD.path(namespace, pod))).get("status") or {}
         states = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
@@ -154,7 +154,7 @@ async def printed(
     *,
     side_by_side: bool,
 ) -> None:
-    """Print each stream; one after the other, or side by side while they are followed."""
+    """Prints the streams one by one, or concurrently while following them."""
     several_containers = len({container for _, container in streams}) > 1
 
     async def one(pod: str, container: str) -> None:

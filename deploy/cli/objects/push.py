@@ -1,4 +1,4 @@
-"""``penstock push``: events to a ScaledJob, one by one or as many as lines come in."""
+"""``penstock push``: sends events to a ScaledJob, one per call or one per line of standard input."""
 
 import asyncio
 import json
@@ -29,11 +29,11 @@ SOURCE, TYPE = "/penstock/push", "dev.penstock.push"
 
 @click.command("push")
 @click.argument("name")
-@click.option("--type", "type_", default=TYPE, show_default=True, help="What happened.")
-@click.option("--source", default=SOURCE, show_default=True, help="Where it happened.")
-@click.option("--id", "id_", metavar="ID", help="Together with the source it names the event; without it a random one.")
-@click.option("--subject", help="What it happened to.")
-@click.option("--time", metavar="TIME", help="When it happened: 2026-03-01T08:00:00Z. [default: now]")
+@click.option("--type", "type_", default=TYPE, show_default=True, help="The event's type.")
+@click.option("--source", default=SOURCE, show_default=True, help="The event's source.")
+@click.option("--id", "id_", metavar="ID", help="The event's id, unique together with the source. [default: random]")
+@click.option("--subject", help="The subject of the event.")
+@click.option("--time", metavar="TIME", help="The event's time: 2026-03-01T08:00:00Z. [default: now]")
 @click.option("--data", metavar="TEXT|@FILE|-", help="The event's data; `@` reads a file, `-` standard input.")
 @click.option("--content-type", metavar="TYPE", help="The data's media type.")
 @click.option("-a", "--attribute", "attributes", multiple=True, metavar="NAME=VALUE", help="A further attribute.")
@@ -53,10 +53,10 @@ def command(
 ) -> None:
     """Push events to a ScaledJob and print their ids.
 
-    The ScaledJob has a trigger of type push; docs/events.md tells what an event is.
+    The ScaledJob needs a trigger of type push; docs/events.md describes events.
 
-    An event of the same source and id as one before is the same event, so that pushing it again does no harm. What
-    finds no room (the trigger's maxEvents) is refused; what was printed before has been pushed.
+    Two events with the same source and id are one event, so that a repeated push has no effect. The trigger rejects
+    events beyond its maxEvents; events whose ids were printed before have been pushed.
 
     With --lines, the options supply what a line leaves out.
 
@@ -81,7 +81,7 @@ def command(
 
 
 def basis(given: Mapping[str, str | None], attributes: Iterable[str]) -> dict[str, str]:
-    """The attributes that options say. Raises UserError naming a wrong one."""
+    """Returns the attributes that the options set. Raises UserError for an attribute that is not NAME=VALUE."""
     names = {"type_": "type", "id_": "id", "content_type": "datacontenttype"}
     event = {"specversion": "1.0", **{names.get(name, name): text for name, text in given.items() if text is not None}}
     for text in attributes:
@@ -93,7 +93,7 @@ def basis(given: Mapping[str, str | None], attributes: Iterable[str]) -> dict[st
 
 
 def one(defaults: Mapping[str, str], data: str | None) -> dict[str, str]:
-    """One event with the data that ``--data`` names. Raises UserError for a file that cannot be read."""
+    """Returns one event with the data of ``--data``. Raises UserError if its file cannot be read."""
     event = _complete({}, defaults)
     if data is None:
         return event
@@ -106,7 +106,7 @@ def one(defaults: Mapping[str, str], data: str | None) -> dict[str, str]:
 
 
 def from_lines(lines: Iterable[str], defaults: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Where each event stands, and the event; blank lines are none. Raises UserError naming a line that is none."""
+    """Yields the events with their line numbers, without blank lines. Raises UserError for a line that is no event."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -122,7 +122,7 @@ def _complete(event: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str
 
 
 def _broker(settings: "Settings", target: connection.ConnectionTarget) -> str:
-    """The broker that is named, or the embedded one of the home that the cluster, or the settings, name."""
+    """Returns the URL of the broker that was set, else of the embedded one in the kubeconfig's or settings' folder."""
     if "broker" not in settings.model_fields_set:
         for folder in (target.kubeconfig.parent if target.kubeconfig else settings.home, settings.home):
             if (folder / "broker.url").is_file():
@@ -131,7 +131,7 @@ def _broker(settings: "Settings", target: connection.ConnectionTarget) -> str:
 
 
 async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Settings", broker: str) -> "Push":
-    """The trigger that is pushed to, read as a scaler reads it. Raises UserError saying why there is none."""
+    """Returns the push trigger, parsed as scalers parse it. Raises UserError if there is none, or more than one."""
     from scalers.auth.authenticator import Authenticator
     from scalers.auth.lookups import Lookups
     from scalers.sources.events.push import Push
@@ -163,7 +163,7 @@ async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Setting
 
 @dataclass(frozen=True, slots=True)
 class Pushing:
-    """What is pushed to. patience: seconds that one event may take."""
+    """The destination of events. patience: timeout of one event, seconds."""
 
     ref: Ref
     scaler: "Push"
@@ -171,7 +171,7 @@ class Pushing:
 
 
 async def _push(to: Pushing, events: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-    """Push these in their order and print their ids. Raises UserError at the first that cannot be pushed."""
+    """Pushes events in order and prints their ids. Raises UserError at the first that cannot be pushed."""
     link = to.scaler.server.connect(connections=1)
     pushed = 0
     try:
@@ -187,7 +187,7 @@ async def _push(to: Pushing, events: Iterable[tuple[str, Mapping[str, str]]]) ->
 
 
 async def _refusal(link: "RedisLink", to: Pushing, event: Mapping[str, str]) -> str | None:
-    """Push one; why it was not, or None."""
+    """Pushes one event; returns the reason of its rejection, or None."""
     from redis import exceptions
 
     from scalers.sources.redis.connection import reason

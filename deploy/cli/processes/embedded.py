@@ -1,6 +1,6 @@
-"""``penstock broker``, ``apiserver`` and ``kubelet``: the embedded parts one by one, for debugging; and the demos.
+"""``penstock broker``, ``apiserver`` and ``kubelet``: the embedded parts one by one for debugging, and the demos.
 
-The arguments are those of the modules, which say what they are with ``--help``.
+Each passes its arguments to the module that implements it; ``--help`` lists them.
 """
 
 import runpy

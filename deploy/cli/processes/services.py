@@ -1,6 +1,6 @@
-"""The commands that become or are one process each, for a broker and a cluster that are there.
+"""The commands that run one process of Penstock each, with an existing broker and cluster.
 
-Each takes every setting as a flag and hands it down by environment.
+Each accepts every setting as a flag and passes it to its process through the environment.
 """
 
 import os
@@ -16,7 +16,7 @@ NUMBER = click.option(
 
 
 def become(argv: tuple[str, ...], flags: dict[str, Any]) -> None:
-    """Replace this process, so that signals reach the one that works."""
+    """Replaces this process, so that signals reach the one that does the work."""
     from deploy.processes import command_lines
 
     environment = command_lines.environment(options.load(flags))
@@ -28,9 +28,9 @@ def become(argv: tuple[str, ...], flags: dict[str, Any]) -> None:
 def worker(number: int, flags: dict[str, Any]) -> None:
     """Run a reconcile worker.
 
-    It brings the cluster to what the objects ask for.
+    It brings the cluster to the state that the objects specify.
 
-    One per core is right; any number may run, on any number of machines.
+    Run one per core, on any number of machines.
 
     \b
     Examples:
@@ -45,7 +45,7 @@ def worker(number: int, flags: dict[str, Any]) -> None:
 @click.command("scaler", cls=options.SettingsCommand)
 @NUMBER
 def scaler(number: int, flags: dict[str, Any]) -> None:
-    """Run a worker that measures what triggers name.
+    """Run a worker that measures triggers.
 
     It also listens for wake-ups, where the measured server sends them.
 
@@ -63,7 +63,7 @@ def scaler(number: int, flags: dict[str, Any]) -> None:
 @click.argument("application")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def celery(application: str, words: tuple[str, ...]) -> int:
-    """Carry out a command line of Celery on an application of ours."""
+    """Run a Celery command line on an application of Penstock."""
     from deploy.processes import celery_process
 
     return celery_process.run(application, words)
@@ -73,9 +73,9 @@ def celery(application: str, words: tuple[str, ...]) -> int:
 def beat(flags: dict[str, Any]) -> None:
     """Run the clock.
 
-    It makes ready what became due and rings the bells.
+    It queues the items that became due and notifies the workers.
 
-    Any number may run; each due key is taken once.
+    Any number may run; each due key is queued once.
 
     \b
     Examples:
@@ -90,7 +90,7 @@ def beat(flags: dict[str, Any]) -> None:
 def watch(flags: dict[str, Any]) -> None:
     """Run the informers.
 
-    They list and watch the cluster and keep its mirror in the broker fresh.
+    They list and watch the cluster and keep its cache in the broker up to date.
 
     Any number may run; one leads per kind.
 
@@ -108,9 +108,9 @@ def watch(flags: dict[str, Any]) -> None:
 def external_scaler(flags: dict[str, Any]) -> None:
     """Measure triggers for an existing KEDA.
 
-    It speaks the protocol of KEDA's triggers external and external-push.
+    It implements the protocol of KEDA's triggers external and external-push.
 
-    Needs no cluster; the broker is asked for pushed events only.
+    It needs no cluster, and reads only pushed events from the broker.
 
     \b
     Examples:
@@ -123,11 +123,11 @@ def external_scaler(flags: dict[str, Any]) -> None:
 
 @click.command("webhook", cls=options.SettingsCommand)
 def webhook(flags: dict[str, Any]) -> None:
-    """Answer an API server's questions about Volcano's kinds.
+    """Run the admission webhook of Volcano's kinds.
 
-    It fills in what authors leave out, and refuses what could never run.
+    It fills in defaults and rejects objects that could never run.
 
-    It makes its certificate and renews it, and tells the API server where it is.
+    It creates and renews its certificate, and registers itself with the API server.
 
     Any number may run; they share the certificate through a Secret. The embedded cluster needs none.
 

@@ -1,4 +1,4 @@
-"""``penstock up``: everything in one terminal."""
+"""``penstock up``: all processes of Penstock in one terminal."""
 
 import asyncio
 import logging
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 @click.option("--scalers", type=click.IntRange(min=1), default=1, show_default=True, help="Workers that measure.")
 @click.option("--install-crds", is_flag=True, help="Store our CRDs in the cluster of --kubeconfig.")
 def command(workers: int, scalers: int, install_crds: bool, flags: dict[str, Any]) -> None:
-    """Run everything on this machine, until Ctrl-C.
+    """Run everything on this machine until Ctrl-C.
 
-    Everything is: broker, cluster, informers, clock, scalers and workers.
+    It starts broker, cluster, informers, clock, scalers and workers.
 
-    Without --broker a broker is embedded; without --kubeconfig (or --context) a cluster is, whose pods are processes
-    of this machine. Both keep their data in --home, so that the next `up` goes on where this one stopped.
+    Without --broker it embeds a broker; without --kubeconfig (or --context) a cluster, whose pods are processes of
+    this machine. Both keep their data in --home, so that the next `up` continues where this one stopped.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def command(workers: int, scalers: int, install_crds: bool, flags: dict[str, Any
 
 
 def announce(running: "RunningPart", *, embedded: bool) -> None:
-    """Say what runs, and what to do now."""
+    """Prints the processes that run, and the commands to try first."""
     output.say("Penstock is up:")
     output.table(["PART", "PID"], [[name, str(pid)] for name, pid in running.parts.items()], indent="  ")
     output.say(f"broker      {options.mask(running.broker)}")
@@ -72,7 +72,7 @@ def announce(running: "RunningPart", *, embedded: bool) -> None:
 
 
 class _Words(logging.Formatter):
-    """The supervisor's warnings as words: the message, then its fields."""
+    """Formats the supervisor's warnings as text: the message, then its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {name: getattr(record, name) for name in ("part", "parts", "code", "error") if hasattr(record, name)}

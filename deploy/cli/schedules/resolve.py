@@ -1,4 +1,4 @@
-"""What `run`, `suspend` and `resume` share: the object that is meant, and how it is changed."""
+"""The lookup and the patch that `run`, `suspend` and `resume` share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,27 +12,27 @@ from workers.errors import NotFound, UserError
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
-#: How results name each kind, as `get -o name` does.
+#: The kinds' names in results, the same as those of `get -o name`.
 NAMES = {SCHEDULED_JOB.id: "scheduledjob.penstock.dev", CRON_JOB.id: "cronjob.batch", JOB.id: "job.batch"}
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSchedule:
-    """An object that was asked for, as it was read."""
+    """An object that the command line names, as the cluster returned it."""
 
     ref: Ref
     body: Object
 
     @property
     def title(self) -> str:
-        """``scheduledjob.penstock.dev/nightly``"""
+        """The object's name in results: ``scheduledjob.penstock.dev/nightly``."""
         return f"{NAMES[self.ref.kind.id]}/{self.ref.name}"
 
 
 async def find(cluster: "Cluster", what: str, namespace: str, kinds: Sequence[Kind]) -> ResolvedSchedule:
-    """The object that ``NAME`` or ``KIND/NAME`` means. A bare name is looked for in the order of `kinds`.
+    """Returns the object of ``NAME`` or ``KIND/NAME``. Tries `kinds` in order for a bare name.
 
-    Raises UserError for another kind and for a name that none of the kinds has.
+    Raises UserError if the kind is not one of `kinds` or no object has the bare name.
     """
     text, slash, name = what.rpartition("/")
     if not name or (slash and not text):
@@ -53,12 +53,12 @@ async def find(cluster: "Cluster", what: str, namespace: str, kinds: Sequence[Ki
 
 
 def listed(kinds: Sequence[Kind], between: str = ", ") -> str:
-    """The kinds as a reader names them."""
+    """Returns the kinds as text for messages."""
     return between.join(kind.kind for kind in kinds)
 
 
 async def patch(cluster: "Cluster", ref: Ref, body: Object) -> Object:
-    """Merge some fields into the object; the object then."""
+    """Merges fields into the object and returns the result."""
     path = ref.kind.path(ref.namespace, ref.name)
     answer: Object = await cluster.request("PATCH", path, body=body, headers=MERGE_PATCH)
     return answer

@@ -1,4 +1,4 @@
-"""``penstock run``: one run of a ScheduledJob or CronJob now."""
+"""``penstock run``: starts one run of a ScheduledJob or CronJob now."""
 
 import json
 import re
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
 KINDS = (SCHEDULED_JOB, CRON_JOB)
-#: No vowels, so no words; no digit in front, so that an id is never a slot's number.
+#: Without vowels an id spells no word; without a leading digit it cannot equal a slot's number.
 LETTERS = "bcdfghjklmnpqrstvwxz"
 ALPHABET = LETTERS + "2456789"
-#: What Kubernetes takes for the name of a variable.
+#: Kubernetes' rule for names of environment variables.
 VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
@@ -37,10 +37,10 @@ def command(
 ) -> int:
     """Run a ScheduledJob or CronJob now.
 
-    The run is under the object's concurrency policy (with Forbid it waits until the running one is done) and needs no
-    slot: it starts also while the object is suspended. A bare name is a ScheduledJob, else a CronJob.
+    The object's concurrency policy applies (with Forbid the run waits for the current one to end), its suspension does
+    not. A bare name is a ScheduledJob, else a CronJob.
 
-    A CronJob is run by Penstock only where Penstock runs CronJobs: on the embedded cluster, or with --cronjobs.
+    Penstock runs a CronJob only where it runs the cluster's CronJobs: on the embedded cluster, or with --cronjobs.
 
     \b
     Examples:
@@ -59,8 +59,8 @@ def command(
         output.say(f"{found.title} run asked for: {request.job(found.ref)}")
         if not wait:
             return 0
-        course = awaiting.RunProgress(found.ref, asked, request.annotation, request.job(found.ref))
-        end = await awaiting.end(cluster, course, before, timeout)
+        progress = awaiting.RunProgress(found.ref, asked, request.annotation, request.job(found.ref))
+        end = await awaiting.end(cluster, progress, before, timeout)
         output.say(str(end))
         output.note(f"its output: penstock logs job/{end.job} -n {found.ref.namespace}")
         return 0 if end.succeeded else 1
@@ -70,7 +70,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class RunNow:
-    """One run that is asked for. id: chosen here, so that asking twice in one breath is asking once."""
+    """A request for one run. id: chosen by the client, which makes the request idempotent."""
 
     id: str
     env: dict[str, str]
@@ -87,12 +87,12 @@ class RunNow:
 
 
 def identity() -> str:
-    """A short random name."""
+    """Returns a short random id."""
     return secrets.choice(LETTERS) + "".join(secrets.choice(ALPHABET) for _ in range(7))
 
 
 def variables(given: Iterable[str]) -> dict[str, str]:
-    """The variables that ``--env`` names; the last of one name counts. Raises UserError naming a wrong one."""
+    """Returns the variables of ``--env``; the last value of a name counts. Raises UserError for an invalid one."""
     env = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -107,7 +107,7 @@ def variables(given: Iterable[str]) -> dict[str, str]:
 
 
 async def ask(cluster: "Cluster", found: resolve.ResolvedSchedule, request: RunNow) -> Object:
-    """Put the request on the object; the object then. Raises UserError when the object is about to go."""
+    """Annotates the object with the request and returns the result. Raises UserError if it is being deleted."""
     if found.body["metadata"].get("deletionTimestamp"):
         raise UserError(f"{found.ref} is being deleted; nothing of it is run any more")
     value = json.dumps({"env": request.env}) if request.env else ""

@@ -1,4 +1,4 @@
-"""What `describe` shows of what runs by the clock: when it runs next, and how its runs went."""
+"""The sections of `describe` about schedules: the next runs, and the outcomes of earlier ones."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from workers.api.scheduledjob import ScheduledJobSpec
     from workers.controllers.batch.cronjob.timetable import Timetable
 
-#: So many slots are told beforehand.
+#: The number of future slots shown.
 SHOWN = 5
 
 
 def by_the_clock(kind: Kind, body: Object) -> bool:
-    """Whether an object has a schedule."""
+    """Returns True if the object has a schedule."""
     if kind.id == JOB_FLOW.id:
         return bool((body.get("spec") or {}).get("schedule"))
     return kind.id in (SCHEDULED_JOB.id, CRON_JOB.id, VC_CRON_JOB.id)
 
 
 def show_next(kind: Kind, body: Object, now: datetime) -> None:
-    """The next slots as a table, or why there are none."""
+    """Prints the next slots as a table, or the reason why there are none."""
     from scheduler.cron import CronError
 
     try:
@@ -46,7 +46,7 @@ def show_next(kind: Kind, body: Object, now: datetime) -> None:
 
 
 def next_runs(timetable: "Timetable", slots: list[datetime], now: datetime) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: slots, and how soon their runs start. Jitter and schedule only where there is any to tell."""
+    """Returns header and rows of the slots, with columns for jitter and schedule only where they tell slots apart."""
     header, rows = ["SLOT", "STARTS IN"], []
     several = len(timetable.lines) > 1
     header += ["JITTER"] * bool(timetable.jitter) + ["SCHEDULE"] * several
@@ -63,7 +63,7 @@ def next_runs(timetable: "Timetable", slots: list[datetime], now: datetime) -> t
 
 
 def _timetable(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable", datetime]:
-    """The object's spec, its slots, and up to when they are handled. Raises UserError or CronError for no schedule."""
+    """Returns spec, slots, and the time up to which slots are handled. Raises UserError or CronError if invalid."""
     from workers.controllers.batch.cronjob import cursor, timetable
 
     spec = _spec(kind, body)
@@ -79,7 +79,7 @@ def _timetable(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable
 
 
 def _spec(kind: Kind, body: Object) -> "ScheduledJobSpec":
-    """The object's spec, or of another kind what stands for it; raises UserError."""
+    """Returns the object's spec, converted to that of a ScheduledJob. Raises UserError if it is invalid."""
     from workers.api import scheduledjob
     from workers.api.volcano import cronjob, jobflow
 
@@ -88,7 +88,7 @@ def _spec(kind: Kind, body: Object) -> "ScheduledJobSpec":
     if kind.id != JOB_FLOW.id:
         return scheduledjob.parse(body).spec
     spec = jobflow.parse(body).spec
-    # A template it has none: its flows are made from itself.
+    # model_construct, because a JobFlow has no template: its runs are copies of the flow itself.
     stands: Object = {
         "schedule": spec.schedule,
         "time_zone": spec.time_zone,
@@ -98,7 +98,7 @@ def _spec(kind: Kind, body: Object) -> "ScheduledJobSpec":
 
 
 def _slots(timetable: "Timetable", handled: datetime, now: datetime) -> Iterator[datetime]:
-    """The slots to come, and the last one if its jitter is not over."""
+    """Yields the future slots, after the last one if its jitter has not elapsed."""
     last, _ = timetable.newest(max(handled, now - timetable.jitter), now, 1)
     yield from (slot for slot in last if timetable.fires(slot) > now)
     slot = timetable.next(now)
@@ -108,14 +108,14 @@ def _slots(timetable: "Timetable", handled: datetime, now: datetime) -> Iterator
 
 
 def _local(slot: datetime, zone: str | None) -> str:
-    """The slot on the clocks of its zone, or in UTC."""
+    """Returns the slot in its time zone, or in UTC."""
     from scheduler import cron
 
     return slot.astimezone(cron.zone(zone)).isoformat() if zone else times.render(slot)
 
 
 def show_runs(body: Object, now: datetime) -> None:
-    """The runs at work and the last ones that ended, the newest first; nothing for an object that keeps none."""
+    """Prints the active runs and the last outcomes, the newest first; nothing if the status holds none."""
     status = body.get("status") or {}
     known = [*(status.get("outcomes") or ()), *(status.get("runs") or ())]
     if not known:

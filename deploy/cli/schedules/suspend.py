@@ -1,4 +1,4 @@
-"""``penstock suspend`` and ``penstock resume``: no new runs for a while."""
+"""``penstock suspend`` and ``penstock resume``: pause schedules and Jobs."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -20,13 +20,13 @@ WHAT = click.argument("what", nargs=-1, required=True, metavar="NAME... | KIND/N
 
 @click.command("suspend")
 @WHAT
-@click.option("--until", metavar="TIME", help="Go on by itself then: 2026-03-01T08:00:00Z (ScheduledJobs only).")
+@click.option("--until", metavar="TIME", help="Resume at this time: 2026-03-01T08:00:00Z (ScheduledJobs only).")
 @connection.cluster_options
 def suspend(what: tuple[str, ...], until: str | None, target: connection.ConnectionTarget) -> None:
-    """Let no run start, or stop a Job's pods.
+    """Start no further runs, or stop a Job's pods.
 
-    Of a ScheduledJob or CronJob, what is at work goes on, and no further run starts. The pods of a suspended
-    Job end, and start again when it is resumed. A bare name is a ScheduledJob, else a CronJob, else a Job.
+    Active runs of a ScheduledJob or CronJob continue, and no further run starts. The pods of a suspended Job end,
+    and start again when it is resumed. A bare name is a ScheduledJob, else a CronJob, else a Job.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def suspend(what: tuple[str, ...], until: str | None, target: connection.Connect
                 await _change(cluster, found, {"suspend": True}, "suspended")
             elif found.ref.kind.id == SCHEDULED_JOB.id:
                 text = times.render(moment)
-                # One that was suspended for good goes on then, too.
+                # Clears an unlimited suspension too, which would otherwise outlast `until`.
                 await _change(cluster, found, {"suspend": False, "suspendUntil": text}, f"suspended until {text}")
             else:
                 raise UserError(f"{found.ref}: --until: only a ScheduledJob goes on by itself")
@@ -55,10 +55,10 @@ def suspend(what: tuple[str, ...], until: str | None, target: connection.Connect
 @WHAT
 @connection.cluster_options
 def resume(what: tuple[str, ...], target: connection.ConnectionTarget) -> None:
-    """Let runs start again, or a suspended Job's pods.
+    """Start further runs again, or a suspended Job's pods.
 
-    Of a ScheduledJob this ends `--until` too. Whether a run that fell into the pause is made up for is what the
-    object's catchUp policy and startingDeadlineSeconds say.
+    For a ScheduledJob this also clears `--until`. Its catchUp policy and startingDeadlineSeconds decide about runs
+    that were missed during the suspension.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def resume(what: tuple[str, ...], target: connection.ConnectionTarget) -> None:
 
 
 def instant(text: str) -> datetime:
-    """The instant of ``--until``. Raises UserError for a text that is no time, has no zone, or lies in the past."""
+    """Returns the time of ``--until``. Raises UserError if it is no time, has no zone, or lies in the past."""
     try:
         moment = times.parse(text)
     except ValueError as error:
@@ -89,8 +89,8 @@ def instant(text: str) -> datetime:
 
 
 async def _change(cluster: "Cluster", found: resolve.ResolvedSchedule, spec: Object, word: str) -> None:
-    """Write these fields of the spec if they differ, and say what became of the object."""
-    # False, null and absent are the same here.
+    """Patches the fields of the spec that differ and prints the outcome."""
+    # False, null and absent mean the same in these fields.
     if all((found.body["spec"].get(field) or None) == (value or None) for field, value in spec.items()):
         output.say(f"{found.title} unchanged")
         return

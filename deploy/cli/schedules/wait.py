@@ -1,7 +1,7 @@
-"""Waiting for the end of a run that was asked for.
+"""The wait for the end of a requested run.
 
-Its object and its Jobs are watched from before it was asked for, so that nothing is too quick to be seen: a Job that is
-deleted as soon as it has finished, an outcome that the next run's takes the place of.
+The watches on its object and its Jobs start before the request, so that they miss nothing: neither a Job that is
+deleted as soon as it has finished nor an outcome that the next run's replaces.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from workers.errors import NotFound, UserError
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
-#: Seconds between two looks beside the watches, which may lose something. A run that two looks in a row know nothing of
-#: is lost.
-LOOK = 3.0
+#: Seconds between two polls beside the watches, which may lose events. A run is lost if two polls in a row find neither
+#: its request nor its Job.
+POLL_INTERVAL = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a run ended: the outcome's word, its last Job, and why, if anybody said so."""
+    """The end of a run: the outcome's word, its last Job, and the reason if there is one."""
 
     word: str
     job: str
@@ -44,11 +44,11 @@ class End:
 
 @dataclass
 class RunProgress:
-    """One run, as far as it was seen.
+    """The observed state of one run.
 
-    body: its object, as it was when the run had been asked for, and then its newest version. annotation: what asks for
-    it. first: the name of its first Job. jobs: by name, what was seen last of every attempt's Job; gone: of those that
-    are not there any more.
+    body: the newest version of its object, at first the one with the request. annotation: the key of the request.
+    first: the name of the first attempt's Job. jobs: the last version of every attempt's Job, by name; gone: the names
+    of those that were deleted.
     """
 
     ref: Ref
@@ -60,16 +60,16 @@ class RunProgress:
     attempts: int = 1
     outcome: Object | None = None
 
-    def told(self, body: Object) -> None:
-        """A version of the object."""
+    def update_object(self, body: Object) -> None:
+        """Takes in a version of the object."""
         self.body = body
         for run in self._status("runs"):
             if self._attempt(run["job"]):
                 self.attempts = max(self.attempts, self._attempt(run["job"]))
         self.outcome = next((each for each in self._status("outcomes") if self._attempt(each["job"])), self.outcome)
 
-    def saw(self, job: Object, *, gone: bool = False) -> None:
-        """A version of a Job, of whatever it may be."""
+    def update_job(self, job: Object, *, gone: bool = False) -> None:
+        """Takes in a version of a Job; ignores Jobs of other runs."""
         name = job["metadata"]["name"]
         number = self._attempt(name)
         if number and (controller_of(job) or {}).get("uid") == self.body["metadata"]["uid"]:
@@ -79,17 +79,17 @@ class RunProgress:
 
     @property
     def last(self) -> str:
-        """The name of the newest attempt's Job, as far as is known."""
+        """The name of the newest observed attempt's Job."""
         from workers.controllers.batch.cronjob import names
 
         return names.attempt(self.first, self.attempts)
 
     @property
     def end(self) -> End | None:
-        """How the run ended, or None while nothing says that it has.
+        """The run's end, or None while there is no evidence of it.
 
-        A ScheduledJob's status tells, which knows whether there will be another attempt; a CronJob has only the Job to
-        tell. Where the status keeps no outcome of this run, its last Job says how it ended.
+        A ScheduledJob's status decides, because it knows of further attempts; for a CronJob, or if the status no longer
+        holds the outcome, the last Job decides.
         """
         if self.outcome:
             return End(self.outcome["outcome"], self.outcome["job"], _why(self.outcome))
@@ -102,21 +102,21 @@ class RunProgress:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more comes of it as far as its object knows.
+        """True if the object neither requests this run nor lists it as active.
 
-        A run stands in a ScheduledJob's status before its request is taken off, and until it has ended.
+        The controller adds a run to a ScheduledJob's status before it removes the request, and keeps it until its end.
         """
         asked = self.annotation in (self.body["metadata"].get("annotations") or {})
         return not asked and not any(self._attempt(run["job"]) for run in self._status("runs"))
 
     @property
     def lost(self) -> bool:
-        """Whether nobody has ever seen a Job of it, or is asked for one."""
+        """True if no Job of the run was ever observed and none is requested any more."""
         return self.over and self.last not in self.jobs
 
     @property
     def state(self) -> str:
-        """What a run that has not ended waits for."""
+        """The text on an active run's progress."""
         for run in self._status("runs"):
             if self._attempt(run["job"]) and run.get("retryTime"):
                 return f"job.batch/{run['job']} failed ({_why(run)}); the next attempt starts at {run['retryTime']}"
@@ -138,102 +138,106 @@ class RunProgress:
         return (self.body.get("status") or {}).get(part) or []
 
     def _attempt(self, job: str) -> int:
-        """Which attempt of this run a Job of this name is; 0 for none."""
+        """Returns the number of the attempt whose Job has this name; 0 if the Job is not of this run."""
         if job == self.first:
             return 1
         number = job.removeprefix(f"{self.first}-r")
         return int(number) if number != job and number.isdecimal() else 0
 
 
-def _why(told: Object) -> str:
-    return ": ".join(filter(None, (told.get("reason"), told.get("message"))))
+def _why(entry: Object) -> str:
+    return ": ".join(filter(None, (entry.get("reason"), entry.get("message"))))
 
 
 async def version(cluster: "Cluster", ref: Ref) -> str:
-    """The version of the namespace's Jobs now: a watch from there sees every one that is made later."""
+    """Returns the resourceVersion of the namespace's Jobs: a watch from there sees every later change."""
     answer = await cluster.request("GET", JOB.path(ref.namespace), query={"limit": "1"})
     return str(answer["metadata"]["resourceVersion"])
 
 
-async def end(cluster: "Cluster", course: RunProgress, before: str, timeout: float | None) -> End:
-    """Wait for the run's end. before: the version of the Jobs before it was asked for.
+async def end(cluster: "Cluster", progress: RunProgress, before: str, timeout: float | None) -> End:
+    """Waits for the run's end. before: the resourceVersion of the Jobs before the request. timeout: seconds.
 
-    Raises UserError when it will not come, and when it has not come after so many seconds.
+    Raises UserError if the run was refused or has not ended in time.
     """
     loop = asyncio.get_running_loop()
     deadline = None if timeout is None else loop.time() + timeout
-    told = ""
-    look, lost = loop.time() + LOOK, False
-    async with _news(cluster, course, before) as news:
-        while (found := course.end) is None:
-            if course.state != told:
-                told = course.state
-                output.note(f"penstock: {told}")
+    noted = ""
+    poll_at, lost = loop.time() + POLL_INTERVAL, False
+    async with _watch_events(cluster, progress, before) as events:
+        while (found := progress.end) is None:
+            if progress.state != noted:
+                noted = progress.state
+                output.note(f"penstock: {noted}")
             if deadline is not None and loop.time() >= deadline:
-                raise UserError(f"{course.ref}: run {course.first} has not ended after {timeout:g} s; {told}")
+                raise UserError(f"{progress.ref}: run {progress.first} has not ended after {timeout:g} s; {noted}")
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(look if deadline is None else min(look, deadline)):
-                    _take(course, await news.get())
-            if loop.time() >= look:
-                await _look(cluster, course)
-                if lost and course.lost:
-                    raise UserError(_lost(course))
-                look, lost = loop.time() + LOOK, course.lost
+                async with asyncio.timeout_at(poll_at if deadline is None else min(poll_at, deadline)):
+                    _take(progress, await events.get())
+            if loop.time() >= poll_at:
+                await _poll(cluster, progress)
+                if lost and progress.lost:
+                    raise UserError(_lost(progress))
+                poll_at, lost = loop.time() + POLL_INTERVAL, progress.lost
     return found
 
 
-def _lost(course: RunProgress) -> str:
-    title = f"{resolve.NAMES[course.ref.kind.id]}/{course.ref.name}"
+def _lost(progress: RunProgress) -> str:
+    title = f"{resolve.NAMES[progress.ref.kind.id]}/{progress.ref.name}"
     return (
-        f"{course.ref} has no Job {course.first} and is no longer asked for it: the run was refused; "
+        f"{progress.ref} has no Job {progress.first} and is no longer asked for it: the run was refused; "
         f"`penstock describe {title}` shows why"
     )
 
 
-#: An event of a watch and the kind it is of, or why there are no more.
-_News = tuple[Kind, Object] | Exception
+#: A watch event and its kind, or the error that ended the watch.
+_WatchEvent = tuple[Kind, Object] | Exception
 
 
 @asynccontextmanager
-async def _news(cluster: "Cluster", course: RunProgress, before: str) -> AsyncIterator["asyncio.Queue[_News]"]:
-    """What happens to the object and to the namespace's Jobs."""
-    news: asyncio.Queue[_News] = asyncio.Queue()
+async def _watch_events(
+    cluster: "Cluster", progress: RunProgress, before: str
+) -> AsyncIterator["asyncio.Queue[_WatchEvent]"]:
+    """Yields a queue of the watch events of the object and of the namespace's Jobs."""
+    events: asyncio.Queue[_WatchEvent] = asyncio.Queue()
 
     async def follow(kind: Kind, name: str, since: str) -> None:
-        query = get.Query(DiscoveredKind(kind), course.ref.namespace, name)
+        query = get.Query(DiscoveredKind(kind), progress.ref.namespace, name)
         try:
             async for event in get.changes(cluster, query, since):
-                news.put_nowait((kind, event))
+                events.put_nowait((kind, event))
         except Exception as error:
-            news.put_nowait(error)
+            events.put_nowait(error)
 
-    of_object = follow(course.ref.kind, course.ref.name, course.body["metadata"]["resourceVersion"])
+    of_object = follow(progress.ref.kind, progress.ref.name, progress.body["metadata"]["resourceVersion"])
     tasks = [asyncio.create_task(each) for each in (follow(JOB, "", before), of_object)]
     try:
-        yield news
+        yield events
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _take(course: RunProgress, news: _News) -> None:
-    if isinstance(news, Exception):
-        raise news
-    kind, event = news
+def _take(progress: RunProgress, found: _WatchEvent) -> None:
+    if isinstance(found, Exception):
+        raise found
+    kind, event = found
     if kind is JOB:
-        course.saw(event["object"], gone=event["type"] == "DELETED")
+        progress.update_job(event["object"], gone=event["type"] == "DELETED")
     elif event["type"] == "DELETED":
-        raise UserError(f'{kind.plural} "{course.ref.name}" not found: it was deleted')
+        raise UserError(f'{kind.plural} "{progress.ref.name}" not found: it was deleted')
     else:
-        course.told(event["object"])
+        progress.update_object(event["object"])
 
 
-async def _look(cluster: "Cluster", course: RunProgress) -> None:
-    """See the object and the newest Job as they are."""
-    course.told(await cluster.request("GET", course.ref.kind.path(course.ref.namespace, course.ref.name)))
+async def _poll(cluster: "Cluster", progress: RunProgress) -> None:
+    """Reads the object and the newest Job."""
+    progress.update_object(
+        await cluster.request("GET", progress.ref.kind.path(progress.ref.namespace, progress.ref.name))
+    )
     try:
-        course.saw(await cluster.request("GET", JOB.path(course.ref.namespace, course.last)))
+        progress.update_job(await cluster.request("GET", JOB.path(progress.ref.namespace, progress.last)))
     except NotFound:
-        if course.last in course.jobs:
-            course.gone.add(course.last)
+        if progress.last in progress.jobs:
+            progress.gone.add(progress.last)

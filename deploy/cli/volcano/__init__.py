@@ -1,4 +1,4 @@
-"""vcctl's verbs: ``penstock job``, ``queue``, ``flow`` and ``template``, and what `describe` knows of Volcano's kinds.
+"""vcctl's verbs ``penstock job``, ``queue``, ``flow``, ``template``, and the sections of `describe` on Volcano's kinds.
 
-Flags, columns and the objects that are made are those of vcctl, so that either tool works where the other does.
+Only `deploy.cli.main` and `deploy.cli.objects.describe` may import it.
 """

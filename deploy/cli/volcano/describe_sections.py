@@ -1,25 +1,25 @@
-"""What `describe` shows of Volcano's kinds besides what it shows of all: tasks, failures, and who waits for what."""
+"""The sections of `describe` on Volcano's kinds: tasks, failures, phases, pending PodGroups, graphs."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deploy.cli import output
-from deploy.cli.volcano import columns, queue_order
+from deploy.cli.volcano import queue_order, verbs
 from workers.api.kinds import JOB_FLOW, POD_GROUP, QUEUE, VC_JOB, Object, Ref, controller_of
 from workers.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
-#: Status fields that these sections show.
+#: The status fields that these sections show, which the common part therefore omits.
 TABLES = frozenset({"failures", "taskStatusCount"})
-#: Phases of a Job's history that are shown, the newest.
+#: The number of newest phases shown.
 SHOWN = 10
 
 
 def conditions(ref: Ref, body: Object) -> Sequence[Object]:
-    """The conditions in the common form. A Job has a history of phases under their name instead, a flow another map."""
+    """Returns the conditions in the common form: none for a Job, whose field of this name is a history of phases."""
     status = body.get("status") or {}
     if ref.kind.id == VC_JOB.id:
         return ()
@@ -28,22 +28,22 @@ def conditions(ref: Ref, body: Object) -> Sequence[Object]:
 
 
 async def show(cluster: "Cluster", ref: Ref, body: Object, now: datetime) -> None:
-    """Print the sections of a Job, a Queue, a PodGroup or a JobFlow; of any other kind nothing."""
+    """Prints the sections of a Job, Queue, PodGroup or JobFlow; nothing for any other kind."""
     if ref.kind.id == VC_JOB.id:
         _job(body, now)
         await _group_of(cluster, ref, body, now)
     elif ref.kind.id == QUEUE.id:
-        if line := await queue_order.read(cluster, ref.name, now):
-            queue_order.show(line, now)
+        if pending := await queue_order.read(cluster, ref.name, now):
+            queue_order.show(pending, now)
     elif ref.kind.id == POD_GROUP.id:
-        await _place(cluster, body, now)
+        await _position(cluster, body, now)
     elif ref.kind.id == JOB_FLOW.id:
         _graph(body)
 
 
 def _graph(flow: Object) -> None:
-    """A flow's entries, each below what it depends on."""
-    # Here, because the language of flows is made of models: loading them takes longer than most commands.
+    """Prints a flow's entries, each below its dependencies."""
+    # Imported late, because loading the pydantic models of flows takes longer than most commands.
     from workers.flows.drawing import graph
 
     output.say("Graph:")
@@ -52,7 +52,7 @@ def _graph(flow: Object) -> None:
 
 
 def _job(body: Object, now: datetime) -> None:
-    """Why the job is where it is, its tasks, its failures, and the phases it went through."""
+    """Prints the reason of the Job's phase, its tasks, its failures and its history of phases."""
     status = body.get("status") or {}
     state = status.get("state") or {}
     if why := ": ".join(filter(None, (state.get("reason"), state.get("message")))):
@@ -70,19 +70,19 @@ def _job(body: Object, now: datetime) -> None:
 
 
 def tasks(job: Object) -> Iterator[list[str]]:
-    """The rows of a job's tasks: how many pods of each are in which phase."""
+    """Yields a row per task of the Job, with the number of its pods in each phase."""
     counts = (job.get("status") or {}).get("taskStatusCount") or {}
     for index, task in enumerate(job["spec"].get("tasks") or ()):
         name = task.get("name") or f"default{index}"
         phases = (counts.get(name) or {}).get("phase") or {}
-        told = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()) if count)
+        pods = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()) if count)
         replicas = task.get("replicas") or 0
         least = task.get("minAvailable")
-        yield [name, str(replicas), str(replicas if least is None else least), told or "none"]
+        yield [name, str(replicas), str(replicas if least is None else least), pods or "none"]
 
 
 def failure(found: Object, now: datetime) -> list[str]:
-    """The row of a pod that failed."""
+    """Returns the row of a failed pod."""
     code = found.get("exitCode")
     why = ": ".join(str(part) for part in (found.get("reason"), found.get("message")) if part)
     return [
@@ -95,9 +95,9 @@ def failure(found: Object, now: datetime) -> list[str]:
 
 
 async def _group_of(cluster: "Cluster", ref: Ref, body: Object, now: datetime) -> None:
-    """The job's PodGroup, and why it waits."""
+    """Prints the Job's PodGroup and, if it is pending, the reason and its position in the queue."""
     try:
-        groups = await columns.items(cluster, POD_GROUP, ref.namespace)
+        groups = await verbs.list_objects(cluster, POD_GROUP, ref.namespace)
     except (Forbidden, NotFound) as error:
         output.note(f"penstock: the PodGroup is not shown: {output.reason(error)}")
         return
@@ -105,16 +105,16 @@ async def _group_of(cluster: "Cluster", ref: Ref, body: Object, now: datetime) -
     for group in groups:
         if (controller_of(group) or {}).get("uid") == uid:
             text = queue_order.why(group)
-            told = f"{queue_order.phase(group)}{f': {text}' if text else ''}"
-            output.say(f"PodGroup:      {group['metadata']['name']} {told}")
-            await _place(cluster, group, now)
+            state = f"{queue_order.phase(group)}{f': {text}' if text else ''}"
+            output.say(f"PodGroup:      {group['metadata']['name']} {state}")
+            await _position(cluster, group, now)
 
 
-async def _place(cluster: "Cluster", group: Object, now: datetime) -> None:
-    """Which one in its queue a PodGroup is, while it waits."""
+async def _position(cluster: "Cluster", group: Object, now: datetime) -> None:
+    """Prints a pending PodGroup's position in its queue."""
     if queue_order.phase(group) != queue_order.PENDING:
         return
     queue = queue_order.queue_of(group)
-    line = await queue_order.read(cluster, queue, now)
-    if line and (place := line.place(group)):
-        output.say(f"Place:         {place} of {len(line.groups)} that wait in queue {queue}")
+    pending = await queue_order.read(cluster, queue, now)
+    if pending and (position := pending.position(group)):
+        output.say(f"Place:         {position} of {len(pending.groups)} that wait in queue {queue}")

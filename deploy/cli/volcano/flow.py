@@ -1,5 +1,6 @@
-"""``penstock flow``: JobFlows, with vcctl's verbs and those that only Penstock's flows know."""
+"""``penstock flow``: JobFlows, with vcctl's verbs, and suspend, resume, cancel and retry."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -8,19 +9,16 @@ import click
 from deploy.cli import connection, output
 from deploy.cli.objects import describe
 from deploy.cli.objects.apply import MERGE_PATCH
-from deploy.cli.volcano import columns, files, flags
-from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, Object, Ref
+from deploy.cli.volcano.verbs import KindVerbs, Work, help_text
+from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, Object
 from workers.errors import UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
-COLUMNS = ("Name", "Namespace", "Phase", "Age")
-#: What a file of flows may hold.
-KINDS = (JOB_FLOW, JOB_TEMPLATE)
-#: Phases from which a flow is run again.
+#: Phases in which a flow can be retried.
 ENDED_BADLY = ("Failed", "Terminated")
-#: Phases in which there is nothing left to hold back or to end.
+#: Phases in which a flow can no longer be suspended or cancelled.
 OVER = ("Succeed", "Terminated")
 
 
@@ -39,197 +37,39 @@ def group() -> None:
     """
 
 
-@group.command("create")
-@flags.SOURCE
-@flags.namespaced
-def create(source: str, target: connection.ConnectionTarget) -> None:
-    """Make the JobFlows of a file, and the JobTemplates in it.
-
-    \b
-    Examples:
-      penstock flow create -f examples/jobflow.yaml
-    """
-    found = files.read(source, KINDS, target.namespace)
-    connection.run(target, lambda cluster: files.create(cluster, found))
-
-
-@group.command("list")
-@flags.EVERYWHERE
-@flags.namespaced
-def list_(everywhere: bool, target: connection.ConnectionTarget) -> None:
-    """List flows.
-
-    \b
-    Examples:
-      penstock flow list --all-namespaces
-    """
-
-    async def work(cluster: "Cluster") -> None:
-        show(await columns.items(cluster, JOB_FLOW, "" if everywhere else target.namespace))
-
-    connection.run(target, work)
-
-
-@group.command("get")
-@flags.NAME
-@flags.namespaced
-def get(name: str, target: connection.ConnectionTarget) -> None:
-    """Show one flow.
-
-    \b
-    Examples:
-      penstock flow get -N nightly
-    """
-
-    async def work(cluster: "Cluster") -> None:
-        show([await cluster.request("GET", JOB_FLOW.path(target.namespace, name))])
-
-    connection.run(target, work)
-
-
-def show(flows: list[Object]) -> None:
-    """The table of flows."""
-    now = datetime.now(UTC)
-    columns.show(COLUMNS, [row(flow, now) for flow in flows])
-
-
 def row(flow: Object, now: datetime) -> list[Any]:
-    """One flow as `list` and `get` show it."""
+    """Returns a flow's columns for `list` and `get`."""
     metadata = flow["metadata"]
     age = output.age(metadata.get("creationTimestamp"), now)
     return [metadata["name"], metadata["namespace"], phase(flow), age]
 
 
 def phase(flow: Object) -> str:
-    """How far a flow is; empty when nobody has looked at it yet."""
+    """Returns a flow's phase; empty before its first reconciliation."""
     return ((flow.get("status") or {}).get("state") or {}).get("phase") or ""
 
 
-@group.command("describe")
-@flags.NAME_OR_ALL
-@click.option(
-    "-o",
-    "--format",
-    "form",
-    type=click.Choice((*files.FORMATS, "text")),
-    default="yaml",
-    show_default=True,
-    help="text: with its graph, Jobs and Events.",
-)
-@flags.namespaced
-def describe_(name: str | None, form: str, target: connection.ConnectionTarget) -> None:
-    """Show flows whole.
+def patching(verb: str) -> Callable[..., Work]:
+    """Returns the function that begins a verb which patches one flow."""
 
-    \b
-    Examples:
-      penstock flow describe -N nightly -o text
-      penstock flow describe -o json
-    """
+    def begin(target: connection.ConnectionTarget, name: str) -> Work:
+        async def work(cluster: "Cluster") -> None:
+            path = JOB_FLOW.path(target.namespace, name)
+            flow: Object = await cluster.request("GET", path)
+            patch = change(flow, verb, datetime.now(UTC))
+            if patch:
+                await cluster.request("PATCH", path, body=patch, headers=MERGE_PATCH)
+            output.say(f"{verb} flow {name}: {'asked for' if patch else 'nothing to change'}")
 
-    async def work(cluster: "Cluster") -> None:
-        found = await files.bodies(cluster, JOB_FLOW, target.namespace, name)
-        if form != "text":
-            files.write(found, form)
-            return
-        for index, flow in enumerate(found):
-            if index:
-                output.say("\n")
-            await describe.describe(cluster, Ref(JOB_FLOW, target.namespace, flow["metadata"]["name"]))
-        if not found:
-            output.say("No resources found")
+        return work
 
-    connection.run(target, work)
-
-
-@group.command("delete")
-@flags.NAME_OR_FILE
-@flags.FILE
-@flags.namespaced
-def delete(name: str | None, source: str | None, target: connection.ConnectionTarget) -> None:
-    """Delete a flow and its Jobs, or what a file describes.
-
-    \b
-    Examples:
-      penstock flow delete -N nightly
-      penstock flow delete -f examples/jobflow.yaml
-    """
-    refs = files.named(name, source, KINDS, target.namespace)
-    connection.run(target, lambda cluster: files.delete(cluster, refs))
-
-
-# --- what vcctl does not have
-
-
-@group.command("suspend")
-@flags.NAME
-@flags.namespaced
-def suspend(name: str, target: connection.ConnectionTarget) -> None:
-    """Start nothing new in a flow; Jobs that run go on.
-
-    \b
-    Examples:
-      penstock flow suspend -N nightly
-    """
-    _steer(name, target, "suspend")
-
-
-@group.command("resume")
-@flags.NAME
-@flags.namespaced
-def resume(name: str, target: connection.ConnectionTarget) -> None:
-    """Let a suspended flow go on.
-
-    \b
-    Examples:
-      penstock flow resume -N nightly
-    """
-    _steer(name, target, "resume")
-
-
-@group.command("cancel")
-@flags.NAME
-@flags.namespaced
-def cancel(name: str, target: connection.ConnectionTarget) -> None:
-    """End a flow: nothing new starts, and Jobs that run are terminated.
-
-    \b
-    Examples:
-      penstock flow cancel -N nightly
-    """
-    _steer(name, target, "cancel")
-
-
-@group.command("retry")
-@flags.NAME
-@flags.namespaced
-def retry(name: str, target: connection.ConnectionTarget) -> None:
-    """Run once more what failed, was terminated or was skipped in a flow that ended so.
-
-    What completed stays, unless it depends on what failed. A flow that was cancelled is no longer.
-
-    \b
-    Examples:
-      penstock flow retry -N nightly
-    """
-    _steer(name, target, "retry")
-
-
-def _steer(name: str, target: connection.ConnectionTarget, verb: str) -> None:
-    async def work(cluster: "Cluster") -> None:
-        path = JOB_FLOW.path(target.namespace, name)
-        flow: Object = await cluster.request("GET", path)
-        patch = change(flow, verb, datetime.now(UTC))
-        if patch:
-            await cluster.request("PATCH", path, body=patch, headers=MERGE_PATCH)
-        output.say(f"{verb} flow {name}: {'asked for' if patch else 'nothing to change'}")
-
-    connection.run(target, work)
+    return begin
 
 
 def change(flow: Object, verb: str, now: datetime) -> Object:
-    """What is merged into the flow; empty when it is so already.
+    """Returns the merge patch of a verb; empty if nothing changes.
 
-    Raises UserError when the verb means nothing for the flow as it is.
+    Raises UserError if the flow's phase does not allow the verb.
     """
     from workers.api.volcano.jobflow import RETRY
 
@@ -239,7 +79,7 @@ def change(flow: Object, verb: str, now: datetime) -> Object:
             raise UserError(
                 f"flow {name} is {reached or 'new'}: what is Failed or Terminated can be run again, nothing else"
             )
-        # Two within one second are two.
+        # Microseconds, because two retries within one second are two requests.
         again = {"metadata": {"annotations": {RETRY: now.isoformat(timespec="microseconds")}}}
         return {**again, "spec": {"cancel": None}} if spec.get("cancel") else again
     if verb == "resume":
@@ -251,3 +91,31 @@ def change(flow: Object, verb: str, now: datetime) -> Object:
     if reached in OVER:
         raise UserError(f"flow {name} is over: {reached}")
     return {} if spec.get(verb) else {"spec": {verb: True}}
+
+
+VERBS = KindVerbs(group, JOB_FLOW, ("Name", "Namespace", "Phase", "Age"), row, also=(JOB_TEMPLATE,))
+VERBS.add_create(help_text("Make the JobFlows and JobTemplates of a file.", "flow create -f examples/jobflow.yaml"))
+VERBS.add_list(help_text("List flows.", "flow list --all-namespaces"))
+VERBS.add_get(help_text("Show one flow.", "flow get -N nightly"))
+VERBS.add_describe(
+    help_text("Print complete flows.", "flow describe -N nightly -o text", "flow describe -o json"), describe.describe
+)
+VERBS.add_delete_files(
+    help_text(
+        "Delete a flow and its Jobs, or the objects of a file.",
+        "flow delete -N nightly",
+        "flow delete -f examples/jobflow.yaml",
+    )
+)
+# vcctl has no equivalents of these.
+for verb, text in (
+    ("suspend", "Start no further Jobs of a flow; running Jobs continue."),
+    ("resume", "Resume a suspended flow."),
+    ("cancel", "End a flow: terminate its Jobs and start no further ones."),
+    (
+        "retry",
+        "Run the failed, terminated and skipped Jobs of a flow again.\n\n"
+        "Completed Jobs stay, unless they depend on a failed one. The flow is no longer cancelled.",
+    ),
+):
+    VERBS.add(verb, help_text(text, f"flow {verb} -N nightly"), patching(verb), VERBS.name)

@@ -8,8 +8,9 @@ from click.core import ParameterSource
 
 from deploy.cli import connection, manifests, output
 from deploy.cli.objects import describe
-from deploy.cli.volcano import columns, commands, flags, resource_lists
-from workers.api import kinds
+from deploy.cli.volcano import verbs
+from deploy.cli.volcano.verbs import KindVerbs, help_text
+from workers.api import kinds, quantities
 from workers.api.kinds import VC_JOB, Object, Ref
 from workers.api.references import DEFAULT_QUEUE
 from workers.errors import UserError
@@ -17,11 +18,11 @@ from workers.errors import UserError
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
-#: Label of the pods of a Job that was typed.
+#: The label of the pods of a Job that `run` makes from flags.
 LABEL = "job.volcano.sh"
-#: Label of a Job that says what sort of work it is.
+#: The label of a Job that names its type of work.
 TYPE = "volcano.sh/job-type"
-#: What a pod asks for, and the most it gets, when nothing is said.
+#: The default requests and limits of a pod.
 AMOUNTS = "cpu=1000m,memory=100Mi"
 COLUMNS = ("Name", "Creation", "Phase", "JobType", "Replicas", "Min")
 COUNTERS = {
@@ -32,7 +33,7 @@ COUNTERS = {
     "Unknown": "unknown",
     "RetryCount": "retryCount",
 }
-#: Parameters of `run` that describe a Job, as a file does.
+#: The parameters of `run` that exclude a file.
 _DESCRIBING = frozenset({"name", "image", "least", "replicas", "requests", "limits", "scheduler", "words"})
 
 
@@ -40,7 +41,7 @@ _DESCRIBING = frozenset({"name", "image", "least", "replicas", "requests", "limi
 def group() -> None:
     """Run, list and steer Jobs of Volcano.
 
-    The verbs of `vcctl job`. Jobs of batch/v1 are not meant: see `penstock get jobs`.
+    The verbs of `vcctl job`. For Jobs of batch/v1, see `penstock get jobs`.
 
     \b
     Examples:
@@ -51,9 +52,12 @@ def group() -> None:
     """
 
 
+VERBS = KindVerbs(group, VC_JOB)
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A Job of one task as its flags describe it. words: what its container runs, instead of what its image says."""
+    """A Job of one task, from flags. words: the container's command; empty for the image's own."""
 
     name: str
     image: str
@@ -65,7 +69,7 @@ class Launch:
     words: tuple[str, ...] = field(default=())
 
     def job(self, namespace: str) -> Object:
-        """The Job."""
+        """Returns the Job's manifest."""
         amounts = {"requests": self.requests, "limits": self.limits}
         container = {
             "name": self.name,
@@ -91,20 +95,22 @@ class Launch:
 
 
 @group.command("run")
-@flags.NAME_OR_FILE
+@verbs.NAME_OR_FILE
 @click.option("-i", "--image", default="busybox", show_default=True, help="Image of its containers.")
-@click.option("-m", "--min", "least", type=int, default=1, show_default=True, help="So many pods start together.")
-@click.option("-r", "--replicas", type=int, default=1, show_default=True, help="So many pods there are.")
-@click.option("-R", "--requests", default=AMOUNTS, show_default=True, help="What each pod asks for.")
-@click.option("-L", "--limits", default=AMOUNTS, show_default=True, help="The most each pod gets.")
-@click.option("-S", "--scheduler", default="volcano", show_default=True, help="Who places the pods.")
-@flags.FILE
+@click.option(
+    "-m", "--min", "least", type=int, default=1, show_default=True, help="Number of pods that start together."
+)
+@click.option("-r", "--replicas", type=int, default=1, show_default=True, help="Number of pods.")
+@click.option("-R", "--requests", default=AMOUNTS, show_default=True, help="Resource requests of each pod.")
+@click.option("-L", "--limits", default=AMOUNTS, show_default=True, help="Resource limits of each pod.")
+@click.option("-S", "--scheduler", default="volcano", show_default=True, help="The pods' schedulerName.")
+@verbs.FILE
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
-@flags.namespaced
+@VERBS.cluster_options
 def run(name: str | None, source: str | None, target: connection.ConnectionTarget, **given: Any) -> None:
     """Run a Job: one task of some pods, or the Job of a file.
 
-    On the embedded cluster images are ignored, so a COMMAND is needed there.
+    The embedded cluster ignores images, so a COMMAND is needed there.
 
     \b
     Examples:
@@ -117,7 +123,7 @@ def run(name: str | None, source: str | None, target: connection.ConnectionTarge
         body = written(source, target.namespace)
     elif name:
         for flag in ("requests", "limits"):
-            given[flag] = resource_lists.parse(f"--{flag}", given[flag])
+            given[flag] = amounts(f"--{flag}", given[flag])
         body = Launch(name=name, **given).job(target.namespace)
     else:
         raise click.UsageError("either -N NAME or -f FILE is needed")
@@ -130,8 +136,28 @@ def run(name: str | None, source: str | None, target: connection.ConnectionTarge
     connection.run(target, work)
 
 
+def amounts(flag: str, text: str) -> dict[str, str]:
+    """Returns the quantities by resource name of a list such as ``cpu=1000m,memory=100Mi``.
+
+    Raises UserError if a part of the list is invalid; its message names the flag and the part.
+    """
+    found: dict[str, str] = {}
+    for part in text.split(",") if text else ():
+        name, _, value = part.partition("=")
+        if not name or not value or "=" in value:
+            raise UserError(f"{flag}: {part!r}: NAME=QUANTITY is needed, as in cpu=500m,memory=1Gi")
+        if name in found:
+            raise UserError(f"{flag}: {name} stands twice")
+        try:
+            quantities.parse(value)
+        except ValueError:
+            raise UserError(f"{flag}: {name}: {value!r} is no quantity; one looks like 500m, 2 or 1Gi") from None
+        found[name] = value
+    return found
+
+
 def _alone() -> None:
-    """Raises UsageError when the line describes a Job besides naming the file of one."""
+    """Raises UsageError if the command line describes a Job and also names a file."""
     context = click.get_current_context()
     typed = [
         each.human_readable_name if isinstance(each, click.Argument) else each.opts[0]
@@ -145,7 +171,7 @@ def _alone() -> None:
 
 
 def written(source: str, namespace: str) -> Object:
-    """The Job of a file, in its own namespace or this one. Raises UserError for a file of anything but one Job."""
+    """Returns the Job of a file; `namespace` is the default. Raises UserError unless the file holds exactly one Job."""
     found = manifests.read([source])
     if len(found) > 1 or kinds.by_manifest(found[0].api_version, found[0].kind) is not VC_JOB:
         names = ", ".join(f"{each.kind} {each.name} ({each.api_version})" for each in found)
@@ -155,11 +181,11 @@ def written(source: str, namespace: str) -> Object:
 
 
 @group.command("list")
-@click.option("-q", "--queue", metavar="NAME", help="Only those of this queue.")
-@click.option("-S", "--scheduler", metavar="NAME", help="Only those of this scheduler.")
-@click.option("--selector", default="", metavar="TEXT", help="Only those with this text in their names.")
-@flags.EVERYWHERE
-@flags.namespaced
+@click.option("-q", "--queue", metavar="NAME", help="Only Jobs of this queue.")
+@click.option("-S", "--scheduler", metavar="NAME", help="Only Jobs of this scheduler.")
+@click.option("--selector", default="", metavar="TEXT", help="Only Jobs with this text in their names.")
+@verbs.EVERYWHERE
+@VERBS.cluster_options
 def list_(
     queue: str | None, scheduler: str | None, selector: str, everywhere: bool, target: connection.ConnectionTarget
 ) -> None:
@@ -172,7 +198,7 @@ def list_(
     """
 
     async def work(cluster: "Cluster") -> None:
-        found = await columns.items(cluster, VC_JOB, "" if everywhere else target.namespace)
+        found = await verbs.list_objects(cluster, VC_JOB, "" if everywhere else target.namespace)
         chosen = [
             job
             for job in found
@@ -181,13 +207,13 @@ def list_(
             if selector in job["metadata"]["name"]
         ]
         before = ("Namespace",) if everywhere else ()
-        columns.show((*before, *COLUMNS, *COUNTERS), [row(job, everywhere) for job in chosen])
+        verbs.print_table((*before, *COLUMNS, *COUNTERS), [row(job, everywhere) for job in chosen])
 
     connection.run(target, work)
 
 
 def row(job: Object, everywhere: bool = False) -> list[Any]:
-    """One Job as `list` shows it."""
+    """Returns a Job's columns for `list`."""
     metadata, status = job["metadata"], job.get("status") or {}
     return [
         *([metadata["namespace"]] if everywhere else []),
@@ -201,66 +227,14 @@ def row(job: Object, everywhere: bool = False) -> list[Any]:
     ]
 
 
-@group.command("view")
-@flags.NAME
-@flags.namespaced
-def view(name: str, target: connection.ConnectionTarget) -> None:
-    """Show a Job, its tasks and pods, why it failed or waits, and its Events.
-
-    \b
-    Examples:
-      penstock job view -N hello
-    """
-    connection.run(target, lambda cluster: describe.describe(cluster, Ref(VC_JOB, target.namespace, name)))
-
-
-@group.command("suspend")
-@flags.NAME
-@flags.namespaced
-def suspend(name: str, target: connection.ConnectionTarget) -> None:
-    """Abort a Job until it is resumed: its pods end.
-
-    \b
-    Examples:
-      penstock job suspend -N hello
-    """
-    _ask(name, target, "AbortJob", "suspend")
-
-
-@group.command("resume")
-@flags.NAME
-@flags.namespaced
-def resume(name: str, target: connection.ConnectionTarget) -> None:
-    """Run an aborted Job again.
-
-    \b
-    Examples:
-      penstock job resume -N hello
-    """
-    _ask(name, target, "ResumeJob", "resume")
-
-
-def _ask(name: str, target: connection.ConnectionTarget, action: str, verb: str) -> None:
-    async def work(cluster: "Cluster") -> None:
-        await commands.send(cluster, Ref(VC_JOB, target.namespace, name), action)
-        output.say(f"{verb} job {name}: command {action} was given")
-
-    connection.run(target, work)
-
-
-@group.command("delete")
-@flags.NAME
-@flags.namespaced
-def delete(name: str, target: connection.ConnectionTarget) -> None:
-    """Delete a Job and all that was made for it.
-
-    \b
-    Examples:
-      penstock job delete -N hello
-    """
-
-    async def work(cluster: "Cluster") -> None:
-        await cluster.request("DELETE", VC_JOB.path(target.namespace, name))
-        output.say(f"delete job {name} successfully")
-
-    connection.run(target, work)
+VERBS.add(
+    "view",
+    help_text("Show a Job with its tasks, its pods, its failures and its Events.", "job view -N hello"),
+    lambda target, name: lambda cluster: describe.describe(cluster, Ref(VC_JOB, target.namespace, name)),
+    VERBS.name,
+)
+VERBS.add_action(
+    "suspend", "AbortJob", help_text("Abort a Job until it is resumed; its pods end.", "job suspend -N hello")
+)
+VERBS.add_action("resume", "ResumeJob", help_text("Run an aborted Job again.", "job resume -N hello"))
+VERBS.add_delete(help_text("Delete a Job and its pods.", "job delete -N hello"))

@@ -1,4 +1,4 @@
-"""Who waits in a queue, in which order they are asked next, and why each of them waits."""
+"""A queue's pending PodGroups in the order of admission, with the reasons why they wait."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deploy.cli import output
-from deploy.cli.volcano import columns
+from deploy.cli.volcano import verbs
 from workers.api import conditions
 from workers.api.kinds import POD_GROUP, PRIORITY_CLASS, Object, controller_of
 from workers.api.references import DEFAULT_QUEUE
@@ -15,31 +15,31 @@ from workers.errors import Forbidden, NotFound
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
-#: The phase of those that wait; what has no phase yet waits, too.
+#: The phase of a PodGroup that waits for admission, also assumed of one without a phase.
 PENDING = "Pending"
-#: Of a longer line so many are shown.
+#: The number of PodGroups shown.
 SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class QueueLine:
-    """The PodGroups of one queue that wait, the next to be asked first."""
+class PendingGroups:
+    """The pending PodGroups of one queue, in the order of admission."""
 
     groups: tuple[Object, ...]
 
-    def place(self, group: Object) -> int | None:
-        """Which one it is, from 1 on; None when it does not wait."""
+    def position(self, group: Object) -> int | None:
+        """Returns the PodGroup's position, from 1; None if it is not pending."""
         uids = [each["metadata"]["uid"] for each in self.groups]
         uid = group["metadata"]["uid"]
         return uids.index(uid) + 1 if uid in uids else None
 
 
-def line(groups: Iterable[Object], queue: str, priorities: Mapping[str, int], now: datetime) -> QueueLine:
-    """The line of a queue. priorities: the values of PriorityClasses by name."""
+def in_order(groups: Iterable[Object], queue: str, priorities: Mapping[str, int], now: datetime) -> PendingGroups:
+    """Returns a queue's pending PodGroups. priorities: the values of PriorityClasses by name."""
     pending = [body for body in groups if queue_of(body) == queue and _waits(body)]
     if not pending:
-        return QueueLine(())
-    # Here, because what knows the order is made of models: loading them takes longer than most commands.
+        return PendingGroups(())
+    # Imported late, because loading the pydantic models of PodGroups takes longer than most commands.
     from workers.controllers.volcano.podgroup import order
     from workers.controllers.volcano.podgroup.group import observe
 
@@ -50,26 +50,26 @@ def line(groups: Iterable[Object], queue: str, priorities: Mapping[str, int], no
         (group for group in found if group.ref not in names),
         key=lambda group: order.urgency(group, bool(group.status.get("allocated")), priorities),
     )
-    return QueueLine(tuple(group.body for group in (*late, *rest)))
+    return PendingGroups(tuple(group.body for group in (*late, *rest)))
 
 
 def _waits(group: Object) -> bool:
     return phase(group) == PENDING and "deletionTimestamp" not in group["metadata"]
 
 
-async def read(cluster: "Cluster", queue: str, now: datetime) -> QueueLine | None:
-    """The line of a queue as it is now; None, with a note, when PodGroups may not be listed."""
+async def read(cluster: "Cluster", queue: str, now: datetime) -> PendingGroups | None:
+    """Reads a queue's pending PodGroups; returns None, with a note, if the user may not list them."""
     try:
-        groups = await columns.items(cluster, POD_GROUP)
-        classes = await columns.items(cluster, PRIORITY_CLASS)
+        groups = await verbs.list_objects(cluster, POD_GROUP)
+        classes = await verbs.list_objects(cluster, PRIORITY_CLASS)
     except (Forbidden, NotFound) as error:
-        output.note(f"penstock: who waits is not shown: {output.reason(error)}")
+        output.note(f"penstock: pending PodGroups are not shown: {output.reason(error)}")
         return None
-    return line(groups, queue, {each["metadata"]["name"]: int(each.get("value") or 0) for each in classes}, now)
+    return in_order(groups, queue, {each["metadata"]["name"]: int(each.get("value") or 0) for each in classes}, now)
 
 
-def show(waiting: QueueLine, now: datetime) -> None:
-    """The line as a table."""
+def show(waiting: PendingGroups, now: datetime) -> None:
+    """Prints the pending PodGroups as a table."""
     if not waiting.groups:
         return
     total = len(waiting.groups)
@@ -89,23 +89,23 @@ def show(waiting: QueueLine, now: datetime) -> None:
 
 
 def phase(group: Object) -> str:
-    """How far a PodGroup is."""
+    """Returns a PodGroup's phase."""
     return (group.get("status") or {}).get("phase") or PENDING
 
 
 def queue_of(group: Object) -> str:
-    """The queue that a PodGroup is in."""
+    """Returns the name of a PodGroup's queue."""
     return (group.get("spec") or {}).get("queue") or DEFAULT_QUEUE
 
 
 def owner(group: Object) -> str:
-    """Whose pods they are: ``Job/train``."""
+    """Returns the PodGroup's controller, such as ``Job/train``; empty if it has none."""
     found = controller_of(group)
     return f"{found['kind']}/{found['name']}" if found else ""
 
 
 def why(group: Object) -> str:
-    """Why a PodGroup waits, as the last round of admission said; empty when none has."""
+    """Returns the reason why a PodGroup waits, from its last admission round; empty before the first one."""
     found = conditions.find(group, "Unschedulable") or {}
     if found.get("status") != "True":
         return ""

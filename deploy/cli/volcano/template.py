@@ -1,17 +1,9 @@
 """``penstock template``: JobTemplates, with vcctl's verbs."""
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
-from deploy.cli import connection
-from deploy.cli.volcano import columns, files, flags
-from workers.api.kinds import JOB_TEMPLATE, Object
-
-if TYPE_CHECKING:
-    from workers.client.rest import Cluster
-
-COLUMNS = ("Name", "Namespace")
+from deploy.cli.volcano.verbs import KindVerbs, help_text
+from workers.api.kinds import JOB_TEMPLATE
 
 
 @click.group("template", no_args_is_help=True)
@@ -28,90 +20,14 @@ def group() -> None:
     """
 
 
-@group.command("create")
-@flags.SOURCE
-@flags.namespaced
-def create(source: str, target: connection.ConnectionTarget) -> None:
-    """Make the JobTemplates of a file.
-
-    \b
-    Examples:
-      penstock template create -f templates.yaml
-    """
-    found = files.read(source, (JOB_TEMPLATE,), target.namespace)
-    connection.run(target, lambda cluster: files.create(cluster, found))
-
-
-@group.command("list")
-@flags.EVERYWHERE
-@flags.namespaced
-def list_(everywhere: bool, target: connection.ConnectionTarget) -> None:
-    """List templates.
-
-    \b
-    Examples:
-      penstock template list --all-namespaces
-    """
-
-    async def work(cluster: "Cluster") -> None:
-        found = await columns.items(cluster, JOB_TEMPLATE, "" if everywhere else target.namespace)
-        columns.show(COLUMNS, [row(each) for each in found])
-
-    connection.run(target, work)
-
-
-@group.command("get")
-@flags.NAME
-@flags.namespaced
-def get(name: str, target: connection.ConnectionTarget) -> None:
-    """Show one template.
-
-    \b
-    Examples:
-      penstock template get -N train
-    """
-
-    async def work(cluster: "Cluster") -> None:
-        columns.show(COLUMNS, [row(await cluster.request("GET", JOB_TEMPLATE.path(target.namespace, name)))])
-
-    connection.run(target, work)
-
-
-def row(template: Object) -> list[Any]:
-    """One template as `list` and `get` show it."""
-    return [template["metadata"]["name"], template["metadata"]["namespace"]]
-
-
-@group.command("describe")
-@flags.NAME_OR_ALL
-@click.option(
-    "-o", "--format", "form", type=click.Choice(files.FORMATS), default="yaml", show_default=True, help="How."
+VERBS = KindVerbs(
+    group,
+    JOB_TEMPLATE,
+    header=("Name", "Namespace"),
+    row=lambda template, _now: [template["metadata"]["name"], template["metadata"]["namespace"]],
 )
-@flags.namespaced
-def describe(name: str | None, form: str, target: connection.ConnectionTarget) -> None:
-    """Show templates whole.
-
-    \b
-    Examples:
-      penstock template describe -N train
-    """
-
-    async def work(cluster: "Cluster") -> None:
-        files.write(await files.bodies(cluster, JOB_TEMPLATE, target.namespace, name), form)
-
-    connection.run(target, work)
-
-
-@group.command("delete")
-@flags.NAME_OR_FILE
-@flags.FILE
-@flags.namespaced
-def delete(name: str | None, source: str | None, target: connection.ConnectionTarget) -> None:
-    """Delete a template, or those that a file describes.
-
-    \b
-    Examples:
-      penstock template delete -N train
-    """
-    refs = files.named(name, source, (JOB_TEMPLATE,), target.namespace)
-    connection.run(target, lambda cluster: files.delete(cluster, refs))
+VERBS.add_create(help_text("Make the JobTemplates of a file.", "template create -f templates.yaml"))
+VERBS.add_list(help_text("List templates.", "template list --all-namespaces"))
+VERBS.add_get(help_text("Show one template.", "template get -N train"))
+VERBS.add_describe(help_text("Print complete templates.", "template describe -N train"))
+VERBS.add_delete_files(help_text("Delete a template, or the templates of a file.", "template delete -N train"))

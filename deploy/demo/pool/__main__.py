@@ -1,6 +1,7 @@
-"""``make demo-pool``: Celery workers as a Deployment that grows and shrinks with its own queue, with a report.
+"""``make demo-pool``: Celery workers as a Deployment that scales with its own queue, with a report.
 
-Exit code 1 with the reason if a task was missed, cut short or run twice, or if the pool did not grow and go to zero.
+Exits with code 1 and the reason if a task was missed, interrupted or run twice, or the pool did not grow and shrink to
+zero.
 """
 
 import sys
@@ -21,7 +22,7 @@ from workers.api.kinds import DEPLOYMENT, SCALED_OBJECT
 from workers.client.rest import Cluster
 from workers.settings import Settings
 
-#: Tasks that are not done for which one more worker is wanted.
+#: Unfinished tasks per wanted worker.
 TASKS_PER_WORKER = 10
 
 
@@ -32,7 +33,7 @@ async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int
                 await cluster.create(DEPLOYMENT, manifest.deployment(broker))
                 await cluster.create(SCALED_OBJECT, manifest.scaled_object(broker, TASKS_PER_WORKER, most))
                 console.print(f"applied Deployment and ScaledObject {manifest.NAME}; pushing {tasks} tasks")
-                # Short tasks may be over before the last worker is there; two at once there always are, if wanted.
+                # Short tasks may finish before the last worker starts, so the report requires no more than two.
                 least = min(2, most, -(-tasks // TASKS_PER_WORKER))
                 with console.status("no worker yet") as status:
 

@@ -9,11 +9,11 @@ NAMESPACE = "default"
 
 
 def deployment(broker: str) -> Object:
-    """No worker to begin with. broker: the Redis URL that tasks come from.
+    """Returns a Deployment with no replicas at first. broker: the Redis URL of the tasks.
 
-    A worker that is told to end finishes the task in its hands first, within the grace period. It is one process: one
-    that has a child do the work (prefork) may miss the child's answer when it is told to end. Then it waits for half a
-    minute, and the task runs again, or, if the worker is killed meanwhile, is not seen for an hour.
+    A worker finishes its current task after SIGTERM, within the grace period. The pool is solo, not prefork: a prefork
+    parent may miss its child's result during shutdown. It then waits for half a minute and the task runs again, or,
+    if the worker is killed meanwhile, stays invisible for an hour.
     """
     words = ("worker", "--pool=solo", "--without-gossip", "--without-mingle", "--loglevel=INFO")
     container = {
@@ -39,7 +39,7 @@ def deployment(broker: str) -> Object:
 
 
 def scaled_object(broker: str, tasks: int, most: int) -> Object:
-    """One worker for so many tasks that are not done, at most so many; none a few seconds after the last task."""
+    """Returns a ScaledObject with one worker per number of unfinished tasks, and none shortly after the last task."""
     quick = {"stabilizationWindowSeconds": 2, "policies": [{"type": "Pods", "value": most, "periodSeconds": 1}]}
     metadata = {"broker": broker, "queues": QUEUE, "tasksPerJob": str(tasks)}
     return {

@@ -1,4 +1,4 @@
-"""The pool's verdict: what ran, and how many workers there were while it did. Pure."""
+"""The pool's report: the tasks that ran, and the number of workers over time. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from deploy.demo.pool.work import outcome
 
 @dataclass(frozen=True, slots=True)
 class PoolSample:
-    """One look. at: seconds since the first task was pushed. wanted, ready: workers. done: tasks so far."""
+    """One sample. at: seconds since the first push. wanted, ready: workers. done: finished tasks."""
 
     at: float
     wanted: int
@@ -18,9 +18,9 @@ class PoolSample:
 
 @dataclass
 class PoolRun:
-    """What the demo saw.
+    """The observations of one run.
 
-    pushed: numbers of the tasks. least, most: how many workers there should have been at once, and may have been.
+    pushed: the tasks' numbers. least, most: required and allowed number of concurrent workers.
     results, begun, ended: by task.
     """
 
@@ -34,12 +34,12 @@ class PoolRun:
 
     @property
     def done(self) -> bool:
-        """Whether every task has a result."""
+        """True if every task has a result."""
         return all(number in self.results for number in self.pushed)
 
 
 def faults(run: PoolRun) -> list[str]:
-    """Everything that is wrong with the run, in words; empty means that it is right."""
+    """Returns the run's faults as text; empty for a correct run."""
     checks = [
         ("were missed", [number for number in run.pushed if number not in run.results]),
         ("ran twice", [number for number, times in run.ended.items() if times > 1]),
@@ -59,7 +59,7 @@ def faults(run: PoolRun) -> list[str]:
 
 
 def rows(run: PoolRun) -> list[tuple[str, str]]:
-    """The report's lines: a name and a figure each."""
+    """Returns the report's lines, a name and a figure each."""
     lines = [
         ("tasks", str(len(run.pushed))),
         ("ran exactly once", str(sum(times == 1 for times in run.ended.values()))),
@@ -75,7 +75,7 @@ def rows(run: PoolRun) -> list[tuple[str, str]]:
 
 
 def chart(run: PoolRun, lines: int = 20) -> list[str]:
-    """Workers and finished tasks over time, as text: at most so many lines, the changes first of all."""
+    """Returns a text chart of workers and finished tasks over time. lines: limit; lines with changes come first."""
     changes = [
         one
         for before, one in zip([None, *run.samples], run.samples, strict=False)

@@ -1,4 +1,4 @@
-"""The pool's run: push tasks, watch workers come and go, until all is done and the pool is back at zero."""
+"""The pool's run: pushes the tasks and samples the workers until all tasks are done and the pool is at zero."""
 
 import asyncio
 import time
@@ -14,14 +14,14 @@ from workers.client.rest import Cluster
 from workers.errors import PenstockError, Unavailable
 
 
-class PoolStuck(PenstockError):  # noqa: N818 - says what happened
-    """Nothing moved for too long."""
+class PoolStuck(PenstockError):  # noqa: N818 - named by its meaning
+    """The run made no progress for too long."""
 
 
-#: Nothing new for so many seconds, and the demo gives up.
+#: Seconds without progress after which the demo fails.
 PATIENCE = 60.0
-#: Seconds between two looks.
-LOOK = 0.1
+#: Seconds between two samples.
+INTERVAL = 0.1
 
 
 async def run(
@@ -34,10 +34,10 @@ async def run(
     most: int,
     show: Callable[[PoolSample], None],
 ) -> PoolRun:
-    """Push the tasks and look on until every one is done and no worker is left.
+    """Pushes the tasks and samples the pool until every task is done and no worker is left.
 
-    push: sends the task of a number. least, most: workers expected, and allowed, at once. Raises Stuck when nothing
-    moves for a minute before.
+    push: sends the task with a number. least, most: required and allowed number of concurrent workers. Raises
+    PoolStuck after a minute without progress.
     """
     seen = PoolRun(pushed=tuple(numbers), least=least, most=most)
     begun = time.monotonic()
@@ -47,7 +47,7 @@ async def run(
         try:
             wanted, ready, pods = await _workers(cluster)
         except Unavailable:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(INTERVAL)
             continue
         await _collect(store, seen)
         now = time.monotonic()
@@ -58,7 +58,7 @@ async def run(
         seen.samples.append(sample)
         show(sample)
         if seen.done and (wanted, pods) == (0, 0):
-            # Once more, now that nobody is left who could add anything.
+            # A last worker may have stored results after the first read; now no worker is left.
             await _collect(store, seen)
             return seen
         if now - moved > PATIENCE:
@@ -66,7 +66,7 @@ async def run(
                 f"nothing moved for {PATIENCE:.0f} s: {sample.done} of {len(numbers)} tasks done, "
                 f"{wanted} workers wanted, {ready} ready, {pods} there"
             )
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(INTERVAL)
 
 
 def _push_all(push: Callable[[int], None], numbers: Sequence[int]) -> None:
@@ -75,7 +75,7 @@ def _push_all(push: Callable[[int], None], numbers: Sequence[int]) -> None:
 
 
 async def _workers(cluster: Cluster) -> tuple[int, int, int]:
-    """(wanted, ready, there at all, those that still finish something included)."""
+    """Returns the numbers of workers wanted, ready, and existing, including those that are terminating."""
     deployment = await cluster.get(Ref(DEPLOYMENT, NAMESPACE, NAME))
     pods, _ = await cluster.list(POD, NAMESPACE, label_selector=f"app={NAME}")
     status = deployment.get("status") or {}

@@ -1,7 +1,7 @@
-"""The pool's Celery app and its one task: what a user of Celery runs in a Deployment.
+"""The pool's Celery app and its only task, as a user of Celery would run them in a Deployment.
 
-A task is acknowledged when it is done, so one whose worker dies is run again by another; its result is stored once
-however often it runs. Environment: POOL_BROKER (Redis URL).
+Tasks are acknowledged late, so another worker repeats the task of a worker that dies; a repeated task overwrites its
+own result. Environment: POOL_BROKER (Redis URL).
 """
 
 import os
@@ -20,7 +20,7 @@ app.conf.update(
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     task_ignore_result=True,
-    # One at a time in hand: what waits is anybody's, also that of a worker that comes later.
+    # No prefetching, so that waiting tasks are available to workers that start later.
     worker_prefetch_multiplier=1,
     broker_connection_retry_on_startup=True,
     worker_enable_remote_control=False,
@@ -28,7 +28,7 @@ app.conf.update(
 
 
 def work(number: int, seconds: float) -> None:
-    """Work for so many seconds on one item."""
+    """Works for `seconds` on one item."""
     with redis.Redis.from_url(BROKER) as store:
         store.hincrby(BEGUN, str(number), 1)
         time.sleep(seconds)

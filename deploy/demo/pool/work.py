@@ -1,13 +1,13 @@
-"""What the pool works on: names that pushers, workers and the report share, and the work itself."""
+"""The pool's work, and the names that its pusher, workers and report share."""
 
 import hashlib
 
 #: The Celery queue, and the task's name in it.
 QUEUE, TASK = "pool", "pool.work"
-#: Hashes in the queue's server, by task: what came out, and how often it was begun and ended.
+#: Redis hashes by task: results, and numbers of starts and ends.
 RESULTS, BEGUN, ENDED = "pool:results", "pool:begun", "pool:ended"
 
 
 def outcome(number: int) -> str:
-    """What the task of this number computes."""
+    """Returns the result of the task with this number."""
     return hashlib.sha256(str(number).encode()).hexdigest()

@@ -41,7 +41,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 async def run(arguments: argparse.Namespace) -> None:
     """Serves until SIGINT or SIGTERM."""
-    stop = until_signal.told()
+    stop = until_signal.stop_event()
     given = dict(vars(arguments))
     kubeconfig, ready, base = given.pop("kubeconfig"), given.pop("ready_file"), given.pop("backoff")
     options = KubeletOptions(backoff=ContainerBackoff(base=base), **given)

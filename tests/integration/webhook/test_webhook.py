@@ -95,7 +95,7 @@ async def replica(cluster: Cluster, namespace: str) -> AsyncIterator[Webhook]:
     """A replica that answers on a port of its own."""
     listener = serve.listen("127.0.0.1:0")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    place = Place(namespace, "hook", f"https://127.0.0.1:{listener.getsockname()[1]}", choosing=False)
+    place = Place(namespace, "hook", f"https://127.0.0.1:{listener.getsockname()[1]}", match_conditions=False)
     async with serve.served(cluster, OPTIONS, context, listener):
         # What is made later in a test must be good by the API server's clock: the test's own is behind.
         begin = datetime.now(UTC) - LIFETIME * 3 / 4 - timedelta(hours=2)
@@ -210,7 +210,7 @@ async def _always(condition: Callable[[], Awaitable[bool]], answers: list[bool])
 async def test_replicas_share_one_certificate_whoever_is_first(cluster: Cluster, webhook: Webhook) -> None:
     own = f"penstock-{next(_numbers)}"
     await cluster.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": own}})
-    place = Place(own, "hook", "https://127.0.0.1:1", choosing=False)
+    place = Place(own, "hook", "https://127.0.0.1:1", match_conditions=False)
     replicas = [Keeper(cluster, place, OPTIONS, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)) for _ in range(5)]
     answers = await asyncio.gather(*(each.keep(webhook.now) for each in replicas), return_exceptions=True)
     # Whoever meets another at the configurations looks again.
@@ -306,7 +306,7 @@ async def test_its_rights_are_enough(cluster: Cluster, config: Path, tmp_path: P
     own["users"][0]["user"] = {"token": token}
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(own))
-    place = Place("penstock", "hook", "https://127.0.0.1:1", choosing=False)
+    place = Place("penstock", "hook", "https://127.0.0.1:1", match_conditions=False)
     async with await Cluster.connect(kubeconfig=kubeconfig) as ours:
         keeper = Keeper(ours, place, OPTIONS, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
         for days in (0, 61, 62, 63):

@@ -1,4 +1,4 @@
-"""The command on a fake cluster: type a line, look at what was printed and at what the cluster holds."""
+"""Fixtures that run command lines of `penstock` on a fake cluster."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from workers.settings import Settings
 
 @dataclass(frozen=True)
 class Printed:
-    """What one command line did."""
+    """A command line's exit code and output."""
 
     code: int
     out: str

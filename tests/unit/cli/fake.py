@@ -206,6 +206,6 @@ class FakeCluster:
 
 
 def _labelled(body: Any, label: str, value: str | None) -> bool:
-    """Whether an object has a label, of this value if one is given."""
+    """Returns True if an object has a label, with this value if one is given."""
     labels = body["metadata"].get("labels") or {}
     return label in labels and value in (None, labels[label])

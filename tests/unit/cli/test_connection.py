@@ -1,4 +1,4 @@
-"""Which cluster a client command talks to."""
+"""The choice of the cluster that a client command connects to."""
 
 from pathlib import Path
 from typing import Any

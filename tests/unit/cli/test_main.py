@@ -10,7 +10,7 @@ import click
 import pytest
 import redis.exceptions
 
-from deploy.cli import main, version
+from deploy.cli import about, main
 from tests.support.paths import ROOT
 from tests.support.terminal import COMMAND
 from tests.unit.cli.conftest import Type
@@ -82,13 +82,13 @@ class OopsError(Exception):
     ],
     ids=["broker", "connection", "timeout", "cluster"],
 )
-def test_what_is_away_is_one_line_and_a_traceback_only_with_debug(
+def test_an_unreachable_server_is_one_line_and_a_traceback_only_with_debug(
     error: Exception, line: str, penstock: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(version.command, "callback", fail)
+    monkeypatch.setattr(about.version, "callback", fail)
     printed = penstock("version")
     assert (printed.code, printed.out, printed.err) == (1, "", line)
     with pytest.raises(type(error)):
@@ -99,7 +99,7 @@ def test_a_fault_of_ours_keeps_its_traceback(penstock: Type, monkeypatch: pytest
     def fail(**_: Any) -> None:
         raise OopsError
 
-    monkeypatch.setattr(version.command, "callback", fail)
+    monkeypatch.setattr(about.version, "callback", fail)
     with pytest.raises(OopsError):
         penstock("version")
 
@@ -108,7 +108,7 @@ def test_an_interrupt_exits_with_130(penstock: Type, monkeypatch: pytest.MonkeyP
     def interrupt(**_: Any) -> None:
         raise click.Abort
 
-    monkeypatch.setattr(version.command, "callback", interrupt)
+    monkeypatch.setattr(about.version, "callback", interrupt)
     assert penstock("version").code == 130
 
 
@@ -157,7 +157,7 @@ def test_a_server_that_refuses_is_quoted_and_not_called_away(
     assert penstock("get", "pods").err == "penstock: too many requests\n"
 
 
-def test_the_client_is_closed_whatever_happens(penstock: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_client_is_closed_after_success_and_failure(penstock: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
 
     class Closing(FakeCluster):

@@ -1,4 +1,4 @@
-"""Reading manifests: what is accepted, and how a mistake is named."""
+"""The parser of manifests: accepted forms, and error messages."""
 
 import io
 from pathlib import Path

@@ -18,7 +18,7 @@ def test_the_page_is_in_step() -> None:
     assert PAGE.read_text() == metrics_reference.render(), "run: python -m deploy.metrics_reference > docs/metrics.md"
 
 
-def test_every_metric_is_told_of_once_and_none_that_is_not_there() -> None:
+def test_every_registered_metric_is_on_the_page_exactly_once() -> None:
     suffixes = {"counter": "_total", "info": "_info"}
     registered = {
         family.name + suffixes.get(family.type, "")

@@ -31,7 +31,7 @@ def test_every_setting_is_a_flag() -> None:
     assert names == [options.flag(name) for name in Settings.model_fields]
 
 
-def test_only_what_was_given_is_passed_on() -> None:
+def test_only_given_settings_are_passed_on() -> None:
     assert parsed() == {}
     assert parsed("--lease", "30", "--no-wakeups", "--jobs", "all") == {"lease": "30", "wakeups": False, "jobs": "all"}
 

@@ -1,4 +1,4 @@
-"""What is printed."""
+"""Tables, durations, YAML and colours of the output."""
 
 from datetime import UTC, datetime, timedelta
 

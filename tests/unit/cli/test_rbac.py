@@ -1,4 +1,4 @@
-"""deploy/rbac.yaml allows what the processes ask for, and no more than the tables here say."""
+"""deploy/rbac.yaml allows the requests of the processes, and no more than the tables here."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def allowed(role: str, verb: str, kind: Kind, subresource: str = "") -> bool:
     )
 
 
-def test_the_file_is_what_the_controllers_need() -> None:
+def test_the_file_matches_the_needs_of_the_controllers() -> None:
     assert FILE.read_text() == rbac.render(), "run: python -m deploy.manifests.rbac > deploy/rbac.yaml"
 
 
@@ -87,13 +87,13 @@ def test_refused(role: str, verb: str, kind: Kind) -> None:
     assert not allowed(role, verb, kind)
 
 
-def test_whatever_is_followed_may_be_listed_and_watched() -> None:
+def test_every_followed_kind_may_be_listed_and_watched() -> None:
     for kind in followed(rbac.controllers()):
         assert allowed("ClusterRole penstock-watch", "list", kind), kind
         assert allowed("ClusterRole penstock-watch", "watch", kind), kind
 
 
-async def test_whatever_triggers_look_up_may_be_read() -> None:
+async def test_every_object_that_triggers_look_up_may_be_read() -> None:
     cluster = Cluster()
     cluster.config_map("settings", WORD="x")
     cluster.secret("login", pw="x")

@@ -6,7 +6,7 @@ from tests.support.paths import ROOT
 PAGE = ROOT / "docs" / "command.md"
 
 
-def test_the_page_is_what_the_commands_say() -> None:
+def test_the_page_matches_the_commands() -> None:
     assert PAGE.read_text() == reference.render(), "run: python -m deploy.cli.reference > docs/command.md"
 
 

@@ -1,4 +1,4 @@
-"""The verdict on the worker pool says what is wrong, and only that."""
+"""The pool's report names every fault, and only that fault."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -60,7 +60,7 @@ def test_a_right_run_has_no_faults_and_a_report():
     ],
     ids=["missed", "twice", "cut short", "never pushed", "wrong", "never grew", "grew too far", "stayed"],
 )
-def test_each_fault_is_told_alone(change: Callable[[PoolRun], PoolRun], said: str):
+def test_each_fault_is_reported_alone(change: Callable[[PoolRun], PoolRun], said: str):
     assert faults(change(right())) == [said]
 
 

@@ -1,4 +1,4 @@
-"""The demo's verdict says what is wrong, and only that."""
+"""The demo's report names every fault, and only that fault."""
 
 import pytest
 

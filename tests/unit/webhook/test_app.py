@@ -12,7 +12,7 @@ from workers.admission.admission_options import AdmissionOptions
 
 
 class Cluster:
-    """An API server with one open queue; it says what a test wants of pod templates, and may be away."""
+    """An API server with one open queue, scripted findings on pod templates, and optional failure."""
 
     def __init__(self, *, away: bool = False, templates: errors.ClusterError | None = None) -> None:
         self.away = away
@@ -55,7 +55,7 @@ def question(body: Any) -> bytes:
     return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
 
 
-async def test_templates_are_shown_to_the_api_server_which_stores_nothing() -> None:
+async def test_templates_are_validated_by_dry_runs() -> None:
     cluster = Cluster()
     status, answer = await post(cluster, "/validate", question(job(task("a"), task("b"))))
     assert (status, orjson.loads(answer)["response"]) == (200, {"uid": "u", "allowed": True})
@@ -77,7 +77,7 @@ SAID = {
 
 
 @pytest.mark.parametrize(("error", "expected"), SAID.values(), ids=SAID)
-async def test_what_the_api_server_says_of_a_template_is_told_by_the_name_of_our_field(
+async def test_findings_on_a_template_name_the_field_of_the_object(
     error: errors.ClusterError, expected: tuple[str, str]
 ) -> None:
     _, answer = await post(Cluster(templates=error), "/validate", question(job()))
@@ -93,16 +93,16 @@ AWAY = {
 
 
 @pytest.mark.parametrize("cluster", AWAY.values(), ids=AWAY)
-async def test_what_could_not_be_looked_at_is_no_answer(cluster: Cluster) -> None:
+async def test_a_failed_read_is_no_answer(cluster: Cluster) -> None:
     assert (await post(cluster, "/validate", question(job())))[0] == 500
 
 
-async def test_filling_in_a_job_looks_at_nothing() -> None:
+async def test_mutating_a_job_reads_nothing() -> None:
     status, answer = await post(Cluster(away=True), "/mutate", question(job()))
     assert status == 200
     assert orjson.loads(answer)["response"]["patchType"] == "JSONPatch"
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b" " * (webhook.LIMIT + 1)], ids=len)
-async def test_what_no_api_server_sends_is_refused(body: bytes) -> None:
+async def test_an_invalid_request_body_is_refused(body: bytes) -> None:
     assert (await post(Cluster(), "/validate", body))[0] == 400

@@ -1,4 +1,4 @@
-"""What API servers ask, and what they are answered."""
+"""AdmissionReviews of API servers, and their answers."""
 
 import base64
 import copy
@@ -61,14 +61,14 @@ BAD = job(task(minAvailable=2))
 
 
 def response(answer):
-    """The part of an answer that says something."""
+    """Returns the response of an answer without its fixed fields."""
     assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     assert answer["response"].pop("uid") == "u"
     return answer["response"]
 
 
 def test_a_new_job_is_filled_in_by_a_patch():
-    answer = response(job_asked(job()).filled_in(known(), OPTIONS))
+    answer = response(job_asked(job()).mutation(known(), OPTIONS))
     assert (answer["allowed"], answer["patchType"]) == (True, "JSONPatch")
     assert json_patch(job(), json.loads(base64.b64decode(answer["patch"]))) == rules.defaulted(job())
 
@@ -77,10 +77,10 @@ def test_an_object_is_where_it_was_asked_about():
     body = group()
     del body["metadata"]["namespace"]
     review = asked("podgroups", "scheduling.volcano.sh", "v1beta1", body, namespace="team")
-    assert review.looks == (Ref(NAMESPACE, "", "team"),)
+    assert review.mutating_needs == (Ref(NAMESPACE, "", "team"),)
     assert review.namespace == "team"
     lookup = Known({Ref(NAMESPACE, "", "team"): {"metadata": {"name": "team"}}})
-    answer = response(review.filled_in(lookup, OPTIONS))
+    answer = response(review.mutation(lookup, OPTIONS))
     assert json.loads(base64.b64decode(answer["patch"])) == [{"op": "add", "path": "/spec/queue", "value": "default"}]
 
 
@@ -94,8 +94,8 @@ FREE = {
 
 
 @pytest.mark.parametrize("review", FREE.values(), ids=FREE)
-def test_what_needs_nothing_gets_no_patch(review):
-    assert response(review.filled_in(known(), OPTIONS)) == {"allowed": True}
+def test_a_complete_object_gets_no_patch(review):
+    assert response(review.mutation(known(), OPTIONS)) == {"allowed": True}
 
 
 JUDGED = {
@@ -112,7 +112,7 @@ JUDGED = {
 
 @pytest.mark.parametrize(("review", "expected"), JUDGED.values(), ids=JUDGED)
 def test_an_answer_names_every_field(review, expected):
-    answer = response(review.judged(known(queue("idle")), OPTIONS))
+    answer = response(review.validation(known(queue("idle")), OPTIONS))
     assert answer["allowed"] is (expected is None)
     if expected:
         status = answer["status"]
@@ -121,13 +121,13 @@ def test_an_answer_names_every_field(review, expected):
         assert all(field in status["message"] for field in causes)
 
 
-def test_what_an_api_server_said_of_templates_is_told_too():
+def test_the_api_servers_findings_on_templates_are_in_the_answer():
     review = job_asked(job())
     found = [reviews.Finding("spec.tasks[0].template.spec.containers[0].image", "Required value")]
-    assert response(review.judged(known(), OPTIONS, found))["status"]["message"] == str(found[0])
+    assert response(review.validation(known(), OPTIONS, found))["status"]["message"] == str(found[0])
     wrong = job_asked(job(task(minAvailable=2)))
     twice = [reviews.Finding("spec.tasks[0].minAvailable", "in other words"), *found]
-    causes = response(wrong.judged(known(), OPTIONS, twice))["status"]["details"]["causes"]
+    causes = response(wrong.validation(known(), OPTIONS, twice))["status"]["details"]["causes"]
     assert [cause["field"] for cause in causes] == ["spec.tasks[0].minAvailable", found[0].field]
     assert [path for path, _ in review.templates] == ["spec.tasks[0].template"]
     assert job_asked(job(), job(), "UPDATE").templates == ()
@@ -149,12 +149,12 @@ NEEDS = {
 
 
 @pytest.mark.parametrize(("review", "looks", "judges"), NEEDS.values(), ids=NEEDS)
-def test_no_more_is_looked_at_than_the_rules_ask_for(review, looks, judges):
-    assert (review.looks, review.judges) == (looks, judges)
+def test_a_review_needs_only_the_objects_of_its_rules(review, looks, judges):
+    assert (review.mutating_needs, review.validating_needs) == (looks, judges)
 
 
 @pytest.mark.parametrize("document", [None, [], "x", {}, {"kind": "Pod", "apiVersion": "v1"}, {"request": 1}])
-def test_what_no_api_server_sends_is_not_answered(document):
+def test_an_invalid_review_is_rejected(document):
     with pytest.raises(reviews.NotAReview):
         reviews.read(document)
 
@@ -185,8 +185,8 @@ def test_every_rule_is_asked_for():
 
 
 @pytest.mark.parametrize("choosing", [True, False])
-def test_the_cluster_does_not_stand_still_without_the_webhook(choosing):
-    for name, each in webhooks(Place("system", "hook", choosing=choosing)).items():
+def test_foreign_pods_start_without_the_webhook(choosing):
+    for name, each in webhooks(Place("system", "hook", match_conditions=choosing)).items():
         if "-pods-core" not in name:
             # Of ScaledObjects the controller says what is wrong, as KEDA's does without its webhook.
             assert each["failurePolicy"] == ("Ignore" if "-scaledobjects-" in name else "Fail")
@@ -197,7 +197,7 @@ def test_the_cluster_does_not_stand_still_without_the_webhook(choosing):
         assert excluded["values"] == ["kube-system", "system"]
 
 
-def test_the_api_server_is_told_where_to_ask():
+def test_the_configuration_holds_the_webhooks_address():
     service = {"namespace": "system", "name": "hook", "path": "/validate", "port": 443}
     own = webhooks(PLACE)["validate-pods-core.penstock.dev"]["clientConfig"]
     assert own == {"service": service, "caBundle": base64.b64encode(b"bundle").decode()}

@@ -24,13 +24,13 @@ def make(now):
 
 
 FIRST = certificate_rotation.fresh(make, NOW)
-INTRODUCED = certificate_rotation.turned(FIRST, frozenset(NAMES), make, NOW + DUE, trusted=True)
-SHOWN = certificate_rotation.turned(INTRODUCED, frozenset(NAMES), make, INTRODUCED.since + INTRODUCTION, trusted=True)
-SETTLED = certificate_rotation.turned(SHOWN, frozenset(NAMES), make, SHOWN.since + RETIREMENT, trusted=True)
+INTRODUCED = certificate_rotation.advanced(FIRST, frozenset(NAMES), make, NOW + DUE, trusted=True)
+SHOWN = certificate_rotation.advanced(INTRODUCED, frozenset(NAMES), make, INTRODUCED.since + INTRODUCTION, trusted=True)
+SETTLED = certificate_rotation.advanced(SHOWN, frozenset(NAMES), make, SHOWN.since + RETIREMENT, trusted=True)
 
 
 def stage(found):
-    """How far the replacement is."""
+    """Returns the stage of the replacement."""
     if found.successor:
         return "introduced"
     return "shown" if len(found.authorities) > 1 else "settled"
@@ -53,7 +53,7 @@ STEPS = {
 
 @pytest.mark.parametrize(("found", "later", "trusted", "expected"), STEPS.values(), ids=STEPS)
 def test_a_stage_lasts_as_long_as_everybody_needs(found, later, trusted, expected):
-    turned = certificate_rotation.turned(found, frozenset(NAMES), make, found.since + later, trusted=trusted)
+    turned = certificate_rotation.advanced(found, frozenset(NAMES), make, found.since + later, trusted=trusted)
     if expected == "same":
         assert turned == found
     elif expected == "fresh":
@@ -73,7 +73,7 @@ def test_the_stages_lead_from_one_certificate_to_the_next():
 
 def test_a_name_that_the_certificate_lacks_begins_a_replacement():
     wanted = frozenset((*NAMES, "new.system.svc"))
-    turned = certificate_rotation.turned(
+    turned = certificate_rotation.advanced(
         FIRST, wanted, lambda now: certificates.make(sorted(wanted), now), NOW, trusted=True
     )
     assert stage(turned) == "introduced"
@@ -85,12 +85,12 @@ MOMENTS = st.lists(st.tuples(st.integers(0, 40 * 24 * 60), st.booleans()), min_s
 
 @settings(max_examples=25)
 @given(MOMENTS)
-def test_whenever_it_is_looked_at_what_is_shown_is_trusted_and_was_trusted_before(moments):
-    """No client that has followed up to the stage before refuses what is shown."""
+def test_the_presented_certificate_is_trusted_at_every_moment_and_was_before(moments):
+    """A client that is one stage behind also accepts the presented certificate."""
     found, now = FIRST, NOW
     for minutes, trusted in moments:
         now += timedelta(minutes=minutes)
-        turned = certificate_rotation.turned(found, frozenset(NAMES), make, now, trusted=trusted)
+        turned = certificate_rotation.advanced(found, frozenset(NAMES), make, now, trusted=trusted)
         dead = now >= certificates.validity(found.certificate).end
         assert trusts(turned.bundle, turned)
         assert dead or trusts(found.bundle, turned)
@@ -108,7 +108,7 @@ def whole_seconds(found):
 
 
 def trusts(bundle, found):
-    """Whether a client that trusts the bundle accepts the certificate that is shown."""
+    """Returns True if a client that trusts the bundle accepts the presented certificate."""
     client, server = ssl.create_default_context(cadata=bundle), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     load(server, found.certificate, found.key)
@@ -116,7 +116,7 @@ def trusts(bundle, found):
 
 
 def handshake(client, server):
-    """A handshake in memory. Dates are not judged: the test's are not today's."""
+    """A handshake in memory, without a check of dates, because the test's clock is not today's."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ours = client.wrap_bio(to_client, to_server, server_hostname=NAMES[0])
     theirs = server.wrap_bio(to_server, to_client, server_side=True)

@@ -29,7 +29,7 @@ def test_created_then_unchanged_then_configured(cluster: FakeCluster, penstock: 
     assert cluster.objects["/api/v1/namespaces/default/configmaps/a"]["data"] == {"k": "v"}
 
 
-def test_fields_that_nobody_knows_are_to_be_refused(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+def test_the_server_is_asked_to_reject_unknown_fields(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
     penstock("apply", "-f", str(manifest))
     manifest.write_text(manifest.read_text().replace("k: v", "k: x"))
     penstock("apply", "-f", str(manifest))
@@ -41,7 +41,7 @@ def test_fields_that_nobody_knows_are_to_be_refused(cluster: FakeCluster, pensto
     assert written == [("POST", "Strict"), ("PATCH", "Strict")]
 
 
-def test_what_others_added_survives(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+def test_fields_added_by_others_survive(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
     penstock("apply", "-f", str(manifest))
     live = cluster.objects["/api/v1/namespaces/default/configmaps/a"]
     live["data"]["theirs"] = "1"
@@ -79,7 +79,9 @@ def test_a_bad_object_does_not_stop_the_others_and_is_named(
     assert printed.err.count("\n") == 1
 
 
-def test_an_unknown_kind_says_how_to_install_ours(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+def test_the_error_for_an_unknown_kind_names_the_crds_command(
+    cluster: FakeCluster, penstock: Type, manifest: Path
+) -> None:
     manifest.write_text("apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n")
     printed = penstock("apply", "-f", str(manifest))
     assert printed.code == 1
@@ -115,7 +117,7 @@ def test_a_dry_run_stores_nothing(cluster: FakeCluster, penstock: Type, manifest
 # --- delete
 
 
-def test_deleting_by_name_says_so_and_passes_the_cascade(cluster: FakeCluster, penstock: Type) -> None:
+def test_deleting_by_name_prints_it_and_passes_the_cascade(cluster: FakeCluster, penstock: Type) -> None:
     cluster.add(JOB, "a")
     cluster.add(JOB, "b")
     sent = []
@@ -156,13 +158,13 @@ def test_a_kind_alone_deletes_nothing(cluster: FakeCluster, penstock: Type) -> N
     assert cluster.objects == {}
 
 
-def test_a_missing_object_is_an_error_unless_told_otherwise(cluster: FakeCluster, penstock: Type) -> None:
+def test_a_missing_object_is_an_error_without_ignore_not_found(cluster: FakeCluster, penstock: Type) -> None:
     assert penstock("delete", "pod", "a").err == 'penstock: pods "a" not found\n'
     assert penstock("delete", "pod", "a", "--ignore-not-found").code == 0
 
 
 @pytest.mark.parametrize("which", [("--all",), ("-l", "app=x")], ids=["all", "label"])
-def test_what_goes_between_the_list_and_its_turn_is_no_error(
+def test_an_object_that_disappears_after_the_list_is_no_error(
     which: tuple[str, ...], cluster: FakeCluster, penstock: Type
 ) -> None:
     for name in ("a", "b"):

@@ -63,9 +63,7 @@ def test_a_scaled_job_is_described_with_conditions_jobs_events_and_reading(
     assert "Elsewhere" not in printed.out
 
 
-def test_events_of_one_second_stand_in_the_order_in_which_they_were_written(
-    cluster: FakeCluster, penstock: Type
-) -> None:
+def test_events_of_one_second_keep_the_order_of_their_versions(cluster: FakeCluster, penstock: Type) -> None:
     cluster.add(JOB, "crunch")
     about = {"involvedObject": {"uid": "uid-crunch"}, "lastTimestamp": "2026-03-01T12:00:00Z"}
     for name, version, reason in (
@@ -87,7 +85,7 @@ def test_a_reading_that_failed_shows_the_error_and_no_value(capsys: pytest.Captu
     assert out.splitlines()[-1].split() == ["s0", "redis", "refused"]
 
 
-def test_what_no_poll_measures_is_in_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_triggers_that_no_poll_measures_are_in_no_table(capsys: pytest.CaptureFixture[str]) -> None:
     samples = (TriggerSample("s0-cpu", "cpu"), TriggerSample("s1-redis", "redis", value=3.0, target=1.0))
     describe.show_reading(Reading(1, 0, 1, samples))
     out = capsys.readouterr().out
@@ -129,7 +127,7 @@ def test_a_pods_log_is_printed_as_it_is(cluster: FakeCluster, penstock: Type) ->
     assert cluster.queries[-1] == {"container": "main", "tailLines": "5", "previous": "true", "timestamps": "true"}
 
 
-def test_a_jobs_pods_are_told_apart_by_prefix(cluster: FakeCluster, penstock: Type) -> None:
+def test_a_prefix_distinguishes_the_pods_of_a_job(cluster: FakeCluster, penstock: Type) -> None:
     cluster.add(JOB, "crunch")
     pod(cluster, "p1", "main", **{"job-name": "crunch"})
     pod(cluster, "p2", "main", **{"job-name": "crunch"})
@@ -177,7 +175,7 @@ def test_an_owners_pods_are_those_of_its_jobs(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_has_no_logs_is_an_error(
+def test_an_object_without_logs_is_an_error(
     arguments: tuple[str, ...], message: str, cluster: FakeCluster, penstock: Type
 ) -> None:
     cluster.add(JOB, "idle")

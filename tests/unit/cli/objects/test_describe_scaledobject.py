@@ -1,4 +1,4 @@
-"""``penstock describe`` of a ScaledObject: its target and its reading, and nobody's children."""
+"""``penstock describe`` of a ScaledObject: its target and its reading, without children."""
 
 from typing import Any
 
@@ -68,10 +68,10 @@ def test_its_target_and_its_reading_are_shown(cluster: FakeCluster, penstock: Ty
 
 
 @pytest.mark.usefixtures("cluster")
-def test_a_target_that_is_not_there_is_said_to_be(penstock: Type) -> None:
+def test_a_missing_target_is_reported(penstock: Type) -> None:
     assert "Target: Deployment default/pool: Deployment default/pool does not exist" in lines(penstock)
 
 
-def test_nobody_is_asked_for_children_it_cannot_have(cluster: FakeCluster, penstock: Type) -> None:
+def test_children_that_the_object_cannot_have_are_not_listed(cluster: FakeCluster, penstock: Type) -> None:
     lines(penstock)
     assert ("GET", JOB.path("default")) not in cluster.calls

@@ -16,7 +16,7 @@ from workers.reconcile.decision_log import LoggedDecision
 
 @pytest.fixture
 def remembered(monkeypatch: pytest.MonkeyPatch) -> list[LoggedDecision]:
-    """What the broker remembers; a test fills it."""
+    """The decisions in the broker; a test fills the list."""
     made: list[LoggedDecision] = []
 
     async def decisions(_: Ref) -> list[LoggedDecision]:
@@ -38,7 +38,7 @@ def lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
-def test_decisions_are_told_with_the_newest_arithmetic(
+def test_decisions_are_printed_with_the_newest_arithmetic(
     cluster: FakeCluster, remembered: list[LoggedDecision], penstock: Type
 ) -> None:
     cluster.add(SCALED_JOB, "crunch")
@@ -72,7 +72,9 @@ def test_a_cron_job_is_explained_without_a_reading(
     assert "reading" not in out
 
 
-def test_nothing_remembered_is_said(cluster: FakeCluster, remembered: list[LoggedDecision], penstock: Type) -> None:
+def test_an_object_without_decisions_is_reported(
+    cluster: FakeCluster, remembered: list[LoggedDecision], penstock: Type
+) -> None:
     cluster.add(CRON_JOB, "backup")
     assert "<none> remembered" in penstock("explain", "cj/backup").out
 

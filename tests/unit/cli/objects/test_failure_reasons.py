@@ -1,4 +1,4 @@
-"""What a table says of a Job or a pod that had trouble."""
+"""Failure reasons of Jobs and pods in tables."""
 
 from typing import Any
 
@@ -82,7 +82,7 @@ def test_other_kinds_have_none() -> None:
     assert failure_reasons.of(CONFIG_MAP, {"status": {"reason": "x"}}) == ""
 
 
-def test_a_jobs_description_says_what_became_of_its_pods(cluster: FakeCluster, penstock: Type) -> None:
+def test_a_jobs_description_shows_its_pods_failures(cluster: FakeCluster, penstock: Type) -> None:
     body = cluster.add(JOB, "crunch")
     owner = {"ownerReferences": [{"kind": "Job", "name": "crunch", "uid": body["metadata"]["uid"], "controller": True}]}
     labels = {"labels": {"job-name": "crunch", "batch.kubernetes.io/job-name": "crunch"}}

@@ -82,7 +82,7 @@ def test_a_namespace_narrows_and_cluster_scoped_kinds_do_not_care(cluster: FakeC
     assert penstock("get", "nodes", "-n", "y", "--no-headers").out == "local   Running\n"
 
 
-def test_several_kinds_are_told_apart_by_prefix(cluster: FakeCluster, penstock: Type) -> None:
+def test_a_prefix_distinguishes_several_kinds(cluster: FakeCluster, penstock: Type) -> None:
     cluster.add(CONFIG_MAP, "a")
     cluster.add(SCALED_JOB, "b")
     out = penstock("get", "cm,pods,sj").out
@@ -159,7 +159,7 @@ def test_a_watch_shows_every_change_and_resumes_where_the_stream_ended(cluster: 
     assert (first["watch"], first["resourceVersion"], second["resourceVersion"]) == ("true", "101", "600")
 
 
-def test_a_watch_the_server_forgot_goes_on_from_now_and_says_so(cluster: FakeCluster, penstock: Type) -> None:
+def test_an_expired_watch_restarts_at_the_current_version_with_a_note(cluster: FakeCluster, penstock: Type) -> None:
     path = "/api/v1/namespaces/default/pods"
     cluster.streams[path] = [cluster.event("ERROR", {"kind": "Status", "code": 410, "message": "too old"})]
     printed = penstock("get", "pods", "-w", "-o", "name")

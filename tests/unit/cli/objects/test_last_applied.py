@@ -1,4 +1,4 @@
-"""Three-way merge: what is sent for a manifest, given what was applied last and what the cluster has."""
+"""The three-way merge: the patch from the last applied manifest, the new one and the live object."""
 
 import json
 from typing import Any
@@ -76,7 +76,7 @@ def test_after_the_patch_everything_wanted_is_there_and_nothing_is_left_to_send(
 
 
 @given(wanted=objects, additions=objects)
-def test_what_the_server_adds_is_never_taken_away(wanted: Any, additions: Any) -> None:
+def test_fields_added_by_the_server_are_never_removed(wanted: Any, additions: Any) -> None:
     live = {**additions, **wanted}
     assert last_applied.merge(wanted, wanted, live) == {}
 

@@ -1,4 +1,4 @@
-"""The process commands: what they become, and with which settings."""
+"""The process commands: the command lines and settings of their processes."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -54,13 +54,13 @@ def test_beat_and_watch_are_commands_of_ours() -> None:
     assert command_lines.watch()[1:] == ("-P", main, "watch")
 
 
-def test_without_a_cluster_watch_says_so_in_one_line(penstock: Type) -> None:
+def test_watch_without_a_cluster_fails_in_one_line(penstock: Type) -> None:
     printed = penstock("watch")
     assert (printed.code, printed.err.count("\n")) == (1, 1)
     assert "kubeconfig" in printed.err
 
 
-def test_the_selector_narrows_what_nobody_owns() -> None:
+def test_the_selector_narrows_only_unowned_kinds() -> None:
     def controller(kind: Any, *children: Any) -> Controller:
         return Controller(kind=kind, decide=lambda *_: NOTHING, children=children)
 
@@ -73,7 +73,9 @@ def test_the_selector_narrows_what_nobody_owns() -> None:
     assert watch.followed(found, "team=a") == narrowed
 
 
-def test_readiness_is_told_only_to_those_who_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_the_ready_file_is_written_only_if_the_environment_names_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     monkeypatch.delenv(readiness.VARIABLE, raising=False)
     readiness.announce()
     monkeypatch.setenv(readiness.VARIABLE, str(tmp_path / "ready"))

@@ -1,4 +1,4 @@
-"""Which parts `penstock up` runs, and who owns a home."""
+"""The parts that `penstock up` runs, and the ownership of its home."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def planned(*, workers: int = 1, scalers: int = 1, **flags: Any) -> up.Parts:
         pytest.param({"broker": "redis://h/0", "kubeconfig": "/k"}, [], id="both real"),
     ],
 )
-def test_what_is_not_named_is_embedded(flags: dict[str, Any], foundations: list[str]) -> None:
+def test_a_broker_or_cluster_without_an_address_is_embedded(flags: dict[str, Any], foundations: list[str]) -> None:
     plan = planned(**flags)
     assert [part.name for part in plan.foundations] == foundations
     assert [part.name for part in plan.processes] == ["watch", "beat", "worker-1", "scaler-1"]
@@ -101,7 +101,7 @@ def test_the_embedded_api_server_holds_pods_back_where_gangs_are_admitted(
     assert [words[words.index(flag) + 1] for flag in ("--gangs", "--pod-scheduler") if flag in words] == told
 
 
-def test_no_password_stands_in_a_command_line() -> None:
+def test_no_command_line_contains_a_password() -> None:
     plan = planned(workers=2)
     assert [
         part.name for part in (*plan.foundations, *plan.processes) if any("secret" in word for word in part.argv)
@@ -123,7 +123,7 @@ def test_pods_are_as_many_as_asked_for_or_two_per_core(
 
 
 @pytest.mark.parametrize("inside", ["", "home"], ids=["a file", "below a file"])
-def test_a_home_that_cannot_be_made_is_told_in_one_line(inside: str, tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_made_is_an_error_of_one_line(inside: str, tmp_path: Path) -> None:
     occupied = tmp_path / "file"
     occupied.touch()
     home = up.Home(occupied / inside)
@@ -131,7 +131,7 @@ def test_a_home_that_cannot_be_made_is_told_in_one_line(inside: str, tmp_path: P
         pass
 
 
-def test_a_home_has_one_owner_and_the_second_learns_who_it_is(tmp_path: Path) -> None:
+def test_a_home_has_one_owner_and_the_second_learns_its_process(tmp_path: Path) -> None:
     home = up.Home(tmp_path / "home")
     holding = (
         "import sys; from pathlib import Path; from deploy.local import up\n"

@@ -1,4 +1,4 @@
-"""``penstock run``: what is asked for, and what a wait makes of what happens."""
+"""``penstock run``: the request, and the wait for the run's end."""
 
 import asyncio
 import copy
@@ -22,9 +22,9 @@ identity = run.identity
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An id that is known, and little time between two looks."""
+    """Fixes the run's id, and shortens the time between two polls."""
     monkeypatch.setattr(run, "identity", lambda: ID)
-    monkeypatch.setattr(wait, "LOOK", 0.05)
+    monkeypatch.setattr(wait, "POLL_INTERVAL", 0.05)
 
 
 def asked(cluster: FakeCluster, kind: Kind, name: str) -> Any:
@@ -33,7 +33,7 @@ def asked(cluster: FakeCluster, kind: Kind, name: str) -> Any:
 
 
 def story(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], Any]) -> None:
-    """What happens while the command waits: step by step as soon as both watches follow, and then nothing more."""
+    """Scripts the cluster while the command waits: one step after the other once both watches run, then silence."""
     queues: dict[str, asyncio.Queue[bytes]] = {}
 
     def tell(before: dict[str, Any]) -> None:
@@ -139,7 +139,7 @@ def test_a_name_finds_its_kind(
         pytest.param(("nightly", "--env", "=2"), "--env: '' is no name of a variable", id="no name at all"),
     ],
 )
-def test_what_cannot_be_run_is_refused_in_one_line(
+def test_an_impossible_run_is_refused_in_one_line(
     arguments: tuple[str, ...], message: str, cluster: FakeCluster, penstock: Type
 ) -> None:
     cluster.add(SCHEDULED_JOB, "going", metadata={"deletionTimestamp": "2026-03-01T12:00:00Z"}, spec={})
@@ -174,7 +174,7 @@ def test_ids_are_labels_of_their_own_that_no_slot_has() -> None:
         ({"outcome": "Deleted", "message": "by hand"}, 1, "Deleted: by hand"),
     ],
 )
-def test_a_scheduledjobs_run_ends_as_its_outcome_says(
+def test_a_scheduledjobs_run_ends_with_its_outcome(
     outcome: dict[str, str],
     code: int,
     line: str,
@@ -255,7 +255,7 @@ OTHER = [{"job": "nightly-29000000", "outcome": "Succeeded"}]
 def test_a_run_of_several_attempts_ends_as_the_last_of_them(
     limit: int, last: str, code: int, line: str, cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when the Jobs of those before are long gone, and nobody remembers how it ended."""
+    """Also if the earlier attempts' Jobs are deleted and the status no longer holds the outcome."""
     owner = scheduled(cluster)
     owner["spec"]["outcomesLimit"] = limit
     again = f"nightly-{ID}-r2"
@@ -313,7 +313,7 @@ def test_a_job_that_goes_as_soon_as_it_has_ended_is_seen(
     assert printed.out.splitlines()[1].startswith(f"job.batch/nightly-{ID} {word}")
 
 
-def test_what_the_watches_lost_is_looked_at(
+def test_a_poll_finds_the_events_that_the_watches_lost(
     cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner = cluster.add(CRON_JOB, "nightly", spec={})
@@ -330,7 +330,7 @@ def test_what_the_watches_lost_is_looked_at(
     assert penstock("run", "nightly", "--wait").code == 0
 
 
-def test_a_run_that_waits_for_another_says_so(
+def test_a_run_that_waits_for_another_prints_so(
     cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = scheduled(cluster, status={"active": [{"name": "nightly-29000000"}]})
@@ -342,7 +342,7 @@ def test_a_run_that_waits_for_another_says_so(
     assert "penstock: waiting for nightly-29000000 to end (concurrencyPolicy: Forbid)\n" in printed.err
 
 
-def test_a_run_whose_job_is_refused_says_why(
+def test_a_run_whose_job_is_refused_prints_the_reason(
     cluster: FakeCluster, penstock: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduled(cluster)

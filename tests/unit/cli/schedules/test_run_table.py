@@ -1,4 +1,4 @@
-"""What `describe` shows of schedules: the next runs, and the outcomes of the last ones."""
+"""The sections of `describe` about schedules: the next runs, and the outcomes of the last ones."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -128,7 +128,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
         ),
     ],
 )
-def test_the_next_runs_are_told(kind: Kind, spec: Any, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_next_runs_are_printed(kind: Kind, spec: Any, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     run_table.show_next(kind, scheduled(kind, **spec), NOW)
     printed = shown(capsys)
     assert len(printed) == (1 if len(lines) == 1 else 2 + run_table.SHOWN)
@@ -147,11 +147,11 @@ def test_the_next_runs_are_told(kind: Kind, spec: Any, lines: list[str], capsys:
         pytest.param(JOB, {}, False, id="a Job"),
     ],
 )
-def test_which_objects_have_next_runs(kind: Kind, spec: Object, wanted: bool) -> None:
+def test_only_objects_with_a_schedule_have_next_runs(kind: Kind, spec: Object, wanted: bool) -> None:
     assert run_table.by_the_clock(kind, {"spec": spec}) == wanted
 
 
-def test_the_jitter_of_each_run_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_jitter_of_each_run_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     run_table.show_next(SCHEDULED_JOB, scheduled(schedule="0 * * * *", jitterSeconds=3600), NOW)
     _, header, *rows = shown(capsys)
     assert header == "SLOT STARTS IN JITTER"
@@ -173,7 +173,7 @@ def test_a_slot_is_to_come_until_its_run_is_due(
     assert shown(capsys)[2].split()[0] == first
 
 
-def test_a_slot_whose_jitter_is_over_or_that_was_before_the_object_is_not_to_come(
+def test_a_slot_with_elapsed_jitter_or_before_the_object_is_not_a_next_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     body = scheduled(schedule="0 * * * *", jitterSeconds=3600)
@@ -184,7 +184,7 @@ def test_a_slot_whose_jitter_is_over_or_that_was_before_the_object_is_not_to_com
     assert shown(capsys)[2].split()[0] == "2026-03-01T13:00:00Z"
 
 
-def test_runs_at_work_and_outcomes_are_told_newest_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_active_runs_and_outcomes_are_printed_newest_first(capsys: pytest.CaptureFixture[str]) -> None:
     first = {
         "job": "nightly-29000000",
         "trigger": "schedule",

@@ -95,7 +95,7 @@ def test_several_are_taken_in_turn(cluster: FakeCluster, penstock: Type) -> None
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_done_is_said_in_one_line(
+def test_an_impossible_change_is_refused_in_one_line(
     arguments: tuple[str, ...], message: str, cluster: FakeCluster, penstock: Type
 ) -> None:
     cluster.add(CRON_JOB, "a", spec={})

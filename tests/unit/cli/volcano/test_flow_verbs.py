@@ -1,4 +1,4 @@
-"""``penstock flow`` and ``penstock template``: what is made, listed and steered."""
+"""``penstock flow`` and ``penstock template``: creating, listing, patching and deleting."""
 
 from typing import Any
 
@@ -102,7 +102,7 @@ def test_a_flow_is_steered(
 @pytest.mark.parametrize(
     ("verb", "spec"), [("suspend", {"suspend": True}), ("resume", {}), ("cancel", {"cancel": True})]
 )
-def test_what_is_so_already_is_not_written(volcano: FakeCluster, penstock: Type, verb: str, spec: Object) -> None:
+def test_a_change_without_effect_is_not_written(volcano: FakeCluster, penstock: Type, verb: str, spec: Object) -> None:
     volcano.add(JOB_FLOW, "nightly", spec=spec, status={"state": {"phase": "Running"}})
     assert penstock("flow", verb, "-N", "nightly").out == f"{verb} flow nightly: nothing to change\n"
     assert not [call for call in volcano.calls if call[0] == "PATCH"]

@@ -1,4 +1,4 @@
-"""deploy/volcano.yaml allows what Volcano's kinds take, and no more than the tables here say."""
+"""deploy/volcano.yaml allows the requests for Volcano's kinds, and no more than the tables here."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def allowed(role: str, verb: str, kind: Kind, subresource: str = "") -> bool:
     )
 
 
-def test_the_file_is_what_the_controllers_need() -> None:
+def test_the_file_matches_the_needs_of_the_controllers() -> None:
     assert FILE.read_text() == volcano.render(), "run: python -m deploy.manifests.volcano > deploy/volcano.yaml"
 
 
@@ -71,7 +71,7 @@ def test_a_kind_that_is_run_is_seen_and_its_status_written(kind: Kind) -> None:
         ("create", kinds.EVENT),
     ],
 )
-def test_what_plans_do_is_allowed(verb: str, kind: Kind) -> None:
+def test_the_requests_of_plans_are_allowed(verb: str, kind: Kind) -> None:
     assert allowed(WORKER, verb, kind)
 
 
@@ -93,7 +93,7 @@ def test_refused(role: str, verb: str, kind: Kind) -> None:
     assert not allowed(role, verb, kind)
 
 
-def test_whatever_is_followed_may_be_listed_and_watched() -> None:
+def test_every_followed_kind_may_be_listed_and_watched() -> None:
     found = followed(volcano.controllers())
     assert {QUEUE, POD_GROUP, COMMAND, NODE, PRIORITY_CLASS, RESOURCE_QUOTA} <= set(found)
     for kind in found:
@@ -101,7 +101,7 @@ def test_whatever_is_followed_may_be_listed_and_watched() -> None:
         assert allowed(WATCH, "watch", kind), kind
 
 
-def test_the_webhook_may_look_at_what_its_rules_ask_for() -> None:
+def test_the_webhook_may_read_the_objects_of_its_rules() -> None:
     for rules in RULES.values():
         for kind in (*rules.judges, *rules.removes):
             assert isinstance(kind, Kind)
@@ -113,7 +113,7 @@ def test_the_webhook_may_look_at_what_its_rules_ask_for() -> None:
     assert all(allowed("Role penstock-webhook", verb, SECRET) for verb in ("get", "create", "update"))
 
 
-def test_the_service_is_where_the_api_server_is_told_to_ask() -> None:
+def test_the_service_matches_the_webhook_configuration() -> None:
     (service,) = (each for each in documents() if each["kind"] == "Service")
     client = Place(service["metadata"]["namespace"], "penstock-webhook").client("/validate", "")["service"]
     assert (client["namespace"], client["name"]) == ("penstock", service["metadata"]["name"])

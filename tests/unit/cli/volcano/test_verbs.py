@@ -1,4 +1,4 @@
-"""vcctl's verbs for Jobs and queues: what is made, what is asked for, and what is printed."""
+"""vcctl's verbs for Jobs and queues: created objects, Commands and output."""
 
 from typing import Any
 
@@ -7,7 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.cli.volcano import commands, resource_lists
+from deploy.cli.volcano import job as job_verbs
+from deploy.cli.volcano import verbs as shared
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from tests.unit.cli.volcano.objects import CREATED, objects, words
@@ -27,7 +28,7 @@ from workers.errors import UserError
     ],
 )
 def test_amounts(text: str, amounts: dict[str, str]) -> None:
-    assert resource_lists.parse("--requests", text) == amounts
+    assert job_verbs.amounts("--requests", text) == amounts
 
 
 @pytest.mark.parametrize(
@@ -45,13 +46,13 @@ def test_amounts(text: str, amounts: dict[str, str]) -> None:
 )
 def test_amounts_that_cannot_be_read_are_named(text: str, said: str) -> None:
     with pytest.raises(UserError, match=r"^--limits: ") as wrong:
-        resource_lists.parse("--limits", text)
+        job_verbs.amounts("--limits", text)
     assert said in str(wrong.value)
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z./-]{1,20}", fullmatch=True), st.integers(0, 10**6).map(str), min_size=1))
-def test_whatever_is_written_out_is_read_back(amounts: dict[str, str]) -> None:
-    assert resource_lists.parse("-R", ",".join(f"{name}={value}" for name, value in amounts.items())) == amounts
+def test_rendered_amounts_are_parsed_back(amounts: dict[str, str]) -> None:
+    assert job_verbs.amounts("-R", ",".join(f"{name}={value}" for name, value in amounts.items())) == amounts
 
 
 # --- jobs
@@ -114,7 +115,7 @@ def test_the_job_of_a_file_is_made(
         pytest.param([{**job("a"), "apiVersion": "batch/v1"}], "there is Job a (batch/v1)", id="batch's Job"),
     ],
 )
-def test_a_file_of_anything_else_is_refused(
+def test_a_file_without_exactly_one_job_is_refused(
     volcano: FakeCluster, penstock: Type, tmp_path: Any, documents: list[Object], said: str
 ) -> None:
     file = tmp_path / "job.yaml"
@@ -135,7 +136,7 @@ def test_a_file_of_anything_else_is_refused(
     ],
     ids=["a name, a number and an image", "what it would be anyway", "amounts", "a command"],
 )
-def test_what_a_file_says_is_not_said_a_second_time(
+def test_flags_that_describe_a_job_are_refused_beside_a_file(
     volcano: FakeCluster, penstock: Type, tmp_path: Any, typed: tuple[str, ...], named: tuple[str, ...]
 ) -> None:
     file = tmp_path / "job.yaml"
@@ -184,11 +185,13 @@ def test_jobs_are_listed_in_vcctls_columns(three: FakeCluster, penstock: Type) -
         pytest.param(("--selector", "rai"), ["train"], id="by a part of the name"),
     ],
 )
-def test_which_jobs_are_listed(three: FakeCluster, penstock: Type, flags: tuple[str, ...], names: list[str]) -> None:
+def test_flags_filter_the_listed_jobs(
+    three: FakeCluster, penstock: Type, flags: tuple[str, ...], names: list[str]
+) -> None:
     assert [line[0] for line in words(penstock("job", "list", *flags).out)[1:]] == names
 
 
-def test_jobs_of_all_namespaces_say_which(three: FakeCluster, penstock: Type) -> None:
+def test_jobs_of_all_namespaces_are_listed_with_their_namespace(three: FakeCluster, penstock: Type) -> None:
     lines = words(penstock("job", "list", "--all-namespaces").out)
     assert [line[:2] for line in lines] == [
         ["Namespace", "Name"],
@@ -199,7 +202,7 @@ def test_jobs_of_all_namespaces_say_which(three: FakeCluster, penstock: Type) ->
 
 
 @pytest.mark.parametrize("verbs", ["job", "queue", "flow", "template", "jobflow", "jobtemplate"])
-def test_nothing_to_list_is_said(volcano: FakeCluster, penstock: Type, verbs: str) -> None:
+def test_an_empty_list_is_reported(volcano: FakeCluster, penstock: Type, verbs: str) -> None:
     printed = penstock(verbs, "list")
     assert (printed.code, printed.out) == (0, "No resources found\n")
 
@@ -238,9 +241,9 @@ def test_a_command_is_the_object_that_vcctl_makes(
     assert (command["target"], command["action"]) == (reference, action)
 
 
-def test_a_command_stands_in_the_namespace_of_its_job() -> None:
+def test_a_command_is_in_the_namespace_of_its_job() -> None:
     target = {"metadata": {"name": "train", "namespace": "batch", "uid": "u"}}
-    assert commands.command(VC_JOB, target, "AbortJob")["metadata"]["namespace"] == "batch"
+    assert shared.command_for(VC_JOB, target, "AbortJob")["metadata"]["namespace"] == "batch"
 
 
 @pytest.mark.parametrize(
@@ -291,7 +294,7 @@ def test_an_unknown_target_is_an_error_that_names_it(volcano: FakeCluster, penst
         "flow describe -N a -o table",
     ],
 )
-def test_a_line_that_says_too_little_or_contradicts_itself_is_refused(
+def test_an_incomplete_or_contradictory_command_line_is_refused(
     volcano: FakeCluster, penstock: Type, line: str
 ) -> None:
     printed = penstock(*line.split())
@@ -318,7 +321,7 @@ def test_a_queue_that_is_made_closed_is_closed_by_a_command(volcano: FakeCluster
     assert [each["action"] for each in objects(volcano, COMMAND)] == ["CloseQueue"]
 
 
-def test_a_queue_is_shown_with_who_waits_in_it(volcano: FakeCluster, penstock: Type) -> None:
+def test_a_queue_is_shown_with_its_pending_podgroups_in_order(volcano: FakeCluster, penstock: Type) -> None:
     status = {"state": "Open", "pending": 3, "inqueue": 1, "running": 2, "completed": 9}
     volcano.add(QUEUE, "research", spec={"weight": 4, "parent": "root"}, status=status)
     volcano.add(PRIORITY_CLASS, "urgent", value=100)
@@ -365,7 +368,7 @@ def test_a_queue_is_shown_with_who_waits_in_it(volcano: FakeCluster, penstock: T
 # --- describe
 
 
-def test_a_job_says_why_it_failed(volcano: FakeCluster, penstock: Type) -> None:
+def test_a_jobs_description_shows_the_reason_of_its_failure(volcano: FakeCluster, penstock: Type) -> None:
     status = {
         "state": {"phase": "Failed", "reason": "TaskFailed", "message": "one\nof two"},
         "taskStatusCount": {"work": {"phase": {"Failed": 1, "Running": 0, "Succeeded": 2}}},
