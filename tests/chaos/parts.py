@@ -46,7 +46,8 @@ def process(part: str, spared: Collection[psutil.Process] = ()) -> psutil.Proces
         if child in spared or child in STRANGERS:
             continue
         with contextlib.suppress(psutil.NoSuchProcess):
-            words = {word.rpartition("/")[2] for word in child.cmdline()}
+            # A server may have rewritten its command line as one word.
+            words = {word.rpartition("/")[2] for text in child.cmdline() for word in text.split()}
             if words.issuperset(PARTS[part]):
                 return child
     return None

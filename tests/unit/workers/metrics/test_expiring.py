@@ -86,7 +86,7 @@ def labels(ref, metric, scaler="redis", type="scaledjob"):
 
 def test_triggers_are_shown_under_kedas_names():
     ref = Ref(SCALED_JOB, "default", "shown")
-    scaler_metrics.measured(ref, 0, sample(7), 0.25)
+    scaler_metrics.export_sample(ref, 0, sample(7), 0.25)
     of = labels(ref, "s0-redis-work")
     assert REGISTRY.get_sample_value("keda_scaler_metrics_value", of) == 7
     assert REGISTRY.get_sample_value("keda_scaler_active", of) == 1
@@ -95,12 +95,12 @@ def test_triggers_are_shown_under_kedas_names():
 
 def test_triggers_of_a_scaled_object_too_by_their_own_names():
     ref = Ref(SCALED_OBJECT, "default", "shown")
-    scaler_metrics.measured(ref, 0, sample(7, active=True), 0.25, "orders")
+    scaler_metrics.export_sample(ref, 0, sample(7, active=True), 0.25, "orders")
     of = labels(ref, "s0-redis-work", "orders", "scaledobject")
     assert REGISTRY.get_sample_value("keda_scaler_metrics_value", of) == 7
     assert REGISTRY.get_sample_value("keda_scaler_active", of) == 1
     failing = Ref(SCALED_OBJECT, "failing too", "work")
-    scaler_metrics.measured(failing, 0, sample(error="no route"), 3.0)
+    scaler_metrics.export_sample(failing, 0, sample(error="no route"), 3.0)
     errors = {"namespace": "failing too", "scaledObject": "work"}
     assert REGISTRY.get_sample_value("keda_scaled_object_errors_total", errors) == 1
     errors = {"namespace": "failing too", "scaledJob": "work"}
@@ -109,7 +109,7 @@ def test_triggers_of_a_scaled_object_too_by_their_own_names():
 
 def test_of_a_targets_own_pods_polls_show_nothing():
     ref = Ref(SCALED_OBJECT, "default", "idle")
-    scaler_metrics.measured(ref, 0, sample(0, type="cpu", name="s0-cpu"), 0.25)
+    scaler_metrics.export_sample(ref, 0, sample(0, type="cpu", name="s0-cpu"), 0.25)
     assert REGISTRY.get_sample_value("keda_scaler_active", labels(ref, "s0-cpu", "cpu", "scaledobject")) is None
 
 
@@ -118,7 +118,7 @@ def test_failures_are_counted_from_zero_on_and_are_no_values():
     of = {**labels(ref, "s0-redis-work"), "namespace": "failing"}
     errors = {"namespace": "failing", "scaledJob": "work"}
     for answer, failed, value in ((sample(7), 0, 7), (sample(error="no route"), 1, 7), (sample(8), 1, 8)):
-        scaler_metrics.measured(ref, 0, answer, 3.0)
+        scaler_metrics.export_sample(ref, 0, answer, 3.0)
         assert REGISTRY.get_sample_value("keda_scaler_metrics_value", of) == value
         assert REGISTRY.get_sample_value("keda_scaler_detail_errors_total", of) == failed
         assert REGISTRY.get_sample_value("keda_scaled_job_errors_total", errors) == failed
@@ -126,7 +126,7 @@ def test_failures_are_counted_from_zero_on_and_are_no_values():
 
 @pytest.mark.parametrize(("late", "shown"), [(1.5, 1.5), (-20.0, 0.0)], ids=["late", "woken before its time"])
 def test_how_late_a_poll_is(late, shown):
-    scaler_metrics.polled(Ref(SCALED_OBJECT, "default", "work"), late)
+    scaler_metrics.export_lateness(Ref(SCALED_OBJECT, "default", "work"), late)
     of = {"namespace": "default", "type": "scaledobject", "resource": "work"}
     assert REGISTRY.get_sample_value("keda_internal_scale_loop_latency_seconds", of) == shown
 
