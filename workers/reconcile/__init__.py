@@ -1,4 +1,4 @@
-"""The reconciler: observe, decide, act, and the values of a decision (controller, snapshot, plan, limits).
+"""The executor of decisions: observe, decide, act, with the decision log and the reservations under shared limits.
 
-Controllers import only those values; the rest is for worker processes.
+Worker processes import it; controllers, caches and scalers never do.
 """

@@ -1,1 +1,4 @@
-"""Tasks of Celery queues."""
+"""The celery trigger: tasks of Celery queues on Redis or RabbitMQ.
+
+The registry loads it by entry point.
+"""

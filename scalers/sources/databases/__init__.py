@@ -1,1 +1,4 @@
-"""Sources that are asked by a query of a database."""
+"""Databases as sources: a query answers the number.
+
+The registry loads them by entry point.
+"""

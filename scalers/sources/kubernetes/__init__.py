@@ -1,1 +1,4 @@
-"""Sources in the Kubernetes API: ConfigMaps, Secrets and pods."""
+"""Sources in the Kubernetes API: ConfigMaps, Secrets and pods.
+
+The registry loads them by entry point.
+"""

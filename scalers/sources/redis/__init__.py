@@ -1,1 +1,4 @@
-"""Redis and Valkey: single servers, clusters and sentinels; lists and streams on them."""
+"""Redis and Valkey sources: single servers, clusters and sentinels; lists, streams and the claims on both.
+
+Triggers, wake-ups and other sources import it; it imports neither triggers nor polling.
+"""
