@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from workers.api.keda.scaledobject import RESOURCE_TRIGGERS, MetricType, ScaledObjectSpec
+from workers.api.keda.scaledobject import MetricType, ScaledObjectSpec, is_resource
 from workers.errors import UserError
 from workers.formula import parser as formulas
 from workers.formula.parser import Formula, FormulaError
@@ -29,12 +29,12 @@ def read(spec: ScaledObjectSpec) -> Composite | None:
     modifiers = spec.modifiers
     if not modifiers.formula or not modifiers.target:
         return None
-    names = tuple(trigger.name or "" for trigger in spec.triggers if trigger.type not in RESOURCE_TRIGGERS)
+    names = tuple(trigger.name or "" for trigger in spec.triggers if not is_resource(trigger))
     try:
         formula = formulas.parse(modifiers.formula)
     except FormulaError as error:
         raise UserError(f"{FORMULA_PATH}: {error}") from error
-    pods = {trigger.name for trigger in spec.triggers if trigger.type in RESOURCE_TRIGGERS}
+    pods = {trigger.name for trigger in spec.triggers if is_resource(trigger)}
     if idle := formula.names & pods:
         raise UserError(f"{FORMULA_PATH}: cpu and memory are no part of a formula: {', '.join(sorted(map(str, idle)))}")
     if strange := formula.names - set(names):

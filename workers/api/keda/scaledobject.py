@@ -328,3 +328,8 @@ def _number(text: str) -> float:
     if not isfinite(found):
         raise ValueError(f"{text!r} is not a finite number")
     return found
+
+
+def is_resource(trigger: TriggerSpec) -> bool:
+    """Returns True for a trigger of pod usage."""
+    return trigger.type in RESOURCE_TRIGGERS

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from workers.api import bool_annotations, times
 from workers.api.keda import scaledobject as manifest
-from workers.api.keda.scaledobject import ScaledObject
+from workers.api.keda.scaledobject import ScaledObject, is_resource
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.controllers.keda import authentication_users, finalizer
 from workers.controllers.keda.scaledobject import activation, behavior, modifiers, rivals, target, usage
@@ -246,7 +246,7 @@ def measure(seen: ObservedScaledObject) -> ReplicaMeasurement | None:
     if reading is None or reading.problem is not None or len(reading.samples) != len(spec.triggers):
         return None
     pairs = zip(reading.samples, spec.triggers, strict=True)
-    polled = [(sample, trigger) for sample, trigger in pairs if not usage.is_resource(trigger)]
+    polled = [(sample, trigger) for sample, trigger in pairs if not is_resource(trigger)]
     samples = tuple(sample for sample, _ in polled)
     replicas = Replicas(seen.scale.replicas, seen.scale.ready)
     if seen.composite:

@@ -1,8 +1,8 @@
 """The workload that a ScaledObject scales: the part of it that the decision observes, and the steps that rescale it."""
 
 from workers.api.keda import scaledobject as manifest
+from workers.api.keda.scaledobject import is_resource
 from workers.api.kinds import Object
-from workers.controllers.keda.scaledobject import usage
 from workers.controllers.keda.scaledobject.status import target_fields
 from workers.decision.controller import ScaleTarget
 from workers.decision.plan import PatchStatus, RecordEvent, Scale, Step
@@ -19,7 +19,7 @@ def of(body: Object) -> ScaleTarget | None:
         ready = consumed = False
     else:
         kinds = [trigger.metric_type for trigger in spec.triggers] + [spec.modifiers.metric_type]
-        ready, consumed = "Value" in kinds, any(usage.is_resource(trigger) for trigger in spec.triggers)
+        ready, consumed = "Value" in kinds, any(is_resource(trigger) for trigger in spec.triggers)
     if not isinstance(reference.get("name"), str):
         return None
     return ScaleTarget(

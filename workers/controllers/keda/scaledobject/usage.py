@@ -15,7 +15,7 @@ from scheduler.cron import durations
 from scheduler.cron.errors import CronError
 from workers.api import conditions, quantities, times
 from workers.api.keda.scaledjob import TriggerSpec
-from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
+from workers.api.keda.scaledobject import is_resource
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledobject.trigger_metrics import Tolerance
 from workers.decision.plan import Figure
@@ -78,11 +78,6 @@ class PodUsage:
     def proposal(self, current: int, tolerance: Tolerance) -> int | None:
         """Returns the proposed replicas, None if the usage is unknown."""
         return None if self.error is not None else _proposal(self.asked, self.pods, current, tolerance)
-
-
-def is_resource(trigger: TriggerSpec) -> bool:
-    """Returns True for a trigger of pod usage."""
-    return trigger.type in RESOURCE_TRIGGERS
 
 
 def asked(trigger: TriggerSpec) -> Asked:
