@@ -11,10 +11,10 @@ from pathlib import Path
 
 def main() -> None:
     """Runs the command line of this process, and ends the process with its exit code."""
-    from penstock import _place
+    from penstock import _import_path
 
-    _place.forget_current_folder()
-    _place.enter()
+    _import_path.forget_current_folder()
+    _import_path.enter()
     from deploy.cli.main import main as command
 
     command()

@@ -3,10 +3,10 @@
 Its settings are the `PENSTOCK_*` variables of the environment. docs/python-api.md has the command lines.
 """
 
-from penstock import _place
+from penstock import _import_path
 
-_place.enter()
-with _place.without_current_folder():
+_import_path.enter()
+with _import_path.without_current_folder():
     from workers.app import app
 
 __all__ = ["app"]

@@ -1,6 +1,6 @@
 """CloudEvents as names and texts, as the fields of an intake's entries hold them, and what makes one right.
 
-docs/events.md is the interface. The script that takes events in (scalers/lua/sift.lua) checks the same.
+docs/events.md is the interface. The script that takes events in (scalers/lua/accept_events.lua) checks the same.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """The Celery task of the poll lane: a notification, handled on this process's event loop."""
 
-from scalers.polling.worker import measuring
+from scalers.polling.poll_worker import measuring
 from workers.app import LANES, app
 from workers.runtime.loop import LoopThread
 from workers.runtime.worker_lifecycle import serve

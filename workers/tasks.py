@@ -1,7 +1,7 @@
 """The Celery task of the reconcile lane: it consumes notifications on this process's event loop."""
 
 from workers.app import LANES, app
-from workers.reconcile.worker import reconciling
+from workers.reconcile.reconcile_worker import reconciling
 from workers.runtime.loop import LoopThread
 from workers.runtime.worker_lifecycle import serve
 from workers.settings import Settings

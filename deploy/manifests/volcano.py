@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from deploy.manifests.rbac import MAKE, NAMESPACE, Rules, allowing, binding, role, text
 from deploy.processes.watch import followed
-from deploy.webhook.lookups import POD_TEMPLATE
 from deploy.webhook.registration import MUTATING, VALIDATING
+from deploy.webhook.review_lookups import POD_TEMPLATE
 from workers.admission.rules import RULES
 from workers.api.kinds import (
     COMMAND,

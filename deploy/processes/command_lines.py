@@ -6,7 +6,7 @@ The one place of Celery's own flags: the `penstock` command, `penstock up` and c
 import sys
 from typing import Any
 
-from penstock import _place
+from penstock import _import_path
 from workers.settings import Settings
 
 #: Features of Celery that Penstock does not use and that cost a second at start, or messages between all workers.
@@ -50,7 +50,7 @@ def own(*words: str) -> tuple[str, ...]:
     It imports this installation by its path, and no module of its current folder (`-P`). It uses no environment
     variable for this, because pods' programs may inherit the environment.
     """
-    return (sys.executable, "-P", str(_place.MAIN), *words)
+    return (sys.executable, "-P", str(_import_path.MAIN), *words)
 
 
 def environment(settings: Settings) -> dict[str, str]:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from deploy.webhook import lookups, registration, reviews
+from deploy.webhook import registration, review_lookups, reviews
 from deploy.webhook.reviews import NotAReview, Review
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.lookup import Known
@@ -29,12 +29,12 @@ def app(cluster: Cluster, options: AdmissionOptions) -> Starlette:
     """Returns the application that answers AdmissionReviews, with objects that rules need read from the cluster."""
 
     async def mutate(review: Review) -> Object:
-        lookup = await lookups.known(cluster, review.mutating_needs)
+        lookup = await review_lookups.known(cluster, review.mutating_needs)
         return review.mutation(lookup, options)
 
     async def validate(review: Review) -> Object:
-        lookup: Known = await lookups.known(cluster, review.validating_needs)
-        findings = await lookups.templates(cluster, review.namespace, review.templates)
+        lookup: Known = await review_lookups.known(cluster, review.validating_needs)
+        findings = await review_lookups.templates(cluster, review.namespace, review.templates)
         return review.validation(lookup, options, findings)
 
     return Starlette(

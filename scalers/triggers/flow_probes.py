@@ -12,7 +12,7 @@ import aiohttp
 from pydantic import ConfigDict
 
 from penstock.scaler import Measure, Scaler
-from scalers.sources.declared import value_of
+from scalers.sources.field_properties import value_of
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
 from workers.api import model
 from workers.api.kinds import JOB_FLOW, POD, VC_JOB, Object

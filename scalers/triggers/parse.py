@@ -15,8 +15,8 @@ from scalers.auth.authenticator import Authenticator, Unreachable, Workload
 from scalers.auth.lookups import Lookups, LookupView
 from scalers.auth.secret_text import Hidden
 from scalers.redaction import why
-from scalers.registry import REGISTRY, ScalerRegistry
 from scalers.sources.kubernetes.pod_resources import PodResource
+from scalers.trigger_types import REGISTRY, ScalerRegistry
 from scalers.ttl_cache import EVER, remember
 from workers.api import bool_annotations
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref

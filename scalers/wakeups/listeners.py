@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
-from scalers.sources.external.client import Address
+from scalers.sources.external.grpc_client import Address
 from scalers.sources.http.etcd import EtcdServer
 from scalers.sources.redis.connection import RedisServer
 from scalers.wakeups.redis_listener import ListenerStatus, RedisListener

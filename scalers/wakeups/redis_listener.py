@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from redis import exceptions
 
-from scalers.gather import side_by_side
+from scalers.concurrency import side_by_side
 from scalers.sources.redis.connection import RedisLink, RedisServer, reason
 
 log = logging.getLogger(__name__)

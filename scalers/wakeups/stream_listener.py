@@ -11,7 +11,7 @@ import aiohttp
 import orjson
 
 from penstock.scaler import SourceError
-from scalers.sources.external.client import Address, ExternalClient
+from scalers.sources.external.grpc_client import Address, ExternalClient
 from scalers.sources.external.messages import Reference
 from scalers.sources.http.etcd import EtcdServer, WatchedKey, encoded
 from scalers.sources.http.web import Session

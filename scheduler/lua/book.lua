@@ -5,7 +5,7 @@
 -- ARGV  1..    pairs: due moment (us), key
 -- Answer: nothing
 -- Replay: booking again changes nothing.
--- include: marking
+-- include: fair_queueing
 
 local into = lane(KEYS, 0)
 local keys = {}

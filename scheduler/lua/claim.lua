@@ -13,7 +13,7 @@
 -- Replay: returns the keys that the first call claimed, as far as the caller still holds them.
 -- include: clock
 -- include: generation
--- include: marking
+-- include: fair_queueing
 
 local generation = KEYS[1]
 local call = KEYS[2]

@@ -15,7 +15,7 @@
 -- Replay: returns the kept answer: after the first call the tokens are gone, and all leases would look stale.
 -- include: clock
 -- include: backoff
--- include: marking
+-- include: fair_queueing
 
 local call = KEYS[1]
 local of = lane(KEYS, 1)

@@ -9,7 +9,7 @@
 -- Answer: {newly ready, notifications to send}
 -- Replay: marking again is harmless.
 -- include: clock
--- include: marking
+-- include: fair_queueing
 
 local now = clock(ARGV[1])
 local slots = tonumber(ARGV[2])

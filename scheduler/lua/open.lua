@@ -11,7 +11,7 @@
 -- Replay: what was taken back is not there to be taken back again.
 -- include: clock
 -- include: generation
--- include: marking
+-- include: fair_queueing
 
 local generation = KEYS[1]
 local of = lane(KEYS, 1)

@@ -7,7 +7,7 @@
 -- Answer: the lost ones, as their places among the pairs, from 0
 -- Replay: renewing again is harmless.
 -- include: clock
--- include: marking
+-- include: fair_queueing
 
 local now = clock(ARGV[1])
 local lease = tonumber(ARGV[2])

@@ -5,7 +5,7 @@
 -- Answer: {ready, later, of these due, leased, of these expired, dirty, failing, notifications under way,
 --          age of the key that has been ready for longest (us; -1: none is)}
 -- include: clock
--- include: marking
+-- include: fair_queueing
 
 local now = clock(ARGV[1])
 local of = lane(KEYS, 0)

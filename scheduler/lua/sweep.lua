@@ -15,7 +15,7 @@
 -- Replay: what was moved is not there to be moved again.
 -- include: clock
 -- include: backoff
--- include: marking
+-- include: fair_queueing
 
 local of = lane(KEYS, 0)
 local now = clock(ARGV[1])

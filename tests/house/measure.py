@@ -17,10 +17,16 @@ PRODUCT = ("penstock", "scheduler", "workers", "scalers", "deploy")
 #: Module names that a family of folders may share: the stages of a controller, and the API's kinds.
 FAMILIES = frozenset(
     {
-        *("decide", "status", "observed", "transitions", "conditions", "spec", "names", "jobs", "pods"),
-        *("history", "annotations", "figures"),
+        *("decide", "status", "observed", "transitions", "conditions", "spec", "names", "jobs", "pods", "phases"),
+        *("history", "annotations", "figures", "creation", "ending", "cleanup"),
         *("scaledjob", "scaledobject", "cronjob", "scheduledjob"),
         *("job", "jobflow", "jobtemplate", "podgroup", "queue"),
+        # The application, the errors and the Celery tasks of a package.
+        *("app", "errors", "tasks"),
+        # A command of the command line, or the demonstration or process that it starts, is called as the user types it.
+        *("push", "run", "up", "beat"),
+        # The parts of each demonstration.
+        *("manifest", "report"),
     }
 )
 _QUESTION = re.compile(r"(What|Whether|Which|How|Who|Whose|Where|When)\b")

@@ -25,7 +25,7 @@ from tests.support.paths import ROOT
 #: Modules that client commands import when they run.
 MODULES = (
     "deploy.cli.main",
-    "deploy.cli.connection",
+    "deploy.cli.api_connection",
     "rich.table",
     "workers.api.crds",
     "workers.client.rest",

@@ -1,8 +1,8 @@
 """The reflector: lists one kind's objects, then watches them, and stores every change.
 
-The scripts that store a change mark the keys it concerns (workers/lua/moving.lua). The reflector claims freshness only
-when everything that arrived is stored and the server has proved to be alive: a stopped, backlogged or disconnected
-reflector makes its kind stale, never silently old.
+The scripts that store a change mark the keys it concerns (workers/lua/store_versions.lua). The reflector claims
+freshness only when everything that arrived is stored and the server has proved to be alive: a stopped, backlogged or
+disconnected reflector makes its kind stale, never silently old.
 """
 
 import asyncio

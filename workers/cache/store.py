@@ -18,7 +18,7 @@ from workers.api.kinds import Kind, Object, Ref
 from workers.cache import codec
 from workers.cache.codec import ObjectVersion
 from workers.cache.decode_cache import DecodeCache
-from workers.cache.freshness import Ages, age, older, require_fresh
+from workers.cache.staleness import Ages, age, older, require_fresh
 from workers.decision.snapshot import CachedObject
 from workers.errors import PenstockError
 
@@ -95,7 +95,7 @@ class Observation:
 class Observations:
     """Observations in the order of the requests, and the age of every kind in them.
 
-    now: microseconds, broker's clock. ages: as `workers.cache.freshness` has them.
+    now: microseconds, broker's clock. ages: as `workers.cache.staleness` has them.
     """
 
     now: int

@@ -5,7 +5,7 @@
 --
 -- KEYS  1      freshness
 --       2      names of the relist
---       3..    objects, owners, gone of the kind, then the routes' (see moving.lua)
+--       3..    objects, owners, gone of the kind, then the routes' (see store_versions.lua)
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
 --       3      routes
@@ -19,7 +19,7 @@
 -- Replay: a tombstone stays one.
 -- include: clock
 -- include: freshness
--- include: moving
+-- include: store_versions
 
 local now = clock(ARGV[1])
 local kind = ARGV[2]

@@ -3,7 +3,7 @@
 --
 -- KEYS  1      freshness
 --       2      names of the relist in progress
---       3..    objects, owners, gone of the kind, then the routes' (see moving.lua)
+--       3..    objects, owners, gone of the kind, then the routes' (see store_versions.lua)
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
 --       3      routes
@@ -16,7 +16,7 @@
 -- Replay: the same versions again change nothing.
 -- include: clock
 -- include: freshness
--- include: moving
+-- include: store_versions
 
 local now = clock(ARGV[1])
 local kind = ARGV[2]

@@ -6,7 +6,7 @@
 -- Replay: the same order again changes nothing and marks again, which coalesces. An order older than the stored one is
 -- dropped: it comes from a decision that lost its lease.
 -- include: clock
--- include: marking
+-- include: fair_queueing
 
 local orders, key = KEYS[1], ARGV[3]
 local stored = redis.call('HGET', orders, key)

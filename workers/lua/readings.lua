@@ -5,7 +5,7 @@
 -- Answer: {notifications to send, then the positions (from 0) of refused readings: a later one is stored}
 -- Replay: the same readings again change nothing and mark again, which coalesces.
 -- include: clock
--- include: marking
+-- include: fair_queueing
 
 local hash = KEYS[1]
 local now = clock(ARGV[1])

@@ -11,7 +11,7 @@ from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
 from workers.api.references import REFERENCES
 from workers.cache import codec
-from workers.cache.freshness import require_fresh
+from workers.cache.staleness import require_fresh
 from workers.cache.store import Observation, Observations, ObserveRequest, Store
 from workers.client.scale_client import Scales
 from workers.decision.controller import Controller

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deploy.cli import connection, discovery, manifests, output
+from deploy.cli import api_connection, discovery, manifests, output
 from deploy.cli.objects import last_applied
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
 from workers.errors import AlreadyExists, ClusterError, NotFound, UserError
@@ -26,9 +26,9 @@ ESTABLISHING = 15.0
 @click.option("-R", "--recursive", is_flag=True, help="Files of subfolders too.")
 @click.option("--dry-run", is_flag=True, help="Let the server check everything and store nothing.")
 @click.option("-o", "--output", "form", type=click.Choice(("name",)), help="Print only kind/name.")
-@connection.cluster_options
+@api_connection.cluster_options
 def command(
-    sources: tuple[str, ...], recursive: bool, dry_run: bool, form: str | None, target: connection.ConnectionTarget
+    sources: tuple[str, ...], recursive: bool, dry_run: bool, form: str | None, target: api_connection.ConnectionTarget
 ) -> None:
     """Create or change objects to match their manifests.
 
@@ -44,7 +44,7 @@ def command(
     """
     found = manifests.read(sources, recursive=recursive)
     applier = Applier(target.namespace, explicit=_explicit(), dry_run=dry_run, terse=form == "name")
-    connection.run(target, lambda cluster: applier.apply_all(cluster, found))
+    api_connection.run(target, lambda cluster: applier.apply_all(cluster, found))
 
 
 def _explicit() -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import connection, discovery, manifests, output
+from deploy.cli import api_connection, discovery, manifests, output
 from deploy.cli.objects import get
 from workers.api.kinds import Kind, Ref
 from workers.errors import NotFound, UserError
@@ -38,7 +38,7 @@ PROPAGATION = {"background": "Background", "foreground": "Foreground", "orphan":
     "--timeout", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="SECONDS", help="Longest wait."
 )
 @click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
-@connection.cluster_options
+@api_connection.cluster_options
 def command(
     what: tuple[str, ...],
     sources: tuple[str, ...],
@@ -50,7 +50,7 @@ def command(
     wait: bool,
     timeout: float,
     ignore_not_found: bool,
-    target: connection.ConnectionTarget,
+    target: api_connection.ConnectionTarget,
 ) -> None:
     """Delete objects by name, label or manifest.
 
@@ -78,7 +78,7 @@ def command(
             left = ", ".join(str(ref) for ref in await lingering(cluster, gone, 0))
             raise UserError(f"still there after {timeout:g} s (finalizers, or pods that take their time): {left}")
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 Found = Sequence[tuple[discovery.DiscoveredKind, Ref]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import connection, discovery, options, output
+from deploy.cli import api_connection, discovery, options, output
 from deploy.cli.objects import failure_reasons, get, last_applied
 from deploy.cli.schedules import run_table
 from deploy.cli.volcano import describe_sections
@@ -58,8 +58,8 @@ OWNED: dict[str, tuple[Kind, ...]] = {
 
 @click.command("describe")
 @click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...")
-@connection.cluster_options
-def command(what: tuple[str, ...], target: connection.ConnectionTarget) -> None:
+@api_connection.cluster_options
+def command(what: tuple[str, ...], target: api_connection.ConnectionTarget) -> None:
     """Show an object with its conditions, children and Events.
 
     For a ScaledJob or ScaledObject, adds the last reading, and for the latter its target; for a ScheduledJob or
@@ -80,7 +80,7 @@ def command(what: tuple[str, ...], target: connection.ConnectionTarget) -> None:
                 output.say("\n")
             await describe(cluster, ref)
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 async def describe(cluster: "Cluster", ref: Ref) -> None:

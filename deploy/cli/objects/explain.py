@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from deploy.cli import connection, discovery, options, output
+from deploy.cli import api_connection, discovery, options, output
 from deploy.cli.objects import describe, get
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.errors import UserError
@@ -28,8 +28,8 @@ PATIENCE = 3.0
 @click.command("explain")
 @click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...")
 @click.option("--last", type=click.IntRange(min=1), default=5, show_default=True, help="Decisions to show.")
-@connection.cluster_options
-def command(what: tuple[str, ...], last: int, target: connection.ConnectionTarget) -> None:
+@api_connection.cluster_options
+def command(what: tuple[str, ...], last: int, target: api_connection.ConnectionTarget) -> None:
     """Show the last decisions on an object and their reasons.
 
     Each decision lists its steps and the failure of the previous attempt; for a ScaledJob also the values that its
@@ -49,7 +49,7 @@ def command(what: tuple[str, ...], last: int, target: connection.ConnectionTarge
                 output.say()
             await explain(cluster, ref, last)
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 async def explain(cluster: "Cluster", ref: Ref, last: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import connection, discovery, output
+from deploy.cli import api_connection, discovery, output
 from workers.api.kinds import Object, Ref
 from workers.errors import ClusterError, Gone, NotFound, Unavailable, UserError
 
@@ -50,7 +50,7 @@ class Query:
 @click.option("--no-headers", is_flag=True, help="No header line.")
 @click.option("--show-managed-fields", is_flag=True, help="Keep metadata.managedFields in YAML and JSON.")
 @click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
-@connection.cluster_options
+@api_connection.cluster_options
 def command(
     what: tuple[str, ...],
     all_namespaces: bool,
@@ -61,7 +61,7 @@ def command(
     no_headers: bool,
     show_managed_fields: bool,
     ignore_not_found: bool,
-    target: connection.ConnectionTarget,
+    target: api_connection.ConnectionTarget,
 ) -> None:
     """List objects, or show one.
 
@@ -89,7 +89,7 @@ def command(
             shape = OutputShape(form, show_managed_fields)
             await show_objects(cluster, queries, shape, watch=watch, missing_is_fine=ignore_not_found)
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 def asked(

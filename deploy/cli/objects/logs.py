@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deploy.cli import connection, discovery, output
+from deploy.cli import api_connection, discovery, output
 from workers.api.kinds import (
     CRON_JOB,
     JOB,
@@ -39,7 +39,7 @@ OWNERS = {SCHEDULED_JOB.id: JOB, CRON_JOB.id: JOB, VC_CRON_JOB.id: VC_JOB, JOB_F
 @click.option("--tail", type=click.IntRange(min=-1), default=-1, metavar="N", help="Only the last N lines.")
 @click.option("-p", "--previous", is_flag=True, help="The run before the last restart.")
 @click.option("--timestamps", is_flag=True, help="The time in front of each line.")
-@connection.cluster_options
+@api_connection.cluster_options
 def command(
     what: str,
     container: str | None,
@@ -48,7 +48,7 @@ def command(
     tail: int,
     previous: bool,
     timestamps: bool,
-    target: connection.ConnectionTarget,
+    target: api_connection.ConnectionTarget,
 ) -> None:
     """Print the logs of a pod, or of all pods of an object.
 
@@ -78,7 +78,7 @@ def command(
             await asyncio.gather(*(started(cluster, target.namespace, pod, name) for pod, name in streams))
         await printed(cluster, target.namespace, streams, query, side_by_side=follow)
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 def parameters(*, follow: bool, tail: int, previous: bool, timestamps: bool) -> dict[str, str]:

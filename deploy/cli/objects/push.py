@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deploy.cli import connection, options, output
+from deploy.cli import api_connection, options, output
 from penstock import cloudevents
 from workers.api import times
 from workers.api.kinds import SCALED_JOB, Object, Ref
@@ -40,7 +40,7 @@ SOURCE, TYPE = "/penstock/push", "dev.penstock.push"
 @click.option("--lines", is_flag=True, help="Push every line of standard input: an event in CloudEvents' JSON format.")
 @click.option("--trigger", default="", metavar="NAME", help="The trigger's name, where there are several to push to.")
 @click.option("--broker", metavar="URL", help="Penstock's own broker, where the trigger names no server.")
-@connection.cluster_options
+@api_connection.cluster_options
 def command(
     name: str,
     data: str | None,
@@ -48,7 +48,7 @@ def command(
     lines: bool,
     trigger: str,
     broker: str | None,
-    target: connection.ConnectionTarget,
+    target: api_connection.ConnectionTarget,
     **given: str | None,
 ) -> None:
     """Push events to a ScaledJob and print their ids.
@@ -77,7 +77,7 @@ def command(
         scaler = await _scaler(cluster, ref, trigger, settings, _broker(settings, target))
         await _push(Pushing(ref, scaler, settings.source_timeout), events)
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 def basis(given: Mapping[str, str | None], attributes: Iterable[str]) -> dict[str, str]:
@@ -121,7 +121,7 @@ def _complete(event: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str
     return {"id": str(uuid.uuid4()), "time": times.render(datetime.now(UTC)), **defaults, **event}
 
 
-def _broker(settings: "Settings", target: connection.ConnectionTarget) -> str:
+def _broker(settings: "Settings", target: api_connection.ConnectionTarget) -> str:
     """Returns the URL of the broker that was set, else of the embedded one in the kubeconfig's or settings' folder."""
     if "broker" not in settings.model_fields_set:
         for folder in (target.kubeconfig.parent if target.kubeconfig else settings.home, settings.home):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deploy.cli import connection, output
+from deploy.cli import api_connection, output
 from deploy.cli.schedules import resolve
 from deploy.cli.schedules import wait as awaiting
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object, Ref
@@ -31,9 +31,9 @@ VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 @click.option("-e", "--env", "env", multiple=True, metavar="NAME=VALUE", help="A variable for every container.")
 @click.option("--wait", is_flag=True, help="Return when the run has ended: 0 if it succeeded, else 1.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Longest wait; without it none.")
-@connection.cluster_options
+@api_connection.cluster_options
 def command(
-    what: str, env: tuple[str, ...], wait: bool, timeout: float | None, target: connection.ConnectionTarget
+    what: str, env: tuple[str, ...], wait: bool, timeout: float | None, target: api_connection.ConnectionTarget
 ) -> int:
     """Run a ScheduledJob or CronJob now.
 
@@ -65,7 +65,7 @@ def command(
         output.note(f"its output: penstock logs job/{end.job} -n {found.ref.namespace}")
         return 0 if end.succeeded else 1
 
-    return connection.run(target, work)
+    return api_connection.run(target, work)
 
 
 @dataclass(frozen=True, slots=True)

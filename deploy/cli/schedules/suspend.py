@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deploy.cli import connection, output
+from deploy.cli import api_connection, output
 from deploy.cli.schedules import resolve
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, Object
@@ -21,8 +21,8 @@ WHAT = click.argument("what", nargs=-1, required=True, metavar="NAME... | KIND/N
 @click.command("suspend")
 @WHAT
 @click.option("--until", metavar="TIME", help="Resume at this time: 2026-03-01T08:00:00Z (ScheduledJobs only).")
-@connection.cluster_options
-def suspend(what: tuple[str, ...], until: str | None, target: connection.ConnectionTarget) -> None:
+@api_connection.cluster_options
+def suspend(what: tuple[str, ...], until: str | None, target: api_connection.ConnectionTarget) -> None:
     """Start no further runs, or stop a Job's pods.
 
     Active runs of a ScheduledJob or CronJob continue, and no further run starts. The pods of a suspended Job end,
@@ -48,13 +48,13 @@ def suspend(what: tuple[str, ...], until: str | None, target: connection.Connect
             else:
                 raise UserError(f"{found.ref}: --until: only a ScheduledJob goes on by itself")
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 @click.command("resume")
 @WHAT
-@connection.cluster_options
-def resume(what: tuple[str, ...], target: connection.ConnectionTarget) -> None:
+@api_connection.cluster_options
+def resume(what: tuple[str, ...], target: api_connection.ConnectionTarget) -> None:
     """Start further runs again, or a suspended Job's pods.
 
     For a ScheduledJob this also clears `--until`. Its catchUp policy and startingDeadlineSeconds decide about runs
@@ -74,7 +74,7 @@ def resume(what: tuple[str, ...], target: connection.ConnectionTarget) -> None:
                 spec["suspendUntil"] = None
             await _change(cluster, found, spec, "resumed")
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 def instant(text: str) -> datetime:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import connection, output
+from deploy.cli import api_connection, output
 from deploy.cli.objects import describe
 from deploy.cli.objects.apply import MERGE_PATCH
 from deploy.cli.volcano.verbs import KindVerbs, Work, help_text
@@ -52,7 +52,7 @@ def phase(flow: Object) -> str:
 def patching(verb: str) -> Callable[..., Work]:
     """Returns the function that begins a verb which patches one flow."""
 
-    def begin(target: connection.ConnectionTarget, name: str) -> Work:
+    def begin(target: api_connection.ConnectionTarget, name: str) -> Work:
         async def work(cluster: "Cluster") -> None:
             path = JOB_FLOW.path(target.namespace, name)
             flow: Object = await cluster.request("GET", path)

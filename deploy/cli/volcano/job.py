@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from deploy.cli import connection, manifests, output
+from deploy.cli import api_connection, manifests, output
 from deploy.cli.objects import describe
 from deploy.cli.volcano import verbs
 from deploy.cli.volcano.verbs import KindVerbs, help_text
@@ -107,7 +107,7 @@ class Launch:
 @verbs.FILE
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
 @VERBS.cluster_options
-def run(name: str | None, source: str | None, target: connection.ConnectionTarget, **given: Any) -> None:
+def run(name: str | None, source: str | None, target: api_connection.ConnectionTarget, **given: Any) -> None:
     """Run a Job: one task of some pods, or the Job of a file.
 
     The embedded cluster ignores images, so a COMMAND is needed there.
@@ -133,7 +133,7 @@ def run(name: str | None, source: str | None, target: connection.ConnectionTarge
         made = await cluster.request("POST", path, query={"fieldValidation": "Strict"}, body=body)
         output.say(f"run job {made['metadata']['name']} successfully")
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 def amounts(flag: str, text: str) -> dict[str, str]:
@@ -187,7 +187,7 @@ def written(source: str, namespace: str) -> Object:
 @verbs.EVERYWHERE
 @VERBS.cluster_options
 def list_(
-    queue: str | None, scheduler: str | None, selector: str, everywhere: bool, target: connection.ConnectionTarget
+    queue: str | None, scheduler: str | None, selector: str, everywhere: bool, target: api_connection.ConnectionTarget
 ) -> None:
     """List Jobs.
 
@@ -209,7 +209,7 @@ def list_(
         before = ("Namespace",) if everywhere else ()
         verbs.print_table((*before, *COLUMNS, *COUNTERS), [row(job, everywhere) for job in chosen])
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 def row(job: Object, everywhere: bool = False) -> list[Any]:

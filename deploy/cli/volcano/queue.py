@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import connection, output
+from deploy.cli import api_connection, output
 from deploy.cli.objects.apply import MERGE_PATCH
 from deploy.cli.volcano import queue_order, verbs
 from deploy.cli.volcano.verbs import KindVerbs, help_text
@@ -70,7 +70,7 @@ VERBS = KindVerbs(group, QUEUE, (*COLUMNS, *COUNTERS), row)
     help="A closed queue accepts no work until it is opened.",
 )
 @VERBS.cluster_options
-def create(name: str, weight: int, state: str, target: connection.ConnectionTarget) -> None:
+def create(name: str, weight: int, state: str, target: api_connection.ConnectionTarget) -> None:
     """Make a queue.
 
     \b
@@ -85,7 +85,7 @@ def create(name: str, weight: int, state: str, target: connection.ConnectionTarg
             await verbs.send_command(cluster, Ref(QUEUE, "", name), ACTIONS["close"])
         output.say(f"create queue {name} successfully")
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 def queue(name: str, weight: int, state: str) -> Object:
@@ -116,7 +116,7 @@ VERBS.add_get(
 )
 @click.option("-w", "--weight", type=WEIGHT, help="Its new weight, for update.")
 @VERBS.cluster_options
-def operate(name: str, action: str, weight: int | None, target: connection.ConnectionTarget) -> None:
+def operate(name: str, action: str, weight: int | None, target: api_connection.ConnectionTarget) -> None:
     """Open or close a queue, or change its weight.
 
     \b
@@ -135,7 +135,7 @@ def operate(name: str, action: str, weight: int | None, target: connection.Conne
             await cluster.request("PATCH", QUEUE.path(name=name), body=patch, headers=MERGE_PATCH)
             output.say(f"update queue {name} successfully")
 
-    connection.run(target, work)
+    api_connection.run(target, work)
 
 
 VERBS.add_delete(help_text("Delete a queue that is not in use.", "queue delete -n research"))

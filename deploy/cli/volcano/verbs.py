@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from deploy.cli import connection, discovery, manifests, output
+from deploy.cli import api_connection, discovery, manifests, output
 from deploy.cli.objects import get
 from workers.api import kinds
 from workers.api.kinds import COMMAND, Kind, Object, Ref
@@ -61,13 +61,13 @@ class KindVerbs:
 
     def cluster_options(self, command: Command) -> Command:
         """Adds vcctl's flags for the cluster. For a kind without namespaces ``-n`` is the name."""
-        return connection.options_of(command, kubeconfig=("-k", "--kubeconfig"), namespaced=self.kind.namespaced)
+        return api_connection.options_of(command, kubeconfig=("-k", "--kubeconfig"), namespaced=self.kind.namespaced)
 
     def add(self, verb: str, text: str, begin: Callable[..., Work], *options: Callable[[Command], Command]) -> None:
         """Adds a verb. begin: receives the target and the options' values, checks them and returns the work."""
 
-        def run(target: connection.ConnectionTarget, **given: Any) -> None:
-            connection.run(target, begin(target, **given))
+        def run(target: api_connection.ConnectionTarget, **given: Any) -> None:
+            api_connection.run(target, begin(target, **given))
 
         command = self.cluster_options(run)
         for option in reversed(options):
@@ -77,7 +77,7 @@ class KindVerbs:
     def add_create(self, text: str) -> None:
         """Adds `create`, which creates the objects of a file."""
 
-        def begin(target: connection.ConnectionTarget, source: str) -> Work:
+        def begin(target: api_connection.ConnectionTarget, source: str) -> Work:
             found = read(source, (self.kind, *self.also), target.namespace)
             return lambda cluster: create(cluster, found)
 
@@ -86,7 +86,7 @@ class KindVerbs:
     def add_list(self, text: str) -> None:
         """Adds `list`, of one namespace or of all."""
 
-        def begin(target: connection.ConnectionTarget, everywhere: bool = False) -> Work:
+        def begin(target: api_connection.ConnectionTarget, everywhere: bool = False) -> Work:
             async def work(cluster: "Cluster") -> None:
                 self._print(await list_objects(cluster, self.kind, "" if everywhere else target.namespace))
 
@@ -97,7 +97,7 @@ class KindVerbs:
     def add_get(self, text: str, more: Callable[["Cluster", str], Awaitable[None]] | None = None) -> None:
         """Adds `get`, which prints one object's row. more: prints further parts, given the object's name."""
 
-        def begin(target: connection.ConnectionTarget, name: str) -> Work:
+        def begin(target: api_connection.ConnectionTarget, name: str) -> Work:
             async def work(cluster: "Cluster") -> None:
                 self._print([await cluster.request("GET", self.kind.path(target.namespace, name))])
                 if more:
@@ -110,7 +110,7 @@ class KindVerbs:
     def add_describe(self, text: str, describe: Callable[["Cluster", Ref], Awaitable[None]] | None = None) -> None:
         """Adds `describe`, which prints whole objects. describe: adds the format `text`, which it prints."""
 
-        def begin(target: connection.ConnectionTarget, name: str | None, form: str) -> Work:
+        def begin(target: api_connection.ConnectionTarget, name: str | None, form: str) -> Work:
             async def work(cluster: "Cluster") -> None:
                 found = await bodies(cluster, self.kind, target.namespace, name)
                 if form != "text" or describe is None:
@@ -134,7 +134,7 @@ class KindVerbs:
     def add_delete(self, text: str) -> None:
         """Adds `delete` of one object by its name."""
 
-        def begin(target: connection.ConnectionTarget, name: str) -> Work:
+        def begin(target: api_connection.ConnectionTarget, name: str) -> Work:
             async def work(cluster: "Cluster") -> None:
                 await cluster.request("DELETE", self.kind.path(target.namespace, name))
                 output.say(f"delete {self.group.name} {name} successfully")
@@ -146,7 +146,7 @@ class KindVerbs:
     def add_delete_files(self, text: str) -> None:
         """Adds `delete` of one object by its name, or of the objects of a file."""
 
-        def begin(target: connection.ConnectionTarget, name: str | None, source: str | None) -> Work:
+        def begin(target: api_connection.ConnectionTarget, name: str | None, source: str | None) -> Work:
             refs = named(name, source, (self.kind, *self.also), target.namespace)
             return lambda cluster: delete(cluster, refs)
 
@@ -155,7 +155,7 @@ class KindVerbs:
     def add_action(self, verb: str, action: str, text: str) -> None:
         """Adds a verb that requests an action of one object by a Command."""
 
-        def begin(target: connection.ConnectionTarget, name: str) -> Work:
+        def begin(target: api_connection.ConnectionTarget, name: str) -> Work:
             return lambda cluster: self.request(cluster, Ref(self.kind, target.namespace, name), verb, action)
 
         self.add(verb, text, begin, self.name)

@@ -9,8 +9,17 @@ from typing import Any
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery.resources import RequestTarget
-from deploy.local.apiserver.handlers import access_reviews, api_groups, delete, logs, pods, read, scale, write
+from deploy.local.apiserver.discovery.api_resources import RequestTarget
+from deploy.local.apiserver.handlers import (
+    access_reviews,
+    api_groups,
+    deletion,
+    pod_logs,
+    pods,
+    read,
+    scale,
+    write,
+)
 from deploy.local.apiserver.handlers.openapi_documents import Documents
 from deploy.local.apiserver.http import token as auth
 from deploy.local.apiserver.http.request import (
@@ -126,7 +135,7 @@ class ApiApp:
             case "DELETE" if target.namespace or not (
                 target.resource.kind.namespaced or target.resource.kind.id == "namespaces"
             ):
-                return await delete.collection(self._ctx, request, target)
+                return await deletion.collection(self._ctx, request, target)
         raise api_errors.method_not_allowed()
 
     async def _object(self, request: ApiRequest, target: RequestTarget) -> Response | Stream:
@@ -140,7 +149,7 @@ class ApiApp:
             case "PATCH":
                 return await write.patch(self._ctx, request, target)
             case "DELETE":
-                return await delete.one(self._ctx, request, target)
+                return await deletion.one(self._ctx, request, target)
         raise api_errors.method_not_allowed()
 
     async def _subresource(self, request: ApiRequest, target: RequestTarget) -> Response | Stream:
@@ -166,7 +175,7 @@ class ApiApp:
             case "eviction", "POST":
                 return await pods.evict(ctx, request, target)
             case "log", "GET":
-                return logs.stream(ctx, request, target)
+                return pod_logs.stream(ctx, request, target)
         raise api_errors.method_not_allowed()
 
 

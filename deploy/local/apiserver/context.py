@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from deploy.local.apiserver.admission.quotas import QuotaAdmission
+from deploy.local.apiserver.admission.resource_quotas import QuotaAdmission
 from deploy.local.apiserver.api_errors import not_found, timeout, unavailable
-from deploy.local.apiserver.discovery.resources import RequestTarget, ResourceRegistry
+from deploy.local.apiserver.discovery.api_resources import RequestTarget, ResourceRegistry
 from deploy.local.apiserver.storage.object_store import Displaced, ObjectStore, Overloaded, StoredObject
 from deploy.local.apiserver.storage.paging import Snapshots
 from deploy.local.apiserver.storage.watch_streams import Hub

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
-from deploy.local.apiserver.discovery.resources import ServedResource
-from deploy.local.apiserver.handlers.delete import CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, delete
+from deploy.local.apiserver.discovery.api_resources import ServedResource
+from deploy.local.apiserver.handlers.deletion import CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, delete
 from deploy.local.apiserver.handlers.write import remaining
 from deploy.local.apiserver.storage.object_store import StoredChange, StoredObject
 from workers.api.kinds import Object

@@ -21,7 +21,7 @@ import yaml
 from deploy.local.apiserver.app import ApiApp
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
-from deploy.local.apiserver.discovery.resources import ResourceRegistry
+from deploy.local.apiserver.discovery.api_resources import ResourceRegistry
 from deploy.local.apiserver.garbage_collector import Collector
 from deploy.local.apiserver.http import certificate
 from deploy.local.apiserver.http import token as auth

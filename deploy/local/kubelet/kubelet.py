@@ -25,7 +25,7 @@ from deploy.local.kubelet.pods.pod_worker import Worker
 from deploy.local.kubelet.pods.status_reports import Reports
 from deploy.local.kubelet.volumes.config_data import Configs
 from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
-from deploy.local.supervisor import guard, guard_keeper
+from deploy.local.supervisor import guard, guard_restart
 from workers.api.kinds import POD, Object, ref_of
 from workers.client.rest import Cluster
 from workers.errors import ClusterError, Conflict, Gone, NotFound, UserError
@@ -356,7 +356,7 @@ async def kubelet(cluster: Cluster, options: KubeletOptions) -> AsyncIterator[Ku
     pods.mkdir(exist_ok=True)
     claims = VolumeClaims(cluster, root / "claims")
     host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), claims, announcer)
-    keeping = asyncio.create_task(guard_keeper.keep(watchman))
+    keeping = asyncio.create_task(guard_restart.keep(watchman))
     try:
         yield Kubelet(cluster, options, host)
         await announcer.close()

@@ -19,7 +19,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
-from deploy.local.supervisor import guard_keeper
+from deploy.local.supervisor import guard_restart
 from deploy.local.supervisor.guard import Guard, signal_group
 from deploy.local.supervisor.leftovers import Notes
 from workers.errors import UserError
@@ -88,7 +88,7 @@ class Supervisor:
         if self._guard is None:
             await self._end_leftovers()
             self._guard = Guard()
-            self._guarding = asyncio.create_task(guard_keeper.keep(self._guard))
+            self._guarding = asyncio.create_task(guard_restart.keep(self._guard))
         for component in components:
             if component.name in self._keepers:
                 raise ValueError(f"component {component.name}: already started")

@@ -11,7 +11,7 @@ from pydantic import SecretStr, model_validator
 from penstock.extras import needed
 from penstock.parameters import ParameterError, require
 from penstock.scaler import Connections, Scaler, Source, SourceError, Unreached, parameter
-from scalers.sources.declared import text_of, value_of
+from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.tls import TLS
 
 #: The extra that brings the client.

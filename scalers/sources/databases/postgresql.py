@@ -10,7 +10,7 @@ from penstock.extras import needed
 from penstock.parameters import ParameterError, require
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
-from scalers.sources.declared import value_of
+from scalers.sources.field_properties import value_of
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 

@@ -19,7 +19,7 @@ from workers.metrics.process import PUSHED
 
 log = logging.getLogger(__name__)
 
-_SIFT, _PUSH = load("scalers", "sift"), load("scalers", "push")
+_ACCEPT, _PUSH = load("scalers", "accept_events"), load("scalers", "push")
 
 #: Entries that one script takes, and scripts that one measurement runs for one intake at most.
 BATCH, VISITS = 500, 8
@@ -61,19 +61,19 @@ class Intake:
         return (self.stream, self.accepted, *(beside(self.stream, part) for part in ("parked", "seen", "counts")))
 
     @property
-    def sift(self) -> tuple[str | int, ...]:
+    def acceptance(self) -> tuple[str | int, ...]:
         """The command that takes pushed events in."""
         numbers = (self.limit, self.window, self.remembered, self.parked, BATCH, LARGEST)
-        return ("EVAL", _SIFT, len(self.keys), *self.keys, self.group, *numbers)
+        return ("EVAL", _ACCEPT, len(self.keys), *self.keys, self.group, *numbers)
 
     def push(self, event: Mapping[str, str]) -> tuple[str | int, ...]:
         """Returns the command that adds an event, which is refused with FULL at the limit."""
         fields = [text for pair in event.items() for text in pair]
         return ("EVAL", _PUSH, 2, self.stream, self.accepted, self.group, self.limit, *fields)
 
-    def answer(self, sifted: Sequence[int]) -> Measure:
+    def answer(self, counts: Sequence[int]) -> Measure:
         """Returns the number of events, from the script's answer."""
-        waiting, held, left, *taken = sifted
+        waiting, held, left, *taken = counts
         became = dict(zip(OUTCOMES, taken, strict=True))
         for outcome, number in became.items():
             PUSHED.labels(outcome).inc(number)
@@ -87,8 +87,8 @@ async def ask(link: RedisLink, questions: Sequence[Intake]) -> Sequence[Answer]:
     answers: list[Answer] = []
     open_ = list(range(len(questions)))
     for visit in range(VISITS):
-        sifted: list[Any] = await link.run([questions[place].sift for place in open_])
-        found = {place: _answer(questions[place], answer) for place, answer in zip(open_, sifted, strict=True)}
+        taken: list[Any] = await link.run([questions[place].acceptance for place in open_])
+        found = {place: _answer(questions[place], answer) for place, answer in zip(open_, taken, strict=True)}
         if not visit:
             answers = list(found.values())
         for place, answer in found.items():

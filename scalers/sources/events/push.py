@@ -12,9 +12,9 @@ from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Source, parameter
 from scalers.claimable import ClaimableItems, ClaimRequest
 from scalers.sources.celery import broker_url
-from scalers.sources.declared import value_of
 from scalers.sources.events import intake
 from scalers.sources.events.intake import Intake
+from scalers.sources.field_properties import value_of
 from scalers.sources.redis.connection import Answer, RedisLink, RedisServer
 from scalers.sources.redis.source import SingleServer
 from scalers.sources.redis.streams import StreamClaims

@@ -10,9 +10,9 @@ from pydantic import PrivateAttr, SecretStr, model_validator
 from penstock.extras import needed
 from penstock.parameters import FROM_ENV, Origin, ParameterError, Trigger
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
-from scalers.sources.declared import text_of
-from scalers.sources.external.client import Address, ExternalClient
+from scalers.sources.external.grpc_client import Address, ExternalClient
 from scalers.sources.external.messages import EXTRA, Reference
+from scalers.sources.field_properties import text_of
 from scalers.sources.tls import TLS
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION

@@ -9,7 +9,7 @@ from pydantic import SecretStr, field_validator, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Source, SourceError, parameter
-from scalers.sources.declared import text_of, value_of
+from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.http import extracting
 from scalers.sources.http.web import Server, Session, WebSource
 from scalers.sources.tls import TLS

@@ -9,8 +9,8 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Measure, Source, SourceError, parameter
-from scalers.gather import side_by_side
-from scalers.sources.declared import text_of, value_of
+from scalers.concurrency import side_by_side
+from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.http.github_api import Account, GitHub, GitHubApp, Limited
 from scalers.sources.http.web import Session, WebSource
 

@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Source, SourceError, parameter
-from scalers.sources.declared import value_of
+from scalers.sources.field_properties import value_of
 from scalers.sources.http.web import Session, WebSource
 
 _M = (Source.METADATA,)

@@ -9,7 +9,7 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Source, SourceError, parameter
-from scalers.sources.declared import value_of
+from scalers.sources.field_properties import value_of
 from scalers.sources.http import extracting
 from scalers.sources.http.web import Session, WebSource
 

@@ -8,7 +8,7 @@ import orjson
 from pydantic import field_validator
 
 from penstock.scaler import Source, SourceError, parameter
-from scalers.sources.declared import value_of
+from scalers.sources.field_properties import value_of
 from scalers.sources.http.web import Session, WebSource
 
 _M = (Source.METADATA,)

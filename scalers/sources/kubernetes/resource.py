@@ -8,8 +8,8 @@ from pydantic import model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
-from scalers.gather import side_by_side
-from scalers.sources.declared import value_of
+from scalers.concurrency import side_by_side
+from scalers.sources.field_properties import value_of
 from scalers.sources.http import extracting
 from workers.api.kinds import CONFIG_MAP, SECRET, Ref
 from workers.client.rest import Cluster

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
-from scalers.gather import side_by_side
-from scalers.sources.declared import text_of, value_of
+from scalers.concurrency import side_by_side
+from scalers.sources.field_properties import text_of, value_of
 from workers.api.kinds import POD, Object
 from workers.client.rest import Cluster
 from workers.errors import ClusterError, Invalid

@@ -19,7 +19,7 @@ from penstock.scaler import (
     Unreached,
     parameter,
 )
-from scalers.sources.declared import value_of
+from scalers.sources.field_properties import value_of
 from scalers.sources.messaging import kafka_lag
 from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, Inquiry, KafkaClient, KafkaCluster, Offsets
 from scalers.sources.messaging.kafka_lag import LagRules, Partition

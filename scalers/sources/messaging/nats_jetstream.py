@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from penstock.scaler import Source, SourceError, parameter
-from scalers.sources.declared import text_of, value_of
+from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.http.web import Session, WebSource
 from workers.api.kinds import Object
 

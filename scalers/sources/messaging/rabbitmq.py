@@ -10,7 +10,7 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Source, SourceError, parameter
-from scalers.sources.declared import value_of
+from scalers.sources.field_properties import value_of
 from scalers.sources.http.web import Session, WebSource
 from scalers.sources.messaging import amqp
 from scalers.sources.tls import TLS

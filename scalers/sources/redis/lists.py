@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from redis import exceptions
 
 from penstock.scaler import Source, parameter
-from scalers.sources.declared import text_of, value_of
+from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.redis.claim_scripts import RedisClaims, as_text
 from scalers.sources.redis.connection import Answer, RedisLink
 from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer

@@ -9,7 +9,7 @@ from redis import exceptions
 
 from penstock.scaler import Source, SourceError, parameter
 from scalers.claimable import ClaimRequest
-from scalers.sources.declared import text_of, value_of
+from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.redis.claim_scripts import RedisClaims, as_object
 from scalers.sources.redis.connection import Answer, RedisLink
 from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer

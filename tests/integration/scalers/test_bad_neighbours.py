@@ -17,9 +17,9 @@ from penstock.connections import Connections
 from scalers.auth.lookups import Lookups
 from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
+from scalers.polling.poll_worker import LINGER
 from scalers.polling.poller import Poller
 from scalers.polling.single import AT_ONCE
-from scalers.polling.worker import LINGER
 from scheduler.queue import Lane
 from tests.integration.scalers.servers import port_of, refusing
 from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job

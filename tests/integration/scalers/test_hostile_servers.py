@@ -16,9 +16,9 @@ from penstock.connections import Connections
 from penstock.scaler import Scaler
 from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
-from scalers.registry import ScalerRegistry
 from scalers.sources.databases import mongodb
 from scalers.sources.http import github_runner
+from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.parse import SourceKey, Triggers
 from tests.integration.scalers.every_trigger import ALONE, EXAMPLES, MARKER, OTHERS, Example
 from tests.integration.scalers.servers import refusing

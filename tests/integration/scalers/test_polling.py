@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from penstock.scaler import Scaler, parameter
 from scalers.auth.lookups import Lookups
-from scalers.registry import ScalerRegistry
+from scalers.trigger_types import ScalerRegistry
 from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, port_of, refusing
 from tests.integration.scalers.world import KEYS, World, build, key, redis_trigger, scaled_job

@@ -12,7 +12,7 @@ from scalers.auth.lookups import Lookups
 from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.poller import Poller
-from scalers.registry import REGISTRY, ScalerRegistry
+from scalers.trigger_types import REGISTRY, ScalerRegistry
 from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
 from scheduler.keys import Keys

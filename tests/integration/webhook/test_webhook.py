@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from deploy.local.apiserver.patch.patches import json_patch
-from deploy.webhook import certificate_rotation, lookups, serve
+from deploy.webhook import certificate_rotation, review_lookups, serve
 from deploy.webhook.certificate_keeper import Keeper
 from deploy.webhook.certificates import LIFETIME
 from deploy.webhook.registration import MUTATING, VALIDATING, Place, wanted
@@ -312,9 +312,9 @@ async def test_its_rights_are_enough(cluster: Cluster, config: Path, tmp_path: P
         for days in (0, 61, 62, 63):
             await keeper.keep(datetime.now(UTC) + timedelta(days=days))
         namespace = Ref(NAMESPACE, "", "penstock")
-        found = await lookups.known(ours, (namespace,))
+        found = await review_lookups.known(ours, (namespace,))
         assert found.get(namespace)
-        (wrong,) = await lookups.templates(ours, "default", [("here", {"spec": {"containers": []}})])
+        (wrong,) = await review_lookups.templates(ours, "default", [("here", {"spec": {"containers": []}})])
         assert wrong.field == "here.spec.containers"
         with pytest.raises(errors.Forbidden):
             await ours.list(SECRET)

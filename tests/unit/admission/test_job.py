@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.admission.bodies import fields, job, known, queue, task
 from workers.admission.volcano import job as rules
-from workers.admission.volcano import plugins, policies
+from workers.admission.volcano import lifecycle_policies, plugins
 
 POLICY = {"event": "PodFailed", "action": "RestartJob"}
 
@@ -356,13 +356,13 @@ REFUSED_POLICIES = {
 
 ACCEPTED_POLICIES = {
     "none": [],
-    **{f"event {event}": [on(event)] for event in policies.EVENTS},
-    **{f"action {action}": [on("PodFailed", action=action)] for action in policies.ACTIONS},
+    **{f"event {event}": [on(event)] for event in lifecycle_policies.EVENTS},
+    **{f"action {action}": [on("PodFailed", action=action)] for action in lifecycle_policies.ACTIONS},
     "an event twice in one policy": [{"event": "PodFailed", "events": ["PodFailed"], "action": "AbortJob"}],
     "codes beside all events": [on("*"), {"exitCode": 137, "action": "AbortJob"}],
     "a code whose action does nothing": [{"exitCode": 1, "action": "SyncJob"}, {"exitCode": 2, "action": "EnqueueJob"}],
     "a code without an action": [{"exitCode": 1}],
-    **{f"a code's action {action}": [{"exitCode": 1, "action": action}] for action in policies.ACTIONS},
+    **{f"a code's action {action}": [{"exitCode": 1, "action": action}] for action in lifecycle_policies.ACTIONS},
     "a code below 0": [{"exitCode": -1, "action": "AbortJob"}],
     "a timeout of nothing": [on("PodFailed", timeout="0s")],
     "a timeout": [on("PodPending", timeout="10m")],

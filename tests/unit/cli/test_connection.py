@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from deploy.cli import connection
+from deploy.cli import api_connection
 from workers.errors import UserError
 
 
@@ -38,7 +38,7 @@ def test_the_first_that_is_named_is_taken(
         monkeypatch.setenv("PENSTOCK_KUBECONFIG", str(kubeconfig(tmp_path / "variable")))
     flag = str(kubeconfig(tmp_path / "flag")) if "flag" in there else None
     environ = {"KUBECONFIG": str(kubeconfig(tmp_path / "other"))} if "other" in there else {"HOME": str(tmp_path)}
-    target = connection.target(kubeconfig=flag, environ=environ)
+    target = api_connection.target(kubeconfig=flag, environ=environ)
     assert target.kubeconfig == (
         Path(flag or tmp_path / chosen) if chosen and chosen[0] != "." else chosen and Path(chosen)
     )
@@ -57,15 +57,15 @@ def test_the_namespace_comes_from_the_flag_or_the_context(
     arguments: dict[str, Any], namespace: str, tmp_path: Path
 ) -> None:
     path = kubeconfig(tmp_path / "k", a="one", b="two", c=None)
-    assert connection.target(kubeconfig=str(path), **arguments).namespace == namespace
+    assert api_connection.target(kubeconfig=str(path), **arguments).namespace == namespace
 
 
 def test_several_files_of_kubeconfig_are_read_in_order(tmp_path: Path) -> None:
     first = kubeconfig(tmp_path / "1", current="b", a="one")
     second = kubeconfig(tmp_path / "2", current="a", b="two", a="hidden")
     environ = {"KUBECONFIG": f"{tmp_path / 'missing'}:{first}:{second}"}
-    assert connection.target(environ=environ).namespace == "two"
-    assert connection.target(environ=environ, context="a").namespace == "one"
+    assert api_connection.target(environ=environ).namespace == "two"
+    assert api_connection.target(environ=environ, context="a").namespace == "one"
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(arguments: dict[str, Any], me
     (tmp_path / "broken").write_text("a: [")
     (tmp_path / "list").write_text("- a")
     with pytest.raises(UserError, match=message):
-        connection.target(**arguments)
+        api_connection.target(**arguments)

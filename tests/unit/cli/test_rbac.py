@@ -7,7 +7,7 @@ import yaml
 
 from deploy.manifests import rbac
 from deploy.processes.watch import followed
-from scalers.registry import ScalerRegistry
+from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.parse import Triggers
 from tests.integration.scalers.every_trigger import EXAMPLES
 from tests.support.paths import ROOT

@@ -1,13 +1,14 @@
 """docs/command.md."""
 
-from deploy.cli import main, reference
+from deploy import command_reference
+from deploy.cli import main
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs" / "command.md"
 
 
 def test_the_page_matches_the_commands() -> None:
-    assert PAGE.read_text() == reference.render(), "run: python -m deploy.cli.reference > docs/command.md"
+    assert PAGE.read_text() == command_reference.render(), "run: python -m deploy.command_reference > docs/command.md"
 
 
 def test_the_page_has_every_command_that_is_not_hidden() -> None:

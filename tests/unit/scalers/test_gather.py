@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from penstock.errors import SourceError
-from scalers.gather import side_by_side
+from scalers.concurrency import side_by_side
 
 
 async def test_answers_come_in_the_order_of_the_questions() -> None:

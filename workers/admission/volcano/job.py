@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
-from workers.admission.volcano import plugins, policies, queue_lookup
+from workers.admission.volcano import lifecycle_policies, plugins, queue_lookup
 from workers.admission.volcano import task_rules as tasks
 from workers.admission.volcano.task_rules import tiers
 from workers.api import model, names
@@ -80,7 +80,7 @@ def faults(body: Object, longest: str | None = None) -> list[Finding]:
         *plugins.problems(spec, "spec.plugins"),
         *(misnamed or (plugins.misnamed(spec, name) if name else ())),
         *tasks.problems(spec, "" if misnamed else name),
-        *policies.problems(spec.policies or (), "spec.policies"),
+        *lifecycle_policies.problems(spec.policies or (), "spec.policies"),
         *_total(spec),
         *_volumes(spec.volumes or ()),
         *_topologies(body["spec"]),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from workers.admission.findings import Finding
-from workers.admission.volcano import policies
+from workers.admission.volcano import lifecycle_policies
 from workers.api import names, quantities
 from workers.api.kinds import Object
 from workers.api.volcano.job import MAX_RETRY, JobSpec, Task
@@ -39,7 +39,7 @@ def problems(spec: JobSpec, job: str) -> Iterator[Finding]:
             yield Finding(f"{place}.name", f"{task.name!r} is the name of two tasks")
             return
         seen.add(task.name)
-        yield from policies.problems(task.policies or (), f"{place}.policies")
+        yield from lifecycle_policies.problems(task.policies or (), f"{place}.policies")
         yield from _pod_name(spec, task, index, job)
         yield from _topology(task, place)
 

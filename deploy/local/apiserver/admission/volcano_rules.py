@@ -10,7 +10,7 @@ from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.codec import builtin, field_errors
 from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
-from deploy.local.apiserver.discovery.resources import ServedResource
+from deploy.local.apiserver.discovery.api_resources import ServedResource
 from deploy.local.apiserver.schema import defaults
 from deploy.local.apiserver.storage.object_store import ObjectStore
 from deploy.local.apiserver.strategies import podspec

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from deploy.local.apiserver.discovery.resources import ResourceRegistry, ServedResource, custom
+from deploy.local.apiserver.discovery.api_resources import ResourceRegistry, ServedResource, custom
 from deploy.local.apiserver.storage.object_store import ObjectStore, StoredChange
 from workers.api import times
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object

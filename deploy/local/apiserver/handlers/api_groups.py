@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from deploy.local.apiserver.discovery.resources import VERBS, ResourceRegistry, ServedResource
+from deploy.local.apiserver.discovery.api_resources import VERBS, ResourceRegistry, ServedResource
 from deploy.local.apiserver.handlers import access_reviews
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from workers.api.kinds import Object

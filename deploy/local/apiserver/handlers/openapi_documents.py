@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import orjson
 
 from deploy.local.apiserver.discovery import openapi
-from deploy.local.apiserver.discovery.resources import ResourceRegistry, ServedResource
+from deploy.local.apiserver.discovery.api_resources import ResourceRegistry, ServedResource
 from deploy.local.apiserver.http.request import ApiRequest, Response
 from workers.api.kinds import Kind, Object
 

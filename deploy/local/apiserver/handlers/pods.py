@@ -8,8 +8,8 @@ from deploy.local.apiserver.codec.builtin import Decoder, decoder
 from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.context import Context, written
-from deploy.local.apiserver.discovery.resources import RequestTarget
-from deploy.local.apiserver.handlers import delete
+from deploy.local.apiserver.discovery.api_resources import RequestTarget
+from deploy.local.apiserver.handlers import deletion
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
@@ -76,12 +76,12 @@ async def evict(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
     eviction = _read(_EVICTION, request, "Eviction")
     if (eviction.get("metadata") or {}).get("name", "") != target.name:
         raise bad_request("name in URL does not match name in Eviction object")
-    options = delete.read(eviction.get("deleteOptions") or {}, request.query.get("dryRun"))
+    options = deletion.read(eviction.get("deleteOptions") or {}, request.query.get("dryRun"))
     record = ctx.existing(target)
     if not options.dry:
-        delete.check(target.resource.kind, target.name, record, options)
+        deletion.check(target.resource.kind, target.name, record, options)
         record, options = _disrupted(ctx, target, record), replace(options, version=None)
-    outcome = delete.delete(ctx, target.resource, record, options, ctx.now())
+    outcome = deletion.delete(ctx, target.resource, record, options, ctx.now())
     if outcome.future:
         await written(outcome.future)
     return json_response(api_errors.success(code=201), 201)

@@ -12,7 +12,7 @@ from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.codec import field_errors, selectors
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery.resources import RequestTarget, ServedResource
+from deploy.local.apiserver.discovery.api_resources import RequestTarget, ServedResource
 from deploy.local.apiserver.http.request import (
     Accept,
     ApiRequest,

@@ -8,7 +8,7 @@ from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery.resources import RequestTarget, ScalePaths
+from deploy.local.apiserver.discovery.api_resources import RequestTarget, ScalePaths
 from deploy.local.apiserver.handlers import write
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from deploy.local.apiserver.storage.object_store import StoredObject

@@ -18,7 +18,7 @@ from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery import crd_conditions
-from deploy.local.apiserver.discovery.resources import RequestTarget
+from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.http.request import ApiRequest, Response, parse_json, parse_yaml, shallow
 from deploy.local.apiserver.patch import PatchError, patches, strategic

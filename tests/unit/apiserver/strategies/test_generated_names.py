@@ -8,7 +8,7 @@ import pytest
 
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery.resources import RequestTarget
+from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.handlers import write
 from tests.unit.tables import cases
 from workers.api.kinds import JOB

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from deploy.local.apiserver import strategies
 from deploy.local.apiserver.codec.field_errors import DecodeError
-from deploy.local.apiserver.discovery import resources
+from deploy.local.apiserver.discovery import api_resources
 from tests.unit.apiserver.examples import NOW, spelled, template
 from tests.unit.apiserver.odd import ODD, mutated, places
 from tests.unit.tables import cases
@@ -156,7 +156,7 @@ def test_kinds_without_rules_of_ours_are_judged_by_their_schema_alone() -> None:
     assert rules.validate_create({"metadata": {"name": "x"}, "spec": "nonsense"}) == []
 
 
-[RESOURCE] = resources.custom(DEFINITIONS[SCHEDULED_JOB.id])
+[RESOURCE] = api_resources.custom(DEFINITIONS[SCHEDULED_JOB.id])
 
 
 @given(st.data())

@@ -7,8 +7,8 @@ import yaml
 
 from deploy.manifests import volcano
 from deploy.processes.watch import followed
-from deploy.webhook.lookups import POD_TEMPLATE
 from deploy.webhook.registration import MUTATING, VALIDATING, Place
+from deploy.webhook.review_lookups import POD_TEMPLATE
 from tests.support.paths import ROOT
 from workers.admission.rules import RULES
 from workers.api import kinds

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.parameters import Trigger
-from scalers.sources.external.client import Address
+from scalers.sources.external.grpc_client import Address
 from scalers.sources.external.messages import Reference, message
 from scalers.sources.external.trigger import External, ExternalPush
 from tests.support.certificates import certificates

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from penstock.parameters import SettingsError, Trigger
-from scalers.registry import REGISTRY
-from scalers.sources.celery.tasks import CeleryTasks
+from scalers.sources.celery.waiting_tasks import CeleryTasks
 from scalers.sources.events.push import Push
+from scalers.trigger_types import REGISTRY
 from tests.unit.scalers import malformed
 
 WEB = {"serverAddress": "http://127.0.0.1:9090", "query": "q", "threshold": "2"}

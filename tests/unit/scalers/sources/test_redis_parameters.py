@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from penstock.parameters import SettingsError, Trigger
-from scalers.registry import REGISTRY
 from scalers.sources.redis.cluster import RedisCluster
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.lists import Length, RedisClusterLists, RedisLists, RedisSentinelLists
@@ -13,6 +12,7 @@ from scalers.sources.redis.sentinel import RedisSentinel
 from scalers.sources.redis.source import RedisSource
 from scalers.sources.redis.streams import Count, RedisClusterStreams, RedisSentinelStreams, RedisStreams
 from scalers.sources.tls import TLS
+from scalers.trigger_types import REGISTRY
 from tests.support.certificates import certificates
 
 LIST, STREAM, MASTER = {"listName": "work"}, {"stream": "work"}, {"sentinelMaster": "mymaster"}

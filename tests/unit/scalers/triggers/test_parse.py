@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.scaler import Scaler, parameter
-from scalers.registry import ScalerRegistry
+from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.parse import Parsed, Triggers
 from tests.unit.scalers.cluster import Cluster
 from workers.api.kinds import SCALED_JOB, Object, Ref

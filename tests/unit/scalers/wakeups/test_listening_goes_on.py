@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from scalers.polling import worker
+from scalers.polling import poll_worker
 from scalers.sources.redis.connection import RedisServer
 from scalers.wakeups.redis_listener import RedisListener
 
@@ -45,7 +45,7 @@ async def test_a_listener_that_failed_unexpectedly_listens_again(
 
 async def test_wake_ups_that_failed_unexpectedly_begin_afresh(caplog: pytest.LogCaptureFixture) -> None:
     wakeups = Crashing(ExceptionGroup("several", [ValueError("odd")]))
-    task = asyncio.create_task(worker._listen(wakeups, pause=0.0))  # type: ignore[arg-type]
+    task = asyncio.create_task(poll_worker._listen(wakeups, pause=0.0))  # type: ignore[arg-type]
     async with asyncio.timeout(60):
         await wakeups.listening.wait()
     await _ended(task)

@@ -15,16 +15,16 @@ from workers.controllers.batch.job import (
     adoption,
     cleanup,
     ending,
-    managing,
     observed,
+    parallelism,
     pods,
     spec,
     status,
 )
 from workers.controllers.batch.job.accounting import PodSettlement
 from workers.controllers.batch.job.ending import JobEnding
-from workers.controllers.batch.job.managing import RECHECK, JobWork
 from workers.controllers.batch.job.observed import ObservedBatchJob
+from workers.controllers.batch.job.parallelism import RECHECK, JobWork
 from workers.controllers.batch.job.spec import BatchJobSpec, Jobs, managed
 from workers.controllers.batch.job.status import NewCondition, PodCounts
 from workers.decision.controller import Controller
@@ -131,9 +131,9 @@ def work_on_pods(run: JobRun, view: ObservedBatchJob, end: JobEnding | None) -> 
     if run.deleting:
         return JobWork((), PodCounts.of(view.pods))
     if end:
-        return managing.stop(view, run.now)
+        return parallelism.stop(view, run.now)
     entries = (*run.snapshot.children.get(POD.id, ()), *run.snapshot.unowned.get(POD.id, ()))
-    return managing.manage(run.job, view, {entry.ref.name for entry in entries}, run.now)
+    return parallelism.manage(run.job, view, {entry.ref.name for entry in entries}, run.now)
 
 
 def render_statuses(

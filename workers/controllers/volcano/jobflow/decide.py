@@ -11,12 +11,13 @@ from itertools import islice
 
 from workers.api import times
 from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, ref_of
-from workers.controllers.volcano.jobflow import flow_schedule, graph, job_creation, jobs, phases, status, tracks
+from workers.controllers.volcano.jobflow import flow_schedule, graph, job_creation, jobs, phases, status
+from workers.controllers.volcano.jobflow import node_progress as tracks
 from workers.controllers.volcano.jobflow.job_creation import StartRound
+from workers.controllers.volcano.jobflow.node_progress import Track
 from workers.controllers.volcano.jobflow.observed import ObservedFlow, relatives
 from workers.controllers.volcano.jobflow.phases import FlowCounts
 from workers.controllers.volcano.jobflow.status import FlowReady
-from workers.controllers.volcano.jobflow.tracks import Track
 from workers.decision.controller import Controller
 from workers.decision.plan import (
     NOTHING,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
 from workers.api.volcano.jobflow import FlowEntry, JobFlowSpec
-from workers.controllers.volcano.jobflow.tracks import COMPLETED, FAILED, SKIPPED, TERMINATED, Track
+from workers.controllers.volcano.jobflow.node_progress import COMPLETED, FAILED, SKIPPED, TERMINATED, Track
 
 
 class DependencyState(Enum):

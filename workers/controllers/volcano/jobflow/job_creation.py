@@ -9,10 +9,11 @@ from workers.admission.volcano import job as admission
 from workers.api.kinds import Object
 from workers.api.volcano import jobflow
 from workers.api.volcano.jobflow import FlowEntry, FlowProbe, TaskPhase
-from workers.controllers.volcano.jobflow import dependencies, jobs, phases, tracks
+from workers.controllers.volcano.jobflow import dependencies, jobs, phases
+from workers.controllers.volcano.jobflow import node_progress as tracks
 from workers.controllers.volcano.jobflow.dependencies import DependencyState
+from workers.controllers.volcano.jobflow.node_progress import Track
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
-from workers.controllers.volcano.jobflow.tracks import Track
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import UserError
 from workers.flows import expressions

@@ -11,9 +11,10 @@ from functools import cached_property
 
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.api.volcano.jobflow import RETRY, FlowEntry, JobFlowSpec
-from workers.controllers.volcano.jobflow import graph, phases, tracks
+from workers.controllers.volcano.jobflow import graph, phases
+from workers.controllers.volcano.jobflow import node_progress as tracks
 from workers.controllers.volcano.jobflow.graph import Graph
-from workers.controllers.volcano.jobflow.tracks import COMPLETED, Track
+from workers.controllers.volcano.jobflow.node_progress import COMPLETED, Track
 from workers.decision.snapshot import Snapshot
 from workers.errors import UserError
 

@@ -15,9 +15,9 @@ from scheduler.cron.errors import CronError
 from workers.api import times
 from workers.api.conditions import moved
 from workers.api.kinds import Object
-from workers.controllers.volcano.jobflow import tracks
+from workers.controllers.volcano.jobflow import node_progress as tracks
+from workers.controllers.volcano.jobflow.node_progress import Track
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
-from workers.controllers.volcano.jobflow.tracks import Track
 from workers.flows.flow_nodes import FlowNode
 
 #: By phase of a Job, its list. Completing and Terminating have none.

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from workers.api.kinds import POD, POD_GROUP
+from workers.controllers.volcano.podgroup.admission_round import EVERYWHERE, admit
 from workers.controllers.volcano.podgroup.decide import GangDecision
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
-from workers.controllers.volcano.podgroup.round import EVERYWHERE, admit
 from workers.decision.controller import Controller
 from workers.decision.plan import Plan
 from workers.decision.snapshot import Snapshot

@@ -30,7 +30,7 @@ from tests.unit.controllers.plans import (
 )
 from workers.api.kinds import POD, Ref
 from workers.controllers.batch.job import controller
-from workers.controllers.batch.job.managing import MAX_PODS
+from workers.controllers.batch.job.parallelism import MAX_PODS
 from workers.controllers.batch.job.pods import TRACKING, finish_time
 from workers.controllers.pod_names import pod_name
 from workers.decision.plan import Create, Delete, Patch, RecordEvent

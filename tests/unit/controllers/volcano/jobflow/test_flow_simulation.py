@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.controllers.volcano.jobflow.flow_cluster import ENDED, Cluster
 from workers.admission.volcano import jobflow as admission
 from workers.api.volcano import jobflow as manifest
-from workers.controllers.volcano.jobflow import dependencies, status, tracks
+from workers.controllers.volcano.jobflow import dependencies, node_progress, status
 from workers.controllers.volcano.jobflow import graph as graphs
 
 MEDDLING = ("suspend", "resume", "cancel")
@@ -82,8 +82,8 @@ def check_order(cluster: Cluster, at: int, ended: dict[str, str]) -> None:
 def check_freshness(cluster: Cluster) -> None:
     """What has run is about the last attempt of what it depends on, and was to run by how that ended."""
     graph = graphs.of(cluster.body)
-    written = {id: tracks.read(each) for id, each in (cluster.status.get("entries") or {}).items()}
-    known = {node.id: written.get(node.id, tracks.Track()) for node in graph.nodes}
+    written = {id: node_progress.read(each) for id, each in (cluster.status.get("entries") or {}).items()}
+    known = {node.id: written.get(node.id, node_progress.Track()) for node in graph.nodes}
     outcomes = {name: dependencies.outcome(known[node.id] for node in nodes) for name, nodes in graph.members.items()}
     for entry in graph.order:
         ran = [known[node.id] for node in graph.members[entry.name] if known[node.id].over and known[node.id].job]

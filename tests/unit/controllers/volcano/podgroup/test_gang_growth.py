@@ -19,7 +19,7 @@ from tests.unit.controllers.volcano.podgroup.gangs import (
 )
 from workers.api.kinds import POD, Object
 from workers.controllers.volcano.podgroup import round as rounds
-from workers.controllers.volcano.podgroup.round import MOST
+from workers.controllers.volcano.podgroup.admission_round import MOST
 from workers.decision.plan import ComeBack, Patch, Together
 
 

@@ -15,9 +15,9 @@ from tests.unit.controllers.volcano.podgroup.gangs import everything, group, nod
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import round as rounds
 from workers.controllers.volcano.podgroup import tree, vectors
+from workers.controllers.volcano.podgroup.admission_round import ClusterView, RoundOutcome
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
-from workers.controllers.volcano.podgroup.round import ClusterView, RoundOutcome
 from workers.controllers.volcano.podgroup.tree import QueueDemand
 
 Objects = dict[str, list[Object]]

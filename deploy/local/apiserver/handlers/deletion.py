@@ -12,7 +12,7 @@ from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.builtin import decoder
 from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.context import Context, written
-from deploy.local.apiserver.discovery.resources import RequestTarget, ServedResource
+from deploy.local.apiserver.discovery.api_resources import RequestTarget, ServedResource
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.handlers.write import remaining
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response

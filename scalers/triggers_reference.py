@@ -1,4 +1,4 @@
-"""Generates docs/triggers.md from the scalers: ``python -m scalers.reference > docs/triggers.md``."""
+"""Generates docs/triggers.md from the scalers: ``python -m scalers.triggers_reference > docs/triggers.md``."""
 
 import sys
 import textwrap
@@ -11,12 +11,12 @@ from pydantic.fields import FieldInfo
 
 from penstock.parameters import Origin, base_type
 from penstock.scaler import Scaler
-from scalers.registry import ScalerRegistry
+from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.keda_types import TYPES as KEDA_TYPES
 
 INTRODUCTION = """# Triggers
 
-<!-- Made by `python -m scalers.reference`; a test keeps it in step with the scalers. -->
+<!-- Made by `python -m scalers.triggers_reference`; a test keeps it in step with the scalers. -->
 
 A trigger is one source of work of a ScaledJob: a `type`, its parameters, and where the secret ones come from.
 

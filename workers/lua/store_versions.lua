@@ -14,10 +14,10 @@
 -- the change (if they exist and are watched), in the first lane of their kinds; further lanes are marked only when the
 -- object is created or deleted, or its stamp changes.
 -- include: batches
--- include: marking
+-- include: fair_queueing
 -- include: entries
 
--- The priority of relisted objects: behind current changes, but bounded (marking.lua), so not for ever.
+-- The priority of relisted objects: behind current changes, but bounded (fair_queueing.lua), so not for ever.
 local RELIST = -1
 
 local function read_routes(keys, at, text, now)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.admission import quota_usage
 from deploy.local.apiserver.admission.quota_usage import QuotaUsage
-from deploy.local.apiserver.discovery.resources import ResourceRegistry, ServedResource
+from deploy.local.apiserver.discovery.api_resources import ResourceRegistry, ServedResource
 from deploy.local.apiserver.storage.object_store import ObjectStore, Overloaded, StoredChange, StoredObject
 from workers.api.kinds import RESOURCE_QUOTA, Object
 from workers.controllers.volcano import amounts

@@ -1,4 +1,4 @@
-"""The generator of docs/command.md from the click commands: ``python -m deploy.cli.reference > docs/command.md``."""
+"""Makes docs/command.md from the click commands: ``python -m deploy.command_reference > docs/command.md``."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from deploy.cli import main, options
 
 INTRODUCTION = """# The `penstock` command
 
-<!-- Made by `python -m deploy.cli.reference`; a test keeps it in step with the commands. -->
+<!-- Made by `python -m deploy.command_reference`; a test keeps it in step with the commands. -->
 
 Results go to standard output, everything else to standard error. The exit code is 0 for success, 1 for a failure (one
 line gives the reason; `--debug`, anywhere on the command line, adds the traceback), 2 for a wrong command line.

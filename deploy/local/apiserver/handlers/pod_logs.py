@@ -14,7 +14,7 @@ from typing import BinaryIO
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.context import Context
-from deploy.local.apiserver.discovery.resources import RequestTarget
+from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.http.request import ApiRequest, Stream
 from workers.api.kinds import Object
 

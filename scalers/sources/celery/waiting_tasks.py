@@ -8,11 +8,11 @@ from pydantic import SecretStr, ValidationError, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Scaler, Source, parameter
-from scalers.gather import side_by_side
+from scalers.concurrency import side_by_side
 from scalers.sources.celery import backlog, broker_url
 from scalers.sources.celery.backlog import Backlog, TransportLayout
 from scalers.sources.celery.broker_url import BrokerURL
-from scalers.sources.declared import value_of
+from scalers.sources.field_properties import value_of
 from scalers.sources.messaging.rabbitmq import RabbitMQ
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.sentinel import RedisSentinel
