@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests.support import parallel
 from tests.support.paths import ROOT
 from tests.support.valkeys import ValkeyServer, installed
-from workers.logs import JsonLines
+from workers.json_logs import JsonLines
 from workers.runtime import redis_client
 
 # A slow machine is no defect of the code, and a run must be repeatable: the examples come from the test alone.

@@ -5,14 +5,14 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from workers import logs
+from workers import json_logs
 from workers.metrics import process
 from workers.settings import Settings
 
 
 def run(settings: Settings, serve: Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     """Runs `serve` with logs and metrics. serve: must return soon after its event, which the signals set."""
-    logs.set_up(settings.log_level)
+    json_logs.set_up(settings.log_level)
     process.serve(settings.metrics_port)
 
     async def until_stopped() -> None:

@@ -18,7 +18,7 @@ from workers import wiring
 from workers.admission.admission_options import AdmissionOptions
 from workers.client.rest import Cluster
 from workers.errors import ClusterError, UserError
-from workers.logs import Outage
+from workers.json_logs import Outage
 from workers.settings import Settings
 
 log = logging.getLogger(__name__)

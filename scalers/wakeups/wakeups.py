@@ -24,7 +24,7 @@ from scheduler.queue import Lane
 from workers.api import kinds
 from workers.api.kinds import Object
 from workers.cache.store import Store
-from workers.logs import Outage
+from workers.json_logs import Outage
 from workers.runtime.leases import Notify
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ FAMILIES = frozenset(
     {
         *("decide", "status", "observed", "transitions", "conditions", "spec", "names", "jobs", "pods", "phases"),
         *("history", "annotations", "figures", "creation", "ending", "cleanup"),
-        *("scaledjob", "scaledobject", "cronjob", "scheduledjob"),
+        *("scaledjob", "scaledobject", "cronjob", "scheduledjob", "policies"),
         *("job", "jobflow", "jobtemplate", "podgroup", "queue"),
         # The application, the errors and the Celery tasks of a package.
         *("app", "errors", "tasks"),

@@ -21,7 +21,7 @@ from workers import errors
 from workers.api.kinds import Kind, Object
 from workers.cache.store import Listing, ObjectVersion, Store, StoreLost
 from workers.client.rest import WatchEvent
-from workers.logs import Outage
+from workers.json_logs import Outage
 from workers.metrics.objects import ObjectTable
 from workers.runtime.leases import Notify
 

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from workers import errors
 from workers.api.kinds import LEASE, Kind, Object, Ref
-from workers.logs import Outage
+from workers.json_logs import Outage
 
 log = logging.getLogger(__name__)
 

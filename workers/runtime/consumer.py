@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from redis.exceptions import RedisError
 
 from scheduler.queue import ClaimedKeys, Failed
-from workers.logs import Outage
+from workers.json_logs import Outage
 from workers.metrics import process
 from workers.runtime.leases import LeaseKeeper, Notify
 

@@ -7,7 +7,7 @@ from workers.api.kinds import QUEUE, Object, Ref
 from workers.api.references import DEFAULT_QUEUE, ROOT_QUEUE
 from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, ClusterError, NotFound
-from workers.logs import Outage
+from workers.json_logs import Outage
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 from celery import signals
 from celery.exceptions import WorkerShutdown
 
-from workers import logs
+from workers import json_logs
 from workers.app import LANES
 from workers.errors import UserError
 from workers.metrics import process as metrics
@@ -45,7 +45,7 @@ def serve(lane: str, process: LoopThread[Any]) -> None:
 
 
 def _set_up_logging(**_: Any) -> None:
-    logs.set_up(Settings().log_level)
+    json_logs.set_up(Settings().log_level)
 
 
 signals.setup_logging.connect(_set_up_logging)

@@ -10,7 +10,7 @@ from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.processes import until_signal
 from workers.client.rest import Cluster
 from workers.errors import PenstockError
-from workers.logs import set_up
+from workers.json_logs import set_up
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:

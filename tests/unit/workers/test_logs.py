@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from workers.app import app
-from workers.logs import Outage
+from workers.json_logs import Outage
 
 log = logging.getLogger("workers.test")
 

@@ -25,7 +25,7 @@ from deploy.local.apiserver.http.request import (
 from deploy.local.apiserver.printers import tables
 from deploy.local.apiserver.storage import paging
 from deploy.local.apiserver.storage.object_store import StoredObject
-from deploy.local.apiserver.storage.watch_streams import Event, Filter, Watcher
+from deploy.local.apiserver.storage.watch_streams import Filter, WatchedChange, Watcher
 from workers.api.kinds import Kind, Object
 
 #: Seconds between bookmarks of an idle watch that asked for them.
@@ -250,7 +250,7 @@ class _Frames:
         self._ctx, self._request, self._accept, self._resource = ctx, request, accept, resource
         self._headed = False
 
-    def event(self, event: Event) -> bytes:
+    def event(self, event: WatchedChange) -> bytes:
         """One change."""
         return b'{"type":"%b","object":%b}\n' % (event.type.encode(), self._object(event.record))
 

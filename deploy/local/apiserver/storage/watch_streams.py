@@ -34,7 +34,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class WatchedChange:
     """One line of a watch. type: ADDED, MODIFIED, DELETED. version: of the change."""
 
     type: str
@@ -42,19 +42,19 @@ class Event:
     version: int
 
 
-def event_of(change: StoredChange, chosen: Filter) -> Event | None:
+def event_of(change: StoredChange, chosen: Filter) -> WatchedChange | None:
     """Returns one client's event of a change: an object that no longer matches is DELETED for it."""
     now = not change.deleted and chosen.matches(change.after)
     was = change.before is not None and chosen.matches(change.before)
     if now:
-        return Event("MODIFIED" if was else "ADDED", change.after, change.after.version)
+        return WatchedChange("MODIFIED" if was else "ADDED", change.after, change.after.version)
     if not was:
         return None
     if change.deleted or change.before is None:
-        return Event("DELETED", change.after, change.after.version)
+        return WatchedChange("DELETED", change.after, change.after.version)
     body = change.before.body
     body["metadata"]["resourceVersion"] = str(change.after.version)
-    return Event("DELETED", StoredObject.of(change.before.key, body), change.after.version)
+    return WatchedChange("DELETED", StoredObject.of(change.before.key, body), change.after.version)
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class Watcher:
 
     filter: Filter
     seen: int
-    _events: deque[Event] = field(default_factory=deque)
+    _events: deque[WatchedChange] = field(default_factory=deque)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     closed: bool = False
 
@@ -75,7 +75,7 @@ class Watcher:
             if len(self._events) > LAG:
                 self.close()
 
-    def add(self, event: Event) -> None:
+    def add(self, event: WatchedChange) -> None:
         """Puts an event in line, for what was there before the watch began."""
         self._events.append(event)
         self._wake.set()
@@ -85,7 +85,7 @@ class Watcher:
         self.closed = True
         self._wake.set()
 
-    async def next(self, seconds: float) -> list[Event]:
+    async def next(self, seconds: float) -> list[WatchedChange]:
         """The waiting events; waits for one at most this long, and may answer none."""
         if not self._events and not self.closed:
             try:
@@ -138,7 +138,7 @@ class Hub:
             for key in table.within(chosen.namespace):
                 record = table.records[key]
                 if chosen.matches(record):
-                    watcher.add(Event("ADDED", record, record.version))
+                    watcher.add(WatchedChange("ADDED", record, record.version))
         else:
             floor = self.floor(resource)
             if since < floor or since > store.version:
