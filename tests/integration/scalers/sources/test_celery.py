@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
-from scalers.sources.celery.waiting_tasks import CeleryTasks
+from scalers.sources.celery.tasks import CeleryTasks
 from tests.integration.scalers.daemons import rabbitmq
 from tests.integration.scalers.servers import commands, refusing
 from tests.integration.scalers.sources import celery_app

@@ -10,7 +10,7 @@ from penstock.errors import SourceError
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.celery.backlog import Backlog, BacklogTables, TransportLayout, matches
 from scalers.sources.celery.broker_url import BrokerURL, parse
-from scalers.sources.celery.waiting_tasks import CeleryTasks
+from scalers.sources.celery.tasks import CeleryTasks
 from scalers.sources.http.web import Server
 from scalers.sources.messaging.rabbitmq import RabbitMQ
 from scalers.sources.redis.connection import RedisServer

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.parameters import SettingsError, Trigger
-from scalers.sources.celery.waiting_tasks import CeleryTasks
+from scalers.sources.celery.tasks import CeleryTasks
 from scalers.sources.events.push import Push
 from scalers.trigger_types import REGISTRY
 from tests.unit.scalers import malformed
