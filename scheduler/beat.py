@@ -15,6 +15,8 @@ moves a due key, and a run of a periodic entry is leased to one beat. The app's 
 import asyncio
 import copy
 import logging
+import signal
+import threading
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from typing import Any, TypeVar
 
 import celery.beat
 from celery import Celery
+from celery.signals import beat_init
 from kombu.exceptions import KombuError
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
@@ -275,3 +278,28 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
 
 def _moment(micros: int) -> datetime:
     return datetime.fromtimestamp(micros / 1e6, UTC)
+
+
+def _stop_between_ticks(sender: celery.beat.Service, **_: object) -> None:
+    """Makes SIGTERM and SIGINT end a beat of ours after its tick; a second signal ends it at once.
+
+    Celery's own handler closes the scheduler in the middle of the tick, on the event loop that runs it. asyncio answers
+    with an error, which is lost if a callback of the loop receives it: the signal then ends nothing.
+    """
+    if not isinstance(sender.scheduler, Scheduler) or threading.current_thread() is not threading.main_thread():
+        return
+
+    def stop(*_: object) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _exit)
+        sender.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+
+
+beat_init.connect(_stop_between_ticks)
+
+
+def _exit(*_: object) -> None:
+    raise SystemExit(1)

@@ -91,11 +91,22 @@ def test_a_beat_outlives_a_flush(broker: redis.Redis, start_beat: Callable[[], B
     wait_until(lambda: broker.zcard(READY) == 1, "a due key is ready")
 
 
-def test_a_beat_that_is_told_to_stop_stops_without_a_complaint(
-    broker: redis.Redis, start_beat: Callable[[], Beat], tmp_path: Path
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_a_tick_ends_the_beat_after_the_tick(
+    number: signal.Signals, broker: redis.Redis, start_beat: Callable[[], Beat], tmp_path: Path
 ) -> None:
     beat = start_beat()
     wait_until(emitted_beyond(broker, 0), "a first run")
-    beat.send_signal(signal.SIGTERM)
+    broker.client_pause(60_000, all=False)
+    wait_until(lambda: _waits_for_the_broker(broker), "the tick waits for the answer of a script")
+    beat.send_signal(number)
+    broker.client_unpause()
     assert beat.wait(30) == 0
-    assert "Traceback" not in (tmp_path / "beat-0.log").read_text()
+    output = (tmp_path / "beat-0.log").read_text()
+    assert "Traceback" not in output
+    assert "Unclosed" not in output
+
+
+def _waits_for_the_broker(broker: redis.Redis) -> bool:
+    """Returns whether the server holds back a command of the beat."""
+    return any(one["name"] == "penstock-beat" and "b" in one["flags"] for one in broker.client_list())
