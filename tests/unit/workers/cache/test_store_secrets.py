@@ -4,7 +4,7 @@ import pytest
 
 from scheduler.keys import Keys
 from tests.support.clusters import FakeCluster
-from tests.unit.workers.reconciling import OWNER
+from tests.unit.workers.acting import OWNER
 from workers.api.kinds import SECRET, Ref, ref_of
 from workers.cache.reflector import Reflector
 from workers.cache.store import ObjectVersion, Store
