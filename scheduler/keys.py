@@ -1,6 +1,7 @@
 """The names of the queue's keys in the broker; no other module spells them."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,26 +11,15 @@ class LaneKeys:
     tag: the hash tag, braces included. name: the lane's name.
     """
 
+    #: The parts of a lane, in the order in which the Lua helper `lane` reads their keys.
+    PARTS: ClassVar = ("ready", "since", "tenants", "later", "leased", "leases", "dirty", "booked", "failures", "meta")
+
     tag: str
     name: str
 
     def all(self) -> list[str]:
-        """Returns the lane's keys, in the order in which the Lua helper `lane` reads them."""
-        return [
-            self._of(part)
-            for part in (
-                "ready",
-                "since",
-                "tenants",
-                "later",
-                "leased",
-                "leases",
-                "dirty",
-                "booked",
-                "failures",
-                "meta",
-            )
-        ]
+        """Returns the lane's keys, in the order of `PARTS`."""
+        return [self._of(part) for part in self.PARTS]
 
     def call(self, id: str) -> str:
         """Returns the key of one call's answer, kept while that call may be replayed."""

@@ -1,14 +1,16 @@
-"""The parts of a house that runs under this process, and how one of them dies."""
+"""An installation whose parts are children of this process, and how one of them is killed."""
 
 import asyncio
 import contextlib
 import random
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from deploy.local import up
+from workers.client.rest import Cluster
 from workers.errors import PenstockError
 from workers.settings import Settings
 
@@ -24,7 +26,7 @@ PARTS = {
 }
 
 
-#: Children of this process that are older than the house, such as the server that other tests share: no part of it.
+#: Children of this process that are older than the installation, such as the server that other tests share.
 STRANGERS: set[psutil.Process] = set()
 
 
@@ -33,7 +35,7 @@ class Over(PenstockError):  # noqa: N818
 
 
 def settings(home: Path, **more: Any) -> Settings:
-    """Those of a house in which parts die: what one held when it died waits for as long as a lease lasts."""
+    """Settings with short leases: what a killed part held waits for as long as a lease lasts."""
     return Settings(home=home, lease=5.0, leadership=3, **more)
 
 
@@ -72,3 +74,20 @@ async def kill_each(parts: Collection[str], rounds: int, pause: float, spared: C
             await asyncio.sleep(random.uniform(pause / 4, pause))
             while not kill(part, spared):
                 await asyncio.sleep(0.02)
+
+
+def run_installation(home: Path, happen: Callable[[Cluster, up.RunningPart], Awaitable[None]], **more: Any) -> None:
+    """Starts an installation in this folder, runs `happen`, stops it, and asserts that no process is left.
+
+    more: settings that differ from `settings`.
+    """
+    before = psutil.Process().children()
+
+    async def started(running: up.RunningPart) -> None:
+        async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
+            await happen(cluster, running)
+        raise Over
+
+    with contextlib.suppress(Over):
+        asyncio.run(up.run(up.UpOptions(settings(home, **more)), started=started))
+    assert set(psutil.Process().children()) <= set(before), "a process was left running"

@@ -1,10 +1,11 @@
-"""Talking to an API server that is killed again and again."""
+"""Calls to an API server that is killed again and again, and work beside them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
-from workers.api.kinds import Kind, Object
+from workers.api.kinds import COMMAND, POD, POD_GROUP, Kind, Object
 from workers.client.rest import Cluster
 from workers.errors import Unavailable
 
@@ -38,3 +39,21 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not await condition():
             await asyncio.sleep(0.2)
+
+
+@asynccontextmanager
+async def beside(*works: Coroutine[Any, Any, None]) -> AsyncIterator["list[asyncio.Task[None]]"]:
+    """Runs these beside the body, and cancels at its end those that are not done."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def nothing_left(cluster: Cluster) -> bool:
+    """Returns true when no pod runs, and neither PodGroups nor Commands exist."""
+    pods = [pod for pod in await everything(cluster, POD) if pod["status"].get("phase") in ("Pending", "Running")]
+    return not pods and not await everything(cluster, POD_GROUP) and not await everything(cluster, COMMAND)

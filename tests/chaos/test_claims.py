@@ -1,7 +1,6 @@
 """Strategy claim under kill -9 of every part: each item has exactly one completed Job, and was worked on once."""
 
 import asyncio
-import contextlib
 import random
 from collections import Counter
 from collections.abc import Callable, Coroutine
@@ -13,8 +12,8 @@ import pytest
 import redis.asyncio as redis
 
 from deploy.local import up
-from tests.chaos.parts import PARTS, Over, kill_each, settings
-from tests.chaos.patience import everything, until
+from tests.chaos.parts import PARTS, kill_each, run_installation
+from tests.chaos.patience import beside, everything, until
 from tests.support.valkeys import ValkeyServer
 from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object
@@ -53,14 +52,12 @@ def scaled_job(port: int, trigger: Object) -> Object:
 
 
 async def happen(cluster: Cluster, queue: redis.Redis, trigger: Object, seen: list[Object], disturb: Disturb) -> None:
-    disturbing = asyncio.create_task(disturb())
-
     async def over() -> bool:
         seen[:] = await everything(cluster, JOB)
         complete = {item_of(job) for job in seen if conditions.finished(job) == "Complete"}
         return len(complete) == ITEMS and not any(binding.is_bound(job) for job in seen)
 
-    try:
+    async with beside(disturb()) as [disturbing]:
         for number in range(ITEMS):
             if trigger["type"] == "redis":
                 await queue.rpush("work", f"item-{number}")
@@ -69,9 +66,6 @@ async def happen(cluster: Cluster, queue: redis.Redis, trigger: Object, seen: li
             await asyncio.sleep(0.2)
         await disturbing
         await until(over)
-    finally:
-        disturbing.cancel()
-        await asyncio.gather(disturbing, return_exceptions=True)
 
 
 def item_of(job: Object) -> str:
@@ -82,13 +76,11 @@ def item_of(job: Object) -> str:
 def test_every_item_has_one_completed_job_whatever_dies(tmp_path: Path, type_: str):
     random.seed(9)
     seen: list[Object] = []
-    before = psutil.Process().children()
     left: list[object] = []
     done: dict[bytes, bytes] = {}
 
-    async def started(running: up.RunningPart) -> None:
-        cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
-        async with cluster, redis.Redis(port=server.port) as queue:
+    async def observed(cluster: Cluster, _running: up.RunningPart) -> None:
+        async with redis.Redis(port=server.port) as queue:
             metadata = {"address": f"127.0.0.1:{server.port}", "listName": "work", "stream": "events"}
             metadata.pop("stream" if type_ == "redis" else "listName")
             trigger = {"type": type_, "metadata": metadata}
@@ -97,12 +89,11 @@ def test_every_item_has_one_completed_job_whatever_dies(tmp_path: Path, type_: s
             done.update(await queue.hgetall("done"))
             left.extend(await queue.lrange("work", 0, -1))
             left.extend([key async for key in queue.scan_iter(match="*:parked")])
-        raise Over
 
-    with ValkeyServer(config={"notify-keyspace-events": "Klt", "save": ""}) as server, contextlib.suppress(Over):
-        # The measured server is no part of the house.
+    with ValkeyServer(config={"notify-keyspace-events": "Klt", "save": ""}) as server:
+        # The measured server is no part of the installation.
         spared = psutil.Process().children()
-        asyncio.run(up.run(up.UpOptions(settings(tmp_path / "home")), started=started))
+        run_installation(tmp_path / "home", observed)
     completed = Counter(item_of(job) for job in seen if conditions.finished(job) == "Complete")
     assert len(completed) == ITEMS
     assert set(completed.values()) == {1}
@@ -112,4 +103,3 @@ def test_every_item_has_one_completed_job_whatever_dies(tmp_path: Path, type_: s
     repeated = sum(int(times) - 1 for times in done.values())
     assert len(done) == ITEMS
     assert repeated <= failed, (repeated, failed)
-    assert set(psutil.Process().children()) <= set(before), "something was left running"

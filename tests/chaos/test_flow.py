@@ -1,19 +1,16 @@
 """A flow of fifty entries under kill -9 of every part: each runs as often as it must, after what it waits for."""
 
 import asyncio
-import contextlib
 import random
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
 import pytest
 
-from deploy.local import up
-from tests.chaos.parts import PARTS, Over, kill, settings
-from tests.chaos.patience import everything, insist, until
-from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, VC_JOB, Object, Ref
+from tests.chaos.parts import PARTS, kill, run_installation
+from tests.chaos.patience import beside, everything, insist, nothing_left, until
+from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, VC_JOB, Object, Ref
 from workers.client.rest import Cluster
 from workers.controllers.volcano.jobflow import phases
 
@@ -115,7 +112,6 @@ async def kill_each(rounds: int, truth: Path, seen: Seen) -> None:
 
 async def happen(cluster: Cluster, truth: Path, seen: Seen) -> None:
     await start(cluster, truth)
-    killing = asyncio.create_task(kill_each(2, truth, seen))
 
     async def over() -> bool:
         if killing.done():
@@ -123,11 +119,10 @@ async def happen(cluster: Cluster, truth: Path, seen: Seen) -> None:
         return ((await _flow(cluster)).get("status") or {}).get("state", {}).get("phase") in phases.FINAL
 
     try:
-        await until(over)
-        await until(lambda: _nothing_left(cluster))
+        async with beside(kill_each(2, truth, seen)) as [killing]:
+            await until(over)
+            await until(lambda: nothing_left(cluster))
     finally:
-        killing.cancel()
-        await asyncio.gather(killing, return_exceptions=True)
         seen.flow = await _flow(cluster)
         seen.pods, seen.jobs = await everything(cluster, POD), await everything(cluster, VC_JOB)
 
@@ -136,25 +131,11 @@ async def _flow(cluster: Cluster) -> Object:
     return await insist(lambda: cluster.get(FLOW))
 
 
-async def _nothing_left(cluster: Cluster) -> bool:
-    pods = [pod for pod in await everything(cluster, POD) if pod["status"].get("phase") in ("Pending", "Running")]
-    return not pods and not await everything(cluster, POD_GROUP) and not await everything(cluster, COMMAND)
-
-
 def test_every_entry_runs_as_often_as_it_must_and_in_order(tmp_path: Path):
     random.seed(3)
     seen, truth = Seen(), tmp_path / "truth"
     truth.mkdir()
-    before = psutil.Process().children()
-
-    async def started(running: up.RunningPart) -> None:
-        cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
-        async with cluster:
-            await happen(cluster, truth, seen)
-        raise Over
-
-    with contextlib.suppress(Over):
-        asyncio.run(up.run(up.UpOptions(settings(tmp_path / "home", pods=12)), started=started))
+    run_installation(tmp_path / "home", lambda cluster, _: happen(cluster, truth, seen), pods=12)
     status = seen.flow["status"]
     assert status["state"]["phase"] == phases.SUCCEED, status
     assert {part for part, _ in seen.killed} == set(PARTS)
@@ -165,7 +146,6 @@ def test_every_entry_runs_as_often_as_it_must_and_in_order(tmp_path: Path):
     }
     assert len(seen.jobs) == len(seen.pods) == sum(attempts.values())
     _check(lines(truth))
-    assert set(psutil.Process().children()) <= set(before), "something was left running"
 
 
 def _check(log: list[str]) -> None:

@@ -18,7 +18,8 @@ from deploy.demo.report import DemoRun, faults
 from deploy.demo.run import run
 from deploy.local import up
 from deploy.local.supervisor.supervisor import Component, Supervisor
-from tests.chaos.parts import PARTS, Over, kill, process, settings
+from tests.chaos.parts import PARTS, kill, process, run_installation
+from tests.chaos.patience import beside
 from tests.support.embedded import embedded_apiserver
 from tests.support.valkeys import ValkeyServer
 from workers.api import crds
@@ -79,7 +80,6 @@ async def disturb(disasters, broker: str) -> None:
 
 async def feed(paths: list[str], cluster: Cluster, queue: redis.Redis, disasters, broker: str) -> DemoRun:
     """The demo's run, disturbed: there is work as long as things are broken, and one item comes after all that."""
-    disturbing = asyncio.create_task(disturb(disasters, broker))
     push = queue.rpush
 
     async def slowly(name: str, path: str) -> None:
@@ -89,11 +89,8 @@ async def feed(paths: list[str], cluster: Cluster, queue: redis.Redis, disasters
         await push(name, path)
 
     queue.rpush = slowly
-    try:
+    async with beside(disturb(disasters, broker)) as [disturbing]:
         return await run(cluster, queue, paths, lambda _: None)
-    finally:
-        disturbing.cancel()
-        await asyncio.gather(disturbing, return_exceptions=True)
 
 
 @pytest.mark.parametrize("disasters", DISASTERS.values(), ids=DISASTERS.keys())
@@ -101,25 +98,16 @@ def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
     random.seed(len(disasters))
     paths = manifest.files(150)
     ended: list[DemoRun] = []
-    before = psutil.Process().children()
 
-    async def house(queue_url: str) -> None:
-        async def started(running: up.RunningPart) -> None:
-            cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
-            async with cluster, redis.Redis.from_url(queue_url) as queue:
-                address = queue_url.removeprefix("redis://").partition("/")[0]
-                await cluster.create(SCALED_JOB, manifest.scaled_job(address))
-                ended.append(await feed(paths, cluster, queue, disasters, running.broker))
-            raise Over
-
-        with contextlib.suppress(Over):
-            await up.run(up.UpOptions(settings(tmp_path / "home", stale=STALE)), started=started)
+    async def happen(cluster: Cluster, running: up.RunningPart) -> None:
+        async with redis.Redis(port=server.port) as queue:
+            await cluster.create(SCALED_JOB, manifest.scaled_job(f"127.0.0.1:{server.port}"))
+            ended.append(await feed(paths, cluster, queue, disasters, running.broker))
 
     with ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""}) as server:
-        asyncio.run(house(f"{server.connection_url}/0"))
-    assert ended, "the house did not get as far as the work"
+        run_installation(tmp_path / "home", happen, stale=STALE)
+    assert ended, "the installation did not get as far as the work"
     assert faults(ended[0]) == []
-    assert set(psutil.Process().children()) <= set(before), "something was left running"
 
 
 async def flush(part: str, broker: str) -> None:

@@ -7,12 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
 import pytest
 
-from deploy.local import up
-from tests.chaos.parts import PARTS, Over, kill_each, settings
-from tests.chaos.patience import insist, until
+from tests.chaos.parts import PARTS, kill_each, run_installation
+from tests.chaos.patience import beside, insist, until
 from workers.api import conditions
 from workers.api.kinds import JOB, POD, Object, Ref, ref_of
 from workers.client.rest import Cluster
@@ -93,16 +91,8 @@ async def start(cluster: Cluster, name: str, truth: Path) -> None:
     container = {"name": "main", "image": "none", "command": ["/bin/sh", "-c", script]}
     # The script's own sleep must not outlive a deleted pod for long.
     pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 2, "containers": [container]}
-    metadata = {"namespace": "default", "name": name}
-    await cluster.create(
-        JOB,
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": metadata,
-            "spec": {**ask.spec, "template": {"spec": pod}},
-        },
-    )
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "default", "name": name}}
+    await cluster.create(JOB, {**body, "spec": {**ask.spec, "template": {"spec": pod}}})
 
 
 async def delete_some(cluster: Cluster, seen: Seen, name: str, number: int) -> None:
@@ -152,11 +142,11 @@ async def _let_go(cluster: Cluster, seen: Seen) -> None:
 async def happen(cluster: Cluster, truth: Path, seen: Seen) -> None:
     for name in ASKED:
         await start(cluster, name, truth)
-    disturbing = [
-        asyncio.create_task(kill_each(PARTS.keys() - {"scaler"}, 2, 2.0)),
-        asyncio.create_task(delete_some(cluster, seen, "flaky", 2)),
-        asyncio.create_task(delete_some(cluster, seen, "indexed", 3)),
-    ]
+    works = (
+        kill_each(PARTS.keys() - {"scaler"}, 2, 2.0),
+        delete_some(cluster, seen, "flaky", 2),
+        delete_some(cluster, seen, "indexed", 3),
+    )
 
     async def ended() -> bool:
         return all([await _over(cluster, name) for name in ASKED])
@@ -166,13 +156,11 @@ async def happen(cluster: Cluster, truth: Path, seen: Seen) -> None:
         return not any(TRACKING in pod["metadata"].get("finalizers", ()) for pod in pods)
 
     try:
-        await asyncio.gather(*disturbing)
-        await until(ended)
-        await until(free)
+        async with beside(*works) as disturbing:
+            await asyncio.gather(*disturbing)
+            await until(ended)
+            await until(free)
     finally:
-        for task in disturbing:
-            task.cancel()
-        await asyncio.gather(*disturbing, return_exceptions=True)
         for name in ASKED:
             seen.jobs[name] = await insist(lambda name=name: cluster.get(Ref(JOB, "default", name)))
             seen.pods[name] = await listed(cluster, name)
@@ -223,18 +211,8 @@ def check(name: str, seen: Seen, truth: Path) -> None:
 def test_jobs_count_what_really_ran_whatever_dies(tmp_path: Path):
     random.seed(5)
     seen, truth = Seen(), tmp_path / "truth"
-    before = psutil.Process().children()
-
-    async def started(running: up.RunningPart) -> None:
-        cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
-        async with cluster:
-            await happen(cluster, truth, seen)
-        raise Over
-
-    with contextlib.suppress(Over):
-        asyncio.run(up.run(up.UpOptions(settings(tmp_path / "home")), started=started))
-    assert set(seen.jobs) == set(ASKED), "the house did not get as far as the Jobs"
+    run_installation(tmp_path / "home", lambda cluster, _: happen(cluster, truth, seen))
+    assert set(seen.jobs) == set(ASKED), "the installation did not get as far as the Jobs"
     assert seen.left == []
     for name in ASKED:
         check(name, seen, truth)
-    assert set(psutil.Process().children()) <= set(before), "something was left running"

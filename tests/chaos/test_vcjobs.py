@@ -1,17 +1,14 @@
 """Volcano Jobs under kill -9 of all that decides or remembers: each restarts once, its pods run once each time."""
 
-import asyncio
 import contextlib
 import random
 from pathlib import Path
 
-import psutil
 import pytest
 
-from deploy.local import up
-from tests.chaos.parts import PARTS, Over, kill_each, settings
-from tests.chaos.patience import everything, insist, until
-from workers.api.kinds import COMMAND, POD, POD_GROUP, VC_JOB, Object, Ref, ref_of
+from tests.chaos.parts import PARTS, kill_each, run_installation
+from tests.chaos.patience import beside, everything, insist, nothing_left, until
+from workers.api.kinds import COMMAND, VC_JOB, Object, Ref, ref_of
 from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, NotFound
 
@@ -70,19 +67,18 @@ async def happen(cluster: Cluster, truth: Path, seen: dict[str, Object]) -> None
         await start(cluster, name, SCRIPT.replace("{truth}", str(truth / name)))
     await start(cluster, COMMANDED, "exec sleep 600")
     # Every part that decides or remembers. What pods run in is left alone.
-    killing = asyncio.create_task(kill_each(PARTS.keys() - {"scaler", "kubelet"}, 3, 1.5))
+    steps = (("AbortJob", "Aborted"), ("ResumeJob", "Running"), ("TerminateJob", "Terminated"))
     try:
-        await until(lambda: _all_in(cluster, JOBS, "Completed"))
-        await until(lambda: _all_in(cluster, (COMMANDED,), "Running"))
-        for action, comes_to in (("AbortJob", "Aborted"), ("ResumeJob", "Running"), ("TerminateJob", "Terminated")):
-            await insist(lambda action=action: command(cluster, action))
-            await until(lambda comes_to=comes_to: _all_in(cluster, (COMMANDED,), comes_to))
-        await killing
-        await _let_go(cluster)
-        await until(lambda: _nothing_left(cluster))
+        async with beside(kill_each(PARTS.keys() - {"scaler", "kubelet"}, 3, 1.5)) as [killing]:
+            await until(lambda: _all_in(cluster, JOBS, "Completed"))
+            await until(lambda: _all_in(cluster, (COMMANDED,), "Running"))
+            for action, comes_to in steps:
+                await insist(lambda action=action: command(cluster, action))
+                await until(lambda comes_to=comes_to: _all_in(cluster, (COMMANDED,), comes_to))
+            await killing
+            await _let_go(cluster)
+            await until(lambda: nothing_left(cluster))
     finally:
-        killing.cancel()
-        await asyncio.gather(killing, return_exceptions=True)
         for name in (*JOBS, COMMANDED):
             seen[name] = await status(cluster, name)
 
@@ -98,26 +94,12 @@ async def _all_in(cluster: Cluster, names: tuple[str, ...], wanted: str) -> bool
     return all([phase(await status(cluster, name)) == wanted for name in names])
 
 
-async def _nothing_left(cluster: Cluster) -> bool:
-    pods = [pod for pod in await everything(cluster, POD) if pod["status"].get("phase") in ("Pending", "Running")]
-    return not pods and not await everything(cluster, POD_GROUP) and not await everything(cluster, COMMAND)
-
-
 def test_jobs_restart_once_whatever_dies(tmp_path: Path):
     random.seed(7)
     seen: dict[str, Object] = {}
     truth = tmp_path / "truth"
-    before = psutil.Process().children()
-
-    async def started(running: up.RunningPart) -> None:
-        cluster = await Cluster.connect(kubeconfig=running.kubeconfig, context=None, timeout=15, in_flight=16)
-        async with cluster:
-            await happen(cluster, truth, seen)
-        raise Over
-
-    with contextlib.suppress(Over):
-        asyncio.run(up.run(up.UpOptions(settings(tmp_path / "home")), started=started))
-    assert set(seen) == {*JOBS, COMMANDED}, "the house did not get as far as the Jobs"
+    run_installation(tmp_path / "home", lambda cluster, _: happen(cluster, truth, seen))
+    assert set(seen) == {*JOBS, COMMANDED}, "the installation did not get as far as the Jobs"
     for name in JOBS:
         told = (name, seen[name])
         assert phase(seen[name]) == "Completed", told
@@ -128,4 +110,3 @@ def test_jobs_restart_once_whatever_dies(tmp_path: Path):
         assert runs in (["0-0", "0-1", "1-0", "1-1"], ["0-0", "1-0", "1-1"]), (runs, told)
     commanded = seen[COMMANDED]
     assert (phase(commanded), commanded["retryCount"], commanded["version"]) == ("Terminated", 1, 3), commanded
-    assert set(psutil.Process().children()) <= set(before), "something was left running"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from redis.asyncio import Redis
 
-from scheduler.keys import Keys
+from scheduler.keys import Keys, LaneKeys
 from scheduler.queue import Done, Failed, Lane, Lease, Outcome, Requeue, RequeueAt, RetryBackoff
 from tests.unit.scheduler.model import SECOND, Model
 
@@ -20,9 +20,6 @@ from tests.unit.scheduler.model import SECOND, Model
 LEASE, BASE, CAP = 10, 8, 30
 # Few, so that the interesting meetings happen: one namespace with several keys, two with one.
 KEYS = [f"scaledjobs.keda.sh/{name}" for name in ("blue/a", "blue/b", "blue/c", "green/a", "red/a")]
-
-#: What LaneKeys.all() names, in its order.
-LANE_PARTS = ("ready", "since", "tenants", "later", "leased", "leases", "dirty", "booked", "failures", "meta")
 
 #: Reads a lane in one call: five sorted sets, two hashes, two sets.
 EVERYTHING = """
@@ -261,7 +258,7 @@ class QueueMachine(RuleBasedStateMachine):
     async def state(self) -> Mapping[str, object]:
         """What the server holds, in the model's words."""
         zsets = ("ready", "since", "tenants", "later", "leases")
-        named = dict(zip(LANE_PARTS, self.lane.keys.all(), strict=True))
+        named = dict(zip(LaneKeys.PARTS, self.lane.keys.all(), strict=True))
         *scored, holders, failed, wanted_again, booked_meanwhile = await self.redis.eval(
             EVERYTHING, 9, *(named[name] for name in (*zsets, "leased", "failures", "dirty", "booked"))
         )

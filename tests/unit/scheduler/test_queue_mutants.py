@@ -15,11 +15,7 @@ from tests.unit.scheduler.test_queue_properties import SETTINGS
 
 #: name -> (script, or shared part, that is changed; what stands there; what stands there instead)
 MUTANTS = {
-    "a change during a reconcile is forgotten": (
-        "finish",
-        "if dirty[i] == 1 or (i > ends[1]",
-        "if (i > ends[1]",
-    ),
+    "a change during a reconcile is forgotten": ("finish", "if dirty[i] == 1 or (i > ends[1]", "if (i > ends[1]"),
     "the dirty bit outlives the lease": ("finish", "write_many('SREM', of.dirty, clean)", ""),
     "the dirty bit is not set": ("mark", "write_many('SADD', into.dirty, dirty)", ""),
     "a lease is settled with any token": ("finish", "if holders[i] ~= ARGV[at + 1] then", "if false then"),
@@ -61,11 +57,7 @@ MUTANTS = {
         "math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))",
         "wait * tonumber(ARGV[at + 2])",
     ),
-    "a failure with a bound waits as long as any": (
-        "finish",
-        "math.min(cap, tonumber(ARGV[at + 4]))",
-        "cap",
-    ),
+    "a failure with a bound waits as long as any": ("finish", "math.min(cap, tonumber(ARGV[at + 4]))", "cap"),
     "backoff has no cap": (
         "finish",
         "math.min(base * 2 ^ math.min(failures - 1, 52), cap)",

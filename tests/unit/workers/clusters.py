@@ -22,7 +22,7 @@ def _merge(target, patch):
 class MemoryCluster:
     """The writes of workers.client.rest.Cluster on a dict; of strategic patches it knows how finalizers go.
 
-    refuse: called with (verb, ref) before every write.
+    refuse: called with (verb, ref) before every write; returns the error to raise, or None.
     """
 
     def __init__(self):
@@ -34,12 +34,7 @@ class MemoryCluster:
 
     def refuse_with(self, error, *, verb=None, name=None):
         """Refuses all writes, or those of this verb or to the objects of this name."""
-
-        def refuse(tried, ref):
-            if verb in (None, tried) and name in (None, ref.name):
-                raise error
-
-        self.refuse = refuse
+        self.refuse = lambda tried, ref: error if verb in (None, tried) and name in (None, ref.name) else None
 
     def add(self, kind, body):
         """Put an object there as if somebody else had."""
@@ -94,7 +89,8 @@ class MemoryCluster:
 
     def _write(self, verb, ref: Ref):
         self.log.append((verb, ref.name))
-        self.refuse(verb, ref)
+        if error := self.refuse(verb, ref):
+            raise error
 
     def _find(self, ref):
         try:

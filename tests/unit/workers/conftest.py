@@ -1,10 +1,9 @@
-"""What tests of workers act on."""
+"""Brokers and rigs of the workers' tests."""
 
 import pytest
 
 from tests.unit.workers.acting import ActorRig
 from tests.unit.workers.reconciling import WorkerRig, nothing
-from workers.api.kinds import SCALED_JOB
 
 
 @pytest.fixture(params=["fake", "real"])
@@ -17,6 +16,7 @@ def client(request):
 async def rig(fake_redis):
     """An actor with everything it acts on, in memory."""
     rig = ActorRig(fake_redis)
+    rig.own(status={})
     for lane in rig.lanes.values():
         await lane.open()
     return rig
@@ -24,13 +24,12 @@ async def rig(fake_redis):
 
 @pytest.fixture
 def worker(fake_redis):
-    """A factory: a house with one ScaledJob, followed by an informer."""
+    """A factory: a worker with one ScaledJob, whose informer is up to date unless `follow` is false."""
 
     async def build(decide=nothing, *, follow=True, spec=None, **more):
         worker = WorkerRig(fake_redis, decide, **more)
         await worker.lane.open()
-        body = {"metadata": {"name": "work", "namespace": "default"}, "spec": spec or {}}
-        worker.owner = worker.cluster.add(SCALED_JOB, body)
+        worker.own(spec=spec or {})
         if follow:
             await worker.follow()
         return worker

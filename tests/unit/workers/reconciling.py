@@ -2,17 +2,13 @@
 
 from datetime import UTC, datetime
 
-from scheduler.keys import Keys
-from scheduler.queue import Lane
-from tests.unit.workers.clusters import MemoryCluster
+from tests.unit.workers.acting import KEYS, ActorRig
 from tests.unit.workers.objects import refers_to
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
-from workers.cache.store import ObjectVersion, Store
+from workers.cache.store import ObjectVersion
 from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING
-from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
-from workers.reconcile.act import Actor
 from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
@@ -20,30 +16,15 @@ from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-OWNER = Ref(SCALED_JOB, "default", "work")
 
 
-class Silent:
-    def record(self, kind, regarding, record):
-        pass
-
-
-async def notify(notifications):
-    pass
-
-
-class WorkerRig:
+class WorkerRig(ActorRig):
     """A reconcile worker around one stub decision. workloads: what it reads of what objects scale."""
 
     def __init__(self, client, decide, *, reservations=None, workloads=None, **sees):
-        keys = Keys("test")
-        self.lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
-        self.lane = self.lanes["reconcile"]
-        self.cluster = MemoryCluster()
-        lanes_of = {SCALED_JOB.id: tuple(self.lanes.values()), JOB.id: (self.lane,)}
-        self.store = Store(client, keys, lanes_of, adopted={POD.id}, references={JOB.id: refers_to})
-        self.readings = Readings(client, keys)
-        self.decisions = DecisionLog(client, keys)
+        super().__init__(client, adopted={POD.id}, references={JOB.id: refers_to})
+        self.readings = Readings(client, KEYS)
+        self.decisions = DecisionLog(client, KEYS)
         self.snapshots = []
         self.kinds = (SCALED_JOB, JOB, POD)
 
@@ -67,16 +48,7 @@ class WorkerRig:
         self.reconciler = Reconciler(
             controllers=self.controllers,
             observer=self.observer,
-            actor=Actor(
-                cluster=self.cluster,
-                store=self.store,
-                recorder=Silent(),
-                orders=ClaimOrders(client, keys),
-                reconcile=self.lane,
-                poll=self.lanes["poll"],
-                notify=notify,
-                in_flight=4,
-            ),
+            actor=self.actor,
             decisions=self.decisions,
             reservations=reservations,
             clock=lambda: NOON,
@@ -98,8 +70,8 @@ class WorkerRig:
             await self.store.touch(kind, 1, now)
 
     async def consume(self):
-        keeper = LeaseKeeper(self.lane, notify, lease=15.0)
-        worked = await Consumer(keeper, self.reconciler.handle, notify, batch=16, work=60.0).consume()
+        keeper = LeaseKeeper(self.lane, self.notify, lease=15.0)
+        worked = await Consumer(keeper, self.reconciler.handle, self.notify, batch=16, work=60.0).consume()
         await keeper.close()
         return worked
 
@@ -114,17 +86,6 @@ class Counted:
     async def __call__(self, *args, **options):
         self.calls += 1
         return await self.function(*args, **options)
-
-
-def owned(name, owner, kind=JOB):
-    reference = {
-        "apiVersion": "keda.sh/v1alpha1" if kind is JOB else "batch/v1",
-        "kind": "ScaledJob" if kind is JOB else "Job",
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-    }
-    return {"metadata": {"name": name, "namespace": "default", "ownerReferences": [reference]}}
 
 
 def nothing(snapshot, now):

@@ -1,20 +1,18 @@
-"""Ties in the store: who names whom is found by the name alone, and whoever is named hears of every move."""
+"""References in the store: referrers are found by the name alone, and their changes mark the object they name."""
+
+from typing import Any
 
 import pytest
-import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
-from tests.unit.workers.cache.test_store import SECOND, StoreRig
+from tests.unit.workers.cache.test_store import SECOND, StoreRig, rig
 from tests.unit.workers.objects import job, key, naming, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD_GROUP, SCALED_JOB, Object, Ref
 from workers.cache.store import ObjectVersion, ObserveRequest, Store
 
+__all__ = ["rig"]
+
 ONE, TWO = scaled_job("one", 1), scaled_job("two", 1)
-
-
-@pytest.fixture
-async def rig(fake_redis: redis_async.Redis) -> StoreRig:
-    return StoreRig(fake_redis)
 
 
 async def referrers(rig: StoreRig, name: str) -> list[str]:
@@ -25,62 +23,38 @@ async def referrers(rig: StoreRig, name: str) -> list[str]:
 GONE = ObjectVersion.gone(ref(JOB, "a"), "uid-a")
 
 
+def a_names(version: int, name: str | None, **metadata: Any) -> ObjectVersion:
+    """Returns this version of the Job a, which names a ScaledJob or none."""
+    body = job("a", version, **metadata) if name is None else naming("a", version, name, **metadata)
+    return ObjectVersion(body)
+
+
+def deleted(version: int, name: str) -> ObjectVersion:
+    return ObjectVersion.deleted(JOB, naming("a", version, name))
+
+
 @pytest.mark.parametrize(
     ("changes", "found", "marked"),
     [
-        pytest.param([ObjectVersion(naming("a", 2, "one"))], {"one": ["a"]}, {"one"}, id="comes"),
+        pytest.param([a_names(2, "one")], {"one": ["a"]}, {"one"}, id="appears"),
+        pytest.param([a_names(2, "one", owner=TWO)], {"one": ["a"]}, {"one", "two"}, id="owned by another"),
+        pytest.param([a_names(2, None)], {}, set(), id="names none"),
+        pytest.param([a_names(2, "nobody")], {"nobody": ["a"]}, set(), id="names one that does not exist"),
+        pytest.param([a_names(2, "one"), a_names(3, "two")], {"two": ["a"]}, {"one", "two"}, id="names another"),
+        pytest.param([a_names(2, "one"), a_names(3, None)], {}, {"one"}, id="names none any more"),
+        pytest.param([a_names(2, None), a_names(3, "one")], {"one": ["a"]}, {"one"}, id="names one late"),
+        pytest.param([a_names(3, "two"), a_names(2, "one")], {"two": ["a"]}, {"two"}, id="an older echo"),
+        pytest.param([a_names(2, "one"), GONE], {}, {"one"}, id="gone"),
+        pytest.param([a_names(2, "one"), deleted(3, "one")], {}, {"one"}, id="its deletion was watched"),
+        pytest.param([a_names(2, "one"), deleted(4, "two")], {}, {"one", "two"}, id="changed unwatched and gone"),
         pytest.param(
-            [ObjectVersion(naming("a", 2, "one", owner=TWO))], {"one": ["a"]}, {"one", "two"}, id="owned by another"
+            [a_names(2, "one"), GONE, a_names(5, "two", uid="new")], {"two": ["a"]}, {"one", "two"}, id="made again"
         ),
-        pytest.param([ObjectVersion(job("a", 2))], {}, set(), id="names nobody"),
         pytest.param(
-            [ObjectVersion(naming("a", 2, "nobody"))], {"nobody": ["a"]}, set(), id="names one that is not there"
-        ),
-        pytest.param(
-            [ObjectVersion(naming("a", 2, "one")), ObjectVersion(naming("a", 3, "two"))],
+            [a_names(2, "one"), a_names(5, "two", uid="new"), GONE],
             {"two": ["a"]},
             {"one", "two"},
-            id="names another",
-        ),
-        pytest.param(
-            [ObjectVersion(naming("a", 2, "one")), ObjectVersion(job("a", 3))], {}, {"one"}, id="names nobody any more"
-        ),
-        pytest.param(
-            [ObjectVersion(job("a", 2)), ObjectVersion(naming("a", 3, "one"))],
-            {"one": ["a"]},
-            {"one"},
-            id="names one late",
-        ),
-        pytest.param(
-            [ObjectVersion(naming("a", 3, "two")), ObjectVersion(naming("a", 2, "one"))],
-            {"two": ["a"]},
-            {"two"},
-            id="an older echo",
-        ),
-        pytest.param([ObjectVersion(naming("a", 2, "one")), GONE], {}, {"one"}, id="gone"),
-        pytest.param(
-            [ObjectVersion(naming("a", 2, "one")), ObjectVersion.deleted(JOB, naming("a", 3, "one"))],
-            {},
-            {"one"},
-            id="seen to go",
-        ),
-        pytest.param(
-            [ObjectVersion(naming("a", 2, "one")), ObjectVersion.deleted(JOB, naming("a", 4, "two"))],
-            {},
-            {"one", "two"},
-            id="moved unseen and gone",
-        ),
-        pytest.param(
-            [ObjectVersion(naming("a", 2, "one")), GONE, ObjectVersion(naming("a", 5, "two", uid="new"))],
-            {"two": ["a"]},
-            {"one", "two"},
-            id="made again",
-        ),
-        pytest.param(
-            [ObjectVersion(naming("a", 2, "one")), ObjectVersion(naming("a", 5, "two", uid="new")), GONE],
-            {"two": ["a"]},
-            {"one", "two"},
-            id="made again, and a late word of its predecessor",
+            id="made again, and a late event of its predecessor",
         ),
     ],
 )
@@ -179,9 +153,7 @@ async def test_a_listing_buries_ties_with_what_it_does_not_name(rig: StoreRig) -
     await rig.put(ONE, naming("a", 2, "one"), naming("b", 3, "one"))
     await rig.marked()
     rig.now += SECOND
-    listing = await rig.store.begin(JOB, epoch=1)
-    await rig.store.apply(JOB, [ObjectVersion(naming("b", 3, "one"))], listing=listing)
-    await rig.store.finish(listing, {"": "10"})
+    await rig.list(naming("b", 3, "one"), version="10")
     assert await referrers(rig, "one") == ["b"]
     assert key(SCALED_JOB, "one") in await rig.marked()
 

@@ -1,10 +1,10 @@
-"""Secrets never come into the store, whichever way: everybody who can read the broker can read the store."""
+"""Secrets never enter the store, by any way: whoever can read the broker can read the store."""
 
 import pytest
 
 from scheduler.keys import Keys
 from tests.support.clusters import FakeCluster
-from tests.unit.workers.reconciling import OWNER
+from tests.unit.workers.acting import OWNER, owned
 from workers.api.kinds import SECRET, Ref, ref_of
 from workers.cache.reflector import Reflector
 from workers.cache.store import ObjectVersion, Store
@@ -16,30 +16,20 @@ REF = Ref(SECRET, "default", "login")
 
 
 def secret(owner=None, **metadata):
-    if owner:
-        reference = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob", "name": OWNER.name, "controller": True}
-        metadata["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"namespace": "default", "name": "login", **metadata},
-        "data": {"word": HUSH},
-    }
+    known = owned("login", owner)["metadata"] if owner else {"namespace": "default", "name": "login"}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {**known, **metadata}, "data": {"word": HUSH}}
+
+
+def version(body):
+    return body["metadata"]["resourceVersion"]
 
 
 async def kept(client):
     """Everything that the broker holds, as text."""
-    found = []
-    for key in await client.keys():
-        read = {
-            b"hash": lambda key: client.hgetall(key),
-            b"zset": lambda key: client.zrange(key, 0, -1, withscores=True),
-            b"set": lambda key: client.smembers(key),
-            b"list": lambda key: client.lrange(key, 0, -1),
-            b"string": lambda key: client.get(key),
-        }[await client.type(key)]
-        found.append(f"{key} {await read(key)}")
-    return "\n".join(found)
+    commands = {b"hash": "HGETALL {}", b"zset": "ZRANGE {} 0 -1", b"set": "SMEMBERS {}", b"list": "LRANGE {} 0 -1"}
+    commands[b"string"] = "GET {}"
+    read = [commands[await client.type(key)].format(key.decode()).split(" ") for key in await client.keys()]
+    return "\n".join([f"{command} {await client.execute_command(*command)}" for command in read])
 
 
 async def test_what_is_looked_for_would_be_found(rig, fake_redis):
@@ -54,11 +44,7 @@ async def test_what_is_looked_for_would_be_found(rig, fake_redis):
         pytest.param(False, lambda body: [Together((Create(SECRET, body),))], id="created together"),
         pytest.param(True, lambda body: [Create(SECRET, body)], id="there already"),
         pytest.param(True, lambda body: [Create(SECRET, body, generate="ssh-key")], id="there already, to be minted"),
-        pytest.param(
-            True,
-            lambda body: [Patch(REF, {"data": {"more": HUSH}}, body["metadata"]["resourceVersion"])],
-            id="changed",
-        ),
+        pytest.param(True, lambda body: [Patch(REF, {"data": {"more": HUSH}}, version(body))], id="changed"),
         pytest.param(True, lambda body: [Unfinalize(REF, body["metadata"]["uid"], "held")], id="let go of"),
         pytest.param(True, lambda body: [Delete(REF, body["metadata"]["uid"])], id="deleted"),
         pytest.param(True, lambda body: [Discard(REF)], id="discarded"),

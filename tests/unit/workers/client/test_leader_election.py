@@ -41,6 +41,13 @@ class Candidate:
             self.leads = False
 
     @asynccontextmanager
+    async def leading(self) -> AsyncIterator[asyncio.Task[None]]:
+        """Campaigns, and enters the body when it leads."""
+        async with self.campaigning() as task:
+            await eventually(lambda: self.leads)
+            yield task
+
+    @asynccontextmanager
     async def campaigning(self) -> AsyncIterator[asyncio.Task[None]]:
         task = asyncio.create_task(self.elector.lead(self.work))
         try:
@@ -61,8 +68,7 @@ def spec(cluster: FakeCluster) -> Object:
 
 async def test_the_first_candidate_leads_and_says_so_in_the_lease(cluster: FakeCluster) -> None:
     first = Candidate(cluster, "first")
-    async with first.campaigning():
-        await eventually(lambda: first.leads)
+    async with first.leading():
         assert spec(cluster)["holderIdentity"] == "first"
         assert spec(cluster)["leaseDurationSeconds"] == 1
         assert spec(cluster)["leaseTransitions"] == first.epochs[0] == 1
@@ -73,51 +79,39 @@ async def test_the_first_candidate_leads_and_says_so_in_the_lease(cluster: FakeC
 
 async def test_while_one_leads_and_renews_the_other_waits(cluster: FakeCluster) -> None:
     first, second = Candidate(cluster, "first"), Candidate(cluster, "second")
-    async with first.campaigning():
-        await eventually(lambda: first.leads)
-        async with second.campaigning():
-            versions = cluster.version
-            await eventually(lambda: cluster.version > versions + 60)  # longer than the lease lasts
-            assert first.epochs == [1]
-            assert second.epochs == []
+    async with first.leading(), second.campaigning():
+        versions = cluster.version
+        await eventually(lambda: cluster.version > versions + 60)  # longer than the lease lasts
+        assert first.epochs == [1]
+        assert second.epochs == []
 
 
 async def test_a_leader_that_stops_hands_over_with_a_higher_epoch(cluster: FakeCluster) -> None:
     first, second = Candidate(cluster, "first"), Candidate(cluster, "second")
-    async with first.campaigning():
-        await eventually(lambda: first.leads)
+    async with first.leading():
+        pass
     assert spec(cluster)["holderIdentity"] == ""
-    async with second.campaigning():
-        await eventually(lambda: second.leads)
+    async with second.leading():
+        pass
     assert (first.epochs, second.epochs) == ([1], [2])
 
 
 async def test_the_lease_of_a_leader_that_died_is_taken_when_it_was_seen_unchanged_long_enough(
     cluster: FakeCluster,
 ) -> None:
-    cluster.put(
-        LEASE,
-        {
-            "metadata": {"namespace": REF.namespace, "name": REF.name},
-            # Its wall clock was an hour ahead: that must not count.
-            "spec": {
-                "holderIdentity": "dead",
-                "leaseDurationSeconds": 1,
-                "renewTime": "2099-01-01T00:00:00.000000Z",
-                "leaseTransitions": 6,
-            },
-        },
-    )
+    held = {"holderIdentity": "dead", "leaseDurationSeconds": 1, "leaseTransitions": 6}
+    # Its wall clock was decades ahead: that must not count.
+    held["renewTime"] = "2099-01-01T00:00:00.000000Z"
+    cluster.put(LEASE, {"metadata": {"namespace": REF.namespace, "name": REF.name}, "spec": held})
     second = Candidate(cluster, "second")
-    async with second.campaigning():
-        await eventually(lambda: second.leads)
+    async with second.leading():
+        pass
     assert second.epochs == [7]
 
 
 async def test_a_leader_that_cannot_renew_stops_before_its_lease_runs_out(cluster: FakeCluster) -> None:
     first = Candidate(cluster, "first")
-    async with first.campaigning():
-        await eventually(lambda: first.leads)
+    async with first.leading():
         cluster.down = True
         await eventually(lambda: not first.leads)
         cluster.down = False
@@ -127,8 +121,7 @@ async def test_a_leader_that_cannot_renew_stops_before_its_lease_runs_out(cluste
 
 async def test_a_leader_whose_lease_was_taken_stops(cluster: FakeCluster) -> None:
     first = Candidate(cluster, "first")
-    async with first.campaigning():
-        await eventually(lambda: first.leads)
+    async with first.leading():
         lease = cluster.objects[REF.key]
         cluster.put(LEASE, {**lease, "spec": {**lease["spec"], "holderIdentity": "thief", "leaseTransitions": 2}})
         await eventually(lambda: not first.leads)
@@ -137,8 +130,7 @@ async def test_a_leader_whose_lease_was_taken_stops(cluster: FakeCluster) -> Non
 
 async def test_an_edit_of_the_lease_by_a_user_does_not_end_leadership(cluster: FakeCluster) -> None:
     first = Candidate(cluster, "first")
-    async with first.campaigning():
-        await eventually(lambda: first.leads)
+    async with first.leading():
         lease = cluster.objects[REF.key]
         lease["metadata"]["annotations"] = {"note": "hello"}
         cluster.put(LEASE, lease)
@@ -150,8 +142,8 @@ async def test_an_edit_of_the_lease_by_a_user_does_not_end_leadership(cluster: F
 
 async def test_epochs_grow_even_when_the_lease_was_deleted(cluster: FakeCluster) -> None:
     late = Candidate(cluster, "late", floor=41)
-    async with late.campaigning():
-        await eventually(lambda: late.leads)
+    async with late.leading():
+        pass
     assert late.epochs == [42]
 
 

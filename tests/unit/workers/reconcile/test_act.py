@@ -1,4 +1,4 @@
-"""Carrying out plans: order, fences, effects that are there already, and the store that sees everything at once."""
+"""Plans carried out: order, fences, effects that exist already, and their write-through to the store."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -31,11 +31,13 @@ from workers.metrics import process
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-async def test_what_was_created_is_seen_by_the_next_decision_and_wakes_its_own_controller(rig):
-    await rig.act(Create(JOB, rig.job("a")))
+@pytest.mark.parametrize(
+    "status", [(), (PatchStatus({"a": 1}),)], ids=["a create", "after a write to the object itself"]
+)
+async def test_what_was_created_is_seen_by_the_next_decision_and_marks_itself_alone(rig, status):
+    await rig.act(*status, Create(JOB, rig.job("a")))
     assert await rig.children() == {"a": False}
-    claim = await rig.lanes["reconcile"].claim(10)
-    assert [lease.key for lease in claim.leases] == ["jobs.batch/default/a"]
+    assert await rig.claimed() == ["jobs.batch/default/a"]
     assert rig.notified["reconcile"] == 1
 
 
@@ -47,15 +49,14 @@ async def test_creating_what_is_there_and_ours_is_success(rig):
 
 async def test_a_child_that_existed_already_marks_its_owner_in_any_state(rig):
     await rig.store.apply(SCALED_JOB, [ObjectVersion(rig.owner)])
-    lane = rig.lanes["reconcile"]
-    await lane.claim(10)
+    await rig.claimed()
     rig.cluster.add(JOB, rig.job("a", succeeded=1))
     await rig.act(Create(JOB, rig.job("a")), Create(JOB, rig.job("b")))
-    assert (await lane.stats()).dirty == 1, "its watch brings the same version and would say nothing more"
+    assert (await rig.lane.stats()).dirty == 1, "its watch brings the same version and would say nothing more"
 
 
 async def test_a_status_refers_to_what_its_plan_has_made(rig):
-    rig.cluster.add(JOB, {"metadata": {"name": "taken", "namespace": "default"}})
+    rig.stranger("taken")
     made = tuple(Ref(JOB, "default", name) for name in ("a", "taken", "b"))
     known = {"name": "old", "uid": "uid-old"}
     await rig.act(
@@ -68,8 +69,7 @@ async def test_a_status_refers_to_what_its_plan_has_made(rig):
 
 async def test_another_object_is_marked_and_notified(rig):
     await rig.act(MarkObject(Ref(JOB, "default", "parent")))
-    claim = await rig.lanes["reconcile"].claim(10)
-    assert [lease.key for lease in claim.leases] == ["jobs.batch/default/parent"]
+    assert await rig.claimed() == ["jobs.batch/default/parent"]
     assert rig.notified == {"reconcile": 1}
 
 
@@ -124,16 +124,18 @@ async def test_deleting_what_is_gone_is_success_and_leaves_a_tombstone(rig):
     assert await rig.children() == {"a": True}
 
 
-async def test_an_equal_status_is_not_written(rig):
-    rig.owner = rig.cluster.add(SCALED_JOB, {**rig.owner, "status": {"a": 1, "conditions": [{"type": "Ready"}]}})
-    await rig.act(PatchStatus({"a": 1, "conditions": [{"type": "Ready"}]}))
-    assert rig.cluster.log == []
-
-
-async def test_a_status_is_computed_whole_so_what_it_lacks_is_removed(rig):
-    rig.owner = rig.cluster.add(SCALED_JOB, {**rig.owner, "status": {"old": 1, "kept": 2}})
-    await rig.act(PatchStatus({"kept": 2, "new": 3}))
-    assert rig.cluster.objects[OWNER]["status"] == {"kept": 2, "new": 3}
+@pytest.mark.parametrize(
+    ("known", "written", "writes"),
+    [
+        pytest.param({"a": 1, "c": [{"type": "Ready"}]}, {"a": 1, "c": [{"type": "Ready"}]}, 0, id="equal"),
+        pytest.param({"old": 1, "kept": 2}, {"kept": 2, "new": 3}, 1, id="what the new one lacks is removed"),
+    ],
+)
+async def test_a_status_is_computed_whole_and_written_if_it_differs(rig, known, written, writes):
+    rig.own(status=known)
+    await rig.act(PatchStatus(written))
+    assert rig.cluster.objects[OWNER]["status"] == written
+    assert len(rig.cluster.log) == writes
 
 
 async def test_the_own_writes_of_a_plan_do_not_conflict_with_each_other(rig):
@@ -144,21 +146,15 @@ async def test_the_own_writes_of_a_plan_do_not_conflict_with_each_other(rig):
     assert (stored["metadata"]["finalizers"], stored["status"]) == (["finalizer.keda.sh"], {"a": 2})
 
 
-async def test_the_acting_object_is_not_marked_by_its_own_writes(rig):
-    await rig.act(PatchStatus({"a": 1}), Create(JOB, rig.job("a")))
-    claim = await rig.lanes["reconcile"].claim(10)
-    assert [lease.key for lease in claim.leases] == ["jobs.batch/default/a"]
-
-
 async def test_steps_together_are_recorded_once_with_the_number_that_succeeded(rig):
-    jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(7))
-    await rig.act(Together(jobs, then=RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs")))
+    await rig.act(Together(rig.jobs(7), then=RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs")))
     assert rig.recorder.records == [("KEDAJobsCreated", "Created 7 jobs")]
     assert len(await rig.children()) == 7
 
 
 async def test_no_more_requests_are_in_flight_than_allowed(fake_redis):
     rig = ActorRig(fake_redis, in_flight=3)
+    rig.own()
     flying, most = 0, 0
     create = rig.cluster.create
 
@@ -172,7 +168,7 @@ async def test_no_more_requests_are_in_flight_than_allowed(fake_redis):
         return await create(kind, body)
 
     rig.cluster.create = slow
-    await rig.act(Together(tuple(Create(JOB, rig.job(f"j{number}")) for number in range(10))))
+    await rig.act(Together(rig.jobs(10)))
     assert most == 3
 
 
@@ -181,18 +177,11 @@ async def test_the_earliest_of_several_instants_is_when_to_come_back(rig):
     assert await rig.act() is None
 
 
-async def test_asking_for_a_reading_makes_the_object_ready_in_the_poll_lane(rig):
-    await rig.act(PollNow())
-    claim = await rig.lanes["poll"].claim(10)
-    assert [lease.key for lease in claim.leases] == [OWNER.key]
-    assert rig.notified == {"poll": 1}
-
-
-async def test_an_order_is_kept_and_the_object_polled(rig):
-    order = ClaimOrder(id=7, of="ledger", limit=3)
+@pytest.mark.parametrize("order", [None, ClaimOrder(id=7, of="ledger", limit=3)], ids=["a reading", "an order"])
+async def test_asking_for_a_reading_stores_the_order_and_makes_the_object_ready_in_the_poll_lane(rig, order):
     await rig.act(PollNow(order))
-    claim = await rig.lanes["poll"].claim(10)
-    assert [lease.key for lease in claim.leases] == [OWNER.key]
+    assert await rig.claimed("poll") == [OWNER.key]
+    assert rig.notified == {"poll": 1}
     assert await rig.actor.orders.get_many([OWNER.key]) == [order]
 
 
@@ -205,7 +194,7 @@ async def test_the_effects_of_a_large_stage_reach_the_store_in_few_calls(rig, mo
         return await apply(kind, changes, **options)
 
     monkeypatch.setattr(rig.store, "apply", counted)
-    await rig.act(Together(tuple(Create(JOB, rig.job(f"j{number}")) for number in range(200))))
+    await rig.act(Together(rig.jobs(200)))
     assert len(await rig.children()) == 200
     assert sum(calls) == 200
     assert len(calls) <= 5

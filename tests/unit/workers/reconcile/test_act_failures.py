@@ -1,17 +1,16 @@
-"""Carrying out plans when something refuses: the API server, the broker, or a lease that is lost."""
+"""Plans when something refuses: the API server, the broker, or a lease that is lost."""
 
 import asyncio
 
 import pytest
 
-from tests.unit.workers.acting import OWNER, ActorRig, held
+from tests.unit.workers.acting import OWNER, ActorRig
 from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
 from workers.decision.claims import ClaimOrder
 from workers.decision.plan import (
     Create,
     Delete,
     EditList,
-    Patch,
     PatchStatus,
     Plan,
     PollNow,
@@ -23,13 +22,15 @@ from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavaila
 from workers.reconcile.act import SOON, UNCERTAIN
 from workers.runtime.leases import LeaseLost
 
+FAILED = RecordEvent("Warning", "Failed", "{error}")
+STATUS = PatchStatus({"a": 1})
+QUOTA = Forbidden("exceeded quota", status=403)
 NO_NAMESPACE = {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}
 
 
 @pytest.mark.parametrize("error", [Conflict, Invalid])
-async def test_a_refusal_that_is_about_the_object_itself_is_decided_on_afresh(rig, error):
-    _, step = await held(rig)
-
+async def test_a_refusal_of_the_object_itself_is_decided_on_afresh(rig, error):
+    _, step = await rig.held()
     rig.cluster.refuse_with(error("too many writers at once, or an admission that says no"), verb="patch")
     with pytest.raises(error):
         await rig.act(step)
@@ -37,34 +38,20 @@ async def test_a_refusal_that_is_about_the_object_itself_is_decided_on_afresh(ri
 
 
 @pytest.mark.parametrize(
-    ("causes", "recorder"),
-    [([{"reason": "NamespaceTerminating"}], []), ([], [("Failed", "no")])],
-    ids=["its namespace is going", "forbidden"],
+    ("error", "raised", "recorded"),
+    [
+        pytest.param(Forbidden("no", status=403), Forbidden, [("Failed", "no")], id="forbidden"),
+        pytest.param(Forbidden("no", status=403, body=NO_NAMESPACE), Forbidden, [], id="its namespace is terminating"),
+        pytest.param(Conflict("changed", status=409), Conflict, [], id="a conflict"),
+        pytest.param(AlreadyExists("a is being deleted", status=409), Conflict, [], id="a name that becomes free"),
+    ],
 )
-async def test_no_event_is_recorded_for_a_refusal_by_a_terminating_namespace(rig, causes, recorder):
-    rig.cluster.refuse_with(Forbidden("no", status=403, body={"details": {"causes": causes}}))
-    stage = Together((Create(JOB, rig.job("a")),), otherwise=RecordEvent("Warning", "Failed", "{error}"))
-    with pytest.raises(Forbidden):
+async def test_an_event_tells_of_a_refusal_but_not_of_one_that_is_expected(rig, error, raised, recorded):
+    rig.cluster.refuse_with(error)
+    stage = Together((Create(JOB, rig.job("a")),), otherwise=FAILED)
+    with pytest.raises(raised):
         await rig.act(stage, RecordEvent("Normal", "Never", "said"))
-    assert rig.recorder.records == recorder
-
-
-async def test_no_event_is_recorded_for_a_conflict(rig):
-    body = rig.cluster.add(JOB, rig.job("a"))
-    stage = Together(
-        (Patch(ref_of(JOB, body), {}, "an older one"),), otherwise=RecordEvent("Warning", "Failed", "{error}")
-    )
-    with pytest.raises(Conflict):
-        await rig.act(stage)
-    assert rig.recorder.records == []
-
-
-async def test_a_name_that_was_taken_and_becomes_free_meanwhile_is_decided_on_afresh(rig):
-    rig.cluster.refuse_with(AlreadyExists("a is being deleted", status=409), verb="create")
-    stage = Together((Create(JOB, rig.job("a")),), otherwise=RecordEvent("Warning", "Failed", "{error}"))
-    with pytest.raises(Conflict):
-        await rig.act(stage)
-    assert rig.recorder.records == []
+    assert rig.recorder.records == recorded
 
 
 async def test_what_changed_since_it_was_observed_is_not_deleted_and_stops_the_plan(rig):
@@ -85,14 +72,9 @@ async def test_a_write_to_an_object_that_changed_meanwhile_is_a_conflict(rig):
 
 
 async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_are_recorded(rig):
-    def refuse(verb, ref):
-        if ref.name >= "j4":
-            raise Forbidden("exceeded quota", status=403)
-
-    rig.cluster.refuse = refuse
-    jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(9))
+    rig.cluster.refuse = lambda _verb, ref: QUOTA if ref.name >= "j4" else None
     stage = Together(
-        jobs,
+        rig.jobs(9),
         then=RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs"),
         otherwise=RecordEvent("Warning", "KEDAJobCreateFailed", "Failed: {error}"),
     )
@@ -120,10 +102,8 @@ async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_ar
 )
 async def test_a_refusal_that_says_nothing_of_the_others_keeps_nothing_else_waiting(rig, monkeypatch, error, goes_on):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", ())
-
     rig.cluster.refuse_with(error, name="j0")
-    jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(9))
-    stage = Together(jobs, meanwhile=(PatchStatus({"a": 1}), RecordEvent("Normal", "Others", "go on")))
+    stage = Together(rig.jobs(9), meanwhile=(PatchStatus({"a": 1}), RecordEvent("Normal", "Others", "go on")))
     with pytest.raises(type(error)) as raised:
         await rig.act(stage, RecordEvent("Normal", "Never", "said"))
     assert raised.value.within == SOON
@@ -133,73 +113,76 @@ async def test_a_refusal_that_says_nothing_of_the_others_keeps_nothing_else_wait
 
 
 async def test_of_many_refusals_only_some_are_recorded(rig):
-    def refuse(verb, ref):
-        raise Forbidden(f"{ref.name} is forbidden", status=403)
-
-    rig.cluster.refuse = refuse
-    jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(9))
+    rig.cluster.refuse = lambda _verb, ref: Forbidden(f"{ref.name} is forbidden", status=403)
     with pytest.raises(Forbidden):
-        await rig.act(Together(jobs, otherwise=RecordEvent("Warning", "Failed", "{error}"), meanwhile=()))
+        await rig.act(Together(rig.jobs(9), otherwise=FAILED, meanwhile=()))
     assert len(rig.cluster.log) == 9
     assert len(rig.recorder.records) == rig.actor.in_flight
 
 
-async def test_a_lost_lease_stops_also_what_would_go_on_meanwhile(rig):
-    rig.lost_after = 1
-    stage = Together(
-        tuple(Create(JOB, rig.job(f"j{number}")) for number in range(9)), meanwhile=(PatchStatus({"a": 1}),)
-    )
+@pytest.mark.parametrize(
+    ("checks", "refused", "steps", "written"),
+    [
+        pytest.param(1, None, lambda rig: rig.jobs(2), ["j0"], id="before the next write"),
+        pytest.param(
+            1, None, lambda rig: (Together(rig.jobs(9), meanwhile=(STATUS,)),), ["j0"], id="what would go on meanwhile"
+        ),
+        pytest.param(
+            2,
+            "j0",
+            lambda rig: (Together(rig.jobs(4), meanwhile=(RecordEvent("Normal", "Others", "go on"),)),),
+            ["j0", "j1"],
+            id="beside a refusal",
+        ),
+        pytest.param(
+            0,
+            None,
+            lambda rig: (Together((Delete(Ref(JOB, "default", "j0"), "u"),), vital=False), STATUS),
+            [],
+            id="what is not vital",
+        ),
+        pytest.param(0, None, lambda _rig: (PollNow(ClaimOrder(id=7, of="ledger", limit=3)),), [], id="an order"),
+    ],
+)
+async def test_a_lost_lease_stops_the_plan(rig, checks, refused, steps, written):
+    if refused:
+        rig.cluster.refuse_with(QUOTA, name=refused)
+    rig.lost_after = checks
     with pytest.raises(LeaseLost):
-        await rig.act(stage)
+        await rig.act(*steps(rig))
+    assert [name for _, name in rig.cluster.log] == written
     assert rig.cluster.objects[OWNER]["status"] == {}
-
-
-async def test_a_lease_that_is_lost_beside_a_refusal_stops_all_the_same(rig):
-    rig.cluster.refuse_with(Forbidden("exceeded quota", status=403), name="j0")
-    rig.lost_after = 2
-    jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(4))
-    with pytest.raises(LeaseLost):
-        await rig.act(Together(jobs, meanwhile=(RecordEvent("Normal", "Others", "go on"),)))
     assert rig.recorder.records == []
+    assert await rig.actor.orders.get_many([OWNER.key]) == [None]
 
 
 async def test_an_unexpected_error_is_not_hidden_by_a_refusal(rig):
-    def refuse(verb, ref):
-        raise Forbidden("exceeded quota", status=403) if ref.name == "j0" else TypeError("a mistake")
-
-    rig.cluster.refuse = refuse
-    jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(4))
+    rig.cluster.refuse = lambda _verb, ref: QUOTA if ref.name == "j0" else TypeError("a mistake")
     with pytest.raises(TypeError):
-        await rig.act(Together(jobs, meanwhile=()))
+        await rig.act(Together(rig.jobs(4), meanwhile=()))
 
 
 @pytest.mark.parametrize(
     ("error", "after"),
     [
-        pytest.param(lambda: Unavailable("no route to host"), UNCERTAIN, id="it may have been made"),
-        pytest.param(lambda: Unavailable("slowly", status=429, retry_after=30.0), 30.0, id="asked to wait"),
-        pytest.param(lambda: Forbidden("no", status=403), None, id="just refused"),
+        pytest.param(Unavailable("no route to host"), UNCERTAIN, id="it may have been made"),
+        pytest.param(Unavailable("slowly", status=429, retry_after=30.0), 30.0, id="asked to wait"),
+        pytest.param(Forbidden("no", status=403), None, id="just refused"),
     ],
 )
 async def test_of_several_refusals_all_are_waited_for(rig, monkeypatch, error, after):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", ())
-
-    def refuse(verb, ref):
-        raise Forbidden("exceeded quota", status=403) if ref.name == "j0" else error()
-
-    rig.cluster.refuse = refuse
-    jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(4))
+    quota = Forbidden("exceeded quota", status=403)
+    rig.cluster.refuse = lambda _verb, ref: quota if ref.name == "j0" else error
     with pytest.raises(Forbidden) as raised:
-        await rig.act(Together(jobs, meanwhile=()))
+        await rig.act(Together(rig.jobs(4), meanwhile=()))
     assert (raised.value.retry_after, raised.value.within) == (after, SOON)
 
 
 @pytest.mark.parametrize("another", [Conflict("too many writers", status=409), Unavailable("no route to host")])
 async def test_what_fails_meanwhile_changes_nothing_in_when_it_is_tried_again(rig, another):
-    def refuse(verb, ref):
-        raise Unavailable("slowly", status=429, retry_after=30.0) if verb == "create" else another
-
-    rig.cluster.refuse = refuse
+    slowly = Unavailable("slowly", status=429, retry_after=30.0)
+    rig.cluster.refuse = lambda verb, _ref: slowly if verb == "create" else another
     stage = Together((Create(JOB, rig.job("a")),), meanwhile=(PatchStatus({"a": 1}),))
     with pytest.raises(type(another)) as raised:
         await rig.act(stage)
@@ -208,8 +191,7 @@ async def test_what_fails_meanwhile_changes_nothing_in_when_it_is_tried_again(ri
 
 
 async def test_a_step_that_is_not_vital_may_be_refused_and_is_recorded(rig):
-    _, taken_off = await held(rig)
-
+    _, taken_off = await rig.held()
     rig.cluster.refuse_with(Forbidden("no", status=403), verb="delete")
     stage = Together(
         (Delete(taken_off.ref, taken_off.uid),),
@@ -221,16 +203,9 @@ async def test_a_step_that_is_not_vital_may_be_refused_and_is_recorded(rig):
     assert rig.cluster.objects[OWNER]["status"] == {"a": 1}
 
 
-async def test_a_lost_lease_stops_the_plan_also_in_what_is_not_vital(rig):
-    _, taken_off = await held(rig)
-    rig.lost_after = 0
-    with pytest.raises(LeaseLost):
-        await rig.act(Together((Delete(taken_off.ref, taken_off.uid),), vital=False), PatchStatus({"a": 1}))
-    assert rig.cluster.log == []
-
-
 async def test_many_plans_share_the_connections_and_a_lease_lost_while_waiting_writes_nothing(fake_redis, monkeypatch):
     rig = ActorRig(fake_redis, in_flight=1)
+    rig.own()
     flying, most, held = 0, 0, True
     create = rig.cluster.create
 
@@ -248,19 +223,11 @@ async def test_many_plans_share_the_connections_and_a_lease_lost_while_waiting_w
         return await create(kind, body)
 
     monkeypatch.setattr(rig.cluster, "create", slow)
-    plans = (Plan((Create(JOB, rig.job(f"j{number}")),)) for number in range(10))
-    acts = (rig.actor.act(Snapshot(OWNER, rig.owner), plan, check) for plan in plans)
+    acts = (rig.actor.act(Snapshot(OWNER, rig.owner), Plan((step,)), check) for step in rig.jobs(10))
     ended = await asyncio.gather(*acts, return_exceptions=True)
     assert most == 2
     assert [type(outcome) for outcome in ended].count(LeaseLost) == 8
     assert len(rig.cluster.log) == 2
-
-
-async def test_a_lost_lease_stops_the_plan_before_the_next_write(rig):
-    rig.lost_after = 1
-    with pytest.raises(LeaseLost):
-        await rig.act(Create(JOB, rig.job("a")), Create(JOB, rig.job("b")))
-    assert rig.cluster.log == [("create", "a")]
 
 
 async def test_a_create_whose_answer_got_lost_is_repeated_and_finds_its_own_job(rig, monkeypatch):
@@ -281,7 +248,6 @@ async def test_a_create_whose_answer_got_lost_is_repeated_and_finds_its_own_job(
 
 async def test_an_unanswered_create_is_not_decided_on_before_the_watch_can_show_it(rig, monkeypatch):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", (0, 0))
-
     rig.cluster.refuse_with(Unavailable("no route"))
     with pytest.raises(Unavailable) as raised:
         await rig.act(Create(JOB, rig.job("a")))
@@ -303,17 +269,8 @@ async def test_a_failed_step_stops_the_plan(rig):
     assert rig.recorder.records == []
 
 
-async def test_an_order_is_not_given_without_the_lease(rig):
-    rig.lost_after = 0
-    with pytest.raises(LeaseLost):
-        await rig.act(PollNow(ClaimOrder(id=7, of="ledger", limit=3)))
-    assert await rig.actor.orders.get_many([OWNER.key]) == [None]
-
-
 async def test_what_a_plan_did_is_in_the_store_also_when_its_time_is_over(rig):
-    create = rig.cluster.create
-
-    made = 0
+    create, made = rig.cluster.create, 0
 
     async def stuck(kind, body):
         nonlocal made
@@ -326,10 +283,9 @@ async def test_what_a_plan_did_is_in_the_store_also_when_its_time_is_over(rig):
         return stored
 
     rig.cluster.create = stuck
-    jobs = tuple(Create(JOB, rig.job(f"j{number}")) for number in range(6))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(None) as patience:
-            await rig.act(Together(jobs))
+            await rig.act(Together(rig.jobs(6)))
     assert sorted(await rig.children()) == ["j0", "j1", "j2", "j4", "j5"]
 
 
@@ -345,7 +301,7 @@ async def test_effects_that_the_broker_did_not_take_are_offered_once_more(rig, m
 
     monkeypatch.setattr(rig.store, "apply", unsure)
     with pytest.raises(ConnectionError):
-        await rig.act(Together(tuple(Create(JOB, rig.job(f"j{number}")) for number in range(80))))
+        await rig.act(Together(rig.jobs(80)))
     created = [name for verb, name in rig.cluster.log if verb == "create"]
     assert sorted(await rig.children()) == sorted(created)
 

@@ -1,42 +1,47 @@
-"""Carrying out plans beside others: names that are taken, finalizers, keys, and whose an object is."""
+"""Plans beside other writers: names that are taken, finalizers, keys, owners, replicas, and places of a status."""
+
+from contextlib import nullcontext
 
 import pytest
 
-from tests.unit.workers.acting import HELD, TAKEN, held
-from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, SCALED_JOB, SECRET, Ref, ref_of
+from tests.unit.workers.acting import HELD, TAKEN
+from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, POD, POD_GROUP, SCALED_JOB, SECRET, Kind, Ref, ref_of
 from workers.cache.store import ObjectVersion
 from workers.controllers.keda.scaledobject import rivals
-from workers.decision.plan import Create, Delete, Discard, RecordEvent, Together
-from workers.errors import AlreadyExists, Forbidden
+from workers.decision.plan import Create, Delete, Discard, PatchStatus, RecordEvent, Scale, Together
+from workers.errors import AlreadyExists, Conflict, Forbidden
 
 
 async def test_a_name_taken_by_a_stranger_stops_the_plan_and_says_so(rig):
-    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    rig.stranger()
     with pytest.raises(AlreadyExists, match="Job default/a exists and belongs to somebody else"):
         await rig.act(Create(JOB, rig.job("a")), Create(JOB, rig.job("b")))
     assert ("create", "b") not in rig.cluster.log
 
 
-async def test_a_plan_that_foresees_a_taken_name_says_so_and_goes_on(rig):
-    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+@pytest.mark.parametrize("ours", [False, True], ids=["a stranger's", "ours"])
+async def test_a_plan_that_foresees_a_taken_name_says_so_and_goes_on(rig, ours):
+    if ours:
+        rig.cluster.add(JOB, rig.job("a"))
+    else:
+        rig.stranger()
     await rig.act(Create(JOB, rig.job("a"), taken=TAKEN), Create(JOB, rig.job("b"), taken=TAKEN))
-    assert rig.recorder.records == [("NameTaken", "Job a is somebody else's")]
-    assert await rig.children() == {"b": False}
+    assert rig.recorder.records == ([] if ours else [("NameTaken", "Job a is somebody else's")])
+    assert set(await rig.children()) == ({"a", "b"} if ours else {"b"})
 
 
 async def test_a_taken_name_is_decided_on_once_more(rig):
     await rig.store.apply(SCALED_JOB, [ObjectVersion(rig.owner)])
-    lane = rig.lanes["reconcile"]
-    await lane.claim(10)
-    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    await rig.claimed()
+    rig.stranger()
     await rig.act(Create(JOB, rig.job("b"), taken=TAKEN))
-    assert (await lane.stats()).dirty == 0
+    assert (await rig.lane.stats()).dirty == 0
     await rig.act(Create(JOB, rig.job("a"), taken=TAKEN))
-    assert (await lane.stats()).dirty == 1
+    assert (await rig.lane.stats()).dirty == 1
 
 
 async def test_a_taken_name_does_not_count_among_what_was_done_together(rig):
-    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    rig.stranger()
     jobs = tuple(Create(JOB, rig.job(name), taken=TAKEN) for name in "abc")
     stage = Together(jobs, RecordEvent("Normal", "Created", "{done}"), RecordEvent("Warning", "Failed", "{error}"))
     await rig.act(stage, RecordEvent("Normal", "Later", "goes on"))
@@ -47,14 +52,8 @@ async def test_a_taken_name_does_not_count_among_what_was_done_together(rig):
     ]
 
 
-async def test_a_name_that_is_ours_is_not_taken(rig):
-    rig.cluster.add(JOB, rig.job("a"))
-    await rig.act(Create(JOB, rig.job("a"), taken=TAKEN))
-    assert rig.recorder.records == []
-
-
 async def test_a_finalizer_is_removed_despite_concurrent_writes(rig):
-    body, step = await held(rig, finalizers=("other", HELD))
+    body, step = await rig.held(finalizers=("other", HELD))
     rig.cluster.add(JOB, {**body, "status": {"phase": "Failed"}})
     await rig.act(step)
     stored = rig.cluster.objects[step.ref]
@@ -77,30 +76,30 @@ async def test_a_finalizer_is_removed_despite_concurrent_writes(rig):
     ],
 )
 async def test_the_store_knows_at_once_whether_the_object_went_with_its_finalizer(rig, metadata, gone):
-    _, step = await held(rig, **metadata)
+    _, step = await rig.held(**metadata)
     await rig.act(step)
     assert (step.ref not in rig.cluster.objects) is gone
     assert await rig.children() == {"a": gone}
 
 
 async def test_taking_a_finalizer_off_what_is_gone_is_success_and_leaves_a_tombstone(rig):
-    _, step = await held(rig)
+    _, step = await rig.held()
     del rig.cluster.objects[step.ref]
     await rig.act(step)
     assert await rig.children() == {"a": True}
 
 
 async def test_another_object_of_the_name_keeps_its_finalizer_and_ours_counts_as_gone(rig):
-    _, step = await held(rig)
+    _, step = await rig.held()
     del rig.cluster.objects[step.ref]
-    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default", "finalizers": [HELD]}})
+    rig.stranger(finalizers=[HELD])
     await rig.act(step)
     assert rig.cluster.objects[step.ref]["metadata"]["finalizers"] == [HELD]
     assert await rig.children() == {"a": True}
 
 
 async def test_finalizers_go_together_and_are_counted(rig):
-    steps = tuple([(await held(rig, f"p{number}"))[1] for number in range(9)])
+    steps = tuple([(await rig.held(f"p{number}"))[1] for number in range(9)])
     await rig.act(Together(steps, then=RecordEvent("Normal", "Let", "{done} go")))
     assert rig.recorder.records == [("Let", "9 go")]
     assert not any(rig.cluster.objects[step.ref]["metadata"].get("finalizers") for step in steps)
@@ -113,10 +112,10 @@ async def test_another_object_under_the_same_name_is_not_deleted(rig):
 
 
 async def test_an_object_of_another_owner_does_where_any_owner_will(rig):
-    rig.cluster.add(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    rig.stranger()
     await rig.act(Create(JOB, rig.job("a"), any_owner=True), Create(JOB, rig.job("b")))
     assert await rig.children() == {"b": False}
-    assert (await rig.lanes["reconcile"].stats()).dirty == 0
+    assert (await rig.lane.stats()).dirty == 0
 
 
 def keys(rig):
@@ -145,7 +144,7 @@ async def test_a_key_that_is_there_stays_the_key(rig):
 
 
 async def test_keys_of_another_owner_are_not_taken_for_ours(rig):
-    rig.cluster.add(SECRET, {"metadata": {"name": "keys", "namespace": "default"}})
+    rig.stranger("keys", SECRET)
     with pytest.raises(AlreadyExists, match="Secret default/keys exists and belongs to somebody else"):
         await rig.act(Create(SECRET, keys(rig), generate="ssh-key"))
 
@@ -153,27 +152,87 @@ async def test_keys_of_another_owner_are_not_taken_for_ours(rig):
 @pytest.mark.parametrize("ours", [True, False])
 async def test_what_was_never_observed_is_deleted_if_it_is_ours(rig, ours):
     ref = Ref(SECRET, "default", "keys")
-    rig.cluster.add(SECRET, keys(rig) if ours else {"metadata": {"name": "keys", "namespace": "default"}})
+    if ours:
+        rig.cluster.add(SECRET, keys(rig))
+    else:
+        rig.stranger("keys", SECRET)
     await rig.act(Discard(ref), Discard(Ref(SECRET, "default", "never-there")))
     assert (("delete", "keys") in rig.cluster.log) is ours
 
 
 async def test_an_autoscaler_whose_place_is_taken_is_deleted_and_nothing_stops_where_it_may_not_be(rig):
     """Of a kind that nobody follows."""
-    made = rig.cluster.add(HORIZONTAL_POD_AUTOSCALER, {"metadata": {"name": "hpa", "namespace": "default"}})
+    made = rig.stranger("hpa", HORIZONTAL_POD_AUTOSCALER)
     step = rivals.delete_autoscalers((made,))
     ref = ref_of(HORIZONTAL_POD_AUTOSCALER, made)
-
-    def refuse(verb, _ref):
-        raise Forbidden("not you", status=403)
-
-    allowed, rig.cluster.refuse = rig.cluster.refuse, refuse
+    rig.cluster.refuse_with(Forbidden("not you", status=403))
     await rig.act(step)
     assert ref in rig.cluster.objects
     assert rig.recorder.records == [
         ("AutoscalerStays", "The target's HorizontalPodAutoscaler cannot be deleted: not you")
     ]
-    rig.cluster.refuse = allowed
+    rig.cluster.refuse_with(None)
     await rig.act(step)
     assert ref not in rig.cluster.objects
     assert rig.recorder.records[1:] == [("AutoscalerReplaced", "Deleted 1 HorizontalPodAutoscaler of this target")]
+
+
+@pytest.mark.parametrize("owner", ["web", "other", None])
+async def test_a_child_that_another_made_for_the_same_owner_exists_already(rig, owner):
+    def group(of):
+        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of, "uid": f"uid-{of}", "controller": True}
+        return {"metadata": {"name": "g", "namespace": "default", "ownerReferences": [reference] if of else []}}
+
+    rig.cluster.add(POD_GROUP, group(owner))
+    pod, step = rig.stranger("p", POD), Create(POD_GROUP, group("web"))
+    if owner == "web":
+        await rig.act(step, ref=ref_of(POD, pod), body=pod)
+        assert await rig.store.get(ref_of(POD_GROUP, group("web"))) is not None
+    else:
+        with pytest.raises(AlreadyExists, match="belongs to somebody else"):
+            await rig.act(step, ref=ref_of(POD, pod), body=pod)
+
+
+@pytest.mark.parametrize(("kind", "verb"), [(SCALED_JOB, "patch status"), (POD_GROUP, "patch")])
+async def test_a_status_is_written_where_its_kind_keeps_it(rig, kind, verb):
+    body = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"a": 1}, "status": {"b": 2}}
+    body = rig.cluster.add(kind, body)
+    await rig.act(PatchStatus({"phase": "Pending"}), ref=(ref := ref_of(kind, body)), body=body)
+    assert rig.cluster.log == [(verb, "g")]
+    stored = (await rig.store.get(ref)).body
+    assert (stored["spec"], stored["status"]) == ({"a": 1}, {"phase": "Pending"})
+
+
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
+
+
+@pytest.mark.parametrize(
+    ("changed", "refusal", "raised", "replicas", "record"),
+    [
+        pytest.param(False, None, None, 4, [("Scaled", "from 1 to 4")], id="through the subresource"),
+        pytest.param(True, None, Conflict, 9, [], id="a target that changed meanwhile is left alone"),
+        pytest.param(
+            False,
+            Forbidden("you may not", status=403),
+            Forbidden,
+            1,
+            [("NotScaled", "because you may not")],
+            id="a refusal is recorded in the server's words",
+        ),
+    ],
+)
+async def test_replicas_are_set(rig, changed, refusal, raised, replicas, record):
+    body = {"metadata": {"name": "pool", "namespace": "default"}, "spec": {"replicas": 1}}
+    version, pool = rig.cluster.add(DEPLOYMENT, body)["metadata"]["resourceVersion"], Ref(DEPLOYMENT, "default", "pool")
+    if changed:
+        await rig.cluster.patch(pool, {"spec": {"replicas": 9}})
+    rig.cluster.refuse_with(refusal)
+    then, otherwise = (
+        RecordEvent("Normal", "Scaled", "from 1 to 4"),
+        RecordEvent("Warning", "NotScaled", "because {error}"),
+    )
+    with pytest.raises(raised) if raised else nullcontext():
+        await rig.act(Scale(pool, 4, version, then, otherwise))
+    assert rig.cluster.objects[pool]["spec"]["replicas"] == replicas
+    assert rig.cluster.log[-1] == ("patch scale", "pool")
+    assert rig.recorder.records == record

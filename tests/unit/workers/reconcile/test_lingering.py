@@ -38,15 +38,15 @@ class WorkerRig:
 async def worker(fake_redis):
     lane = Lane(fake_redis, "poll", Keys("test"), lease=30.0)
     await lane.open()
-    houses = []
+    rigs = []
 
     async def build(keys, **options):
-        houses.append(worker := WorkerRig(lane, **options))
+        rigs.append(worker := WorkerRig(lane, **options))
         await lane.mark(map(key, range(keys)))
         return worker
 
     yield build
-    for each in houses:
+    for each in rigs:
         await each.consumer.close()
         await each.keeper.close()
 
@@ -64,30 +64,24 @@ async def test_a_notification_continues_while_its_earlier_claims_are_under_way(w
     assert not worker.keeper._held
 
 
-async def test_more_than_so_many_are_waited_for(worker):
-    worker = await worker(5, linger=0.001, lingering=3)
+@pytest.mark.parametrize(
+    ("keys", "options", "begun"),
+    [
+        # Three in the background, and the one that the notification waits for.
+        pytest.param(5, {"linger": 0.001, "lingering": 3}, 4, id="more than so many"),
+        pytest.param(2, {}, 1, id="no time to linger"),
+    ],
+)
+async def test_what_may_not_continue_in_the_background_is_waited_for(worker, keys, options, begun):
+    worker = await worker(keys, **options)
     notified = asyncio.create_task(worker.consumer.consume())
-    while len(worker.begun) < 4:
+    while len(worker.begun) < begun:
         await asyncio.sleep(0)
     for _ in range(50):
         await asyncio.sleep(0)
-    assert (len(worker.begun), notified.done()) == (4, False), (
-        "three by themselves, and the one that the notification waits for"
-    )
+    assert (len(worker.begun), notified.done()) == (begun, False)
     worker.free.set()
-    assert await notified == 5
-
-
-async def test_without_a_time_to_linger_a_notification_waits(worker):
-    worker = await worker(2)
-    notified = asyncio.create_task(worker.consumer.consume())
-    while not worker.begun:
-        await asyncio.sleep(0)
-    for _ in range(50):
-        await asyncio.sleep(0)
-    assert (len(worker.begun), notified.done()) == (1, False)
-    worker.free.set()
-    assert await notified == 2
+    assert await notified == keys
 
 
 async def test_background_claims_are_cancelled_when_the_process_ends_and_their_leases_expire(worker):

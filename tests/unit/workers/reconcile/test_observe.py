@@ -6,8 +6,9 @@ import pytest
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.unit.workers.acting import OWNER, owned
 from tests.unit.workers.objects import NAMES
-from tests.unit.workers.reconciling import OWNER, Counted, nothing, owned
+from tests.unit.workers.reconciling import Counted, nothing
 from workers.api.kinds import JOB, POD, SCALE_POLICY, SCALED_JOB, SCALED_OBJECT, Ref, ref_of
 from workers.cache.store import ObjectVersion
 from workers.decision.controller import Controller, ScaleTarget
@@ -72,8 +73,9 @@ async def test_a_decision_sees_what_names_its_object(worker):
     assert [entry.ref.name for entry in worker.snapshots[-1].referrers[JOB.id]] == ["a"]
 
 
-async def test_nothing_is_decided_while_what_may_name_the_object_is_unknown(worker):
-    worker = await worker(referrers=(SCALE_POLICY,))
+@pytest.mark.parametrize("sees", ["referrers", "cluster_wide"])
+async def test_nothing_is_decided_while_such_a_kind_is_unknown(worker, sees):
+    worker = await worker(**{sees: (SCALE_POLICY,)})
     (lease,) = (await worker.lane.claim(1)).leases
     assert isinstance((await worker.observer.observe([lease]))[lease], Stale)
 
@@ -101,9 +103,13 @@ async def test_an_unknown_optional_relative_is_missing(worker):
     assert by_name == {"here": here, "unknown": None}
 
 
-async def test_relatives_cost_those_nothing_that_ask_for_none(worker, monkeypatch):
-    worker = await worker()
+@pytest.mark.parametrize(
+    "asks", [{}, {"spec": {"relatives": ["a"]}, "accepts": lambda body: False}], ids=["none are asked for", "not ours"]
+)
+async def test_relatives_are_read_only_for_decisions_that_ask(worker, monkeypatch, asks):
+    worker = await worker(**asks)
     monkeypatch.setattr(worker.store, "observe", observe := Counted(worker.store.observe))
+    await worker.lane.mark([OWNER.key])
     await worker.consume()
     assert observe.calls == 1
 
@@ -117,14 +123,6 @@ async def test_a_controller_that_cannot_say_what_it_must_see_fails_its_own_key_a
     assert [snapshot.ref.name for snapshot in worker.snapshots] == ["work"]
     stats = await worker.lane.stats()
     assert (stats.failing, stats.leased) == (1, 0)
-
-
-async def test_relatives_are_not_read_for_what_is_not_ours(worker, monkeypatch):
-    worker = await worker(spec={"relatives": ["a"]}, accepts=lambda body: False)
-    monkeypatch.setattr(worker.store, "observe", observe := Counted(worker.store.observe))
-    await worker.lane.mark([OWNER.key])
-    await worker.consume()
-    assert observe.calls == 1
 
 
 @pytest.mark.parametrize("entry", ["never heard of", "a tombstone"])
@@ -185,18 +183,11 @@ async def test_what_an_object_left_behind_is_decided_on_without_it(worker, child
         assert {entry.ref.name: entry.gone for entry in worker.snapshots[0].children[JOB.id]} == {"a": True, "b": False}
 
 
-async def test_nothing_is_decided_on_a_store_without_a_reflector(worker):
+@pytest.mark.parametrize("followed", [(), (SCALED_JOB,)], ids=["no kind", "not the children's"])
+async def test_nothing_is_decided_while_a_kind_has_no_reflector(worker, followed):
     worker = await worker(follow=False)
+    await worker.bring(*followed)
     await worker.lane.mark([OWNER.key])
-    await worker.consume()
-    assert worker.snapshots == []
-    assert (await worker.lane.stats()).failing == 1
-
-
-async def test_nothing_is_decided_while_a_child_kind_is_unknown(worker):
-    worker = await worker(follow=False)
-    worker.kinds = (SCALED_JOB,)
-    await worker.follow()
     await worker.consume()
     assert worker.snapshots == []
     assert (await worker.lane.stats()).failing == 1
@@ -283,12 +274,6 @@ async def test_a_decision_sees_whole_kinds_and_none_that_is_not_followed(worker)
     await worker.bring(JOB)
     await worker.consume()
     assert [entry.ref.namespace for entry in worker.snapshots[-1].cluster_wide[JOB.id]] == ["other"]
-
-
-async def test_a_cluster_wide_kind_that_is_not_followed_is_unknown(worker):
-    worker = await worker(cluster_wide=(SCALE_POLICY,))
-    (lease,) = (await worker.lane.claim(1)).leases
-    assert isinstance((await worker.observer.observe([lease]))[lease], Stale)
 
 
 async def test_cluster_wide_kinds_and_their_ages_are_read_only_for_decisions_that_need_them(worker, monkeypatch):

@@ -1,4 +1,4 @@
-"""Many callers, one call."""
+"""Submissions of many callers, carried out in batches."""
 
 import asyncio
 
@@ -16,11 +16,11 @@ async def test_what_arrives_while_a_batch_is_on_its_way_forms_the_next_batch():
         await gate.wait()
         return [item * 10 for item in items]
 
-    coalescer = Batcher(carry)
-    first = [asyncio.create_task(coalescer.submit(item)) for item in (1, 2)]
+    batcher = Batcher(carry)
+    first = [asyncio.create_task(batcher.submit(item)) for item in (1, 2)]
     while not batches:
         await asyncio.sleep(0)
-    later = [asyncio.create_task(coalescer.submit(item)) for item in (3, 4, 5)]
+    later = [asyncio.create_task(batcher.submit(item)) for item in (3, 4, 5)]
     await asyncio.sleep(0)
     gate.set()
     assert await asyncio.gather(*first, *later) == [10, 20, 30, 40, 50]
@@ -34,8 +34,8 @@ async def test_a_batch_is_never_larger_than_the_limit():
         sizes.append(len(items))
         return items
 
-    coalescer = Batcher(carry, limit=2)
-    await asyncio.gather(*(coalescer.submit(item) for item in range(5)))
+    batcher = Batcher(carry, limit=2)
+    await asyncio.gather(*(batcher.submit(item) for item in range(5)))
     assert sizes == [2, 2, 1]
 
 
@@ -45,8 +45,8 @@ async def test_a_failed_batch_fails_its_own_callers_only():
             raise ValueError("refused")
         return items
 
-    coalescer = Batcher(carry, limit=1)
-    bad, good = await asyncio.gather(coalescer.submit("bad"), coalescer.submit("good"), return_exceptions=True)
+    batcher = Batcher(carry, limit=1)
+    bad, good = await asyncio.gather(batcher.submit("bad"), batcher.submit("good"), return_exceptions=True)
     assert isinstance(bad, ValueError)
     assert good == "good"
 
@@ -59,10 +59,10 @@ async def test_closing_waits_for_what_was_submitted():
         done.extend(items)
         return items
 
-    coalescer = Batcher(carry)
-    submitted = asyncio.create_task(coalescer.submit("last"))
+    batcher = Batcher(carry)
+    submitted = asyncio.create_task(batcher.submit("last"))
     await asyncio.sleep(0)
-    await coalescer.close()
+    await batcher.close()
     assert done == ["last"]
     assert await submitted == "last"
 
@@ -72,9 +72,9 @@ async def test_a_caller_that_gave_up_does_not_break_the_batch():
         await asyncio.sleep(0)
         return items
 
-    coalescer = Batcher(carry)
-    leaving = asyncio.create_task(coalescer.submit("leaving"))
-    staying = asyncio.create_task(coalescer.submit("staying"))
+    batcher = Batcher(carry)
+    leaving = asyncio.create_task(batcher.submit("leaving"))
+    staying = asyncio.create_task(batcher.submit("staying"))
     await asyncio.sleep(0)
     leaving.cancel()
     assert await staying == "staying"

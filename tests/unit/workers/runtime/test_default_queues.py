@@ -30,26 +30,15 @@ async def test_what_is_missing_is_made_and_what_is_there_is_left(there: tuple[st
 
 async def test_two_processes_may_look_at_once() -> None:
     cluster = MemoryCluster()
-
-    def refuse(verb: str, ref: Ref) -> None:
-        raise AlreadyExists("the other one was quicker", status=409)
-
-    cluster.refuse = refuse
+    cluster.refuse_with(AlreadyExists("the other one was quicker", status=409))
     assert await default_queues.establish(cluster) == []  # type: ignore[arg-type]
 
 
 async def test_a_definition_that_comes_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(default_queues, "RETRY", 0.001)
     cluster = MemoryCluster()
-    tries = 0
-
-    def refuse(verb: str, ref: Ref) -> None:
-        nonlocal tries
-        tries += 1
-        if tries < 3:
-            raise NotFound("no such resource", status=404)
-
-    cluster.refuse = refuse
+    answers = iter([NotFound("no such resource", status=404)] * 2)
+    cluster.refuse = lambda _verb, _ref: next(answers, None)
     tried = asyncio.Event()
     keeping = asyncio.create_task(default_queues.keep(cluster, tried))  # type: ignore[arg-type]
     try:

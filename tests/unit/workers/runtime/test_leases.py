@@ -1,4 +1,4 @@
-"""Leases in a process's hands: given back once, stopped in time, never harmful after they are lost."""
+"""Leases that a process holds: settled once, stopped in time, without effect after they are lost."""
 
 import asyncio
 import socket
@@ -55,13 +55,15 @@ async def claimed(lane, keeper, *keys):
     return claim.leases
 
 
+async def settled(claim, keeper):
+    """A handler that does nothing."""
+    await keeper.settle_all([(lease, Done()) for lease in claim.leases])
+
+
 async def test_work_settles_its_lease_with_its_outcome(lane, keeper):
     [lease] = await claimed(lane, keeper, KEY)
 
-    async def fails():
-        return Failed("no luck")
-
-    await keeper.work(lease, fails())
+    await keeper.work(lease, asyncio.sleep(0, Failed("no luck")))
     stats = await lane.stats()
     assert (stats.leased, stats.failing) == (0, 1)
 
@@ -130,7 +132,7 @@ async def test_a_notification_consumes_the_lane_in_batches(lane, keeper, notify)
 
     async def handle(claim, keeper):
         seen.append(len(claim.leases))
-        await keeper.settle_all([(lease, Done()) for lease in claim.leases])
+        await settled(claim, keeper)
 
     await lane.mark(f"jobs.batch/default/{number}" for number in range(10))
     assert await Consumer(keeper, handle, notify, batch=4, work=60.0).consume() == 10
@@ -138,13 +140,10 @@ async def test_a_notification_consumes_the_lane_in_batches(lane, keeper, notify)
 
 
 async def test_a_notification_that_worked_long_enough_sends_the_next(lane, keeper, notify):
-    async def handle(claim, keeper):
-        await keeper.settle_all([(lease, Done()) for lease in claim.leases])
-
     marked = await lane.mark(f"jobs.batch/default/{number}" for number in range(10))
     for _ in range(marked.notifications):
         await lane.claim(0, notified=True)
-    assert await Consumer(keeper, handle, notify, batch=4, work=0.0).consume() == 4
+    assert await Consumer(keeper, settled, notify, batch=4, work=0.0).consume() == 4
     assert notify.notified["reconcile"] >= 1
 
 
@@ -162,7 +161,7 @@ async def test_a_key_marked_while_it_is_worked_on_is_worked_on_once_more(lane, k
         rounds.append([lease.key for lease in claim.leases])
         if len(rounds) == 1:
             await lane.mark([KEY])
-        await keeper.settle_all([(lease, Done()) for lease in claim.leases])
+        await settled(claim, keeper)
 
     await lane.mark([KEY, OTHER])
     await Consumer(keeper, handle, notify, batch=10, work=60.0).consume()
