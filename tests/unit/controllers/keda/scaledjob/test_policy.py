@@ -7,6 +7,7 @@ import pytest
 from tests.unit.controllers.factories import NOW, child, entry, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, bound, claim
 from tests.unit.controllers.plans import created, status_of
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, SCALE_POLICY
 from workers.controllers.keda.scaledjob import CONTROLLER, controller, decide, policy
 from workers.decision.claims import LEDGER, ClaimLedger
@@ -23,23 +24,22 @@ def body(**labels):
     return scaled_job(metadata={"labels": labels})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "labels", "groups"),
-    [
-        pytest.param({}, {}, [None], id="everything"),
-        pytest.param({"selector": {"matchLabels": {"team": "a"}}}, {"team": "a"}, [None], id="by label"),
-        pytest.param({"selector": {"matchLabels": {"team": "a"}}}, {"team": "b"}, [], id="another label"),
-        pytest.param(
+    {
+        "everything": ({}, {}, [None]),
+        "by label": ({"selector": {"matchLabels": {"team": "a"}}}, {"team": "a"}, [None]),
+        "another label": ({"selector": {"matchLabels": {"team": "a"}}}, {"team": "b"}, []),
+        "by expression": (
             {"selector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}},
             {"team": "b"},
             [None],
-            id="by expression",
         ),
-        pytest.param({"namespaces": ["default", "other"]}, {}, [None], id="in its namespace"),
-        pytest.param({"namespaces": ["other"]}, {}, [], id="in another namespace"),
-        pytest.param({"groupBy": "team"}, {"team": "a"}, ["a"], id="by group"),
-        pytest.param({"groupBy": "team"}, {}, [""], id="in the group of those without the label"),
-    ],
+        "in its namespace": ({"namespaces": ["default", "other"]}, {}, [None]),
+        "in another namespace": ({"namespaces": ["other"]}, {}, []),
+        "by group": ({"groupBy": "team"}, {"team": "a"}, ["a"]),
+        "in the group of those without the label": ({"groupBy": "team"}, {}, [""]),
+    },
 )
 def test_whom_a_policy_covers(spec, labels, groups):
     assert [cap.group for cap in policy.caps_of([scale_policy(**spec)], body(**labels))] == groups
@@ -85,10 +85,15 @@ def test_first_it_asks_and_does_nothing():
     assert [str(cap) for cap in plan.reservation.limits] == ["ScalePolicy quota"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("allowance", "made", "held"),
-    [(4, 3, False), (2, 1, True), (1, 0, True), (0, 0, True), (9, 3, False)],
-    ids=["all it wants", "some of it", "what it has", "less than it has", "more than it wants"],
+    {
+        "all it wants": (4, 3, False),
+        "some of it": (2, 1, True),
+        "what it has": (1, 0, True),
+        "less than it has": (0, 0, True),
+        "more than it wants": (9, 3, False),
+    },
 )
 def test_then_it_keeps_to_the_answer(allowance, made, held):
     plan = decided(child("work-z-0"), allowance=allowance)
@@ -132,26 +137,17 @@ def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False
     return decide(of, NOW)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("held", "jobs", "more", "asked"),
-    [
-        ((), (child("other"),), {}, (1, 4, 1)),
-        ((), (), {"waiting": 300}, (0, 6, 0)),
-        (("1", "2", "3"), (), {"waiting": 0}, (0, 3, 3)),
-        (("1", "2", "3"), (bound("1"),), {"waiting": 2}, (1, 5, 3)),
-        (("1", "2"), (bound("1", "Complete"), bound("2")), {"waiting": 0}, (1, 1, 1)),
-        (("1",), (bound("1", "Failed"),), {"waiting": 0}, (0, 1, 1)),
-        (("1", "2"), (bound("1"),), {"paused": True}, (1, 1, 2)),
-    ],
-    ids=[
-        "what waits, before there is a ledger",
-        "no more than its own limit",
-        "claims whose Jobs are still to be made",
-        "claims with and without Jobs, and what waits",
-        "no claim that is done",
-        "one that is tried again",
-        "nothing new while it is paused",
-    ],
+    {
+        "what waits, before there is a ledger": ((), (child("other"),), {}, (1, 4, 1)),
+        "no more than its own limit": ((), (), {"waiting": 300}, (0, 6, 0)),
+        "claims whose Jobs are still to be made": (("1", "2", "3"), (), {"waiting": 0}, (0, 3, 3)),
+        "claims with and without Jobs, and what waits": (("1", "2", "3"), (bound("1"),), {"waiting": 2}, (1, 5, 3)),
+        "no claim that is done": (("1", "2"), (bound("1", "Complete"), bound("2")), {"waiting": 0}, (1, 1, 1)),
+        "one that is tried again": (("1",), (bound("1", "Failed"),), {"waiting": 0}, (0, 1, 1)),
+        "nothing new while it is paused": (("1", "2"), (bound("1"),), {"paused": True}, (1, 1, 2)),
+    },
 )
 def test_an_object_that_claims_asks_for_its_claims_too(held, jobs, more, asked):
     plan = claiming(*held, jobs=jobs, **more)
@@ -159,17 +155,17 @@ def test_an_object_that_claims_asks_for_its_claims_too(held, jobs, more, asked):
     assert (plan.reservation.alive, plan.reservation.wanted, plan.reservation.held) == asked
 
 
-@pytest.mark.parametrize(
+@cases(
     ("allowance", "jobs", "made", "limit", "held_back"),
-    [
-        pytest.param(6, (), 4, 6, False, id="all claims get theirs"),
-        pytest.param(7, (), 4, 6, False, id="more than it may have by itself"),
-        pytest.param(3, (), 3, 3, True, id="some claims wait"),
-        pytest.param(2, (bound("1"),), 1, 2, True, id="a Job counts"),
-        pytest.param(1, (bound("1"),), 0, 1, True, id="none may be made"),
-        pytest.param(0, (), 0, 0, True, id="nothing may run at all"),
-        pytest.param(3, (bound("1"), bound("2"), child("stray")), 0, 3, True, id="Jobs of no claim count too"),
-    ],
+    {
+        "all claims get theirs": (6, (), 4, 6, False),
+        "more than it may have by itself": (7, (), 4, 6, False),
+        "some claims wait": (3, (), 3, 3, True),
+        "a Job counts": (2, (bound("1"),), 1, 2, True),
+        "none may be made": (1, (bound("1"),), 0, 1, True),
+        "nothing may run at all": (0, (), 0, 0, True),
+        "Jobs of no claim count too": (3, (bound("1"), bound("2"), child("stray")), 0, 3, True),
+    },
 )
 def test_a_claim_gets_its_job_when_there_is_room(allowance, jobs, made, limit, held_back):
     plan = claiming("1", "2", "3", "4", jobs=jobs, allowance=allowance, waiting=9)

@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.controllers.factories import NOW, at, child, gone, pod, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import created, deleted, events, shape, statuses
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.keda.scaledjob import CONTROLLER, decide
 from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
@@ -103,26 +104,32 @@ def test_more_jobs_than_one_plan_may_create_come_in_several_plans():
     assert plan.steps[-1] == ComeBack(NOW)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("samples", "spec", "ready", "active"),
-    [
-        ([sample(3)], {}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
-        ([sample(0)], {}, ("True", "ScaledJobReady"), ("False", "ScalerNotActive")),
-        ([sample(0)], {"minReplicaCount": 1}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
-        ([sample(error="x")], {}, ("False", "TriggerError"), ("False", "ScalerNotActive")),
-        ([sample(error="x"), sample(1)], {}, ("Unknown", "PartialTriggerError"), ("True", "ScalerActive")),
-        ([sample(error="x"), sample(0)], {}, ("False", "TriggerError"), ("False", "ScalerNotActive")),
-        ([sample(error="x")], {"minReplicaCount": 1}, ("Unknown", "PartialTriggerError"), ("True", "ScalerActive")),
-    ],
-    ids=[
-        "work waits",
-        "nothing waits",
-        "a minimum",
-        "the trigger fails",
-        "one of two fails, the other has work",
-        "one of two fails, the other has none",
-        "all fail, but there is a minimum",
-    ],
+    {
+        "work waits": ([sample(3)], {}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
+        "nothing waits": ([sample(0)], {}, ("True", "ScaledJobReady"), ("False", "ScalerNotActive")),
+        "a minimum": ([sample(0)], {"minReplicaCount": 1}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
+        "the trigger fails": ([sample(error="x")], {}, ("False", "TriggerError"), ("False", "ScalerNotActive")),
+        "one of two fails, the other has work": (
+            [sample(error="x"), sample(1)],
+            {},
+            ("Unknown", "PartialTriggerError"),
+            ("True", "ScalerActive"),
+        ),
+        "one of two fails, the other has none": (
+            [sample(error="x"), sample(0)],
+            {},
+            ("False", "TriggerError"),
+            ("False", "ScalerNotActive"),
+        ),
+        "all fail, but there is a minimum": (
+            [sample(error="x")],
+            {"minReplicaCount": 1},
+            ("Unknown", "PartialTriggerError"),
+            ("True", "ScalerActive"),
+        ),
+    },
 )
 def test_conditions_after_a_poll(samples, spec, ready, active):
     plan = decide(snapshot(scaled_job(**spec), reading=reading(*samples)), NOW)
@@ -206,10 +213,16 @@ def test_an_error_with_nothing_to_create_is_not_shown():
     assert decide(snapshot(body, reading=reading(sample(0)), failures=1, last_error="time-out"), NOW).steps == ()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("interval", "age", "expected"),
-    [(None, None, 0), (None, 29, -29), (None, 30, 0), (1, 4, -4), (1, 5, 0), (60, 59, -59)],
-    ids=["never set", "younger than a poll", "a poll old", "at least 5 s", "5 s old", "a long interval"],
+    {
+        "never set": (None, None, 0),
+        "younger than a poll": (None, 29, -29),
+        "a poll old": (None, 30, 0),
+        "at least 5 s": (1, 4, -4),
+        "5 s old": (1, 5, 0),
+        "a long interval": (60, 59, -59),
+    },
 )
 def test_when_last_active_time_is_rewritten(interval, age, expected):
     status = {} if age is None else {"lastActiveTime": at(-age)}
@@ -276,16 +289,15 @@ def test_resuming_polls_first_and_creates_on_what_that_finds():
     assert len(created(decide(after, NOW))) == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rollout", "expected"),
-    [
-        ({}, "Background"),
-        ({"rollout": {"strategy": "immediate", "propagationPolicy": "foreground"}}, "Foreground"),
-        ({"rollout": {"strategy": "gradual"}}, None),
-        ({"rolloutStrategy": "gradual"}, None),
-        ({"rollout": {"strategy": "gradual"}, "rolloutStrategy": "immediate"}, "Background"),
-    ],
-    ids=["by default at once", "in the foreground", "gradual", "the old field", "the old field wins"],
+    {
+        "by default at once": ({}, "Background"),
+        "in the foreground": ({"rollout": {"strategy": "immediate", "propagationPolicy": "foreground"}}, "Foreground"),
+        "gradual": ({"rollout": {"strategy": "gradual"}}, None),
+        "the old field": ({"rolloutStrategy": "gradual"}, None),
+        "the old field wins": ({"rollout": {"strategy": "gradual"}, "rolloutStrategy": "immediate"}, "Background"),
+    },
 )
 def test_rollout_of_a_changed_spec(rollout, expected):
     body = scaled_job(metadata={"generation": 2}, **rollout)
