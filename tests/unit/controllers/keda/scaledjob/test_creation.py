@@ -4,16 +4,16 @@ from tests.unit.tables import cases
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers.keda.scaledjob import creation
 from workers.controllers.keda.scaledjob.counting import JobCounts
-from workers.controllers.keda.scaledjob.creation import Jobs
 from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
 
 
-def named(name=None, *, deduction=None, percentage=None):
-    return ScalingStrategy(
-        strategy=name,
-        custom_scaling_queue_length_deduction=deduction,
-        custom_scaling_running_job_percentage=percentage,
-    )
+def named(name=None, **more):
+    return ScalingStrategy(strategy=name, **more)
+
+
+def custom(percentage, deduction=None):
+    more = {"custom_scaling_queue_length_deduction": deduction, "custom_scaling_running_job_percentage": percentage}
+    return named("custom", **more)
 
 
 def waiting(events, *, target=1, maximum=10, active=None):
@@ -27,77 +27,61 @@ def waiting(events, *, target=1, maximum=10, active=None):
         "default: waiting less running, pending makes no difference": (
             named(),
             waiting(12, maximum=20),
-            Jobs(7, 3),
-            JobBounds(0, 20),
+            (7, 3),
+            (0, 20),
             5,
         ),
-        "default: capped": (named(), waiting(12), Jobs(0, 0), JobBounds(0, 10), 10),
-        "default: more running than waiting": (named(), waiting(3), Jobs(5, 0), JobBounds(0, 10), 0),
-        "default: several events per Job": (named(), waiting(30, target=10), Jobs(0, 0), JobBounds(0, 10), 3),
-        "default: inactive": (named(), waiting(5, active=False), Jobs(0, 0), JobBounds(0, 10), 0),
-        "below the minimum the minimum is filled": (named(), waiting(0), Jobs(1, 0), JobBounds(3, 10), 2),
-        "below the minimum the queue is ignored": (named(), waiting(9), Jobs(1, 0), JobBounds(3, 10), 2),
-        "idle Jobs of the minimum take no events": (named(), waiting(1), Jobs(2, 0), JobBounds(2, 10), 1),
-        "a minimum equal to the maximum": (named(), waiting(5, maximum=0), Jobs(4, 0), JobBounds(4, 0), 0),
-        "accurate: what runs has left the queue": (named("accurate"), waiting(5), Jobs(4, 0), JobBounds(0, 10), 5),
-        "accurate: what is pending has not": (named("accurate"), waiting(5), Jobs(4, 2), JobBounds(0, 10), 3),
-        "accurate: room is what the maximum leaves": (named("accurate"), waiting(8), Jobs(7, 0), JobBounds(0, 10), 3),
-        "accurate: full of pending Jobs": (named("accurate"), waiting(12), Jobs(10, 10), JobBounds(0, 10), 0),
-        "eager: as many as wait": (named("eager"), waiting(4), Jobs(0, 0), JobBounds(0, 10), 4),
-        "eager: and again as many": (named("eager"), waiting(4), Jobs(4, 0), JobBounds(0, 10), 4),
-        "eager: up to the maximum": (named("eager"), waiting(4), Jobs(8, 0), JobBounds(0, 10), 2),
-        "eager: pending Jobs are subtracted twice": (named("eager"), waiting(9), Jobs(5, 5), JobBounds(0, 10), 0),
-        "eager: nothing waits": (named("eager"), waiting(0), Jobs(0, 0), JobBounds(0, 10), 0),
+        "default: capped": (named(), waiting(12), (0, 0), (0, 10), 10),
+        "default: more running than waiting": (named(), waiting(3), (5, 0), (0, 10), 0),
+        "default: several events per Job": (named(), waiting(30, target=10), (0, 0), (0, 10), 3),
+        "default: inactive": (named(), waiting(5, active=False), (0, 0), (0, 10), 0),
+        "below the minimum the minimum is filled": (named(), waiting(0), (1, 0), (3, 10), 2),
+        "below the minimum the queue is ignored": (named(), waiting(9), (1, 0), (3, 10), 2),
+        "idle Jobs of the minimum take no events": (named(), waiting(1), (2, 0), (2, 10), 1),
+        "a minimum equal to the maximum": (named(), waiting(5, maximum=0), (4, 0), (4, 0), 0),
+        "accurate: what runs has left the queue": (named("accurate"), waiting(5), (4, 0), (0, 10), 5),
+        "accurate: what is pending has not": (named("accurate"), waiting(5), (4, 2), (0, 10), 3),
+        "accurate: room is what the maximum leaves": (named("accurate"), waiting(8), (7, 0), (0, 10), 3),
+        "accurate: full of pending Jobs": (named("accurate"), waiting(12), (10, 10), (0, 10), 0),
+        "eager: as many as wait": (named("eager"), waiting(4), (0, 0), (0, 10), 4),
+        "eager: and again as many": (named("eager"), waiting(4), (4, 0), (0, 10), 4),
+        "eager: up to the maximum": (named("eager"), waiting(4), (8, 0), (0, 10), 2),
+        "eager: pending Jobs are subtracted twice": (named("eager"), waiting(9), (5, 5), (0, 10), 0),
+        "eager: nothing waits": (named("eager"), waiting(0), (0, 0), (0, 10), 0),
         "custom: the maximum is for all Jobs, not for new ones alone": (
-            named("custom", percentage="0.5"),
+            custom("0.5"),
             waiting(20),
-            Jobs(10, 0),
-            JobBounds(0, 10),
+            (10, 0),
+            (0, 10),
             0,
         ),
-        "custom: up to the maximum": (named("custom", percentage="0.5"), waiting(20), Jobs(10, 0), JobBounds(0, 12), 2),
-        "custom: a deduction": (
-            named("custom", deduction=2, percentage="0"),
-            waiting(5),
-            Jobs(0, 0),
-            JobBounds(0, 10),
-            3,
-        ),
+        "custom: up to the maximum": (custom("0.5"), waiting(20), (10, 0), (0, 12), 2),
+        "custom: a deduction": (custom("0", 2), waiting(5), (0, 0), (0, 10), 3),
         "custom: the share of running Jobs is cut to a whole number": (
-            named("custom", deduction=1, percentage="0.5"),
+            custom("0.5", 1),
             waiting(10),
-            Jobs(3, 0),
-            JobBounds(0, 20),
+            (3, 0),
+            (0, 20),
             8,
         ),
         "custom: a negative deduction does not outrun the queue": (
-            named("custom", deduction=-2, percentage="0"),
+            custom("0", -2),
             waiting(0, active=True),
-            Jobs(1, 0),
-            JobBounds(1, 9),
+            (1, 0),
+            (1, 9),
             0,
         ),
-        "custom: an unreadable percentage means default": (
-            named("custom", percentage="half"),
-            waiting(5),
-            Jobs(2, 0),
-            JobBounds(0, 10),
-            3,
-        ),
-        "custom: no percentage means default": (named("custom"), waiting(5), Jobs(2, 0), JobBounds(0, 10), 3),
-        "custom: a percentage that is no number means default": (
-            named("custom", percentage="nan"),
-            waiting(5),
-            Jobs(2, 0),
-            JobBounds(0, 10),
-            3,
-        ),
+        "custom: an unreadable percentage means default": (custom("half"), waiting(5), (2, 0), (0, 10), 3),
+        "custom: no percentage means default": (custom(None), waiting(5), (2, 0), (0, 10), 3),
+        "custom: a percentage that is no number means default": (custom("nan"), waiting(5), (2, 0), (0, 10), 3),
     },
 )
 def test_new_jobs_as_keda_counts_them(chosen, demand, jobs, bounds, expected):
-    seen = JobCounts(jobs.running, jobs.pending, 0, 0, jobs.pending)
+    """jobs: running and pending ones. bounds: minimum, and the maximum beyond it."""
+    running, pending = jobs
+    seen = JobCounts(running, pending, 0, 0, pending)
     quirks = frozenset({"poll-counting"})
-    assert creation.justified(chosen, demand, seen, bounds, quirks) == expected
+    assert creation.justified(chosen, demand, seen, JobBounds(*bounds), quirks) == expected
 
 
 def counts(running=0, *, pending=0, late=0, made=0, unstarted=None):
@@ -143,15 +127,9 @@ BOUNDS = JobBounds(0, 10)
             2,
             False,
         ),
-        "custom: one helping per reading": (
-            named("custom", percentage="0"),
-            waiting(5),
-            counts(5, made=5, unstarted=5),
-            0,
-            False,
-        ),
+        "custom: one helping per reading": (custom("0"), waiting(5), counts(5, made=5, unstarted=5), 0, False),
         "custom: Jobs that ended since count as running": (
-            named("custom", percentage="1"),
+            custom("1"),
             waiting(5),
             counts(3, late=2, unstarted=2),
             0,

@@ -99,12 +99,6 @@ def test_what_is_unknown_does_not_pass_for_an_empty_queue(samples, why):
     assert decide(snapshot(scaled_job(), reading=reading(*samples)), NOW).why.startswith(why)
 
 
-@cases(
-    "of",
-    {
-        "none": {},
-        "a problem": {"reading": reading(problem="listName is required")},
-    },
-)
+@cases("of", {"none": {}, "a problem": {"reading": reading(problem="listName is required")}})
 def test_without_a_measurement_there_is_no_arithmetic(of):
     assert decide(snapshot(scaled_job(), **of), NOW).figures == ()

@@ -61,13 +61,7 @@ def test_no_quirk_goes_beyond_the_maximum(strategy, events, running, late, data)
     assert running + more <= max(running, 10)
 
 
-@cases(
-    "quirks",
-    {
-        "without": frozenset(),
-        "with": COUNTING,
-    },
-)
+@cases("quirks", {"without": frozenset(), "with": COUNTING})
 def test_no_quirk_takes_a_failure_for_zero(quirks):
     before = scaled_job(status={"triggersActivity": {"s0-redis-work": {"isActive": True}}})
     plan = decide(snapshot(before, reading=reading(sample(error="no route"))), NOW, quirks)
@@ -75,13 +69,7 @@ def test_no_quirk_takes_a_failure_for_zero(quirks):
     assert status_of(plan)["triggersActivity"] == {"s0-redis-work": {"isActive": True}}
 
 
-@cases(
-    ("quirks", "expected"),
-    {
-        "without": (frozenset(), -1),
-        "with": (frozenset({"last-active-time"}), 0),
-    },
-)
+@cases(("quirks", "expected"), {"without": (frozenset(), -1), "with": (frozenset({"last-active-time"}), 0)})
 def test_last_active_time(quirks, expected):
     body = scaled_job(status={"lastActiveTime": at(-1)})
     plan = decide(snapshot(body, child("work-10-0"), reading=reading(sample(1))), NOW, quirks)

@@ -27,6 +27,12 @@ from workers.decision.snapshot import Scalable
 
 ACTIVE = {"lastActiveTime": at(-10), "memory": {}}
 FALLBACK = {"failureThreshold": 3, "replicas": 6}
+WITH_FALLBACK = scaled_object(fallback=FALLBACK)
+READY = ("True", "ScaledObjectReady")
+
+
+def failing(failures: int):
+    return sample(error="away", failures=failures)
 
 
 def decided(body, target, *samples, **more) -> Plan:
@@ -84,43 +90,43 @@ def test_replicas_and_activity(body, current, value, replicas, active) -> None:
 
 
 @cases(
-    ("body", "current", "samples", "replicas", "ready", "fallback"),
+    ("body", "current", "failed", "replicas", "ready", "fallback"),
     {
-        "I2": (scaled_object(), 2, [sample(error="away")], None, ("False", "TriggerError"), "NoFallbackFound"),
-        "I1: still borne": (
-            scaled_object(fallback=FALLBACK),
+        "I2": (scaled_object(), 2, failing(0), None, ("False", "TriggerError"), "NoFallbackFound"),
+        "I1: within the threshold": (
+            WITH_FALLBACK,
             2,
-            [sample(error="away", failures=3)],
+            failing(3),
             None,
-            ("True", "ScaledObjectReady"),
+            READY,
             "NoFallbackFound",
         ),
-        "not borne any more": (
-            scaled_object(fallback=FALLBACK),
+        "beyond the threshold": (
+            WITH_FALLBACK,
             3,
-            [sample(error="away", failures=4)],
+            failing(4),
             6,
-            ("True", "ScaledObjectReady"),
+            READY,
             "FallbackExists",
         ),
         "a fallback activates": (
-            scaled_object(fallback=FALLBACK),
+            WITH_FALLBACK,
             0,
-            [sample(error="away", failures=4)],
+            failing(4),
             1,
-            ("True", "ScaledObjectReady"),
+            READY,
             "FallbackExists",
         ),
     },
 )
-def test_failures(body, current, samples, replicas, ready, fallback) -> None:
-    plan = decided(body, scale(current), *samples)
+def test_failures(body, current, failed, replicas, ready, fallback) -> None:
+    plan = decided(body, scale(current), failed)
     step = scaling(plan)
     assert (step and step.replicas) == replicas
     assert condition(plan, "Ready") == ready
     assert condition(plan, "Fallback")[1] == fallback
     assert status_of(plan)["health"] == {
-        "s0-redis-work": {"numberOfFailures": max(1, samples[0].failures), "status": "Failing"}
+        "s0-redis-work": {"numberOfFailures": max(1, failed.failures), "status": "Failing"}
     }
 
 
@@ -150,13 +156,7 @@ def test_what_is_told_of_an_activation() -> None:
         "known": ({"originalReplicaCount": 7}, None),
     },
 )
-@cases(
-    "annotations",
-    {
-        "active": {},
-        "paused": {"paused-replicas": "3"},
-    },
-)
+@cases("annotations", {"active": {}, "paused": {"paused-replicas": "3"}})
 def test_what_the_target_had_is_written_down_before_it_is_changed(status, first, annotations) -> None:
     keys = {f"autoscaling.keda.sh/{key}": value for key, value in annotations.items()}
     plan = decided(scaled_object(metadata={"annotations": keys}, status=status), scale(0), sample(5))
@@ -433,9 +433,9 @@ def figures(plan: Plan) -> list[tuple[str, float, str]]:
             ],
         ),
         "fallback": (
-            scaled_object(fallback=FALLBACK),
+            WITH_FALLBACK,
             6,
-            sample(error="away", failures=4),
+            failing(4),
             [
                 ("replicas of the target", 6, ""),
                 ("s0-redis-work (target 1 per replica, from the fallback)", 6, ""),

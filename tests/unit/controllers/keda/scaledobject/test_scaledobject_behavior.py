@@ -117,14 +117,7 @@ def test_pausing_one_direction_is_disabling_it() -> None:
     assert behavior.read(None, scale_out_paused=True).up.select == "Disabled"
 
 
-@cases(
-    ("quantity", "share"),
-    {
-        "decimal": ("0.05", 0.05),
-        "thousandths": ("50m", 0.05),
-        "none": (None, 0.1),
-    },
-)
+@cases(("quantity", "share"), {"decimal": ("0.05", 0.05), "thousandths": ("50m", 0.05), "none": (None, 0.1)})
 def test_tolerances(quantity, share) -> None:
     given = rules(scaleUp={"tolerance": quantity})
     assert behavior.read(given).tolerance == Tolerance(share, 0.1)

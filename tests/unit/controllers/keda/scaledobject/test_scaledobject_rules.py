@@ -10,59 +10,45 @@ from tests.unit.controllers.factories import NOW, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import spec
 from tests.unit.tables import cases
 from workers.controllers.keda.scaledobject import activation, modifiers, trigger_metrics
-from workers.controllers.keda.scaledobject.activation import ActivationState, ActivationVerdict
+from workers.controllers.keda.scaledobject.activation import ActivationState as State
+from workers.controllers.keda.scaledobject.activation import ActivationVerdict as Verdict
 from workers.controllers.keda.scaledobject.trigger_metrics import Metric, Replicas, Tolerance
 from workers.errors import UserError
 from workers.formula import scaling_modifiers
 
 FALLBACK = {"failureThreshold": 3, "replicas": 6}
+IDLE = {"minReplicaCount": 3, "idleReplicaCount": 1}
 
 
 @cases(
     ("given", "state", "verdict"),
     {
-        "A1: from zero to one": ({}, ActivationState(0, True), ActivationVerdict("A1", 1)),
-        "A1: from zero to the minimum": ({"minReplicaCount": 3}, ActivationState(0, True), ActivationVerdict("A1", 3)),
-        "A1: from idle": (
-            {"minReplicaCount": 3, "idleReplicaCount": 1},
-            ActivationState(1, True),
-            ActivationVerdict("A1", 3),
-        ),
-        "A1: scaling out is paused": ({}, ActivationState(0, True, scale_out_paused=True), ActivationVerdict("A1")),
-        "A1: before a failing trigger": ({}, ActivationState(0, True, failing=True), ActivationVerdict("A1", 1)),
-        "A2: a trigger fails": ({}, ActivationState(2, True, failing=True), ActivationVerdict("A2")),
-        "A3: left to the metrics": ({}, ActivationState(2, True), ActivationVerdict("A3")),
-        "A3: below min without idle": ({"minReplicaCount": 3}, ActivationState(2, True), ActivationVerdict("A3")),
-        "I1: a fallback waits": (
-            {"fallback": FALLBACK},
-            ActivationState(2, False, failing=True),
-            ActivationVerdict("I1"),
-        ),
-        "I2: unknown is not zero": ({}, ActivationState(2, False, failing=True), ActivationVerdict("I2")),
+        "A1: from zero to one": ({}, State(0, True), Verdict("A1", 1)),
+        "A1: from zero to the minimum": ({"minReplicaCount": 3}, State(0, True), Verdict("A1", 3)),
+        "A1: from idle": (IDLE, State(1, True), Verdict("A1", 3)),
+        "A1: scaling out is paused": ({}, State(0, True, scale_out_paused=True), Verdict("A1")),
+        "A1: before a failing trigger": ({}, State(0, True, failing=True), Verdict("A1", 1)),
+        "A2: a trigger fails": ({}, State(2, True, failing=True), Verdict("A2")),
+        "A3: left to the metrics": ({}, State(2, True), Verdict("A3")),
+        "A3: below min without idle": ({"minReplicaCount": 3}, State(2, True), Verdict("A3")),
+        "I1: a fallback waits": ({"fallback": FALLBACK}, State(2, False, failing=True), Verdict("I1")),
+        "I2: unknown is not zero": ({}, State(2, False, failing=True), Verdict("I2")),
         "I3: a fallback of none": (
             {"fallback": {**FALLBACK, "replicas": 0}},
-            ActivationState(2, False, failing=True),
-            ActivationVerdict("I3", 0),
+            State(2, False, failing=True),
+            Verdict("I3", 0),
         ),
-        "I3: to zero": ({}, ActivationState(2, False), ActivationVerdict("I3", 0)),
-        "I3: in the cooldown": ({}, ActivationState(2, False, cooled=False), ActivationVerdict("I3", cooling=True)),
-        "I3: scaling in is paused": ({}, ActivationState(2, False, scale_in_paused=True), ActivationVerdict("I3")),
-        "I3: to idle": (
-            {"minReplicaCount": 3, "idleReplicaCount": 1},
-            ActivationState(4, False),
-            ActivationVerdict("I3", 1),
-        ),
-        "I4: up to the minimum": ({"minReplicaCount": 3}, ActivationState(2, False), ActivationVerdict("I4", 3)),
-        "I5: above the minimum": ({"minReplicaCount": 3}, ActivationState(5, False), ActivationVerdict("I5")),
-        "I5: nothing there": ({}, ActivationState(0, False), ActivationVerdict("I5")),
-        "I5: idle already": (
-            {"minReplicaCount": 3, "idleReplicaCount": 1},
-            ActivationState(1, False),
-            ActivationVerdict("I5"),
-        ),
+        "I3: to zero": ({}, State(2, False), Verdict("I3", 0)),
+        "I3: in the cooldown": ({}, State(2, False, cooled=False), Verdict("I3", cooling=True)),
+        "I3: scaling in is paused": ({}, State(2, False, scale_in_paused=True), Verdict("I3")),
+        "I3: to idle": (IDLE, State(4, False), Verdict("I3", 1)),
+        "I4: up to the minimum": ({"minReplicaCount": 3}, State(2, False), Verdict("I4", 3)),
+        "I5: above the minimum": ({"minReplicaCount": 3}, State(5, False), Verdict("I5")),
+        "I5: nothing there": ({}, State(0, False), Verdict("I5")),
+        "I5: idle already": (IDLE, State(1, False), Verdict("I5")),
     },
 )
-def test_activation(given: dict[str, object], state: ActivationState, verdict: ActivationVerdict) -> None:
+def test_activation(given: dict[str, object], state: State, verdict: Verdict) -> None:
     assert activation.judge(spec(**given), state) == verdict
 
 
@@ -113,13 +99,7 @@ def test_a_fallback_makes_the_metrics_ask_for_its_replicas(
     assert trigger_metrics.propose([metric], replicas, Tolerance(0, 0)) == wanted
 
 
-@cases(
-    ("failures", "made_up"),
-    {
-        "as many as it bears": (3, False),
-        "one more": (4, True),
-    },
-)
+@cases(("failures", "made_up"), {"as many as it bears": (3, False), "one more": (4, True)})
 def test_a_fallback_bears_some_failures(failures: int, made_up: bool) -> None:
     given = spec(fallback=FALLBACK)
     (metric,) = trigger_metrics.of([failed(failures)], given.triggers, given.fallback, Replicas(1))
@@ -184,7 +164,7 @@ def test_modifiers(given: object, samples: list[object], value: float, active: b
         "in one line": (modified("a  +\nb"), [A, B], "a + b, where a is 6, b is 4"),
         "only what is asked for": (modified("b"), [A, B], "b, where b is 4"),
         "nothing is": (modified("7"), [A, B], "7, where nothing is asked for"),
-        "nothing stands for a trigger that failed": (
+        "nil for a failed trigger": (
             modified("a + (b ?? 1)", behavior="scalingModifiers"),
             [A, failed()],
             "a + (b ?? 1), where a is 6, b is nil",
@@ -219,13 +199,7 @@ def test_modifiers_without_a_value(given: object, samples: list[object], why: st
     assert not metric.active
 
 
-@cases(
-    ("formula", "why"),
-    {
-        "no formula": ("a +", "position 4"),
-        "an unknown trigger": ("a + c", "no trigger named c"),
-    },
-)
+@cases(("formula", "why"), {"no formula": ("a +", "position 4"), "an unknown trigger": ("a + c", "no trigger named c")})
 def test_modifiers_that_are_refused(formula: str, why: str) -> None:
     with pytest.raises(UserError, match=why):
         scaling_modifiers.read(modified(formula))

@@ -64,6 +64,9 @@ def target(pods: list[Object], measured: list[Object] | None, replicas: int | No
     return scale(len(pods) if replicas is None else replicas, pods=tuple(pods), usage=by_name, usage_error=error)
 
 
+UNKNOWN = target([pod(name) for name in "abc"], None, error="no API")
+
+
 def proposed(trigger: Object, seen: Scalable, current: int) -> int | None:
     (found,) = usage.of(spec(triggers=[trigger]).triggers, seen, NOW)
     assert found.error is None, found.error
@@ -98,7 +101,7 @@ YOUNG = {"started": -60.0, "ready": -55.0}
         "up: one starts": (target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "100m")]), 2, 2),
         "up far": (target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "200m")]), 2, 4),
         "down: one starts": (target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "10m")]), 2, 1),
-        "the measurement of its start does not count": (
+        "usage of its start does not count": (
             target([pod("a"), pod("b", **YOUNG)], [metrics("a", "50m"), metrics("b", "900m", measured=-50)]),
             2,
             2,
@@ -213,7 +216,7 @@ def test_what_is_not_known_never_turns_the_direction(used, starting, percent) ->
         "the most": ({"triggers": [CPU, TRIGGER]}, three("100m", "100m", "100m"), [sample(0, **IDLE), sample(4)], 6),
         "the other": ({"triggers": [CPU, TRIGGER]}, three("10m", "10m", "10m"), [sample(0, **IDLE), sample(5)], 5),
         "to zero": ({"triggers": [CPU, TRIGGER]}, three("90m", "90m", "90m"), [sample(0, **IDLE), sample(0)], 0),
-        "from zero, whatever is known of pods": (
+        "from zero: pods do not matter": (
             {"triggers": [CPU, TRIGGER]},
             target([], None, error="no API"),
             [sample(0, **IDLE), sample(3)],
@@ -221,16 +224,11 @@ def test_what_is_not_known_never_turns_the_direction(used, starting, percent) ->
         ),
         "unknown is not little": (
             {"triggers": [CPU, TRIGGER], "minReplicaCount": 1},
-            target([pod(name) for name in "abc"], None, error="no API"),
+            UNKNOWN,
             [sample(0, **IDLE), sample(1)],
             None,
         ),
-        "more by the other": (
-            {"triggers": [CPU, TRIGGER]},
-            target([pod(name) for name in "abc"], None, error="no API"),
-            [sample(0, **IDLE), sample(5)],
-            5,
-        ),
+        "more by the other": ({"triggers": [CPU, TRIGGER]}, UNKNOWN, [sample(0, **IDLE), sample(5)], 5),
     },
 )
 def test_decisions(more: Object, seen: Scalable, samples: list, replicas: int | None) -> None:
