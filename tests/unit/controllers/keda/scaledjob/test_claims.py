@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.controllers.factories import NOW, child, gone, micros, sample, scaled_job, snapshot
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, TRIGGER, bound, claim, name
+from tests.unit.controllers.plans import condition
 from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledjob import binding, claim_outcomes, decide, names
@@ -15,7 +16,6 @@ from workers.decision.plan import (
     Create,
     Delete,
     Patch,
-    PatchStatus,
     Plan,
     PollNow,
     Step,
@@ -161,11 +161,6 @@ def orders(plan: Plan) -> list[ClaimOrder | None]:
     return [step.order for step in plan.steps if isinstance(step, PollNow)]
 
 
-def ready(plan: Plan) -> tuple[str, str]:
-    [status] = [step.status for step in plan.steps if isinstance(step, PatchStatus)]
-    return next((each["status"], each["message"]) for each in status["conditions"] if each["type"] == "Ready")
-
-
 def test_a_ledger_is_opened_by_the_annotation() -> None:
     reading = Reading(36, micros(-1), 1, (sample(3, claimable=True),), uid="u")
     first, second = writes(decide(snapshot(owner(ledger=None), reading=reading), NOW))
@@ -199,7 +194,7 @@ def test_the_number_of_claims_is_ordered(jobs: tuple[CachedObject, ...], reading
 def test_nothing_is_made_or_ordered_while_the_ledger_cannot_be_read() -> None:
     plan = decide(snapshot(owner(), bound("1", "Complete"), reading=read(known=False)), NOW)
     assert writes(plan) == []
-    assert ready(plan)[0] == "False"
+    assert condition(plan, "Ready")["status"] == "False"
 
 
 def test_a_deleted_job_is_released_by_a_patch_of_the_observed_version() -> None:
@@ -294,9 +289,8 @@ def test_what_cannot_be_claimed_is_said(spec: Object, message: str) -> None:
     reading = Reading(36, micros(-1), 1, (sample(3),), uid="u")
     plan = decide(snapshot(owner(ledger=None, **spec), reading=reading), NOW)
     assert writes(plan) == []
-    status, told = ready(plan)
-    assert status == "False"
-    assert message in told
+    assert condition(plan, "Ready")["status"] == "False"
+    assert message in condition(plan, "Ready")["message"]
 
 
 def leaving(**more: Any) -> Object:
@@ -323,7 +317,7 @@ def test_a_deleted_object_gives_its_items_back_before_it_goes() -> None:
 def test_a_deleted_object_waits_for_a_server_that_is_away_and_says_so() -> None:
     plan = decide(snapshot(leaving(), reading=read(known=False)), NOW)
     assert writes(plan) == []
-    assert "deletion waits for that: away" in ready(plan)[1]
+    assert "deletion waits for that: away" in condition(plan, "Ready")["message"]
 
 
 def test_jobs_of_an_object_that_is_gone_are_let_go() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, child, gone, reading, sample, scaled_job, snapshot
-from tests.unit.controllers.plans import created, events, status_of
+from tests.unit.controllers.plans import condition, created, events, status_of, verdict
 from tests.unit.tables import cases
 from workers.api.keda import scaledjob
 from workers.controllers.keda.scaledjob import decide
@@ -70,8 +70,7 @@ def test_a_fallback_replaces_jobs_once_per_reading(children, expected):
 def told(fallback, before=None, **of):
     body = scaled_job(**({"fallback": fallback} if fallback else {}), **({"status": before} if before else {}))
     plan = decide(snapshot(body, **of), NOW)
-    condition = next(each for each in status_of(plan)["conditions"] if each["type"] == "Fallback")
-    return condition["status"], condition.get("reason"), condition.get("message", ""), plan
+    return *verdict(plan, "Fallback"), condition(plan, "Fallback").get("message", ""), plan
 
 
 def test_the_condition_and_events_tell_of_beginning_and_end():
@@ -98,8 +97,7 @@ def test_without_a_fallback_the_condition_stays_as_keda_writes_it():
 
 def test_a_fallback_is_active():
     plan = told(FIXED, reading=reading(failing(3)))[3]
-    conditions = {each["type"]: each["status"] for each in status_of(plan)["conditions"]}
-    assert (conditions["Active"], conditions["Ready"]) == ("True", "Unknown")
+    assert (verdict(plan, "Active")[0], verdict(plan, "Ready")[0]) == ("True", "Unknown")
 
 
 @given(

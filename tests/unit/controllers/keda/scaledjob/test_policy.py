@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.controllers.factories import NOW, child, entry, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, bound, claim
-from tests.unit.controllers.plans import created, status_of
+from tests.unit.controllers.plans import condition, created, status_of
 from tests.unit.tables import cases
 from workers.api.kinds import JOB, SCALE_POLICY
 from workers.controllers.keda.scaledjob import CONTROLLER, controller, decide, policy
@@ -74,10 +74,6 @@ def decided(*jobs, policies=(QUOTA,), allowance=None, status=None, queue=4, **sp
     return decide(of, NOW)
 
 
-def capped(plan):
-    return next((each for each in status_of(plan)["conditions"] if each["type"] == "Capped"), None)
-
-
 def test_first_it_asks_and_does_nothing():
     plan = decided(child("work-z-0"))
     assert plan.steps == ()
@@ -99,11 +95,11 @@ def test_then_it_keeps_to_the_answer(allowance, made, held):
     plan = decided(child("work-z-0"), allowance=allowance)
     assert plan.reservation is None
     assert len(created(plan)) == made
-    assert capped(plan)["status"] == str(held)
+    assert condition(plan, "Capped")["status"] == str(held)
     assert (ComeBack(NOW + timedelta(seconds=5)) in plan.steps) is held
     assert plan.figures[-1].value == made
     if held:
-        assert capped(plan)["message"] == f"4 Jobs are wanted and {allowance} allowed by ScalePolicy quota"
+        assert condition(plan, "Capped")["message"] == f"4 Jobs are wanted and {allowance} allowed by ScalePolicy quota"
 
 
 def test_the_minimum_is_under_the_limit_too():
@@ -113,12 +109,12 @@ def test_the_minimum_is_under_the_limit_too():
 def test_without_a_policy_there_is_no_question_and_no_condition():
     plan = decided(policies=())
     assert len(created(plan)) == 4
-    assert capped(plan) is None
+    assert condition(plan, "Capped") == {}
 
 
 def test_the_condition_goes_with_the_policy():
     status = status_of(decided(allowance=2))
-    assert capped(decided(status=status, policies=())) is None
+    assert condition(decided(status=status, policies=()), "Capped") == {}
 
 
 def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False, **more):
@@ -172,14 +168,18 @@ def test_a_claim_gets_its_job_when_there_is_room(allowance, jobs, made, limit, h
     assert len(created(plan)) == made
     orders = [step.order.limit for step in plan.steps if isinstance(step, PollNow)]
     assert orders == ([limit] if limit != 4 else [])
-    assert held_back == (capped(plan)["status"] == "True") == (ComeBack(NOW + timedelta(seconds=5)) in plan.steps)
+    assert (
+        held_back
+        == (condition(plan, "Capped")["status"] == "True")
+        == (ComeBack(NOW + timedelta(seconds=5)) in plan.steps)
+    )
     # It does not turn in circles over what must wait.
     assert ComeBack(NOW) not in plan.steps
 
 
 def test_what_keeps_an_object_that_claims_from_working_is_said():
     plan = claiming("1", allowance=0, waiting=2, policies=(scale_policy(most=0),))
-    assert capped(plan) == {
+    assert condition(plan, "Capped") == {
         "type": "Capped",
         "status": "True",
         "reason": "ScalePolicy",
@@ -187,9 +187,9 @@ def test_what_keeps_an_object_that_claims_from_working_is_said():
     }
     assert "waiting for room" in plan.why
     before_there_is_a_ledger = claiming(allowance=0, waiting=2)
-    assert capped(before_there_is_a_ledger)["status"] == "True"
-    assert capped(claiming("1", allowance=3, waiting=2))["reason"] == "WithinLimits"
-    assert capped(claiming("1", policies=())) is None
+    assert condition(before_there_is_a_ledger, "Capped")["status"] == "True"
+    assert condition(claiming("1", allowance=3, waiting=2), "Capped")["reason"] == "WithinLimits"
+    assert condition(claiming("1", policies=()), "Capped") == {}
 
 
 def test_an_object_that_claims_is_active_while_its_jobs_are_refused():

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.controllers.factories import NOW, at, child, gone, pod, reading, sample, scaled_job, snapshot
-from tests.unit.controllers.plans import created, deleted, events, shape, statuses
+from tests.unit.controllers.plans import condition, created, deleted, events, shape, statuses, verdict
 from tests.unit.tables import cases
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.keda.scaledjob import CONTROLLER, decide
@@ -20,16 +20,6 @@ from workers.decision.plan import (
     Together,
 )
 from workers.decision.snapshot import Snapshot
-
-
-def condition_of(plan, type_):
-    (status,) = statuses(plan)
-    (found,) = (each for each in status["conditions"] if each["type"] == type_)
-    return found["status"], found.get("reason")
-
-
-def message_of(plan, type_="Ready"):
-    return next(each.get("message", "") for each in statuses(plan)[-1]["conditions"] if each["type"] == type_)
 
 
 def settled(body, *children, **more):
@@ -133,8 +123,8 @@ def test_more_jobs_than_one_plan_may_create_come_in_several_plans():
 )
 def test_conditions_after_a_poll(samples, spec, ready, active):
     plan = decide(snapshot(scaled_job(**spec), reading=reading(*samples)), NOW)
-    assert condition_of(plan, "Ready") == ready
-    assert condition_of(plan, "Active") == active
+    assert verdict(plan, "Ready") == ready
+    assert verdict(plan, "Active") == active
 
 
 def test_a_failing_trigger_is_unknown_and_not_zero():
@@ -142,7 +132,7 @@ def test_a_failing_trigger_is_unknown_and_not_zero():
     before = settled(scaled_job(), reading=reading(sample(3)))
     plan = decide(snapshot(before, reading=reading(sample(9, error="connection refused"))), NOW)
     assert created(plan) == []
-    assert "s0-redis-work: connection refused" in message_of(plan)
+    assert "s0-redis-work: connection refused" in condition(plan, "Ready")["message"]
     assert statuses(plan)[0]["triggersActivity"] == {"s0-redis-work": {"isActive": True}}
     assert RecordEvent("Warning", "KEDAScalerFailed", "s0-redis-work: connection refused") in plan.steps
 
@@ -151,17 +141,17 @@ def test_a_problem_with_the_triggers_fails_the_check_and_is_told():
     problem = "triggers[0] (redis): listName is required"
     plan = decide(snapshot(scaled_job(minReplicaCount=1), reading=reading(problem=problem)), NOW)
     assert created(plan) == []
-    assert condition_of(plan, "Ready") == ("False", "ScaledJobCheckFailed")
-    assert condition_of(plan, "Active") == ("Unknown", "UnknownState")
-    assert message_of(plan) == problem
+    assert verdict(plan, "Ready") == ("False", "ScaledJobCheckFailed")
+    assert verdict(plan, "Active") == ("Unknown", "UnknownState")
+    assert condition(plan, "Ready")["message"] == problem
     assert RecordEvent("Warning", "ScaledJobCheckFailed", problem) in plan.steps
 
 
 def test_a_wrong_manifest_fails_the_check_and_names_object_and_field():
     plan = decide(snapshot(scaled_job(triggers=[]), reading=reading(sample(3))), NOW)
     assert created(plan) == []
-    assert condition_of(plan, "Ready") == ("False", "ScaledJobCheckFailed")
-    assert message_of(plan).startswith("ScaledJob default/work: spec.triggers:")
+    assert verdict(plan, "Ready") == ("False", "ScaledJobCheckFailed")
+    assert condition(plan, "Ready")["message"].startswith("ScaledJob default/work: spec.triggers:")
     assert events(plan) == ["ScaledJobCheckFailed"]
 
 
@@ -259,7 +249,7 @@ def test_paused_by_annotation(annotation, paused):
     body = scaled_job(metadata={"annotations": {"autoscaling.keda.sh/paused": annotation}})
     plan = decide(snapshot(body, reading=reading(sample(3))), NOW)
     assert bool(created(plan)) is not paused
-    assert condition_of(plan, "Paused")[0] == str(paused)
+    assert verdict(plan, "Paused")[0] == str(paused)
 
 
 def test_pausing_stops_everything_and_says_so_once():
@@ -272,8 +262,8 @@ def test_pausing_stops_everything_and_says_so_once():
     plan = decide(snapshot(paused, *old, reading=reading(sample(3))), NOW)
     assert created(plan) == deleted(plan) == []
     assert events(plan)[-2:] == ["ScaledJobPaused", "KEDAScalersStopped"]
-    assert condition_of(plan, "Ready") == ("True", "ScaledJobReady")
-    assert "skipped" in message_of(plan)
+    assert verdict(plan, "Ready") == ("True", "ScaledJobReady")
+    assert "skipped" in condition(plan, "Ready")["message"]
     assert decide(snapshot({**paused, "status": statuses(plan)[0]}, *old), NOW).steps == ()
 
 
@@ -283,7 +273,7 @@ def test_resuming_polls_first_and_creates_on_what_that_finds():
     plan = decide(snapshot(scaled_job(status=status), reading=reading(sample(3))), NOW)
     assert shape(plan)[0] == "PollNow"
     assert created(plan) == []
-    assert condition_of(plan, "Paused") == ("False", "ScaledJobUnpaused")
+    assert verdict(plan, "Paused") == ("False", "ScaledJobUnpaused")
     assert "ScaledJobUnpaused" in events(plan)
     after = snapshot({**scaled_job(), "status": statuses(plan)[0]}, reading=reading(sample(3), id=37))
     assert len(created(decide(after, NOW))) == 3

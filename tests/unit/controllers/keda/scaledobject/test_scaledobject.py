@@ -11,14 +11,12 @@ from tests.unit.controllers.factories import NOW, at, micros, reading, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     TARGET,
     TRIGGER,
-    condition,
     scale,
     scaled_object,
     scaling,
     snapshot,
-    status_of,
-    told,
 )
+from tests.unit.controllers.plans import back, events, status_of, verdict
 from tests.unit.tables import cases
 from workers.controllers.keda.scaledobject import CONTROLLER, decide
 from workers.decision.controller import ScaleTarget
@@ -37,12 +35,6 @@ def failing(failures: int):
 
 def decided(body, target, *samples, **more) -> Plan:
     return decide(snapshot(body, target, reading(*samples, **more) if samples or more else None), NOW)
-
-
-def comes_back(plan: Plan) -> float:
-    """Seconds until the object is looked at again."""
-    (step,) = (step for step in plan.steps if isinstance(step, ComeBack))
-    return (step.at - NOW).total_seconds()
 
 
 def annotated(key: str, value: str, **more) -> dict:
@@ -83,8 +75,8 @@ def test_replicas_and_activity(body, current, value, replicas, active) -> None:
     plan = decided(body, scale(current), sample(value))
     step = scaling(plan)
     assert (step and step.replicas) == replicas
-    assert condition(plan, "Active")[1] == active
-    assert condition(plan, "Ready") == ("True", "ScaledObjectReady")
+    assert verdict(plan, "Active")[1] == active
+    assert verdict(plan, "Ready") == ("True", "ScaledObjectReady")
     if step:
         assert (step.ref, step.resource_version) == (TARGET, "70")
 
@@ -123,8 +115,8 @@ def test_failures(body, current, failed, replicas, ready, fallback) -> None:
     plan = decided(body, scale(current), failed)
     step = scaling(plan)
     assert (step and step.replicas) == replicas
-    assert condition(plan, "Ready") == ready
-    assert condition(plan, "Fallback")[1] == fallback
+    assert verdict(plan, "Ready") == ready
+    assert verdict(plan, "Fallback")[1] == fallback
     assert status_of(plan)["health"] == {
         "s0-redis-work": {"numberOfFailures": max(1, failed.failures), "status": "Failing"}
     }
@@ -134,7 +126,7 @@ def test_one_of_two_fails() -> None:
     body = scaled_object(triggers=[TRIGGER, TRIGGER], status=ACTIVE)
     plan = decided(body, scale(4), sample(2), sample(error="away", name="s1-redis-work"))
     assert scaling(plan) is None, "only more could be proposed"
-    assert condition(plan, "Ready") == ("Unknown", "PartialTriggerError")
+    assert verdict(plan, "Ready") == ("Unknown", "PartialTriggerError")
     assert status_of(plan)["lastActiveTime"] == ACTIVE["lastActiveTime"]
 
 
@@ -145,7 +137,7 @@ def test_what_is_told_of_an_activation() -> None:
         "KEDAScaleTargetActivated",
         "KEDAScaleTargetActivationFailed",
     )
-    assert told(plan) == ["KEDAScalersStarted", "ScaledObjectReady"]
+    assert events(plan) == ["KEDAScalersStarted", "ScaledObjectReady"]
     assert [type(each) for each in plan.steps[:3]] == [PatchStatus, Scale, PatchStatus]
 
 
@@ -211,8 +203,8 @@ def test_a_settled_object_that_rests_is_not_written_again() -> None:
         "when more is allowed": (scaled_object(), 1, 50, 15),
     },
 )
-def test_when_it_comes_back(body, current, value, seconds) -> None:
-    assert comes_back(decided(body, scale(current), sample(value))) == seconds
+def test_when_it_back(body, current, value, seconds) -> None:
+    assert back(decided(body, scale(current), sample(value))) == seconds
 
 
 @cases(
@@ -233,7 +225,7 @@ def test_without_a_reading_nothing_is_scaled_and_one_is_asked_for(given, polls) 
 def test_triggers_that_cannot_be_measured_at_all() -> None:
     plan = decided(scaled_object(), scale(2), problem="trigger 0 (redis): listName: is required")
     assert scaling(plan) is None
-    assert condition(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
+    assert verdict(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
 
 
 @cases(
@@ -247,8 +239,8 @@ def test_triggers_that_cannot_be_measured_at_all() -> None:
 def test_a_target_that_cannot_be_read(target, reason) -> None:
     plan = decided(scaled_object(), target, sample(5))
     assert scaling(plan) is None
-    assert condition(plan, "Ready") == ("False", reason)
-    assert comes_back(plan) == 15
+    assert verdict(plan, "Ready") == ("False", reason)
+    assert back(plan) == 15
 
 
 @cases(
@@ -261,8 +253,8 @@ def test_a_target_that_cannot_be_read(target, reason) -> None:
 def test_a_wrong_manifest(spec) -> None:
     plan = decided(scaled_object(**spec), scale(2), sample(5))
     assert scaling(plan) is None
-    assert condition(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
-    assert "ScaledObjectCheckFailed" in told(plan)
+    assert verdict(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
+    assert "ScaledObjectCheckFailed" in events(plan)
 
 
 def test_modifiers_decide_instead_of_the_triggers() -> None:
@@ -280,8 +272,8 @@ def test_modifiers_decide_instead_of_the_triggers() -> None:
 def test_paused() -> None:
     plan = decided(annotated("paused", "true"), scale(2), sample(50))
     assert scaling(plan) is None
-    assert condition(plan, "Paused") == ("True", "ScaledObjectPaused")
-    assert told(plan)[-2:] == ["ScaledObjectPaused", "KEDAScalersStopped"]
+    assert verdict(plan, "Paused") == ("True", "ScaledObjectPaused")
+    assert events(plan)[-2:] == ["ScaledObjectPaused", "KEDAScalersStopped"]
 
 
 @cases(
@@ -297,8 +289,8 @@ def test_the_last_goes_on_a_reading_from_after_the_cooldown_only(started, gone, 
     plan = decided(body, scale(1), sample(0), started=started)
     assert (scaling(plan) is not None) == gone
     assert any(isinstance(step, PollNow) for step in plan.steps) == polls
-    assert condition(plan, "Active")[1] == ("ScalerNotActive" if gone else "ScalerCooldown")
-    assert comes_back(plan) == (31 if gone else 1)
+    assert verdict(plan, "Active")[1] == ("ScalerNotActive" if gone else "ScalerCooldown")
+    assert back(plan) == (31 if gone else 1)
 
 
 def test_paused_at_a_number_once() -> None:
@@ -321,7 +313,7 @@ def test_paused_at_a_number_says_more_than_not_paused() -> None:
 def test_paused_at_no_number(text) -> None:
     plan = decided(annotated("paused-replicas", text), scale(9), sample(0))
     assert scaling(plan) is None
-    assert condition(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
+    assert verdict(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
 
 
 def test_resumed_it_measures_first() -> None:
@@ -329,7 +321,7 @@ def test_resumed_it_measures_first() -> None:
     plan = decided(scaled_object(status=status_of(paused)), scale(3), sample(50))
     assert scaling(plan) is None
     assert any(isinstance(step, PollNow) for step in plan.steps)
-    assert condition(plan, "Paused") == ("False", "ScaledObjectUnpaused")
+    assert verdict(plan, "Paused") == ("False", "ScaledObjectUnpaused")
     assert "pausedReplicaCount" not in status_of(plan)
 
 

@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from tests.unit.controllers.factories import NOW, at, entry, reading, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     TARGET,
-    condition,
     scale,
     scaled_object,
     scaling,
-    status_of,
-    told,
 )
 from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as plain
+from tests.unit.controllers.plans import events, status_of, verdict
 from tests.unit.tables import cases
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Object, Ref
 from workers.api.references import REFERENCES
@@ -80,10 +78,10 @@ def message(plan: Plan) -> str:
 def test_of_two_on_one_target_the_older_scales(peers: list[Object], scales: bool) -> None:
     plan = decided(named("work", uid="own"), peers)
     assert (scaling(plan) is not None) == scales
-    assert condition(plan, "Ready")[0] == ("True" if scales else "False")
+    assert verdict(plan, "Ready")[0] == ("True" if scales else "False")
     if not scales:
         assert "is scaled by ScaledObject default/" in message(plan)
-        assert told(plan) == ["ScaledObjectCheckFailed"]
+        assert events(plan) == ["ScaledObjectCheckFailed"]
 
 
 @given(ages=st.lists(st.integers(-9, -1), min_size=2, max_size=5))

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from tests.unit.controllers.factories import NOW, at, reading, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     TRIGGER,
-    condition,
     scale,
     scaled_object,
     scaling,
     snapshot,
     spec,
-    status_of,
 )
+from tests.unit.controllers.plans import status_of, verdict
 from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledobject import CONTROLLER, decide, usage
@@ -243,7 +242,7 @@ def test_the_status_tells_metrics_of_pods_from_others() -> None:
     status = status_of(plan)
     assert (status["resourceMetricNames"], status["externalMetricNames"]) == (["cpu"], ["s1-q"])
     assert list(status["health"]) == list(status["triggersActivity"]) == ["s1-q"]
-    assert condition(plan, "Ready") == ("True", "ScaledObjectReady")
+    assert verdict(plan, "Ready") == ("True", "ScaledObjectReady")
     assert plan.steps[-1] == ComeBack(NOW + timedelta(seconds=15))
     assert {figure.name: figure.value for figure in plan.figures}["cpu (target 50% of the requests, 3 of 3 pods)"] == 50
 
@@ -251,7 +250,7 @@ def test_the_status_tells_metrics_of_pods_from_others() -> None:
 def test_missing_requests_are_said_in_the_condition() -> None:
     seen = target([pod("a", request=None)], [metrics("a", "1")])
     plan = decide(snapshot(scaled_object(triggers=[CPU]), seen, reading(sample(0, **IDLE))), NOW)
-    assert condition(plan, "Ready") == ("Unknown", "PartialTriggerError")
+    assert verdict(plan, "Ready") == ("Unknown", "PartialTriggerError")
     assert "main of pod a requests no cpu" in status_of(plan)["conditions"][0]["message"]
     assert scaling(plan) is None
 
