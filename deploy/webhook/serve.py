@@ -44,16 +44,13 @@ async def _run(settings: Settings, stop: asyncio.Event) -> None:
 def listen(address: str) -> socket.socket:
     """Returns a listening socket at ``HOST:PORT``. Raises UserError if that fails."""
     host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((host.strip("[]"), int(port)), family=_family(host), backlog=1024)
+        listener = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=1024)
     except (OSError, ValueError, OverflowError) as error:
         raise UserError(f"--webhook-listen: {address} cannot be listened on: {error}") from error
     listener.setblocking(False)
     return listener
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 async def serve(

@@ -299,15 +299,11 @@ def all_crds(*, volcano: bool = True) -> list[Object]:
     return [definition.render() for definition in DEFINITIONS if volcano or not definition.kind.group.endswith(VOLCANO)]
 
 
-def _text(crd: Object) -> str:
-    return yaml.safe_dump(crd, sort_keys=False, width=120)
-
-
 def files() -> dict[str, str]:
     """Returns YAML by file name (``keda.sh_scaledjobs.yaml``)."""
     return {
-        f"{definition.kind.group}_{definition.kind.plural}.yaml": _text(definition.render())
-        for definition in DEFINITIONS
+        f"{each.kind.group}_{each.kind.plural}.yaml": yaml.safe_dump(each.render(), sort_keys=False, width=120)
+        for each in DEFINITIONS
     }
 
 

@@ -55,7 +55,8 @@ def parse(model: type[M], kind: Kind, body: Object) -> M:
         return model.model_validate(body)
     except ValidationError as error:
         found = tuple(
-            Problem(_path(each["loc"]), _message(each["msg"]), each["type"] == "missing")
+            # pydantic puts a prefix before the messages of validators.
+            Problem(_path(each["loc"]), each["msg"].removeprefix("Value error, "), each["type"] == "missing")
             for each in error.errors()
             if not _follows(each, error.errors())
         )
@@ -82,8 +83,3 @@ def _path(location: tuple[int | str, ...]) -> str:
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
-
-
-def _message(text: str) -> str:
-    """Returns pydantic's message without its prefix for errors that validators raise."""
-    return text.removeprefix("Value error, ")

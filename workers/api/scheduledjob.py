@@ -15,16 +15,8 @@ from workers.api.model import Items, Model
 
 #: The fields of a CronJob's spec; all others are ignored.
 CRON_JOB_FIELDS = frozenset(
-    {
-        "schedule",
-        "timeZone",
-        "startingDeadlineSeconds",
-        "concurrencyPolicy",
-        "suspend",
-        "jobTemplate",
-        "successfulJobsHistoryLimit",
-        "failedJobsHistoryLimit",
-    }
+    {"schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "suspend", "jobTemplate"}
+    | {"successfulJobsHistoryLimit", "failedJobsHistoryLimit"}
 )
 
 ConcurrencyPolicy = Literal["Allow", "Forbid", "Replace"]

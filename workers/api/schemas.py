@@ -47,11 +47,10 @@ def _members(node: Object, definitions: Object) -> list[tuple[str, Any]]:
                 members.append((key, {name: _node(each, definitions) for name, each in value.items()}))
         elif key == "additionalProperties" and value is True:
             members.append(("x-kubernetes-preserve-unknown-fields", True))
-        elif key not in _DROPPED and (key != "default" or _shown(value)):
+        elif key == "default":
+            # kube-apiserver 1.20 reads an empty text as null.
+            if isinstance(value, str | int | float) and value != "":
+                members.append((key, value))
+        elif key not in _DROPPED:
             members.append((key, _node(value, definitions)))
     return members
-
-
-def _shown(default: Any) -> bool:
-    """Returns True for a default to fill in; kube-apiserver 1.20 reads an empty text as null."""
-    return isinstance(default, str | int | float) and default != ""

@@ -207,14 +207,6 @@ def _numbers(arguments: Sequence[Value]) -> list[float | int]:
     return [_real(each) for each in flat]
 
 
-def _to_float(value: Value) -> float:
-    return float(value) if isinstance(value, str) else float(_real(value))
-
-
-def _to_int(value: Value) -> int:
-    return int(value) if isinstance(value, str) else int(_real(value))
-
-
 def _rounded(value: Value) -> float:
     """Rounds halves away from zero."""
     given = _real(value)
@@ -226,8 +218,8 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "ceil": lambda value: float(math.ceil(_real(value))),
     "floor": lambda value: float(math.floor(_real(value))),
     "round": _rounded,
-    "float": _to_float,
-    "int": _to_int,
+    "float": lambda value: float(value if isinstance(value, str) else _real(value)),
+    "int": lambda value: int(value if isinstance(value, str) else _real(value)),
     "len": lambda value: len(_listed(value)),
     "max": lambda *values: max(_numbers(values)),
     "min": lambda *values: min(_numbers(values)),

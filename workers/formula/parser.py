@@ -132,7 +132,7 @@ class _Parser:
         """Parses ``??``, which has the highest precedence; another operator after it needs parentheses."""
         nodes = [self._primary()]
         while self._takes("??"):
-            nodes.append(self._unary() if self._upcoming_sign(("-", "+", "!")) else self._primary())
+            nodes.append(self._unary() if any(self._upcoming((sign,)) for sign in "-+!") else self._primary())
         if len(nodes) == 1:
             return nodes[0]
         token = self._tokens[self._place]
@@ -220,9 +220,6 @@ class _Parser:
     def _upcoming(self, signs: Sequence[str]) -> bool:
         tokens = self._tokens[self._place : self._place + len(signs)]
         return all(token.kind == "sign" for token in tokens) and [token.text for token in tokens] == list(signs)
-
-    def _upcoming_sign(self, signs: Sequence[str]) -> bool:
-        return any(self._upcoming((sign,)) for sign in signs)
 
     def _one_of(self, signs: Sequence[str]) -> str | None:
         token = self._tokens[self._place]

@@ -1,36 +1,24 @@
 """ScalePolicies with every process of ours, on the embedded API server: never more Jobs than allowed."""
 
-import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import redis.asyncio as redis
 
+from tests.integration.controllers.keda_objects import LONG, job_template, manifest, remove, unfinished_jobs
 from tests.support.conditions import eventually
-from tests.support.house import House
 from tests.support.valkeys import ValkeyServer
 from workers.api import conditions
-from workers.api.kinds import JOB, SCALE_POLICY, SCALED_JOB, Object, Ref
+from workers.api.kinds import SCALE_POLICY, SCALED_JOB, Object, Ref
 from workers.client.rest import Cluster
 
 pytestmark = pytest.mark.timeout(300)
 
 HOUSE = {"polling": "2", "policies": "true"}
 
-#: Seconds that eight processes on a busy machine may take for anything.
-LONG = 90.0
-
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def source() -> Iterator[ValkeyServer]:
-    """A server that tells of pushes."""
-    with ValkeyServer(config={"save": "", "notify-keyspace-events": "Kl"}) as server:
-        yield server
 
 
 class Team:
@@ -44,24 +32,20 @@ class Team:
 
     async def may(self, most: int) -> None:
         spec = {"maxJobs": most, "selector": {"matchLabels": {"team": self.name}}}
-        body = {"apiVersion": SCALE_POLICY.api_version, "kind": "ScalePolicy", "metadata": {"name": self.name}}
-        await self.cluster.create(SCALE_POLICY, {**body, "spec": spec})
+        await self.cluster.create(SCALE_POLICY, manifest(self.policy, spec))
 
     async def add(self, name: str, queue: str, *, claims: bool) -> Ref:
         ref = Ref(SCALED_JOB, "default", f"{self.name}-{name}")
         script = f'echo "${{PENSTOCK_ITEM-none}}" >> "{self.folder / name}"; sleep 0.3'
-        container = {"name": "main", "image": "none", "command": ["/bin/sh", "-c", script]}
         trigger = {"address": f"127.0.0.1:{self.port}", "listName": f"{self.name}-{queue}", "listLength": "1"}
         spec = {
             "pollingInterval": 1,
             "maxReplicaCount": 6,
             "scalingStrategy": {"strategy": "claim" if claims else "default"},
-            "jobTargetRef": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+            "jobTargetRef": job_template("/bin/sh", "-c", script),
             "triggers": [{"type": "redis", "metadata": trigger}],
         }
-        metadata = {"namespace": ref.namespace, "name": ref.name, "labels": {"team": self.name}}
-        body = {"apiVersion": SCALED_JOB.api_version, "kind": "ScaledJob", "metadata": metadata, "spec": spec}
-        await self.cluster.create(SCALED_JOB, body)
+        await self.cluster.create(SCALED_JOB, manifest(ref, spec, metadata={"labels": {"team": self.name}}))
         self.members.append(ref)
 
         async def under_it() -> bool:
@@ -85,55 +69,13 @@ class Team:
         path = self.folder / name
         return sorted(path.read_text().split()) if path.exists() else []
 
-    @asynccontextmanager
-    async def counted(self) -> AsyncIterator[list[int]]:
-        """How many unfinished Jobs there are, at every resourceVersion from now on."""
-        selector = f"team={self.name}"
-        there, version = await self.cluster.list(JOB, "default", label_selector=selector)
-        assert not there
-        counts: list[int] = []
-        follower = asyncio.create_task(self._count(selector, version, counts))
-        try:
-            yield counts
-        finally:
-            assert not follower.done(), "the watch ended early"
-            follower.cancel()
-            await asyncio.gather(follower, return_exceptions=True)
-
-    async def _count(self, selector: str, version: str, counts: list[int]) -> None:
-        unfinished: set[str] = set()
-        events = self.cluster.watch(JOB, "default", resource_version=version, label_selector=selector, timeout=LONG * 3)
-        async for event in events:
-            if event.type == "BOOKMARK":
-                continue
-            name = event.object["metadata"]["name"]
-            if event.type == "DELETED" or conditions.finished(event.object):
-                unfinished.discard(name)
-            else:
-                unfinished.add(name)
-            counts.append(len(unfinished))
-
-    async def leave(self) -> None:
-        for ref in self.members:
-            await self.cluster.delete(ref)
-        await self.cluster.delete(self.policy)
-
-        async def gone() -> bool:
-            left, _ = await self.cluster.list(SCALED_JOB, "default", label_selector=f"team={self.name}")
-            return not left
-
-        await eventually(gone, LONG)
-
 
 @pytest.fixture
-async def team(running: House, source: ValkeyServer, tmp_path: Path) -> AsyncIterator[Team]:
-    async with (
-        await Cluster.connect(kubeconfig=running.kubeconfig) as cluster,
-        redis.Redis(port=source.port) as client,
-    ):
-        team = Team(cluster, client, source.port, tmp_path)
-        yield team
-        await team.leave()
+async def team(cluster: Cluster, queue: redis.Redis, source: ValkeyServer, tmp_path: Path) -> AsyncIterator[Team]:
+    team = Team(cluster, queue, source.port, tmp_path)
+    yield team
+    for ref in (*team.members, team.policy):
+        await remove(cluster, ref)
 
 
 @pytest.mark.parametrize("queues", [("one", "two"), ("one", "one")], ids=["two lists", "one list"])
@@ -145,7 +87,7 @@ async def test_claimers_and_one_that_does_not_claim_never_have_more_jobs_than_th
         await team.add(name, queue, claims=True)
     await team.add("plain", "plain", claims=False)
     items = dict.fromkeys((*queues, "plain"), 8)
-    async with team.counted() as counts:
+    async with unfinished_jobs(team.cluster, f"team={team.name}") as counts:
         await team.push(items)
 
         async def claimed_items_ran() -> bool:

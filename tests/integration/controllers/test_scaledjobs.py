@@ -4,8 +4,7 @@ Not on a real one: kube-apiserver 1.20 built with Go 1.18 or newer dies on custo
 """
 
 import asyncio
-import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,13 @@ import redis.asyncio as redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.integration.controllers.keda_objects import LONG, NEVER, KedaObject, job_template, manifest
 from tests.support import valkeys
 from tests.support.conditions import eventually
-from tests.support.house import House
 from tests.support.ports import free_port
 from tests.support.valkeys import ValkeyServer
-from workers.api.kinds import EVENT, JOB, POD, SCALED_JOB, SECRET, TRIGGER_AUTHENTICATION, Object, Ref
+from workers.api.kinds import POD, SCALED_JOB, SECRET, TRIGGER_AUTHENTICATION, Ref
 from workers.client.rest import Cluster
-from workers.errors import NotFound
 from workers.handoff.readings import Readings
 
 pytestmark = pytest.mark.timeout(300)
@@ -29,100 +27,29 @@ pytestmark = pytest.mark.timeout(300)
 #: The setting also limits how long a server that failed is left alone.
 HOUSE = {"polling": "2"}
 
-#: Seconds that eight processes on a busy machine may take for anything.
-LONG = 60.0
-#: Longer than any test: what happens did not wait for a poll.
-NEVER = 3600
-
-_numbers = itertools.count(1)
+SILENT = {"save": "", "notify-keyspace-events": ""}
 
 
-@pytest.fixture(scope="module")
-def telling() -> Iterator[ValkeyServer]:
-    """A server that tells of pushes."""
-    with ValkeyServer(config={"save": "", "notify-keyspace-events": "Kl"}) as server:
-        yield server
-
-
-@pytest.fixture
-def silent() -> Iterator[ValkeyServer]:
-    """A server that tells nothing."""
-    with ValkeyServer(config={"save": "", "notify-keyspace-events": ""}) as server:
-        yield server
-
-
-class Work:
-    """One ScaledJob, its list, and what became of them."""
+class Work(KedaObject):
+    """A ScaledJob whose Jobs take no items."""
 
     def __init__(self, cluster: Cluster, broker: redis.Redis, port: int) -> None:
-        self.cluster = cluster
-        self.name = f"work-{next(_numbers)}"
-        self.ref = Ref(SCALED_JOB, "default", self.name)
-        self.port = port
+        super().__init__(cluster, port, SCALED_JOB)
         self._readings = Readings(broker, Keys("penstock"))
         self._lanes = [Lane(broker, lane, Keys("penstock")) for lane in ("poll", "reconcile")]
 
     async def apply(
         self, *, polling: int = NEVER, most: int = 100, authentication: str | None = None, **metadata: str
     ) -> None:
-        """Creates the ScaledJob: one Job per item, and the Jobs take no items."""
+        """Creates the ScaledJob: one Job per item."""
         reference = {"authenticationRef": {"name": authentication}} if authentication else {}
-        container = {"name": "main", "image": "none", "command": ["sleep", "600"]}
         spec = {
             "pollingInterval": polling,
             "maxReplicaCount": most,
-            "jobTargetRef": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+            "jobTargetRef": job_template("sleep", "600"),
             "triggers": [{**self.trigger(**metadata), **reference}],
         }
-        metadata_ = {"namespace": "default", "name": self.name}
-        body = {"apiVersion": SCALED_JOB.api_version, "kind": "ScaledJob", "metadata": metadata_, "spec": spec}
-        await self.cluster.create(SCALED_JOB, body)
-
-    def trigger(self, **metadata: str) -> Object:
-        address = f"127.0.0.1:{self.port}"
-        return {"type": "redis", "metadata": {"address": address, "listName": self.name, "listLength": "1", **metadata}}
-
-    async def push(self, items: int) -> None:
-        await self.ask("RPUSH", *range(items))
-
-    async def ask(self, command: str, *words: Any) -> None:
-        """One command about the list."""
-        async with redis.Redis(port=self.port) as client:
-            await client.execute_command(command, self.name, *words)
-
-    async def patch(self, body: Object) -> None:
-        await self.cluster.patch(self.ref, body)
-
-    async def jobs(self) -> list[str]:
-        selector = f"scaledjob.keda.sh/name={self.name}"
-        jobs, _ = await self.cluster.list(JOB, "default", label_selector=selector)
-        return [job["metadata"]["name"] for job in jobs]
-
-    async def has_jobs(self, number: int) -> None:
-        """Waits for so many Jobs."""
-
-        async def there() -> bool:
-            return len(await self.jobs()) >= number
-
-        await eventually(there, LONG)
-        assert len(await self.jobs()) == number
-
-    async def condition(self, type_: str) -> Object:
-        status = (await self.cluster.get(self.ref)).get("status") or {}
-        return next((one for one in status.get("conditions") or () if one["type"] == type_), {})
-
-    async def becomes(self, type_: str, status: str, reason: str) -> str:
-        """Waits for a condition; its message."""
-
-        known: Object = {}
-
-        async def so() -> bool:
-            nonlocal known
-            known = await self.condition(type_)
-            return (known.get("status"), known.get("reason")) == (status, reason)
-
-        await eventually(so, LONG)
-        return str(known.get("message"))
+        await self.create(spec)
 
     async def settled(self, items: float | None) -> None:
         """Waits until so many items were read (None: nothing is read), and nothing is left to be decided on that."""
@@ -135,46 +62,12 @@ class Work:
 
         await eventually(so, LONG)
 
-    async def has_told(self, *wanted: str) -> None:
-        """Waits for an Event about the ScaledJob: type, reason, message."""
-
-        async def there() -> bool:
-            events, _ = await self.cluster.list(EVENT, "default", field_selector=f"involvedObject.name={self.name}")
-            return wanted in [(event["type"], event["reason"], event["message"]) for event in events]
-
-        await eventually(there)
-
 
 @pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-async def broker(running: House) -> AsyncIterator[redis.Redis]:
-    async with redis.Redis.from_url((running.home / "broker.url").read_text().strip()) as client:
-        yield client
-
-
-@pytest.fixture
-async def work(cluster: Cluster, broker: redis.Redis, telling: ValkeyServer) -> AsyncIterator[Work]:
-    work = Work(cluster, broker, telling.port)
+async def work(cluster: Cluster, broker: redis.Redis, source: ValkeyServer) -> AsyncIterator[Work]:
+    work = Work(cluster, broker, source.port)
     yield work
-    await remove(work)
-
-
-async def remove(work: Work) -> None:
-    """Deletes the ScaledJob, if it is still there, and waits until it is gone."""
-
-    async def gone() -> bool:
-        try:
-            await work.cluster.delete(work.ref)
-        except NotFound:
-            return True
-        return False
-
-    await eventually(gone, LONG)
+    await work.remove()
 
 
 async def test_a_push_makes_jobs_without_waiting_for_a_poll(work: Work) -> None:
@@ -186,18 +79,17 @@ async def test_a_push_makes_jobs_without_waiting_for_a_poll(work: Work) -> None:
     await work.push(2)
     await work.has_jobs(5)
     await work.becomes("Active", "True", "ScalerActive")
-    await work.has_told("Normal", "KEDAJobsCreated", "Created 3 jobs")
+    await work.has_told("KEDAJobsCreated", type="Normal", message="Created 3 jobs")
 
 
-async def test_where_the_server_tells_nothing_polling_finds_the_work(
-    cluster: Cluster, broker: redis.Redis, silent: ValkeyServer
-) -> None:
-    work = Work(cluster, broker, silent.port)
-    await work.apply(polling=1)
-    await work.settled(0)
-    await work.push(2)
-    await work.has_jobs(2)
-    await remove(work)
+async def test_where_the_server_tells_nothing_polling_finds_the_work(cluster: Cluster, broker: redis.Redis) -> None:
+    with ValkeyServer(config=SILENT) as silent:
+        work = Work(cluster, broker, silent.port)
+        await work.apply(polling=1)
+        await work.settled(0)
+        await work.push(2)
+        await work.has_jobs(2)
+        await work.remove()
 
 
 async def test_there_are_never_more_jobs_than_allowed(work: Work) -> None:
@@ -215,7 +107,7 @@ async def test_a_wrong_setting_is_named_and_once_it_is_right_work_begins_at_once
     await work.apply(listLength="many")
     message = await work.becomes("Ready", "False", "ScaledJobCheckFailed")
     assert "trigger 0 (redis): listLength" in message
-    await work.has_told("Warning", "ScaledJobCheckFailed", message)
+    await work.has_told("ScaledJobCheckFailed", type="Warning", message=message)
     assert await work.jobs() == []
     await work.patch({"spec": {"triggers": [work.trigger()]}})
     await work.becomes("Ready", "True", "ScaledJobReady")
@@ -226,9 +118,9 @@ async def test_a_deleted_scaled_job_goes_and_takes_its_jobs_and_pods_with_it(wor
     await work.apply()
     await work.push(2)
     await work.has_jobs(2)
-    names = await work.jobs()
-    assert (await work.cluster.get(work.ref))["metadata"]["finalizers"] == ["finalizer.keda.sh"]
-    await remove(work)
+    names = [job["metadata"]["name"] for job in await work.jobs()]
+    assert (await work.body())["metadata"]["finalizers"] == ["finalizer.keda.sh"]
+    await work.remove()
 
     async def nothing_left() -> bool:
         selector = f"job-name in ({','.join(names)})"
@@ -241,13 +133,13 @@ async def test_a_deleted_scaled_job_goes_and_takes_its_jobs_and_pods_with_it(wor
 async def test_a_paused_scaled_job_makes_nothing_until_it_goes_on(work: Work) -> None:
     await work.apply()
     await work.settled(0)
-    await work.patch({"metadata": {"annotations": {"autoscaling.keda.sh/paused": "true"}}})
+    await work.annotate(paused="true")
     await work.becomes("Paused", "True", "ScaledJobPaused")
     await work.settled(None)
     await work.push(2)
     await work.settled(None)
     assert await work.jobs() == []
-    await work.patch({"metadata": {"annotations": {"autoscaling.keda.sh/paused": None}}})
+    await work.annotate(paused=None)
     await work.becomes("Paused", "False", "ScaledJobUnpaused")
     await work.has_jobs(2)
 
@@ -292,13 +184,17 @@ async def test_credentials_come_from_a_secret_and_follow_it_and_are_copied_nowhe
         message = await work.becomes("Ready", "False", "ScaledJobCheckFailed")
         assert message == f"trigger 0 (redis): authenticationRef: {login} does not exist"
 
-        await cluster.create(TRIGGER_AUTHENTICATION, made(login, spec={"secretTargetRef": [entry]}))
+        await cluster.create(TRIGGER_AUTHENTICATION, manifest(login, {"secretTargetRef": [entry]}))
         missing = f"trigger 0 (redis): {login}: spec.secretTargetRef[0]: {secret} does not exist"
-        await eventually(lambda: told(work, missing), LONG)
 
-        await cluster.create(SECRET, made(secret, stringData={"pw": "hunter2"}))
+        async def told() -> bool:
+            return await work.becomes("Ready", "False") == missing
+
+        await eventually(told, LONG)
+
+        await cluster.create(SECRET, manifest(secret, stringData={"pw": "hunter2"}))
         await work.becomes("Ready", "True", "ScaledJobReady")
-        assert (await cluster.get(work.ref))["status"]["authenticationsTypes"] == work.name
+        assert (await work.status())["authenticationsTypes"] == work.name
         await server.ask("RPUSH", work.name, 1, 2)
         await work.has_jobs(2)
 
@@ -314,31 +210,20 @@ async def test_credentials_come_from_a_secret_and_follow_it_and_are_copied_nowhe
         assert work.name.encode() in kept
         for word in (b"hunter2", b"swordfish", b"aHVudGVyMg", b"c3dvcmRmaXNo"):
             assert word not in kept
-        events, _ = await cluster.list(EVENT, "default", field_selector=f"involvedObject.name={work.name}")
-        shown = f"{events} {await cluster.get(work.ref)}"
+        shown = f"{await work.events()} {await work.body()}"
         assert not any(word in shown for word in ("hunter2", "swordfish"))
-        await remove(work)
-
-
-async def told(work: Work, message: str) -> bool:
-    return bool((await work.condition("Ready")).get("message") == message)
-
-
-def made(ref: Ref, **rest: Any) -> Object:
-    metadata = {"namespace": ref.namespace, "name": ref.name}
-    return {"apiVersion": ref.kind.api_version, "kind": ref.kind.kind, "metadata": metadata, **rest}
+        await work.remove()
 
 
 async def test_a_server_that_is_away_is_an_error_until_it_is_back(cluster: Cluster, broker: redis.Redis) -> None:
     port = free_port()
-    config = {"save": "", "notify-keyspace-events": ""}
-    with ValkeyServer(port=port, config=config):
+    with ValkeyServer(port=port, config=SILENT):
         work = Work(cluster, broker, port)
         await work.apply(polling=1)
         await work.becomes("Ready", "True", "ScaledJobReady")
     assert f"127.0.0.1:{port}" in await work.becomes("Ready", "False", "TriggerError")
-    with ValkeyServer(port=port, config=config):
+    with ValkeyServer(port=port, config=SILENT):
         await work.push(1)
         await work.has_jobs(1)
         await work.becomes("Ready", "True", "ScaledJobReady")
-        await remove(work)
+        await work.remove()

@@ -1,25 +1,14 @@
 """A ScaledObject from its manifest to its target's replicas, with every process of ours on the embedded API server."""
 
-import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import redis.asyncio as redis
 
+from tests.integration.controllers.keda_objects import LONG, KedaObject, manifest, remove
 from tests.support.conditions import eventually
-from tests.support.house import House
 from tests.support.valkeys import ValkeyServer
-from workers.api.kinds import (
-    CUSTOM_RESOURCE_DEFINITION,
-    EVENT,
-    POD,
-    SCALED_OBJECT,
-    TRIGGER_AUTHENTICATION,
-    Kind,
-    Object,
-    Ref,
-)
+from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, POD, SCALED_OBJECT, TRIGGER_AUTHENTICATION, Kind, Object, Ref
 from workers.client.rest import Cluster
 from workers.errors import Invalid, NotFound
 
@@ -27,66 +16,30 @@ pytestmark = pytest.mark.timeout(300)
 
 HOUSE = {"polling": "2"}
 
-#: Seconds that all processes on a busy machine may take for anything.
-LONG = 60.0
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 CRANE = Kind("example.com", "v1", "Crane", "cranes")
 
-_numbers = itertools.count(1)
 
-
-@pytest.fixture(scope="module")
-def source() -> Iterator[ValkeyServer]:
-    with ValkeyServer(config={"save": "", "notify-keyspace-events": "Klg"}) as server:
-        yield server
-
-
-class Pool:
-    """A target, the ScaledObject that scales it, and the list it is scaled by."""
+class Pool(KedaObject):
+    """A ScaledObject and its target of the same name."""
 
     def __init__(self, cluster: Cluster, port: int) -> None:
-        self.cluster = cluster
-        self.name = f"pool-{next(_numbers)}"
-        self.ref = Ref(SCALED_OBJECT, "default", self.name)
+        super().__init__(cluster, port, SCALED_OBJECT, "pool")
         self.target = Ref(DEPLOYMENT, "default", self.name)
-        self.port = port
 
     async def deploy(self, replicas: int = 0, **template: Any) -> None:
         """Creates the target: a Deployment whose pods do nothing."""
         labels = {"pool": self.name}
         container = {"name": "main", "image": "none", "command": ["sleep", "600"], **template}
-        spec = {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        }
-        await self.cluster.create(DEPLOYMENT, self._body(DEPLOYMENT, spec))
+        pods = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pods}
+        await self.cluster.create(DEPLOYMENT, manifest(self.target, spec))
 
     async def apply(self, *, annotations: Object | None = None, trigger: Object | None = None, **spec: Any) -> None:
         """Creates the ScaledObject: one replica per item, polled every second, without a cooldown."""
-        metadata = trigger or {"address": f"127.0.0.1:{self.port}", "listName": self.name, "listLength": "1"}
-        whole = {
-            "scaleTargetRef": {"name": self.name},
-            "pollingInterval": 1,
-            "cooldownPeriod": 0,
-            "triggers": [{"type": "redis", "metadata": metadata}],
-            **spec,
-        }
-        body = self._body(SCALED_OBJECT, whole)
-        body["metadata"]["annotations"] = annotations or {}
-        await self.cluster.create(SCALED_OBJECT, body)
-
-    def _body(self, kind: Kind, spec: Object) -> Object:
-        metadata = {"namespace": "default", "name": self.name}
-        return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
-
-    async def push(self, items: int) -> None:
-        async with redis.Redis(port=self.port) as client:
-            await client.rpush(self.name, *range(items))
-
-    async def take(self, items: int) -> None:
-        async with redis.Redis(port=self.port) as client:
-            await client.lpop(self.name, items)
+        triggers = [{"type": "redis", "metadata": trigger} if trigger else self.trigger()]
+        given = {"scaleTargetRef": {"name": self.name}, "pollingInterval": 1, "cooldownPeriod": 0, "triggers": triggers}
+        await self.create({**given, **spec}, annotations=annotations or {})
 
     async def replicas(self) -> int:
         path = self.target.kind.path("default", self.name, "scale")
@@ -101,55 +54,13 @@ class Pool:
 
         await eventually(so, LONG)
 
-    async def status(self) -> Object:
-        return (await self.cluster.get(self.ref)).get("status") or {}
-
-    async def becomes(self, type_: str, status: str, reason: str) -> str:
-        """Waits for a condition; its message."""
-        message = ""
-
-        async def so() -> bool:
-            nonlocal message
-            conditions = (await self.status()).get("conditions") or ()
-            known = next((one for one in conditions if one["type"] == type_), {})
-            message = known.get("message", "")
-            return (known.get("status"), known.get("reason")) == (status, reason)
-
-        await eventually(so, LONG)
-        return message
-
-    async def has_told(self, *reasons: str) -> None:
-        """Waits for Events of these reasons about the ScaledObject."""
-
-        async def there() -> bool:
-            events, _ = await self.cluster.list(EVENT, "default", field_selector=f"involvedObject.name={self.name}")
-            return {*reasons} <= {event["reason"] for event in events}
-
-        await eventually(there, LONG)
-
-    async def gone(self, ref: Ref) -> None:
-        async def so() -> bool:
-            try:
-                await self.cluster.delete(ref)
-            except NotFound:
-                return True
-            return False
-
-        await eventually(so, LONG)
-
-
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
-        yield cluster
-
 
 @pytest.fixture
 async def pool(cluster: Cluster, source: ValkeyServer) -> AsyncIterator[Pool]:
     pool = Pool(cluster, source.port)
     yield pool
-    await pool.gone(pool.ref)
-    await pool.gone(pool.target)
+    await pool.remove()
+    await remove(cluster, pool.target)
 
 
 async def test_from_zero_to_what_is_needed_and_back(pool: Pool) -> None:
@@ -160,7 +71,7 @@ async def test_from_zero_to_what_is_needed_and_back(pool: Pool) -> None:
     await pool.push(5)
     await pool.has(3)
     await pool.becomes("Active", "True", "ScalerActive")
-    await pool.take(5)
+    await pool.ask("LPOP", 5)
     await pool.has(0)
     await pool.becomes("Active", "False", "ScalerNotActive")
     await pool.has_told(
@@ -178,7 +89,7 @@ async def test_rules_of_speed_go_both_ways(pool: Pool) -> None:
     await pool.apply(minReplicaCount=1, advanced=advanced)
     await pool.push(4)
     await pool.has(4)
-    await pool.take(2)
+    await pool.ask("LPOP", 2)
     await pool.has(2)
 
 
@@ -191,31 +102,23 @@ async def test_what_somebody_else_changed_is_put_right(pool: Pool) -> None:
 
 
 async def test_anything_with_a_scale_subresource_is_scaled(pool: Pool) -> None:
-    kinds = {"kind": "Crane", "plural": "cranes", "singular": "crane"}
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    paths = {"specReplicasPath": ".spec.arms", "statusReplicasPath": ".status.arms"}
     version = {
         "name": "v1",
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": schema, "status": schema}}},
-        "subresources": {"scale": paths},
+        "subresources": {"scale": {"specReplicasPath": ".spec.arms", "statusReplicasPath": ".status.arms"}},
     }
-    spec = {"group": "example.com", "names": kinds, "scope": "Namespaced", "versions": [version]}
-    definition = {
-        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
-        "kind": CUSTOM_RESOURCE_DEFINITION.kind,
-        "metadata": {"name": "cranes.example.com"},
-        "spec": spec,
-    }
-    await pool.cluster.create(CUSTOM_RESOURCE_DEFINITION, definition)
-
+    names = {"kind": "Crane", "plural": "cranes", "singular": "crane"}
+    spec = {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version]}
+    definition = Ref(CUSTOM_RESOURCE_DEFINITION, "", "cranes.example.com")
+    await pool.cluster.create(CUSTOM_RESOURCE_DEFINITION, manifest(definition, spec))
     pool.target = Ref(CRANE, "default", pool.name)
-    crane = {"apiVersion": "example.com/v1", "kind": "Crane", "metadata": {"name": pool.name, "namespace": "default"}}
 
     async def made() -> bool:
         try:
-            await pool.cluster.create(CRANE, {**crane, "spec": {"arms": 0}})
+            await pool.cluster.create(CRANE, manifest(pool.target, {"arms": 0}))
         except NotFound:
             return False
         return True
@@ -232,7 +135,7 @@ async def test_paused_at_a_number_and_resumed(pool: Pool) -> None:
     await pool.has(3)
     await pool.becomes("Paused", "True", "ScaledObjectPaused")
     assert (await pool.status())["pausedReplicaCount"] == 3
-    await pool.cluster.patch(pool.ref, {"metadata": {"annotations": {"autoscaling.keda.sh/paused-replicas": None}}})
+    await pool.annotate(paused_replicas=None)
     await pool.becomes("Paused", "False", "ScaledObjectUnpaused")
     await pool.has(0)
 
@@ -275,7 +178,7 @@ async def test_at_its_end_the_target_gets_back_what_it_had(pool: Pool) -> None:
     await pool.push(4)
     await pool.apply(advanced={"restoreToOriginalReplicaCount": True})
     await pool.has(4)
-    await pool.gone(pool.ref)
+    await pool.remove()
     assert await pool.replicas() == 2
 
 
@@ -288,23 +191,20 @@ async def test_by_what_its_pods_consume(pool: Pool) -> None:
         "command": ["/bin/sh", "-c", "while :; do :; done"],
         "resources": {"requests": {"cpu": "10m"}},
     }
-    body = pool._body(POD, {"containers": [spin]})
-    body["metadata"]["labels"] = {"pool": pool.name}
-    await pool.cluster.create(POD, body)
+    pod = Ref(POD, "default", pool.name)
+    await pool.cluster.create(POD, manifest(pod, {"containers": [spin]}, metadata={"labels": {"pool": pool.name}}))
     cpu = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}}
     await pool.apply(triggers=[cpu], minReplicaCount=1, maxReplicaCount=3)
     await pool.has(3)
     await pool.becomes("Active", "True", "ScalerActive")
     assert (await pool.status())["resourceMetricNames"] == ["cpu"]
-    await pool.gone(Ref(POD, "default", pool.name))
+    await remove(pool.cluster, pod)
 
 
 async def test_one_target_is_not_given_to_two(pool: Pool) -> None:
     await pool.deploy(1)
     await pool.apply()
-    spec = (await pool.cluster.get(pool.ref))["spec"]
-    metadata = {"namespace": "default", "name": f"{pool.name}-too"}
-    second = {"apiVersion": SCALED_OBJECT.api_version, "kind": SCALED_OBJECT.kind, "metadata": metadata, "spec": spec}
+    second = manifest(Ref(SCALED_OBJECT, "default", f"{pool.name}-too"), (await pool.body())["spec"])
     with pytest.raises(Invalid, match=f"the target is scaled by ScaledObject {pool.name} already"):
         await pool.cluster.create(SCALED_OBJECT, second)
 
@@ -312,11 +212,9 @@ async def test_one_target_is_not_given_to_two(pool: Pool) -> None:
 async def test_an_authentication_tells_who_uses_it_and_goes_when_it_is_deleted(pool: Pool) -> None:
     login = Ref(TRIGGER_AUTHENTICATION, "default", pool.name)
     entry = {"parameter": "password", "name": pool.name, "key": "password"}
-    await pool.cluster.create(TRIGGER_AUTHENTICATION, pool._body(TRIGGER_AUTHENTICATION, {"secretTargetRef": [entry]}))
+    await pool.cluster.create(TRIGGER_AUTHENTICATION, manifest(login, {"secretTargetRef": [entry]}))
     await pool.deploy(1)
-    metadata = {"address": f"127.0.0.1:{pool.port}", "listName": pool.name}
-    trigger = {"type": "redis", "metadata": metadata, "authenticationRef": {"name": pool.name}}
-    await pool.apply(triggers=[trigger])
+    await pool.apply(triggers=[{**pool.trigger(), "authenticationRef": {"name": pool.name}}])
 
     async def lists(names: str) -> bool:
         body = await pool.cluster.get(login)
@@ -325,6 +223,6 @@ async def test_an_authentication_tells_who_uses_it_and_goes_when_it_is_deleted(p
 
     await eventually(lambda: lists(pool.name), LONG)
     assert "does not exist" in await pool.becomes("Ready", "False", "ScaledObjectCheckFailed")
-    await pool.gone(pool.ref)
+    await pool.remove()
     await eventually(lambda: lists(""), LONG)
-    await pool.gone(login)
+    await remove(pool.cluster, login)

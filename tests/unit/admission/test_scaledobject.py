@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from tests.unit.controllers.factories import at
 from tests.unit.controllers.keda.scaledobject.scaledobjects import TRIGGER, scaled_object
+from tests.unit.tables import cases
 from workers.admission import scaledobject
 from workers.admission.lookup import Known
 from workers.admission.rules import RULES
@@ -31,28 +30,24 @@ def found(body: Object, *others: Object, old: Object | None = None) -> list[tupl
     return [(finding.field, finding.message) for finding in scaledobject.problems(body, old, known)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "field", "message"),
-    [
-        pytest.param({"minReplicaCount": 101}, "spec", "minReplicaCount 101 is above", id="its model"),
-        pytest.param(formula("a +"), "spec.advanced.scalingModifiers.formula", "position 4", id="no formula"),
-        pytest.param(
-            formula("b"), "spec.advanced.scalingModifiers.formula", "no trigger named b", id="a formula of nobody"
-        ),
-        pytest.param(
+    {
+        "its model": ({"minReplicaCount": 101}, "spec", "minReplicaCount 101 is above"),
+        "no formula": (formula("a +"), "spec.advanced.scalingModifiers.formula", "position 4"),
+        "a formula of nobody": (formula("b"), "spec.advanced.scalingModifiers.formula", "no trigger named b"),
+        "a formula of itself": (
             formula("composite * 2"),
             "spec.advanced.scalingModifiers.formula",
             "no trigger named composite",
-            id="a formula of itself",
         ),
-        pytest.param(formula("a > 1"), "spec.advanced.scalingModifiers.formula", "a number is needed", id="no number"),
-        pytest.param(
+        "no number": (formula("a > 1"), "spec.advanced.scalingModifiers.formula", "a number is needed"),
+        "parts that do not fit": (
             formula("a and true ? 1 : 2"),
             "spec.advanced.scalingModifiers.formula",
             "true or false is needed",
-            id="parts that do not fit",
         ),
-    ],
+    },
 )
 def test_an_invalid_manifest_is_refused(spec: Object, field: str, message: str) -> None:
     ((where, why),) = found(named("work", **spec))
@@ -60,36 +55,34 @@ def test_an_invalid_manifest_is_refused(spec: Object, field: str, message: str) 
     assert message in why
 
 
-@pytest.mark.parametrize(
+@cases(
     "spec",
-    [
-        pytest.param({}, id="the least"),
-        pytest.param(formula("a"), id="a formula"),
-        pytest.param(formula("a / (a - 1)"), id="a formula without a result for some values"),
-        pytest.param(formula("a == 1 ? 1 : nil"), id="a formula of nothing for some values"),
-    ],
+    {
+        "the least": {},
+        "a formula": formula("a"),
+        "a formula without a result for some values": formula("a / (a - 1)"),
+        "a formula of nothing for some values": formula("a == 1 ? 1 : nil"),
+    },
 )
 def test_what_is_well(spec: Object) -> None:
     assert found(named("work", **spec), named("other", scaleTargetRef={"name": "theirs"})) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("other", "field"),
-    [
-        pytest.param(named("other"), "spec.scaleTargetRef", id="a target"),
-        pytest.param(
+    {
+        "a target": (named("other"), "spec.scaleTargetRef"),
+        "a target, spelled out": (
             named("other", scaleTargetRef={"name": "pool", "kind": "Deployment", "apiVersion": "apps/v1"}),
             "spec.scaleTargetRef",
-            id="a target, spelled out",
         ),
-        pytest.param(named("other", namespace="elsewhere"), None, id="in another namespace"),
-        pytest.param(named("other", scaleTargetRef={"name": "pool", "kind": "StatefulSet"}), None, id="another kind"),
-        pytest.param(
+        "in another namespace": (named("other", namespace="elsewhere"), None),
+        "another kind": (named("other", scaleTargetRef={"name": "pool", "kind": "StatefulSet"}), None),
+        "an autoscaler's name": (
             named("other", scaleTargetRef={"name": "theirs"}, **autoscaler("keda-hpa-work")),
             "spec.advanced.horizontalPodAutoscalerConfig.name",
-            id="an autoscaler's name",
         ),
-    ],
+    },
 )
 def test_what_is_anothers_already(other: Object, field: str | None) -> None:
     body = named("work")

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from tests.support.paths import ROOT
+from tests.unit.tables import cases
 from workers.api import crds
 
 FOLDER = ROOT / "deploy" / "crds"
@@ -135,12 +136,12 @@ def test_limits_and_defaults_are_in_the_schema(kind, field, expected):
     assert {key: value for key, value in given.items() if key != "description"} == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "spec",
-    [
-        pytest.param(spec_of("scaledjobs.keda.sh")["jobTargetRef"], id="scaledjob"),
-        pytest.param(spec_of("scheduledjobs.penstock.dev")["jobTemplate"]["properties"]["spec"], id="scheduledjob"),
-    ],
+    {
+        "scaledjob": spec_of("scaledjobs.keda.sh")["jobTargetRef"],
+        "scheduledjob": spec_of("scheduledjobs.penstock.dev")["jobTemplate"]["properties"]["spec"],
+    },
 )
 def test_the_jobs_spec_is_kept_as_it_is_and_its_template_required(spec):
     assert spec["required"] == ["template"]

@@ -11,6 +11,7 @@ from deploy.local.apiserver.schema import schema
 from tests.support.paths import ROOT
 from tests.unit.apiserver import examples as apiserver
 from tests.unit.controllers.factories import NOW, reading, sample, snapshot
+from tests.unit.tables import cases
 from workers.admission.volcano import jobflow as flow_rules
 from workers.admission.volcano.job import defaulted, faults
 from workers.api import crds, kinds, scalepolicy, scheduledjob
@@ -118,7 +119,7 @@ def test_its_jobs_would_be_taken_too(body: Object) -> None:
 
 
 @pytest.mark.parametrize("body", [param for param in documents() if kind_of(param.values[0]) == VC_JOB])
-@pytest.mark.parametrize("site", [Site(), Site(addresses=True)], ids=["a cluster", "the embedded one"])
+@cases("site", {"a cluster": Site(), "the embedded one": Site(addresses=True)})
 def test_the_pods_of_its_tasks_and_what_its_plugins_make_would_be_taken(body: Object, site: Site) -> None:
     whole = defaulted(placed(body))
     assert faults(whole) == []

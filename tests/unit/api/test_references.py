@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-
+from tests.unit.tables import cases
 from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
 from workers.api.references import REFERENCES
@@ -22,46 +21,32 @@ GROUPED = {"annotations": {"scheduling.k8s.io/group-name": "g"}}
 MADE = "volcano.sh/createdByJobTemplate"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "made", "named"),
-    [
-        pytest.param(kinds.POD, body(kinds.POD, GROUPED), Ref(kinds.POD_GROUP, "team", "g"), id="pod of a group"),
-        pytest.param(kinds.POD, body(kinds.POD, {"annotations": None}), None, id="pod of none"),
-        pytest.param(
-            kinds.REPLICA_SET, body(kinds.REPLICA_SET), Ref(kinds.POD_GROUP, "team", "podgroup-u1"), id="replicas"
-        ),
-        pytest.param(
-            kinds.POD_GROUP,
-            body(kinds.POD_GROUP, spec={"queue": "q"}),
-            Ref(kinds.QUEUE, "", "q"),
-            id="group of a queue",
-        ),
-        pytest.param(kinds.POD_GROUP, body(kinds.POD_GROUP), Ref(kinds.QUEUE, "", "default"), id="group of none"),
-        pytest.param(
-            kinds.QUEUE, body(kinds.QUEUE, spec={"parent": "p"}), Ref(kinds.QUEUE, "", "p"), id="queue below another"
-        ),
-        pytest.param(kinds.QUEUE, body(kinds.QUEUE, spec={"parent": ""}), None, id="or below none"),
-        pytest.param(kinds.QUEUE, body(kinds.QUEUE), None, id="queue without a spec"),
-        pytest.param(kinds.QUEUE, body(kinds.QUEUE, spec={"parent": "a"}), None, id="queue below itself"),
-        pytest.param(kinds.QUEUE, body(kinds.QUEUE, {"name": "root"}, spec={"parent": "b"}), None, id="the root queue"),
-        pytest.param(
-            kinds.COMMAND, command("scheduling.volcano.sh/v1beta1", "Queue"), Ref(kinds.QUEUE, "", "x"), id="to a queue"
-        ),
-        pytest.param(
-            kinds.COMMAND, command("batch.volcano.sh/v1alpha1", "Job"), Ref(kinds.VC_JOB, "team", "x"), id="to a job"
-        ),
-        pytest.param(kinds.COMMAND, command("nothing/v1", "Job"), None, id="to an unknown kind"),
-        pytest.param(kinds.COMMAND, command("batch/v1", "Job", ""), None, id="without a name"),
-        pytest.param(kinds.COMMAND, body(kinds.COMMAND), None, id="without a target"),
-        pytest.param(
+    {
+        "pod of a group": (kinds.POD, body(kinds.POD, GROUPED), Ref(kinds.POD_GROUP, "team", "g")),
+        "pod of none": (kinds.POD, body(kinds.POD, {"annotations": None}), None),
+        "replicas": (kinds.REPLICA_SET, body(kinds.REPLICA_SET), Ref(kinds.POD_GROUP, "team", "podgroup-u1")),
+        "group of a queue": (kinds.POD_GROUP, body(kinds.POD_GROUP, spec={"queue": "q"}), Ref(kinds.QUEUE, "", "q")),
+        "group of none": (kinds.POD_GROUP, body(kinds.POD_GROUP), Ref(kinds.QUEUE, "", "default")),
+        "queue below another": (kinds.QUEUE, body(kinds.QUEUE, spec={"parent": "p"}), Ref(kinds.QUEUE, "", "p")),
+        "or below none": (kinds.QUEUE, body(kinds.QUEUE, spec={"parent": ""}), None),
+        "queue without a spec": (kinds.QUEUE, body(kinds.QUEUE), None),
+        "queue below itself": (kinds.QUEUE, body(kinds.QUEUE, spec={"parent": "a"}), None),
+        "the root queue": (kinds.QUEUE, body(kinds.QUEUE, {"name": "root"}, spec={"parent": "b"}), None),
+        "to a queue": (kinds.COMMAND, command("scheduling.volcano.sh/v1beta1", "Queue"), Ref(kinds.QUEUE, "", "x")),
+        "to a job": (kinds.COMMAND, command("batch.volcano.sh/v1alpha1", "Job"), Ref(kinds.VC_JOB, "team", "x")),
+        "to an unknown kind": (kinds.COMMAND, command("nothing/v1", "Job"), None),
+        "without a name": (kinds.COMMAND, command("batch/v1", "Job", ""), None),
+        "without a target": (kinds.COMMAND, body(kinds.COMMAND), None),
+        "job of a template": (
             kinds.VC_JOB,
             body(kinds.VC_JOB, {"labels": {MADE: "ns.t"}}),
             Ref(kinds.JOB_TEMPLATE, "ns", "t"),
-            id="job of a template",
         ),
-        pytest.param(kinds.VC_JOB, body(kinds.VC_JOB, {"labels": {MADE: "ns.t.x"}}), None, id="a name with dots"),
-        pytest.param(kinds.VC_JOB, body(kinds.VC_JOB), None, id="job of none"),
-    ],
+        "a name with dots": (kinds.VC_JOB, body(kinds.VC_JOB, {"labels": {MADE: "ns.t.x"}}), None),
+        "job of none": (kinds.VC_JOB, body(kinds.VC_JOB), None),
+    },
 )
 def test_who_is_named(kind: Kind, made: Object, named: Ref | None) -> None:
     assert REFERENCES[kind.id](made) == named

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.controllers.factories import scaled_job
+from tests.unit.tables import cases
 from workers.api.keda import scaledjob
 from workers.errors import UserError
 
@@ -56,20 +57,16 @@ def test_a_short_manifest_has_kedas_defaults():
     assert spec.min_replica_count is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "spec"),
-    [
-        pytest.param({}, {"unknown": {"deep": 1}}, id="an unknown field"),
-        pytest.param({}, {"triggers": [{**TRIGGER, "unknown": 1}]}, id="an unknown field of a trigger"),
-        pytest.param({}, {"minReplicaCount": None, "rollout": None, "scalingStrategy": None}, id="null is not set"),
-        pytest.param({"labels": None, "annotations": None, "finalizers": None}, {}, id="null metadata"),
-        pytest.param({}, {"triggers": [TRIGGER, TRIGGER]}, id="triggers without names"),
-        pytest.param(
-            {},
-            {"triggers": [{**TRIGGER, "type": "cpu", "useCachedMetrics": False}]},
-            id="useCachedMetrics switched off",
-        ),
-    ],
+    {
+        "an unknown field": ({}, {"unknown": {"deep": 1}}),
+        "an unknown field of a trigger": ({}, {"triggers": [{**TRIGGER, "unknown": 1}]}),
+        "null is not set": ({}, {"minReplicaCount": None, "rollout": None, "scalingStrategy": None}),
+        "null metadata": ({"labels": None, "annotations": None, "finalizers": None}, {}),
+        "triggers without names": ({}, {"triggers": [TRIGGER, TRIGGER]}),
+        "useCachedMetrics switched off": ({}, {"triggers": [{**TRIGGER, "type": "cpu", "useCachedMetrics": False}]}),
+    },
 )
 def test_what_keda_accepts_is_accepted(metadata, spec):
     assert scaledjob.parse(scaled_job(metadata=metadata, **spec)).metadata.name == "work"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from deploy.local.apiserver.schema import schema
+from tests.unit.tables import cases
 from workers.api import crds, scheduledjob
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
 from workers.errors import UserError
@@ -53,18 +54,18 @@ def test_a_cronjob_is_read_by_the_same_model() -> None:
         scheduledjob.parse(body)
 
 
-@pytest.mark.parametrize(
+@cases(
     "spec",
-    [
-        pytest.param({"schedule": None, "schedules": [{"schedule": "@daily"}]}, id="several schedules alone"),
-        pytest.param({"schedules": [{"schedule": "@daily", "timeZone": "Asia/Tokyo"}]}, id="both"),
-        pytest.param({"exclusions": [{"start": "2026-03-01T00:00:00Z"}]}, id="an exclusion without an end"),
-        pytest.param({"exclusions": [{"end": "2026-03-01T00:00:00Z"}]}, id="an exclusion without a start"),
-        pytest.param({"exclusions": [{"dates": ["2026-12-24"]}]}, id="a holiday"),
-        pytest.param({"exclusions": [{"schedule": "@daily", "durationSeconds": 1}]}, id="a window"),
-        pytest.param({"retry": {"limit": 0}, "outcomesLimit": 0, "jitterSeconds": 0}, id="nothing of each"),
-        pytest.param({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0}, id="no history"),
-    ],
+    {
+        "several schedules alone": {"schedule": None, "schedules": [{"schedule": "@daily"}]},
+        "both": {"schedules": [{"schedule": "@daily", "timeZone": "Asia/Tokyo"}]},
+        "an exclusion without an end": {"exclusions": [{"start": "2026-03-01T00:00:00Z"}]},
+        "an exclusion without a start": {"exclusions": [{"end": "2026-03-01T00:00:00Z"}]},
+        "a holiday": {"exclusions": [{"dates": ["2026-12-24"]}]},
+        "a window": {"exclusions": [{"schedule": "@daily", "durationSeconds": 1}]},
+        "nothing of each": {"retry": {"limit": 0}, "outcomesLimit": 0, "jitterSeconds": 0},
+        "no history": {"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0},
+    },
 )
 def test_both_take_it(spec: Any) -> None:
     body = scheduled_job(**spec)
@@ -72,44 +73,41 @@ def test_both_take_it(spec: Any) -> None:
     scheduledjob.parse(body)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "field"),
-    [
-        pytest.param({"schedule": None}, "spec", id="no schedule at all"),
-        pytest.param({"schedule": ""}, "spec.schedule", id="an empty schedule"),
-        pytest.param({"schedule": 5}, "spec.schedule", id="a number for a schedule"),
-        pytest.param({"schedule": None, "schedules": []}, "spec.schedules", id="no schedules in the list"),
-        pytest.param({"schedules": [{"timeZone": "UTC"}]}, "spec.schedules[0].schedule", id="a zone alone"),
-        pytest.param({"timeZone": ""}, "spec.timeZone", id="an empty zone"),
-        pytest.param({"startingDeadlineSeconds": -1}, "spec.startingDeadlineSeconds", id="a negative deadline"),
-        pytest.param({"startingDeadlineSeconds": "5"}, "spec.startingDeadlineSeconds", id="a text for a number"),
-        pytest.param({"concurrencyPolicy": "allow"}, "spec.concurrencyPolicy", id="an unknown policy"),
-        pytest.param({"suspend": "yes"}, "spec.suspend", id="a text for a flag"),
-        pytest.param({"jitterSeconds": -1}, "spec.jitterSeconds", id="jitter backwards"),
-        pytest.param({"jitterSeconds": 2**31}, "spec.jitterSeconds", id="jitter of a lifetime"),
-        pytest.param({"suspendUntil": "tomorrow"}, "spec.suspendUntil", id="no instant"),
-        pytest.param({"suspendUntil": "2026-03-01T00:00:00"}, "spec.suspendUntil", id="an instant of no zone"),
-        pytest.param(
-            {"exclusions": [{"start": "2026-03-01"}]}, "spec.exclusions[0].start", id="a day where an instant is meant"
-        ),
-        pytest.param({"catchUp": {"policy": "Some"}}, "spec.catchUp.policy", id="an unknown way to catch up"),
-        pytest.param({"catchUp": {"limit": 0}}, "spec.catchUp.limit", id="catching up with nothing"),
-        pytest.param({"exclusions": [{}]}, "spec.exclusions[0]", id="an exclusion of no time"),
-        pytest.param({"exclusions": [{"schedule": "@daily"}]}, "spec.exclusions[0]", id="a window of no length"),
-        pytest.param(
+    {
+        "no schedule at all": ({"schedule": None}, "spec"),
+        "an empty schedule": ({"schedule": ""}, "spec.schedule"),
+        "a number for a schedule": ({"schedule": 5}, "spec.schedule"),
+        "no schedules in the list": ({"schedule": None, "schedules": []}, "spec.schedules"),
+        "a zone alone": ({"schedules": [{"timeZone": "UTC"}]}, "spec.schedules[0].schedule"),
+        "an empty zone": ({"timeZone": ""}, "spec.timeZone"),
+        "a negative deadline": ({"startingDeadlineSeconds": -1}, "spec.startingDeadlineSeconds"),
+        "a text for a number": ({"startingDeadlineSeconds": "5"}, "spec.startingDeadlineSeconds"),
+        "an unknown policy": ({"concurrencyPolicy": "allow"}, "spec.concurrencyPolicy"),
+        "a text for a flag": ({"suspend": "yes"}, "spec.suspend"),
+        "jitter backwards": ({"jitterSeconds": -1}, "spec.jitterSeconds"),
+        "jitter of a lifetime": ({"jitterSeconds": 2**31}, "spec.jitterSeconds"),
+        "no instant": ({"suspendUntil": "tomorrow"}, "spec.suspendUntil"),
+        "an instant of no zone": ({"suspendUntil": "2026-03-01T00:00:00"}, "spec.suspendUntil"),
+        "a day where an instant is meant": ({"exclusions": [{"start": "2026-03-01"}]}, "spec.exclusions[0].start"),
+        "an unknown way to catch up": ({"catchUp": {"policy": "Some"}}, "spec.catchUp.policy"),
+        "catching up with nothing": ({"catchUp": {"limit": 0}}, "spec.catchUp.limit"),
+        "an exclusion of no time": ({"exclusions": [{}]}, "spec.exclusions[0]"),
+        "a window of no length": ({"exclusions": [{"schedule": "@daily"}]}, "spec.exclusions[0]"),
+        "a window of length zero": (
             {"exclusions": [{"schedule": "@daily", "durationSeconds": 0}]},
             "spec.exclusions[0].durationSeconds",
-            id="a window of length zero",
         ),
-        pytest.param({"exclusions": [{"dates": ["24.12.2026"]}]}, "spec.exclusions[0].dates[0]", id="another calendar"),
-        pytest.param({"retry": {}}, "spec.retry.limit", id="retries without a number"),
-        pytest.param({"retry": {"limit": -1}}, "spec.retry.limit", id="fewer than no retries"),
-        pytest.param({"runTimeLimitSeconds": 0}, "spec.runTimeLimitSeconds", id="no time at all"),
-        pytest.param({"outcomesLimit": -1}, "spec.outcomesLimit", id="fewer than no outcomes"),
-        pytest.param({"failedJobsHistoryLimit": -1}, "spec.failedJobsHistoryLimit", id="fewer than no Jobs"),
-        pytest.param({"jobTemplate": None}, "spec.jobTemplate", id="no Job"),
-        pytest.param({"jobTemplate": {}}, "spec.jobTemplate.spec", id="a Job without a spec"),
-    ],
+        "another calendar": ({"exclusions": [{"dates": ["24.12.2026"]}]}, "spec.exclusions[0].dates[0]"),
+        "retries without a number": ({"retry": {}}, "spec.retry.limit"),
+        "fewer than no retries": ({"retry": {"limit": -1}}, "spec.retry.limit"),
+        "no time at all": ({"runTimeLimitSeconds": 0}, "spec.runTimeLimitSeconds"),
+        "fewer than no outcomes": ({"outcomesLimit": -1}, "spec.outcomesLimit"),
+        "fewer than no Jobs": ({"failedJobsHistoryLimit": -1}, "spec.failedJobsHistoryLimit"),
+        "no Job": ({"jobTemplate": None}, "spec.jobTemplate"),
+        "a Job without a spec": ({"jobTemplate": {}}, "spec.jobTemplate.spec"),
+    },
 )
 def test_both_refuse_it_and_name_the_field(spec: Any, field: str) -> None:
     body = scheduled_job(**spec)

@@ -8,6 +8,7 @@ import pytest
 
 from deploy.local.apiserver.schema import schema
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, CronCluster, clock, cron_job, scheduled_job, second
+from tests.unit.tables import cases
 from workers.api import crds
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 
@@ -68,16 +69,16 @@ def test_missed_runs(new_cluster: Callable[..., CronCluster]) -> None:
     kept(report, "missedRuns", "lastMissedTime")
 
 
-@pytest.mark.parametrize(
+@cases(
     "spec",
-    [
-        pytest.param({"jitterSeconds": -1}, id="a manifest that cannot be read"),
-        pytest.param({"schedule": "0 0 30 2 *"}, id="a schedule that never fires"),
-        pytest.param({"schedule": "x"}, id="no schedule"),
-        pytest.param({"timeZone": "Mars/Olympus"}, id="an unknown zone"),
-        pytest.param({"suspend": True}, id="suspended"),
-        pytest.param({"suspendUntil": "2027-01-01T00:00:00Z"}, id="suspended for a while"),
-    ],
+    {
+        "a manifest that cannot be read": {"jitterSeconds": -1},
+        "a schedule that never fires": {"schedule": "0 0 30 2 *"},
+        "no schedule": {"schedule": "x"},
+        "an unknown zone": {"timeZone": "Mars/Olympus"},
+        "suspended": {"suspend": True},
+        "suspended for a while": {"suspendUntil": "2027-01-01T00:00:00Z"},
+    },
 )
 def test_an_object_that_does_not_run(spec: Any, new_cluster: Callable[..., CronCluster]) -> None:
     report = new_cluster(**spec)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.unit.tables import cases
 from workers.api import bool_annotations, times
 
 
@@ -45,19 +46,18 @@ def test_an_annotation_that_is_there_and_not_false_is_true(annotations, expected
     assert bool_annotations.is_paused({"metadata": {"annotations": annotations}}) is expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "annotations", "expected"),
-    [
-        pytest.param("ScaledObject", {bool_annotations.PAUSED_REPLICAS: "0"}, True, id="at a number of replicas"),
-        pytest.param(
+    {
+        "at a number of replicas": ("ScaledObject", {bool_annotations.PAUSED_REPLICAS: "0"}, True),
+        "whatever else is said": (
             "ScaledObject",
             {bool_annotations.PAUSED_REPLICAS: "0", bool_annotations.PAUSED: "false"},
             True,
-            id="whatever else is said",
         ),
-        pytest.param("ScaledObject", {bool_annotations.PAUSED: "false"}, False, id="not paused"),
-        pytest.param("ScaledJob", {bool_annotations.PAUSED_REPLICAS: "0"}, False, id="a ScaledJob has no replicas"),
-    ],
+        "not paused": ("ScaledObject", {bool_annotations.PAUSED: "false"}, False),
+        "a ScaledJob has no replicas": ("ScaledJob", {bool_annotations.PAUSED_REPLICAS: "0"}, False),
+    },
 )
 def test_a_scaled_object_may_be_paused_at_a_number_of_replicas(kind, annotations, expected):
     assert bool_annotations.is_paused({"kind": kind, "metadata": {"annotations": annotations}}) is expected

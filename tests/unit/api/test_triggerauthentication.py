@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.tables import cases
 from workers.api.keda import triggerauthentication
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, SCALED_JOB, TRIGGER_AUTHENTICATION, Object
 from workers.errors import UserError
@@ -50,22 +51,18 @@ def test_every_field_of_keda_is_read() -> None:
     assert (spec.file_path, spec.azure_key_vault) == ("kafka.json", {"vaultURI": "x"})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "field"),
-    [
-        pytest.param({"env": [{"parameter": "p"}]}, "spec.env[0].name: ", id="variable without a name"),
-        pytest.param({"secretTargetRef": [{**ENTRY, "key": ""}]}, "spec.secretTargetRef[0].key: ", id="no key"),
-        pytest.param({"secretTargetRef": ENTRY}, "spec.secretTargetRef: ", id="no list"),
-        pytest.param(
-            {"hashiCorpVault": {**VAULT, "authentication": "ldap"}}, "hashiCorpVault.authentication: ", id="login"
-        ),
-        pytest.param({"hashiCorpVault": {**VAULT, "secrets": None}}, "hashiCorpVault.secrets: ", id="no secrets"),
-        pytest.param(
-            {"hashiCorpVault": {**VAULT, "credential": {"token": 7}}}, "hashiCorpVault.credential.token: ", id="token"
-        ),
-        pytest.param({"oauth2": {**OAUTH, "type": "password"}}, "spec.oauth2.type: ", id="another grant"),
-        pytest.param({"podIdentity": {"provider": "mine"}}, "spec.podIdentity.provider: ", id="unknown provider"),
-    ],
+    {
+        "variable without a name": ({"env": [{"parameter": "p"}]}, "spec.env[0].name: "),
+        "no key": ({"secretTargetRef": [{**ENTRY, "key": ""}]}, "spec.secretTargetRef[0].key: "),
+        "no list": ({"secretTargetRef": ENTRY}, "spec.secretTargetRef: "),
+        "login": ({"hashiCorpVault": {**VAULT, "authentication": "ldap"}}, "hashiCorpVault.authentication: "),
+        "no secrets": ({"hashiCorpVault": {**VAULT, "secrets": None}}, "hashiCorpVault.secrets: "),
+        "token": ({"hashiCorpVault": {**VAULT, "credential": {"token": 7}}}, "hashiCorpVault.credential.token: "),
+        "another grant": ({"oauth2": {**OAUTH, "type": "password"}}, "spec.oauth2.type: "),
+        "unknown provider": ({"podIdentity": {"provider": "mine"}}, "spec.podIdentity.provider: "),
+    },
 )
 def test_what_is_wrong_is_refused_and_named(spec: Object, field: str) -> None:
     with pytest.raises(UserError) as refused:
@@ -85,15 +82,15 @@ def test_no_text_of_it_shows_a_token() -> None:
     assert "hunter2" not in f"{spec} {spec!r} {spec.model_dump_json()}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "kind"),
-    [
-        pytest.param(None, TRIGGER_AUTHENTICATION, id="by default"),
-        pytest.param("", TRIGGER_AUTHENTICATION, id="empty"),
-        pytest.param("TriggerAuthentication", TRIGGER_AUTHENTICATION, id="of the namespace"),
-        pytest.param("ClusterTriggerAuthentication", CLUSTER_TRIGGER_AUTHENTICATION, id="of the cluster"),
-        pytest.param(SCALED_JOB.kind, None, id="something else"),
-    ],
+    {
+        "by default": (None, TRIGGER_AUTHENTICATION),
+        "empty": ("", TRIGGER_AUTHENTICATION),
+        "of the namespace": ("TriggerAuthentication", TRIGGER_AUTHENTICATION),
+        "of the cluster": ("ClusterTriggerAuthentication", CLUSTER_TRIGGER_AUTHENTICATION),
+        "something else": (SCALED_JOB.kind, None),
+    },
 )
 def test_a_reference_names_one_of_two_kinds(text: str | None, kind: object) -> None:
     assert triggerauthentication.kind_of(text) == kind

@@ -65,6 +65,17 @@ def with_references(status: Object, made: Iterable[Object | None]) -> Object:
     return {**status, "active": [*status.get("active", ()), *known]} if known else status
 
 
+def condition(plan: Plan, type_: str) -> dict:
+    """The condition of this type in the last status of the plan, empty if there is none."""
+    return next((each for each in status_of(plan).get("conditions", ()) if each["type"] == type_), {})
+
+
+def verdict(plan: Plan, type_: str) -> tuple[str, str | None]:
+    """Status and reason of a condition."""
+    found = condition(plan, type_)
+    return found["status"], found.get("reason")
+
+
 def conditions_of(plan: Plan) -> list[tuple[str, str, str]]:
     return [(each["type"], each["status"], each["reason"]) for each in status_of(plan).get("conditions", [])]
 

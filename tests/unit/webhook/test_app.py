@@ -7,6 +7,7 @@ import pytest
 
 from deploy.webhook import app as webhook
 from tests.unit.admission.bodies import job, queue, task
+from tests.unit.tables import cases
 from workers import errors
 from workers.admission.admission_options import AdmissionOptions
 
@@ -64,19 +65,21 @@ async def test_templates_are_validated_by_dry_runs() -> None:
 
 
 CAUSES = {"details": {"causes": [{"field": "template.spec.containers[0].image", "message": "Required value"}]}}
-SAID = {
-    "causes": (
-        errors.Invalid("POST: 422", status=422, body=CAUSES),
-        ("spec.tasks[0].template.spec.containers[0].image", "Required value"),
-    ),
-    "no causes": (
-        errors.Invalid("POST: 400", status=400, body={"message": "cannot be read"}),
-        ("spec.tasks[0].template", "cannot be read"),
-    ),
-}
 
 
-@pytest.mark.parametrize(("error", "expected"), SAID.values(), ids=SAID)
+@cases(
+    ("error", "expected"),
+    {
+        "causes": (
+            errors.Invalid("POST: 422", status=422, body=CAUSES),
+            ("spec.tasks[0].template.spec.containers[0].image", "Required value"),
+        ),
+        "no causes": (
+            errors.Invalid("POST: 400", status=400, body={"message": "cannot be read"}),
+            ("spec.tasks[0].template", "cannot be read"),
+        ),
+    },
+)
 async def test_findings_on_a_template_name_the_field_of_the_object(
     error: errors.ClusterError, expected: tuple[str, str]
 ) -> None:
@@ -85,14 +88,14 @@ async def test_findings_on_a_template_name_the_field_of_the_object(
     assert (cause["field"], cause["message"]) == expected
 
 
-AWAY = {
-    "queues": Cluster(away=True),
-    "templates": Cluster(templates=errors.Unavailable("nobody listens")),
-    "rights": Cluster(templates=errors.Forbidden("podtemplates is forbidden", status=403)),
-}
-
-
-@pytest.mark.parametrize("cluster", AWAY.values(), ids=AWAY)
+@cases(
+    "cluster",
+    {
+        "queues": Cluster(away=True),
+        "templates": Cluster(templates=errors.Unavailable("nobody listens")),
+        "rights": Cluster(templates=errors.Forbidden("podtemplates is forbidden", status=403)),
+    },
+)
 async def test_a_failed_read_is_no_answer(cluster: Cluster) -> None:
     assert (await post(cluster, "/validate", question(job())))[0] == 500
 

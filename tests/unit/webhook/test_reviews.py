@@ -13,6 +13,7 @@ from deploy.webhook import json_patch as differences
 from deploy.webhook import reviews
 from deploy.webhook.registration import MUTATING, VALIDATING, Place, wanted
 from tests.unit.admission.bodies import group, job, known, queue, task
+from tests.unit.tables import cases
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.lookup import Known
 from workers.admission.rules import RULES
@@ -84,33 +85,36 @@ def test_an_object_is_where_it_was_asked_about():
     assert json.loads(base64.b64decode(answer["patch"])) == [{"op": "add", "path": "/spec/queue", "value": "default"}]
 
 
-FREE = {
-    "complete": job_asked(rules.defaulted(job())),
-    "changed": job_asked(job(), job(), "UPDATE"),
-    "its status": job_asked(job(), subResource="status"),
-    "another version": asked("jobs", "batch.volcano.sh", "v2", BAD),
-    "another kind": asked("jobs", "batch", "v1", BAD),
-}
-
-
-@pytest.mark.parametrize("review", FREE.values(), ids=FREE)
+@cases(
+    "review",
+    {
+        "complete": job_asked(rules.defaulted(job())),
+        "changed": job_asked(job(), job(), "UPDATE"),
+        "its status": job_asked(job(), subResource="status"),
+        "another version": asked("jobs", "batch.volcano.sh", "v2", BAD),
+        "another kind": asked("jobs", "batch", "v1", BAD),
+    },
+)
 def test_a_complete_object_gets_no_patch(review):
     assert response(review.mutation(known(), OPTIONS)) == {"allowed": True}
 
 
-JUDGED = {
-    "right": (job_asked(job()), None),
-    "wrong": (job_asked(BAD), (422, "Invalid", ["spec.tasks[0].minAvailable"])),
-    "wrong, but somebody else's": (asked("jobs", "batch", "v1", BAD), None),
-    "wrong, but its status": (job_asked(BAD, subResource="status"), None),
-    "changed": (job_asked(BAD, job(), "UPDATE"), (422, "Invalid", ["spec.tasks[0].minAvailable"])),
-    "deleted": (job_asked(None, BAD, "DELETE"), None),
-    "a queue that must stay": (queue_asked(None, queue("default"), "DELETE"), (403, "Forbidden", ["metadata.name"])),
-    "a queue that may go": (queue_asked(None, queue("idle"), "DELETE"), None),
-}
-
-
-@pytest.mark.parametrize(("review", "expected"), JUDGED.values(), ids=JUDGED)
+@cases(
+    ("review", "expected"),
+    {
+        "right": (job_asked(job()), None),
+        "wrong": (job_asked(BAD), (422, "Invalid", ["spec.tasks[0].minAvailable"])),
+        "wrong, but somebody else's": (asked("jobs", "batch", "v1", BAD), None),
+        "wrong, but its status": (job_asked(BAD, subResource="status"), None),
+        "changed": (job_asked(BAD, job(), "UPDATE"), (422, "Invalid", ["spec.tasks[0].minAvailable"])),
+        "deleted": (job_asked(None, BAD, "DELETE"), None),
+        "a queue that must stay": (
+            queue_asked(None, queue("default"), "DELETE"),
+            (403, "Forbidden", ["metadata.name"]),
+        ),
+        "a queue that may go": (queue_asked(None, queue("idle"), "DELETE"), None),
+    },
+)
 def test_an_answer_names_every_field(review, expected):
     answer = response(review.validation(known(queue("idle")), OPTIONS))
     assert answer["allowed"] is (expected is None)
@@ -134,21 +138,21 @@ def test_the_api_servers_findings_on_templates_are_in_the_answer():
     assert job_asked(job(), subResource="status").templates == ()
 
 
-NEEDS = {
-    "a job": (job_asked(job()), (), (QUEUE,)),
-    "a job's status": (job_asked(job(), subResource="status"), (), ()),
-    "a queue": (queue_asked(queue()), (), (QUEUE,)),
-    "a queue to be deleted": (queue_asked(None, queue(), "DELETE"), (), (QUEUE, POD_GROUP)),
-    "a group": (
-        asked("podgroups", "scheduling.volcano.sh", "v1beta1", group()),
-        (Ref(NAMESPACE, "", "default"),),
-        (QUEUE,),
-    ),
-    "a pod": (asked("pods", "", "v1", {"metadata": {}}), (), ()),
-}
-
-
-@pytest.mark.parametrize(("review", "looks", "judges"), NEEDS.values(), ids=NEEDS)
+@cases(
+    ("review", "looks", "judges"),
+    {
+        "a job": (job_asked(job()), (), (QUEUE,)),
+        "a job's status": (job_asked(job(), subResource="status"), (), ()),
+        "a queue": (queue_asked(queue()), (), (QUEUE,)),
+        "a queue to be deleted": (queue_asked(None, queue(), "DELETE"), (), (QUEUE, POD_GROUP)),
+        "a group": (
+            asked("podgroups", "scheduling.volcano.sh", "v1beta1", group()),
+            (Ref(NAMESPACE, "", "default"),),
+            (QUEUE,),
+        ),
+        "a pod": (asked("pods", "", "v1", {"metadata": {}}), (), ()),
+    },
+)
 def test_a_review_needs_only_the_objects_of_its_rules(review, looks, judges):
     assert (review.mutating_needs, review.validating_needs) == (looks, judges)
 

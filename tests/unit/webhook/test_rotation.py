@@ -4,7 +4,6 @@ import ssl
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from deploy.webhook import certificate_rotation, certificates
 from deploy.webhook.certificate_keeper import load
 from deploy.webhook.certificate_rotation import INTRODUCTION, RETIREMENT
 from deploy.webhook.certificates import LIFETIME
+from tests.unit.tables import cases
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NAMES = ("hook.system.svc", "127.0.0.1")
@@ -36,22 +36,22 @@ def stage(found):
     return "shown" if len(found.authorities) > 1 else "settled"
 
 
-STEPS = {
-    "young": (FIRST, DUE - timedelta(hours=2), True, "same"),
-    "two thirds over": (FIRST, DUE, True, "introduced"),
-    "two thirds over, not trusted": (FIRST, DUE, False, "introduced"),
-    "introduced": (INTRODUCED, INTRODUCTION - timedelta(seconds=1), True, "same"),
-    "introduced long enough": (INTRODUCED, INTRODUCTION, True, "shown"),
-    "introduced, not trusted": (INTRODUCED, INTRODUCTION * 10, False, "same"),
-    "shown": (SHOWN, RETIREMENT - timedelta(seconds=1), True, "same"),
-    "shown long enough": (SHOWN, RETIREMENT, True, "settled"),
-    "settled": (SETTLED, timedelta(days=1), True, "same"),
-    "over": (FIRST, LIFETIME, True, "fresh"),
-    "over while another was introduced": (INTRODUCED, LIFETIME, True, "fresh"),
-}
-
-
-@pytest.mark.parametrize(("found", "later", "trusted", "expected"), STEPS.values(), ids=STEPS)
+@cases(
+    ("found", "later", "trusted", "expected"),
+    {
+        "young": (FIRST, DUE - timedelta(hours=2), True, "same"),
+        "two thirds over": (FIRST, DUE, True, "introduced"),
+        "two thirds over, not trusted": (FIRST, DUE, False, "introduced"),
+        "introduced": (INTRODUCED, INTRODUCTION - timedelta(seconds=1), True, "same"),
+        "introduced long enough": (INTRODUCED, INTRODUCTION, True, "shown"),
+        "introduced, not trusted": (INTRODUCED, INTRODUCTION * 10, False, "same"),
+        "shown": (SHOWN, RETIREMENT - timedelta(seconds=1), True, "same"),
+        "shown long enough": (SHOWN, RETIREMENT, True, "settled"),
+        "settled": (SETTLED, timedelta(days=1), True, "same"),
+        "over": (FIRST, LIFETIME, True, "fresh"),
+        "over while another was introduced": (INTRODUCED, LIFETIME, True, "fresh"),
+    },
+)
 def test_a_stage_lasts_as_long_as_everybody_needs(found, later, trusted, expected):
     turned = certificate_rotation.advanced(found, frozenset(NAMES), make, found.since + later, trusted=trusted)
     if expected == "same":
@@ -133,17 +133,19 @@ def handshake(client, server):
     return True
 
 
-SPOILT = {
-    "no data": lambda body: body | {"data": {}},
-    "no base64": lambda body: body | {"data": body["data"] | {"tls.crt": "?"}},
-    "no certificate": lambda body: body | {"data": body["data"] | {"tls.crt": "bm8="}},
-    "no bundle": lambda body: body | {"data": body["data"] | {"ca.crt": ""}},
-    "no time": lambda body: body | {"metadata": {}},
-    "a successor without its key": lambda body: body | {"data": body["data"] | {"next.crt": body["data"]["tls.crt"]}},
-}
-
-
-@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+@cases(
+    "spoil",
+    {
+        "no data": lambda body: body | {"data": {}},
+        "no base64": lambda body: body | {"data": body["data"] | {"tls.crt": "?"}},
+        "no certificate": lambda body: body | {"data": body["data"] | {"tls.crt": "bm8="}},
+        "no bundle": lambda body: body | {"data": body["data"] | {"ca.crt": ""}},
+        "no time": lambda body: body | {"metadata": {}},
+        "a successor without its key": lambda body: (
+            body | {"data": body["data"] | {"next.crt": body["data"]["tls.crt"]}}
+        ),
+    },
+)
 def test_a_secret_that_cannot_be_used_is_known(spoil):
     body = certificate_rotation.secret("system", "hook", FIRST)
     assert certificate_rotation.material(body) == FIRST

@@ -8,6 +8,7 @@ from tests.unit.controllers.factories import NOW, at, reading, sample, scaled_jo
 from tests.unit.controllers.factories import snapshot as of_job
 from tests.unit.controllers.keda.scaledobject.scaledobjects import TRIGGER, scale, scaled_object
 from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as of_object
+from tests.unit.tables import cases
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object, Ref
 from workers.controllers.keda.scaledjob import decide as decide_job
 from workers.controllers.keda.scaledobject import decide as decide_object
@@ -29,19 +30,18 @@ def lists(plan: Plan) -> list[EditList]:
     return [step for step in plan.steps if isinstance(step, EditList)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("references", "observed", "expected"),
-    [
-        pytest.param([{"name": "login"}], "", [(LOGIN, "work", True)], id="a first one"),
-        pytest.param([{"name": "login"}] * 2, "", [(LOGIN, "work", True)], id="twice the same"),
-        pytest.param(
+    {
+        "a first one": ([{"name": "login"}], "", [(LOGIN, "work", True)]),
+        "twice the same": ([{"name": "login"}] * 2, "", [(LOGIN, "work", True)]),
+        "one that all namespaces share: users by their namespace": (
             [{"name": "shared", "kind": "ClusterTriggerAuthentication"}],
             "",
             [(SHARED, "default/work", True)],
-            id="one that all namespaces share: users by their namespace",
         ),
-        pytest.param([{"name": "login"}], "login", [], id="nothing new"),
-        pytest.param(
+        "nothing new": ([{"name": "login"}], "login", []),
+        "one less: its kind is unknown": (
             [{"name": "login"}],
             "shared,login",
             [
@@ -50,13 +50,10 @@ def lists(plan: Plan) -> list[EditList]:
                 (SHARED, "default/work", False),
                 (replace(SHARED, name="login"), "default/work", False),
             ],
-            id="one less: its kind is unknown",
         ),
-        pytest.param(
-            [{}], "login", [(LOGIN, "work", False), (replace(SHARED, name="login"), "default/work", False)], id="none"
-        ),
-        pytest.param([{"name": "x", "kind": "Secret"}], "", [], id="a kind that is none"),
-    ],
+        "none": ([{}], "login", [(LOGIN, "work", False), (replace(SHARED, name="login"), "default/work", False)]),
+        "a kind that is none": ([{"name": "x", "kind": "Secret"}], "", []),
+    },
 )
 def test_lists_follow_the_spec(references: list, observed: str, expected: list) -> None:
     status = {"authenticationsTypes": observed}

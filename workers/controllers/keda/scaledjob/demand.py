@@ -126,12 +126,8 @@ def explanation(
         return ""
     if calculation in ("max", "min"):
         return f"ceil({calculation}({', '.join(f'{value.queue:.15g}' for value in values)}))"
-    total = " + ".join(_weighed(value) for value in values)
+    total = " + ".join(f"{each.queue:.15g}{f' * {each.weight:g}' if each.weight != 1 else ''}" for each in values)
     return f"ceil({total})" if calculation == "sum" else f"ceil(({total}) / {sum(value.weight for value in values):g})"
-
-
-def _weighed(value: _Value) -> str:
-    return f"{value.queue:.15g}" + (f" * {value.weight:g}" if value.weight != 1 else "")
 
 
 def _is_enough(values: Sequence[_Value], triggers: int, activation: Activation) -> bool:

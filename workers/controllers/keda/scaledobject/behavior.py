@@ -161,10 +161,8 @@ def read(
     """Returns the effective rules. A paused direction is a `selectPolicy` of Disabled."""
     if behavior is None and not scale_in_paused and not scale_out_paused:
         return ScalingBehavior(Direction(0), Direction(DOWN_WINDOW), Tolerance())
-    up, down = (
-        (behavior or Behavior()).scale_up or ScalingRules(),
-        (behavior or Behavior()).scale_down or ScalingRules(),
-    )
+    given = behavior or Behavior()
+    up, down = given.scale_up or ScalingRules(), given.scale_down or ScalingRules()
     return ScalingBehavior(
         _direction(up, 0, _UP, disabled=scale_out_paused),
         _direction(down, DOWN_WINDOW, _DOWN, disabled=scale_in_paused),
@@ -208,7 +206,9 @@ def follow(
         return BehaviorAnswer(current, known)
     wanted = max(bounds.minimum, min(proposal, bounds.maximum))
     recorded = known.proposed(wanted, now)
-    allowed = _limited(_stabilized(current, recorded), current, rules, known, now)
+    # At least the highest proposal of the window down, and at most the lowest of the window up.
+    stable = max(recorded.lows[0].replicas, min(current, recorded.highs[0].replicas))
+    allowed = _limited(stable, current, rules, known, now)
     remembered = young(recorded)
     if allowed != current:
         remembered = remembered.changed(allowed - current, now)
@@ -218,11 +218,6 @@ def follow(
     elif allowed > wanted:
         ends = _expiries(rules.down, remembered.highs, remembered.changes)
     return BehaviorAnswer(allowed, remembered, min((end for end in ends if end > now), default=None))
-
-
-def _stabilized(current: int, memory: ScalingMemory) -> int:
-    """Returns at least the highest proposal of the window down and at most the lowest of the window up."""
-    return max(memory.lows[0].replicas, min(current, memory.highs[0].replicas))
 
 
 def _limited(stable: int, current: int, rules: ScalingBehavior, memory: ScalingMemory, now: datetime) -> int:

@@ -177,7 +177,7 @@ def _proposal(wanted: Asked, pods: Sequence[MeasuredPod], current: int, toleranc
     ready = [(pod.used, pod.requested) for pod in pods if pod.ready and pod.used is not None]
     missing = [pod.requested for pod in pods if pod.ready and pod.used is None]
     starting = [pod.requested for pod in pods if not pod.ready]
-    ratio = _ratio(wanted, ready)
+    ratio, share = _ratio(wanted, ready), wanted.kind == "Utilization"
     up = ratio > 1
     if not missing and not (up and starting):
         return current if tolerance.covers(float(ratio)) else ceil(ratio * len(ready))
@@ -186,7 +186,8 @@ def _proposal(wanted: Asked, pods: Sequence[MeasuredPod], current: int, toleranc
     if up:
         counted += [(0, requested) for requested in (*missing, *starting)]
     elif ratio < 1:
-        counted += [(_full(wanted, requested), requested) for requested in missing]
+        full = (requested * max(100, wanted.target) // 100 if share else wanted.target for requested in missing)
+        counted += zip(full, missing, strict=True)
     else:
         return current
     again = _ratio(wanted, counted)
@@ -194,11 +195,6 @@ def _proposal(wanted: Asked, pods: Sequence[MeasuredPod], current: int, toleranc
         return current
     proposal = ceil(again * len(counted))
     return max(proposal, current) if up else min(proposal, current)
-
-
-def _full(wanted: Asked, requested: int) -> int:
-    """Returns the usage that an unmeasured pod counts with before pods are removed."""
-    return requested * max(100, wanted.target) // 100 if wanted.kind == "Utilization" else wanted.target
 
 
 def _ratio(wanted: Asked, pods: Sequence[tuple[int | None, int]]) -> Fraction:

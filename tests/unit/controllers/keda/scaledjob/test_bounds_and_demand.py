@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import sample, scaled_job
+from tests.unit.tables import cases
 from workers.api.keda import scaledjob
 from workers.api.keda.scaledjob import Activation, ScalingStrategy
 from workers.controllers.keda.scaledjob import creation, demand
@@ -15,70 +16,54 @@ from workers.errors import UserError
 TEN = JobBounds(0, 10)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "expected"),
-    [
-        ({}, JobBounds(0, 100)),
-        ({"minReplicaCount": 5}, JobBounds(5, 100)),
-        ({"maxReplicaCount": 20}, JobBounds(0, 20)),
-        ({"minReplicaCount": 5, "maxReplicaCount": 20}, JobBounds(5, 15)),
-        ({"minReplicaCount": 20, "maxReplicaCount": 20}, JobBounds(20, 0)),
-        ({"minReplicaCount": 30, "maxReplicaCount": 20}, JobBounds(20, 0)),
-        ({"minReplicaCount": None, "maxReplicaCount": None}, JobBounds(0, 100)),
-    ],
-    ids=[
-        "nothing is set",
-        "only a minimum: the default maximum stays whole",
-        "only a maximum",
-        "the minimum is taken out of the maximum",
-        "a minimum equal to the maximum leaves no room beyond it",
-        "a minimum above the maximum is cut to it",
-        "null is not set",
-    ],
+    {
+        "nothing is set": ({}, JobBounds(0, 100)),
+        "only a minimum: the default maximum stays whole": ({"minReplicaCount": 5}, JobBounds(5, 100)),
+        "only a maximum": ({"maxReplicaCount": 20}, JobBounds(0, 20)),
+        "the minimum is taken out of the maximum": ({"minReplicaCount": 5, "maxReplicaCount": 20}, JobBounds(5, 15)),
+        "a minimum equal to the maximum leaves no room beyond it": (
+            {"minReplicaCount": 20, "maxReplicaCount": 20},
+            JobBounds(20, 0),
+        ),
+        "a minimum above the maximum is cut to it": ({"minReplicaCount": 30, "maxReplicaCount": 20}, JobBounds(20, 0)),
+        "null is not set": ({"minReplicaCount": None, "maxReplicaCount": None}, JobBounds(0, 100)),
+    },
 )
 def test_effective_bounds(given, expected):
     assert demand.effective_bounds(scaledjob.parse(scaled_job(**given)).spec) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("calculation", "samples", "queue", "scale", "active"),
-    [
-        pytest.param("max", [sample(3), sample(7), sample(5)], 7, 7, True, id="max takes the longest queue"),
-        pytest.param(
+    {
+        "max takes the longest queue": ("max", [sample(3), sample(7), sample(5)], 7, 7, True),
+        "max goes by the queue, not by the Jobs it asks for": (
             "max",
             [sample(30, target=10), sample(20, target=1)],
             30,
             3,
             True,
-            id="max goes by the queue, not by the Jobs it asks for",
         ),
-        pytest.param(
-            "max",
-            [sample(0, active=True)],
-            0,
-            0,
-            False,
-            id="max: an active trigger with nothing waiting does not activate",
-        ),
-        pytest.param("max", [sample(3), sample(9, active=False)], 3, 3, True, id="inactive triggers take no part"),
-        pytest.param("max", [sample(3), sample(9, error="no route")], 3, 3, True, id="failing triggers take no part"),
-        pytest.param("max", [], 0, 0, False, id="no trigger at all"),
-        pytest.param("max", [sample(500)], 500, 10, True, id="Jobs are capped, the queue is not"),
-        pytest.param("max", [sample(2.1)], 3, 3, True, id="half an event is an event"),
-        pytest.param("max", [sample(21, target=10)], 21, 3, True, id="a Job takes as many events as the target says"),
-        pytest.param("max", [sample(5, target=0)], 5, 0, True, id="a target of zero asks for no Jobs"),
-        pytest.param("min", [sample(7), sample(3)], 3, 3, True, id="min takes the shortest queue"),
-        pytest.param(
-            "min", [sample(0, active=True), sample(5)], 5, 5, True, id="min: an empty queue seen first is replaced"
-        ),
-        pytest.param("min", [sample(5), sample(0, active=True)], 0, 0, True, id="min: an empty queue seen last wins"),
-        pytest.param("avg", [sample(2), sample(5)], 4, 4, True, id="avg takes the mean and rounds up"),
-        pytest.param("avg", [sample(100), sample(2)], 51, 6, True, id="avg takes the mean of what is capped"),
-        pytest.param("avg", [sample(0, active=True)], 0, 0, True, id="avg: active with nothing waiting"),
-        pytest.param("sum", [sample(3), sample(4)], 7, 7, True, id="sum adds up"),
-        pytest.param("sum", [sample(8), sample(8)], 16, 10, True, id="sum is capped as a whole"),
-        pytest.param("sum", [sample(3), sample(4, active=False)], 3, 3, True, id="sum leaves out inactive ones"),
-    ],
+        "max: an active trigger with nothing waiting does not activate": ("max", [sample(0, active=True)], 0, 0, False),
+        "inactive triggers take no part": ("max", [sample(3), sample(9, active=False)], 3, 3, True),
+        "failing triggers take no part": ("max", [sample(3), sample(9, error="no route")], 3, 3, True),
+        "no trigger at all": ("max", [], 0, 0, False),
+        "Jobs are capped, the queue is not": ("max", [sample(500)], 500, 10, True),
+        "half an event is an event": ("max", [sample(2.1)], 3, 3, True),
+        "a Job takes as many events as the target says": ("max", [sample(21, target=10)], 21, 3, True),
+        "a target of zero asks for no Jobs": ("max", [sample(5, target=0)], 5, 0, True),
+        "min takes the shortest queue": ("min", [sample(7), sample(3)], 3, 3, True),
+        "min: an empty queue seen first is replaced": ("min", [sample(0, active=True), sample(5)], 5, 5, True),
+        "min: an empty queue seen last wins": ("min", [sample(5), sample(0, active=True)], 0, 0, True),
+        "avg takes the mean and rounds up": ("avg", [sample(2), sample(5)], 4, 4, True),
+        "avg takes the mean of what is capped": ("avg", [sample(100), sample(2)], 51, 6, True),
+        "avg: active with nothing waiting": ("avg", [sample(0, active=True)], 0, 0, True),
+        "sum adds up": ("sum", [sample(3), sample(4)], 7, 7, True),
+        "sum is capped as a whole": ("sum", [sample(8), sample(8)], 16, 10, True),
+        "sum leaves out inactive ones": ("sum", [sample(3), sample(4, active=False)], 3, 3, True),
+    },
 )
 def test_combining_triggers(calculation, samples, queue, scale, active):
     asked = demand.of(samples, calculation, TEN)
@@ -89,21 +74,21 @@ A, B, C = (sample(value, name=name) for value, name in ((6, "a"), (3, "b"), (1, 
 IDLE, BROKEN = sample(0, name="d"), sample(name="e", error="no route")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("samples", "weights", "activation", "active"),
-    [
-        pytest.param([A, IDLE], {}, {}, True, id="one is enough when nothing is said"),
-        pytest.param([A, B], {}, {"require_all": True}, True, id="all are active"),
-        pytest.param([A, IDLE], {}, {"require_all": True}, False, id="one is idle"),
-        pytest.param([A, BROKEN], {}, {"require_all": True}, False, id="one is not known"),
-        pytest.param([A, IDLE], {}, {"require_all": False}, True, id="not all need to be"),
-        pytest.param([A, B, IDLE], {}, {"min_weight": 2}, True, id="as many as are wanted"),
-        pytest.param([A, IDLE, BROKEN], {}, {"min_weight": 2}, False, id="too few"),
-        pytest.param([A, B], {"a": 0.4, "b": 0.5}, {"min_weight": 1}, False, id="too light together"),
-        pytest.param([A, IDLE], {"a": 3}, {"min_weight": 3}, True, id="one that is heavy enough"),
-        pytest.param([A, B], {}, {"require_all": True, "min_weight": 3}, False, id="both rules must hold"),
-        pytest.param([], {}, {"min_weight": 0}, False, id="nothing weighs nothing, and is no work"),
-    ],
+    {
+        "one is enough when nothing is said": ([A, IDLE], {}, {}, True),
+        "all are active": ([A, B], {}, {"require_all": True}, True),
+        "one is idle": ([A, IDLE], {}, {"require_all": True}, False),
+        "one is not known": ([A, BROKEN], {}, {"require_all": True}, False),
+        "not all need to be": ([A, IDLE], {}, {"require_all": False}, True),
+        "as many as are wanted": ([A, B, IDLE], {}, {"min_weight": 2}, True),
+        "too few": ([A, IDLE, BROKEN], {}, {"min_weight": 2}, False),
+        "too light together": ([A, B], {"a": 0.4, "b": 0.5}, {"min_weight": 1}, False),
+        "one that is heavy enough": ([A, IDLE], {"a": 3}, {"min_weight": 3}, True),
+        "both rules must hold": ([A, B], {}, {"require_all": True, "min_weight": 3}, False),
+        "nothing weighs nothing, and is no work": ([], {}, {"min_weight": 0}, False),
+    },
 )
 def test_when_triggers_together_are_work_to_do(samples, weights, activation, active):
     asked = demand.of(samples, "max", TEN, weights, Activation(**activation))
@@ -111,16 +96,16 @@ def test_when_triggers_together_are_work_to_do(samples, weights, activation, act
     assert bool(asked.queue) is active
 
 
-@pytest.mark.parametrize(
+@cases(
     ("calculation", "weights", "queue", "whole"),
-    [
-        pytest.param("sum", {"a": 0.5, "b": 2}, 10, 10, id="a weighted sum"),
-        pytest.param("avg", {"a": 1, "b": 3}, 4, 4, id="a weighted mean"),
-        pytest.param("avg", {"a": 0, "b": 0, "c": 0}, 0, 0, id="a mean of nothing"),
-        pytest.param("sum", {"a": 0}, 4, 4, id="a trigger left out"),
-        pytest.param("max", {"a": 0.1}, 6, 6, id="max as it is"),
-        pytest.param("min", {"c": 9}, 1, 1, id="min as it is"),
-    ],
+    {
+        "a weighted sum": ("sum", {"a": 0.5, "b": 2}, 10, 10),
+        "a weighted mean": ("avg", {"a": 1, "b": 3}, 4, 4),
+        "a mean of nothing": ("avg", {"a": 0, "b": 0, "c": 0}, 0, 0),
+        "a trigger left out": ("sum", {"a": 0}, 4, 4),
+        "max as it is": ("max", {"a": 0.1}, 6, 6),
+        "min as it is": ("min", {"c": 9}, 1, 1),
+    },
 )
 def test_weights_count_in_sums_and_means(calculation, weights, queue, whole):
     asked = demand.of([A, B, C], calculation, TEN, weights)

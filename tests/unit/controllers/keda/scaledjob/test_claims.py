@@ -6,6 +6,8 @@ import pytest
 
 from tests.unit.controllers.factories import NOW, child, gone, micros, sample, scaled_job, snapshot
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, TRIGGER, bound, claim, name
+from tests.unit.controllers.plans import condition
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledjob import binding, claim_outcomes, decide, names
 from workers.decision.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
@@ -14,7 +16,6 @@ from workers.decision.plan import (
     Create,
     Delete,
     Patch,
-    PatchStatus,
     Plan,
     PollNow,
     Step,
@@ -32,23 +33,17 @@ def judge(*held: ClaimedItem, jobs: tuple[CachedObject, ...] = (), **more: Any) 
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("job", "retries", "settlement"),
-    [
-        pytest.param(bound("1", "Complete"), 0, ClaimSettlement("1", "done"), id="complete"),
-        pytest.param(
-            bound("1", "Complete", deleted=True), 0, ClaimSettlement("1", "done"), id="complete and being deleted"
-        ),
-        pytest.param(
-            bound("1", "Failed"), 1, ClaimSettlement("1", "retried", attempt=1), id="failed, and may be retried"
-        ),
-        pytest.param(
-            bound("1", "Failed"), 0, ClaimSettlement("1", "parked", f"Job {name('1')} failed"), id="failed for good"
-        ),
-        pytest.param(gone(name("1")), 0, ClaimSettlement("1", "returned"), id="gone"),
-        pytest.param(bound("1"), 0, None, id="running"),
-        pytest.param(bound("1", deleted=True), 0, None, id="being deleted, unfinished"),
-    ],
+    {
+        "complete": (bound("1", "Complete"), 0, ClaimSettlement("1", "done")),
+        "complete and being deleted": (bound("1", "Complete", deleted=True), 0, ClaimSettlement("1", "done")),
+        "failed, and may be retried": (bound("1", "Failed"), 1, ClaimSettlement("1", "retried", attempt=1)),
+        "failed for good": (bound("1", "Failed"), 0, ClaimSettlement("1", "parked", f"Job {name('1')} failed")),
+        "gone": (gone(name("1")), 0, ClaimSettlement("1", "returned")),
+        "running": (bound("1"), 0, None),
+        "being deleted, unfinished": (bound("1", deleted=True), 0, None),
+    },
 )
 def test_a_claim_is_settled_as_its_job_ends(
     job: CachedObject, retries: int, settlement: ClaimSettlement | None
@@ -58,15 +53,15 @@ def test_a_claim_is_settled_as_its_job_ends(
     assert verdict.missing == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("held", "closing", "settlement", "missing", "unclear"),
-    [
-        pytest.param(claim("1"), False, None, 1, False, id="gets a Job"),
-        pytest.param(claim("1"), True, "returned", 0, False, id="goes back when no Jobs are wanted"),
-        pytest.param(claim("1", item=None), False, None, 0, True, id="is read when it was left out"),
-        pytest.param(claim("1", item=None, size=LARGEST + 1), False, "parked", 0, False, id="is too large"),
-        pytest.param(claim("1", item=None, size=-1), True, "parked", 0, False, id="was lost by its queue"),
-    ],
+    {
+        "gets a Job": (claim("1"), False, None, 1, False),
+        "goes back when no Jobs are wanted": (claim("1"), True, "returned", 0, False),
+        "is read when it was left out": (claim("1", item=None), False, None, 0, True),
+        "is too large": (claim("1", item=None, size=LARGEST + 1), False, "parked", 0, False),
+        "was lost by its queue": (claim("1", item=None, size=-1), True, "parked", 0, False),
+    },
 )
 def test_a_claim_without_a_job(
     held: ClaimedItem, closing: bool, settlement: str | None, missing: int, unclear: bool
@@ -85,17 +80,17 @@ def test_returned_items_go_to_the_front_youngest_first_after_all_else() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("job", "freed", "strays", "unclear"),
-    [
-        pytest.param(bound("9", "Complete"), True, 0, False, id="finished"),
-        pytest.param(bound("9", deleted=True), True, 0, False, id="being deleted"),
-        pytest.param(bound("9", "Complete", seen=-1.0), False, 0, True, id="finished since the poll began"),
-        pytest.param(bound("9", "Complete", free=True), False, 0, False, id="free already"),
-        pytest.param(bound("9"), False, 1, False, id="running"),
-        pytest.param(bound("1", "Failed", attempt=0, seen=-1.0), True, 0, False, id="an earlier attempt"),
-        pytest.param(child("other", "Complete"), False, 0, False, id="of no claim"),
-    ],
+    {
+        "finished": (bound("9", "Complete"), True, 0, False),
+        "being deleted": (bound("9", deleted=True), True, 0, False),
+        "finished since the poll began": (bound("9", "Complete", seen=-1.0), False, 0, True),
+        "free already": (bound("9", "Complete", free=True), False, 0, False),
+        "running": (bound("9"), False, 1, False),
+        "an earlier attempt": (bound("1", "Failed", attempt=0, seen=-1.0), True, 0, False),
+        "of no claim": (child("other", "Complete"), False, 0, False),
+    },
 )
 def test_a_job_that_no_claim_asks_for(job: CachedObject, freed: bool, strays: int, unclear: bool) -> None:
     verdict = judge(claim("1", attempt=1), jobs=(job,))
@@ -166,11 +161,6 @@ def orders(plan: Plan) -> list[ClaimOrder | None]:
     return [step.order for step in plan.steps if isinstance(step, PollNow)]
 
 
-def ready(plan: Plan) -> tuple[str, str]:
-    [status] = [step.status for step in plan.steps if isinstance(step, PatchStatus)]
-    return next((each["status"], each["message"]) for each in status["conditions"] if each["type"] == "Ready")
-
-
 def test_a_ledger_is_opened_by_the_annotation() -> None:
     reading = Reading(36, micros(-1), 1, (sample(3, claimable=True),), uid="u")
     first, second = writes(decide(snapshot(owner(ledger=None), reading=reading), NOW))
@@ -187,14 +177,14 @@ def test_claims_get_jobs_and_an_order_that_stands_is_not_given_again() -> None:
     assert LEDGER not in create.body["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("jobs", "reading", "limit"),
-    [
-        pytest.param((), read(limit=None), 5, id="none was carried out"),
-        pytest.param((), read(limit=7), 5, id="another maximum stands"),
-        pytest.param((bound("9"),), read(limit=5), 4, id="a Job runs whose claim was lost"),
-        pytest.param((), read(of="another", limit=5), 5, id="the reading is of another ledger"),
-    ],
+    {
+        "none was carried out": ((), read(limit=None), 5),
+        "another maximum stands": ((), read(limit=7), 5),
+        "a Job runs whose claim was lost": ((bound("9"),), read(limit=5), 4),
+        "the reading is of another ledger": ((), read(of="another", limit=5), 5),
+    },
 )
 def test_the_number_of_claims_is_ordered(jobs: tuple[CachedObject, ...], reading: Reading, limit: int) -> None:
     [order] = orders(decide(snapshot(owner(maxReplicaCount=5), *jobs, reading=reading), NOW))
@@ -204,7 +194,7 @@ def test_the_number_of_claims_is_ordered(jobs: tuple[CachedObject, ...], reading
 def test_nothing_is_made_or_ordered_while_the_ledger_cannot_be_read() -> None:
     plan = decide(snapshot(owner(), bound("1", "Complete"), reading=read(known=False)), NOW)
     assert writes(plan) == []
-    assert ready(plan)[0] == "False"
+    assert condition(plan, "Ready")["status"] == "False"
 
 
 def test_a_deleted_job_is_released_by_a_patch_of_the_observed_version() -> None:
@@ -235,14 +225,14 @@ def test_while_it_is_paused_claims_are_settled_and_nothing_is_taken_or_made() ->
 OTHER = {**TRIGGER, "metadata": {**TRIGGER["metadata"], "listName": "other"}}  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize(
+@cases(
     "spec",
-    [
-        pytest.param({"triggers": [OTHER]}, id="another list"),
-        pytest.param({"scalingStrategy": {}}, id="another strategy"),
-        pytest.param({"triggers": [TRIGGER, OTHER]}, id="a second trigger"),
-        pytest.param({"minReplicaCount": 1}, id="a minimum"),
-    ],
+    {
+        "another list": {"triggers": [OTHER]},
+        "another strategy": {"scalingStrategy": {}},
+        "a second trigger": {"triggers": [TRIGGER, OTHER]},
+        "a minimum": {"minReplicaCount": 1},
+    },
 )
 def test_a_ledger_is_closed_before_another_one_or_none_is_used(spec: Object) -> None:
     body = owner(**spec)
@@ -285,23 +275,22 @@ def test_jobs_of_claims_are_told_what_asked_for_them() -> None:
     assert "PENSTOCK_ITEM" in told
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "message"),
-    [
-        pytest.param({"triggers": [TRIGGER, OTHER]}, "claimed from one trigger", id="several triggers"),
-        pytest.param({"minReplicaCount": 1}, "minReplicaCount must be 0", id="a minimum"),
-        pytest.param({"fallback": {"replicas": 2}}, "there can be no fallback", id="a fallback"),
-        pytest.param({"jobCreationCooldownSeconds": 9}, "jobCreationCooldownSeconds must be 0", id="a cool-down"),
-        pytest.param({}, "items of trigger type redis cannot be claimed", id="a trigger without items"),
-    ],
+    {
+        "several triggers": ({"triggers": [TRIGGER, OTHER]}, "claimed from one trigger"),
+        "a minimum": ({"minReplicaCount": 1}, "minReplicaCount must be 0"),
+        "a fallback": ({"fallback": {"replicas": 2}}, "there can be no fallback"),
+        "a cool-down": ({"jobCreationCooldownSeconds": 9}, "jobCreationCooldownSeconds must be 0"),
+        "a trigger without items": ({}, "items of trigger type redis cannot be claimed"),
+    },
 )
 def test_what_cannot_be_claimed_is_said(spec: Object, message: str) -> None:
     reading = Reading(36, micros(-1), 1, (sample(3),), uid="u")
     plan = decide(snapshot(owner(ledger=None, **spec), reading=reading), NOW)
     assert writes(plan) == []
-    status, told = ready(plan)
-    assert status == "False"
-    assert message in told
+    assert condition(plan, "Ready")["status"] == "False"
+    assert message in condition(plan, "Ready")["message"]
 
 
 def leaving(**more: Any) -> Object:
@@ -328,7 +317,7 @@ def test_a_deleted_object_gives_its_items_back_before_it_goes() -> None:
 def test_a_deleted_object_waits_for_a_server_that_is_away_and_says_so() -> None:
     plan = decide(snapshot(leaving(), reading=read(known=False)), NOW)
     assert writes(plan) == []
-    assert "deletion waits for that: away" in ready(plan)[1]
+    assert "deletion waits for that: away" in condition(plan, "Ready")["message"]
 
 
 def test_jobs_of_an_object_that_is_gone_are_let_go() -> None:

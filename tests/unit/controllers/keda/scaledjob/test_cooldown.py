@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.controllers.factories import NOW, at, child, entry, gone, micros, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import created, shape
+from tests.unit.tables import cases
 from workers.api.kinds import JOB
 from workers.controllers.keda.scaledjob import decide, names
 from workers.decision.plan import ComeBack
@@ -22,28 +23,27 @@ def decided(*jobs, started=-1.0, cooldown=10, queue=5, **spec):
     return decide(snapshot(body, *jobs, reading=reading(sample(queue), id=micros(started), started=started)), NOW)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("jobs", "more", "expected"),
-    [
-        pytest.param([], {}, 5, id="nothing was made before"),
-        pytest.param([child(made_at(-5), "Complete")], {}, 0, id="the reading began too soon"),
-        pytest.param([gone(made_at(-5))], {}, 0, id="Jobs that are gone count"),
-        pytest.param([child(made_at(-5), "Complete")], {"cooldown": None}, 5, id="no cool-down"),
-        pytest.param([child(made_at(-5), "Complete")], {"cooldown": 0}, 5, id="a cool-down of zero"),
-        pytest.param([child(made_at(-12), "Complete")], {}, 5, id="the reading began late enough"),
-        pytest.param([child(made_at(-11), "Complete")], {}, 5, id="just late enough"),
-        pytest.param([child(made_at(-10.9), "Complete")], {}, 0, id="just too soon"),
-        pytest.param([child(made_at(-60)), child(made_at(-5))], {}, 0, id="the newest Job counts"),
-        pytest.param([child(made_at(-1))], {}, 4, id="what this reading made it may go on making"),
-        pytest.param(
+    {
+        "nothing was made before": ([], {}, 5),
+        "the reading began too soon": ([child(made_at(-5), "Complete")], {}, 0),
+        "Jobs that are gone count": ([gone(made_at(-5))], {}, 0),
+        "no cool-down": ([child(made_at(-5), "Complete")], {"cooldown": None}, 5),
+        "a cool-down of zero": ([child(made_at(-5), "Complete")], {"cooldown": 0}, 5),
+        "the reading began late enough": ([child(made_at(-12), "Complete")], {}, 5),
+        "just late enough": ([child(made_at(-11), "Complete")], {}, 5),
+        "just too soon": ([child(made_at(-10.9), "Complete")], {}, 0),
+        "the newest Job counts": ([child(made_at(-60)), child(made_at(-5))], {}, 0),
+        "what this reading made it may go on making": ([child(made_at(-1))], {}, 4),
+        "Jobs that no reading of this object made do not count": (
             [child("by-hand", "Complete"), child(made_at(-5, owner="other"), "Complete")],
             {},
             5,
-            id="Jobs that no reading of this object made do not count",
         ),
-        pytest.param([child(made_at(-5))], {"minReplicaCount": 3}, 2, id="the minimum is filled all the same"),
-        pytest.param([child(made_at(-5))] * 3, {"minReplicaCount": 3}, 0, id="and no more than the minimum"),
-    ],
+        "the minimum is filled all the same": ([child(made_at(-5))], {"minReplicaCount": 3}, 2),
+        "and no more than the minimum": ([child(made_at(-5))] * 3, {"minReplicaCount": 3}, 0),
+    },
 )
 def test_when_jobs_are_made(jobs, more, expected):
     assert len(created(decided(*jobs, **more))) == expected
@@ -65,15 +65,15 @@ def late(seconds, created):
     return replace(job, body={**job.body, "metadata": {**job.body["metadata"], "creationTimestamp": at(created)}})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("job", "expected"),
-    [
-        pytest.param(late(-12, -11), 5, id="created ten seconds before the poll"),
-        pytest.param(late(-12, -10), 0, id="created too soon before it"),
-        pytest.param(late(-12, 3600), 0, id="a clock that runs ahead keeps Jobs away for a while"),
-        pytest.param(late(-330, 3600), 5, id="and not for ever"),
-        pytest.param(late(-5, -60), 0, id="a clock that lags behind shortens nothing"),
-    ],
+    {
+        "created ten seconds before the poll": (late(-12, -11), 5),
+        "created too soon before it": (late(-12, -10), 0),
+        "a clock that runs ahead keeps Jobs away for a while": (late(-12, 3600), 0),
+        "and not for ever": (late(-330, 3600), 5),
+        "a clock that lags behind shortens nothing": (late(-5, -60), 0),
+    },
 )
 def test_the_count_begins_with_the_job_where_it_was_created_late(job, expected):
     assert len(created(decided(job))) == expected

@@ -1,20 +1,19 @@
 """The four strategies as KEDA has them, and what of it a reading justifies."""
 
-import pytest
-
+from tests.unit.tables import cases
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers.keda.scaledjob import creation
 from workers.controllers.keda.scaledjob.counting import JobCounts
-from workers.controllers.keda.scaledjob.creation import Jobs
 from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
 
 
-def named(name=None, *, deduction=None, percentage=None):
-    return ScalingStrategy(
-        strategy=name,
-        custom_scaling_queue_length_deduction=deduction,
-        custom_scaling_running_job_percentage=percentage,
-    )
+def named(name=None, **more):
+    return ScalingStrategy(strategy=name, **more)
+
+
+def custom(percentage, deduction=None):
+    more = {"custom_scaling_queue_length_deduction": deduction, "custom_scaling_running_job_percentage": percentage}
+    return named("custom", **more)
 
 
 def waiting(events, *, target=1, maximum=10, active=None):
@@ -22,75 +21,67 @@ def waiting(events, *, target=1, maximum=10, active=None):
     return Demand(queue=events, scale=min(jobs, maximum), whole=jobs, active=events > 0 if active is None else active)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("chosen", "demand", "jobs", "bounds", "expected"),
-    [
-        (named(), waiting(12, maximum=20), Jobs(7, 3), JobBounds(0, 20), 5),
-        (named(), waiting(12), Jobs(0, 0), JobBounds(0, 10), 10),
-        (named(), waiting(3), Jobs(5, 0), JobBounds(0, 10), 0),
-        (named(), waiting(30, target=10), Jobs(0, 0), JobBounds(0, 10), 3),
-        (named(), waiting(5, active=False), Jobs(0, 0), JobBounds(0, 10), 0),
-        (named(), waiting(0), Jobs(1, 0), JobBounds(3, 10), 2),
-        (named(), waiting(9), Jobs(1, 0), JobBounds(3, 10), 2),
-        (named(), waiting(1), Jobs(2, 0), JobBounds(2, 10), 1),
-        (named(), waiting(5, maximum=0), Jobs(4, 0), JobBounds(4, 0), 0),
-        (named("accurate"), waiting(5), Jobs(4, 0), JobBounds(0, 10), 5),
-        (named("accurate"), waiting(5), Jobs(4, 2), JobBounds(0, 10), 3),
-        (named("accurate"), waiting(8), Jobs(7, 0), JobBounds(0, 10), 3),
-        (named("accurate"), waiting(12), Jobs(10, 10), JobBounds(0, 10), 0),
-        (named("eager"), waiting(4), Jobs(0, 0), JobBounds(0, 10), 4),
-        (named("eager"), waiting(4), Jobs(4, 0), JobBounds(0, 10), 4),
-        (named("eager"), waiting(4), Jobs(8, 0), JobBounds(0, 10), 2),
-        (named("eager"), waiting(9), Jobs(5, 5), JobBounds(0, 10), 0),
-        (named("eager"), waiting(0), Jobs(0, 0), JobBounds(0, 10), 0),
-        (named("custom", percentage="0.5"), waiting(20), Jobs(10, 0), JobBounds(0, 10), 0),
-        (named("custom", percentage="0.5"), waiting(20), Jobs(10, 0), JobBounds(0, 12), 2),
-        (named("custom", deduction=2, percentage="0"), waiting(5), Jobs(0, 0), JobBounds(0, 10), 3),
-        (named("custom", deduction=1, percentage="0.5"), waiting(10), Jobs(3, 0), JobBounds(0, 20), 8),
-        (
-            named("custom", deduction=-2, percentage="0"),
-            waiting(0, active=True),
-            Jobs(1, 0),
-            JobBounds(1, 9),
+    {
+        "default: waiting less running, pending makes no difference": (
+            named(),
+            waiting(12, maximum=20),
+            (7, 3),
+            (0, 20),
+            5,
+        ),
+        "default: capped": (named(), waiting(12), (0, 0), (0, 10), 10),
+        "default: more running than waiting": (named(), waiting(3), (5, 0), (0, 10), 0),
+        "default: several events per Job": (named(), waiting(30, target=10), (0, 0), (0, 10), 3),
+        "default: inactive": (named(), waiting(5, active=False), (0, 0), (0, 10), 0),
+        "below the minimum the minimum is filled": (named(), waiting(0), (1, 0), (3, 10), 2),
+        "below the minimum the queue is ignored": (named(), waiting(9), (1, 0), (3, 10), 2),
+        "idle Jobs of the minimum take no events": (named(), waiting(1), (2, 0), (2, 10), 1),
+        "a minimum equal to the maximum": (named(), waiting(5, maximum=0), (4, 0), (4, 0), 0),
+        "accurate: what runs has left the queue": (named("accurate"), waiting(5), (4, 0), (0, 10), 5),
+        "accurate: what is pending has not": (named("accurate"), waiting(5), (4, 2), (0, 10), 3),
+        "accurate: room is what the maximum leaves": (named("accurate"), waiting(8), (7, 0), (0, 10), 3),
+        "accurate: full of pending Jobs": (named("accurate"), waiting(12), (10, 10), (0, 10), 0),
+        "eager: as many as wait": (named("eager"), waiting(4), (0, 0), (0, 10), 4),
+        "eager: and again as many": (named("eager"), waiting(4), (4, 0), (0, 10), 4),
+        "eager: up to the maximum": (named("eager"), waiting(4), (8, 0), (0, 10), 2),
+        "eager: pending Jobs are subtracted twice": (named("eager"), waiting(9), (5, 5), (0, 10), 0),
+        "eager: nothing waits": (named("eager"), waiting(0), (0, 0), (0, 10), 0),
+        "custom: the maximum is for all Jobs, not for new ones alone": (
+            custom("0.5"),
+            waiting(20),
+            (10, 0),
+            (0, 10),
             0,
         ),
-        (named("custom", percentage="half"), waiting(5), Jobs(2, 0), JobBounds(0, 10), 3),
-        (named("custom"), waiting(5), Jobs(2, 0), JobBounds(0, 10), 3),
-        (named("custom", percentage="nan"), waiting(5), Jobs(2, 0), JobBounds(0, 10), 3),
-    ],
-    ids=[
-        "default: waiting less running, pending makes no difference",
-        "default: capped",
-        "default: more running than waiting",
-        "default: several events per Job",
-        "default: inactive",
-        "below the minimum the minimum is filled",
-        "below the minimum the queue is ignored",
-        "idle Jobs of the minimum take no events",
-        "a minimum equal to the maximum",
-        "accurate: what runs has left the queue",
-        "accurate: what is pending has not",
-        "accurate: room is what the maximum leaves",
-        "accurate: full of pending Jobs",
-        "eager: as many as wait",
-        "eager: and again as many",
-        "eager: up to the maximum",
-        "eager: pending Jobs are subtracted twice",
-        "eager: nothing waits",
-        "custom: the maximum is for all Jobs, not for new ones alone",
-        "custom: up to the maximum",
-        "custom: a deduction",
-        "custom: the share of running Jobs is cut to a whole number",
-        "custom: a negative deduction does not outrun the queue",
-        "custom: an unreadable percentage means default",
-        "custom: no percentage means default",
-        "custom: a percentage that is no number means default",
-    ],
+        "custom: up to the maximum": (custom("0.5"), waiting(20), (10, 0), (0, 12), 2),
+        "custom: a deduction": (custom("0", 2), waiting(5), (0, 0), (0, 10), 3),
+        "custom: the share of running Jobs is cut to a whole number": (
+            custom("0.5", 1),
+            waiting(10),
+            (3, 0),
+            (0, 20),
+            8,
+        ),
+        "custom: a negative deduction does not outrun the queue": (
+            custom("0", -2),
+            waiting(0, active=True),
+            (1, 0),
+            (1, 9),
+            0,
+        ),
+        "custom: an unreadable percentage means default": (custom("half"), waiting(5), (2, 0), (0, 10), 3),
+        "custom: no percentage means default": (custom(None), waiting(5), (2, 0), (0, 10), 3),
+        "custom: a percentage that is no number means default": (custom("nan"), waiting(5), (2, 0), (0, 10), 3),
+    },
 )
 def test_new_jobs_as_keda_counts_them(chosen, demand, jobs, bounds, expected):
-    seen = JobCounts(jobs.running, jobs.pending, 0, 0, jobs.pending)
+    """jobs: running and pending ones. bounds: minimum, and the maximum beyond it."""
+    running, pending = jobs
+    seen = JobCounts(running, pending, 0, 0, pending)
     quirks = frozenset({"poll-counting"})
-    assert creation.justified(chosen, demand, seen, bounds, quirks) == expected
+    assert creation.justified(chosen, demand, seen, JobBounds(*bounds), quirks) == expected
 
 
 def counts(running=0, *, pending=0, late=0, made=0, unstarted=None):
@@ -100,46 +91,51 @@ def counts(running=0, *, pending=0, late=0, made=0, unstarted=None):
 BOUNDS = JobBounds(0, 10)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("chosen", "demand", "seen", "expected", "fresh"),
-    [
-        (named(), waiting(5), counts(), 5, False),
-        (named(), waiting(5), counts(5, made=5), 0, False),
-        (named(), waiting(5), counts(3, made=3), 2, False),
-        (named(), waiting(5), counts(3, late=2, made=5), 0, True),
-        (named(), waiting(5), counts(0, late=2), 3, True),
-        (named(), waiting(50), counts(9, late=1, made=10), 1, False),
-        (named(), waiting(50), counts(0, late=50, made=50), 0, True),
-        (named(), waiting(0), counts(0, late=3), 0, False),
-        (named("accurate"), waiting(5), counts(5, made=5, unstarted=5), 0, False),
-        (named("accurate"), waiting(5), counts(4), 5, False),
-        (named("accurate"), waiting(5), counts(4, unstarted=1), 4, False),
-        (named("accurate"), waiting(5), counts(0, late=1), 4, True),
-        (named("eager"), waiting(4), counts(4, made=4, unstarted=4), 0, False),
-        (named("eager"), waiting(4), counts(4), 4, False),
-        (named("eager"), waiting(4), counts(6, made=2, unstarted=2), 2, False),
-        (named("custom", percentage="0"), waiting(5), counts(5, made=5, unstarted=5), 0, False),
-        (named("custom", percentage="1"), waiting(5), counts(3, late=2, unstarted=2), 0, True),
-    ],
-    ids=[
-        "a first decision",
-        "the same reading again",
-        "the same reading after a crash",
-        "Jobs that it made and that ended",
-        "Jobs of earlier readings that ended since",
-        "room that finished Jobs left is filled while the reading has events for it",
-        "a reading that is used up",
-        "nothing waits",
-        "accurate: the same reading again",
-        "accurate: Jobs that started before the reading",
-        "accurate: a Job whose start it cannot have seen",
-        "accurate: a Job that ended since",
-        "eager: one helping per reading",
-        "eager: a helping for the next reading",
-        "eager: the rest of a helping after a crash",
-        "custom: one helping per reading",
-        "custom: Jobs that ended since count as running",
-    ],
+    {
+        "a first decision": (named(), waiting(5), counts(), 5, False),
+        "the same reading again": (named(), waiting(5), counts(5, made=5), 0, False),
+        "the same reading after a crash": (named(), waiting(5), counts(3, made=3), 2, False),
+        "Jobs that it made and that ended": (named(), waiting(5), counts(3, late=2, made=5), 0, True),
+        "Jobs of earlier readings that ended since": (named(), waiting(5), counts(0, late=2), 3, True),
+        "room that finished Jobs left is filled while the reading has events for it": (
+            named(),
+            waiting(50),
+            counts(9, late=1, made=10),
+            1,
+            False,
+        ),
+        "a reading that is used up": (named(), waiting(50), counts(0, late=50, made=50), 0, True),
+        "nothing waits": (named(), waiting(0), counts(0, late=3), 0, False),
+        "accurate: the same reading again": (named("accurate"), waiting(5), counts(5, made=5, unstarted=5), 0, False),
+        "accurate: Jobs that started before the reading": (named("accurate"), waiting(5), counts(4), 5, False),
+        "accurate: a Job whose start it cannot have seen": (
+            named("accurate"),
+            waiting(5),
+            counts(4, unstarted=1),
+            4,
+            False,
+        ),
+        "accurate: a Job that ended since": (named("accurate"), waiting(5), counts(0, late=1), 4, True),
+        "eager: one helping per reading": (named("eager"), waiting(4), counts(4, made=4, unstarted=4), 0, False),
+        "eager: a helping for the next reading": (named("eager"), waiting(4), counts(4), 4, False),
+        "eager: the rest of a helping after a crash": (
+            named("eager"),
+            waiting(4),
+            counts(6, made=2, unstarted=2),
+            2,
+            False,
+        ),
+        "custom: one helping per reading": (custom("0"), waiting(5), counts(5, made=5, unstarted=5), 0, False),
+        "custom: Jobs that ended since count as running": (
+            custom("1"),
+            waiting(5),
+            counts(3, late=2, unstarted=2),
+            0,
+            True,
+        ),
+    },
 )
 def test_what_a_reading_justifies(chosen, demand, seen, expected, fresh):
     assert creation.justified(chosen, demand, seen, BOUNDS) == expected

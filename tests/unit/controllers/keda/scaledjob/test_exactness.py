@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 )
 
 from tests.unit.controllers.factories import NOW, micros, sample, scaled_job
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.controllers.keda.scaledjob import counting, creation, decide, jobs
 from workers.decision.plan import (
@@ -321,21 +322,17 @@ def _the_maximum_is_ignored(strategy, demand, counts, bounds, *quirks):
 _count, _worked_out = counting.count, creation.figures
 
 
-@pytest.mark.parametrize(
+@cases(
     ("module", "name", "mutant"),
-    [
-        pytest.param(
-            counting, "count", _ended_jobs_are_forgotten, id="Jobs that ended since the reading began are forgotten"
-        ),
-        pytest.param(counting, "count", _ends_are_dated_back, id="Jobs count as ended earlier than they were seen to"),
-        pytest.param(jobs, "free_names", _names_are_new_every_time, id="every decision makes new names"),
-        pytest.param(jobs, "free_names", _names_start_over, id="names start over with every decision"),
-        pytest.param(
-            creation, "figures", _jobs_made_are_subtracted_twice, id="Jobs a reading made are subtracted twice"
-        ),
-        pytest.param(creation, "figures", _the_maximum_is_ignored, id="the maximum is ignored"),
-        pytest.param(creation, "needs_reading", lambda *_: False, id="no fresh reading is asked for"),
-    ],
+    {
+        "Jobs that ended since the reading began are forgotten": (counting, "count", _ended_jobs_are_forgotten),
+        "Jobs count as ended earlier than they were seen to": (counting, "count", _ends_are_dated_back),
+        "every decision makes new names": (jobs, "free_names", _names_are_new_every_time),
+        "names start over with every decision": (jobs, "free_names", _names_start_over),
+        "Jobs a reading made are subtracted twice": (creation, "figures", _jobs_made_are_subtracted_twice),
+        "the maximum is ignored": (creation, "figures", _the_maximum_is_ignored),
+        "no fresh reading is asked for": (creation, "needs_reading", lambda *_: False),
+    },
 )
 def test_a_broken_rule_is_detected(monkeypatch, module, name, mutant):
     monkeypatch.setattr(module, name, mutant)

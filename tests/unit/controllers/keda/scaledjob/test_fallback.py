@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, child, gone, reading, sample, scaled_job, snapshot
-from tests.unit.controllers.plans import created, events, status_of
+from tests.unit.controllers.plans import condition, created, events, status_of, verdict
+from tests.unit.tables import cases
 from workers.api.keda import scaledjob
 from workers.controllers.keda.scaledjob import decide
 from workers.errors import UserError
@@ -23,56 +24,44 @@ def made(fallback, *children, samples, **spec):
     return len(created(decide(snapshot(body, *children, reading=reading(*samples)), NOW)))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fallback", "samples", "spec", "expected"),
-    [
-        pytest.param(None, [failing(0)], {}, 0, id="no fallback: unknown makes nothing"),
-        pytest.param(FIXED, [failing(2)], {}, 0, id="as many failures as are allowed"),
-        pytest.param(FIXED, [failing(3)], {}, 3, id="one more"),
-        pytest.param({"replicas": 2}, [failing(3)], {}, 0, id="three are allowed when nothing is said"),
-        pytest.param({"replicas": 2}, [failing(4)], {}, 2, id="and the fourth is too many"),
-        pytest.param({"replicas": 2, "failureThreshold": 0}, [failing(1)], {}, 2, id="from the first poll on"),
-        pytest.param({**FIXED, "behavior": "none"}, [failing(3)], {}, 0, id="behavior none"),
-        pytest.param(
-            {**FIXED, "replicas": 50}, [failing(3)], {"maxReplicaCount": 4}, 4, id="never more than the maximum"
-        ),
-        pytest.param(FIXED, [failing(3)], {"minReplicaCount": 2, "maxReplicaCount": 10}, 5, id="on top of the minimum"),
-        pytest.param(
-            FIXED, [failing(3)], {"scalingStrategy": {"strategy": "accurate"}}, 3, id="whatever the strategy: accurate"
-        ),
-        pytest.param(
-            FIXED, [failing(3)], {"scalingStrategy": {"strategy": "eager"}}, 3, id="whatever the strategy: eager"
-        ),
-        pytest.param(FIXED, [failing(3), sample(5, name="s1")], {}, 5, id="a trigger that works asks for more"),
-        pytest.param(FIXED, [failing(3), sample(1, name="s1")], {}, 3, id="a trigger that works asks for less"),
-        pytest.param(HOLD, [failing(3, last=2.5)], {}, 3, id="hold keeps what was asked for last"),
-        pytest.param(HOLD, [failing(3)], {}, 0, id="hold without a last value keeps nothing"),
-        pytest.param(
-            HOLD, [failing(3, last=2), failing(3, last=4, name="s1")], {}, 4, id="hold takes the larger of two"
-        ),
-        pytest.param(HOLD, [failing(3, last=200)], {"maxReplicaCount": 7}, 7, id="hold under the maximum"),
-    ],
+    {
+        "no fallback: unknown makes nothing": (None, [failing(0)], {}, 0),
+        "as many failures as are allowed": (FIXED, [failing(2)], {}, 0),
+        "one more": (FIXED, [failing(3)], {}, 3),
+        "three are allowed when nothing is said": ({"replicas": 2}, [failing(3)], {}, 0),
+        "and the fourth is too many": ({"replicas": 2}, [failing(4)], {}, 2),
+        "from the first poll on": ({"replicas": 2, "failureThreshold": 0}, [failing(1)], {}, 2),
+        "behavior none": ({**FIXED, "behavior": "none"}, [failing(3)], {}, 0),
+        "never more than the maximum": ({**FIXED, "replicas": 50}, [failing(3)], {"maxReplicaCount": 4}, 4),
+        "on top of the minimum": (FIXED, [failing(3)], {"minReplicaCount": 2, "maxReplicaCount": 10}, 5),
+        "whatever the strategy: accurate": (FIXED, [failing(3)], {"scalingStrategy": {"strategy": "accurate"}}, 3),
+        "whatever the strategy: eager": (FIXED, [failing(3)], {"scalingStrategy": {"strategy": "eager"}}, 3),
+        "a trigger that works asks for more": (FIXED, [failing(3), sample(5, name="s1")], {}, 5),
+        "a trigger that works asks for less": (FIXED, [failing(3), sample(1, name="s1")], {}, 3),
+        "hold keeps what was asked for last": (HOLD, [failing(3, last=2.5)], {}, 3),
+        "hold without a last value keeps nothing": (HOLD, [failing(3)], {}, 0),
+        "hold takes the larger of two": (HOLD, [failing(3, last=2), failing(3, last=4, name="s1")], {}, 4),
+        "hold under the maximum": (HOLD, [failing(3, last=200)], {"maxReplicaCount": 7}, 7),
+    },
 )
 def test_what_a_fallback_makes(fallback, samples, spec, expected):
     assert made(fallback, samples=samples, **spec) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("children", "expected"),
-    [
-        ([child("work-z-0"), child("work-z-1")], 1),
-        ([child("work-z-0", "Complete"), gone("work-z-1")], 3),
-        ([child("work-z-0", "Failed", seen=0)], 2),
-        ([child("work-10-0"), child("work-10-1"), child("work-10-2", "Complete", seen=0)], 0),
-        ([child(f"work-z-{i}") for i in range(9)], 0),
-    ],
-    ids=[
-        "Jobs alive count",
-        "Jobs that ended before the reading are replaced",
-        "Jobs that ended since wait for the next one",
-        "the same reading again makes no more",
-        "more than enough",
-    ],
+    {
+        "Jobs alive count": ([child("work-z-0"), child("work-z-1")], 1),
+        "Jobs that ended before the reading are replaced": ([child("work-z-0", "Complete"), gone("work-z-1")], 3),
+        "Jobs that ended since wait for the next one": ([child("work-z-0", "Failed", seen=0)], 2),
+        "the same reading again makes no more": (
+            [child("work-10-0"), child("work-10-1"), child("work-10-2", "Complete", seen=0)],
+            0,
+        ),
+        "more than enough": ([child(f"work-z-{i}") for i in range(9)], 0),
+    },
 )
 def test_a_fallback_replaces_jobs_once_per_reading(children, expected):
     assert made(FIXED, *children, samples=[failing(3)]) == expected
@@ -81,8 +70,7 @@ def test_a_fallback_replaces_jobs_once_per_reading(children, expected):
 def told(fallback, before=None, **of):
     body = scaled_job(**({"fallback": fallback} if fallback else {}), **({"status": before} if before else {}))
     plan = decide(snapshot(body, **of), NOW)
-    condition = next(each for each in status_of(plan)["conditions"] if each["type"] == "Fallback")
-    return condition["status"], condition.get("reason"), condition.get("message", ""), plan
+    return *verdict(plan, "Fallback"), condition(plan, "Fallback").get("message", ""), plan
 
 
 def test_the_condition_and_events_tell_of_beginning_and_end():
@@ -109,8 +97,7 @@ def test_without_a_fallback_the_condition_stays_as_keda_writes_it():
 
 def test_a_fallback_is_active():
     plan = told(FIXED, reading=reading(failing(3)))[3]
-    conditions = {each["type"]: each["status"] for each in status_of(plan)["conditions"]}
-    assert (conditions["Active"], conditions["Ready"]) == ("True", "Unknown")
+    assert (verdict(plan, "Active")[0], verdict(plan, "Ready")[0]) == ("True", "Unknown")
 
 
 @given(
@@ -128,15 +115,14 @@ def test_a_fallback_never_goes_beyond_the_maximum(replicas, maximum, running, qu
     assert running + more <= max(maximum, running)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fallback", "field"),
-    [
-        ({"failureThreshold": 1}, "replicas is required"),
-        ({"behavior": "fixed"}, "replicas is required"),
-        ({"behavior": "panic", "replicas": 1}, "spec.fallback.behavior"),
-        ({"replicas": -1}, "spec.fallback.replicas"),
-    ],
-    ids=["no replicas", "fixed without replicas", "an unknown behavior", "a negative number"],
+    {
+        "no replicas": ({"failureThreshold": 1}, "replicas is required"),
+        "fixed without replicas": ({"behavior": "fixed"}, "replicas is required"),
+        "an unknown behavior": ({"behavior": "panic", "replicas": 1}, "spec.fallback.behavior"),
+        "a negative number": ({"replicas": -1}, "spec.fallback.replicas"),
+    },
 )
 def test_a_wrong_fallback_is_refused(fallback, field):
     with pytest.raises(UserError, match=field):

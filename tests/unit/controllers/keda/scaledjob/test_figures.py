@@ -2,11 +2,11 @@
 
 from math import ceil
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, child, reading, sample, scaled_job, snapshot
+from tests.unit.tables import cases
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers.keda.scaledjob import creation, decide
 from workers.controllers.keda.scaledjob.counting import JobCounts
@@ -57,28 +57,23 @@ def test_a_decision_tells_what_it_went_by():
     assert told["to create"] == (4, "max(0, min(4, 11))")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "values", "queue", "how"),
-    [
-        pytest.param({}, (4,), 4, "", id="one trigger"),
-        pytest.param({}, (4, 2), 4, "ceil(max(4, 2))", id="the longest"),
-        pytest.param({"multipleScalersCalculation": "min"}, (4, 2), 2, "ceil(min(4, 2))", id="the shortest"),
-        pytest.param({"multipleScalersCalculation": "avg"}, (4, 3), 4, "ceil((4 + 3) / 2)", id="the mean"),
-        pytest.param({"multipleScalersCalculation": "sum"}, (4, 2, 0), 6, "ceil(4 + 2)", id="all that are active"),
-        pytest.param(
-            {"multipleScalersCalculation": "sum", "weights": {"t0": 0.5}}, (4, 2), 4, "ceil(4 * 0.5 + 2)", id="weights"
-        ),
-        pytest.param(
-            {"multipleScalersCalculation": "sum", "weights": {"t0": 0.5}}, (5,), 3, "ceil(5 * 0.5)", id="one weight"
-        ),
-        pytest.param(
+    {
+        "one trigger": ({}, (4,), 4, ""),
+        "the longest": ({}, (4, 2), 4, "ceil(max(4, 2))"),
+        "the shortest": ({"multipleScalersCalculation": "min"}, (4, 2), 2, "ceil(min(4, 2))"),
+        "the mean": ({"multipleScalersCalculation": "avg"}, (4, 3), 4, "ceil((4 + 3) / 2)"),
+        "all that are active": ({"multipleScalersCalculation": "sum"}, (4, 2, 0), 6, "ceil(4 + 2)"),
+        "weights": ({"multipleScalersCalculation": "sum", "weights": {"t0": 0.5}}, (4, 2), 4, "ceil(4 * 0.5 + 2)"),
+        "one weight": ({"multipleScalersCalculation": "sum", "weights": {"t0": 0.5}}, (5,), 3, "ceil(5 * 0.5)"),
+        "too few are active": (
             {"activation": {"requireAll": True}},
             (4, 0),
             0,
             "0, for activation asks for more than the 1 of 2 triggers that are active",
-            id="too few are active",
         ),
-    ],
+    },
 )
 def test_how_several_queues_became_one_is_told(spec, values, queue, how):
     (trigger,) = scaled_job()["spec"]["triggers"]
@@ -89,19 +84,21 @@ def test_how_several_queues_became_one_is_told(spec, values, queue, how):
     assert told["queue"] == (queue, how)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("samples", "why"),
-    [
-        ((sample(2),), "2 waiting, 0 running"),
-        ((sample(error="no route"),), "0 waiting (1 of 1 trigger unknown), 0 running"),
-        ((sample(2), sample(name="s1", error="no route")), "2 waiting (1 of 2 triggers unknown), 0 running"),
-    ],
-    ids=["all is known", "nothing is known", "a part is known"],
+    {
+        "all is known": ((sample(2),), "2 waiting, 0 running"),
+        "nothing is known": ((sample(error="no route"),), "0 waiting (1 of 1 trigger unknown), 0 running"),
+        "a part is known": (
+            (sample(2), sample(name="s1", error="no route")),
+            "2 waiting (1 of 2 triggers unknown), 0 running",
+        ),
+    },
 )
 def test_what_is_unknown_does_not_pass_for_an_empty_queue(samples, why):
     assert decide(snapshot(scaled_job(), reading=reading(*samples)), NOW).why.startswith(why)
 
 
-@pytest.mark.parametrize("of", [{}, {"reading": reading(problem="listName is required")}], ids=["none", "a problem"])
+@cases("of", {"none": {}, "a problem": {"reading": reading(problem="listName is required")}})
 def test_without_a_measurement_there_is_no_arithmetic(of):
     assert decide(snapshot(scaled_job(), **of), NOW).figures == ()

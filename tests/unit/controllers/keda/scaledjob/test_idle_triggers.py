@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.controllers.factories import NOW, reading, sample, scaled_job, snapshot
-from tests.unit.controllers.plans import created, status_of
+from tests.unit.controllers.plans import condition, created
 from workers.controllers.keda.scaledjob import decide
 from workers.decision.snapshot import TriggerSample
 
@@ -12,7 +12,7 @@ CPU = sample(0, active=False, target=0.0, name="s1-cpu", type="cpu")
 
 def ready(*samples: TriggerSample) -> str:
     plan = decide(snapshot(scaled_job(), reading=reading(*samples)), NOW)
-    [found] = [each for each in status_of(plan)["conditions"] if each["type"] == "Ready"]
+    found = condition(plan, "Ready")
     return f"{found['status']}: {found['message']}"
 
 

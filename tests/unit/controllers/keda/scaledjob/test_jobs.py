@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import UID, scaled_job
+from tests.unit.tables import cases
 from workers.api.keda import scaledjob
 from workers.controllers.keda.scaledjob import jobs, names
 
@@ -44,14 +45,13 @@ def test_other_names_have_no_index(name):
     assert names.of("work", 36).index(name) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("taken", "number", "expected"),
-    [
-        (set(), 2, ["work-10-0", "work-10-1"]),
-        ({"work-10-0"}, 2, ["work-10-1", "work-10-2"]),
-        ({"work-10-1", "work-9-0"}, 2, ["work-10-0", "work-10-2"]),
-    ],
-    ids=["a first decision", "going on", "a gap is closed first"],
+    {
+        "a first decision": (set(), 2, ["work-10-0", "work-10-1"]),
+        "going on": ({"work-10-0"}, 2, ["work-10-1", "work-10-2"]),
+        "a gap is closed first": ({"work-10-1", "work-9-0"}, 2, ["work-10-0", "work-10-2"]),
+    },
 )
 def test_free_names_are_the_first_that_no_job_has_had(taken, number, expected):
     assert list(jobs.free_names(names.of("work", 36), taken, number)) == expected

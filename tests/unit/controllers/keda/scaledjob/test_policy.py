@@ -6,7 +6,8 @@ import pytest
 
 from tests.unit.controllers.factories import NOW, child, entry, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, bound, claim
-from tests.unit.controllers.plans import created, status_of
+from tests.unit.controllers.plans import condition, created, status_of
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, SCALE_POLICY
 from workers.controllers.keda.scaledjob import CONTROLLER, controller, decide, policy
 from workers.decision.claims import LEDGER, ClaimLedger
@@ -23,23 +24,22 @@ def body(**labels):
     return scaled_job(metadata={"labels": labels})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "labels", "groups"),
-    [
-        pytest.param({}, {}, [None], id="everything"),
-        pytest.param({"selector": {"matchLabels": {"team": "a"}}}, {"team": "a"}, [None], id="by label"),
-        pytest.param({"selector": {"matchLabels": {"team": "a"}}}, {"team": "b"}, [], id="another label"),
-        pytest.param(
+    {
+        "everything": ({}, {}, [None]),
+        "by label": ({"selector": {"matchLabels": {"team": "a"}}}, {"team": "a"}, [None]),
+        "another label": ({"selector": {"matchLabels": {"team": "a"}}}, {"team": "b"}, []),
+        "by expression": (
             {"selector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}},
             {"team": "b"},
             [None],
-            id="by expression",
         ),
-        pytest.param({"namespaces": ["default", "other"]}, {}, [None], id="in its namespace"),
-        pytest.param({"namespaces": ["other"]}, {}, [], id="in another namespace"),
-        pytest.param({"groupBy": "team"}, {"team": "a"}, ["a"], id="by group"),
-        pytest.param({"groupBy": "team"}, {}, [""], id="in the group of those without the label"),
-    ],
+        "in its namespace": ({"namespaces": ["default", "other"]}, {}, [None]),
+        "in another namespace": ({"namespaces": ["other"]}, {}, []),
+        "by group": ({"groupBy": "team"}, {"team": "a"}, ["a"]),
+        "in the group of those without the label": ({"groupBy": "team"}, {}, [""]),
+    },
 )
 def test_whom_a_policy_covers(spec, labels, groups):
     assert [cap.group for cap in policy.caps_of([scale_policy(**spec)], body(**labels))] == groups
@@ -74,10 +74,6 @@ def decided(*jobs, policies=(QUOTA,), allowance=None, status=None, queue=4, **sp
     return decide(of, NOW)
 
 
-def capped(plan):
-    return next((each for each in status_of(plan)["conditions"] if each["type"] == "Capped"), None)
-
-
 def test_first_it_asks_and_does_nothing():
     plan = decided(child("work-z-0"))
     assert plan.steps == ()
@@ -85,20 +81,25 @@ def test_first_it_asks_and_does_nothing():
     assert [str(cap) for cap in plan.reservation.limits] == ["ScalePolicy quota"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("allowance", "made", "held"),
-    [(4, 3, False), (2, 1, True), (1, 0, True), (0, 0, True), (9, 3, False)],
-    ids=["all it wants", "some of it", "what it has", "less than it has", "more than it wants"],
+    {
+        "all it wants": (4, 3, False),
+        "some of it": (2, 1, True),
+        "what it has": (1, 0, True),
+        "less than it has": (0, 0, True),
+        "more than it wants": (9, 3, False),
+    },
 )
 def test_then_it_keeps_to_the_answer(allowance, made, held):
     plan = decided(child("work-z-0"), allowance=allowance)
     assert plan.reservation is None
     assert len(created(plan)) == made
-    assert capped(plan)["status"] == str(held)
+    assert condition(plan, "Capped")["status"] == str(held)
     assert (ComeBack(NOW + timedelta(seconds=5)) in plan.steps) is held
     assert plan.figures[-1].value == made
     if held:
-        assert capped(plan)["message"] == f"4 Jobs are wanted and {allowance} allowed by ScalePolicy quota"
+        assert condition(plan, "Capped")["message"] == f"4 Jobs are wanted and {allowance} allowed by ScalePolicy quota"
 
 
 def test_the_minimum_is_under_the_limit_too():
@@ -108,12 +109,12 @@ def test_the_minimum_is_under_the_limit_too():
 def test_without_a_policy_there_is_no_question_and_no_condition():
     plan = decided(policies=())
     assert len(created(plan)) == 4
-    assert capped(plan) is None
+    assert condition(plan, "Capped") == {}
 
 
 def test_the_condition_goes_with_the_policy():
     status = status_of(decided(allowance=2))
-    assert capped(decided(status=status, policies=())) is None
+    assert condition(decided(status=status, policies=()), "Capped") == {}
 
 
 def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False, **more):
@@ -132,26 +133,17 @@ def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False
     return decide(of, NOW)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("held", "jobs", "more", "asked"),
-    [
-        ((), (child("other"),), {}, (1, 4, 1)),
-        ((), (), {"waiting": 300}, (0, 6, 0)),
-        (("1", "2", "3"), (), {"waiting": 0}, (0, 3, 3)),
-        (("1", "2", "3"), (bound("1"),), {"waiting": 2}, (1, 5, 3)),
-        (("1", "2"), (bound("1", "Complete"), bound("2")), {"waiting": 0}, (1, 1, 1)),
-        (("1",), (bound("1", "Failed"),), {"waiting": 0}, (0, 1, 1)),
-        (("1", "2"), (bound("1"),), {"paused": True}, (1, 1, 2)),
-    ],
-    ids=[
-        "what waits, before there is a ledger",
-        "no more than its own limit",
-        "claims whose Jobs are still to be made",
-        "claims with and without Jobs, and what waits",
-        "no claim that is done",
-        "one that is tried again",
-        "nothing new while it is paused",
-    ],
+    {
+        "what waits, before there is a ledger": ((), (child("other"),), {}, (1, 4, 1)),
+        "no more than its own limit": ((), (), {"waiting": 300}, (0, 6, 0)),
+        "claims whose Jobs are still to be made": (("1", "2", "3"), (), {"waiting": 0}, (0, 3, 3)),
+        "claims with and without Jobs, and what waits": (("1", "2", "3"), (bound("1"),), {"waiting": 2}, (1, 5, 3)),
+        "no claim that is done": (("1", "2"), (bound("1", "Complete"), bound("2")), {"waiting": 0}, (1, 1, 1)),
+        "one that is tried again": (("1",), (bound("1", "Failed"),), {"waiting": 0}, (0, 1, 1)),
+        "nothing new while it is paused": (("1", "2"), (bound("1"),), {"paused": True}, (1, 1, 2)),
+    },
 )
 def test_an_object_that_claims_asks_for_its_claims_too(held, jobs, more, asked):
     plan = claiming(*held, jobs=jobs, **more)
@@ -159,31 +151,35 @@ def test_an_object_that_claims_asks_for_its_claims_too(held, jobs, more, asked):
     assert (plan.reservation.alive, plan.reservation.wanted, plan.reservation.held) == asked
 
 
-@pytest.mark.parametrize(
+@cases(
     ("allowance", "jobs", "made", "limit", "held_back"),
-    [
-        pytest.param(6, (), 4, 6, False, id="all claims get theirs"),
-        pytest.param(7, (), 4, 6, False, id="more than it may have by itself"),
-        pytest.param(3, (), 3, 3, True, id="some claims wait"),
-        pytest.param(2, (bound("1"),), 1, 2, True, id="a Job counts"),
-        pytest.param(1, (bound("1"),), 0, 1, True, id="none may be made"),
-        pytest.param(0, (), 0, 0, True, id="nothing may run at all"),
-        pytest.param(3, (bound("1"), bound("2"), child("stray")), 0, 3, True, id="Jobs of no claim count too"),
-    ],
+    {
+        "all claims get theirs": (6, (), 4, 6, False),
+        "more than it may have by itself": (7, (), 4, 6, False),
+        "some claims wait": (3, (), 3, 3, True),
+        "a Job counts": (2, (bound("1"),), 1, 2, True),
+        "none may be made": (1, (bound("1"),), 0, 1, True),
+        "nothing may run at all": (0, (), 0, 0, True),
+        "Jobs of no claim count too": (3, (bound("1"), bound("2"), child("stray")), 0, 3, True),
+    },
 )
 def test_a_claim_gets_its_job_when_there_is_room(allowance, jobs, made, limit, held_back):
     plan = claiming("1", "2", "3", "4", jobs=jobs, allowance=allowance, waiting=9)
     assert len(created(plan)) == made
     orders = [step.order.limit for step in plan.steps if isinstance(step, PollNow)]
     assert orders == ([limit] if limit != 4 else [])
-    assert held_back == (capped(plan)["status"] == "True") == (ComeBack(NOW + timedelta(seconds=5)) in plan.steps)
+    assert (
+        held_back
+        == (condition(plan, "Capped")["status"] == "True")
+        == (ComeBack(NOW + timedelta(seconds=5)) in plan.steps)
+    )
     # It does not turn in circles over what must wait.
     assert ComeBack(NOW) not in plan.steps
 
 
 def test_what_keeps_an_object_that_claims_from_working_is_said():
     plan = claiming("1", allowance=0, waiting=2, policies=(scale_policy(most=0),))
-    assert capped(plan) == {
+    assert condition(plan, "Capped") == {
         "type": "Capped",
         "status": "True",
         "reason": "ScalePolicy",
@@ -191,9 +187,9 @@ def test_what_keeps_an_object_that_claims_from_working_is_said():
     }
     assert "waiting for room" in plan.why
     before_there_is_a_ledger = claiming(allowance=0, waiting=2)
-    assert capped(before_there_is_a_ledger)["status"] == "True"
-    assert capped(claiming("1", allowance=3, waiting=2))["reason"] == "WithinLimits"
-    assert capped(claiming("1", policies=())) is None
+    assert condition(before_there_is_a_ledger, "Capped")["status"] == "True"
+    assert condition(claiming("1", allowance=3, waiting=2), "Capped")["reason"] == "WithinLimits"
+    assert condition(claiming("1", policies=()), "Capped") == {}
 
 
 def test_an_object_that_claims_is_active_while_its_jobs_are_refused():

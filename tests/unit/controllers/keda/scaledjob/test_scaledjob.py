@@ -3,7 +3,8 @@
 import pytest
 
 from tests.unit.controllers.factories import NOW, at, child, gone, pod, reading, sample, scaled_job, snapshot
-from tests.unit.controllers.plans import created, deleted, events, shape, statuses
+from tests.unit.controllers.plans import condition, created, deleted, events, shape, statuses, verdict
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.keda.scaledjob import CONTROLLER, decide
 from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
@@ -19,16 +20,6 @@ from workers.decision.plan import (
     Together,
 )
 from workers.decision.snapshot import Snapshot
-
-
-def condition_of(plan, type_):
-    (status,) = statuses(plan)
-    (found,) = (each for each in status["conditions"] if each["type"] == type_)
-    return found["status"], found.get("reason")
-
-
-def message_of(plan, type_="Ready"):
-    return next(each.get("message", "") for each in statuses(plan)[-1]["conditions"] if each["type"] == type_)
 
 
 def settled(body, *children, **more):
@@ -103,31 +94,37 @@ def test_more_jobs_than_one_plan_may_create_come_in_several_plans():
     assert plan.steps[-1] == ComeBack(NOW)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("samples", "spec", "ready", "active"),
-    [
-        ([sample(3)], {}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
-        ([sample(0)], {}, ("True", "ScaledJobReady"), ("False", "ScalerNotActive")),
-        ([sample(0)], {"minReplicaCount": 1}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
-        ([sample(error="x")], {}, ("False", "TriggerError"), ("False", "ScalerNotActive")),
-        ([sample(error="x"), sample(1)], {}, ("Unknown", "PartialTriggerError"), ("True", "ScalerActive")),
-        ([sample(error="x"), sample(0)], {}, ("False", "TriggerError"), ("False", "ScalerNotActive")),
-        ([sample(error="x")], {"minReplicaCount": 1}, ("Unknown", "PartialTriggerError"), ("True", "ScalerActive")),
-    ],
-    ids=[
-        "work waits",
-        "nothing waits",
-        "a minimum",
-        "the trigger fails",
-        "one of two fails, the other has work",
-        "one of two fails, the other has none",
-        "all fail, but there is a minimum",
-    ],
+    {
+        "work waits": ([sample(3)], {}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
+        "nothing waits": ([sample(0)], {}, ("True", "ScaledJobReady"), ("False", "ScalerNotActive")),
+        "a minimum": ([sample(0)], {"minReplicaCount": 1}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
+        "the trigger fails": ([sample(error="x")], {}, ("False", "TriggerError"), ("False", "ScalerNotActive")),
+        "one of two fails, the other has work": (
+            [sample(error="x"), sample(1)],
+            {},
+            ("Unknown", "PartialTriggerError"),
+            ("True", "ScalerActive"),
+        ),
+        "one of two fails, the other has none": (
+            [sample(error="x"), sample(0)],
+            {},
+            ("False", "TriggerError"),
+            ("False", "ScalerNotActive"),
+        ),
+        "all fail, but there is a minimum": (
+            [sample(error="x")],
+            {"minReplicaCount": 1},
+            ("Unknown", "PartialTriggerError"),
+            ("True", "ScalerActive"),
+        ),
+    },
 )
 def test_conditions_after_a_poll(samples, spec, ready, active):
     plan = decide(snapshot(scaled_job(**spec), reading=reading(*samples)), NOW)
-    assert condition_of(plan, "Ready") == ready
-    assert condition_of(plan, "Active") == active
+    assert verdict(plan, "Ready") == ready
+    assert verdict(plan, "Active") == active
 
 
 def test_a_failing_trigger_is_unknown_and_not_zero():
@@ -135,7 +132,7 @@ def test_a_failing_trigger_is_unknown_and_not_zero():
     before = settled(scaled_job(), reading=reading(sample(3)))
     plan = decide(snapshot(before, reading=reading(sample(9, error="connection refused"))), NOW)
     assert created(plan) == []
-    assert "s0-redis-work: connection refused" in message_of(plan)
+    assert "s0-redis-work: connection refused" in condition(plan, "Ready")["message"]
     assert statuses(plan)[0]["triggersActivity"] == {"s0-redis-work": {"isActive": True}}
     assert RecordEvent("Warning", "KEDAScalerFailed", "s0-redis-work: connection refused") in plan.steps
 
@@ -144,17 +141,17 @@ def test_a_problem_with_the_triggers_fails_the_check_and_is_told():
     problem = "triggers[0] (redis): listName is required"
     plan = decide(snapshot(scaled_job(minReplicaCount=1), reading=reading(problem=problem)), NOW)
     assert created(plan) == []
-    assert condition_of(plan, "Ready") == ("False", "ScaledJobCheckFailed")
-    assert condition_of(plan, "Active") == ("Unknown", "UnknownState")
-    assert message_of(plan) == problem
+    assert verdict(plan, "Ready") == ("False", "ScaledJobCheckFailed")
+    assert verdict(plan, "Active") == ("Unknown", "UnknownState")
+    assert condition(plan, "Ready")["message"] == problem
     assert RecordEvent("Warning", "ScaledJobCheckFailed", problem) in plan.steps
 
 
 def test_a_wrong_manifest_fails_the_check_and_names_object_and_field():
     plan = decide(snapshot(scaled_job(triggers=[]), reading=reading(sample(3))), NOW)
     assert created(plan) == []
-    assert condition_of(plan, "Ready") == ("False", "ScaledJobCheckFailed")
-    assert message_of(plan).startswith("ScaledJob default/work: spec.triggers:")
+    assert verdict(plan, "Ready") == ("False", "ScaledJobCheckFailed")
+    assert condition(plan, "Ready")["message"].startswith("ScaledJob default/work: spec.triggers:")
     assert events(plan) == ["ScaledJobCheckFailed"]
 
 
@@ -206,10 +203,16 @@ def test_an_error_with_nothing_to_create_is_not_shown():
     assert decide(snapshot(body, reading=reading(sample(0)), failures=1, last_error="time-out"), NOW).steps == ()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("interval", "age", "expected"),
-    [(None, None, 0), (None, 29, -29), (None, 30, 0), (1, 4, -4), (1, 5, 0), (60, 59, -59)],
-    ids=["never set", "younger than a poll", "a poll old", "at least 5 s", "5 s old", "a long interval"],
+    {
+        "never set": (None, None, 0),
+        "younger than a poll": (None, 29, -29),
+        "a poll old": (None, 30, 0),
+        "at least 5 s": (1, 4, -4),
+        "5 s old": (1, 5, 0),
+        "a long interval": (60, 59, -59),
+    },
 )
 def test_when_last_active_time_is_rewritten(interval, age, expected):
     status = {} if age is None else {"lastActiveTime": at(-age)}
@@ -246,7 +249,7 @@ def test_paused_by_annotation(annotation, paused):
     body = scaled_job(metadata={"annotations": {"autoscaling.keda.sh/paused": annotation}})
     plan = decide(snapshot(body, reading=reading(sample(3))), NOW)
     assert bool(created(plan)) is not paused
-    assert condition_of(plan, "Paused")[0] == str(paused)
+    assert verdict(plan, "Paused")[0] == str(paused)
 
 
 def test_pausing_stops_everything_and_says_so_once():
@@ -259,8 +262,8 @@ def test_pausing_stops_everything_and_says_so_once():
     plan = decide(snapshot(paused, *old, reading=reading(sample(3))), NOW)
     assert created(plan) == deleted(plan) == []
     assert events(plan)[-2:] == ["ScaledJobPaused", "KEDAScalersStopped"]
-    assert condition_of(plan, "Ready") == ("True", "ScaledJobReady")
-    assert "skipped" in message_of(plan)
+    assert verdict(plan, "Ready") == ("True", "ScaledJobReady")
+    assert "skipped" in condition(plan, "Ready")["message"]
     assert decide(snapshot({**paused, "status": statuses(plan)[0]}, *old), NOW).steps == ()
 
 
@@ -270,22 +273,21 @@ def test_resuming_polls_first_and_creates_on_what_that_finds():
     plan = decide(snapshot(scaled_job(status=status), reading=reading(sample(3))), NOW)
     assert shape(plan)[0] == "PollNow"
     assert created(plan) == []
-    assert condition_of(plan, "Paused") == ("False", "ScaledJobUnpaused")
+    assert verdict(plan, "Paused") == ("False", "ScaledJobUnpaused")
     assert "ScaledJobUnpaused" in events(plan)
     after = snapshot({**scaled_job(), "status": statuses(plan)[0]}, reading=reading(sample(3), id=37))
     assert len(created(decide(after, NOW))) == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rollout", "expected"),
-    [
-        ({}, "Background"),
-        ({"rollout": {"strategy": "immediate", "propagationPolicy": "foreground"}}, "Foreground"),
-        ({"rollout": {"strategy": "gradual"}}, None),
-        ({"rolloutStrategy": "gradual"}, None),
-        ({"rollout": {"strategy": "gradual"}, "rolloutStrategy": "immediate"}, "Background"),
-    ],
-    ids=["by default at once", "in the foreground", "gradual", "the old field", "the old field wins"],
+    {
+        "by default at once": ({}, "Background"),
+        "in the foreground": ({"rollout": {"strategy": "immediate", "propagationPolicy": "foreground"}}, "Foreground"),
+        "gradual": ({"rollout": {"strategy": "gradual"}}, None),
+        "the old field": ({"rolloutStrategy": "gradual"}, None),
+        "the old field wins": ({"rollout": {"strategy": "gradual"}, "rolloutStrategy": "immediate"}, "Background"),
+    },
 )
 def test_rollout_of_a_changed_spec(rollout, expected):
     body = scaled_job(metadata={"generation": 2}, **rollout)

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 from tests.support.caps import SharedCap
 from tests.unit.controllers.factories import NOW, entry
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll, work
+from tests.unit.tables import cases
 from workers.api.kinds import SCALE_POLICY
 from workers.controllers.keda.scaledjob import claiming, decide, policy
 from workers.decision.plan import Plan
@@ -229,15 +230,13 @@ def _claims_count_like_jobs(cap: SharedCap, name: str, *, held: int, **asked: An
     return _ask(cap, name, **{**asked, "alive": max(asked["alive"], held)})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("place", "name", "mutant"),
-    [
-        pytest.param(
-            claiming, "_allowed", lambda maximum, _: maximum, id="every claim gets its Job, and the answer is ignored"
-        ),
-        pytest.param(policy, "unfinished", lambda _: 0, id="unfinished Jobs do not count"),
-        pytest.param(claiming, "_more_wanted", lambda _: 0, id="claims are not reserved"),
-    ],
+    {
+        "every claim gets its Job, and the answer is ignored": (claiming, "_allowed", lambda maximum, _: maximum),
+        "unfinished Jobs do not count": (policy, "unfinished", lambda _: 0),
+        "claims are not reserved": (claiming, "_more_wanted", lambda _: 0),
+    },
 )
 def test_a_broken_rule_is_detected(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, mutant: Any) -> None:
     monkeypatch.setattr(place, name, mutant)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.unit.controllers.factories import NOW, UID, at, micros
+from tests.unit.controllers.factories import UID, at, micros
 from workers.api.keda.scaledobject import ScaledObjectSpec
 from workers.api.kinds import SCALED_OBJECT, Kind, Object, Ref
-from workers.decision.plan import PatchStatus, Plan, RecordEvent, Scale
+from workers.decision.plan import Plan, Scale
 from workers.decision.snapshot import Reading, Scalable, Snapshot
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
@@ -54,22 +54,3 @@ def scaling(plan: Plan) -> Scale | None:
     found = [step for step in plan.steps if isinstance(step, Scale)]
     assert len(found) <= 1
     return found[0] if found else None
-
-
-def status_of(plan: Plan) -> Object:
-    """The status a plan writes in the end."""
-    return [step for step in plan.steps if isinstance(step, PatchStatus)][-1].status
-
-
-def condition(plan: Plan, type_: str) -> tuple[str, str]:
-    """Status and reason of a condition a plan writes."""
-    (found,) = (each for each in status_of(plan)["conditions"] if each["type"] == type_)
-    return found["status"], found.get("reason", "")
-
-
-def told(plan: Plan) -> list[str]:
-    """Reasons of the Events a plan records whatever becomes of its steps."""
-    return [step.reason for step in plan.steps if isinstance(step, RecordEvent)]
-
-
-__all__ = ["NOW", "condition", "scale", "scaled_object", "scaling", "snapshot", "spec", "status_of", "told"]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.tables import cases
 from workers.formula import parser
 from workers.formula.evaluator import MOST_ELEMENTS
 from workers.formula.parser import FormulaError
@@ -13,101 +14,101 @@ from workers.formula.parser import FormulaError
 VALUES = {"a": 6.0, "b": 4.0, "gone": None}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "result"),
-    [
-        pytest.param("a + b", 10, id="sum"),
-        pytest.param("a - b - 1", 1, id="from left to right"),
-        pytest.param("a + b * 2", 14, id="stronger operators first"),
-        pytest.param("(a + b) * 2", 20, id="parentheses"),
-        pytest.param("-a + 10", 4, id="a sign"),
-        pytest.param("7 / 2", 3.5, id="division is not of whole numbers"),
-        pytest.param("7 % 4", 3, id="remainder"),
-        pytest.param("-7 % 4", -3, id="remainder has the sign of the first"),
-        pytest.param("2 ** 3 ** 2", 512, id="powers from right to left"),
-        pytest.param("-2 ^ 2", -4, id="powers are stronger than signs"),
-        pytest.param("a > 5 ? a : b", 6, id="choice"),
-        pytest.param("a < 5 ? a : b < 5 ? 1 : 2", 1, id="choices in a row"),
-        pytest.param("a > 5 and b > 5 ? 1 : 0", 0, id="and"),
-        pytest.param("a > 5 || b > 5 ? 1 : 0", 1, id="or"),
-        pytest.param("not (a == b) ? 1 : 0", 1, id="not"),
-        pytest.param("a in [1, 6] ? 1 : 0", 1, id="in"),
-        pytest.param("a not in [1, 6] ? 1 : 0", 0, id="not in"),
-        pytest.param("b not in [1, 6] ? 1 : 0", 1, id="not in: it is not"),
-        pytest.param("b in [4] and a not in [4] ? 1 : 0", 1, id="in and not in"),
-        pytest.param("b + gone ?? 1", 5, id="instead of nothing: the strongest operator"),
-        pytest.param("-gone ?? 2", -2, id="stronger than a sign"),
-        pytest.param("gone ?? -1", -1, id="a sign behind it"),
-        pytest.param("gone ?? gone ?? b", 4, id="several in a row"),
-        pytest.param("(gone ?? 1) > 0 ? a : b", 6, id="in parentheses"),
-        pytest.param("true == 1 ? 1 : 0", 0, id="a truth is not one"),
-        pytest.param("gone ?? b", 4, id="what is there instead of nothing"),
-        pytest.param("gone ?? nil", None, id="nothing at all"),
-        pytest.param("max(a, b, 9)", 9, id="max"),
-        pytest.param("min([a, b])", 4, id="min of a list"),
-        pytest.param("sum([a, b])", 10, id="sum of a list"),
-        pytest.param("count([a, b], {# > 5})", 1, id="a closure"),
-        pytest.param("sum([a, b], # * 2)", 20, id="a closure without braces"),
-        pytest.param("mean(a, b)", 5, id="mean"),
-        pytest.param("median([a, b, 100])", 6, id="median"),
-        pytest.param("abs(b - a) + ceil(1.2) + floor(1.8)", 5, id="abs, ceil, floor"),
-        pytest.param("round(2.5) + round(-2.5)", 0, id="halves go away from zero"),
-        pytest.param("int('7') + float('0.5')", 7.5, id="numbers in texts"),
-        pytest.param("1_000 + .5 + 1e3", 2000.5, id="forms of numbers"),
-        pytest.param("len(map([a, b], {# > 5 ? 1 : 0}))", 2, id="a list of answers"),
-    ],
+    {
+        "sum": ("a + b", 10),
+        "from left to right": ("a - b - 1", 1),
+        "stronger operators first": ("a + b * 2", 14),
+        "parentheses": ("(a + b) * 2", 20),
+        "a sign": ("-a + 10", 4),
+        "division is not of whole numbers": ("7 / 2", 3.5),
+        "remainder": ("7 % 4", 3),
+        "remainder has the sign of the first": ("-7 % 4", -3),
+        "powers from right to left": ("2 ** 3 ** 2", 512),
+        "powers are stronger than signs": ("-2 ^ 2", -4),
+        "choice": ("a > 5 ? a : b", 6),
+        "choices in a row": ("a < 5 ? a : b < 5 ? 1 : 2", 1),
+        "and": ("a > 5 and b > 5 ? 1 : 0", 0),
+        "or": ("a > 5 || b > 5 ? 1 : 0", 1),
+        "not": ("not (a == b) ? 1 : 0", 1),
+        "in": ("a in [1, 6] ? 1 : 0", 1),
+        "not in": ("a not in [1, 6] ? 1 : 0", 0),
+        "not in: it is not": ("b not in [1, 6] ? 1 : 0", 1),
+        "in and not in": ("b in [4] and a not in [4] ? 1 : 0", 1),
+        "instead of nothing: the strongest operator": ("b + gone ?? 1", 5),
+        "stronger than a sign": ("-gone ?? 2", -2),
+        "a sign behind it": ("gone ?? -1", -1),
+        "several in a row": ("gone ?? gone ?? b", 4),
+        "in parentheses": ("(gone ?? 1) > 0 ? a : b", 6),
+        "a truth is not one": ("true == 1 ? 1 : 0", 0),
+        "what is there instead of nothing": ("gone ?? b", 4),
+        "nothing at all": ("gone ?? nil", None),
+        "max": ("max(a, b, 9)", 9),
+        "min of a list": ("min([a, b])", 4),
+        "sum of a list": ("sum([a, b])", 10),
+        "a closure": ("count([a, b], {# > 5})", 1),
+        "a closure without braces": ("sum([a, b], # * 2)", 20),
+        "mean": ("mean(a, b)", 5),
+        "median": ("median([a, b, 100])", 6),
+        "abs, ceil, floor": ("abs(b - a) + ceil(1.2) + floor(1.8)", 5),
+        "halves go away from zero": ("round(2.5) + round(-2.5)", 0),
+        "numbers in texts": ("int('7') + float('0.5')", 7.5),
+        "forms of numbers": ("1_000 + .5 + 1e3", 2000.5),
+        "a list of answers": ("len(map([a, b], {# > 5 ? 1 : 0}))", 2),
+    },
 )
 def test_results(text: str, result: float | None) -> None:
     assert parser.parse(text).value(VALUES) == result
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "why"),
-    [
-        pytest.param("", "expected a value, found nothing", id="empty"),
-        pytest.param("a +", "position 4", id="half"),
-        pytest.param("a b", "expected the end", id="two values"),
-        pytest.param("a @ b", "'@' at position 3", id="an unknown sign"),
-        pytest.param("gone ?? 1 + a", "into parentheses", id="an operator behind ??"),
-        pytest.param("gone ?? 1 not in [1]", "into parentheses", id="not in behind ??"),
-        pytest.param("a not b", "expected the end", id="not between two values"),
-        pytest.param("open(a)", "no function open", id="an unknown function"),
-        pytest.param("a.__class__", "'.' at position 2", id="attributes"),
-        pytest.param("#", "expected a value", id="an element outside of a closure"),
-        pytest.param("(" * 40 + "a" + ")" * 40, "nested deeper", id="nested deeply"),
-        pytest.param("-" * 200 + "a", "nested deeper", id="signs of signs"),
-        pytest.param("2" + "**2" * 200, "nested deeper", id="powers of powers"),
-        pytest.param("a" * 10_001, "longer than", id="too long"),
-        pytest.param("9" * 5_000, "position 1", id="a number too long"),
-    ],
+    {
+        "empty": ("", "expected a value, found nothing"),
+        "half": ("a +", "position 4"),
+        "two values": ("a b", "expected the end"),
+        "an unknown sign": ("a @ b", "'@' at position 3"),
+        "an operator behind ??": ("gone ?? 1 + a", "into parentheses"),
+        "not in behind ??": ("gone ?? 1 not in [1]", "into parentheses"),
+        "not between two values": ("a not b", "expected the end"),
+        "an unknown function": ("open(a)", "no function open"),
+        "attributes": ("a.__class__", "'.' at position 2"),
+        "an element outside of a closure": ("#", "expected a value"),
+        "nested deeply": ("(" * 40 + "a" + ")" * 40, "nested deeper"),
+        "signs of signs": ("-" * 200 + "a", "nested deeper"),
+        "powers of powers": ("2" + "**2" * 200, "nested deeper"),
+        "too long": ("a" * 10_001, "longer than"),
+        "a number too long": ("9" * 5_000, "position 1"),
+    },
 )
 def test_texts_that_are_no_formulas(text: str, why: str) -> None:
     with pytest.raises(FormulaError, match=why):
         parser.parse(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "why"),
-    [
-        pytest.param("c", "no trigger named c", id="an unknown variable"),
-        pytest.param("gone + 1", "a number is needed, not nil", id="nothing is no number"),
-        pytest.param("a > b", "not true", id="a truth is no number"),
-        pytest.param("'7'", "not a text", id="a text is no number"),
-        pytest.param("[a]", "not a list", id="a list is no number"),
-        pytest.param("a / (b - 4)", "divides by zero", id="division by zero"),
-        pytest.param("1 % 0", "divides by zero", id="remainder by zero"),
-        pytest.param("a % 2", "whole numbers", id="remainder of a trigger's value"),
-        pytest.param("a ? 1 : 2", "true or false is needed", id="a number is no condition"),
-        pytest.param("(-8) ** 0.5", "root of a negative", id="a root"),
-        pytest.param("10 ** 400", "no result: a number becomes too large", id="too large"),
-        pytest.param("9**9**9", "no result: a number becomes too large", id="far too large"),
-        pytest.param("0 ** -1", "zero to a negative power", id="nothing to a negative power"),
-        pytest.param("1e308 * 10", "finite", id="infinite"),
-        pytest.param("float('nan')", "finite", id="not a number"),
-        pytest.param("max([])", "no numbers", id="of nothing"),
-        pytest.param("abs()", "no result", id="too few arguments"),
-        pytest.param("sum(a)", "a list is needed", id="a list is needed"),
-    ],
+    {
+        "an unknown variable": ("c", "no trigger named c"),
+        "nothing is no number": ("gone + 1", "a number is needed, not nil"),
+        "a truth is no number": ("a > b", "not true"),
+        "a text is no number": ("'7'", "not a text"),
+        "a list is no number": ("[a]", "not a list"),
+        "division by zero": ("a / (b - 4)", "divides by zero"),
+        "remainder by zero": ("1 % 0", "divides by zero"),
+        "remainder of a trigger's value": ("a % 2", "whole numbers"),
+        "a number is no condition": ("a ? 1 : 2", "true or false is needed"),
+        "a root": ("(-8) ** 0.5", "root of a negative"),
+        "too large": ("10 ** 400", "no result: a number becomes too large"),
+        "far too large": ("9**9**9", "no result: a number becomes too large"),
+        "nothing to a negative power": ("0 ** -1", "zero to a negative power"),
+        "infinite": ("1e308 * 10", "finite"),
+        "not a number": ("float('nan')", "finite"),
+        "of nothing": ("max([])", "no numbers"),
+        "too few arguments": ("abs()", "no result"),
+        "a list is needed": ("sum(a)", "a list is needed"),
+    },
 )
 def test_formulas_without_a_result(text: str, why: str) -> None:
     with pytest.raises(FormulaError, match=why):

@@ -11,14 +11,13 @@ from tests.unit.controllers.factories import NOW, at, micros, reading, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     TARGET,
     TRIGGER,
-    condition,
     scale,
     scaled_object,
     scaling,
     snapshot,
-    status_of,
-    told,
 )
+from tests.unit.controllers.plans import back, events, status_of, verdict
+from tests.unit.tables import cases
 from workers.controllers.keda.scaledobject import CONTROLLER, decide
 from workers.decision.controller import ScaleTarget
 from workers.decision.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, PollNow, Scale
@@ -26,113 +25,100 @@ from workers.decision.snapshot import Scalable
 
 ACTIVE = {"lastActiveTime": at(-10), "memory": {}}
 FALLBACK = {"failureThreshold": 3, "replicas": 6}
+WITH_FALLBACK = scaled_object(fallback=FALLBACK)
+READY = ("True", "ScaledObjectReady")
+
+
+def failing(failures: int):
+    return sample(error="away", failures=failures)
 
 
 def decided(body, target, *samples, **more) -> Plan:
     return decide(snapshot(body, target, reading(*samples, **more) if samples or more else None), NOW)
 
 
-def comes_back(plan: Plan) -> float:
-    """Seconds until the object is looked at again."""
-    (step,) = (step for step in plan.steps if isinstance(step, ComeBack))
-    return (step.at - NOW).total_seconds()
-
-
 def annotated(key: str, value: str, **more) -> dict:
     return scaled_object(metadata={"annotations": {f"autoscaling.keda.sh/{key}": value}}, **more)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "current", "value", "replicas", "active"),
-    [
-        pytest.param(scaled_object(), 0, 5, 1, "ScalerActive", id="from zero"),
-        pytest.param(scaled_object(minReplicaCount=2), 0, 5, 2, "ScalerActive", id="from zero to the minimum"),
-        pytest.param(scaled_object(), 1, 50, 4, "ScalerActive", id="more, four at most"),
-        pytest.param(scaled_object(maxReplicaCount=3), 1, 50, 3, "ScalerActive", id="more, up to the maximum"),
-        pytest.param(scaled_object(), 5, 5, None, "ScalerActive", id="as many as needed"),
-        pytest.param(scaled_object(status={"memory": {}}), 5, 2, 2, "ScalerActive", id="fewer"),
-        pytest.param(scaled_object(), 5, 2, None, "ScalerActive", id="not fewer at first sight"),
-        pytest.param(scaled_object(), 0, 0, None, "ScalerNotActive", id="nothing to do"),
-        pytest.param(scaled_object(), 2, 0, 0, "ScalerNotActive", id="to zero"),
-        pytest.param(scaled_object(status=ACTIVE), 1, 0, None, "ScalerCooldown", id="not before the cooldown"),
-        pytest.param(scaled_object(status=ACTIVE), 3, 0, 1, "ScalerCooldown", id="but down to one"),
-        pytest.param(scaled_object(status=ACTIVE, cooldownPeriod=9), 1, 0, 0, "ScalerNotActive", id="after it"),
-        pytest.param(
-            scaled_object(minReplicaCount=2, status={"memory": {}}), 9, 0, 2, "ScalerNotActive", id="to the minimum"
-        ),
-        pytest.param(scaled_object(minReplicaCount=2), 1, 0, 2, "ScalerNotActive", id="up to the minimum"),
-        pytest.param(scaled_object(minReplicaCount=2, idleReplicaCount=0), 9, 0, 0, "ScalerNotActive", id="to idle"),
-        pytest.param(
-            scaled_object(minReplicaCount=3, idleReplicaCount=1), 1, 0, None, "ScalerNotActive", id="idle stays"
-        ),
-        pytest.param(annotated("force-activation", "true"), 0, 0, 1, "ScalerActive", id="forced"),
-        pytest.param(annotated("force-activation", "false"), 0, 0, None, "ScalerNotActive", id="not forced"),
-        pytest.param(annotated("paused-scale-out", "true"), 0, 5, None, "ScalerActive", id="out is paused: zero"),
-        pytest.param(annotated("paused-scale-out", "true"), 1, 9, None, "ScalerActive", id="out is paused"),
-        pytest.param(
-            annotated("paused-scale-out", "true", minReplicaCount=3), 2, 9, None, "ScalerActive", id="out: minimum"
-        ),
-        pytest.param(annotated("paused-scale-in", "true"), 2, 0, None, "ScalerNotActive", id="in is paused: zero"),
-        pytest.param(
-            annotated("paused-scale-in", "true", maxReplicaCount=3), 9, 5, None, "ScalerActive", id="in is paused"
-        ),
-        pytest.param(annotated("paused-scale-in", "true"), 1, 9, 5, "ScalerActive", id="in is paused, out is not"),
-        pytest.param(annotated("paused", "false"), 0, 5, 1, "ScalerActive", id="not paused"),
-    ],
+    {
+        "from zero": (scaled_object(), 0, 5, 1, "ScalerActive"),
+        "from zero to the minimum": (scaled_object(minReplicaCount=2), 0, 5, 2, "ScalerActive"),
+        "more, four at most": (scaled_object(), 1, 50, 4, "ScalerActive"),
+        "more, up to the maximum": (scaled_object(maxReplicaCount=3), 1, 50, 3, "ScalerActive"),
+        "as many as needed": (scaled_object(), 5, 5, None, "ScalerActive"),
+        "fewer": (scaled_object(status={"memory": {}}), 5, 2, 2, "ScalerActive"),
+        "not fewer at first sight": (scaled_object(), 5, 2, None, "ScalerActive"),
+        "nothing to do": (scaled_object(), 0, 0, None, "ScalerNotActive"),
+        "to zero": (scaled_object(), 2, 0, 0, "ScalerNotActive"),
+        "not before the cooldown": (scaled_object(status=ACTIVE), 1, 0, None, "ScalerCooldown"),
+        "but down to one": (scaled_object(status=ACTIVE), 3, 0, 1, "ScalerCooldown"),
+        "after it": (scaled_object(status=ACTIVE, cooldownPeriod=9), 1, 0, 0, "ScalerNotActive"),
+        "to the minimum": (scaled_object(minReplicaCount=2, status={"memory": {}}), 9, 0, 2, "ScalerNotActive"),
+        "up to the minimum": (scaled_object(minReplicaCount=2), 1, 0, 2, "ScalerNotActive"),
+        "to idle": (scaled_object(minReplicaCount=2, idleReplicaCount=0), 9, 0, 0, "ScalerNotActive"),
+        "idle stays": (scaled_object(minReplicaCount=3, idleReplicaCount=1), 1, 0, None, "ScalerNotActive"),
+        "forced": (annotated("force-activation", "true"), 0, 0, 1, "ScalerActive"),
+        "not forced": (annotated("force-activation", "false"), 0, 0, None, "ScalerNotActive"),
+        "out is paused: zero": (annotated("paused-scale-out", "true"), 0, 5, None, "ScalerActive"),
+        "out is paused": (annotated("paused-scale-out", "true"), 1, 9, None, "ScalerActive"),
+        "out: minimum": (annotated("paused-scale-out", "true", minReplicaCount=3), 2, 9, None, "ScalerActive"),
+        "in is paused: zero": (annotated("paused-scale-in", "true"), 2, 0, None, "ScalerNotActive"),
+        "in is paused": (annotated("paused-scale-in", "true", maxReplicaCount=3), 9, 5, None, "ScalerActive"),
+        "in is paused, out is not": (annotated("paused-scale-in", "true"), 1, 9, 5, "ScalerActive"),
+        "not paused": (annotated("paused", "false"), 0, 5, 1, "ScalerActive"),
+    },
 )
 def test_replicas_and_activity(body, current, value, replicas, active) -> None:
     plan = decided(body, scale(current), sample(value))
     step = scaling(plan)
     assert (step and step.replicas) == replicas
-    assert condition(plan, "Active")[1] == active
-    assert condition(plan, "Ready") == ("True", "ScaledObjectReady")
+    assert verdict(plan, "Active")[1] == active
+    assert verdict(plan, "Ready") == ("True", "ScaledObjectReady")
     if step:
         assert (step.ref, step.resource_version) == (TARGET, "70")
 
 
-@pytest.mark.parametrize(
-    ("body", "current", "samples", "replicas", "ready", "fallback"),
-    [
-        pytest.param(
-            scaled_object(), 2, [sample(error="away")], None, ("False", "TriggerError"), "NoFallbackFound", id="I2"
-        ),
-        pytest.param(
-            scaled_object(fallback=FALLBACK),
+@cases(
+    ("body", "current", "failed", "replicas", "ready", "fallback"),
+    {
+        "I2": (scaled_object(), 2, failing(0), None, ("False", "TriggerError"), "NoFallbackFound"),
+        "I1: within the threshold": (
+            WITH_FALLBACK,
             2,
-            [sample(error="away", failures=3)],
+            failing(3),
             None,
-            ("True", "ScaledObjectReady"),
+            READY,
             "NoFallbackFound",
-            id="I1: still borne",
         ),
-        pytest.param(
-            scaled_object(fallback=FALLBACK),
+        "beyond the threshold": (
+            WITH_FALLBACK,
             3,
-            [sample(error="away", failures=4)],
+            failing(4),
             6,
-            ("True", "ScaledObjectReady"),
+            READY,
             "FallbackExists",
-            id="not borne any more",
         ),
-        pytest.param(
-            scaled_object(fallback=FALLBACK),
+        "a fallback activates": (
+            WITH_FALLBACK,
             0,
-            [sample(error="away", failures=4)],
+            failing(4),
             1,
-            ("True", "ScaledObjectReady"),
+            READY,
             "FallbackExists",
-            id="a fallback activates",
         ),
-    ],
+    },
 )
-def test_failures(body, current, samples, replicas, ready, fallback) -> None:
-    plan = decided(body, scale(current), *samples)
+def test_failures(body, current, failed, replicas, ready, fallback) -> None:
+    plan = decided(body, scale(current), failed)
     step = scaling(plan)
     assert (step and step.replicas) == replicas
-    assert condition(plan, "Ready") == ready
-    assert condition(plan, "Fallback")[1] == fallback
+    assert verdict(plan, "Ready") == ready
+    assert verdict(plan, "Fallback")[1] == fallback
     assert status_of(plan)["health"] == {
-        "s0-redis-work": {"numberOfFailures": max(1, samples[0].failures), "status": "Failing"}
+        "s0-redis-work": {"numberOfFailures": max(1, failed.failures), "status": "Failing"}
     }
 
 
@@ -140,7 +126,7 @@ def test_one_of_two_fails() -> None:
     body = scaled_object(triggers=[TRIGGER, TRIGGER], status=ACTIVE)
     plan = decided(body, scale(4), sample(2), sample(error="away", name="s1-redis-work"))
     assert scaling(plan) is None, "only more could be proposed"
-    assert condition(plan, "Ready") == ("Unknown", "PartialTriggerError")
+    assert verdict(plan, "Ready") == ("Unknown", "PartialTriggerError")
     assert status_of(plan)["lastActiveTime"] == ACTIVE["lastActiveTime"]
 
 
@@ -151,18 +137,18 @@ def test_what_is_told_of_an_activation() -> None:
         "KEDAScaleTargetActivated",
         "KEDAScaleTargetActivationFailed",
     )
-    assert told(plan) == ["KEDAScalersStarted", "ScaledObjectReady"]
+    assert events(plan) == ["KEDAScalersStarted", "ScaledObjectReady"]
     assert [type(each) for each in plan.steps[:3]] == [PatchStatus, Scale, PatchStatus]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("status", "first"),
-    [
-        pytest.param({}, {"originalReplicaCount": 0}, id="never seen"),
-        pytest.param({"originalReplicaCount": 7}, None, id="known"),
-    ],
+    {
+        "never seen": ({}, {"originalReplicaCount": 0}),
+        "known": ({"originalReplicaCount": 7}, None),
+    },
 )
-@pytest.mark.parametrize("annotations", [{}, {"paused-replicas": "3"}], ids=["active", "paused"])
+@cases("annotations", {"active": {}, "paused": {"paused-replicas": "3"}})
 def test_what_the_target_had_is_written_down_before_it_is_changed(status, first, annotations) -> None:
     keys = {f"autoscaling.keda.sh/{key}": value for key, value in annotations.items()}
     plan = decided(scaled_object(metadata={"annotations": keys}, status=status), scale(0), sample(5))
@@ -207,28 +193,28 @@ def test_a_settled_object_that_rests_is_not_written_again() -> None:
     assert [type(step) for step in again.steps] == [ComeBack]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "current", "value", "seconds"),
-    [
-        pytest.param(scaled_object(), 0, 0, 31, id="after the next poll"),
-        pytest.param(scaled_object(pollingInterval=7), 0, 0, 8, id="after its own"),
-        pytest.param(scaled_object(status=ACTIVE, cooldownPeriod=15), 1, 0, 5.001, id="when the cooldown ends"),
-        pytest.param(scaled_object(), 0, 9, 1, id="soon after an activation"),
-        pytest.param(scaled_object(), 1, 50, 15, id="when more is allowed"),
-    ],
+    {
+        "after the next poll": (scaled_object(), 0, 0, 31),
+        "after its own": (scaled_object(pollingInterval=7), 0, 0, 8),
+        "when the cooldown ends": (scaled_object(status=ACTIVE, cooldownPeriod=15), 1, 0, 5.001),
+        "soon after an activation": (scaled_object(), 0, 9, 1),
+        "when more is allowed": (scaled_object(), 1, 50, 15),
+    },
 )
-def test_when_it_comes_back(body, current, value, seconds) -> None:
-    assert comes_back(decided(body, scale(current), sample(value))) == seconds
+def test_when_it_back(body, current, value, seconds) -> None:
+    assert back(decided(body, scale(current), sample(value))) == seconds
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "polls"),
-    [
-        pytest.param(None, True, id="none"),
-        pytest.param(reading(sample(5), generation=0), True, id="of another spec"),
-        pytest.param(reading(sample(5), started=-121), True, id="too old"),
-        pytest.param(reading(sample(5), started=-119), False, id="young enough"),
-    ],
+    {
+        "none": (None, True),
+        "of another spec": (reading(sample(5), generation=0), True),
+        "too old": (reading(sample(5), started=-121), True),
+        "young enough": (reading(sample(5), started=-119), False),
+    },
 )
 def test_without_a_reading_nothing_is_scaled_and_one_is_asked_for(given, polls) -> None:
     plan = decide(snapshot(scaled_object(), scale(0), given), NOW)
@@ -239,36 +225,36 @@ def test_without_a_reading_nothing_is_scaled_and_one_is_asked_for(given, polls) 
 def test_triggers_that_cannot_be_measured_at_all() -> None:
     plan = decided(scaled_object(), scale(2), problem="trigger 0 (redis): listName: is required")
     assert scaling(plan) is None
-    assert condition(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
+    assert verdict(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("target", "reason"),
-    [
-        pytest.param(Scalable(TARGET, error="away"), "ErrorGettingCurrentReplicas", id="not now"),
-        pytest.param(Scalable(TARGET, error="gone", missing=True), "ScaledObjectCheckFailed", id="not there"),
-        pytest.param(None, "ErrorGettingCurrentReplicas", id="never read"),
-    ],
+    {
+        "not now": (Scalable(TARGET, error="away"), "ErrorGettingCurrentReplicas"),
+        "not there": (Scalable(TARGET, error="gone", missing=True), "ScaledObjectCheckFailed"),
+        "never read": (None, "ErrorGettingCurrentReplicas"),
+    },
 )
 def test_a_target_that_cannot_be_read(target, reason) -> None:
     plan = decided(scaled_object(), target, sample(5))
     assert scaling(plan) is None
-    assert condition(plan, "Ready") == ("False", reason)
-    assert comes_back(plan) == 15
+    assert verdict(plan, "Ready") == ("False", reason)
+    assert back(plan) == 15
 
 
-@pytest.mark.parametrize(
+@cases(
     "spec",
-    [
-        pytest.param({"minReplicaCount": 5, "maxReplicaCount": 3}, id="bounds"),
-        pytest.param({"advanced": {"scalingModifiers": {"formula": "a", "target": "2"}}}, id="formula"),
-    ],
+    {
+        "bounds": {"minReplicaCount": 5, "maxReplicaCount": 3},
+        "formula": {"advanced": {"scalingModifiers": {"formula": "a", "target": "2"}}},
+    },
 )
 def test_a_wrong_manifest(spec) -> None:
     plan = decided(scaled_object(**spec), scale(2), sample(5))
     assert scaling(plan) is None
-    assert condition(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
-    assert "ScaledObjectCheckFailed" in told(plan)
+    assert verdict(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
+    assert "ScaledObjectCheckFailed" in events(plan)
 
 
 def test_modifiers_decide_instead_of_the_triggers() -> None:
@@ -286,16 +272,16 @@ def test_modifiers_decide_instead_of_the_triggers() -> None:
 def test_paused() -> None:
     plan = decided(annotated("paused", "true"), scale(2), sample(50))
     assert scaling(plan) is None
-    assert condition(plan, "Paused") == ("True", "ScaledObjectPaused")
-    assert told(plan)[-2:] == ["ScaledObjectPaused", "KEDAScalersStopped"]
+    assert verdict(plan, "Paused") == ("True", "ScaledObjectPaused")
+    assert events(plan)[-2:] == ["ScaledObjectPaused", "KEDAScalersStopped"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("started", "gone", "polls"),
-    [
-        pytest.param(-3.0, False, True, id="a reading from before the end of the cooldown"),
-        pytest.param(-1.0, True, False, id="one from after it"),
-    ],
+    {
+        "a reading from before the end of the cooldown": (-3.0, False, True),
+        "one from after it": (-1.0, True, False),
+    },
 )
 def test_the_last_goes_on_a_reading_from_after_the_cooldown_only(started, gone, polls) -> None:
     """It ended two seconds ago; what was pushed since then, an older reading does not tell."""
@@ -303,8 +289,8 @@ def test_the_last_goes_on_a_reading_from_after_the_cooldown_only(started, gone, 
     plan = decided(body, scale(1), sample(0), started=started)
     assert (scaling(plan) is not None) == gone
     assert any(isinstance(step, PollNow) for step in plan.steps) == polls
-    assert condition(plan, "Active")[1] == ("ScalerNotActive" if gone else "ScalerCooldown")
-    assert comes_back(plan) == (31 if gone else 1)
+    assert verdict(plan, "Active")[1] == ("ScalerNotActive" if gone else "ScalerCooldown")
+    assert back(plan) == (31 if gone else 1)
 
 
 def test_paused_at_a_number_once() -> None:
@@ -327,7 +313,7 @@ def test_paused_at_a_number_says_more_than_not_paused() -> None:
 def test_paused_at_no_number(text) -> None:
     plan = decided(annotated("paused-replicas", text), scale(9), sample(0))
     assert scaling(plan) is None
-    assert condition(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
+    assert verdict(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
 
 
 def test_resumed_it_measures_first() -> None:
@@ -335,7 +321,7 @@ def test_resumed_it_measures_first() -> None:
     plan = decided(scaled_object(status=status_of(paused)), scale(3), sample(50))
     assert scaling(plan) is None
     assert any(isinstance(step, PollNow) for step in plan.steps)
-    assert condition(plan, "Paused") == ("False", "ScaledObjectUnpaused")
+    assert verdict(plan, "Paused") == ("False", "ScaledObjectUnpaused")
     assert "pausedReplicaCount" not in status_of(plan)
 
 
@@ -358,17 +344,15 @@ def deleted(**more) -> dict:
 RESTORE = {"advanced": {"restoreToOriginalReplicaCount": True}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "target", "kinds"),
-    [
-        pytest.param(deleted(), scale(2), [Patch], id="left as it is"),
-        pytest.param(deleted(**RESTORE), scale(2), [Scale, Patch], id="restored"),
-        pytest.param(deleted(**RESTORE), scale(7), [Patch], id="restored already"),
-        pytest.param(
-            deleted(**RESTORE), Scalable(TARGET, error="gone", missing=True), [Patch], id="nothing to restore"
-        ),
-        pytest.param(deleted(**RESTORE), Scalable(TARGET, error="away"), [ComeBack], id="not before it can be read"),
-    ],
+    {
+        "left as it is": (deleted(), scale(2), [Patch]),
+        "restored": (deleted(**RESTORE), scale(2), [Scale, Patch]),
+        "restored already": (deleted(**RESTORE), scale(7), [Patch]),
+        "nothing to restore": (deleted(**RESTORE), Scalable(TARGET, error="gone", missing=True), [Patch]),
+        "not before it can be read": (deleted(**RESTORE), Scalable(TARGET, error="away"), [ComeBack]),
+    },
 )
 def test_its_end(body, target, kinds) -> None:
     plan = decided(body, target)
@@ -382,22 +366,20 @@ def test_of_nothing_nothing_comes() -> None:
     assert decide(snapshot(scaled_object(metadata={"deletionTimestamp": at(0), "finalizers": []})), NOW) is NOTHING
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "target"),
-    [
-        pytest.param(scaled_object(), ScaleTarget("apps/v1", "Deployment", "pool"), id="a Deployment"),
-        pytest.param(
+    {
+        "a Deployment": (scaled_object(), ScaleTarget("apps/v1", "Deployment", "pool")),
+        "anything": (
             scaled_object(scaleTargetRef={"name": "x", "apiVersion": "example.com/v1", "kind": "Crane"}),
             ScaleTarget("example.com/v1", "Crane", "x"),
-            id="anything",
         ),
-        pytest.param(
+        "with its ready pods": (
             scaled_object(triggers=[{**TRIGGER, "metricType": "Value"}]),
             ScaleTarget("apps/v1", "Deployment", "pool", ready=True),
-            id="with its ready pods",
         ),
-        pytest.param(scaled_object(scaleTargetRef={}), None, id="none"),
-    ],
+        "none": (scaled_object(scaleTargetRef={}), None),
+    },
 )
 def test_what_it_must_see(body, target) -> None:
     assert CONTROLLER.scales(body) == target
@@ -407,10 +389,10 @@ def figures(plan: Plan) -> list[tuple[str, float, str]]:
     return [(figure.name, figure.value, figure.how) for figure in plan.figures]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "current", "measured", "shown"),
-    [
-        pytest.param(
+    {
+        "held back": (
             scaled_object(maxReplicaCount=9),
             1,
             sample(50, target=5),
@@ -423,16 +405,14 @@ def figures(plan: Plan) -> list[tuple[str, float, str]]:
                 ("of these within the bounds", 9, "max(1, min(10, 9))"),
                 ("replicas to be", 4, "held back by windows, policies or a pause"),
             ],
-            id="held back",
         ),
-        pytest.param(
+        "at rest": (
             scaled_object(),
             0,
             sample(0),
             [("replicas of the target", 0, ""), ("s0-redis-work (target 1 per replica, not active)", 0, "")],
-            id="at rest",
         ),
-        pytest.param(
+        "unknown": (
             scaled_object(),
             2,
             sample(error="away"),
@@ -443,12 +423,11 @@ def figures(plan: Plan) -> list[tuple[str, float, str]]:
                 ("maximum", 100, ""),
                 ("replicas to be", 2, "2, nothing was proposed"),
             ],
-            id="unknown",
         ),
-        pytest.param(
-            scaled_object(fallback=FALLBACK),
+        "fallback": (
+            WITH_FALLBACK,
             6,
-            sample(error="away", failures=4),
+            failing(4),
             [
                 ("replicas of the target", 6, ""),
                 ("s0-redis-work (target 1 per replica, from the fallback)", 6, ""),
@@ -458,9 +437,8 @@ def figures(plan: Plan) -> list[tuple[str, float, str]]:
                 ("of these within the bounds", 6, "max(1, min(6, 100))"),
                 ("replicas to be", 6, ""),
             ],
-            id="fallback",
         ),
-    ],
+    },
 )
 def test_its_arithmetic_is_shown(body, current, measured, shown) -> None:
     assert figures(decided(body, scale(current), measured)) == shown

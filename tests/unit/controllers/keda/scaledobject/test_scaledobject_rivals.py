@@ -4,21 +4,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, at, entry, reading, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     TARGET,
-    condition,
     scale,
     scaled_object,
     scaling,
-    status_of,
-    told,
 )
 from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as plain
+from tests.unit.controllers.plans import events, status_of, verdict
+from tests.unit.tables import cases
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Object, Ref
 from workers.api.references import REFERENCES
 from workers.controllers.keda.scaledobject import decide, rivals
@@ -65,29 +63,25 @@ def message(plan: Plan) -> str:
     return str(status_of(plan)["conditions"][0]["message"])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("peers", "scales"),
-    [
-        pytest.param([], True, id="alone"),
-        pytest.param([named("older", created=-7200)], False, id="one is older"),
-        pytest.param([named("younger", created=-60)], True, id="one is younger"),
-        pytest.param([named("a")], False, id="of one second: the name decides against it"),
-        pytest.param([named("z")], True, id="of one second: the name decides for it"),
-        pytest.param(
-            [named("older", created=-7200, metadata={"deletionTimestamp": at(-1)})],
-            True,
-            id="one that is being deleted",
-        ),
-        pytest.param([named("y", created=-60), named("o", created=-7200)], False, id="one of several"),
-    ],
+    {
+        "alone": ([], True),
+        "one is older": ([named("older", created=-7200)], False),
+        "one is younger": ([named("younger", created=-60)], True),
+        "of one second: the name decides against it": ([named("a")], False),
+        "of one second: the name decides for it": ([named("z")], True),
+        "one that is being deleted": ([named("older", created=-7200, metadata={"deletionTimestamp": at(-1)})], True),
+        "one of several": ([named("y", created=-60), named("o", created=-7200)], False),
+    },
 )
 def test_of_two_on_one_target_the_older_scales(peers: list[Object], scales: bool) -> None:
     plan = decided(named("work", uid="own"), peers)
     assert (scaling(plan) is not None) == scales
-    assert condition(plan, "Ready")[0] == ("True" if scales else "False")
+    assert verdict(plan, "Ready")[0] == ("True" if scales else "False")
     if not scales:
         assert "is scaled by ScaledObject default/" in message(plan)
-        assert told(plan) == ["ScaledObjectCheckFailed"]
+        assert events(plan) == ["ScaledObjectCheckFailed"]
 
 
 @given(ages=st.lists(st.integers(-9, -1), min_size=2, max_size=5))
@@ -127,24 +121,18 @@ TAKES_OVER = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("more", "others", "scales", "deleted"),
-    [
-        pytest.param({}, [autoscaler()], False, [], id="a foreign one"),
-        pytest.param({}, [autoscaler(owner="another")], False, [], id="another ScaledObject's"),
-        pytest.param({}, [autoscaler("keda-hpa-work", owner=OURS)], False, ["keda-hpa-work"], id="KEDA's own for this"),
-        pytest.param(TAKES_OVER, [autoscaler()], False, ["by-hand"], id="taken over"),
-        pytest.param(TAKES_OVER, [autoscaler("other")], False, [], id="another one is to be taken over"),
-        pytest.param(
-            TAKES_OVER | {"advanced": None}, [autoscaler()], False, [], id="the one to take over must be named"
-        ),
-        pytest.param(
-            {}, [autoscaler(**{"validations.keda.sh__hpa-ownership": "false"})], True, [], id="declared no concern"
-        ),
-        pytest.param(
-            {}, [autoscaler(**{"validations.keda.sh__hpa-ownership": "true"})], False, [], id="declared a concern"
-        ),
-    ],
+    {
+        "a foreign one": ({}, [autoscaler()], False, []),
+        "another ScaledObject's": ({}, [autoscaler(owner="another")], False, []),
+        "KEDA's own for this": ({}, [autoscaler("keda-hpa-work", owner=OURS)], False, ["keda-hpa-work"]),
+        "taken over": (TAKES_OVER, [autoscaler()], False, ["by-hand"]),
+        "another one is to be taken over": (TAKES_OVER, [autoscaler("other")], False, []),
+        "the one to take over must be named": (TAKES_OVER | {"advanced": None}, [autoscaler()], False, []),
+        "declared no concern": ({}, [autoscaler(**{"validations.keda.sh__hpa-ownership": "false"})], True, []),
+        "declared a concern": ({}, [autoscaler(**{"validations.keda.sh__hpa-ownership": "true"})], False, []),
+    },
 )
 def test_autoscalers_on_the_target(more: Object, others: list[Object], scales: bool, deleted: list[str]) -> None:
     plan = decided(scaled_object(**more), seen=scale(1, autoscalers=tuple(others)))
@@ -156,16 +144,16 @@ def test_autoscalers_on_the_target(more: Object, others: list[Object], scales: b
         assert others[0]["metadata"]["name"] in message(plan)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reference", "same"),
-    [
-        pytest.param({"name": "pool"}, True, id="nothing is said"),
-        pytest.param({"name": "pool", "apiVersion": "apps/v1", "kind": "Deployment"}, True, id="all is said"),
-        pytest.param({"name": "pool", "apiVersion": "apps/v1beta1"}, True, id="another version"),
-        pytest.param({"name": "pool", "kind": "StatefulSet"}, False, id="another kind"),
-        pytest.param({"name": "pool", "apiVersion": "example.com/v1"}, False, id="another group"),
-        pytest.param({"name": "other"}, False, id="another name"),
-    ],
+    {
+        "nothing is said": ({"name": "pool"}, True),
+        "all is said": ({"name": "pool", "apiVersion": "apps/v1", "kind": "Deployment"}, True),
+        "another version": ({"name": "pool", "apiVersion": "apps/v1beta1"}, True),
+        "another kind": ({"name": "pool", "kind": "StatefulSet"}, False),
+        "another group": ({"name": "pool", "apiVersion": "example.com/v1"}, False),
+        "another name": ({"name": "other"}, False),
+    },
 )
 def test_who_has_the_same_target(reference: Object, same: bool) -> None:
     refers_to = REFERENCES[SCALED_OBJECT.id]

@@ -2,21 +2,20 @@
 
 from datetime import timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, at, reading, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     TRIGGER,
-    condition,
     scale,
     scaled_object,
     scaling,
     snapshot,
     spec,
-    status_of,
 )
+from tests.unit.controllers.plans import status_of, verdict
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledobject import CONTROLLER, decide, usage
 from workers.controllers.keda.scaledobject.trigger_metrics import Tolerance
@@ -64,6 +63,9 @@ def target(pods: list[Object], measured: list[Object] | None, replicas: int | No
     return scale(len(pods) if replicas is None else replicas, pods=tuple(pods), usage=by_name, usage_error=error)
 
 
+UNKNOWN = target([pod(name) for name in "abc"], None, error="no API")
+
+
 def proposed(trigger: Object, seen: Scalable, current: int) -> int | None:
     (found,) = usage.of(spec(triggers=[trigger]).triggers, seen, NOW)
     assert found.error is None, found.error
@@ -79,79 +81,61 @@ def three(*cpu: str | None) -> Scalable:
 YOUNG = {"started": -60.0, "ready": -55.0}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("seen", "current", "replicas"),
-    [
-        pytest.param(three("100m", "100m", "100m"), 3, 6, id="twice the target"),
-        pytest.param(three("50m", "50m", "50m"), 3, 3, id="at the target"),
-        pytest.param(three("55m", "55m", "55m"), 3, 3, id="a tenth above"),
-        pytest.param(three("56m", "56m", "56m"), 3, 4, id="more than a tenth above"),
-        pytest.param(three("25m", "25m", "25m"), 3, 2, id="half the target"),
-        pytest.param(three("0", "0", "0"), 3, 0, id="nothing"),
-        pytest.param(three("100m", "50m", "0"), 3, 3, id="the sum counts"),
-        pytest.param(three("50.9m", "50.9m", "50.9m"), 3, 3, id="whole percents"),
-        pytest.param(three("100m", "100m", None), 3, 4, id="up: what is missing counts as nothing"),
-        pytest.param(three("60m", "60m", None), 3, 3, id="up: what is missing turns the direction"),
-        pytest.param(three("10m", "10m", None), 3, 3, id="down: what is missing counts as full"),
-        pytest.param(three("0", "0", None), 3, 2, id="down all the same"),
-        pytest.param(three("50m", "50m", None), 3, 3, id="at the target, one missing"),
-        pytest.param(
-            target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "100m")]), 2, 2, id="up: one starts"
-        ),
-        pytest.param(
-            target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "200m")]), 2, 4, id="up far"
-        ),
-        pytest.param(
-            target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "10m")]),
-            2,
-            1,
-            id="down: one starts",
-        ),
-        pytest.param(
+    {
+        "twice the target": (three("100m", "100m", "100m"), 3, 6),
+        "at the target": (three("50m", "50m", "50m"), 3, 3),
+        "a tenth above": (three("55m", "55m", "55m"), 3, 3),
+        "more than a tenth above": (three("56m", "56m", "56m"), 3, 4),
+        "half the target": (three("25m", "25m", "25m"), 3, 2),
+        "nothing": (three("0", "0", "0"), 3, 0),
+        "the sum counts": (three("100m", "50m", "0"), 3, 3),
+        "whole percents": (three("50.9m", "50.9m", "50.9m"), 3, 3),
+        "up: what is missing counts as nothing": (three("100m", "100m", None), 3, 4),
+        "up: what is missing turns the direction": (three("60m", "60m", None), 3, 3),
+        "down: what is missing counts as full": (three("10m", "10m", None), 3, 3),
+        "down all the same": (three("0", "0", None), 3, 2),
+        "at the target, one missing": (three("50m", "50m", None), 3, 3),
+        "up: one starts": (target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "100m")]), 2, 2),
+        "up far": (target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "200m")]), 2, 4),
+        "down: one starts": (target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "10m")]), 2, 1),
+        "usage of its start does not count": (
             target([pod("a"), pod("b", **YOUNG)], [metrics("a", "50m"), metrics("b", "900m", measured=-50)]),
             2,
             2,
-            id="the measurement of its start does not count",
         ),
-        pytest.param(
-            target([pod("a"), pod("b", **YOUNG)], [metrics("a", "50m"), metrics("b", "900m")]),
-            2,
-            19,
-            id="a later one does",
-        ),
-        pytest.param(
+        "a later one does": (target([pod("a"), pod("b", **YOUNG)], [metrics("a", "50m"), metrics("b", "900m")]), 2, 19),
+        "never ready since its start": (
             target([pod("a"), pod("b", ready=None, started=-600)], [metrics("a", "50m"), metrics("b", "900m")]),
             2,
             2,
-            id="never ready since its start",
         ),
-        pytest.param(
+        "one is being deleted": (
             target([pod("a"), pod("b", metadata={"deletionTimestamp": at(-1)})], [metrics("a", "100m")]),
             2,
             2,
-            id="one is being deleted",
         ),
-        pytest.param(
+        "one has failed": (
             target([pod("a"), pod("b", phase="Failed")], [metrics("a", "150m"), metrics("b", "0")]),
             2,
             3,
-            id="one has failed",
         ),
-    ],
+    },
 )
 def test_utilization(seen: Scalable, current: int, replicas: int) -> None:
     assert proposed(CPU, seen, current) == replicas
 
 
-@pytest.mark.parametrize(
+@cases(
     ("used", "replicas"),
-    [
-        pytest.param(["200Mi", "200Mi"], 4, id="twice the target"),
-        pytest.param(["100Mi", "105Mi"], 2, id="close enough"),
-        pytest.param(["10Mi", "20Mi"], 1, id="less"),
-        pytest.param(["300Mi", None], 3, id="up: what is missing counts as nothing"),
-        pytest.param(["10Mi", None], 2, id="down: what is missing counts as the target"),
-    ],
+    {
+        "twice the target": (["200Mi", "200Mi"], 4),
+        "close enough": (["100Mi", "105Mi"], 2),
+        "less": (["10Mi", "20Mi"], 1),
+        "up: what is missing counts as nothing": (["300Mi", None], 3),
+        "down: what is missing counts as the target": (["10Mi", None], 2),
+    },
 )
 def test_average_value_needs_no_requests(used: list[str | None], replicas: int) -> None:
     pods = [pod("a", request=None), pod("b", request=None)]
@@ -172,22 +156,16 @@ def test_one_container_alone() -> None:
     assert proposed(CPU | {"metadata": {"value": "50", "containerName": "main"}}, seen, 1) == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("seen", "container", "why"),
-    [
-        pytest.param(target([pod("a")], None, error="no API"), "", "no API", id="nothing is measured"),
-        pytest.param(target([], []), "", "there are no pods", id="no pods"),
-        pytest.param(target([pod("a")], []), "", "was measured yet", id="no measurement"),
-        pytest.param(
-            target([pod("a", request=None)], [metrics("a", "1")]), "", "main of pod a requests no cpu", id="no request"
-        ),
-        pytest.param(
-            target([pod("a", request="0")], [metrics("a", "1")]), "", "main of pod a requests no cpu", id="of nothing"
-        ),
-        pytest.param(
-            target([pod("a")], [metrics("a", "1")]), "side", "pod a has no container side", id="no such container"
-        ),
-    ],
+    {
+        "nothing is measured": (target([pod("a")], None, error="no API"), "", "no API"),
+        "no pods": (target([], []), "", "there are no pods"),
+        "no measurement": (target([pod("a")], []), "", "was measured yet"),
+        "no request": (target([pod("a", request=None)], [metrics("a", "1")]), "", "main of pod a requests no cpu"),
+        "of nothing": (target([pod("a", request="0")], [metrics("a", "1")]), "", "main of pod a requests no cpu"),
+        "no such container": (target([pod("a")], [metrics("a", "1")]), "side", "pod a has no container side"),
+    },
 )
 def test_what_is_not_known_says_why(seen: Scalable, container: str, why: str) -> None:
     trigger = CPU | {"metadata": {"value": "50", "containerName": container}}
@@ -229,46 +207,28 @@ def test_what_is_not_known_never_turns_the_direction(used, starting, percent) ->
     assert proposal <= current if share < percent else True
 
 
-@pytest.mark.parametrize(
+@cases(
     ("more", "seen", "samples", "replicas"),
-    [
-        pytest.param({"triggers": [CPU]}, three("100m", "100m", "100m"), [sample(0, **IDLE)], 6, id="cpu alone"),
-        pytest.param({"triggers": [CPU]}, target([], []), [sample(0, **IDLE)], 1, id="cpu alone: never at zero"),
-        pytest.param(
-            {"triggers": [CPU, TRIGGER]},
-            three("100m", "100m", "100m"),
-            [sample(0, **IDLE), sample(4)],
-            6,
-            id="the most",
-        ),
-        pytest.param(
-            {"triggers": [CPU, TRIGGER]}, three("10m", "10m", "10m"), [sample(0, **IDLE), sample(5)], 5, id="the other"
-        ),
-        pytest.param(
-            {"triggers": [CPU, TRIGGER]}, three("90m", "90m", "90m"), [sample(0, **IDLE), sample(0)], 0, id="to zero"
-        ),
-        pytest.param(
+    {
+        "cpu alone": ({"triggers": [CPU]}, three("100m", "100m", "100m"), [sample(0, **IDLE)], 6),
+        "cpu alone: never at zero": ({"triggers": [CPU]}, target([], []), [sample(0, **IDLE)], 1),
+        "the most": ({"triggers": [CPU, TRIGGER]}, three("100m", "100m", "100m"), [sample(0, **IDLE), sample(4)], 6),
+        "the other": ({"triggers": [CPU, TRIGGER]}, three("10m", "10m", "10m"), [sample(0, **IDLE), sample(5)], 5),
+        "to zero": ({"triggers": [CPU, TRIGGER]}, three("90m", "90m", "90m"), [sample(0, **IDLE), sample(0)], 0),
+        "from zero: pods do not matter": (
             {"triggers": [CPU, TRIGGER]},
             target([], None, error="no API"),
             [sample(0, **IDLE), sample(3)],
             1,
-            id="from zero, whatever is known of pods",
         ),
-        pytest.param(
+        "unknown is not little": (
             {"triggers": [CPU, TRIGGER], "minReplicaCount": 1},
-            target([pod(name) for name in "abc"], None, error="no API"),
+            UNKNOWN,
             [sample(0, **IDLE), sample(1)],
             None,
-            id="unknown is not little",
         ),
-        pytest.param(
-            {"triggers": [CPU, TRIGGER]},
-            target([pod(name) for name in "abc"], None, error="no API"),
-            [sample(0, **IDLE), sample(5)],
-            5,
-            id="more by the other",
-        ),
-    ],
+        "more by the other": ({"triggers": [CPU, TRIGGER]}, UNKNOWN, [sample(0, **IDLE), sample(5)], 5),
+    },
 )
 def test_decisions(more: Object, seen: Scalable, samples: list, replicas: int | None) -> None:
     body = scaled_object(status={"memory": {}}, **more)
@@ -282,7 +242,7 @@ def test_the_status_tells_metrics_of_pods_from_others() -> None:
     status = status_of(plan)
     assert (status["resourceMetricNames"], status["externalMetricNames"]) == (["cpu"], ["s1-q"])
     assert list(status["health"]) == list(status["triggersActivity"]) == ["s1-q"]
-    assert condition(plan, "Ready") == ("True", "ScaledObjectReady")
+    assert verdict(plan, "Ready") == ("True", "ScaledObjectReady")
     assert plan.steps[-1] == ComeBack(NOW + timedelta(seconds=15))
     assert {figure.name: figure.value for figure in plan.figures}["cpu (target 50% of the requests, 3 of 3 pods)"] == 50
 
@@ -290,7 +250,7 @@ def test_the_status_tells_metrics_of_pods_from_others() -> None:
 def test_missing_requests_are_said_in_the_condition() -> None:
     seen = target([pod("a", request=None)], [metrics("a", "1")])
     plan = decide(snapshot(scaled_object(triggers=[CPU]), seen, reading(sample(0, **IDLE))), NOW)
-    assert condition(plan, "Ready") == ("Unknown", "PartialTriggerError")
+    assert verdict(plan, "Ready") == ("Unknown", "PartialTriggerError")
     assert "main of pod a requests no cpu" in status_of(plan)["conditions"][0]["message"]
     assert scaling(plan) is None
 
