@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.tables import cases
 from workers.api import crds
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Kind, Object
 from workers.api.volcano import podgroup, queue
@@ -20,15 +21,13 @@ def body(kind: Kind, **content: Any) -> Object:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "a", "uid": "u"}, **content}
 
 
-@pytest.mark.parametrize(
-    ("kind", "subresources", "required", "fields"),
-    [
-        pytest.param(QUEUE, {"status": {}}, None, {"spec", "status"}, id="queue"),
-        pytest.param(POD_GROUP, None, None, {"spec", "status"}, id="pod group: its status is part of the object"),
-        pytest.param(
-            COMMAND, None, None, {"action", "target", "reason", "message"}, id="command: everything beside the metadata"
-        ),
-    ],
+@cases(
+    "kind, subresources, required, fields",
+    {
+        "queue": (QUEUE, {"status": {}}, None, {"spec", "status"}),
+        "pod group: its status is part of the object": (POD_GROUP, None, None, {"spec", "status"}),
+        "command: everything beside the metadata": (COMMAND, None, None, {"action", "target", "reason", "message"}),
+    },
 )
 def test_a_definition_has_the_shape_that_volcanos_has(
     kind: Kind, subresources: Object | None, required: list[str] | None, fields: set[str]

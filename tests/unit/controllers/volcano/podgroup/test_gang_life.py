@@ -12,7 +12,7 @@ from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gang_cluster import GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, queue
 from workers.api.kinds import Object
-from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.members import Member
 from workers.controllers.volcano.podgroup.places import part

@@ -13,7 +13,7 @@ from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gang_cluster import GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, pod, queue
 from workers.api.kinds import Object
-from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup import tree, vectors
 from workers.controllers.volcano.podgroup.admission_round import ClusterView, RoundOutcome
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, Group
