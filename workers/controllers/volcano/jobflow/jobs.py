@@ -37,7 +37,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
     if node.entry.patch and node.entry.patch.job_spec:
         spec = patched(spec, expressions.filled(node.entry.patch.job_spec, scope))
     if variables := _variables(scope):
-        spec = _with_variables(spec, variables)
+        spec = {**spec, "tasks": [_task(task, variables) for task in spec.get("tasks") or ()]}
     return {
         "apiVersion": VC_JOB.api_version,
         "kind": VC_JOB.kind,
@@ -76,11 +76,6 @@ def _variables(scope: FlowScope) -> dict[str, str]:
     if scope.index is not None:
         found |= {"FLOW_ITEM": scope.item or "", "FLOW_INDEX": str(scope.index)}
     return found
-
-
-def _with_variables(spec: Object, variables: Mapping[str, str]) -> Object:
-    """Returns the spec with these variables in every container that does not set them."""
-    return {**spec, "tasks": [_task(task, variables) for task in spec.get("tasks") or ()]}
 
 
 def _task(task: Object, variables: Mapping[str, str]) -> Object:

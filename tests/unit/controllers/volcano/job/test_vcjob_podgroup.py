@@ -287,15 +287,7 @@ def stored(wanted, **spec):
         ),
         "other resources": (
             {"minResources": {"memory": "1Gi", "pods": "2"}},
-            {
-                "minResources": {
-                    "memory": None,
-                    "pods": "2",
-                    "count/pods": "2",
-                    "cpu": "1100m",
-                    "requests.cpu": "1100m",
-                }
-            },
+            {"minResources": {"memory": None, "pods": "2", "count/pods": "2", "cpu": "1100m", "requests.cpu": "1100m"}},
         ),
         "resources nobody understands": (
             {"minResources": {"cpu": "much"}},

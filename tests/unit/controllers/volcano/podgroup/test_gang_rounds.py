@@ -300,10 +300,7 @@ def test_pods_on_their_way_take_their_place_on_a_node_too() -> None:
         ),
         "whoever holds a part of a gang first": (
             ["b", "a"],
-            {
-                "groups": [group("a"), group("b", created=-1)],
-                "pods": [pod("b-0", "b", node="one", phase="Running")],
-            },
+            {"groups": [group("a"), group("b", created=-1)], "pods": [pod("b-0", "b", node="one", phase="Running")]},
         ),
         "the queue of higher priority first": (
             ["b", "a"],
@@ -334,9 +331,7 @@ def test_pods_on_their_way_take_their_place_on_a_node_too() -> None:
         ),
         "whoever has waited too long first": (
             ["a", "b"],
-            {
-                "groups": [group("b", created=-9), group("a", annotations={"sla-waiting-time": "5s"}, created=-8)],
-            },
+            {"groups": [group("b", created=-9), group("a", annotations={"sla-waiting-time": "5s"}, created=-8)]},
         ),
     },
 )
@@ -564,10 +559,7 @@ def test_a_group_that_is_going_is_not_let_through() -> None:
         "in thousandths": (
             "queue default has 1500m of 2500m cpu left, the gang needs 2",
             {
-                "groups": [
-                    group("old", phase="Inqueue", asks={"cpu": "1"}),
-                    group(asks={"cpu": "2", "memory": "2Gi"}),
-                ],
+                "groups": [group("old", phase="Inqueue", asks={"cpu": "1"}), group(asks={"cpu": "2", "memory": "2Gi"})],
                 "queues": [queue(capability={"cpu": "2500m"})],
             },
         ),
