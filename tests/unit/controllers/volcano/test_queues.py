@@ -192,10 +192,6 @@ def test_the_resources_of_groups_are_in_their_queues_status() -> None:
     assert status_of(decided(queue(), has=taking))["allocated"] == {"cpu": "2", "memory": "1Gi", "pods": "2"}
 
 
-def test_a_status_always_has_what_older_definitions_require() -> None:
-    assert status_of(decided(queue()))["allocated"] == {}
-
-
 def taking(name: str, levels: int | None = None, **amounts: str) -> Object:
     """A queue below, and what it says its pods take."""
     return queue(name, "Open", status={"allocated": amounts, **({"levels": levels} if levels else {})}, parent="q")
@@ -271,11 +267,6 @@ def after(body: Object, plan: Plan, **more: Any) -> Object:
                 result["metadata"]["annotations"] = annotations
             result["spec"] = {**result["spec"], **step.body.get("spec", {})}
     return result
-
-
-def test_nothing_is_done_twice() -> None:
-    body, has = queue(), groups("Running")
-    assert decided(after(body, decided(body, has=has)), has=has) == NOTHING
 
 
 def test_commands_take_effect_in_the_order_in_which_they_were_made() -> None:

@@ -150,7 +150,7 @@ def test_entries_start_in_order_and_the_flow_succeeds() -> None:
 
 def test_a_job_is_its_template_with_the_marks_of_flow_and_template() -> None:
     job = settled(Cluster(entry("a"))).jobs["f-a"]
-    assert job["spec"] == {"tasks": [TASK]}
+    assert (job["apiVersion"], job["spec"]) == (VC_JOB.api_version, {"tasks": [TASK]})
     marks = {"volcano.sh/createdByJobTemplate": "default.a", CREATED_BY_FLOW: "default.f"}
     assert job["metadata"]["labels"] == job["metadata"]["annotations"] == marks
     assert job["metadata"]["ownerReferences"][0]["controller"] is True
@@ -840,7 +840,3 @@ def test_a_suspended_schedule_makes_nothing() -> None:
     cluster.wait(3600)
     cluster.marked = True
     assert settled(cluster).flows == {}
-
-
-def test_the_kind_of_jobs_is_volcanos() -> None:
-    assert settled(Cluster(entry("a"))).jobs["f-a"]["apiVersion"] == VC_JOB.api_version
