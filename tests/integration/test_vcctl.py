@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from tests.integration.controllers.volcano_objects import ENABLED, connected, is_gone, is_in, reaches, reports
 from tests.support.conditions import eventually
 from tests.support.house import House
-from workers.api.kinds import COMMAND, EVENT, JOB_FLOW, JOB_TEMPLATE, POD, QUEUE, VC_JOB, Kind, Object, Ref
+from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, POD, QUEUE, VC_JOB, Kind, Object, Ref, ref_of
 from workers.client.rest import Cluster
-from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
+HOUSE = ENABLED
 
 #: vcctl job run -N job1
 JOB = """
@@ -83,7 +83,7 @@ FLOW = """
 
 @pytest.fixture
 async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
+    async with connected(running) as cluster:
         yield cluster
 
 
@@ -99,77 +99,42 @@ async def ask(cluster: Cluster, kind: Kind, target: Object, action: str) -> Obje
     return await post(cluster, COMMAND, ASK % {**named, "name": metadata["name"], "uid": metadata["uid"]})
 
 
-async def read(cluster: Cluster, kind: Kind, name: str) -> Object:
-    """An object, empty while there is none."""
-    try:
-        found: Object = await cluster.request("GET", kind.path("default" if kind.namespaced else "", name))
-    except NotFound:
-        return {}
-    return found
-
-
-async def reaches(cluster: Cluster, kind: Kind, name: str, phase: str) -> None:
-    """Wait for the phase of a Job or flow, or the state of a queue."""
-
-    async def there() -> bool:
-        status = (await read(cluster, kind, name)).get("status") or {}
-        state = status.get("state") or {}
-        return phase == (state if isinstance(state, str) else state.get("phase"))
-
-    await eventually(there, 60)
-
-
 async def consumed(cluster: Cluster, command: Object) -> None:
-    """Wait until a Command is gone, and see that its target was told."""
-    name = command["metadata"]["name"]
-
-    async def gone() -> bool:
-        return not await read(cluster, COMMAND, name)
-
-    await eventually(gone, 60)
+    await eventually(lambda: is_gone(cluster, ref_of(COMMAND, command)))
 
 
 async def test_a_job_that_was_typed_is_filled_in_and_its_pod_is_made(cluster: Cluster) -> None:
     made = await post(cluster, VC_JOB, JOB)
     (task,) = made["spec"]["tasks"]
     assert (task["name"], task["minAvailable"], made["spec"]["queue"]) == ("default0", 1, "default")
-
-    async def there() -> Object:
-        return await read(cluster, POD, "job1-default0-0")
-
-    await eventually(there, 60)
-    assert (await there())["metadata"]["labels"]["job.volcano.sh"] == "job1"
+    pod = Ref(POD, "default", "job1-default0-0")
+    await reaches(cluster, pod, bool)
+    assert (await cluster.get(pod))["metadata"]["labels"]["job.volcano.sh"] == "job1"
     await cluster.delete(Ref(VC_JOB, "default", "job1"))
 
 
 async def test_a_job_is_suspended_and_resumed(cluster: Cluster) -> None:
     job = await post(cluster, VC_JOB, SLEEPER)
-    await reaches(cluster, VC_JOB, "sleeper", "Running")
+    await reaches(cluster, ref_of(VC_JOB, job), "Running")
     abort = await ask(cluster, VC_JOB, job, "AbortJob")
     assert abort["metadata"]["name"].startswith("sleeper-abortjob-")
-    await reaches(cluster, VC_JOB, "sleeper", "Aborted")
+    await reaches(cluster, ref_of(VC_JOB, job), "Aborted")
     await consumed(cluster, abort)
     resume = await ask(cluster, VC_JOB, job, "ResumeJob")
-    await reaches(cluster, VC_JOB, "sleeper", "Running")
+    await reaches(cluster, ref_of(VC_JOB, job), "Running")
     await consumed(cluster, resume)
-    pairs = ((abort, "AbortJob"), (resume, "ResumeJob"))
-    expected = {f"Command {command['metadata']['name']}: {action}" for command, action in pairs}
-
-    async def told() -> bool:
-        events, _ = await cluster.list(EVENT, field_selector=f"involvedObject.uid={job['metadata']['uid']}")
-        return expected <= {each["message"] for each in events}
-
-    await eventually(told)
+    for command, action in ((abort, "AbortJob"), (resume, "ResumeJob")):
+        await reports(cluster, "sleeper", "CommandIssued", f"Command {command['metadata']['name']}: {action}")
     await cluster.delete(Ref(VC_JOB, "default", "sleeper"))
 
 
 async def test_a_queue_is_made_closed_and_opened(cluster: Cluster) -> None:
     queue = await post(cluster, QUEUE, CREATED_QUEUE)
-    await reaches(cluster, QUEUE, "test", "Open")
+    await reaches(cluster, ref_of(QUEUE, queue), "Open")
     await consumed(cluster, await ask(cluster, QUEUE, queue, "CloseQueue"))
-    await reaches(cluster, QUEUE, "test", "Closed")
+    await reaches(cluster, ref_of(QUEUE, queue), "Closed")
     await consumed(cluster, await ask(cluster, QUEUE, queue, "OpenQueue"))
-    await reaches(cluster, QUEUE, "test", "Open")
+    await reaches(cluster, ref_of(QUEUE, queue), "Open")
     await cluster.delete(Ref(QUEUE, "", "test"))
 
 
@@ -177,5 +142,5 @@ async def test_a_flow_runs(cluster: Cluster) -> None:
     for name in ("fetch", "train"):
         await post(cluster, JOB_TEMPLATE, TEMPLATE % name)
     await post(cluster, JOB_FLOW, FLOW)
-    await reaches(cluster, JOB_FLOW, "nightly", "Succeed")
-    assert (await read(cluster, VC_JOB, "nightly-train"))["status"]["state"]["phase"] == "Completed"
+    await reaches(cluster, Ref(JOB_FLOW, "default", "nightly"), "Succeed")
+    assert await is_in(cluster, Ref(VC_JOB, "default", "nightly-train"), "Completed")

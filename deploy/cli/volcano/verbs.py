@@ -278,14 +278,7 @@ def command_for(kind: Kind, target: Object, action: str) -> Object:
     """Returns the Command object that requests an action of the target, which owns it."""
     metadata = target["metadata"]
     # The owner reference makes the garbage collector delete a Command that no controller has carried out.
-    reference = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    reference = kinds.controller_reference(kind, metadata)
     return {
         "apiVersion": COMMAND.api_version,
         "kind": COMMAND.kind,

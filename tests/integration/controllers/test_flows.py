@@ -1,104 +1,68 @@
 """JobFlows on the embedded cluster: real Jobs with real processes, from the first entry to the end of the flow."""
 
-import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.integration.controllers.volcano_objects import (
+    ENABLED,
+    connected,
+    create,
+    lines,
+    phase_of,
+    reaches,
+    reports,
+    status,
+    task,
+)
 from tests.support.conditions import eventually
 from tests.support.house import House
 from tests.support.ports import free_port
-from workers.api.kinds import EVENT, JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, Ref
+from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.api.volcano.jobflow import RETRY
 from workers.client.rest import Cluster
 from workers.controllers.volcano.jobflow import phases
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
-
-_numbers = itertools.count(1)
+HOUSE = ENABLED
 
 
 @pytest.fixture
 async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
+    async with connected(running) as cluster:
         yield cluster
 
 
 async def template(cluster: Cluster, name: str, script: str, **spec: Any) -> None:
-    """A JobTemplate of one pod that runs this script."""
-    container = {"name": "main", "image": "none", "command": ["/bin/sh", "-c", script]}
-    pod = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    body = {
-        "apiVersion": JOB_TEMPLATE.api_version,
-        "kind": JOB_TEMPLATE.kind,
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"tasks": [{"name": "work", "replicas": 1, "template": pod}], **spec},
-    }
-    await cluster.create(JOB_TEMPLATE, body)
+    """Creates a JobTemplate of one pod that runs this script."""
+    await create(cluster, JOB_TEMPLATE, {"tasks": [task("work", script)], **spec}, name)
 
 
 async def start(cluster: Cluster, *flows: Object, **spec: Any) -> Ref:
-    """A new flow."""
-    ref = Ref(JOB_FLOW, "default", f"flow-{next(_numbers)}")
-    body = {
-        "apiVersion": JOB_FLOW.api_version,
-        "kind": JOB_FLOW.kind,
-        "metadata": {"name": ref.name, "namespace": "default"},
-        "spec": {"flows": [*flows], **spec},
-    }
-    await cluster.create(JOB_FLOW, body)
-    return ref
+    return await create(cluster, JOB_FLOW, {"flows": [*flows], **spec})
 
 
 def entry(name: str, *targets: str, **more: Any) -> Object:
     return {"name": name, **({"dependsOn": {"targets": [*targets]}} if targets else {}), **more}
 
 
-async def status(cluster: Cluster, ref: Ref) -> Object:
-    return dict((await cluster.get(ref)).get("status") or {})
-
-
-async def phase(cluster: Cluster, ref: Ref) -> str | None:
-    return ((await status(cluster, ref)).get("state") or {}).get("phase")
-
-
 async def ended(cluster: Cluster, ref: Ref) -> Object:
-    """The status of the flow once it is over."""
-
-    async def over() -> bool:
-        return await phase(cluster, ref) in phases.FINAL
-
-    await eventually(over, 120)
-    return await status(cluster, ref)
+    """Returns the flow's status once it is in a final phase."""
+    return await reaches(cluster, ref, lambda found: phase_of(found) in phases.FINAL)
 
 
 async def tried_again(cluster: Cluster, ref: Ref, token: str) -> None:
-    """Wait until another try of the flow is over."""
+    """Requests another try of the flow and waits for its end."""
     await cluster.patch(ref, {"metadata": {"annotations": {RETRY: token}}})
-
-    async def over() -> bool:
-        found = await status(cluster, ref)
-        return found.get("retried") == token and found["state"]["phase"] in phases.FINAL
-
-    await eventually(over, 60)
+    await reaches(cluster, ref, lambda found: found.get("retried") == token and phase_of(found) in phases.FINAL)
 
 
-async def entry_is(cluster: Cluster, ref: Ref, name: str, *wanted: str) -> None:
-    """Wait until an entry is in one of these phases."""
-
-    async def there() -> bool:
-        entries = (await status(cluster, ref)).get("entries") or {}
-        return (entries.get(name) or {}).get("phase") in wanted
-
-    await eventually(there, 60)
-
-
-def lines(path: Path) -> list[str]:
-    return path.read_text().split() if path.exists() else []
+async def entry_is(cluster: Cluster, ref: Ref, name: str, wanted: str) -> Object:
+    """Returns the flow's status once an entry is in this phase."""
+    return await reaches(cluster, ref, lambda found: found.get("entries", {}).get(name, {}).get("phase") == wanted)
 
 
 async def test_ten_steps_with_a_failure_a_retry_and_a_branch(cluster: Cluster, tmp_path: Path) -> None:
@@ -139,12 +103,9 @@ async def test_ten_steps_with_a_failure_a_retry_and_a_branch(cluster: Cluster, t
     )
     assert done[:5] == ["fetch", "flaky", "flaky", "quick", "train"]
     assert done[-1] == "clean"
-
-    async def listed() -> bool:
-        status = (await cluster.get(Ref(JOB_TEMPLATE, "default", "flaky"))).get("status") or {}
-        return status.get("jobDependsOnList") == [f"{ref.name}-check", f"{ref.name}-check-r1"]
-
-    await eventually(listed)
+    jobs = [f"{ref.name}-check", f"{ref.name}-check-r1"]
+    flaky = Ref(JOB_TEMPLATE, "default", "flaky")
+    await reaches(cluster, flaky, lambda found: found.get("jobDependsOnList") == jobs)
 
 
 def _echo(name: str, log: Path) -> Object:
@@ -160,18 +121,12 @@ async def test_suspended_and_resumed_in_the_middle(cluster: Cluster, tmp_path: P
     body = await cluster.get(ref)
     version = {"resourceVersion": body["metadata"]["resourceVersion"]}
     await cluster.patch(ref, {"metadata": version, "spec": {"suspend": True}})
-
-    async def stands_still() -> bool:
-        (condition,) = (await status(cluster, ref))["flowConditions"]
-        return condition["reason"] == "Suspended"
-
-    await eventually(stands_still)
+    await reaches(cluster, ref, lambda found: found["flowConditions"][0]["reason"] == "Suspended")
     gate.touch()
-    await entry_is(cluster, ref, "first", "Completed")
+    assert phase_of(await entry_is(cluster, ref, "first", "Completed")) == "Running"
     assert lines(log) == ["first"]
-    assert await phase(cluster, ref) == "Running"
     await cluster.patch(ref, {"spec": {"suspend": None}})
-    assert (await ended(cluster, ref))["state"]["phase"] == "Succeed"
+    await reaches(cluster, ref, "Succeed")
     assert lines(log) == ["first", "second"]
 
 
@@ -185,11 +140,7 @@ async def test_what_failed_runs_again_when_somebody_asks(cluster: Cluster, tmp_p
     assert "repairable" in found["state"]["message"]
     good.touch()
     await cluster.patch(ref, {"metadata": {"annotations": {RETRY: "again"}}})
-
-    async def succeeded() -> bool:
-        return await phase(cluster, ref) == "Succeed"
-
-    await eventually(succeeded, 60)
+    await reaches(cluster, ref, "Succeed")
     assert lines(log) == ["once"]
 
 
@@ -245,16 +196,9 @@ async def test_a_job_that_takes_too_long_is_ended(cluster: Cluster) -> None:
 
 async def test_a_missing_template_is_told_and_the_flow_goes_on_when_it_comes(cluster: Cluster) -> None:
     ref = await start(cluster, entry("late"))
-
-    async def told() -> bool:
-        events, _ = await cluster.list(EVENT, "default")
-        return any(
-            event["reason"] == "MissingTemplate" and event["involvedObject"]["name"] == ref.name for event in events
-        )
-
-    await eventually(told)
+    await reports(cluster, ref.name, "MissingTemplate")
     await template(cluster, "late", "true")
-    assert (await ended(cluster, ref))["state"]["phase"] == "Succeed"
+    await reaches(cluster, ref, "Succeed")
 
 
 async def test_a_schedule_makes_flows_that_run(cluster: Cluster, tmp_path: Path) -> None:

@@ -1,18 +1,28 @@
 """Gangs on the embedded cluster: held back until all of their pods may start, and never half of two at once."""
 
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from tests.integration.controllers.volcano_objects import (
+    connected,
+    create,
+    is_in,
+    manifest,
+    open_queue,
+    phase_of,
+    reaches,
+    task,
+    unschedulable,
+)
 from tests.support.conditions import eventually
 from tests.support.house import House
-from workers.api import conditions
 from workers.api.kinds import NODE, POD, POD_GROUP, QUEUE, RESOURCE_QUOTA, VC_JOB, Object, Ref, ref_of
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.client.rest import Cluster
-from workers.errors import ClusterError, NotFound
+from workers.errors import ClusterError
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -21,58 +31,35 @@ HOUSE = {"volcano": "true", "gang_patience": "3"}
 
 @pytest.fixture
 async def cluster(running: House) -> AsyncIterator[Cluster]:
-    """The cluster; what a test leaves behind is deleted, so that the next one has all places."""
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
+    async with connected(running, VC_JOB, POD_GROUP, POD) as cluster:
         yield cluster
-        for kind in (VC_JOB, POD_GROUP, POD):
-            for body in (await cluster.list(kind))[0]:
-                with suppress(NotFound):
-                    await cluster.delete(ref_of(kind, body), grace=0)
-
-        async def empty() -> bool:
-            return not (await cluster.list(POD))[0]
-
-        await eventually(empty, within=60)
 
 
-def _group(name: str, *, least: int, **spec: object) -> Object:
-    return {
-        "apiVersion": POD_GROUP.api_version,
-        "kind": POD_GROUP.kind,
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"minMember": least, "queue": "default", **spec},
-    }
+async def _group(cluster: Cluster, name: str, *, least: int, **spec: object) -> Ref:
+    return await create(cluster, POD_GROUP, {"minMember": least, "queue": "default", **spec}, name)
 
 
-def _pod(name: str, group: str, *, seconds: float = 0.5, cpu: str = "100m") -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "annotations": {GROUP_NAME: group}},
-        "spec": {
-            "restartPolicy": "Never",
-            "schedulingGates": [{"name": GANG_GATE}],
-            "containers": [
-                {
-                    "name": "main",
-                    "image": "none",
-                    "command": ["/bin/sleep", str(seconds)],
-                    "resources": {"requests": {"cpu": cpu}},
-                }
-            ],
-        },
-    }
+async def _pod(cluster: Cluster, name: str, group: str, *, seconds: float = 0.5, **spec: object) -> None:
+    """Creates a gated pod of a group."""
+    gated = {"schedulingGates": [{"name": GANG_GATE}], **spec}
+    requests = {"resources": {"requests": {"cpu": "100m"}}}
+    made = task("", f"exec sleep {seconds}", container=requests, pod=gated)["template"]["spec"]
+    await create(cluster, POD, made, name, annotations={GROUP_NAME: group})
 
 
-async def _made(cluster: Cluster, name: str, *, pods: int, least: int | None = None, **more: str | float) -> None:
-    await cluster.create(POD_GROUP, _group(name, least=pods if least is None else least))
+async def _made(cluster: Cluster, name: str, *, pods: int, seconds: float = 0.5, **spec: object) -> None:
+    """Creates a group and its pods, all of which are its gang."""
+    await _group(cluster, name, least=pods, **spec)
     for index in range(pods):
-        await cluster.create(POD, _pod(f"{name}-{index}", name, **more))  # type: ignore[arg-type]
+        await _pod(cluster, f"{name}-{index}", name, seconds=seconds)
 
 
-async def _phase(cluster: Cluster, name: str) -> str:
-    group = await cluster.get(Ref(POD_GROUP, "default", name))
-    return str((group.get("status") or {}).get("phase") or "")
+def _ref(name: str) -> Ref:
+    return Ref(POD_GROUP, "default", name)
+
+
+def _alive(pods: Iterable[Object]) -> list[Object]:
+    return [pod for pod in pods if (pod.get("status") or {}).get("phase") in ("Pending", "Running")]
 
 
 async def _pods(cluster: Cluster, name: str) -> list[Object]:
@@ -90,7 +77,7 @@ def _one_after_the_other(*gangs: list[Object]) -> bool:
 
 
 async def _are(cluster: Cluster, phases: dict[str, str]) -> bool:
-    return {name: await _phase(cluster, name) for name in phases} == phases
+    return all([await is_in(cluster, _ref(name), phase) for name, phase in phases.items()])
 
 
 async def test_two_gangs_that_fit_one_at_a_time_run_one_after_the_other(cluster: Cluster) -> None:
@@ -100,8 +87,7 @@ async def test_two_gangs_that_fit_one_at_a_time_run_one_after_the_other(cluster:
     async def both_are_done() -> bool:
         found, _ = await cluster.list(POD, "default")
         placed = [pod for pod in found if pod["spec"].get("nodeName")]
-        alive = [pod for pod in placed if (pod.get("status") or {}).get("phase") in ("Pending", "Running")]
-        together.add(frozenset(pod["metadata"]["annotations"][GROUP_NAME] for pod in alive))
+        together.add(frozenset(pod["metadata"]["annotations"][GROUP_NAME] for pod in _alive(placed)))
         return await _are(cluster, {"first": "Completed", "second": "Completed"})
 
     for name in ("first", "second"):
@@ -113,84 +99,53 @@ async def test_two_gangs_that_fit_one_at_a_time_run_one_after_the_other(cluster:
 
 async def test_what_waits_says_why_and_starts_when_it_fits(cluster: Cluster) -> None:
     await _made(cluster, "busy", pods=3, seconds=600)
-    await eventually(lambda: _are(cluster, {"busy": "Running"}), within=60)
+    await reaches(cluster, _ref("busy"), "Running")
     await _made(cluster, "late", pods=2, seconds=0.1)
-
-    async def told() -> bool:
-        found = conditions.find(await cluster.get(Ref(POD_GROUP, "default", "late")), "Unschedulable")
-        return found is not None and found["message"] == "the cluster has 1 of 4 pods left, the gang needs 2"
-
-    await eventually(told)
+    await _waits(cluster, "late", "the cluster has 1 of 4 pods left, the gang needs 2")
     assert all(pod["spec"].get("schedulingGates") for pod in await _pods(cluster, "late"))
     for pod in await _pods(cluster, "busy"):
         await cluster.delete(Ref(POD, "default", pod["metadata"]["name"]), grace=0)
-    await eventually(lambda: _are(cluster, {"late": "Completed"}), within=60)
+    await reaches(cluster, _ref("late"), "Completed")
 
 
 async def test_a_gang_waits_until_all_its_pods_are_there(cluster: Cluster) -> None:
-    await cluster.create(POD_GROUP, _group("slow", least=2))
-    await cluster.create(POD, _pod("slow-0", "slow"))
-
-    async def told() -> bool:
-        found = conditions.find(await cluster.get(Ref(POD_GROUP, "default", "slow")), "Unschedulable")
-        return found is not None and found["reason"] == "NotEnoughTasks"
-
-    await eventually(told)
-    await cluster.create(POD, _pod("slow-1", "slow"))
-    await eventually(lambda: _are(cluster, {"slow": "Completed"}), within=60)
+    await _group(cluster, "slow", least=2)
+    await _pod(cluster, "slow-0", "slow")
+    await _waits(cluster, "slow", reason="NotEnoughTasks")
+    await _pod(cluster, "slow-1", "slow")
+    await reaches(cluster, _ref("slow"), "Completed")
 
 
 async def test_a_queue_bounds_what_its_gangs_take(cluster: Cluster) -> None:
-    spec = {"weight": 1, "capability": {"cpu": "200m"}}
-    await cluster.create(
-        QUEUE, {"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": "small"}, "spec": spec}
-    )
+    await create(cluster, QUEUE, {"weight": 1, "capability": {"cpu": "200m"}}, "small")
     for name in ("one", "two"):
-        await cluster.create(POD_GROUP, _group(name, least=2, queue="small", minResources={"cpu": "200m"}))
-        for index in range(2):
-            await cluster.create(POD, _pod(f"{name}-{index}", name, seconds=1))
+        await _made(cluster, name, pods=2, seconds=1, queue="small", minResources={"cpu": "200m"})
 
     async def never_both() -> bool:
         found, _ = await cluster.list(POD, "default")
         placed = [pod for pod in found if pod["spec"].get("nodeName")]
-        alive = [pod for pod in placed if (pod.get("status") or {}).get("phase") in ("Pending", "Running")]
-        assert len(alive) <= 2
+        assert len(_alive(placed)) <= 2
         return await _are(cluster, {"one": "Completed", "two": "Completed"})
 
     await eventually(never_both, within=60)
 
 
 async def test_an_admitted_gang_without_pods_backs_out_and_tries_again(cluster: Cluster) -> None:
-    await cluster.create(POD_GROUP, _group("ghost", least=2, minResources={"cpu": "100m"}))
-
-    ghost: Object = {}
-
-    async def backed_out() -> bool:
-        # Seen as one: it tries again soon.
-        nonlocal ghost
-        ghost = await cluster.get(Ref(POD_GROUP, "default", "ghost"))
-        status = ghost.get("status") or {}
-        return status.get("phase") == "Pending" and status.get("backOff", {}).get("count") == 1
-
-    await eventually(backed_out, within=60)
-    found = conditions.find(ghost, "Unschedulable")
-    assert found is not None
-    assert found["reason"] == "BackingOff"
+    ghost = await _group(cluster, "ghost", least=2, minResources={"cpu": "100m"})
+    # One answer of the API server must show all three: the group is admitted again soon.
+    await reaches(
+        cluster,
+        ghost,
+        lambda found: (
+            (phase_of(found), found.get("backOff", {}).get("count"), unschedulable(found).get("reason"))
+            == ("Pending", 1, "BackingOff")
+        ),
+    )
 
 
-def _job(name: str, seconds: float, *, replicas: int = 4) -> Object:
-    container = {"name": "main", "image": "none", "command": ["/bin/sleep", str(seconds)]}
-    task = {
-        "name": "work",
-        "replicas": replicas,
-        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-    }
-    return {
-        "apiVersion": VC_JOB.api_version,
-        "kind": VC_JOB.kind,
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulerName": "volcano", "tasks": [task]},
-    }
+def _job(seconds: float, *, replicas: int = 4, container: Object | None = None, **spec: Any) -> Object:
+    work = task("work", f"exec sleep {seconds}", replicas, container=container)
+    return {"schedulerName": "volcano", "tasks": [work], **spec}
 
 
 async def test_jobs_of_volcano_run_one_after_the_other(cluster: Cluster) -> None:
@@ -198,14 +153,12 @@ async def test_jobs_of_volcano_run_one_after_the_other(cluster: Cluster) -> None
 
     async def all_are_done() -> bool:
         found, _ = await cluster.list(POD, "default")
-        alive = [pod for pod in found if (pod.get("status") or {}).get("phase") in ("Pending", "Running")]
-        together.add(frozenset(str(pod["metadata"]["labels"].get("volcano.sh/job-name")) for pod in alive))
+        together.add(frozenset(str(pod["metadata"]["labels"].get("volcano.sh/job-name")) for pod in _alive(found)))
         jobs, _ = await cluster.list(VC_JOB, "default")
-        phases = [((job.get("status") or {}).get("state") or {}).get("phase") for job in jobs]
-        return phases == ["Completed"] * 3
+        return [phase_of(job.get("status") or {}) for job in jobs] == ["Completed"] * 3
 
     for name in ("ant", "bee", "cat"):
-        await cluster.create(VC_JOB, _job(name, 0.5))
+        await create(cluster, VC_JOB, _job(0.5), name)
     await eventually(all_are_done, within=90)
     assert all(len(names) <= 1 for names in together), "pods of two Jobs were there at the same time"
     pods, _ = await cluster.list(POD, "default")
@@ -218,58 +171,44 @@ async def test_jobs_of_volcano_run_one_after_the_other(cluster: Cluster) -> None
 async def here(cluster: Cluster) -> AsyncIterator[Object]:
     """What pods that must run on the one node select; there is a larger one, and nothing ever runs on that."""
     (known,) = (await cluster.list(NODE))[0]
-    body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "large", "labels": {"zone": "far"}}, "spec": {}}
-    await cluster.create(NODE, body)
-    status = {
-        "allocatable": {"cpu": "64", "memory": "64Gi", "pods": "99"},
-        "conditions": [{"type": "Ready", "status": "True"}],
-    }
-    await cluster.patch(Ref(NODE, "", "large"), {"status": status}, subresource="status")
+    large = await create(cluster, NODE, {}, "large", labels={"zone": "far"})
+    allocatable, ready = {"cpu": "64", "memory": "64Gi", "pods": "99"}, [{"type": "Ready", "status": "True"}]
+    await cluster.patch(large, {"status": {"allocatable": allocatable, "conditions": ready}}, subresource="status")
     yield {"nodeSelector": {"kubernetes.io/hostname": known["metadata"]["name"]}}
     await cluster.patch(Ref(NODE, "", known["metadata"]["name"]), {"spec": {"unschedulable": None}})
-    await cluster.delete(Ref(NODE, "", "large"))
+    await cluster.delete(large)
 
 
-async def _waits(cluster: Cluster, name: str) -> str:
-    """Why a group waits."""
-    try:
-        group = await cluster.get(Ref(POD_GROUP, "default", name))
-    except NotFound:
-        return ""
-    return str((conditions.find(group, "Unschedulable") or {}).get("message") or "")
+async def _waits(cluster: Cluster, name: str, text: str = "", reason: str = "") -> None:
+    """Waits until a group is unschedulable with this text in its message, for this reason."""
+
+    def waits(found: Object) -> bool:
+        condition = unschedulable(found)
+        return bool(condition) and text in condition["message"] and reason in condition["reason"]
+
+    await reaches(cluster, _ref(name), waits)
 
 
 async def test_a_gang_starts_only_where_its_pods_may_go(cluster: Cluster, here: Object) -> None:
-    await cluster.create(POD_GROUP, _group("five", least=5))
-    await cluster.create(POD_GROUP, _group("four", least=4))
+    for name, pods in (("five", 5), ("four", 4)):
+        await _group(cluster, name, least=pods)
     for name, pods in (("five", 5), ("four", 4)):
         for index in range(pods):
-            body = _pod(f"{name}-{index}", name)
-            await cluster.create(POD, {**body, "spec": {**body["spec"], **here}})
-    await eventually(lambda: _are(cluster, {"four": "Completed"}), within=60)
-
-    async def told() -> bool:
-        return "not for each of its 5 pods on one that takes it, even were they empty" in await _waits(cluster, "five")
-
-    await eventually(told)
+            await _pod(cluster, f"{name}-{index}", name, **here)
+    await reaches(cluster, _ref("four"), "Completed")
+    await _waits(cluster, "five", "not for each of its 5 pods on one that takes it, even were they empty")
     assert all(pod["spec"].get("schedulingGates") for pod in await _pods(cluster, "five"))
 
 
 async def test_a_job_waits_while_its_node_is_cordoned(cluster: Cluster, here: Object) -> None:
     node = Ref(NODE, "", here["nodeSelector"]["kubernetes.io/hostname"])
     await cluster.patch(node, {"spec": {"unschedulable": True}})
-    job = _job("picky", 0.1, replicas=2)
-    job["spec"]["tasks"][0]["template"]["spec"].update(here)
-    made = await cluster.create(VC_JOB, job)
-
-    async def told() -> bool:
-        text = await _waits(cluster, f"picky-{made['metadata']['uid']}")
-        return "there is a pod in the gang that no node takes" in text
-
-    await eventually(told, within=60)
+    spec = {"tasks": [task("work", "exec sleep 0.1", 2, pod=here)]}
+    job = await cluster.create(VC_JOB, manifest(VC_JOB, spec, "picky"))
+    await _waits(cluster, f"picky-{job['metadata']['uid']}", "there is a pod in the gang that no node takes")
     assert await _names(cluster, "picky") == []
     await cluster.patch(node, {"spec": {"unschedulable": None}})
-    await eventually(lambda: _job_is(cluster, "picky", "Completed"), within=60)
+    await reaches(cluster, ref_of(VC_JOB, job), "Completed")
 
 
 async def _names(cluster: Cluster, job: str, *, placed: bool | None = None) -> list[str]:
@@ -284,15 +223,8 @@ async def _names(cluster: Cluster, job: str, *, placed: bool | None = None) -> l
     )
 
 
-async def _job_is(cluster: Cluster, name: str, phase: str) -> bool:
-    job = await cluster.get(Ref(VC_JOB, "default", name))
-    return ((job.get("status") or {}).get("state") or {}).get("phase") == phase
-
-
 async def test_an_elastic_job_takes_what_is_left_and_leaves_later_gangs_their_turn(cluster: Cluster) -> None:
-    job = _job("wide", 600, replicas=9)
-    job["spec"]["minAvailable"] = 1
-    await cluster.create(VC_JOB, job)
+    await create(cluster, VC_JOB, _job(600, replicas=9, minAvailable=1), "wide")
 
     async def full() -> bool:
         return len(await _names(cluster, "wide")) == 9 and len(await _names(cluster, "wide", placed=True)) == 4
@@ -300,50 +232,32 @@ async def test_an_elastic_job_takes_what_is_left_and_leaves_later_gangs_their_tu
     await eventually(full, within=60)
     assert await _names(cluster, "wide", placed=True) == [f"wide-work-{index}" for index in range(4)]
     await _made(cluster, "late", pods=2, seconds=0.1)
-
-    async def told() -> bool:
-        found = conditions.find(await cluster.get(Ref(POD_GROUP, "default", "late")), "Unschedulable")
-        return found is not None and found["reason"] == "NotEnoughResources"
-
-    await eventually(told)
+    await _waits(cluster, "late", reason="NotEnoughResources")
     for index in (2, 3):
         await cluster.delete(Ref(POD, "default", f"wide-work-{index}"), grace=0)
     # They are made again, and wait behind a gang that came later than their job.
-    await eventually(lambda: _are(cluster, {"late": "Completed"}), within=60)
+    await reaches(cluster, _ref("late"), "Completed")
     await eventually(full, within=60)
 
 
 async def test_a_job_that_waited_for_as_long_as_it_may_is_over(cluster: Cluster) -> None:
-    job = _job("hopeless", 0.1, replicas=99)
-    job["metadata"]["annotations"] = {"penstock.dev/waiting-limit": "2s"}
-    await cluster.create(VC_JOB, job)
-    await eventually(lambda: _job_is(cluster, "hopeless", "Terminated"), within=60)
-    state = (await cluster.get(Ref(VC_JOB, "default", "hopeless")))["status"]["state"]
-    assert state["reason"] == "WaitingLimitExceeded"
+    limit = {"penstock.dev/waiting-limit": "2s"}
+    job = await create(cluster, VC_JOB, _job(0.1, replicas=99), "hopeless", annotations=limit)
+    found = await reaches(cluster, job, "Terminated")
+    assert found["state"]["reason"] == "WaitingLimitExceeded"
     assert not await _names(cluster, "hopeless")
 
 
 async def test_a_job_never_grows_over_what_its_queue_may_have(cluster: Cluster) -> None:
-    spec = {"weight": 1, "capability": {"pods": "2"}}
-    await cluster.create(
-        QUEUE, {"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": "narrow"}, "spec": spec}
-    )
-    job = _job("long", 0.5, replicas=6)
-    job["spec"] |= {"minAvailable": 1, "queue": "narrow"}
-
-    async def open_() -> bool:
-        return ((await cluster.get(Ref(QUEUE, "", "narrow"))).get("status") or {}).get("state") == "Open"
-
-    await eventually(open_)
-    await cluster.create(VC_JOB, job)
+    await open_queue(cluster, "narrow", weight=1, capability={"pods": "2"})
+    job = await create(cluster, VC_JOB, _job(0.5, replicas=6, minAvailable=1, queue="narrow"), "long")
     most = 0
 
     async def done() -> bool:
         nonlocal most
         found, _ = await cluster.list(POD, "default")
-        alive = [pod for pod in found if (pod.get("status") or {}).get("phase") in ("Pending", "Running")]
-        most = max(most, sum(bool(pod["spec"].get("nodeName")) for pod in alive))
-        return await _job_is(cluster, "long", "Completed")
+        most = max(most, sum(bool(pod["spec"].get("nodeName")) for pod in _alive(found)))
+        return await is_in(cluster, job, "Completed")
 
     await eventually(done, within=60)
     assert most in (1, 2)
@@ -351,52 +265,33 @@ async def test_a_job_never_grows_over_what_its_queue_may_have(cluster: Cluster) 
 
 
 async def test_pods_that_wait_for_a_timeout_are_one_entry_of_the_status(cluster: Cluster) -> None:
-    job = _job("patient", 600, replicas=40)
     policy = {"event": "PodPending", "action": "AbortJob", "timeout": "4s"}
-    job["spec"] |= {"minAvailable": 1, "policies": [policy]}
-    await cluster.create(VC_JOB, job)
+    job = await create(cluster, VC_JOB, _job(600, replicas=40, minAvailable=1, policies=[policy]), "patient")
     most = 0
 
-    async def aborted() -> bool:
+    def aborted(found: Object) -> bool:
         nonlocal most
-        status = (await cluster.get(Ref(VC_JOB, "default", "patient"))).get("status") or {}
-        most = max(most, len(status.get("delayed") or ()))
-        return await _job_is(cluster, "patient", "Aborted")
+        most = max(most, len(found.get("delayed") or ()))
+        return phase_of(found) == "Aborted"
 
-    await eventually(aborted, within=90)
+    await reaches(cluster, job, aborted)
     assert most == 1
-
-
-async def _queue(cluster: Cluster, name: str, **capability: str) -> None:
-    """A queue of so much, once it is open."""
-    head = {"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": name}}
-    await cluster.create(QUEUE, {**head, "spec": {"weight": 1, "capability": capability}})
-
-    async def open_() -> bool:
-        return ((await cluster.get(Ref(QUEUE, "", name))).get("status") or {}).get("state") == "Open"
-
-    await eventually(open_)
 
 
 @pytest.mark.parametrize("delay", [0.0, 1.5], ids=["at once", "when its first stage has been running for a while"])
 async def test_a_stage_waits_for_room_in_its_queue(cluster: Cluster, delay: float) -> None:
     queue = f"narrow-{int(delay)}"
-    await _queue(cluster, queue, cpu="1")
-    job = _job("staged", 600)
-    (first,) = job["spec"]["tasks"]
-    first["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "600m"}}
-    probe = {"exec": {"command": ["/bin/sleep", str(delay)]}, "periodSeconds": 1, "timeoutSeconds": 5}
-    first["template"]["spec"]["containers"][0] |= {"readinessProbe": probe} if delay else {}
+    await open_queue(cluster, queue, weight=1, capability={"cpu": "1"})
+    container: Object = {"resources": {"requests": {"cpu": "600m"}}}
+    if delay:
+        probe = {"exec": {"command": ["/bin/sleep", str(delay)]}, "periodSeconds": 1, "timeoutSeconds": 5}
+        container["readinessProbe"] = probe
+    first = task("work", "exec sleep 600", container=container)
     second = {**first, "name": "then", "dependsOn": {"name": [first["name"]]}}
-    job["spec"] |= {"queue": queue, "tasks": [{**first, "replicas": 1}, {**second, "replicas": 1}]}
-    job["spec"].pop("minAvailable", None)
-    made = await cluster.create(VC_JOB, job)
+    spec = {"schedulerName": "volcano", "queue": queue, "tasks": [first, second]}
+    made = await cluster.create(VC_JOB, manifest(VC_JOB, spec, "staged"))
     group = f"staged-{made['metadata']['uid']}"
-
-    async def told() -> bool:
-        return f"queue {queue} has 400m of 1 cpu left, the gang needs 600m" in await _waits(cluster, group)
-
-    await eventually(told, within=60)
+    await _waits(cluster, group, f"queue {queue} has 400m of 1 cpu left, the gang needs 600m")
     assert await _names(cluster, "staged", placed=True) == [f"staged-{first['name']}-0"]
     await cluster.patch(Ref(QUEUE, "", queue), {"spec": {"capability": {"cpu": "2"}}})
 
@@ -407,45 +302,35 @@ async def test_a_stage_waits_for_room_in_its_queue(cluster: Cluster, delay: floa
 
 
 async def test_no_pod_of_a_group_that_was_let_through_before_it_had_any_starts_alone(cluster: Cluster) -> None:
-    await cluster.create(POD_GROUP, _group("trio", least=3, minResources={"cpu": "300m"}))
-    await eventually(lambda: _are(cluster, {"trio": "Inqueue"}))
+    await _group(cluster, "trio", least=3, minResources={"cpu": "300m"})
+    await reaches(cluster, _ref("trio"), "Inqueue")
     for index in range(2):
-        await cluster.create(POD, _pod(f"trio-{index}", "trio"))
+        await _pod(cluster, f"trio-{index}", "trio")
     # Time passes, and with it the time that a gang has: the two are held back, and their room is others'.
-    await eventually(lambda: _are(cluster, {"trio": "Pending"}), within=60)
+    await reaches(cluster, _ref("trio"), "Pending")
     assert all(pod["spec"].get("schedulingGates") for pod in await _pods(cluster, "trio"))
-    await cluster.create(POD, _pod("trio-2", "trio"))
-    await eventually(lambda: _are(cluster, {"trio": "Completed"}), within=60)
+    await _pod(cluster, "trio-2", "trio")
+    await reaches(cluster, _ref("trio"), "Completed")
 
 
 @pytest.fixture
 async def limited(cluster: Cluster) -> AsyncIterator[Cluster]:
     """Three pods are allowed at once."""
-    head = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "three", "namespace": "default"}}
-    await cluster.create(RESOURCE_QUOTA, {**head, "spec": {"hard": {"pods": "3"}}})
+    quota = await create(cluster, RESOURCE_QUOTA, {"hard": {"pods": "3"}}, "three")
     yield cluster
-    await cluster.delete(Ref(RESOURCE_QUOTA, "default", "three"))
+    await cluster.delete(quota)
 
 
 async def test_a_gang_waits_for_its_quota_which_is_never_exceeded(limited: Cluster) -> None:
-    made = [await limited.create(VC_JOB, _job("first", 600, replicas=3))]
-    await eventually(lambda: _job_is(limited, "first", "Running"), within=60)
-    made.append(await limited.create(VC_JOB, _job("second", 0.2, replicas=1)))
-    told = "quota three allows 3 of pods: 3 are used, 1 more are needed"
-
-    async def waits() -> bool:
-        return told in await _waits(limited, f"second-{made[1]['metadata']['uid']}")
-
-    await eventually(waits, within=60)
+    first = await create(limited, VC_JOB, _job(600, replicas=3), "first")
+    await reaches(limited, first, "Running")
+    second = await limited.create(VC_JOB, manifest(VC_JOB, _job(0.2, replicas=1), "second"))
+    group = f"second-{second['metadata']['uid']}"
+    await _waits(limited, group, "quota three allows 3 of pods: 3 are used, 1 more are needed")
     assert await _names(limited, "second") == []
     with pytest.raises(ClusterError, match="exceeded quota: three, requested: pods=1, used: pods=3, limited: pods=3"):
-        await limited.create(POD, _pod("one-more", "nobody"))
-    await limited.delete(ref_of(VC_JOB, made[0]))
-    await eventually(lambda: _job_is(limited, "second", "Completed"), within=60)
-    quota = Ref(RESOURCE_QUOTA, "default", "three")
-
-    async def counted() -> bool:
-        status = (await limited.get(quota))["status"]
-        return bool(status == {"hard": {"pods": "3"}, "used": {"pods": "0"}})
-
-    await eventually(counted)
+        await _pod(limited, "one-more", "nobody")
+    await limited.delete(first)
+    await reaches(limited, ref_of(VC_JOB, second), "Completed")
+    counted = {"hard": {"pods": "3"}, "used": {"pods": "0"}}
+    await reaches(limited, Ref(RESOURCE_QUOTA, "default", "three"), lambda found: found == counted)

@@ -9,6 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.integration.controllers.volcano_objects import (
+    ENABLED,
+    connected,
+    create,
+    manifest,
+    none_left,
+    reaches,
+    status,
+    task,
+)
 from tests.support.conditions import eventually
 from tests.support.house import House
 from tests.support.paths import ROOT
@@ -36,47 +46,27 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all pods share one address"),
 ]
 
-HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
+HOUSE = ENABLED
 
 
 @pytest.fixture
 async def cluster(running: House) -> AsyncIterator[Cluster]:
-    """The cluster; Jobs that a test leaves behind are deleted, so that the next one has all places."""
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
+    async with connected(running, VC_JOB) as cluster:
         yield cluster
-        for body in (await cluster.list(VC_JOB))[0]:
-            await cluster.delete(ref_of(VC_JOB, body))
-        await eventually(lambda: nothing(cluster, POD), 60)
 
 
-async def nothing(cluster: Cluster, *kinds: Kind) -> bool:
-    return not any([(await cluster.list(kind))[0] for kind in kinds])
+async def start(cluster: Cluster, name: str, script: str, *, replicas: int = 1, **spec: Any) -> Ref:
+    """Starts a Job of one task, whose pods run this script."""
+    return await create(cluster, VC_JOB, {"tasks": [task("main", script, replicas)], **spec}, name)
 
 
-async def start(cluster: Cluster, name: str, script: str, *, replicas: int = 1, **spec: Any) -> Object:
-    """A Job of one task, whose pods run this script."""
-    container = {"name": "main", "image": "none", "command": ["/bin/sh", "-c", script]}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    return await cluster.create(
-        VC_JOB,
-        {
-            "apiVersion": VC_JOB.api_version,
-            "kind": VC_JOB.kind,
-            "metadata": {"namespace": "default", "name": name},
-            "spec": {"tasks": [{"name": "main", "replicas": replicas, "template": template}], **spec},
-        },
-    )
-
-
-async def state(cluster: Cluster, name: str) -> Object:
-    return dict(((await cluster.get(Ref(VC_JOB, "default", name))).get("status") or {}).get("state") or {})
-
-
-async def reaches(cluster: Cluster, name: str, phase: str) -> None:
-    async def there() -> bool:
-        return (await state(cluster, name)).get("phase") == phase
-
-    await eventually(there, 60)
+async def example(cluster: Cluster, name: str) -> Ref:
+    """Starts a Job of the examples and returns it once it has completed."""
+    body = yaml.safe_load((EXAMPLES / f"volcano-job{name}.yaml").read_text())
+    body["metadata"]["namespace"] = "default"
+    job = ref_of(VC_JOB, await cluster.create(VC_JOB, body))
+    await reaches(cluster, job, "Completed")
+    return job
 
 
 async def is_there(cluster: Cluster, kind: Kind, name: str) -> Object | None:
@@ -95,34 +85,27 @@ def printed(running: House, pod: Object) -> list[str]:
 
 @pytest.mark.parametrize("name", ["", "-mpi", "-tensorflow", "-pytorch", "-depends-on", "-policies"])
 async def test_an_example_runs_and_leaves_nothing_but_its_pods(cluster: Cluster, name: str) -> None:
-    body = yaml.safe_load((EXAMPLES / f"volcano-job{name}.yaml").read_text())
-    body["metadata"]["namespace"] = "default"
-    await cluster.create(VC_JOB, body)
-    await reaches(cluster, body["metadata"]["name"], "Completed")
+    job = await example(cluster, name)
 
     async def tidied_up() -> bool:
-        seen = (await cluster.get(Ref(VC_JOB, "default", body["metadata"]["name"])))["status"]
-        told = [key for key in seen.get("controlledResources") or () if key.startswith("plugin-")]
+        listed = (await status(cluster, job)).get("controlledResources") or ()
         maps = [each["metadata"]["name"] for each in (await cluster.list(CONFIG_MAP))[0]]
-        left = told or [name for name in maps if name.endswith("-svc")]
-        return not left and await nothing(cluster, POD_GROUP, SECRET, SERVICE, NETWORK_POLICY)
+        left = [key for key in listed if key.startswith("plugin-")] + [name for name in maps if name.endswith("-svc")]
+        return not left and await none_left(cluster, POD_GROUP, SECRET, SERVICE, NETWORK_POLICY)
 
     await eventually(tidied_up, 60)
 
 
 async def test_a_launcher_reaches_its_workers(running: House, cluster: Cluster) -> None:
-    body = yaml.safe_load((EXAMPLES / "volcano-job-mpi.yaml").read_text())
-    body["metadata"]["namespace"] = "default"
-    await cluster.create(VC_JOB, body)
-    await reaches(cluster, "mpi", "Completed")
+    await example(cluster, "-mpi")
     pod = await cluster.get(Ref(POD, "default", "mpi-launcher-0"))
     assert [line.partition(" ")[2] for line in printed(running, pod)] == ["rank 0", "rank 1", "rank 2"]
 
 
 @pytest.mark.parametrize("kind", [CONFIG_MAP, SERVICE, NETWORK_POLICY])
 async def test_what_a_plugin_made_comes_back_when_somebody_deletes_it(cluster: Cluster, kind: Kind) -> None:
-    await start(cluster, "steady", "exec sleep 60", plugins={"svc": []})
-    await reaches(cluster, "steady", "Running")
+    job = await start(cluster, "steady", "exec sleep 60", plugins={"svc": []})
+    await reaches(cluster, job, "Running")
     name = "steady-svc" if kind == CONFIG_MAP else "steady"
     first = await cluster.get(Ref(kind, "default", name))
     await cluster.delete(ref_of(kind, first))
@@ -135,10 +118,10 @@ async def test_what_a_plugin_made_comes_back_when_somebody_deletes_it(cluster: C
 
 
 async def test_a_service_that_the_author_made_beforehand_is_used_and_stays(cluster: Cluster) -> None:
-    head = {"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "default", "name": "own"}}
-    service = await cluster.create(SERVICE, {**head, "spec": {"clusterIP": "None", "selector": {"a": "b"}}})
-    await start(cluster, "own", "true", plugins={"svc": []})
-    await reaches(cluster, "own", "Completed")
+    spec = {"clusterIP": "None", "selector": {"a": "b"}}
+    service = await cluster.create(SERVICE, manifest(SERVICE, spec, "own"))
+    job = await start(cluster, "own", "true", plugins={"svc": []})
+    await reaches(cluster, job, "Completed")
     assert await cluster.get(ref_of(SERVICE, service)) == service
     await cluster.delete(ref_of(SERVICE, service))
 
@@ -155,11 +138,11 @@ async def test_keys_that_somebody_deleted_are_there_when_the_job_starts_again(
         head -n 1 $PENSTOCK_MOUNT_ROOT__SSH/id_rsa
     """
     policies = [{"event": "PodFailed", "action": "RestartJob"}]
-    await start(cluster, "login", script, plugins={"ssh": []}, policies=policies)
+    job = await start(cluster, "login", script, plugins={"ssh": []}, policies=policies)
     await eventually((tmp_path / "ready").exists, 60)
     await cluster.delete(Ref(SECRET, "default", "login-ssh"))
     (tmp_path / "go").touch()
-    await reaches(cluster, "login", "Completed")
+    await reaches(cluster, job, "Completed")
     pod = await cluster.get(Ref(POD, "default", "login-main-0"))
     assert printed(running, pod) == ["-----BEGIN RSA PRIVATE KEY-----"]
 
@@ -168,30 +151,25 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 
 
 async def test_a_claim_that_is_missing_is_named_and_waited_for(cluster: Cluster) -> None:
-    await start(cluster, "reader", "true", volumes=[{"mountPath": "in", "volumeClaimName": "data"}])
+    job = await start(cluster, "reader", "true", volumes=[{"mountPath": "in", "volumeClaimName": "data"}])
 
-    async def named() -> bool:
-        return "data" in (await state(cluster, "reader")).get("message", "")
-
-    await eventually(named)
-    assert await nothing(cluster, POD)
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"namespace": "default", "name": "data"}}
-    made = await cluster.create(PERSISTENT_VOLUME_CLAIM, {**claim, "spec": CLAIM})
+    await reaches(cluster, job, lambda found: "data" in found.get("state", {}).get("message", ""))
+    assert await none_left(cluster, POD)
+    claim = await create(cluster, PERSISTENT_VOLUME_CLAIM, CLAIM, "data")
     try:
-        await reaches(cluster, "reader", "Completed")
+        await reaches(cluster, job, "Completed")
     finally:
-        await cluster.delete(ref_of(PERSISTENT_VOLUME_CLAIM, made))
+        await cluster.delete(claim)
 
 
 async def test_pods_share_a_claim_that_is_made_once_and_goes_with_the_job(cluster: Cluster) -> None:
     volumes = [{"mountPath": "out", "volumeClaim": CLAIM}]
     script = 'touch "out/$VC_TASK_INDEX"; until [ -e out/0 ] && [ -e out/1 ]; do sleep 0.05; done'
     job = await start(cluster, "writer", script, replicas=2, volumes=volumes, plugins={"env": []})
-    await reaches(cluster, "writer", "Completed")
+    await reaches(cluster, job, "Completed")
     (claim,) = (await cluster.list(PERSISTENT_VOLUME_CLAIM))[0]
     name = claim["metadata"]["name"]
     assert claim["status"]["phase"] == "Bound"
-    seen = (await cluster.get(ref_of(VC_JOB, job)))["status"]
-    assert seen["controlledResources"] == {f"volume-pvc-{name}": name}
-    await cluster.delete(ref_of(VC_JOB, job))
-    await eventually(lambda: nothing(cluster, PERSISTENT_VOLUME_CLAIM))
+    assert (await status(cluster, job))["controlledResources"] == {f"volume-pvc-{name}": name}
+    await cluster.delete(job)
+    await eventually(lambda: none_left(cluster, PERSISTENT_VOLUME_CLAIM))

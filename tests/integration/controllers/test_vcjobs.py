@@ -3,97 +3,47 @@
 A real API server of today's age is not at hand: the one that we test with, an old one, cannot write custom resources.
 """
 
-import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.integration.controllers.volcano_objects import (
+    ENABLED,
+    command,
+    connected,
+    create,
+    is_gone,
+    none_left,
+    open_queue,
+    reaches,
+    reports,
+    task,
+)
 from tests.support.conditions import eventually
 from tests.support.house import House
-from workers.api.kinds import COMMAND, EVENT, POD, POD_GROUP, QUEUE, VC_JOB, Object, Ref, ref_of
+from workers.api.kinds import POD, POD_GROUP, VC_JOB, Object, Ref
 from workers.client.rest import Cluster
-from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
-
-_numbers = itertools.count(1)
+HOUSE = ENABLED
 
 
 @pytest.fixture
 async def cluster(running: House) -> AsyncIterator[Cluster]:
-    """The cluster; Jobs that a test leaves behind are deleted, so that the next one has all places."""
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
+    async with connected(running, VC_JOB) as cluster:
         yield cluster
-        for body in (await cluster.list(VC_JOB))[0]:
-            await cluster.delete(ref_of(VC_JOB, body))
-        await eventually(lambda: no_pods(cluster), 60)
-
-
-async def no_pods(cluster: Cluster) -> bool:
-    return not (await cluster.list(POD))[0]
-
-
-def task(name: str, script: str, replicas: int = 1, **more: Any) -> Object:
-    container = {"name": "main", "image": "none", "command": ["/bin/sh", "-c", script]}
-    spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
-    return {"name": name, "replicas": replicas, "template": {"spec": spec}, **more}
 
 
 async def start(cluster: Cluster, *tasks: Object, **spec: Any) -> Ref:
-    name = f"train-{next(_numbers)}"
-    body = {"apiVersion": VC_JOB.api_version, "kind": "Job", "metadata": {"namespace": "default", "name": name}}
-    return ref_of(VC_JOB, await cluster.create(VC_JOB, {**body, "spec": {**spec, "tasks": list(tasks)}}))
-
-
-async def reaches(cluster: Cluster, job: Ref, wanted: str | Callable[[Object], bool]) -> Object:
-    """The Job's status once its phase, or all of it, is as wanted."""
-    last: Object = {}
-
-    async def there() -> bool:
-        nonlocal last
-        last = (await cluster.get(job)).get("status") or {}
-        return wanted(last) if callable(wanted) else (last.get("state") or {}).get("phase") == wanted
-
-    await eventually(there, 60)
-    return last
-
-
-async def command(cluster: Cluster, job: Ref, action: str) -> Ref:
-    """A Command as vcctl makes it."""
-    body = await cluster.get(job)
-    owner = {"apiVersion": VC_JOB.api_version, "kind": "Job", "name": job.name, "uid": body["metadata"]["uid"]}
-    target = {**owner, "controller": True}
-    metadata = {
-        "namespace": "default",
-        "generateName": f"{job.name}-{action.lower()}-",
-        "ownerReferences": [target],
-    }
-    made = {"apiVersion": COMMAND.api_version, "kind": "Command", "metadata": metadata}
-    return ref_of(COMMAND, await cluster.create(COMMAND, {**made, "target": target, "action": action}))
-
-
-async def is_gone(cluster: Cluster, ref: Ref) -> bool:
-    try:
-        await cluster.get(ref)
-    except NotFound:
-        return True
-    return False
+    return await create(cluster, VC_JOB, {**spec, "tasks": list(tasks)})
 
 
 async def pods_of(cluster: Cluster, job: Ref) -> dict[str, Object]:
     pods, _ = await cluster.list(POD, "default", label_selector=f"volcano.sh/job-name={job.name}")
     return {pod["metadata"]["name"]: pod for pod in pods}
-
-
-async def told(cluster: Cluster, job: Ref) -> dict[str, str]:
-    """Messages of Events about the Job, by reason."""
-    uid = (await cluster.get(job))["metadata"]["uid"]
-    events, _ = await cluster.list(EVENT, "default", field_selector=f"involvedObject.uid={uid}")
-    return {event["reason"]: event["message"] for event in events}
 
 
 def history(status: Object) -> list[str]:
@@ -118,11 +68,11 @@ async def test_a_job_is_aborted_and_resumed_and_each_command_is_consumed(cluster
     job = await start(cluster, task("worker", "exec sleep 300", 2))
     await reaches(cluster, job, "Running")
     before = {pod["metadata"]["uid"] for pod in (await pods_of(cluster, job)).values()}
-    issued = await command(cluster, job, "AbortJob")
+    issued = await command(cluster, await cluster.get(job), "AbortJob")
     await reaches(cluster, job, "Aborted")
     await eventually(lambda: is_gone(cluster, issued))
-    await eventually(lambda: no_pods(cluster), 60)
-    await command(cluster, job, "ResumeJob")
+    await eventually(lambda: none_left(cluster, POD), 60)
+    await command(cluster, await cluster.get(job), "ResumeJob")
     status = await reaches(cluster, job, "Running")
     assert history(status)[1:] == ["Running", "Aborting", "Aborted", "Restarting", "Pending", "Running"]
     assert (status["retryCount"], status["version"]) == (1, 2)
@@ -138,7 +88,7 @@ async def test_a_job_is_suspended_and_resumed_by_its_spec(cluster: Cluster) -> N
     assert "retryCount" not in status
     await cluster.patch(job, {"spec": {"suspend": True}})
     await reaches(cluster, job, "Aborted")
-    await eventually(lambda: no_pods(cluster), 60)
+    await eventually(lambda: none_left(cluster, POD), 60)
 
 
 async def test_an_exit_code_restarts_the_job_and_the_status_says_why(cluster: Cluster, tmp_path: Path) -> None:
@@ -149,13 +99,8 @@ async def test_an_exit_code_restarts_the_job_and_the_status_says_why(cluster: Cl
     assert (status["retryCount"], history(status).count("Restarting")) == (1, 1)
     (failure,) = status["failures"]
     assert (failure["pod"], failure["container"], failure["exitCode"]) == (f"{job.name}-worker-1", "main", 42)
-
-    async def said_why() -> bool:
-        why = await told(cluster, job)
-        action = why.get("ExecuteAction") == "Start to execute action RestartJob"
-        return action and "exited with 42" in why.get("PodFailed", "")
-
-    await eventually(said_why)
+    await reports(cluster, job.name, "ExecuteAction", "Start to execute action RestartJob")
+    await reports(cluster, job.name, "PodFailed", "exited with 42")
 
 
 async def test_a_job_that_fails_too_often_is_failed_and_says_which_pod(cluster: Cluster) -> None:
@@ -233,19 +178,12 @@ async def test_why_is_told_of_a_container_that_was_started_again_in_place(cluste
 
 
 async def test_a_job_waits_for_its_admission_to_a_queue_of_its_own(cluster: Cluster) -> None:
-    name = f"late-{next(_numbers)}"
-    queue = {"apiVersion": QUEUE.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 1}}
-    made = await cluster.create(QUEUE, queue)
-    await eventually(lambda: _is_open(cluster, ref_of(QUEUE, made)))
-    job = await start(cluster, task("worker", "exit 0"), queue=name)
+    queue = await open_queue(cluster, weight=1)
+    job = await start(cluster, task("worker", "exit 0"), queue=queue["metadata"]["name"])
     await reaches(cluster, job, "Completed")
-
-
-async def _is_open(cluster: Cluster, queue: Ref) -> bool:
-    return bool(((await cluster.get(queue)).get("status") or {}).get("state") == "Open")
 
 
 async def test_a_finished_job_is_deleted_when_its_time_is_up(cluster: Cluster) -> None:
     job = await start(cluster, task("worker", "exit 0"), ttlSecondsAfterFinished=1)
     await eventually(lambda: is_gone(cluster, job), 60)
-    await eventually(lambda: no_pods(cluster), 60)
+    await eventually(lambda: none_left(cluster, POD), 60)

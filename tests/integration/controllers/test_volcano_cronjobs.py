@@ -1,29 +1,27 @@
 """CronJobs of Volcano at work on the embedded cluster: their Jobs are Volcano's, and run as processes."""
 
-import itertools
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from tests.integration.controllers.volcano_objects import ENABLED, connected, create, is_gone, reaches, reports, task
 from tests.support.conditions import eventually
 from tests.support.house import House
 from workers.api import times
-from workers.api.kinds import EVENT, VC_CRON_JOB, VC_JOB, Object, Ref, controller_of
+from workers.api.kinds import VC_CRON_JOB, VC_JOB, Object, Ref, controller_of, ref_of
 from workers.client.rest import Cluster
 from workers.errors import Invalid
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
-
-_numbers = itertools.count(1)
+HOUSE = ENABLED
 
 
 @pytest.fixture
 async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
+    async with connected(running) as cluster:
         yield cluster
 
 
@@ -32,25 +30,13 @@ def slot() -> datetime:
     return (datetime.now(UTC) - timedelta(minutes=3)).replace(second=0, microsecond=0)
 
 
-async def create(cluster: Cluster, script: str = "true", **spec: Any) -> Ref:
-    """A CronJob that fires once in every hour, last at `slot`, and was not looked at for two hours."""
-    container = {"name": "main", "image": "none", "command": ["/bin/sh", "-c", script]}
-    task = {"name": "work", "replicas": 2, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
-    body = {
-        "apiVersion": VC_CRON_JOB.api_version,
-        "kind": VC_CRON_JOB.kind,
-        "metadata": {"namespace": "default", "name": f"report-{next(_numbers)}"},
-        "spec": {
-            "schedule": f"{slot().minute} * * * *",
-            "suspend": True,
-            "jobTemplate": {"spec": {"tasks": [task]}},
-            **spec,
-        },
-    }
-    created = await cluster.create(VC_CRON_JOB, body)
-    ref = Ref(VC_CRON_JOB, "default", created["metadata"]["name"])
-    missed = times.render(slot() - timedelta(hours=2))
-    await cluster.patch(ref, {"status": {"lastScheduleTime": missed}}, subresource="status")
+async def missed(cluster: Cluster, script: str = "true", **spec: Any) -> Ref:
+    """Creates a CronJob that fires once in every hour, last at `slot`, and was not reconciled for two hours."""
+    template = {"spec": {"tasks": [task("work", script, 2)]}}
+    given = {"schedule": f"{slot().minute} * * * *", "suspend": True, "jobTemplate": template, **spec}
+    ref = await create(cluster, VC_CRON_JOB, given)
+    before = times.render(slot() - timedelta(hours=2))
+    await cluster.patch(ref, {"status": {"lastScheduleTime": before}}, subresource="status")
     await cluster.patch(ref, {"spec": {"suspend": False}})
     return ref
 
@@ -62,38 +48,23 @@ async def jobs_of(cluster: Cluster, ref: Ref) -> list[Object]:
     return [job for job in jobs if (controller_of(job) or {}).get("uid") == uid]
 
 
-async def told(cluster: Cluster, ref: Ref) -> set[str]:
-    """The reasons of the Events about the object."""
-    uid = (await cluster.get(ref))["metadata"]["uid"]
-    events, _ = await cluster.list(EVENT, "default", field_selector=f"involvedObject.uid={uid}")
-    return {event["reason"] for event in events}
-
-
 async def test_the_newest_missed_run_is_made_up_for_and_told_of(running: House, cluster: Cluster) -> None:
     due = slot()
-    ref = await create(cluster, schedule=f"{due.minute} * * * *")
-
-    async def ended() -> bool:
-        return bool((await cluster.get(ref))["status"].get("lastSuccessfulTime"))
-
-    await eventually(ended, 90)
+    ref = await missed(cluster, schedule=f"{due.minute} * * * *")
+    status = await reaches(cluster, ref, lambda found: found.get("lastSuccessfulTime"))
     (job,) = await jobs_of(cluster, ref)
     assert job["metadata"]["name"] == f"{ref.name}-{int(due.timestamp()) // 60}"
     assert job["metadata"]["annotations"]["volcano.sh/cronjob-scheduled-timestamp"] == times.render(due)
     assert job["status"]["state"]["phase"] == "Completed"
-    status = (await cluster.get(ref))["status"]
     assert status["lastScheduleTime"] == times.render(due)
     assert status["lastSuccessfulTime"] == job["status"]["state"]["lastTransitionTime"]
     assert "active" not in status
-
-    async def heard() -> bool:
-        return await told(cluster, ref) >= {"SuccessfulCreate", "MissSchedule", "SawCompletedJob"}
-
-    await eventually(heard)
+    for reason in ("SuccessfulCreate", "MissSchedule", "SawCompletedJob"):
+        await reports(cluster, ref.name, reason)
 
 
 async def test_a_run_that_is_at_work_is_active_and_goes_with_its_owner(running: House, cluster: Cluster) -> None:
-    ref = await create(cluster, "sleep 600")
+    ref = await missed(cluster, "sleep 600")
 
     async def at_work() -> bool:
         jobs = await jobs_of(cluster, ref)
@@ -109,16 +80,11 @@ async def test_a_run_that_is_at_work_is_active_and_goes_with_its_owner(running: 
         job["metadata"]["uid"],
     )
     await cluster.delete(ref)
-
-    async def gone() -> bool:
-        jobs, _ = await cluster.list(VC_JOB, "default")
-        return all(each["metadata"]["uid"] != job["metadata"]["uid"] for each in jobs)
-
-    await eventually(gone, 60)
+    await eventually(lambda: is_gone(cluster, ref_of(VC_JOB, job)), 60)
 
 
 async def test_one_that_cannot_be_kept_is_refused_at_once(running: House, cluster: Cluster) -> None:
     with pytest.raises(Invalid, match=r"spec\.schedule.*must not have a time zone"):
-        await create(cluster, schedule="TZ=UTC 0 * * * *")
+        await missed(cluster, schedule="TZ=UTC 0 * * * *")
     with pytest.raises(Invalid, match=r"spec\.jobTemplate\.spec\.minAvailable"):
-        await create(cluster, jobTemplate={"spec": {"minAvailable": 3, "tasks": [{"name": "a", "replicas": 2}]}})
+        await missed(cluster, jobTemplate={"spec": {"minAvailable": 3, "tasks": [{"name": "a", "replicas": 2}]}})

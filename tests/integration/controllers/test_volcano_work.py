@@ -3,26 +3,31 @@
 import itertools
 import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.integration.controllers.volcano_objects import (
+    ENABLED,
+    connected,
+    create,
+    lines,
+    none_left,
+    reaches,
+    task,
+)
 from tests.support.conditions import eventually
 from tests.support.house import House
-from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, QUEUE, VC_JOB, Kind, Object, Ref, ref_of
+from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, QUEUE, VC_JOB, Object
 from workers.client.rest import Cluster
-from workers.errors import NotFound
 
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all pods share one address"),
 ]
 
-HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
-
-_numbers = itertools.count(1)
+HOUSE = ENABLED
 
 #: A shard of a parameter server: writes down what is pushed, and serves until somebody stops it.
 SHARD = """
@@ -77,33 +82,21 @@ done
 
 @pytest.fixture
 async def cluster(running: House) -> AsyncIterator[Cluster]:
-    """The cluster; Jobs that a test leaves behind are deleted, so that the next one has all places."""
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
+    async with connected(running, JOB_FLOW, VC_JOB) as cluster:
         yield cluster
-        for kind in (JOB_FLOW, VC_JOB):
-            for body in (await cluster.list(kind))[0]:
-                with suppress(NotFound):
-                    await cluster.delete(ref_of(kind, body))
-        await eventually(lambda: nothing(cluster, POD), 60)
 
 
-async def nothing(cluster: Cluster, kind: Kind) -> bool:
-    return not (await cluster.list(kind))[0]
-
-
-def task(name: str, replicas: int, *command: str, out: Path, **more: Any) -> Object:
+def shell(
+    name: str, script: str, out: Path, replicas: int = 1, *, container: Object | None = None, **more: Any
+) -> Object:
+    """A task whose pods find the folder `out` and their address in the environment."""
     address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
-    container = {"name": "main", "image": "none", "command": [*command]}
-    pod = {
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 1,
-        "containers": [{**container, "env": [address, {"name": "OUT", "value": str(out)}]}],
-    }
-    return {"name": name, "replicas": replicas, "template": {"spec": pod}, **more}
+    environment = {"env": [address, {"name": "OUT", "value": str(out)}]}
+    return task(name, script, replicas, container={**environment, **(container or {})}, **more)
 
 
-def shell(name: str, script: str, out: Path, replicas: int = 1) -> Object:
-    return task(name, replicas, "/bin/sh", "-c", script, out=out)
+def python(program: str) -> Object:
+    return {"command": [sys.executable, "-c", program]}
 
 
 def training(out: Path) -> Object:
@@ -114,36 +107,10 @@ def training(out: Path) -> Object:
         "minAvailable": 4,
         "minSuccess": 2,
         "tasks": [
-            task("ps", 2, sys.executable, "-c", SHARD, out=out),
-            task("worker", 2, sys.executable, "-c", WORKER, out=out, policies=again),
+            shell("ps", "", out, 2, container=python(SHARD)),
+            shell("worker", "", out, 2, container=python(WORKER), policies=again),
         ],
     }
-
-
-async def create(cluster: Cluster, kind: Kind, spec: Object, name: str = "") -> Ref:
-    metadata = {"name": name or f"{kind.kind.lower()}-{next(_numbers)}"}
-    if kind.namespaced:
-        metadata["namespace"] = "default"
-    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
-    return ref_of(kind, await cluster.create(kind, body))
-
-
-async def state(cluster: Cluster, ref: Ref) -> Object:
-    return dict(((await cluster.get(ref)).get("status") or {}).get("state") or {})
-
-
-async def reaches(cluster: Cluster, ref: Ref, phase: str) -> Object:
-    """The object's status, once it is in the phase."""
-
-    async def there() -> bool:
-        return (await state(cluster, ref)).get("phase") == phase
-
-    await eventually(there, 90)
-    return dict((await cluster.get(ref))["status"])
-
-
-def lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
 
 
 async def test_workers_push_to_a_parameter_server_and_one_breaks_down(cluster: Cluster, tmp_path: Path) -> None:
@@ -184,7 +151,7 @@ async def test_work_goes_on_from_where_it_was_suspended(cluster: Cluster, tmp_pa
     await eventually(lambda: "step 5" in lines(tmp_path / "log"), 60)
     await cluster.patch(job, {"spec": {"suspend": True}})
     await reaches(cluster, job, "Aborted")
-    await eventually(lambda: nothing(cluster, POD), 60)
+    await eventually(lambda: none_left(cluster, POD), 60)
     (tmp_path / "resumed").touch()
     assert lines(tmp_path / "log")[-1] == "step 5"
     await cluster.patch(job, {"spec": {"suspend": False}})
@@ -199,9 +166,9 @@ async def test_jobs_of_one_queue_run_one_after_the_other(cluster: Cluster, tmp_p
     queue = await create(cluster, QUEUE, {"weight": 1, "capability": {"cpu": "200m"}})
     jobs = []
     for name in ("one", "two", "three"):
-        work = shell("work", f"echo {name} start >> log; sleep 0.5; echo {name} end >> log", tmp_path, replicas=2)
-        container = work["template"]["spec"]["containers"][0]
-        container |= {"resources": {"requests": {"cpu": "100m"}}, "workingDir": str(tmp_path)}
+        container = {"resources": {"requests": {"cpu": "100m"}}, "workingDir": str(tmp_path)}
+        script = f"echo {name} start >> log; sleep 0.5; echo {name} end >> log"
+        work = shell("work", script, tmp_path, 2, container=container)
         jobs.append(await create(cluster, VC_JOB, {"queue": queue.name, "tasks": [work]}, name))
     for job in jobs:
         await reaches(cluster, job, "Completed")
@@ -209,11 +176,6 @@ async def test_jobs_of_one_queue_run_one_after_the_other(cluster: Cluster, tmp_p
     runs = [list(group) for _, group in itertools.groupby(log, key=lambda line: line[0])]
     assert sorted(run[0][0] for run in runs) == sorted(job.name for job in jobs), "two of them ran at the same time"
     assert {tuple(sorted(what for _, what in run)) for run in runs} == {("end", "end", "start", "start")}
-    await eventually(lambda: nothing(cluster, POD_GROUP), 60)
-
-    async def queue_is_empty() -> bool:
-        status = (await cluster.get(queue))["status"]
-        counters = [status.get(name, 0) for name in ("pending", "inqueue", "running", "unknown")]
-        return not any(counters)
-
-    await eventually(queue_is_empty)
+    await eventually(lambda: none_left(cluster, POD_GROUP), 60)
+    counters = ("pending", "inqueue", "running", "unknown")
+    await reaches(cluster, queue, lambda found: not any(found.get(name, 0) for name in counters))

@@ -68,10 +68,7 @@ REFUSED = {
         "spec.policies[0].event",
     ),
     "a policy for a code": (job(**with_policies({"exitCode": 1, "action": "Nonsense"})), "spec.policies[0].action"),
-    "a policy of a task": (
-        job(task("a"), task(**with_policies(POLICY, POLICY))),
-        "spec.tasks[1].policies[1].event",
-    ),
+    "a policy of a task": (job(task("a"), task(**with_policies(POLICY, POLICY))), "spec.tasks[1].policies[1].event"),
     "a timeout that is none": (job(**with_policies({**POLICY, "timeout": "soon"})), "spec.policies[0].timeout"),
     "an unknown plugin": (job(plugins={"teleport": []}), "spec.plugins[teleport]"),
     "mpi without its master": (job(plugins={"mpi": []}), "spec.plugins[mpi]"),
@@ -273,10 +270,7 @@ TASKS = {
         {"replicas": 6, "partitionPolicy": {"totalPartitions": 3, "partitionSize": 2}},
         {"minAvailable": 6},
     ),
-    "the host's network": (
-        _pods(hostNetwork=True),
-        _pods(hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet"),
-    ),
+    "the host's network": (_pods(hostNetwork=True), _pods(hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")),
     "a dnsPolicy": (_pods(hostNetwork=True, dnsPolicy="Default"), _pods(hostNetwork=True, dnsPolicy="Default")),
     "no host's network": (_pods(hostNetwork=False), _pods(hostNetwork=False)),
 }

@@ -15,11 +15,13 @@ from workers.api.kinds import (
     Ref,
     by_manifest,
     controller_of,
+    controller_reference,
 )
 from workers.api.references import GROUP_NAME
 from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.job.pods import COOLDOWN, DISRUPTION_BUDGETS, PREEMPTABLE, REVOCABLE
 from workers.controllers.volcano.podgroup.group import PATIENCE, PENDING, SLA, WAITING_LIMIT
+from workers.controllers.volcano.podgroup.members import age
 from workers.decision.controller import Controller
 from workers.decision.plan import (
     NOTHING,
@@ -85,11 +87,11 @@ def patch(existing: Object, wanted: Object) -> Object | None:
 
     A queue that the pods do not name, and fields of other writers, stay.
     """
-    metadata = {
-        field: news
-        for field in ("labels", "annotations")
-        if (news := _news(existing["metadata"].get(field) or {}, wanted["metadata"][field]))
-    }
+    metadata = {}
+    for field in ("labels", "annotations"):
+        known = existing["metadata"].get(field) or {}
+        if news := {key: text for key, text in wanted["metadata"][field].items() if known.get(key) != text}:
+            metadata[field] = news
     old, new = existing.get("spec") or {}, wanted["spec"]
     spec: Object = {
         field: new.get(field)
@@ -103,10 +105,6 @@ def patch(existing: Object, wanted: Object) -> Object | None:
         spec["minResources"] = {**dict.fromkeys(resources), **new["minResources"]}
     body = {**({"metadata": metadata} if metadata else {}), **({"spec": spec} if spec else {})}
     return body or None
-
-
-def _news(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    return {key: text for key, text in new.items() if old.get(key) != text}
 
 
 def _annotations(body: Object | None) -> Mapping[str, str]:
@@ -140,9 +138,7 @@ def _owner_references(pod: Object) -> list[Object]:
     """Returns the pods' owners; a pod without a controller owns its group itself."""
     if controller_of(pod) is not None:
         return list(pod["metadata"]["ownerReferences"])
-    metadata = pod["metadata"]
-    itself = {"apiVersion": POD.api_version, "kind": POD.kind, "name": metadata["name"], "uid": metadata["uid"]}
-    return [{**itself, "controller": True, "blockOwnerDeletion": True}]
+    return [controller_reference(POD, pod["metadata"])]
 
 
 #: Owners whose annotations apply to the PodGroup of their pods.
@@ -282,8 +278,4 @@ def _newest(snapshot: Snapshot, workload: Object) -> Object | None:
         and not pod["metadata"].get("deletionTimestamp")
         and revision in (None, (pod["metadata"].get("labels") or {}).get(_REVISION))
     ]
-    return max(pods, key=_pod_age, default=None)
-
-
-def _pod_age(pod: Object) -> tuple[str, str]:
-    return pod["metadata"].get("creationTimestamp") or "", pod["metadata"]["name"]
+    return max(pods, key=age, default=None)

@@ -8,6 +8,7 @@ import yaml
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from tests.unit.cli.volcano.objects import CREATED, objects, words
+from tests.unit.tables import cases
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, Object
 
 
@@ -77,17 +78,17 @@ def test_flows_are_listed_and_written_out(volcano: FakeCluster, penstock: Type) 
 RETRY = "penstock.dev/retry"
 
 
-@pytest.mark.parametrize(
-    ("verb", "phase", "before", "after"),
-    [
-        pytest.param("suspend", "Running", {}, {"suspend": True}, id="suspend"),
-        pytest.param("suspend", "", {"suspend": False}, {"suspend": True}, id="suspend one that is new"),
-        pytest.param("resume", "Running", {"suspend": True}, {}, id="resume"),
-        pytest.param("cancel", "Running", {}, {"cancel": True}, id="cancel"),
-        pytest.param("cancel", "Failed", {}, {"cancel": True}, id="cancel what still runs of one that failed"),
-        pytest.param("retry", "Failed", {}, {}, id="retry"),
-        pytest.param("retry", "Terminated", {"cancel": True}, {}, id="retry one that was cancelled"),
-    ],
+@cases(
+    "verb, phase, before, after",
+    {
+        "suspend": ("suspend", "Running", {}, {"suspend": True}),
+        "suspend one that is new": ("suspend", "", {"suspend": False}, {"suspend": True}),
+        "resume": ("resume", "Running", {"suspend": True}, {}),
+        "cancel": ("cancel", "Running", {}, {"cancel": True}),
+        "cancel what still runs of one that failed": ("cancel", "Failed", {}, {"cancel": True}),
+        "retry": ("retry", "Failed", {}, {}),
+        "retry one that was cancelled": ("retry", "Terminated", {"cancel": True}, {}),
+    },
 )
 def test_a_flow_is_steered(
     volcano: FakeCluster, penstock: Type, verb: str, phase: str, before: Object, after: Object
@@ -108,16 +109,16 @@ def test_a_change_without_effect_is_not_written(volcano: FakeCluster, penstock: 
     assert not [call for call in volcano.calls if call[0] == "PATCH"]
 
 
-@pytest.mark.parametrize(
-    ("verb", "phase", "spec", "said"),
-    [
-        pytest.param("retry", "Running", {}, "flow nightly is Running", id="retry one that runs"),
-        pytest.param("retry", "", {}, "flow nightly is new", id="retry a new one"),
-        pytest.param("retry", "Terminating", {"cancel": True}, "is Terminating", id="retry one that still ends"),
-        pytest.param("resume", "Terminating", {"cancel": True}, "is cancelled", id="resume a cancelled one"),
-        pytest.param("cancel", "Succeed", {}, "is over: Succeed", id="cancel one that is over"),
-        pytest.param("suspend", "Terminated", {}, "is over: Terminated", id="suspend one that is over"),
-    ],
+@cases(
+    "verb, phase, spec, said",
+    {
+        "retry one that runs": ("retry", "Running", {}, "flow nightly is Running"),
+        "retry a new one": ("retry", "", {}, "flow nightly is new"),
+        "retry one that still ends": ("retry", "Terminating", {"cancel": True}, "is Terminating"),
+        "resume a cancelled one": ("resume", "Terminating", {"cancel": True}, "is cancelled"),
+        "cancel one that is over": ("cancel", "Succeed", {}, "is over: Succeed"),
+        "suspend one that is over": ("suspend", "Terminated", {}, "is over: Terminated"),
+    },
 )
 def test_a_verb_that_means_nothing_now_is_refused(
     volcano: FakeCluster, penstock: Type, verb: str, phase: str, spec: Object, said: str

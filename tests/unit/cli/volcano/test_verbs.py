@@ -12,37 +12,38 @@ from deploy.cli.volcano import verbs as shared
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from tests.unit.cli.volcano.objects import CREATED, objects, words
+from tests.unit.tables import cases
 from workers.api.kinds import COMMAND, POD_GROUP, PRIORITY_CLASS, QUEUE, VC_JOB, Kind, Object
 from workers.errors import UserError
 
 # --- lists of resources
 
 
-@pytest.mark.parametrize(
-    ("text", "amounts"),
-    [
-        pytest.param("", {}, id="none"),
-        pytest.param("cpu=1000m,memory=100Mi", {"cpu": "1000m", "memory": "100Mi"}, id="vcctl's default"),
-        pytest.param("nvidia.com/gpu=2", {"nvidia.com/gpu": "2"}, id="an extended resource"),
-        pytest.param("cpu=.5", {"cpu": ".5"}, id="a fraction"),
-    ],
+@cases(
+    "text, amounts",
+    {
+        "none": ("", {}),
+        "vcctl's default": ("cpu=1000m,memory=100Mi", {"cpu": "1000m", "memory": "100Mi"}),
+        "an extended resource": ("nvidia.com/gpu=2", {"nvidia.com/gpu": "2"}),
+        "a fraction": ("cpu=.5", {"cpu": ".5"}),
+    },
 )
 def test_amounts(text: str, amounts: dict[str, str]) -> None:
     assert job_verbs.amounts("--requests", text) == amounts
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        pytest.param("cpu", "'cpu': NAME=QUANTITY is needed", id="no amount"),
-        pytest.param("cpu=", "'cpu=': NAME=QUANTITY is needed", id="an empty amount"),
-        pytest.param("=1", "'=1': NAME=QUANTITY is needed", id="no name"),
-        pytest.param("cpu=1=2", "'cpu=1=2': NAME=QUANTITY is needed", id="two amounts"),
-        pytest.param("cpu=1,", "'': NAME=QUANTITY is needed", id="a comma at the end"),
-        pytest.param("cpu=1,cpu=2", "cpu stands twice", id="one name twice"),
-        pytest.param("cpu=some", "cpu: 'some' is no quantity", id="no number"),
-        pytest.param("cpu=1 memory=2", "'cpu=1 memory=2': NAME=QUANTITY is needed", id="no comma"),
-    ],
+@cases(
+    "text, said",
+    {
+        "no amount": ("cpu", "'cpu': NAME=QUANTITY is needed"),
+        "an empty amount": ("cpu=", "'cpu=': NAME=QUANTITY is needed"),
+        "no name": ("=1", "'=1': NAME=QUANTITY is needed"),
+        "two amounts": ("cpu=1=2", "'cpu=1=2': NAME=QUANTITY is needed"),
+        "a comma at the end": ("cpu=1,", "'': NAME=QUANTITY is needed"),
+        "one name twice": ("cpu=1,cpu=2", "cpu stands twice"),
+        "no number": ("cpu=some", "cpu: 'some' is no quantity"),
+        "no comma": ("cpu=1 memory=2", "'cpu=1 memory=2': NAME=QUANTITY is needed"),
+    },
 )
 def test_amounts_that_cannot_be_read_are_named(text: str, said: str) -> None:
     with pytest.raises(UserError, match=r"^--limits: ") as wrong:
@@ -108,12 +109,12 @@ def test_the_job_of_a_file_is_made(
     assert [each["metadata"]["namespace"] for each in objects(volcano, VC_JOB)] == [namespace]
 
 
-@pytest.mark.parametrize(
-    ("documents", "said"),
-    [
-        pytest.param([job("a"), job("b")], "one Job of batch.volcano.sh/v1alpha1 is needed", id="two Jobs"),
-        pytest.param([{**job("a"), "apiVersion": "batch/v1"}], "there is Job a (batch/v1)", id="batch's Job"),
-    ],
+@cases(
+    "documents, said",
+    {
+        "two Jobs": ([job("a"), job("b")], "one Job of batch.volcano.sh/v1alpha1 is needed"),
+        "batch's Job": ([{**job("a"), "apiVersion": "batch/v1"}], "there is Job a (batch/v1)"),
+    },
 )
 def test_a_file_without_exactly_one_job_is_refused(
     volcano: FakeCluster, penstock: Type, tmp_path: Any, documents: list[Object], said: str
@@ -174,16 +175,16 @@ def test_jobs_are_listed_in_vcctls_columns(three: FakeCluster, penstock: Type) -
     assert evaluated == ["eval", "2026-03-01", "Batch", "0", "0", "0", "0", "0", "0", "0", "0"]
 
 
-@pytest.mark.parametrize(
-    ("flags", "names"),
-    [
-        pytest.param((), ["train", "eval"], id="of the namespace"),
-        pytest.param(("-n", "batch"), ["far"], id="of another"),
-        pytest.param(("-q", "research"), ["train"], id="of a queue"),
-        pytest.param(("-q", "default"), ["eval"], id="of the queue of those that name none"),
-        pytest.param(("-S", "other"), ["eval"], id="of a scheduler"),
-        pytest.param(("--selector", "rai"), ["train"], id="by a part of the name"),
-    ],
+@cases(
+    "flags, names",
+    {
+        "of the namespace": ((), ["train", "eval"]),
+        "of another": (("-n", "batch"), ["far"]),
+        "of a queue": (("-q", "research"), ["train"]),
+        "of the queue of those that name none": (("-q", "default"), ["eval"]),
+        "of a scheduler": (("-S", "other"), ["eval"]),
+        "by a part of the name": (("--selector", "rai"), ["train"]),
+    },
 )
 def test_flags_filter_the_listed_jobs(
     three: FakeCluster, penstock: Type, flags: tuple[str, ...], names: list[str]
@@ -210,14 +211,14 @@ def test_an_empty_list_is_reported(volcano: FakeCluster, penstock: Type, verbs: 
 # --- Commands
 
 
-@pytest.mark.parametrize(
-    ("line", "kind", "action", "prefix"),
-    [
-        pytest.param("job suspend -N train", VC_JOB, "AbortJob", "train-abortjob-", id="suspend"),
-        pytest.param("job resume -N train", VC_JOB, "ResumeJob", "train-resumejob-", id="resume"),
-        pytest.param("queue operate -n train -a open", QUEUE, "OpenQueue", "train-openqueue-", id="open"),
-        pytest.param("queue operate -n train -a close", QUEUE, "CloseQueue", "train-closequeue-", id="close"),
-    ],
+@cases(
+    "line, kind, action, prefix",
+    {
+        "suspend": ("job suspend -N train", VC_JOB, "AbortJob", "train-abortjob-"),
+        "resume": ("job resume -N train", VC_JOB, "ResumeJob", "train-resumejob-"),
+        "open": ("queue operate -n train -a open", QUEUE, "OpenQueue", "train-openqueue-"),
+        "close": ("queue operate -n train -a close", QUEUE, "CloseQueue", "train-closequeue-"),
+    },
 )
 def test_a_command_is_the_object_that_vcctl_makes(
     volcano: FakeCluster, penstock: Type, line: str, kind: Kind, action: str, prefix: str

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controllers.factories import NOW
+from tests.unit.tables import cases
 from workers.api.kinds import COMMAND, QUEUE, VC_JOB, Object, Ref
 from workers.controllers.volcano.commands import CONTROLLER, decide
 from workers.decision.plan import NOTHING, Delete, RecordEvent, Together
@@ -39,17 +40,17 @@ def test_a_command_with_a_target_is_left_to_its_controller(target: Object, expec
     assert decide(seen(body, there=True), NOW) == NOTHING
 
 
-@pytest.mark.parametrize(
-    ("target", "text"),
-    [
-        pytest.param(ON_QUEUE, "Do: Queue q does not exist", id="no such queue"),
-        pytest.param(ON_JOB, "Do: Job team/j does not exist", id="no such job"),
-        pytest.param({**ON_JOB, "apiVersion": "batch/v1"}, "Do: Job j takes no commands", id="a Job of Kubernetes"),
-        pytest.param({**ON_JOB, "kind": "Pod", "apiVersion": "v1"}, "Do: Pod j takes no commands", id="a pod"),
-        pytest.param({**ON_JOB, "kind": "Boat"}, "Do: Boat j takes no commands", id="an unknown kind"),
-        pytest.param({**ON_JOB, "name": ""}, "Do: Job takes no commands", id="nobody's name"),
-        pytest.param(None, "Do: nothing takes no commands", id="no target"),
-    ],
+@cases(
+    "target, text",
+    {
+        "no such queue": (ON_QUEUE, "Do: Queue q does not exist"),
+        "no such job": (ON_JOB, "Do: Job team/j does not exist"),
+        "a Job of Kubernetes": ({**ON_JOB, "apiVersion": "batch/v1"}, "Do: Job j takes no commands"),
+        "a pod": ({**ON_JOB, "kind": "Pod", "apiVersion": "v1"}, "Do: Pod j takes no commands"),
+        "an unknown kind": ({**ON_JOB, "kind": "Boat"}, "Do: Boat j takes no commands"),
+        "nobody's name": ({**ON_JOB, "name": ""}, "Do: Job takes no commands"),
+        "no target": (None, "Do: nothing takes no commands"),
+    },
 )
 def test_a_command_without_a_target_is_reported_and_deleted(target: Object | None, text: str) -> None:
     told, together = decide(seen(command(target), there=False), NOW).steps

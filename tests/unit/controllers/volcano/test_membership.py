@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controllers.factories import NOW
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, POD, POD_GROUP, REPLICA_SET, STATEFUL_SET, Kind, Object, Ref, ref_of
 from workers.api.merge_patch import diff
 from workers.api.references import GANG_GATE, GROUP_NAME
@@ -88,42 +89,41 @@ def made(plan: Plan) -> Object:
 # Who is ours
 
 
-@pytest.mark.parametrize(
-    ("body", "ours"),
-    [
-        pytest.param(pod(), True, id="one of our schedulers"),
-        pytest.param(pod(scheduler="mine"), True, id="another of ours"),
-        pytest.param(pod(scheduler="default-scheduler"), False, id="somebody else's"),
-        pytest.param(pod(scheduler="default-scheduler", gated=True), True, id="held back by us already"),
-        pytest.param(pod(annotations={GROUP_NAME: "g"}), False, id="has a group"),
-        pytest.param(pod(annotations={GROUP_NAME: ""}), True, id="has an empty one"),
-        pytest.param(pod(annotations={GROUP_NAME: "g"}, gated=True), False, id="waits for a group of its author's"),
-        pytest.param(pod(annotations={GROUP_NAME: "podgroup-uid-p"}, gated=True), True, id="waits for one of ours"),
-        pytest.param(pod(annotations={GROUP_NAME: "podgroup-uid-p"}), False, id="was let go"),
-        pytest.param(pod(phase="Succeeded"), False, id="succeeded"),
-        pytest.param(pod(phase="Failed"), False, id="failed"),
-        pytest.param(pod(phase="Running"), True, id="runs already"),
-        pytest.param(pod(metadata={"deletionTimestamp": "2026-03-01T11:00:00Z"}), False, id="is leaving"),
-    ],
+@cases(
+    "body, ours",
+    {
+        "one of our schedulers": (pod(), True),
+        "another of ours": (pod(scheduler="mine"), True),
+        "somebody else's": (pod(scheduler="default-scheduler"), False),
+        "held back by us already": (pod(scheduler="default-scheduler", gated=True), True),
+        "has a group": (pod(annotations={GROUP_NAME: "g"}), False),
+        "has an empty one": (pod(annotations={GROUP_NAME: ""}), True),
+        "waits for a group of its author's": (pod(annotations={GROUP_NAME: "g"}, gated=True), False),
+        "waits for one of ours": (pod(annotations={GROUP_NAME: "podgroup-uid-p"}, gated=True), True),
+        "was let go": (pod(annotations={GROUP_NAME: "podgroup-uid-p"}), False),
+        "succeeded": (pod(phase="Succeeded"), False),
+        "failed": (pod(phase="Failed"), False),
+        "runs already": (pod(phase="Running"), True),
+        "is leaving": (pod(metadata={"deletionTimestamp": "2026-03-01T11:00:00Z"}), False),
+    },
 )
 def test_whose_pods_are_gathered(body: Object, ours: bool) -> None:
     assert PODS.accepts(body) is ours
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "asks"),
-    [
-        pytest.param(None, "podgroup-uid-p", None, id="nobody's"),
-        pytest.param(owned_by(REPLICA_SET), "podgroup-w", Ref(REPLICA_SET, "team", "web"), id="a ReplicaSet's"),
-        pytest.param(owned_by(STATEFUL_SET), "podgroup-w", Ref(STATEFUL_SET, "team", "web"), id="a StatefulSet's"),
-        pytest.param(owned_by(JOB), "podgroup-w", Ref(JOB, "team", "web"), id="a Job's"),
-        pytest.param(
+@cases(
+    "owner, name, asks",
+    {
+        "nobody's": (None, "podgroup-uid-p", None),
+        "a ReplicaSet's": (owned_by(REPLICA_SET), "podgroup-w", Ref(REPLICA_SET, "team", "web")),
+        "a StatefulSet's": (owned_by(STATEFUL_SET), "podgroup-w", Ref(STATEFUL_SET, "team", "web")),
+        "a Job's": (owned_by(JOB), "podgroup-w", Ref(JOB, "team", "web")),
+        "of a kind nobody knows": (
             {"apiVersion": "x/v1", "kind": "Boat", "name": "b", "uid": "w", "controller": True},
             "podgroup-w",
             None,
-            id="of a kind nobody knows",
         ),
-    ],
+    },
 )
 def test_all_pods_of_one_owner_have_one_group(owner: Object | None, name: str, asks: Ref | None) -> None:
     body = pod(owner=owner)
@@ -278,31 +278,29 @@ def kept(group: Object, owner: Object | None, *pods: Object) -> Plan:
 MEMBER = pod(owner=owned_by(REPLICA_SET), annotations={GROUP_NAME: "podgroup-w"})
 
 
-@pytest.mark.parametrize(
-    ("group", "ours"),
-    [
-        pytest.param(group_of(MEMBER, workload()), True, id="a ReplicaSet's"),
-        pytest.param(group_of(pod(owner=owned_by(STATEFUL_SET)), workload()), True, id="a StatefulSet's"),
-        pytest.param(group_of(pod(owner=owned_by(JOB)), workload()), False, id="a Job's"),
-        pytest.param(group_of(pod(), workload()), False, id="a pod's"),
-        pytest.param(
-            {"metadata": {"name": "mine", "ownerReferences": [owned_by(REPLICA_SET)]}}, False, id="of its author's"
-        ),
-    ],
+@cases(
+    "group, ours",
+    {
+        "a ReplicaSet's": (group_of(MEMBER, workload()), True),
+        "a StatefulSet's": (group_of(pod(owner=owned_by(STATEFUL_SET)), workload()), True),
+        "a Job's": (group_of(pod(owner=owned_by(JOB)), workload()), False),
+        "a pod's": (group_of(pod(), workload()), False),
+        "of its author's": ({"metadata": {"name": "mine", "ownerReferences": [owned_by(REPLICA_SET)]}}, False),
+    },
 )
 def test_whose_groups_follow_a_workload(group: Object, ours: bool) -> None:
     assert WORKLOADS.accepts(group) is ours
 
 
-@pytest.mark.parametrize(
-    ("owner", "gone"),
-    [
-        pytest.param(workload(replicas=0), True, id="no replicas"),
-        pytest.param(workload(replicas=1), False, id="one"),
-        pytest.param(workload(replicas=None), False, id="as many as nobody says"),
-        pytest.param(workload(replicas=0, uid="another"), False, id="of another uid"),
-        pytest.param(None, False, id="it is not known"),
-    ],
+@cases(
+    "owner, gone",
+    {
+        "no replicas": (workload(replicas=0), True),
+        "one": (workload(replicas=1), False),
+        "as many as nobody says": (workload(replicas=None), False),
+        "of another uid": (workload(replicas=0, uid="another"), False),
+        "it is not known": (None, False),
+    },
 )
 def test_the_group_goes_with_the_last_replica(owner: Object | None, gone: bool) -> None:
     plan = kept(group_of(MEMBER, workload()), owner, MEMBER)
@@ -357,16 +355,13 @@ def test_of_a_statefulset_the_revision_it_goes_to_counts() -> None:
     assert kept(group, owner, old) == NOTHING
 
 
-@pytest.mark.parametrize(
+@cases(
     "stranger",
-    [
-        pytest.param(pod("z", owner=owned_by(REPLICA_SET, uid="other"), priorityClassName="x"), id="another's"),
-        pytest.param(pod("z", priorityClassName="x"), id="nobody's"),
-        pytest.param(
-            pod("z", owner=owned_by(REPLICA_SET), metadata={"deletionTimestamp": "t"}, priorityClassName="x"),
-            id="leaving",
-        ),
-    ],
+    {
+        "another's": pod("z", owner=owned_by(REPLICA_SET, uid="other"), priorityClassName="x"),
+        "nobody's": pod("z", priorityClassName="x"),
+        "leaving": pod("z", owner=owned_by(REPLICA_SET), metadata={"deletionTimestamp": "t"}, priorityClassName="x"),
+    },
 )
 def test_only_living_pods_of_the_workload_say_anything(stranger: Object) -> None:
     assert kept(group_of(MEMBER, workload()), workload(), MEMBER, stranger) == NOTHING

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW
+from tests.unit.tables import cases
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Kind, Object, Ref, ref_of
 from workers.api.merge_patch import diff
 from workers.controllers.volcano.queue import decide
@@ -191,26 +192,20 @@ def test_the_resources_of_groups_are_in_their_queues_status() -> None:
     assert status_of(decided(queue(), has=taking))["allocated"] == {"cpu": "2", "memory": "1Gi", "pods": "2"}
 
 
-def test_a_status_always_has_what_older_definitions_require() -> None:
-    assert status_of(decided(queue()))["allocated"] == {}
-
-
 def taking(name: str, levels: int | None = None, **amounts: str) -> Object:
     """A queue below, and what it says its pods take."""
     return queue(name, "Open", status={"allocated": amounts, **({"levels": levels} if levels else {})}, parent="q")
 
 
-@pytest.mark.parametrize(
-    ("below", "allocated", "levels"),
-    [
-        pytest.param([], {"cpu": "1"}, None, id="none below"),
-        pytest.param(
-            [taking("a", cpu="2"), taking("b", cpu="500m", pods="3")], {"cpu": "3500m", "pods": "3"}, 2, id="two"
-        ),
-        pytest.param([taking("a", 2, cpu="2"), taking("b", 4)], {"cpu": "3"}, 5, id="with others below them"),
-        pytest.param([taking("a", 16, cpu="2")], {"cpu": "1"}, 16, id="below without end: a circle"),
-        pytest.param([queue("a")], {"cpu": "1"}, 2, id="one that has no status yet"),
-    ],
+@cases(
+    "below, allocated, levels",
+    {
+        "none below": ([], {"cpu": "1"}, None),
+        "two": ([taking("a", cpu="2"), taking("b", cpu="500m", pods="3")], {"cpu": "3500m", "pods": "3"}, 2),
+        "with others below them": ([taking("a", 2, cpu="2"), taking("b", 4)], {"cpu": "3"}, 5),
+        "below without end: a circle": ([taking("a", 16, cpu="2")], {"cpu": "1"}, 16),
+        "one that has no status yet": ([queue("a")], {"cpu": "1"}, 2),
+    },
 )
 def test_a_queue_counts_what_those_below_it_take(below: list[Object], allocated: Object, levels: int | None) -> None:
     own = groups("Running")
@@ -274,11 +269,6 @@ def after(body: Object, plan: Plan, **more: Any) -> Object:
     return result
 
 
-def test_nothing_is_done_twice() -> None:
-    body, has = queue(), groups("Running")
-    assert decided(after(body, decided(body, has=has)), has=has) == NOTHING
-
-
 def test_commands_take_effect_in_the_order_in_which_they_were_made() -> None:
     first, second = command("z", "CloseQueue"), command("a", "OpenQueue", created="2026-03-01T11:59:01Z")
     plan = decided(queue(state="Open"), commands=[second, first])
@@ -316,14 +306,14 @@ def test_what_was_handled_is_remembered_only_as_long_as_it_matters() -> None:
     assert status_of(plan)["state"] == "Open"
 
 
-@pytest.mark.parametrize(
-    ("asked", "text"),
-    [
-        pytest.param(command("c", "EatQueue"), "EatQueue is none of SyncQueue, OpenQueue, CloseQueue", id="unknown"),
-        pytest.param(command("c", "AbortJob"), "AbortJob is none of", id="of a Job"),
-        pytest.param(command("c", None), "no action is none of", id="no action"),
-        pytest.param(command("c", "CloseQueue", uid="uid-of-another"), "for another Queue", id="for a predecessor"),
-    ],
+@cases(
+    "asked, text",
+    {
+        "unknown": (command("c", "EatQueue"), "EatQueue is none of SyncQueue, OpenQueue, CloseQueue"),
+        "of a Job": (command("c", "AbortJob"), "AbortJob is none of"),
+        "no action": (command("c", None), "no action is none of"),
+        "for a predecessor": (command("c", "CloseQueue", uid="uid-of-another"), "for another Queue"),
+    },
 )
 def test_an_invalid_command_is_reported_and_deleted(asked: Object, text: str) -> None:
     plan = decided(queue(state="Open"), commands=[asked])

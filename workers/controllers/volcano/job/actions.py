@@ -107,7 +107,8 @@ def _after_policies(progress: JobProgress, view: ObservedJob, now: datetime) -> 
 
 
 def _request(policy: LifecyclePolicy, one: JobEvent) -> JobRequest:
-    message = f"{one.why}; the policy for {_cause(one, policy.exit_code)} is {policy.action}"
+    cause = one.event if policy.exit_code is None else f"exit code {policy.exit_code}"
+    message = f"{one.why}; the policy for {cause} is {policy.action}"
     return JobRequest(policy.action or "", one.event, message, one.task, one.pod, one.partition, waits=True)
 
 
@@ -124,10 +125,6 @@ def _delayed(
     for action, timeout in dict.fromkeys((policy.action, policy.timeout) for policy in news):
         progress = progress.with_event("Normal", "ExecuteAction", f"Execute action {action} after {timeout}")
     return progress
-
-
-def _cause(one: JobEvent, exit_code: int | None) -> str:
-    return one.event if exit_code is None else f"exit code {exit_code}"
 
 
 def _is_killed_already(progress: JobProgress, pod: ObservedPod | None) -> bool:

@@ -156,10 +156,9 @@ def _never_acting(policies: Sequence[LifecyclePolicy], place: str, tasks: Sequen
             yield f"{where}: PodPending is answered only after a timeout, and there is none"
         if "JobUpdated" in policy.all_events:
             yield f"{where}: JobUpdated never happens"
-        if "TaskFailed" in policy.all_events and tasks and all(_never_restarts(task) for task in tasks):
+        if (
+            "TaskFailed" in policy.all_events
+            and tasks
+            and all(task.pod_spec.get("restartPolicy") == "Never" for task in tasks)
+        ):
             yield f"{where}: TaskFailed is about containers that are started again, and restartPolicy is Never"
-
-
-def _never_restarts(task: Task) -> bool:
-    """Returns True if the task's containers are never restarted in place."""
-    return task.pod_spec.get("restartPolicy") == "Never"

@@ -75,8 +75,9 @@ def mounted(job: Job, pod: Object) -> Object:
     paths: dict[str, str] = {}
     for name, volume in zip(_names(job), job.spec.volumes or (), strict=True):
         paths.setdefault(name, volume.mount_path)
+    stem = job.metadata.name[:_STEM].replace(".", "-").rstrip("-")
     for claim, path in paths.items():
-        name = f"{_stem(job)}-{_letters(job, claim)}"
+        name = f"{stem}-{_letters(job, claim)}"
         source = {"name": name, "persistentVolumeClaim": {"claimName": claim}}
         pod = containers.with_volume(pod, source, {"name": name, "mountPath": path}, init=False)
     return pod
@@ -89,10 +90,6 @@ def _names(job: Job) -> tuple[str, ...]:
 
 def _name(job: Job, index: int, volume: Volume) -> str:
     return volume.volume_claim_name or f"{job.metadata.name}-pvc-{_letters(job, f'volumes/{index}')}"
-
-
-def _stem(job: Job) -> str:
-    return job.metadata.name[:_STEM].replace(".", "-").rstrip("-")
 
 
 def _letters(job: Job, what: str) -> str:

@@ -115,10 +115,11 @@ def member(pod: Object) -> Member:
 
 def ordered(members: Iterable[Member]) -> tuple[Member, ...]:
     """Returns the members, the oldest first."""
-    return tuple(sorted(members, key=lambda each: _age(each.pod)))
+    return tuple(sorted(members, key=lambda each: age(each.pod)))
 
 
-def _age(pod: Object) -> tuple[str, str]:
+def age(pod: Object) -> tuple[str, str]:
+    """Returns the key that sorts pods by age, the oldest first."""
     return pod["metadata"].get("creationTimestamp") or "", pod["metadata"]["name"]
 
 

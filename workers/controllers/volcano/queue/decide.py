@@ -91,8 +91,8 @@ def _taken(snapshot: Snapshot, groups: Sequence[Object]) -> Object:
     if everywhere is not None:
         return {"allocated": allocated(entry.body for entry in everywhere if entry.body is not None)}
     below = _bodies(snapshot, QUEUE.id)
-    levels = levels_with(below)
-    return {"allocated": allocated(groups, below), **({"levels": levels} if levels > 1 else {})}
+    height = min(MOST_LEVELS, 1 + max(map(levels, below), default=0))
+    return {"allocated": allocated(groups, below), **({"levels": height} if height > 1 else {})}
 
 
 def _status(
@@ -191,8 +191,3 @@ def allocated(groups: Iterable[Object], below: Iterable[Object] = ()) -> dict[st
 def levels(queue: Object) -> int:
     """Returns the levels of queues from this one down, from its status."""
     return int((queue.get("status") or {}).get("levels") or 1)
-
-
-def levels_with(below: Iterable[Object]) -> int:
-    """Returns the levels of a queue above these."""
-    return min(MOST_LEVELS, 1 + max(map(levels, below), default=0))

@@ -5,6 +5,7 @@ import pytest
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.volcano.job.vcjob_cluster import SITE, VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
+from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Object, Ref
 from workers.controllers.volcano.job import decide
 from workers.decision.plan import NOTHING
@@ -127,13 +128,13 @@ def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_reported_once(
     assert "reason" not in cluster.state
 
 
-@pytest.mark.parametrize(
-    ("held", "reason", "phase"),
-    [
-        pytest.param("True", "WaitingLimitExceeded", "Terminated", id="given up"),
-        pytest.param("False", "WaitingLimitExceeded", "Pending", id="it was, and may be asked again"),
-        pytest.param("True", "NotEnoughResources", "Pending", id="it waits"),
-    ],
+@cases(
+    "held, reason, phase",
+    {
+        "given up": ("True", "WaitingLimitExceeded", "Terminated"),
+        "it was, and may be asked again": ("False", "WaitingLimitExceeded", "Pending"),
+        "it waits": ("True", "NotEnoughResources", "Pending"),
+    },
 )
 def test_a_job_whose_gang_is_given_up_does_not_wait_for_ever(held, reason, phase):
     cluster = VcJobCluster(vcjob(THREE), admitting=False).settle()
@@ -316,14 +317,14 @@ def test_a_pod_that_cannot_be_made_is_why_the_job_does_not_get_on():
 # Bad input
 
 
-@pytest.mark.parametrize(
-    ("spec", "named"),
-    [
-        pytest.param({"plugins": {"magic": []}}, "magic", id="an unknown plugin"),
-        pytest.param({"minAvailable": 4}, "spec.minAvailable", id="more must run than there are"),
-        pytest.param({"policies": [{"event": "Rain", "action": "AbortJob"}]}, "Rain", id="an unknown event"),
-        pytest.param({"maxRetry": -1}, "maxRetry", id="what the schema refuses"),
-    ],
+@cases(
+    "spec, named",
+    {
+        "an unknown plugin": ({"plugins": {"magic": []}}, "magic"),
+        "more must run than there are": ({"minAvailable": 4}, "spec.minAvailable"),
+        "an unknown event": ({"policies": [{"event": "Rain", "action": "AbortJob"}]}, "Rain"),
+        "what the schema refuses": ({"maxRetry": -1}, "maxRetry"),
+    },
 )
 def test_a_job_that_cannot_be_run_says_so_until_it_is_changed(spec, named):
     cluster = VcJobCluster(vcjob(THREE, **spec)).settle()
@@ -381,14 +382,14 @@ def test_a_command_that_outlives_its_effect_has_it_once():
     assert (cluster.status["retryCount"], cluster.status["version"], "Command" in cluster.kinds()) == (1, 1, False)
 
 
-@pytest.mark.parametrize(
-    ("action", "target"),
-    [
-        pytest.param("FlyJob", {}, id="an action nobody knows"),
-        pytest.param("", {}, id="no action"),
-        pytest.param("AbortJob", {"uid": "another"}, id="for a job of the name that is gone"),
-        pytest.param("ResumeJob", {}, id="an action that does nothing to a running job"),
-    ],
+@cases(
+    "action, target",
+    {
+        "an action nobody knows": ("FlyJob", {}),
+        "no action": ("", {}),
+        "for a job of the name that is gone": ("AbortJob", {"uid": "another"}),
+        "an action that does nothing to a running job": ("ResumeJob", {}),
+    },
 )
 def test_a_command_without_effect_is_consumed_and_reported(action, target):
     cluster = begun()

@@ -6,6 +6,7 @@ from tests.unit.apiserver import odd
 from tests.unit.controllers.volcano.job.test_vcjob_policies import begun, code, on
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, parsed, task, vcjob
+from tests.unit.tables import cases
 from workers.admission.volcano.job import defaulted
 from workers.api.volcano.job import parse
 from workers.controllers.volcano.job import plugins, podgroup, pods, policies, sync, volumes
@@ -74,23 +75,21 @@ PARTITIONS = {"totalPartitions": 1, "partitionSize": 1}
 AGAIN = {"spec": {"restartPolicy": "OnFailure"}}
 
 
-@pytest.mark.parametrize(
-    ("policy", "more", "told"),
-    [
-        pytest.param(on("PodFailed", "RestartPartition"), {}, "RestartPartition does nothing", id="no partitions"),
-        pytest.param(code(3, "RestartPartition"), {}, "RestartPartition does nothing", id="no partitions, for a code"),
-        pytest.param(on("PodFailed", "RestartPartition"), {"partitionPolicy": PARTITIONS}, None, id="partitions"),
-        pytest.param(on("PodPending", "RestartJob"), {}, "PodPending is answered only after", id="pending at once"),
-        pytest.param(
-            on("PodPending", "RestartJob", "0s"), {}, "PodPending is answered only after", id="no time at all"
-        ),
-        pytest.param(on("PodPending", "RestartJob", "5s"), {}, None, id="pending for long"),
-        pytest.param(on("*", "RestartJob"), {}, None, id="everything else is answered"),
-        pytest.param(on("JobUpdated", "RestartJob"), {}, "JobUpdated never happens", id="never happens"),
-        pytest.param(on("TaskFailed", "AbortJob"), {}, "restartPolicy is Never", id="nothing is started again"),
-        pytest.param(on("TaskFailed", "AbortJob"), {"template": AGAIN}, None, id="containers are started again"),
-        pytest.param(on("PodFailed", "RestartJob"), {}, None, id="as it should be"),
-    ],
+@cases(
+    "policy, more, told",
+    {
+        "no partitions": (on("PodFailed", "RestartPartition"), {}, "RestartPartition does nothing"),
+        "no partitions, for a code": (code(3, "RestartPartition"), {}, "RestartPartition does nothing"),
+        "partitions": (on("PodFailed", "RestartPartition"), {"partitionPolicy": PARTITIONS}, None),
+        "pending at once": (on("PodPending", "RestartJob"), {}, "PodPending is answered only after"),
+        "no time at all": (on("PodPending", "RestartJob", "0s"), {}, "PodPending is answered only after"),
+        "pending for long": (on("PodPending", "RestartJob", "5s"), {}, None),
+        "everything else is answered": (on("*", "RestartJob"), {}, None),
+        "never happens": (on("JobUpdated", "RestartJob"), {}, "JobUpdated never happens"),
+        "nothing is started again": (on("TaskFailed", "AbortJob"), {}, "restartPolicy is Never"),
+        "containers are started again": (on("TaskFailed", "AbortJob"), {"template": AGAIN}, None),
+        "as it should be": (on("PodFailed", "RestartJob"), {}, None),
+    },
 )
 @pytest.mark.parametrize("level", ["job", "task"])
 def test_policies_that_are_never_carried_out(policy, more, told, level):

@@ -1,8 +1,7 @@
 """The conditions under which a task of a Volcano Job may start."""
 
-import pytest
-
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcpod
+from tests.unit.tables import cases
 from workers.controllers.volcano.job import sync
 
 #: A task of two pods, one of which is enough, and one of a single pod.
@@ -22,20 +21,20 @@ def waits(job_, *pods):
     return sync.waiting_for(job_, job_.spec.tasks[-1], known(*pods))
 
 
-@pytest.mark.parametrize(
-    ("pods", "ready"),
-    [
-        pytest.param((), False, id="no pod yet"),
-        pytest.param((vcpod("train-ps-0"),), True, id="one runs and serves: it asks for no more"),
-        pytest.param((vcpod("train-ps-0", ready=(True, False)),), False, id="one of its containers does not serve"),
-        pytest.param((vcpod("train-ps-0", ready=()),), True, id="it tells nothing of its containers"),
-        pytest.param((vcpod("train-ps-0", "Pending"),), False, id="has not begun"),
-        pytest.param((vcpod("train-ps-1", "Succeeded"),), True, id="is done"),
-        pytest.param((vcpod("train-ps-0", "Failed"),), False, id="failed"),
-        pytest.param((vcpod("train-ps-0", "Unknown"),), False, id="nobody knows"),
-        pytest.param((vcpod("train-ps-2"),), False, id="too many of them: not one of its replicas"),
-        pytest.param((vcpod("train-psx-0"),), False, id="another task's pod"),
-    ],
+@cases(
+    "pods, ready",
+    {
+        "no pod yet": ((), False),
+        "one runs and serves: it asks for no more": ((vcpod("train-ps-0"),), True),
+        "one of its containers does not serve": ((vcpod("train-ps-0", ready=(True, False)),), False),
+        "it tells nothing of its containers": ((vcpod("train-ps-0", ready=()),), True),
+        "has not begun": ((vcpod("train-ps-0", "Pending"),), False),
+        "is done": ((vcpod("train-ps-1", "Succeeded"),), True),
+        "failed": ((vcpod("train-ps-0", "Failed"),), False),
+        "nobody knows": ((vcpod("train-ps-0", "Unknown"),), False),
+        "too many of them: not one of its replicas": ((vcpod("train-ps-2"),), False),
+        "another task's pod": ((vcpod("train-psx-0"),), False),
+    },
 )
 def test_a_task_waits_for_enough_pods_of_another(pods, ready):
     found = job(["ps"])
@@ -46,21 +45,21 @@ def test_a_task_waits_for_enough_pods_of_another(pods, ready):
 UP, DOWN = vcpod("train-ps-0"), vcpod("train-db-0")
 
 
-@pytest.mark.parametrize(
-    ("names", "iteration", "pods", "expected"),
-    [
-        pytest.param(["ps", "db"], None, (), ("ps", "db"), id="all of them are the default"),
-        pytest.param(["ps", "db"], None, (UP,), ("db",), id="one is not all"),
-        pytest.param(["ps", "db"], "all", (UP, DOWN), (), id="all"),
-        pytest.param(["ps", "db"], "Any", (UP,), ("db",), id="spelled otherwise it is all"),
-        pytest.param(["ps", "db"], "any", (UP,), (), id="any"),
-        pytest.param(["ps", "db"], "any", (), ("ps", "db"), id="any, but none is there"),
-        pytest.param(["ps"], "any", (), ("ps",), id="any of one"),
-        pytest.param([], "all", (), (), id="of nothing"),
-        pytest.param([], "any", (), (), id="any of nothing"),
-        pytest.param(["ghost"], None, (UP, DOWN), ("ghost",), id="a task that does not exist is waited for"),
-        pytest.param(["ps", "ghost"], "any", (UP,), (), id="any of one that exists"),
-    ],
+@cases(
+    "names, iteration, pods, expected",
+    {
+        "all of them are the default": (["ps", "db"], None, (), ("ps", "db")),
+        "one is not all": (["ps", "db"], None, (UP,), ("db",)),
+        "all": (["ps", "db"], "all", (UP, DOWN), ()),
+        "spelled otherwise it is all": (["ps", "db"], "Any", (UP,), ("db",)),
+        "any": (["ps", "db"], "any", (UP,), ()),
+        "any, but none is there": (["ps", "db"], "any", (), ("ps", "db")),
+        "any of one": (["ps"], "any", (), ("ps",)),
+        "of nothing": ([], "all", (), ()),
+        "any of nothing": ([], "any", (), ()),
+        "a task that does not exist is waited for": (["ghost"], None, (UP, DOWN), ("ghost",)),
+        "any of one that exists": (["ps", "ghost"], "any", (UP,), ()),
+    },
 )
 def test_all_or_any(names, iteration, pods, expected):
     assert waits(job(names, iteration), *pods) == expected
@@ -88,27 +87,26 @@ def going(pod, **metadata):
     return {**pod, "metadata": {**pod["metadata"], **metadata}}
 
 
-@pytest.mark.parametrize(
-    ("names", "iteration", "pods", "expected"),
-    [
-        pytest.param(["ps"], None, (), (), id="nothing has begun"),
-        pytest.param(["ps"], None, FAILED[:1], (), id="the other one is enough"),
-        pytest.param(["ps"], None, FAILED[:2], ("ps",), id="all that could serve failed"),
-        pytest.param(["db"], None, (vcpod("train-db-0", "Unknown"),), (), id="nobody knows: it may be heard of again"),
-        pytest.param(["db"], None, (going(FAILED[2], **LEAVING),), (), id="one that is going is made again"),
-        pytest.param(
+@cases(
+    "names, iteration, pods, expected",
+    {
+        "nothing has begun": (["ps"], None, (), ()),
+        "the other one is enough": (["ps"], None, FAILED[:1], ()),
+        "all that could serve failed": (["ps"], None, FAILED[:2], ("ps",)),
+        "nobody knows: it may be heard of again": (["db"], None, (vcpod("train-db-0", "Unknown"),), ()),
+        "one that is going is made again": (["db"], None, (going(FAILED[2], **LEAVING),), ()),
+        "one that was given up goes": (
             ["db"],
             None,
             (going(FAILED[2], annotations={"volcano.sh/controller-out-of-sync": "true"}),),
             (),
-            id="one that was given up goes",
         ),
-        pytest.param(["ps", "db"], None, FAILED[2:], ("db",), id="one of all is enough"),
-        pytest.param(["ps", "db"], "any", FAILED[2:], (), id="any: the other may come"),
-        pytest.param(["ps", "db"], "any", FAILED, ("ps", "db"), id="any: none can come"),
-        pytest.param(["ps", "db"], "any", (*FAILED[:2], DOWN), (), id="any: one is there"),
-        pytest.param(["ghost"], None, (), ("ghost",), id="a task that does not exist never comes"),
-    ],
+        "one of all is enough": (["ps", "db"], None, FAILED[2:], ("db",)),
+        "any: the other may come": (["ps", "db"], "any", FAILED[2:], ()),
+        "any: none can come": (["ps", "db"], "any", FAILED, ("ps", "db")),
+        "any: one is there": (["ps", "db"], "any", (*FAILED[:2], DOWN), ()),
+        "a task that does not exist never comes": (["ghost"], None, (), ("ghost",)),
+    },
 )
 def test_what_a_task_waits_for_in_vain(names, iteration, pods, expected):
     assert sync.stalled(job(names, iteration), known(*pods)).get("worker", ()) == expected

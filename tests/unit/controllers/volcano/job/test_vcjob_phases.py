@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task
+from tests.unit.tables import cases
 from workers.controllers.volcano.job import phases
 from workers.controllers.volcano.job.phases import JobPodCounts
 
@@ -71,20 +72,20 @@ def test_no_cell_is_missing_from_the_table():
 FOUR = (task("ps", 1), task("worker", 3))
 
 
-@pytest.mark.parametrize(
-    ("least", "counts", "phase"),
-    [
-        pytest.param(4, JobPodCounts(pending=4), "Pending", id="none has begun"),
-        pytest.param(4, JobPodCounts(pending=1, running=3), "Pending", id="one is missing"),
-        pytest.param(4, JobPodCounts(running=4), "Running", id="all run"),
-        pytest.param(3, JobPodCounts(pending=1, running=3), "Running", id="as many as must"),
-        pytest.param(4, JobPodCounts(running=2, succeeded=1, failed=1), "Running", id="those that ended have begun"),
-        pytest.param(4, JobPodCounts(running=3, terminating=1), "Pending", id="one on its way out does not count"),
-        pytest.param(4, JobPodCounts(running=3, unknown=1), "Pending", id="one of which nobody hears does not count"),
-        pytest.param(0, JobPodCounts(), "Running", id="none must"),
-        pytest.param(4, JobPodCounts(failed=1, lost=3), "Running", id="those that never start count as failed"),
-        pytest.param(4, JobPodCounts(pending=1, lost=2), "Pending", id="one that may still start"),
-    ],
+@cases(
+    "least, counts, phase",
+    {
+        "none has begun": (4, JobPodCounts(pending=4), "Pending"),
+        "one is missing": (4, JobPodCounts(pending=1, running=3), "Pending"),
+        "all run": (4, JobPodCounts(running=4), "Running"),
+        "as many as must": (3, JobPodCounts(pending=1, running=3), "Running"),
+        "those that ended have begun": (4, JobPodCounts(running=2, succeeded=1, failed=1), "Running"),
+        "one on its way out does not count": (4, JobPodCounts(running=3, terminating=1), "Pending"),
+        "one of which nobody hears does not count": (4, JobPodCounts(running=3, unknown=1), "Pending"),
+        "none must": (0, JobPodCounts(), "Running"),
+        "those that never start count as failed": (4, JobPodCounts(failed=1, lost=3), "Running"),
+        "one that may still start": (4, JobPodCounts(pending=1, lost=2), "Pending"),
+    },
 )
 def test_rule_p(least, counts, phase):
     assert phases.pending(parsed(*FOUR, minAvailable=least).spec, counts).phase == phase
@@ -95,41 +96,32 @@ def ended(ps: int, worker: int, failed: int = 0) -> JobPodCounts:
     return JobPodCounts(succeeded=ps + worker, failed=failed, succeeded_of={"ps": ps, "worker": worker})
 
 
-@pytest.mark.parametrize(
-    ("spec", "counts", "phase"),
-    [
-        pytest.param({}, JobPodCounts(running=4), "Running", id="all run"),
-        pytest.param({}, ended(1, 3), "Completed", id="all succeeded"),
-        pytest.param({}, ended(1, 2, failed=1), "Failed", id="one of a task failed that had to succeed"),
-        pytest.param({}, ended(0, 0, failed=4), "Failed", id="all failed"),
-        pytest.param({"minAvailable": 2}, ended(1, 1, failed=2), "Completed", id="enough succeeded, whatever the task"),
-        pytest.param({"minAvailable": 2}, ended(1, 0, failed=3), "Failed", id="too few succeeded"),
-        pytest.param({"minAvailable": 0}, ended(0, 0, failed=4), "Completed", id="none had to succeed"),
-        pytest.param({"minSuccess": 2}, JobPodCounts(running=2, succeeded=2), "Completed", id="minSuccess, others run"),
-        pytest.param(
-            {"minSuccess": 3}, JobPodCounts(running=2, succeeded=2), "Running", id="minSuccess is not reached"
-        ),
-        pytest.param(
-            {"minSuccess": 3, "minAvailable": 1}, ended(1, 1, failed=2), "Failed", id="minSuccess cannot be reached"
-        ),
-        pytest.param(
-            {"minSuccess": 2}, ended(0, 2, failed=2), "Completed", id="minSuccess comes before the tasks' minimums"
-        ),
-        pytest.param({}, JobPodCounts(running=3, pending=1), "Pending", id="more wait than may"),
-        pytest.param({"minAvailable": 3}, JobPodCounts(running=3, pending=1), "Running", id="as many wait as may"),
-        pytest.param(
-            {}, JobPodCounts(failed=1, lost=3, succeeded_of={"ps": 0}), "Failed", id="what is left never starts"
-        ),
-        pytest.param(
+@cases(
+    "spec, counts, phase",
+    {
+        "all run": ({}, JobPodCounts(running=4), "Running"),
+        "all succeeded": ({}, ended(1, 3), "Completed"),
+        "one of a task failed that had to succeed": ({}, ended(1, 2, failed=1), "Failed"),
+        "all failed": ({}, ended(0, 0, failed=4), "Failed"),
+        "enough succeeded, whatever the task": ({"minAvailable": 2}, ended(1, 1, failed=2), "Completed"),
+        "too few succeeded": ({"minAvailable": 2}, ended(1, 0, failed=3), "Failed"),
+        "none had to succeed": ({"minAvailable": 0}, ended(0, 0, failed=4), "Completed"),
+        "minSuccess, others run": ({"minSuccess": 2}, JobPodCounts(running=2, succeeded=2), "Completed"),
+        "minSuccess is not reached": ({"minSuccess": 3}, JobPodCounts(running=2, succeeded=2), "Running"),
+        "minSuccess cannot be reached": ({"minSuccess": 3, "minAvailable": 1}, ended(1, 1, failed=2), "Failed"),
+        "minSuccess comes before the tasks' minimums": ({"minSuccess": 2}, ended(0, 2, failed=2), "Completed"),
+        "more wait than may": ({}, JobPodCounts(running=3, pending=1), "Pending"),
+        "as many wait as may": ({"minAvailable": 3}, JobPodCounts(running=3, pending=1), "Running"),
+        "what is left never starts": ({}, JobPodCounts(failed=1, lost=3, succeeded_of={"ps": 0}), "Failed"),
+        "enough without what never starts": (
             {"minAvailable": 1},
             JobPodCounts(succeeded=1, failed=1, lost=2),
             "Completed",
-            id="enough without what never starts",
         ),
-        pytest.param({}, JobPodCounts(running=1, failed=1, lost=2), "Running", id="some never start, one runs"),
-        pytest.param({}, JobPodCounts(running=3, terminating=1), "Running", id="one is on its way out"),
-        pytest.param({}, JobPodCounts(running=2, unknown=2), "Running", id="of two nobody hears"),
-    ],
+        "some never start, one runs": ({}, JobPodCounts(running=1, failed=1, lost=2), "Running"),
+        "one is on its way out": ({}, JobPodCounts(running=3, terminating=1), "Running"),
+        "of two nobody hears": ({}, JobPodCounts(running=2, unknown=2), "Running"),
+    },
 )
 def test_rule_r(spec, counts, phase):
     assert phases.running(parsed(*FOUR, **spec).spec, counts).phase == phase
@@ -151,17 +143,17 @@ def test_rule_r_looks_only_at_tasks_that_have_pods():
     assert phases.running(job.spec, counts).phase == "Completed"
 
 
-@pytest.mark.parametrize(
-    ("retries", "terminating", "least", "phase"),
-    [
-        pytest.param(1, 0, 4, "Pending", id="all are gone"),
-        pytest.param(1, 1, 4, "Restarting", id="one is going"),
-        pytest.param(1, 2, 2, "Pending", id="enough are gone"),
-        pytest.param(1, 3, 2, "Restarting", id="too few are gone"),
-        pytest.param(3, 0, 4, "Failed", id="one restart too many"),
-        pytest.param(3, 4, 4, "Failed", id="one restart too many, and pods are going"),
-        pytest.param(2, 0, 4, "Pending", id="the last that is allowed"),
-    ],
+@cases(
+    "retries, terminating, least, phase",
+    {
+        "all are gone": (1, 0, 4, "Pending"),
+        "one is going": (1, 1, 4, "Restarting"),
+        "enough are gone": (1, 2, 2, "Pending"),
+        "too few are gone": (1, 3, 2, "Restarting"),
+        "one restart too many": (3, 0, 4, "Failed"),
+        "one restart too many, and pods are going": (3, 4, 4, "Failed"),
+        "the last that is allowed": (2, 0, 4, "Pending"),
+    },
 )
 def test_rule_x(retries, terminating, least, phase):
     spec = parsed(*FOUR).spec
@@ -177,16 +169,16 @@ def test_without_retries_the_first_restart_fails_the_job():
 @pytest.mark.parametrize(
     ("now", "then"), [("Aborting", "Aborted"), ("Terminating", "Terminated"), ("Completing", "Completed")]
 )
-@pytest.mark.parametrize(
-    ("counts", "stays"),
-    [
-        pytest.param(JobPodCounts(), False, id="no pod is left"),
-        pytest.param(JobPodCounts(succeeded=2, failed=1), False, id="those left have ended"),
-        pytest.param(JobPodCounts(unknown=1), False, id="nobody hears of the last"),
-        pytest.param(JobPodCounts(terminating=1), True, id="one is going"),
-        pytest.param(JobPodCounts(pending=1), True, id="one waits"),
-        pytest.param(JobPodCounts(running=1), True, id="one runs"),
-    ],
+@cases(
+    "counts, stays",
+    {
+        "no pod is left": (JobPodCounts(), False),
+        "those left have ended": (JobPodCounts(succeeded=2, failed=1), False),
+        "nobody hears of the last": (JobPodCounts(unknown=1), False),
+        "one is going": (JobPodCounts(terminating=1), True),
+        "one waits": (JobPodCounts(pending=1), True),
+        "one runs": (JobPodCounts(running=1), True),
+    },
 )
 def test_rule_d(now, then, counts, stays):
     assert phases.draining(now, counts).phase == (now if stays else then)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, parsed, task
+from tests.unit.tables import cases
 from workers.api import loopback_addresses
 from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SECRET, SERVICE, ref_of
 from workers.api.volcano.arguments import parse
@@ -177,13 +178,13 @@ def test_ssh_makes_keys_that_the_plan_never_sees():
     }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "given"),
-    [
-        pytest.param(("--ssh-private-key=P", "--ssh-public-key=Q"), True, id="both"),
-        pytest.param(("--ssh-private-key=P",), False, id="half a pair is none"),
-        pytest.param(("--ssh-public-key=Q",), False, id="the other half"),
-    ],
+@cases(
+    "arguments, given",
+    {
+        "both": (("--ssh-private-key=P", "--ssh-public-key=Q"), True),
+        "half a pair is none": (("--ssh-private-key=P",), False),
+        "the other half": (("--ssh-public-key=Q",), False),
+    },
 )
 def test_keys_that_are_given_are_taken(arguments, given):
     step = secret(*arguments)
@@ -230,14 +231,14 @@ def test_tensorflow_says_who_there_is_in_the_order_that_programs_know():
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name", "cluster", "role"),
-    [
-        pytest.param([], "ps", {"ps": 1, "worker": 2}, "ps", id="roles are called like tasks"),
-        pytest.param(["--ps=worker", "--worker=ps"], "ps", {"ps": 2, "worker": 1}, "worker", id="other names"),
-        pytest.param(["--port=9"], "worker", {"ps": 1, "worker": 2}, "worker", id="another port"),
-        pytest.param(["--ps=none"], "ps", {"worker": 2}, "ps", id="a task without a role keeps its name"),
-    ],
+@cases(
+    "arguments, name, cluster, role",
+    {
+        "roles are called like tasks": ([], "ps", {"ps": 1, "worker": 2}, "ps"),
+        "other names": (["--ps=worker", "--worker=ps"], "ps", {"ps": 2, "worker": 1}, "worker"),
+        "another port": (["--port=9"], "worker", {"ps": 1, "worker": 2}, "worker"),
+        "a task without a role keeps its name": (["--ps=none"], "ps", {"worker": 2}, "ps"),
+    },
 )
 def test_roles_of_tensorflow(arguments, name, cluster, role):
     config = tf_config(job(tensorflow=arguments), name)
@@ -376,14 +377,14 @@ def test_ray_without_a_head_is_an_error_by_name():
 # hcclrank
 
 
-@pytest.mark.parametrize(
-    ("given", "name", "index", "rank"),
-    [
-        pytest.param({}, "master", 1, "1", id="masters come first"),
-        pytest.param({}, "worker", 1, "3", id="then workers"),
-        pytest.param({}, "other", 0, None, id="others have none"),
-        pytest.param({"pytorch": []}, "worker", 1, "2", id="what another plugin says counts"),
-    ],
+@cases(
+    "given, name, index, rank",
+    {
+        "masters come first": ({}, "master", 1, "1"),
+        "then workers": ({}, "worker", 1, "3"),
+        "others have none": ({}, "other", 0, None),
+        "what another plugin says counts": ({"pytorch": []}, "worker", 1, "2"),
+    },
 )
 def test_hcclrank_ranks(given, name, index, rank):
     tasks = [task("master", 2), task("worker", 2), task("other")]
@@ -507,47 +508,46 @@ def test_secrets_are_asked_for_before_every_pod():
 FLAGS = {"name": "none", "port": 1, "on": False}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "changed", "problem"),
-    [
-        pytest.param([], {}, None, id="nothing"),
-        pytest.param(["--name=a"], {"name": "a"}, None, id="with ="),
-        pytest.param(["-name=a"], {"name": "a"}, None, id="one dash"),
-        pytest.param(["--name", "a"], {"name": "a"}, None, id="apart"),
-        pytest.param(["--name="], {"name": ""}, None, id="empty"),
-        pytest.param(["--name=a=b"], {"name": "a=b"}, None, id="the first = counts"),
-        pytest.param(["--name", "--port=2"], {"name": "--port=2"}, None, id="what follows is the value"),
-        pytest.param(["--name=a", "--name=b"], {"name": "b"}, None, id="the last one counts"),
-        pytest.param(["--on"], {"on": True}, None, id="a switch alone"),
-        pytest.param(["--on=false"], {}, None, id="off"),
-        pytest.param(["--on=T"], {"on": True}, None, id="spelled otherwise"),
-        pytest.param(["--on", "true", "--port=2"], {"on": True}, None, id="a switch takes no value; reading ends"),
-        pytest.param(["--port=0x10"], {"port": 16}, None, id="hexadecimal"),
-        pytest.param(["--port=010"], {"port": 8}, None, id="octal"),
-        pytest.param(["--port=0o10"], {"port": 8}, None, id="octal as it is written today"),
-        pytest.param(["--port=1_000"], {"port": 1000}, None, id="grouped"),
-        pytest.param(["--port=1__0"], {}, 'invalid value "1__0" for flag -port: parse error', id="grouped badly"),
-        pytest.param(["--port=-5"], {"port": -5}, None, id="negative"),
-        pytest.param(["word", "--name=a"], {}, None, id="reading ends at what is no flag"),
-        pytest.param(["--", "--name=a"], {}, None, id="and at two dashes"),
-        pytest.param(["-", "--name=a"], {}, None, id="and at one"),
-        pytest.param(["--name"], {}, "flag needs an argument: -name", id="no value"),
-        pytest.param(["--what=1"], {}, "flag provided but not defined: -what", id="unknown"),
-        pytest.param(["---name=a"], {}, "bad flag syntax: ---name=a", id="three dashes"),
-        pytest.param(["--=a"], {}, "bad flag syntax: --=a", id="no name"),
-        pytest.param(["-h"], {}, "flag: help requested", id="help"),
-        pytest.param(["--port=x"], {}, 'invalid value "x" for flag -port: parse error', id="no number"),
-        pytest.param(["--port="], {}, 'invalid value "" for flag -port: parse error', id="an empty number"),
-        pytest.param(["--port=09"], {}, 'invalid value "09" for flag -port: parse error', id="no octal number"),
-        pytest.param(
+@cases(
+    "arguments, changed, problem",
+    {
+        "nothing": ([], {}, None),
+        "with =": (["--name=a"], {"name": "a"}, None),
+        "one dash": (["-name=a"], {"name": "a"}, None),
+        "apart": (["--name", "a"], {"name": "a"}, None),
+        "empty": (["--name="], {"name": ""}, None),
+        "the first = counts": (["--name=a=b"], {"name": "a=b"}, None),
+        "what follows is the value": (["--name", "--port=2"], {"name": "--port=2"}, None),
+        "the last one counts": (["--name=a", "--name=b"], {"name": "b"}, None),
+        "a switch alone": (["--on"], {"on": True}, None),
+        "off": (["--on=false"], {}, None),
+        "spelled otherwise": (["--on=T"], {"on": True}, None),
+        "a switch takes no value; reading ends": (["--on", "true", "--port=2"], {"on": True}, None),
+        "hexadecimal": (["--port=0x10"], {"port": 16}, None),
+        "octal": (["--port=010"], {"port": 8}, None),
+        "octal as it is written today": (["--port=0o10"], {"port": 8}, None),
+        "grouped": (["--port=1_000"], {"port": 1000}, None),
+        "grouped badly": (["--port=1__0"], {}, 'invalid value "1__0" for flag -port: parse error'),
+        "negative": (["--port=-5"], {"port": -5}, None),
+        "reading ends at what is no flag": (["word", "--name=a"], {}, None),
+        "and at two dashes": (["--", "--name=a"], {}, None),
+        "and at one": (["-", "--name=a"], {}, None),
+        "no value": (["--name"], {}, "flag needs an argument: -name"),
+        "unknown": (["--what=1"], {}, "flag provided but not defined: -what"),
+        "three dashes": (["---name=a"], {}, "bad flag syntax: ---name=a"),
+        "no name": (["--=a"], {}, "bad flag syntax: --=a"),
+        "help": (["-h"], {}, "flag: help requested"),
+        "no number": (["--port=x"], {}, 'invalid value "x" for flag -port: parse error'),
+        "an empty number": (["--port="], {}, 'invalid value "" for flag -port: parse error'),
+        "no octal number": (["--port=09"], {}, 'invalid value "09" for flag -port: parse error'),
+        "too large": (
             ["--port=9223372036854775808"],
             {},
             'invalid value "9223372036854775808" for flag -port: value out of range',
-            id="too large",
         ),
-        pytest.param(["--on=yes"], {}, 'invalid boolean value "yes" for -on: parse error', id="no switch"),
-        pytest.param(["--name=a", "--port=x", "--on"], {"name": "a"}, "parse error", id="what stood before counts"),
-    ],
+        "no switch": (["--on=yes"], {}, 'invalid boolean value "yes" for -on: parse error'),
+        "what stood before counts": (["--name=a", "--port=x", "--on"], {"name": "a"}, "parse error"),
+    },
 )
 def test_arguments_are_read_as_go_reads_flags(arguments, changed, problem):
     values, found = parse(arguments, FLAGS)

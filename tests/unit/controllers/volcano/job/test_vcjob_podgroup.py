@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task
+from tests.unit.tables import cases
 from workers.api import quantities
 from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.amounts import Amount
@@ -97,22 +98,20 @@ def test_partitions_are_gangs_within_the_gang(more, expected):
     ]
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        pytest.param({"minAvailable": 4}, 4, id="what it says"),
-        pytest.param({"minAvailable": None}, 6, id="all its replicas"),
-        pytest.param(
+@cases(
+    "given, expected",
+    {
+        "what it says": ({"minAvailable": 4}, 4),
+        "all its replicas": ({"minAvailable": None}, 6),
+        "the least of its partitions": (
             {"minAvailable": None, "partitionPolicy": {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 2}},
             4,
-            id="the least of its partitions",
         ),
-        pytest.param(
+        "no least of them: all": (
             {"minAvailable": None, "partitionPolicy": {"totalPartitions": 3, "partitionSize": 2}},
             6,
-            id="no least of them: all",
         ),
-    ],
+    },
 )
 def test_the_least_of_a_task(given, expected):
     one = {**task("worker", 6), **given}
@@ -126,49 +125,33 @@ HIGH, LOW = {"high": 100, "low": -5}, {"low": -5}
 A, B = task("a", 3, template=cpu("1"), minAvailable=1), task("b", 2, template=cpu("100m"), minAvailable=1)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "least", "priorities", "expected"),
-    [
+@cases(
+    "tasks, least, priorities, expected",
+    {
         # more than the tasks' own minimums: those first, then the rest in the same order
-        pytest.param((A, B), 2, {}, "1100m", id="each task's minimum"),
-        pytest.param((A, B), 3, {}, "2100m", id="filled up from the first task"),
-        pytest.param((A, B), 5, {}, "3200m", id="everything"),
-        pytest.param((A, B), 9, {}, "3200m", id="there are no more"),
+        "each task's minimum": ((A, B), 2, {}, "1100m"),
+        "filled up from the first task": ((A, B), 3, {}, "2100m"),
+        "everything": ((A, B), 5, {}, "3200m"),
+        "there are no more": ((A, B), 9, {}, "3200m"),
         # fewer: whole tasks, in order
-        pytest.param((A, B), 1, {}, "1", id="the first task alone"),
-        pytest.param(
-            (task("a", 2, template=cpu("1")), task("b", 2, template=cpu("100m"))),
-            3,
-            {},
-            "2100m",
-            id="whole tasks first",
-        ),
+        "the first task alone": ((A, B), 1, {}, "1"),
+        "whole tasks first": ((task("a", 2, template=cpu("1")), task("b", 2, template=cpu("100m"))), 3, {}, "2100m"),
         # by priority of the templates
-        pytest.param(
+        "the more important task first": (
             (task("a", 1, template=cpu("1", "low")), task("b", 1, template=cpu("100m", "high"))),
             1,
             HIGH,
             "100m",
-            id="the more important task first",
         ),
-        pytest.param(
-            (task("a", 1, template=cpu("1", "low")), task("b", 1, template=cpu("100m"))),
-            1,
-            LOW,
-            "100m",
-            id="none is 0",
-        ),
-        pytest.param(
+        "none is 0": ((task("a", 1, template=cpu("1", "low")), task("b", 1, template=cpu("100m"))), 1, LOW, "100m"),
+        "an unknown class is 0, and the order stays": (
             (task("a", 1, template=cpu("1", "gone")), task("b", 1, template=cpu("100m"))),
             1,
             HIGH,
             "1",
-            id="an unknown class is 0, and the order stays",
         ),
-        pytest.param(
-            ({**task("a", 3, template=cpu("1")), "minAvailable": None}, B), 4, {}, "3100m", id="no minimum of its own"
-        ),
-    ],
+        "no minimum of its own": (({**task("a", 3, template=cpu("1")), "minAvailable": None}, B), 4, {}, "3100m"),
+    },
 )
 def test_the_pods_that_make_up_a_gang(tasks, least, priorities, expected):
     spec = group(*tasks, minAvailable=least, priorities=priorities)["spec"]
@@ -187,51 +170,40 @@ def both(name, text):
     return {name: text, f"requests.{name}": text}
 
 
-@pytest.mark.parametrize(
-    ("template", "expected"),
-    [
-        pytest.param(asks(container()), {}, id="nothing"),
-        pytest.param(asks(container(cpu="500m"), container(cpu="0.5")), both("cpu", "1"), id="containers together"),
-        pytest.param(
-            asks(container(memory="1Gi"), container(memory="512Mi")), both("memory", "1536Mi"), id="binary stays binary"
-        ),
-        pytest.param(
+@cases(
+    "template, expected",
+    {
+        "nothing": (asks(container()), {}),
+        "containers together": (asks(container(cpu="500m"), container(cpu="0.5")), both("cpu", "1")),
+        "binary stays binary": (asks(container(memory="1Gi"), container(memory="512Mi")), both("memory", "1536Mi")),
+        "nothing has no style": (
             asks(container(memory="0"), container(memory="1Gi"), container(memory="0")),
             both("memory", "1Gi"),
-            id="nothing has no style",
         ),
-        pytest.param(asks(container(memory="1G")), both("memory", "1G"), id="decimal stays decimal"),
-        pytest.param(asks(container(ephemeral_storage="1Gi")), both("ephemeral-storage", "1Gi"), id="disk"),
-        pytest.param(
+        "decimal stays decimal": (asks(container(memory="1G")), both("memory", "1G")),
+        "disk": (asks(container(ephemeral_storage="1Gi")), both("ephemeral-storage", "1Gi")),
+        "limits under a name of their own": (
             asks(container({"cpu": "2", "memory": "1Gi"}, cpu="1", memory="1Gi")),
             {**both("cpu", "1"), **both("memory", "1Gi"), "limits.cpu": "2", "limits.memory": "1Gi"},
-            id="limits under a name of their own",
         ),
-        pytest.param(
-            asks(container({"cpu": "2"})), {**both("cpu", "2"), "limits.cpu": "2"}, id="a limit alone is a request too"
-        ),
-        pytest.param(asks(container({GPU: "2"}, **{GPU: "2"})), both(GPU, "2"), id="extended: no limits"),
-        pytest.param(asks(container(hugepages_2Mi="4Mi")), both("hugepages-2Mi", "4Mi"), id="huge pages"),
-        pytest.param(asks(container(**{"scheduling.kubernetes.io/x": "1"})), {}, id="a name of Kubernetes' own"),
-        pytest.param(
+        "a limit alone is a request too": (asks(container({"cpu": "2"})), {**both("cpu", "2"), "limits.cpu": "2"}),
+        "extended: no limits": (asks(container({GPU: "2"}, **{GPU: "2"})), both(GPU, "2")),
+        "huge pages": (asks(container(hugepages_2Mi="4Mi")), both("hugepages-2Mi", "4Mi")),
+        "a name of Kubernetes' own": (asks(container(**{"scheduling.kubernetes.io/x": "1"})), {}),
+        "one that runs before may need more": (
             asks(container(cpu="1"), init=[container(cpu="3"), container(cpu="2")]),
             both("cpu", "3"),
-            id="one that runs before may need more",
         ),
-        pytest.param(
-            asks(container(cpu="2"), container(cpu="2"), init=[container(cpu="3")]), both("cpu", "4"), id="or less"
-        ),
-        pytest.param(
+        "or less": (asks(container(cpu="2"), container(cpu="2"), init=[container(cpu="3")]), both("cpu", "4")),
+        "one beside the others counts with each": (
             asks(container(cpu="1"), init=[{**container(cpu="1"), "restartPolicy": "Always"}, container(cpu="3")]),
             both("cpu", "4"),
-            id="one beside the others counts with each",
         ),
-        pytest.param(
+        "what the runtime takes": (
             asks(container({"cpu": "1"}, cpu="1"), overhead={"cpu": "250m", "memory": "64Mi"}),
             {**both("cpu", "1250m"), **both("memory", "64Mi"), "limits.cpu": "1250m"},
-            id="what the runtime takes",
         ),
-    ],
+    },
 )
 def test_what_a_quota_counts_of_a_pod(template, expected):
     assert group(task(template=template))["spec"]["minResources"] == {**ONE, **expected}
@@ -270,15 +242,15 @@ def test_a_gang_has_exactly_its_least_number_of_pods_and_each_tasks_own_if_they_
 STAGES = (task("ps", 2, template=cpu("1")), task("worker", 4, template=cpu("1"), dependsOn={"name": ["ps"]}))
 
 
-@pytest.mark.parametrize(
-    ("least", "waiting", "members", "expected"),
-    [
-        pytest.param(6, {"worker"}, {"ps": 2}, 2, id="only those that may start"),
-        pytest.param(6, set(), {"ps": 2, "worker": 4}, 6, id="then all"),
-        pytest.param(1, {"worker"}, {"ps": 2}, 1, id="a smaller gang stays small"),
-        pytest.param(3, {"worker"}, {"ps": 2}, 2, id="a gang between both"),
-        pytest.param(6, {"ps", "worker"}, {}, 0, id="nobody may start"),
-    ],
+@cases(
+    "least, waiting, members, expected",
+    {
+        "only those that may start": (6, {"worker"}, {"ps": 2}, 2),
+        "then all": (6, set(), {"ps": 2, "worker": 4}, 6),
+        "a smaller gang stays small": (1, {"worker"}, {"ps": 2}, 1),
+        "a gang between both": (3, {"worker"}, {"ps": 2}, 2),
+        "nobody may start": (6, {"ps", "worker"}, {}, 0),
+    },
 )
 def test_a_task_that_waits_is_not_in_the_gang_yet(least, waiting, members, expected):
     spec = group(*STAGES, minAvailable=least, waiting=waiting)["spec"]
@@ -293,47 +265,35 @@ def stored(wanted, **spec):
     return {"metadata": wanted["metadata"], "spec": {**wanted["spec"], **spec}}
 
 
-@pytest.mark.parametrize(
-    ("there", "expected"),
-    [
-        pytest.param({}, None, id="the same"),
-        pytest.param({"queue": "other"}, None, id="its queue stays"),
-        pytest.param({"minMember": 1}, {"minMember": 2}, id="its size"),
-        pytest.param({"priorityClassName": "low"}, {"priorityClassName": None}, id="its priority goes"),
-        pytest.param({"minTaskMember": {"a": 1, "b": 1, "old": 4}}, None, id="a task that is gone stays counted"),
-        pytest.param({"minTaskMember": {"a": 5}}, {"minTaskMember": {"a": 1, "b": 1}}, id="corrected and added"),
-        pytest.param({"minTaskMember": None}, {"minTaskMember": {"a": 1, "b": 1}}, id="none at all"),
-        pytest.param(
+@cases(
+    "there, expected",
+    {
+        "the same": ({}, None),
+        "its queue stays": ({"queue": "other"}, None),
+        "its size": ({"minMember": 1}, {"minMember": 2}),
+        "its priority goes": ({"priorityClassName": "low"}, {"priorityClassName": None}),
+        "a task that is gone stays counted": ({"minTaskMember": {"a": 1, "b": 1, "old": 4}}, None),
+        "corrected and added": ({"minTaskMember": {"a": 5}}, {"minTaskMember": {"a": 1, "b": 1}}),
+        "none at all": ({"minTaskMember": None}, {"minTaskMember": {"a": 1, "b": 1}}),
+        "pods of other sizes": (
             {"minTaskResources": {"a": {"cpu": "1"}, "c": {"cpu": "9"}}},
             {"minTaskResources": {"b": {"cpu": "100m"}, "c": None}},
-            id="pods of other sizes",
         ),
-        pytest.param({"minTaskResources": None}, None, id="definitions that do not keep sizes"),
-        pytest.param({"subGroupPolicy": [{"name": "a"}]}, {"subGroupPolicy": None}, id="no partitions any more"),
-        pytest.param(
+        "definitions that do not keep sizes": ({"minTaskResources": None}, None),
+        "no partitions any more": ({"subGroupPolicy": [{"name": "a"}]}, {"subGroupPolicy": None}),
+        "written otherwise": (
             {"minResources": {**ONE, "pods": "2000m", "count/pods": "2", "cpu": "1.1", "requests.cpu": "1100m"}},
             None,
-            id="written otherwise",
         ),
-        pytest.param(
+        "other resources": (
             {"minResources": {"memory": "1Gi", "pods": "2"}},
-            {
-                "minResources": {
-                    "memory": None,
-                    "pods": "2",
-                    "count/pods": "2",
-                    "cpu": "1100m",
-                    "requests.cpu": "1100m",
-                }
-            },
-            id="other resources",
+            {"minResources": {"memory": None, "pods": "2", "count/pods": "2", "cpu": "1100m", "requests.cpu": "1100m"}},
         ),
-        pytest.param(
+        "resources nobody understands": (
             {"minResources": {"cpu": "much"}},
             {"minResources": {"pods": "2", "count/pods": "2", "cpu": "1100m", "requests.cpu": "1100m"}},
-            id="resources nobody understands",
         ),
-    ],
+    },
 )
 def test_an_existing_group_follows_the_job(there, expected):
     wanted = group(A, B)

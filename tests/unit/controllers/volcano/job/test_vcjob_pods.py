@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, parsed, task
+from tests.unit.tables import cases
 from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, Ref
 from workers.controllers.volcano.job import names, pods, volumes
 from workers.controllers.volcano.job.names import Site
@@ -72,26 +73,21 @@ PREEMPTABLE, COOLDOWN, REVOCABLE = "volcano.sh/preemptable", "volcano.sh/cooldow
 LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
 
 
-@pytest.mark.parametrize(
-    ("given", "annotations", "labels"),
-    [
-        pytest.param({"annotations": {PREEMPTABLE: "true"}}, {PREEMPTABLE: "true"}, {}, id="annotations stay so"),
-        pytest.param({"labels": {PREEMPTABLE: "true"}}, {}, {PREEMPTABLE: "true"}, id="labels stay labels"),
-        pytest.param({"annotations": {COOLDOWN: "9s"}}, {COOLDOWN: "9s"}, {}, id="cooldown"),
-        pytest.param({"labels": {COOLDOWN: "9s"}}, {}, {COOLDOWN: "9s"}, id="cooldown as a label"),
-        pytest.param({"annotations": {REVOCABLE: "*"}}, {REVOCABLE: "*"}, {}, id="revocable zone"),
-        pytest.param({"labels": {REVOCABLE: "x"}}, {}, {}, id="a revocable zone is no label"),
-        pytest.param({"annotations": {LEAST: "2", MOST: "1"}}, {LEAST: "2"}, {}, id="one budget: the minimum wins"),
-        pytest.param({"annotations": {MOST: "1"}}, {MOST: "1"}, {}, id="the other budget"),
-        pytest.param({"annotations": {"team": "a"}, "labels": {"team": "a"}}, {}, {}, id="nothing else is handed on"),
-        pytest.param(
-            {"annotations": {pods.FORWARDING: "true"}},
-            {pods.FORWARDING: "true"},
-            {pods.FORWARDING: "true"},
-            id="forwarded",
-        ),
-        pytest.param({"annotations": {pods.FORWARDING: "no"}}, {}, {}, id="not forwarded"),
-    ],
+@cases(
+    "given, annotations, labels",
+    {
+        "annotations stay so": ({"annotations": {PREEMPTABLE: "true"}}, {PREEMPTABLE: "true"}, {}),
+        "labels stay labels": ({"labels": {PREEMPTABLE: "true"}}, {}, {PREEMPTABLE: "true"}),
+        "cooldown": ({"annotations": {COOLDOWN: "9s"}}, {COOLDOWN: "9s"}, {}),
+        "cooldown as a label": ({"labels": {COOLDOWN: "9s"}}, {}, {COOLDOWN: "9s"}),
+        "revocable zone": ({"annotations": {REVOCABLE: "*"}}, {REVOCABLE: "*"}, {}),
+        "a revocable zone is no label": ({"labels": {REVOCABLE: "x"}}, {}, {}),
+        "one budget: the minimum wins": ({"annotations": {LEAST: "2", MOST: "1"}}, {LEAST: "2"}, {}),
+        "the other budget": ({"annotations": {MOST: "1"}}, {MOST: "1"}, {}),
+        "nothing else is handed on": ({"annotations": {"team": "a"}, "labels": {"team": "a"}}, {}, {}),
+        "forwarded": ({"annotations": {pods.FORWARDING: "true"}}, {pods.FORWARDING: "true"}, {pods.FORWARDING: "true"}),
+        "not forwarded": ({"annotations": {pods.FORWARDING: "no"}}, {}, {}),
+    },
 )
 def test_what_the_job_hands_on_to_its_pods(given, annotations, labels):
     plain, metadata = built()["metadata"], built(metadata=given)["metadata"]
@@ -99,19 +95,17 @@ def test_what_the_job_hands_on_to_its_pods(given, annotations, labels):
         assert {key: text for key, text in metadata[field].items() if key not in plain[field]} == expected
 
 
-@pytest.mark.parametrize(
-    ("template", "job", "site", "expected"),
-    [
-        pytest.param(None, "volcano", SITE, "default-scheduler", id="gangs are admitted here, then placed as usual"),
-        pytest.param(None, "volcano", Site(gang_schedulers=frozenset()), "volcano", id="Volcano's scheduler is there"),
-        pytest.param(None, "volcano", Site(scheduler="mine"), "mine", id="placed by a scheduler of the house"),
-        pytest.param("volcano", "other", SITE, "default-scheduler", id="the template's counts, and is replaced too"),
-        pytest.param("other", "volcano", SITE, "other", id="another scheduler keeps its pods"),
-        pytest.param(None, None, SITE, "default-scheduler", id="nobody names one"),
-        pytest.param(
-            None, "", Site(gang_schedulers=frozenset()), "volcano", id="nobody names one, and Volcano is there"
-        ),
-    ],
+@cases(
+    "template, job, site, expected",
+    {
+        "gangs are admitted here, then placed as usual": (None, "volcano", SITE, "default-scheduler"),
+        "Volcano's scheduler is there": (None, "volcano", Site(gang_schedulers=frozenset()), "volcano"),
+        "placed by a scheduler of the house": (None, "volcano", Site(scheduler="mine"), "mine"),
+        "the template's counts, and is replaced too": ("volcano", "other", SITE, "default-scheduler"),
+        "another scheduler keeps its pods": ("other", "volcano", SITE, "other"),
+        "nobody names one": (None, None, SITE, "default-scheduler"),
+        "nobody names one, and Volcano is there": (None, "", Site(gang_schedulers=frozenset()), "volcano"),
+    },
 )
 def test_who_places_a_pod(template, job, site, expected):
     given = {"spec": {"schedulerName": template}} if template else None
@@ -195,14 +189,14 @@ def test_each_volume_has_a_claim_of_its_own():
     assert len(volumes.wanted(parsed(volumes=[OURS, {**OURS, "mountPath": "/tmp"}]))) == 2
 
 
-@pytest.mark.parametrize(
-    ("given", "found", "missing"),
-    [
-        pytest.param([THEIRS], (), ("data",), id="not there"),
-        pytest.param([THEIRS], ("data",), (), id="there"),
-        pytest.param([THEIRS, {**THEIRS, "mountPath": "/again"}], (), ("data",), id="named once"),
-        pytest.param([{**THEIRS, "volumeClaim": SPEC}], (), (), id="lost, but it can be made again"),
-    ],
+@cases(
+    "given, found, missing",
+    {
+        "not there": ([THEIRS], (), ("data",)),
+        "there": ([THEIRS], ("data",), ()),
+        "named once": ([THEIRS, {**THEIRS, "mountPath": "/again"}], (), ("data",)),
+        "lost, but it can be made again": ([{**THEIRS, "volumeClaim": SPEC}], (), ()),
+    },
 )
 def test_a_missing_foreign_claim_is_waited_for_by_name(given, found, missing):
     claims = volumes.claims(parsed(volumes=given), there(*found))

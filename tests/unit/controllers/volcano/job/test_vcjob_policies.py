@@ -7,6 +7,7 @@ import pytest
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcjob
+from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import POD, Object, ref_of
 from workers.api.volcano.job import Delayed, RestartBackoff
@@ -46,29 +47,28 @@ def renewed(cluster: VcJobCluster, before: dict[str, str]) -> set[str]:
 JOB = [code(3, "RestartJob"), on("PodFailed", "AbortJob"), on("TaskCompleted", "CompleteJob")]
 
 
-@pytest.mark.parametrize(
-    ("job", "worker", "event", "exit_code", "action"),
-    [
-        pytest.param(JOB, [], "PodFailed", 1, "AbortJob", id="by event"),
-        pytest.param(JOB, [], "PodFailed", 3, "RestartJob", id="by exit code, which stands first"),
-        pytest.param(JOB[::-1], [], "PodFailed", 3, "AbortJob", id="by event, which stands first"),
-        pytest.param(JOB, [on("PodFailed", "RestartTask")], "PodFailed", 3, "RestartTask", id="the task's come first"),
-        pytest.param(JOB, [on("PodEvicted", "RestartTask")], "PodFailed", 1, "AbortJob", id="the task's has no answer"),
-        pytest.param([on("*", "RestartJob")], [], "PodEvicted", 0, "RestartJob", id="any event"),
-        pytest.param([on("*", "RestartJob")], [], "PodPending", 0, None, id="any event, but being pending is none"),
-        pytest.param([on("*", "RestartJob", "1m")], [], "PodPending", 0, "RestartJob", id="being pending for long is"),
-        pytest.param([on("PodPending", "RestartJob")], [], "PodPending", 0, None, id="pending needs a timeout"),
-        pytest.param([code(0, "RestartJob")], [], "PodEvicted", 0, None, id="exit code 0 answers nothing"),
-        pytest.param(JOB, [], "TaskFailed", 0, None, id="nothing answers"),
-        pytest.param(
+@cases(
+    "job, worker, event, exit_code, action",
+    {
+        "by event": (JOB, [], "PodFailed", 1, "AbortJob"),
+        "by exit code, which stands first": (JOB, [], "PodFailed", 3, "RestartJob"),
+        "by event, which stands first": (JOB[::-1], [], "PodFailed", 3, "AbortJob"),
+        "the task's come first": (JOB, [on("PodFailed", "RestartTask")], "PodFailed", 3, "RestartTask"),
+        "the task's has no answer": (JOB, [on("PodEvicted", "RestartTask")], "PodFailed", 1, "AbortJob"),
+        "any event": ([on("*", "RestartJob")], [], "PodEvicted", 0, "RestartJob"),
+        "any event, but being pending is none": ([on("*", "RestartJob")], [], "PodPending", 0, None),
+        "being pending for long is": ([on("*", "RestartJob", "1m")], [], "PodPending", 0, "RestartJob"),
+        "pending needs a timeout": ([on("PodPending", "RestartJob")], [], "PodPending", 0, None),
+        "exit code 0 answers nothing": ([code(0, "RestartJob")], [], "PodEvicted", 0, None),
+        "nothing answers": (JOB, [], "TaskFailed", 0, None),
+        "one of several events": (
             [{"events": ["PodFailed", "PodEvicted"], "event": "TaskFailed", "action": "AbortJob"}],
             [],
             "PodEvicted",
             0,
             "AbortJob",
-            id="one of several events",
         ),
-    ],
+    },
 )
 def test_the_first_policy_that_matches_answers(job, worker, event, exit_code, action):
     spec = parsed(task("worker", policies=worker), policies=job).spec
@@ -425,16 +425,16 @@ def test_a_restart_that_waits_can_be_suspended_and_runs_out_of_time():
     assert (cluster.phase, cluster.state["reason"]) == ("Terminated", "DeadlineExceeded")
 
 
-@pytest.mark.parametrize(
-    ("backoff", "waits"),
-    [
-        pytest.param(None, [None, None, None], id="none"),
-        pytest.param({"seconds": 0}, [None, None, None], id="of nothing"),
-        pytest.param({"seconds": 5}, [5, 10, 20], id="doubles"),
-        pytest.param({"seconds": 5, "factor": 1}, [5, 5, 5], id="stays the same"),
-        pytest.param({"seconds": 5, "maxSeconds": 8}, [5, 8, 8], id="up to a limit"),
-        pytest.param({"seconds": 50, "maxSeconds": 8}, [8, 8, 8], id="beyond the limit from the start"),
-    ],
+@cases(
+    "backoff, waits",
+    {
+        "none": (None, [None, None, None]),
+        "of nothing": ({"seconds": 0}, [None, None, None]),
+        "doubles": ({"seconds": 5}, [5, 10, 20]),
+        "stays the same": ({"seconds": 5, "factor": 1}, [5, 5, 5]),
+        "up to a limit": ({"seconds": 5, "maxSeconds": 8}, [5, 8, 8]),
+        "beyond the limit from the start": ({"seconds": 50, "maxSeconds": 8}, [8, 8, 8]),
+    },
 )
 def test_how_long_restarts_wait(backoff, waits):
     given = RestartBackoff.model_validate(backoff) if backoff else None
@@ -475,13 +475,13 @@ def _delayed(event: str, number: int) -> Delayed:
     return Delayed(action="RestartPod", event=event, due=due, task="worker", pod=f"train-worker-{number}", level="pod")
 
 
-@pytest.mark.parametrize(
-    ("event", "stored"),
-    [
-        pytest.param("PodPending", 1, id="what follows from pods: one tells that there are such"),
-        pytest.param("PodFailed", timers.REMEMBERED, id="the first that are due"),
-        pytest.param("PodEvicted", timers.REMEMBERED, id="of pods that are gone, too"),
-    ],
+@cases(
+    "event, stored",
+    {
+        "what follows from pods: one tells that there are such": ("PodPending", 1),
+        "the first that are due": ("PodFailed", timers.REMEMBERED),
+        "of pods that are gone, too": ("PodEvicted", timers.REMEMBERED),
+    },
 )
 def test_timers_of_many_pods_fit_into_a_status(event, stored):
     known = tuple(_delayed(event, number) for number in range(10_000))

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcjob
+from tests.unit.tables import cases
 from workers.api.kinds import POD_GROUP, Object, ref_of
 from workers.api.references import GANG_GATE
 from workers.controllers.volcano.job import podgroup
@@ -25,30 +26,24 @@ def failing(*tasks, code: int = 1, **spec) -> VcJobCluster:
     return cluster
 
 
-@pytest.mark.parametrize(
-    ("tasks", "spec", "state"),
-    [
-        pytest.param((task("a"), after("a")), {}, ("Failed", "TaskFailed"), id="the whole gang must succeed"),
-        pytest.param(
-            (task("a"), after("a")), {"minAvailable": 1}, ("Failed", "TooFewSucceeded"), id="one must, none does"
-        ),
-        pytest.param(
-            (task("a"), after("a"), after("b", name="c", replicas=3)), {}, ("Failed", "TaskFailed"), id="a chain"
-        ),
-        pytest.param((task("a"), after("a", iteration="any")), {}, ("Failed", "TaskFailed"), id="any of one"),
-        pytest.param(
+@cases(
+    "tasks, spec, state",
+    {
+        "the whole gang must succeed": ((task("a"), after("a")), {}, ("Failed", "TaskFailed")),
+        "one must, none does": ((task("a"), after("a")), {"minAvailable": 1}, ("Failed", "TooFewSucceeded")),
+        "a chain": ((task("a"), after("a"), after("b", name="c", replicas=3)), {}, ("Failed", "TaskFailed")),
+        "any of one": ((task("a"), after("a", iteration="any")), {}, ("Failed", "TaskFailed")),
+        "a policy that does nothing": (
             (task("a"), after("a")),
             {"policies": [{"event": "PodFailed", "action": "ResumeJob"}]},
             ("Failed", "TaskFailed"),
-            id="a policy that does nothing",
         ),
-        pytest.param(
+        "a policy whose retries are used up": (
             (task("a"), after("a")),
             {"policies": [{"event": "PodFailed", "action": "RestartTask"}], "maxRetry": 1},
             ("Failed", "MaxRetryReached"),
-            id="a policy whose retries are used up",
         ),
-    ],
+    },
 )
 def test_a_job_ends_when_what_it_waits_for_has_failed(tasks, spec, state):
     cluster = failing(*tasks, **spec)
@@ -129,26 +124,21 @@ def settled(*tasks: Object, **spec: Any) -> VcJobCluster:
     return VcJobCluster(vcjob(*tasks, **spec)).settle()
 
 
-@pytest.mark.parametrize(
-    ("waiting", "tasks", "spec"),
-    [
-        pytest.param([], [task("w", 3)], {}, id="all are the gang"),
-        pytest.param(["w-2", "w-3"], [task("w", 4, minAvailable=2)], {}, id="beyond the task's least"),
-        pytest.param(["w-1", "w-2"], [task("w", 3)], {"minAvailable": 1}, id="beyond the job's least"),
-        pytest.param(["b-1"], [task("a", 2), task("b", 2)], {"minAvailable": 3}, id="of the last task"),
-        pytest.param(
-            ["a-1", "b-1"], [task("a", 2, minAvailable=1), task("b", 2, minAvailable=1)], {}, id="of each task"
-        ),
-        pytest.param(
+@cases(
+    "waiting, tasks, spec",
+    {
+        "all are the gang": ([], [task("w", 3)], {}),
+        "beyond the task's least": (["w-2", "w-3"], [task("w", 4, minAvailable=2)], {}),
+        "beyond the job's least": (["w-1", "w-2"], [task("w", 3)], {"minAvailable": 1}),
+        "of the last task": (["b-1"], [task("a", 2), task("b", 2)], {"minAvailable": 3}),
+        "of each task": (["a-1", "b-1"], [task("a", 2, minAvailable=1), task("b", 2, minAvailable=1)], {}),
+        "the least of each, and one more": (
             ["b-2"],
             [task("a", 2, minAvailable=2), task("b", 3, minAvailable=1)],
             {"minAvailable": 4},
-            id="the least of each, and one more",
         ),
-        pytest.param(
-            [], [task("w", 3, minAvailable=1, template={"spec": {"nodeName": "one"}})], {}, id="those that have a node"
-        ),
-    ],
+        "those that have a node": ([], [task("w", 3, minAvailable=1, template={"spec": {"nodeName": "one"}})], {}),
+    },
 )
 def test_pods_beyond_the_gang_are_held_back(waiting: list[str], tasks: list[Object], spec: dict[str, Any]) -> None:
     cluster = settled(*tasks, **spec)
@@ -192,18 +182,17 @@ def test_a_gang_that_grows_is_let_through_for_that_first() -> None:
     assert held(cluster) == ["b-0"]
 
 
-@pytest.mark.parametrize(
-    ("expected", "tasks", "spec"),
-    [
-        pytest.param({}, [task("a", 2)], {}, id="all"),
-        pytest.param({"minTaskPods": {"a": 2, "b": 1}}, [task("a", 2), task("b", 2)], {"minAvailable": 3}, id="fewer"),
-        pytest.param(
+@cases(
+    "expected, tasks, spec",
+    {
+        "all": ({}, [task("a", 2)], {}),
+        "fewer": ({"minTaskPods": {"a": 2, "b": 1}}, [task("a", 2), task("b", 2)], {"minAvailable": 3}),
+        "more than their least": (
             {"minTaskPods": {"a": 1, "b": 2}},
             [task("a", 1), task("b", 3, minAvailable=1)],
             {"minAvailable": 3},
-            id="more than their least",
         ),
-        pytest.param(
+        "where they may go": (
             {"minTaskPlacement": {"b": {"nodeSelector": {"zone": "a"}, "tolerations": [{"operator": "Exists"}]}}},
             [
                 task("a", 1),
@@ -220,9 +209,8 @@ def test_a_gang_that_grows_is_let_through_for_that_first() -> None:
                 ),
             ],
             {},
-            id="where they may go",
         ),
-    ],
+    },
 )
 def test_the_group_describes_its_gang(expected: Object, tasks: list[Object], spec: dict[str, Any]) -> None:
     found = podgroup.wanted(parsed(*tasks, **spec), {})["spec"]

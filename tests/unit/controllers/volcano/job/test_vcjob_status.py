@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.controllers.factories import at
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob, vcpod
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.api.volcano.job import Failure
 from workers.controllers.batch.job.indexes import Indexes
@@ -92,26 +93,23 @@ def ended(code: int, **more: str) -> Object:
     return {"name": "main", "state": {"terminated": {"exitCode": code, "finishedAt": at(-5), **more}}}
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        pytest.param(
+@cases(
+    "given, told",
+    {
+        "a container": (
             {"containerStatuses": [ended(3, reason="Error")]},
             "pod train-worker-0: container main exited with 3 (Error)",
-            id="a container",
         ),
-        pytest.param(
+        "with a message": (
             {"containerStatuses": [ended(137, reason="OOMKilled", message="too much")]},
             "pod train-worker-0: container main exited with 137 (OOMKilled, too much)",
-            id="with a message",
         ),
-        pytest.param(
+        "the kubelet, before any container": (
             {"containerStatuses": [], "reason": "Evicted", "message": "The node was low on resource: memory."},
             "pod train-worker-0 (Evicted, The node was low on resource: memory.)",
-            id="the kubelet, before any container",
         ),
-        pytest.param({"containerStatuses": []}, "pod train-worker-0 failed", id="nobody says why"),
-    ],
+        "nobody says why": ({"containerStatuses": []}, "pod train-worker-0 failed"),
+    },
 )
 def test_why_a_pod_failed(given, told):
     assert failures.summary(failures.of(pod("worker", 0, "Failed", **given))) == told
@@ -138,21 +136,20 @@ def again(times_: int, code: int, second: int = -5) -> Object:
     return {"name": "main", "restartCount": times_, "state": {"running": {}}, "lastState": {"terminated": last}}
 
 
-@pytest.mark.parametrize(
-    ("pods", "told"),
-    [
-        pytest.param([pod("worker", 0, containerStatuses=[again(1, 5)])], [], id="not too often yet"),
-        pytest.param([pod("worker", 0, containerStatuses=[again(2, 5)])], [5], id="too often"),
-        pytest.param(
+@cases(
+    "pods, told",
+    {
+        "not too often yet": ([pod("worker", 0, containerStatuses=[again(1, 5)])], []),
+        "too often": ([pod("worker", 0, containerStatuses=[again(2, 5)])], [5]),
+        "both together": (
             [pod("worker", index, containerStatuses=[again(1, 5 + index)]) for index in range(2)],
             [5, 6],
-            id="both together",
         ),
-        pytest.param([pod("worker", 0, initContainerStatuses=[again(2, 7)])], [7], id="before it began"),
-        pytest.param([pod("worker", 0, containerStatuses=[again(2, 0)])], [], id="its end was none to speak of"),
-        pytest.param([pod("worker", 0, containerStatuses=[again(2, 5)], leaving=True)], [], id="on its way out"),
-        pytest.param([pod("worker", 0, version=-1, containerStatuses=[again(2, 5)])], [], id="of an older version"),
-    ],
+        "before it began": ([pod("worker", 0, initContainerStatuses=[again(2, 7)])], [7]),
+        "its end was none to speak of": ([pod("worker", 0, containerStatuses=[again(2, 0)])], []),
+        "on its way out": ([pod("worker", 0, containerStatuses=[again(2, 5)], leaving=True)], []),
+        "of an older version": ([pod("worker", 0, version=-1, containerStatuses=[again(2, 5)])], []),
+    },
 )
 def test_containers_that_were_started_again_too_often_are_failures(pods, told):
     job = vcjob(task("worker", 2, maxRetry=2))

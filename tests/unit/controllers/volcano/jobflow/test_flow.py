@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.controllers.factories import NOW, micros
 from tests.unit.controllers.volcano.jobflow.flow_cluster import TASK, Cluster
+from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import VC_JOB, Object
 from workers.api.volcano.jobflow import CREATED_BY_FLOW, RETRY, FlowEntry
@@ -38,29 +39,27 @@ def run(cluster: Cluster, **ends: str) -> Cluster:
 # Volcano's rule of phases
 
 
-@pytest.mark.parametrize(
-    ("phase", "counts", "expected"),
-    [
-        pytest.param(None, FlowCounts(2), "Pending", id="new"),
-        pytest.param("", FlowCounts(2), "Pending", id="empty"),
-        pytest.param("Pending", FlowCounts(2), "Pending", id="nothing runs"),
-        pytest.param("Pending", FlowCounts(2, running=1), "Running", id="one runs"),
-        pytest.param("Pending", FlowCounts(2, completed=2), "Running", id="all completed passes through Running"),
-        pytest.param("Pending", FlowCounts(2, running=1, failed=1), "Failed", id="failed beside a running one"),
-        pytest.param("Pending", FlowCounts(2, terminated=1), "Failed", id="terminated alone"),
-        pytest.param(
-            "Pending", FlowCounts(2, running=1, terminated=1), "Running", id="terminated beside a running one"
-        ),
-        pytest.param("Pending", FlowCounts(0), "Running", id="no entries"),
-        pytest.param("Running", FlowCounts(0), "Succeed", id="no entries, at once"),
-        pytest.param("Running", FlowCounts(2, completed=1), "Running", id="half"),
-        pytest.param("Running", FlowCounts(2, completed=2), "Succeed", id="all completed"),
-        pytest.param("Running", FlowCounts(2, completed=1, failed=1), "Failed", id="failed"),
-        pytest.param("Running", FlowCounts(2, running=1, terminated=1), "Failed", id="terminated"),
-        pytest.param("Succeed", FlowCounts(2, failed=1), "Succeed", id="Succeed stays"),
-        pytest.param("Failed", FlowCounts(2, completed=2), "Failed", id="Failed stays"),
-        pytest.param("Terminating", FlowCounts(2, completed=2), "Terminating", id="Terminating stays"),
-    ],
+@cases(
+    "phase, counts, expected",
+    {
+        "new": (None, FlowCounts(2), "Pending"),
+        "empty": ("", FlowCounts(2), "Pending"),
+        "nothing runs": ("Pending", FlowCounts(2), "Pending"),
+        "one runs": ("Pending", FlowCounts(2, running=1), "Running"),
+        "all completed passes through Running": ("Pending", FlowCounts(2, completed=2), "Running"),
+        "failed beside a running one": ("Pending", FlowCounts(2, running=1, failed=1), "Failed"),
+        "terminated alone": ("Pending", FlowCounts(2, terminated=1), "Failed"),
+        "terminated beside a running one": ("Pending", FlowCounts(2, running=1, terminated=1), "Running"),
+        "no entries": ("Pending", FlowCounts(0), "Running"),
+        "no entries, at once": ("Running", FlowCounts(0), "Succeed"),
+        "half": ("Running", FlowCounts(2, completed=1), "Running"),
+        "all completed": ("Running", FlowCounts(2, completed=2), "Succeed"),
+        "failed": ("Running", FlowCounts(2, completed=1, failed=1), "Failed"),
+        "terminated": ("Running", FlowCounts(2, running=1, terminated=1), "Failed"),
+        "Succeed stays": ("Succeed", FlowCounts(2, failed=1), "Succeed"),
+        "Failed stays": ("Failed", FlowCounts(2, completed=2), "Failed"),
+        "Terminating stays": ("Terminating", FlowCounts(2, completed=2), "Terminating"),
+    },
 )
 def test_phase(phase: str | None, counts: FlowCounts, expected: str) -> None:
     assert following(phase, counts) == expected
@@ -71,22 +70,22 @@ def test_phase(phase: str | None, counts: FlowCounts, expected: str) -> None:
 _C, _F, _S = "Completed", "Failed", "Skipped"
 
 
-@pytest.mark.parametrize(
-    ("when", "outcomes", "expected"),
-    [
-        pytest.param(None, (), "START", id="no targets"),
-        pytest.param(None, (_C, _C), "START", id="all completed"),
-        pytest.param(None, (_C, None), "WAIT", id="one is at work"),
-        pytest.param(None, (None, _F), "SKIP", id="one failed"),
-        pytest.param(None, (_C, _S), "SKIP", id="one was skipped"),
-        pytest.param({"phases": [_F]}, (_F,), "START", id="on failure"),
-        pytest.param({"phases": [_F]}, (_C,), "SKIP", id="no failure"),
-        pytest.param({"phases": [_F], "match": "any"}, (None, _F), "START", id="any failure is enough"),
-        pytest.param({"phases": [_F], "match": "any"}, (None, _C), "WAIT", id="a failure may come"),
-        pytest.param({"phases": [_F], "match": "any"}, (_C, _C), "SKIP", id="no failure at all"),
-        pytest.param({"phases": [_C, _S]}, (_C, _S), "START", id="a join of branches"),
-        pytest.param({"phases": [_C, _F, _S]}, (_F, None), "WAIT", id="whatever becomes of them, but all of them"),
-    ],
+@cases(
+    "when, outcomes, expected",
+    {
+        "no targets": (None, (), "START"),
+        "all completed": (None, (_C, _C), "START"),
+        "one is at work": (None, (_C, None), "WAIT"),
+        "one failed": (None, (None, _F), "SKIP"),
+        "one was skipped": (None, (_C, _S), "SKIP"),
+        "on failure": ({"phases": [_F]}, (_F,), "START"),
+        "no failure": ({"phases": [_F]}, (_C,), "SKIP"),
+        "any failure is enough": ({"phases": [_F], "match": "any"}, (None, _F), "START"),
+        "a failure may come": ({"phases": [_F], "match": "any"}, (None, _C), "WAIT"),
+        "no failure at all": ({"phases": [_F], "match": "any"}, (_C, _C), "SKIP"),
+        "a join of branches": ({"phases": [_C, _S]}, (_C, _S), "START"),
+        "whatever becomes of them, but all of them": ({"phases": [_C, _F, _S]}, (_F, None), "WAIT"),
+    },
 )
 def test_dependencies(when: Any, outcomes: tuple[str | None, ...], expected: str) -> None:
     names = [f"t{index}" for index in range(len(outcomes))]
@@ -105,20 +104,19 @@ def test_a_probe_that_succeeds_stands_for_completion() -> None:
     assert verdict(either, {"a": "Failed", "b": None}, lambda name: name == "a") == DependencyState.WAIT
 
 
-@pytest.mark.parametrize(
-    ("base", "patch", "expected"),
-    [
-        pytest.param({"a": 1, "b": 2}, {"b": 3}, {"a": 1, "b": 3}, id="a field"),
-        pytest.param({"a": 1, "b": 2}, {"b": None}, {"a": 1}, id="a field taken out"),
-        pytest.param({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"a": {"b": 1, "c": 3}}, id="a field of a field"),
-        pytest.param({"a": [1, 2]}, {"a": [3]}, {"a": [3]}, id="a plain list is replaced"),
-        pytest.param(
+@cases(
+    "base, patch, expected",
+    {
+        "a field": ({"a": 1, "b": 2}, {"b": 3}, {"a": 1, "b": 3}),
+        "a field taken out": ({"a": 1, "b": 2}, {"b": None}, {"a": 1}),
+        "a field of a field": ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"a": {"b": 1, "c": 3}}),
+        "a plain list is replaced": ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
+        "a list of named objects is merged by name": (
             {"tasks": [{"name": "x", "replicas": 1, "k": 1}, {"name": "y"}]},
             {"tasks": [{"name": "x", "replicas": 2}, {"name": "z"}]},
             {"tasks": [{"name": "x", "replicas": 2, "k": 1}, {"name": "y"}, {"name": "z"}]},
-            id="a list of named objects is merged by name",
         ),
-    ],
+    },
 )
 def test_patches(base: Object, patch: Object, expected: Object) -> None:
     before = repr(base)
@@ -152,7 +150,7 @@ def test_entries_start_in_order_and_the_flow_succeeds() -> None:
 
 def test_a_job_is_its_template_with_the_marks_of_flow_and_template() -> None:
     job = settled(Cluster(entry("a"))).jobs["f-a"]
-    assert job["spec"] == {"tasks": [TASK]}
+    assert (job["apiVersion"], job["spec"]) == (VC_JOB.api_version, {"tasks": [TASK]})
     marks = {"volcano.sh/createdByJobTemplate": "default.a", CREATED_BY_FLOW: "default.f"}
     assert job["metadata"]["labels"] == job["metadata"]["annotations"] == marks
     assert job["metadata"]["ownerReferences"][0]["controller"] is True
@@ -240,14 +238,14 @@ def test_another_owners_job_of_the_name_never_counts() -> None:
     assert (settled(cluster).phase, cluster.ready[0]) == ("Running", "True")
 
 
-@pytest.mark.parametrize(
-    ("flows", "said"),
-    [
-        pytest.param([entry("a", "b"), entry("b", "a")], "in a circle", id="cycle"),
-        pytest.param([entry("a", "a")], "depends on itself", id="itself"),
-        pytest.param([entry("a", "x")], "no entry x", id="unknown"),
-        pytest.param([entry("a"), entry("a")], "2 entries", id="twice"),
-    ],
+@cases(
+    "flows, said",
+    {
+        "cycle": ([entry("a", "b"), entry("b", "a")], "in a circle"),
+        "itself": ([entry("a", "a")], "depends on itself"),
+        "unknown": ([entry("a", "x")], "no entry x"),
+        "twice": ([entry("a"), entry("a")], "2 entries"),
+    },
 )
 def test_a_flow_that_cannot_be_followed_says_so_and_starts_nothing(flows: list[Object], said: str) -> None:
     cluster = settled(Cluster(*flows))
@@ -842,7 +840,3 @@ def test_a_suspended_schedule_makes_nothing() -> None:
     cluster.wait(3600)
     cluster.marked = True
     assert settled(cluster).flows == {}
-
-
-def test_the_kind_of_jobs_is_volcanos() -> None:
-    assert settled(Cluster(entry("a"))).jobs["f-a"]["apiVersion"] == VC_JOB.api_version

@@ -3,21 +3,22 @@
 import pytest
 
 from tests.unit.controllers.factories import NOW
+from tests.unit.tables import cases
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.controllers.volcano.jobtemplate import decide
 from workers.decision.plan import HoldKey, PatchStatus, Plan
 from workers.decision.snapshot import CachedObject, Snapshot
 
 
-@pytest.mark.parametrize(
-    ("listed", "jobs", "expected"),
-    [
-        pytest.param(None, [], None, id="no Jobs"),
-        pytest.param(None, ["b", "a"], ["a", "b"], id="its Jobs by name"),
-        pytest.param(["a", "b"], ["a", "b"], None, id="nothing new"),
-        pytest.param(["a", "b"], ["b"], ["b"], id="one is gone"),
-        pytest.param(["a"], [], None, id="the last list stays"),
-    ],
+@cases(
+    "listed, jobs, expected",
+    {
+        "no Jobs": (None, [], None),
+        "its Jobs by name": (None, ["b", "a"], ["a", "b"]),
+        "nothing new": (["a", "b"], ["a", "b"], None),
+        "one is gone": (["a", "b"], ["b"], ["b"]),
+        "the last list stays": (["a"], [], None),
+    },
 )
 def test_it_lists_the_jobs_that_were_made_from_it(
     listed: list[str] | None, jobs: list[str], expected: list[str] | None

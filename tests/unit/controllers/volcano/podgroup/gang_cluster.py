@@ -14,7 +14,7 @@ from tests.unit.controllers.volcano.podgroup.gangs import everything, group, nod
 from workers.api import times
 from workers.api.kinds import POD, POD_GROUP, Object
 from workers.api.references import GROUP_NAME
-from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.decide import GangDecision
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules

@@ -7,7 +7,7 @@ from tests.unit.controllers.factories import NOW, at
 from workers.admission.volcano.queue_lookup import ROOT
 from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref, ref_of
 from workers.api.references import GANG_GATE, GROUP_NAME
-from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.admission_round import RoundOutcome
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
 from workers.controllers.volcano.podgroup.members import TASK, TASK_INDEX

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.controllers.factories import NOW, at, condition
 from tests.unit.controllers.plans import back, events, shape, status_of
 from tests.unit.controllers.volcano.podgroup.gangs import group, pod, seen
+from tests.unit.tables import cases
 from workers.api import conditions
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import status
@@ -40,37 +41,37 @@ def decide(body: Object, *made: Object, later: float = 0, rules: GangRules | Non
     return GangDecision(rules or GangRules()).decide(seen(body, *made), NOW + timedelta(seconds=later))
 
 
-@pytest.mark.parametrize(
-    ("before", "states", "least", "after"),
-    [
-        pytest.param("Pending", [], 3, "Pending", id="waits"),
-        pytest.param("Pending", ["gated"] * 3, 3, "Pending", id="waits, held back"),
-        pytest.param("Pending", [], 0, "Pending", id="needs nothing, and is not let through yet"),
-        pytest.param("Pending", ["gated"], 0, "Pending", id="needs nothing, its pod is held back"),
-        pytest.param("Pending", ["running"] * 3, 3, "Running", id="runs without having been let through"),
-        pytest.param("Inqueue", [], 3, "Inqueue", id="let through, no pods"),
-        pytest.param("Inqueue", [], 0, "Completed", id="let through, needs nothing"),
-        pytest.param("Inqueue", ["waiting"] * 3, 3, "Inqueue", id="let through, no nodes"),
-        pytest.param("Inqueue", ["running", "nowhere", "nowhere"], 3, "Inqueue", id="let through, a part runs"),
-        pytest.param("Inqueue", ["bound", "bound", "running"], 3, "Running", id="all have their nodes"),
-        pytest.param("Inqueue", ["bound", "bound", "waiting"], 2, "Running", id="enough have their nodes"),
-        pytest.param("Running", ["running", "succeeded", "failed"], 3, "Running", id="some have ended"),
-        pytest.param("Running", ["running", "running", "leaving"], 3, "Running", id="one is leaving its node"),
-        pytest.param("Running", ["running", "running", "left"], 3, "Pending", id="one leaves and had no node"),
-        pytest.param("Running", ["succeeded"] * 3, 3, "Completed", id="all have ended well"),
-        pytest.param("Running", ["succeeded", "failed", "failed"], 3, "Completed", id="all have ended"),
-        pytest.param("Running", ["succeeded", "succeeded", "waiting"], 2, "Completed", id="one more waits"),
-        pytest.param("Running", ["running", "running", "waiting"], 3, "Pending", id="one lost its place"),
-        pytest.param("Running", ["running", "running", "nowhere"], 3, "Unknown", id="one finds no place"),
-        pytest.param("Running", ["bound", "bound", "nowhere"], 3, "Pending", id="one finds no place, none runs"),
-        pytest.param("Running", [], 3, "Pending", id="all are gone"),
-        pytest.param("Unknown", ["running", "running", "nowhere"], 3, "Unknown", id="still finds no place"),
-        pytest.param("Unknown", ["running", "running", "bound"], 3, "Running", id="found its place"),
-        pytest.param("Unknown", ["running", "running"], 3, "Pending", id="looks for none any more"),
-        pytest.param("Completed", [], 3, "Completed", id="completed, and cleaned up"),
-        pytest.param("Completed", ["succeeded", "succeeded"], 3, "Pending", id="completed, one is gone"),
-        pytest.param("Completed", ["succeeded"] * 3 + ["running"], 3, "Running", id="completed, and one more runs"),
-    ],
+@cases(
+    "before, states, least, after",
+    {
+        "waits": ("Pending", [], 3, "Pending"),
+        "waits, held back": ("Pending", ["gated"] * 3, 3, "Pending"),
+        "needs nothing, and is not let through yet": ("Pending", [], 0, "Pending"),
+        "needs nothing, its pod is held back": ("Pending", ["gated"], 0, "Pending"),
+        "runs without having been let through": ("Pending", ["running"] * 3, 3, "Running"),
+        "let through, no pods": ("Inqueue", [], 3, "Inqueue"),
+        "let through, needs nothing": ("Inqueue", [], 0, "Completed"),
+        "let through, no nodes": ("Inqueue", ["waiting"] * 3, 3, "Inqueue"),
+        "let through, a part runs": ("Inqueue", ["running", "nowhere", "nowhere"], 3, "Inqueue"),
+        "all have their nodes": ("Inqueue", ["bound", "bound", "running"], 3, "Running"),
+        "enough have their nodes": ("Inqueue", ["bound", "bound", "waiting"], 2, "Running"),
+        "some have ended": ("Running", ["running", "succeeded", "failed"], 3, "Running"),
+        "one is leaving its node": ("Running", ["running", "running", "leaving"], 3, "Running"),
+        "one leaves and had no node": ("Running", ["running", "running", "left"], 3, "Pending"),
+        "all have ended well": ("Running", ["succeeded"] * 3, 3, "Completed"),
+        "all have ended": ("Running", ["succeeded", "failed", "failed"], 3, "Completed"),
+        "one more waits": ("Running", ["succeeded", "succeeded", "waiting"], 2, "Completed"),
+        "one lost its place": ("Running", ["running", "running", "waiting"], 3, "Pending"),
+        "one finds no place": ("Running", ["running", "running", "nowhere"], 3, "Unknown"),
+        "one finds no place, none runs": ("Running", ["bound", "bound", "nowhere"], 3, "Pending"),
+        "all are gone": ("Running", [], 3, "Pending"),
+        "still finds no place": ("Unknown", ["running", "running", "nowhere"], 3, "Unknown"),
+        "found its place": ("Unknown", ["running", "running", "bound"], 3, "Running"),
+        "looks for none any more": ("Unknown", ["running", "running"], 3, "Pending"),
+        "completed, and cleaned up": ("Completed", [], 3, "Completed"),
+        "completed, one is gone": ("Completed", ["succeeded", "succeeded"], 3, "Pending"),
+        "completed, and one more runs": ("Completed", ["succeeded"] * 3 + ["running"], 3, "Running"),
+    },
 )
 def test_phases(before: str, states: list[str], least: int, after: str) -> None:
     found = observe(group(phase=before, least=least), [member(each) for each in pods(*states)])
@@ -139,21 +140,19 @@ def ungate(plan: Plan) -> list[str]:
     return [step.ref.name for stage in stages for step in stage.steps if isinstance(step, Patch)]
 
 
-@pytest.mark.parametrize(
-    ("phase", "states", "going"),
-    [
-        pytest.param("Inqueue", ["gated"] * 5, ["gang-0", "gang-1", "gang-2"], id="as many as make it whole"),
-        pytest.param(
-            "Inqueue", ["waiting", "gated", "gated", "gated"], ["gang-1", "gang-2"], id="one was let go before"
-        ),
-        pytest.param("Inqueue", ["running", "succeeded", "gated", "gated"], ["gang-2"], id="two have their places"),
-        pytest.param("Inqueue", ["gated"], [], id="the first of three: it would start alone"),
-        pytest.param("Inqueue", ["gated", "gated"], [], id="two of three"),
-        pytest.param("Inqueue", ["running", "gated"], [], id="one runs, one is there, one is to come"),
-        pytest.param("Inqueue", ["gated", "gated", "left"], [], id="the third leaves and had no node"),
-        pytest.param("Running", ["running"] * 3 + ["gated"], [], id="the rest is the round's"),
-        pytest.param("Completed", ["succeeded"] * 3 + ["gated"], [], id="of a completed one, too"),
-    ],
+@cases(
+    "phase, states, going",
+    {
+        "as many as make it whole": ("Inqueue", ["gated"] * 5, ["gang-0", "gang-1", "gang-2"]),
+        "one was let go before": ("Inqueue", ["waiting", "gated", "gated", "gated"], ["gang-1", "gang-2"]),
+        "two have their places": ("Inqueue", ["running", "succeeded", "gated", "gated"], ["gang-2"]),
+        "the first of three: it would start alone": ("Inqueue", ["gated"], []),
+        "two of three": ("Inqueue", ["gated", "gated"], []),
+        "one runs, one is there, one is to come": ("Inqueue", ["running", "gated"], []),
+        "the third leaves and had no node": ("Inqueue", ["gated", "gated", "left"], []),
+        "the rest is the round's": ("Running", ["running"] * 3 + ["gated"], []),
+        "of a completed one, too": ("Completed", ["succeeded"] * 3 + ["gated"], []),
+    },
 )
 def test_a_group_lets_go_what_makes_it_whole(phase: str, states: list[str], going: list[str]) -> None:
     plan = decide(group(phase=phase, status={"admitted": at(-1)}), *pods(*states))
@@ -162,15 +161,13 @@ def test_a_group_lets_go_what_makes_it_whole(phase: str, states: list[str], goin
     assert (MarkObject(ROUND) in plan.steps) == (phase != "Inqueue")
 
 
-@pytest.mark.parametrize(
-    ("first", "places", "going"),
-    [
-        pytest.param(
-            {"a": 2, "b": 1}, [("a", 0), ("a", 1), ("a", 2), ("b", 0)], ["a-0", "a-1", "b-0"], id="of each task"
-        ),
-        pytest.param({"a": 2, "b": 1}, [("a", 2), ("a", 3), ("a", 4)], [], id="the Job makes its gang's pods itself"),
-        pytest.param({}, [("a", 7)], ["a-7"], id="nobody says which those are"),
-    ],
+@cases(
+    "first, places, going",
+    {
+        "of each task": ({"a": 2, "b": 1}, [("a", 0), ("a", 1), ("a", 2), ("b", 0)], ["a-0", "a-1", "b-0"]),
+        "the Job makes its gang's pods itself": ({"a": 2, "b": 1}, [("a", 2), ("a", 3), ("a", 4)], []),
+        "nobody says which those are": ({}, [("a", 7)], ["a-7"]),
+    },
 )
 def test_of_a_job_the_first_pods_of_each_task_are_the_gang(
     first: dict[str, int], places: list[tuple[str, int]], going: list[str]
@@ -193,16 +190,16 @@ def test_the_last_gate_takes_the_list_with_it() -> None:
 FOR_ONE = {"admitted": at(-1), "admittedFor": {"minMember": 1, "minResources": {"cpu": "1", "pods": "1"}}}
 
 
-@pytest.mark.parametrize(
-    ("states", "least", "after", "going", "again"),
-    [
-        pytest.param(["running"], 1, "Running", [], False, id="asks for what it was let through for"),
-        pytest.param(["running", "gated"], 2, "Running", [], True, id="whole as it was, and asks for one more"),
-        pytest.param(["waiting", "gated"], 2, "Inqueue", [], False, id="not whole yet as it was"),
-        pytest.param(["gated", "gated"], 2, "Inqueue", ["gang-0"], False, id="none of it has a node"),
-        pytest.param([], 2, "Inqueue", [], False, id="no pods yet"),
-        pytest.param([], 0, "Completed", [], False, id="asks for nothing any more"),
-    ],
+@cases(
+    "states, least, after, going, again",
+    {
+        "asks for what it was let through for": (["running"], 1, "Running", [], False),
+        "whole as it was, and asks for one more": (["running", "gated"], 2, "Running", [], True),
+        "not whole yet as it was": (["waiting", "gated"], 2, "Inqueue", [], False),
+        "none of it has a node": (["gated", "gated"], 2, "Inqueue", ["gang-0"], False),
+        "no pods yet": ([], 2, "Inqueue", [], False),
+        "asks for nothing any more": ([], 0, "Completed", [], False),
+    },
 )
 def test_a_group_is_let_through_for_what_it_asked_for_then(
     states: list[str], least: int, after: str, going: list[str], again: bool
@@ -233,32 +230,25 @@ def test_pods_of_a_group_that_waits_are_held_back() -> None:
     assert not [step for step in decide(group(), *pods("gated", "gated")).steps if isinstance(step, Together)]
 
 
-@pytest.mark.parametrize(
-    ("told", "body", "states"),
-    [
-        pytest.param(True, group(), [], id="new"),
-        pytest.param(
+@cases(
+    "told, body, states",
+    {
+        "new": (True, group(), []),
+        "judged already: the round comes back by itself": (
             False,
             group(status={"conditions": [condition("Unschedulable", reason="NotEnoughResources")]}),
             [],
-            id="judged already: the round comes back by itself",
         ),
-        pytest.param(True, group(phase="Running"), ["succeeded"] * 3, id="completed"),
-        pytest.param(True, group(phase="Running"), ["running"], id="waits again"),
-        pytest.param(
+        "completed": (True, group(phase="Running"), ["succeeded"] * 3),
+        "waits again": (True, group(phase="Running"), ["running"]),
+        "a pod beyond the gang has ended": (
             True,
             group(phase="Running", status={"allocated": {"cpu": "4"}}),
             ["running"] * 3,
-            id="a pod beyond the gang has ended",
         ),
-        pytest.param(
-            False,
-            group(phase="Running", status={"allocated": {"cpu": "2"}}),
-            ["running"] * 3,
-            id="a pod more runs",
-        ),
-        pytest.param(False, group(phase="Completed"), [], id="completed long ago"),
-    ],
+        "a pod more runs": (False, group(phase="Running", status={"allocated": {"cpu": "2"}}), ["running"] * 3),
+        "completed long ago": (False, group(phase="Completed"), []),
+    },
 )
 def test_what_the_round_must_hear_of(told: bool, body: Object, states: list[str]) -> None:
     assert (MarkObject(ROUND) in decide(body, *pods(*states)).steps) is told
@@ -317,13 +307,13 @@ def test_a_part_of_a_gang_that_was_held_back_does_not_keep_its_room_for_ever() -
     assert _going(plan) == [], "they wait on, for the others"
 
 
-@pytest.mark.parametrize(
-    ("given", "rules"),
-    [
-        pytest.param({}, GangRules(patience=timedelta()), id="no setting"),
-        pytest.param({"annotations": {"penstock.dev/gang-timeout": "0s"}}, GangRules(), id="it says so"),
-        pytest.param({"annotations": {"penstock.dev/gang-timeout": "6m"}}, GangRules(), id="it has more time"),
-    ],
+@cases(
+    "given, rules",
+    {
+        "no setting": ({}, GangRules(patience=timedelta())),
+        "it says so": ({"annotations": {"penstock.dev/gang-timeout": "0s"}}, GangRules()),
+        "it has more time": ({"annotations": {"penstock.dev/gang-timeout": "6m"}}, GangRules()),
+    },
 )
 def test_a_gang_may_wait_longer(given: dict[str, Any], rules: GangRules) -> None:
     plan = decide(group(phase="Inqueue", status=ADMITTED, **given), *pods("waiting"), rules=rules)

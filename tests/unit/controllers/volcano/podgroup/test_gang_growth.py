@@ -17,8 +17,9 @@ from tests.unit.controllers.volcano.podgroup.gangs import (
     queue,
     reasons,
 )
+from tests.unit.tables import cases
 from workers.api.kinds import POD, Object
-from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.admission_round import MOST
 from workers.decision.plan import ComeBack, Patch, Together
 
@@ -38,28 +39,26 @@ def seen(*each: list[Object], **more: Any) -> dict[str, Any]:
     return {"groups": [one[0] for one in each], "pods": [body for one in each for body in one[1:]], **more}
 
 
-@pytest.mark.parametrize(
-    ("pods", "given"),
-    [
-        pytest.param(5, {"nodes": [node()]}, id="all of them fit"),
-        pytest.param(3, {"nodes": [node(cpu=4, pods=9)]}, id="as many as fit"),
-        pytest.param(0, {"nodes": [node(cpu=1, pods=9)]}, id="none fits"),
-        pytest.param(5, {}, id="no node is known"),
-        pytest.param(2, {"queues": [queue(capability={"cpu": "3"})]}, id="as many as the queue may have"),
-        pytest.param(
+@cases(
+    "pods, given",
+    {
+        "all of them fit": (5, {"nodes": [node()]}),
+        "as many as fit": (3, {"nodes": [node(cpu=4, pods=9)]}),
+        "none fits": (0, {"nodes": [node(cpu=1, pods=9)]}),
+        "no node is known": (5, {}),
+        "as many as the queue may have": (2, {"queues": [queue(capability={"cpu": "3"})]}),
+        "as many as the queue above may have": (
             2,
             {"queues": [queue(parent="above"), queue("above", capability={"pods": "3"})]},
-            id="as many as the queue above may have",
         ),
-        pytest.param(
+        "what others are guaranteed stays free": (
             1,
             {"nodes": [node(cpu=4, pods=9)], "queues": [queue(), queue("sure", guarantee={"resource": {"cpu": "2"}})]},
-            id="what others are guaranteed stays free",
         ),
-        pytest.param(0, {"nodes": [node()], "queues": [queue(state="Closed")]}, id="a closed queue takes nothing more"),
-        pytest.param(0, {"nodes": [node()], "queues": []}, id="the queue is gone"),
-        pytest.param(1, {"nodes": [node(cpu=2, pods=9), node("two", cpu=1, pods=0)]}, id="each on a node"),
-    ],
+        "a closed queue takes nothing more": (0, {"nodes": [node()], "queues": [queue(state="Closed")]}),
+        "the queue is gone": (0, {"nodes": [node()], "queues": []}),
+        "each on a node": (1, {"nodes": [node(cpu=2, pods=9), node("two", cpu=1, pods=0)]}),
+    },
 )
 def test_pods_beyond_a_gang_go_where_there_is_room(pods: int, given: dict[str, Any]) -> None:
     found = outcome(**seen(elastic("gang")), **given)
@@ -81,14 +80,14 @@ def test_gated_pods_keep_no_group_from_starting() -> None:
     assert grown(found) == [f"wide-{index}" for index in range(1, 5)]
 
 
-@pytest.mark.parametrize(
-    ("pods", "reason", "cpus", "least"),
-    [
-        pytest.param(0, "NotEnoughResources", 4, 4, id="it waits for what is left, and for more"),
-        pytest.param(1, None, 6, 4, id="it starts, and leaves something"),
-        pytest.param(0, None, 5, 4, id="it starts, and leaves nothing"),
-        pytest.param(3, "NeverFits", 4, 9, id="one that can never start keeps nothing free"),
-    ],
+@cases(
+    "pods, reason, cpus, least",
+    {
+        "it waits for what is left, and for more": (0, "NotEnoughResources", 4, 4),
+        "it starts, and leaves something": (1, None, 6, 4),
+        "it starts, and leaves nothing": (0, None, 5, 4),
+        "one that can never start keeps nothing free": (3, "NeverFits", 4, 9),
+    },
 )
 def test_what_a_gang_waits_for_is_for_no_pod_beyond_another(
     pods: int, reason: str | None, cpus: int, least: int
@@ -121,29 +120,26 @@ def test_no_extra_pod_takes_nodes_that_a_gang_waits_for() -> None:
 ZONE_A = {"nodeSelector": {"zone": "a"}}
 
 
-@pytest.mark.parametrize(
-    ("first", "more", "given"),
-    [
-        pytest.param(["a-1", "a-2"], {"b": {"created": -1}}, {}, id="of the older gang"),
-        pytest.param(
+@cases(
+    "first, more, given",
+    {
+        "of the older gang": (["a-1", "a-2"], {"b": {"created": -1}}, {}),
+        "of the more important one": (
             ["b-1", "b-2"],
             {"b": {"priorityClassName": "high", "created": -1}},
             {"priorities": [priority("high", 5)]},
-            id="of the more important one",
         ),
-        pytest.param(
+        "of the queue of higher priority": (
             ["b-1", "b-2"],
             {"b": {"queue": "vip"}},
             {"queues": [queue(), queue("vip", priority=1)]},
-            id="of the queue of higher priority",
         ),
-        pytest.param(
+        "queues take turns": (
             ["a-1", "b-1"],
             {"b": {"queue": "other"}},
             {"queues": [queue(created=-9), queue("other", created=-8)]},
-            id="queues take turns",
         ),
-    ],
+    },
 )
 def test_who_grows_first(first: list[str], more: dict[str, Any], given: dict[str, Any]) -> None:
     gangs = [elastic("a", created=-30), elastic("b", **{"created": -20, **more.get("b", {})})]
@@ -185,16 +181,16 @@ def test_the_round_lets_pods_go_so_many_at_a_time_and_comes_back() -> None:
     assert not [step for step in again.steps if isinstance(step, ComeBack)]
 
 
-@pytest.mark.parametrize(
-    ("gates", "admitted"),
-    [
-        pytest.param([], True, id="none is there: they are made once the gang may start"),
-        pytest.param([True], False, id="one of three is held back"),
-        pytest.param([True, True], False, id="two of three are"),
-        pytest.param([True, True, True], True, id="all are there"),
-        pytest.param([False], True, id="one was made by a Job that makes the others"),
-        pytest.param([False, True], False, id="one was let go before, and one waits"),
-    ],
+@cases(
+    "gates, admitted",
+    {
+        "none is there: they are made once the gang may start": ([], True),
+        "one of three is held back": ([True], False),
+        "two of three are": ([True, True], False),
+        "all are there": ([True, True, True], True),
+        "one was made by a Job that makes the others": ([False], True),
+        "one was let go before, and one waits": ([False, True], False),
+    },
 )
 def test_a_gang_whose_pods_are_held_back_starts_when_all_are_there(gates: list[bool], admitted: bool) -> None:
     pods = [pod(f"gang-{index}", gated=gated) for index, gated in enumerate(gates)]

@@ -12,7 +12,7 @@ from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gang_cluster import GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, queue
 from workers.api.kinds import Object
-from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.members import Member
 from workers.controllers.volcano.podgroup.places import part
@@ -120,6 +120,33 @@ def _live(cluster: GangCluster, chance: random.Random, whole: set[str], *, secon
             for each in cluster.members(name) if phase in ("Running", "Completed") else ():
                 if each.state == "running" and chance.random() < 0.2:
                     cluster.end(each.pod["metadata"]["name"])
+
+
+#: Of a cluster that shrinks to 8 cpus, 2 are guaranteed to the queue `sure`.
+SHRINKING = [
+    queue("default", created=-3),
+    queue("small", capability={"cpu": "4"}, created=-2),
+    queue("sure", guarantee={"resource": {"cpu": "2"}}, weight=2, created=-1),
+]
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
+def test_every_gang_that_can_start_does_and_ends_though_a_node_is_lost(seed: int, cut: float) -> None:
+    chance, whole = random.Random(seed), set[str]()
+    cluster = GangCluster(SHRINKING, {"a": 4, "b": 4, "c": 3}, seed, cut=cut)
+    for index in range(10):
+        name, cpu = chance.choice(["default", "small", "sure"]), chance.choice([1, 1, 2])
+        most = (4 if name == "small" else 6) // cpu
+        cluster.arrive(f"g{index}", least=chance.randint(1, most), cpu=cpu, queue=name, late=chance.random() < 0.5)
+        if index == 6:
+            cluster.lose("c")
+        _live(cluster, chance, whole, seconds=chance.randint(0, 6))
+    for _ in range(60):
+        _live(cluster, chance, whole, seconds=20)
+        if set(cluster.phases().values()) == {"Completed"}:
+            break
+    assert set(cluster.phases().values()) == {"Completed"}
 
 
 def _said(cluster: GangCluster, *, mixed: bool = False) -> list[str]:

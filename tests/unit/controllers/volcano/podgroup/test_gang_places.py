@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.volcano.podgroup.gangs import group, names, node, outcome, pod, reasons, words
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import places
 from workers.controllers.volcano.podgroup.group import GangRules
@@ -30,40 +31,39 @@ def tolerating(**toleration: str) -> Object:
     return {"tolerations": [toleration]}
 
 
-@pytest.mark.parametrize(
-    ("allowed", "spec"),
-    [
-        pytest.param(True, {}, id="nothing demanded"),
-        pytest.param(True, {"nodeSelector": {"zone": "a"}}, id="selector"),
-        pytest.param(False, {"nodeSelector": {"zone": "b"}}, id="selector, another value"),
-        pytest.param(False, {"nodeSelector": {"zone": "a", "disk": "ssd"}}, id="selector, one label is missing"),
-        pytest.param(True, affinity(term("zone", "In", "b", "a")), id="In"),
-        pytest.param(False, affinity(term("zone", "In", "b")), id="In, others"),
-        pytest.param(False, affinity(term("disk", "In", "ssd")), id="In, without the label"),
-        pytest.param(False, affinity(term("zone", "NotIn", "a")), id="NotIn"),
-        pytest.param(True, affinity(term("disk", "NotIn", "ssd")), id="NotIn, without the label"),
-        pytest.param(True, affinity(term("zone", "Exists")), id="Exists"),
-        pytest.param(False, affinity(term("disk", "Exists")), id="Exists, without the label"),
-        pytest.param(True, affinity(term("disk", "DoesNotExist")), id="DoesNotExist"),
-        pytest.param(False, affinity(term("zone", "DoesNotExist")), id="DoesNotExist, with the label"),
-        pytest.param(True, affinity(term("cores", "Gt", "15")), id="Gt"),
-        pytest.param(False, affinity(term("cores", "Gt", "16")), id="Gt, as many"),
-        pytest.param(True, affinity(term("cores", "Lt", "17")), id="Lt"),
-        pytest.param(False, affinity(term("zone", "Lt", "17")), id="Lt, no number"),
-        pytest.param(False, affinity(term("zone", "Like", "a")), id="an operator that nobody knows"),
-        pytest.param(True, affinity(term("metadata.name", "In", "one", by="matchFields")), id="by its name"),
-        pytest.param(False, affinity(term("metadata.name", "In", "two", by="matchFields")), id="by another name"),
-        pytest.param(True, affinity(term("zone", "In", "b"), term("zone", "In", "a")), id="one of two terms"),
-        pytest.param(
+@cases(
+    "allowed, spec",
+    {
+        "nothing demanded": (True, {}),
+        "selector": (True, {"nodeSelector": {"zone": "a"}}),
+        "selector, another value": (False, {"nodeSelector": {"zone": "b"}}),
+        "selector, one label is missing": (False, {"nodeSelector": {"zone": "a", "disk": "ssd"}}),
+        "In": (True, affinity(term("zone", "In", "b", "a"))),
+        "In, others": (False, affinity(term("zone", "In", "b"))),
+        "In, without the label": (False, affinity(term("disk", "In", "ssd"))),
+        "NotIn": (False, affinity(term("zone", "NotIn", "a"))),
+        "NotIn, without the label": (True, affinity(term("disk", "NotIn", "ssd"))),
+        "Exists": (True, affinity(term("zone", "Exists"))),
+        "Exists, without the label": (False, affinity(term("disk", "Exists"))),
+        "DoesNotExist": (True, affinity(term("disk", "DoesNotExist"))),
+        "DoesNotExist, with the label": (False, affinity(term("zone", "DoesNotExist"))),
+        "Gt": (True, affinity(term("cores", "Gt", "15"))),
+        "Gt, as many": (False, affinity(term("cores", "Gt", "16"))),
+        "Lt": (True, affinity(term("cores", "Lt", "17"))),
+        "Lt, no number": (False, affinity(term("zone", "Lt", "17"))),
+        "an operator that nobody knows": (False, affinity(term("zone", "Like", "a"))),
+        "by its name": (True, affinity(term("metadata.name", "In", "one", by="matchFields"))),
+        "by another name": (False, affinity(term("metadata.name", "In", "two", by="matchFields"))),
+        "one of two terms": (True, affinity(term("zone", "In", "b"), term("zone", "In", "a"))),
+        "both requirements of one term": (
             False,
             affinity({"matchExpressions": [term("zone", op, "a")["matchExpressions"][0] for op in ("In", "NotIn")]}),
-            id="both requirements of one term",
         ),
-        pytest.param(False, affinity({}), id="an empty term holds nowhere"),
-        pytest.param(False, affinity(), id="no terms hold nowhere"),
-        pytest.param(False, {"nodeSelector": {"zone": "b"}, **affinity(term("zone", "Exists"))}, id="both must hold"),
-        pytest.param(False, {"affinity": {"nodeAffinity": "zone a"}}, id="nobody can read it"),
-    ],
+        "an empty term holds nowhere": (False, affinity({})),
+        "no terms hold nowhere": (False, affinity()),
+        "both must hold": (False, {"nodeSelector": {"zone": "b"}, **affinity(term("zone", "Exists"))}),
+        "nobody can read it": (False, {"affinity": {"nodeAffinity": "zone a"}}),
+    },
 )
 def test_labels(allowed: bool, spec: Object) -> None:
     machine = Machine("one", {}, {}, {"zone": "a", "cores": "16"})
@@ -73,22 +73,22 @@ def test_labels(allowed: bool, spec: Object) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("allowed", "taint", "spec"),
-    [
-        pytest.param(False, GPU, {}, id="not tolerated"),
-        pytest.param(False, {**GPU, "effect": "NoExecute"}, {}, id="not tolerated, and driven out"),
-        pytest.param(True, {**GPU, "effect": "PreferNoSchedule"}, {}, id="only if there is no other"),
-        pytest.param(True, GPU, tolerating(key="gpu", value="a100", effect="NoSchedule"), id="exactly"),
-        pytest.param(True, GPU, tolerating(key="gpu", operator="Equal", value="a100"), id="whatever its effect"),
-        pytest.param(True, GPU, tolerating(key="gpu", operator="Exists"), id="whatever its value"),
-        pytest.param(True, GPU, tolerating(operator="Exists"), id="everything"),
-        pytest.param(False, GPU, tolerating(key="gpu", value="h100"), id="another value"),
-        pytest.param(False, GPU, tolerating(key="tpu", operator="Exists"), id="another key"),
-        pytest.param(False, GPU, tolerating(key="gpu", operator="Exists", effect="NoExecute"), id="another effect"),
-        pytest.param(False, GPU, tolerating(value="a100"), id="no key, and not everything"),
-        pytest.param(True, {"key": "x", "effect": "NoSchedule"}, tolerating(key="x"), id="a taint without a value"),
-    ],
+@cases(
+    "allowed, taint, spec",
+    {
+        "not tolerated": (False, GPU, {}),
+        "not tolerated, and driven out": (False, {**GPU, "effect": "NoExecute"}, {}),
+        "only if there is no other": (True, {**GPU, "effect": "PreferNoSchedule"}, {}),
+        "exactly": (True, GPU, tolerating(key="gpu", value="a100", effect="NoSchedule")),
+        "whatever its effect": (True, GPU, tolerating(key="gpu", operator="Equal", value="a100")),
+        "whatever its value": (True, GPU, tolerating(key="gpu", operator="Exists")),
+        "everything": (True, GPU, tolerating(operator="Exists")),
+        "another value": (False, GPU, tolerating(key="gpu", value="h100")),
+        "another key": (False, GPU, tolerating(key="tpu", operator="Exists")),
+        "another effect": (False, GPU, tolerating(key="gpu", operator="Exists", effect="NoExecute")),
+        "no key, and not everything": (False, GPU, tolerating(value="a100")),
+        "a taint without a value": (True, {"key": "x", "effect": "NoSchedule"}, tolerating(key="x")),
+    },
 )
 def test_taints(allowed: bool, taint: Object, spec: Object) -> None:
     assert places.read(spec).allow(Machine("one", {}, {}, taints=(taint,))) == allowed
@@ -100,19 +100,17 @@ ZONES = [node("a", cpu=8, pods=9, labels={"zone": "a"}), node("b", cpu=2, pods=9
 TAINTED = [node("a", cpu=2, pods=9), node("gpu", cpu=8, pods=9, spec={"taints": [GPU]})]
 
 
-@pytest.mark.parametrize(
-    ("reason", "nodes", "more"),
-    [
-        pytest.param(None, ZONES, {}, id="anywhere"),
-        pytest.param("NeverFits", ZONES, ZONE_B, id="the nodes it may go to are too small"),
-        pytest.param(None, [*ZONES, node("c", cpu=1, pods=9, labels={"zone": "b"})], ZONE_B, id="two are large enough"),
-        pytest.param("NeverFits", ZONES[:1], ZONE_B, id="no node is there"),
-        pytest.param("NeverFits", TAINTED, {}, id="a taint keeps it out"),
-        pytest.param(None, TAINTED, TOLERANT, id="it tolerates the taint"),
-        pytest.param(
-            "NeverFits", [*TAINTED[:1], node("gpu", cpu=8, pods=9, spec={"unschedulable": True})], {}, id="cordoned"
-        ),
-    ],
+@cases(
+    "reason, nodes, more",
+    {
+        "anywhere": (None, ZONES, {}),
+        "the nodes it may go to are too small": ("NeverFits", ZONES, ZONE_B),
+        "two are large enough": (None, [*ZONES, node("c", cpu=1, pods=9, labels={"zone": "b"})], ZONE_B),
+        "no node is there": ("NeverFits", ZONES[:1], ZONE_B),
+        "a taint keeps it out": ("NeverFits", TAINTED, {}),
+        "it tolerates the taint": (None, TAINTED, TOLERANT),
+        "cordoned": ("NeverFits", [*TAINTED[:1], node("gpu", cpu=8, pods=9, spec={"unschedulable": True})], {}),
+    },
 )
 @pytest.mark.parametrize("made", [True, False], ids=["held back", "not made yet"])
 def test_a_gang_starts_where_its_pods_may_go(

@@ -13,7 +13,7 @@ from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gang_cluster import GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, pod, queue
 from workers.api.kinds import Object
-from workers.controllers.volcano.podgroup import round as rounds
+from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup import tree, vectors
 from workers.controllers.volcano.podgroup.admission_round import ClusterView, RoundOutcome
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, Group
@@ -198,58 +198,6 @@ def test_vectors(first: dict[str, int], second: dict[str, int]) -> None:
     assert vectors.fits(left, first)
     assert vectors.fits(first, vectors.most(first, second))
     assert vectors.fits(second, vectors.most(first, second))
-
-
-QUEUES = [
-    queue("default", created=-3),
-    queue("small", capability={"cpu": "4"}, created=-2),
-    queue("sure", guarantee={"resource": {"cpu": "2"}}, weight=2, created=-1),
-]
-ONE = 10**9
-
-
-def _check(cluster: GangCluster) -> None:
-    for name, body in cluster.nodes.items():
-        assert cluster.used(name) <= vectors.read(body["status"]["allocatable"])["cpu"]
-    small = [name for name, body in cluster.groups.items() if body["spec"]["queue"] == "small"]
-    assert sum(each.requests["cpu"] for name in small for each in cluster.members(name) if each.occupies) <= 4 * ONE
-    for name, phase in cluster.phases().items():
-        if phase == "Pending" and not cluster.groups[name]["status"].get("backOff"):
-            lost = [each for each in cluster.members(name) if each.state == "running"]
-            # Only one that was whole before may have a part of its pods while it waits.
-            assert not lost or cluster.groups[name]["status"].get("conditions")
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
-def test_every_gang_that_can_start_does_and_ends(seed: int, cut: float) -> None:
-    chance = random.Random(seed)
-    cluster = GangCluster(QUEUES, {"a": 4, "b": 4, "c": 3}, seed, cut=cut)
-    for index in range(10):
-        # The cluster shrinks to 8 cpus, and 2 of them are the queue sure's.
-        name, cpu = chance.choice(["default", "small", "sure"]), chance.choice([1, 1, 2])
-        most = (4 if name == "small" else 6) // cpu
-        cluster.arrive(f"g{index}", least=chance.randint(1, most), cpu=cpu, queue=name, late=chance.random() < 0.5)
-        if index == 6:
-            cluster.lose("c")
-        _live(cluster, chance, seconds=chance.randint(0, 6))
-    for _ in range(60):
-        _live(cluster, chance, seconds=20)
-        if set(cluster.phases().values()) == {"Completed"}:
-            break
-    assert set(cluster.phases().values()) == {"Completed"}
-
-
-def _live(cluster: GangCluster, chance: random.Random, *, seconds: int) -> None:
-    for _ in range(seconds):
-        cluster.step()
-        _check(cluster)
-        for name, phase in cluster.phases().items():
-            if phase == "Running":
-                # GangDecision work only as a whole: the pods of one that is not never end by themselves.
-                for each in cluster.members(name):
-                    if each.state == "running" and chance.random() < 0.2:
-                        cluster.end(each.pod["metadata"]["name"])
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["held back", "made late"])

@@ -32,11 +32,10 @@ class Pytorch(Plugin):
         if master is None:
             return pod
         address, port = names.first_host(slot.job, slot.site, master), self.number("port")
-        variables = [
-            variable("MASTER_ADDR", address),
-            variable("MASTER_PORT", port),
-            variable("WORLD_SIZE", self._size(slot)),
-        ]
+        roles = (self.text("master"), self.text("worker"))
+        size = sum(task.replicas for task in slot.job.spec.tasks if task.name in roles)
+        values = {"MASTER_ADDR": address, "MASTER_PORT": port, "WORLD_SIZE": size}
+        variables = [variable(name, value) for name, value in values.items()]
         if (rank := self._rank(slot)) is not None:
             variables.append(variable("RANK", rank))
         ready = containers.with_variables(pod, variables, init=False)
@@ -44,10 +43,6 @@ class Pytorch(Plugin):
         if self.arguments["wait-master-enabled"] and slot.task.name == self.text("worker"):
             return self._waiting(ready, address)
         return ready
-
-    def _size(self, slot: PodSlot) -> int:
-        roles = (self.text("master"), self.text("worker"))
-        return sum(task.replicas for task in slot.job.spec.tasks if task.name in roles)
 
     def _rank(self, slot: PodSlot) -> int | None:
         if slot.task.name == self.text("worker"):

@@ -24,7 +24,8 @@ class Tensorflow(Plugin):
         tasks = slot.job.spec.tasks
         if len(tasks) == 1 and tasks[0].replicas == 1:
             return pod
-        config = {"cluster": self._cluster(slot), "task": {"type": self._role(slot), "index": slot.index}}
+        role = next((role for role in ROLES if self.text(role) == slot.task.name), slot.task.name)
+        config = {"cluster": self._cluster(slot), "task": {"type": role, "index": slot.index}}
         text = json.dumps(config, separators=(",", ":"))
         return with_variables(pod, [variable("TF_CONFIG", text)], init=False)
 
@@ -36,6 +37,3 @@ class Tensorflow(Plugin):
             if task and (found := names.hosts(slot.job, slot.site, task)):
                 cluster[role] = [f"{host}:{port}" for host in found]
         return cluster
-
-    def _role(self, slot: PodSlot) -> str:
-        return next((role for role in ROLES if self.text(role) == slot.task.name), slot.task.name)
