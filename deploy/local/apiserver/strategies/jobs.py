@@ -130,8 +130,7 @@ def spec(own: Object, path: str) -> list[FieldError]:
     if (manager := own.get("managedBy")) == "":
         errors.append(field_errors.required(f"{path}.managedBy"))
     elif manager:
-        problems = names.domain_path(manager)
-        errors += [field_errors.invalid(f"{path}.managedBy", manager, problem) for problem in problems]
+        errors += field_errors.malformed(f"{path}.managedBy", manager, names.domain_path)
         if len(manager.encode()) > 63:
             errors.append(field_errors.too_long(f"{path}.managedBy", 63))
     errors += podspec.template(own.get("template") or {}, f"{path}.template")
@@ -267,7 +266,7 @@ def _exit_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[Fiel
 
 def _condition_pattern(pattern: Object, path: str) -> Iterator[FieldError]:
     kind, status = pattern.get("type", ""), pattern.get("status")
-    yield from (field_errors.invalid(f"{path}.type", kind, problem) for problem in names.qualified_name(kind))
+    yield from field_errors.malformed(f"{path}.type", kind, names.qualified_name)
     yield from _chosen(f"{path}.status", status, ("False", "True", "Unknown"))
 
 
