@@ -104,18 +104,21 @@ def indexed(**fields: Any) -> dict[str, Any]:
     return {**INDEXED, **fields}
 
 
+def per_index(**fields: Any) -> dict[str, Any]:
+    return indexed(backoffLimitPerIndex=1, **fields)
+
+
 def success(*rules: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """A success policy with these rules, else with one of these fields."""
     return indexed(successPolicy={"rules": list(rules) or [fields]})
 
 
 # Paths of fields, and sentences, that many refusals share.
-COMPLETIONS, PARALLELISM, FAILED_INDEXES = "spec.completions", "spec.parallelism", "spec.maxFailedIndexes"
-AT, CODES = "spec.podFailurePolicy.rules[0]", "spec.podFailurePolicy.rules[0].onExitCodes"
+AT, CODES = "podFailurePolicy.rules[0]", "podFailurePolicy.rules[0].onExitCodes"
 CONDITION = f"{AT}.onPodConditions[0]"
-POLICY, SUCCESS = "spec.successPolicy", "spec.successPolicy.rules[0]"
-SELECTOR, EXPRESSION = "spec.selector", "spec.selector.matchExpressions[0]"
-REPLACEMENT, NO_INDEXES = "spec.podReplacementPolicy", "requires indexed completion mode"
+SUCCESS = "successPolicy.rules[0]"
+EXPRESSION = "selector.matchExpressions[0]"
+NO_INDEXES = "requires indexed completion mode"
 ACTIONS = '"Count", "FailIndex", "FailJob", "Ignore"'
 NOT_MANY = "must be less than or equal to 10000 when completions are above 100000 and used with backoff limit per index"
 NO_CONTAINER = "must be one of the container or initContainer names in the pod template"
@@ -124,110 +127,110 @@ UNPARSED = "error parsing succeededIndexes"
 
 @refusals(
     {
-        f"{PARALLELISM}: {NON_NEGATIVE}": {"parallelism": -1},
-        f"{COMPLETIONS}: {NON_NEGATIVE}": {"completions": -1},
-        f"spec.backoffLimitPerIndex: {NON_NEGATIVE}": indexed(backoffLimitPerIndex=-1),
-        f"{FAILED_INDEXES}: {NON_NEGATIVE}": indexed(backoffLimitPerIndex=1, maxFailedIndexes=-1),
-        f"spec.backoffLimit: {NON_NEGATIVE}": {"backoffLimit": -1},
-        f"spec.ttlSecondsAfterFinished: {NON_NEGATIVE}": {"ttlSecondsAfterFinished": -1},
-        f"spec.activeDeadlineSeconds: {NON_NEGATIVE}": {"activeDeadlineSeconds": -1},
-        f"spec.completionMode: {unsupported('Other', 'NonIndexed', 'Indexed')}": {"completionMode": "Other"},
-        f"{COMPLETIONS}: Required value: when completion mode is Indexed": (
-            {"completionMode": "Indexed", "parallelism": 2}
-        ),
-        f"{PARALLELISM}: Invalid value: 100001: must be less than or equal to 100000 when completion mode is Indexed": (
+        f"parallelism: {NON_NEGATIVE}": {"parallelism": -1},
+        f"completions: {NON_NEGATIVE}": {"completions": -1},
+        f"backoffLimitPerIndex: {NON_NEGATIVE}": indexed(backoffLimitPerIndex=-1),
+        f"maxFailedIndexes: {NON_NEGATIVE}": per_index(maxFailedIndexes=-1),
+        f"backoffLimit: {NON_NEGATIVE}": {"backoffLimit": -1},
+        f"ttlSecondsAfterFinished: {NON_NEGATIVE}": {"ttlSecondsAfterFinished": -1},
+        f"activeDeadlineSeconds: {NON_NEGATIVE}": {"activeDeadlineSeconds": -1},
+        f"completionMode: {unsupported('Other', 'NonIndexed', 'Indexed')}": {"completionMode": "Other"},
+        "completions: Required value: when completion mode is Indexed": {"completionMode": "Indexed", "parallelism": 2},
+        "parallelism: Invalid value: 100001: must be less than or equal to 100000 when completion mode is Indexed": (
             indexed(parallelism=100_001, completions=100_001)
         ),
-        f"spec.backoffLimitPerIndex: Invalid value: 1: {NO_INDEXES}": {"backoffLimitPerIndex": 1},
-        "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified": indexed(maxFailedIndexes=1),
-        f"{FAILED_INDEXES}: Invalid value: 4: must be less than or equal to completions": (
-            indexed(backoffLimitPerIndex=1, maxFailedIndexes=4)
+        f"backoffLimitPerIndex: Invalid value: 1: {NO_INDEXES}": {"backoffLimitPerIndex": 1},
+        "backoffLimitPerIndex: Required value: when maxFailedIndexes is specified": indexed(maxFailedIndexes=1),
+        "maxFailedIndexes: Invalid value: 4: must be less than or equal to completions": per_index(maxFailedIndexes=4),
+        "maxFailedIndexes: Required value: must be specified when completions is above 100000": {
+            **MANY,
+            "maxFailedIndexes": None,
+        },
+        f"maxFailedIndexes: Invalid value: 10001: {NOT_MANY}": {**MANY, "maxFailedIndexes": 10_001},
+        f"parallelism: Invalid value: 10001: {NOT_MANY}": {**MANY, "parallelism": 10_001},
+        "maxFailedIndexes: Invalid value: 100001: must be less than or equal to 100000": per_index(
+            completions=200_000, maxFailedIndexes=100_001
         ),
-        f"{FAILED_INDEXES}: Required value: must be specified when completions is above 100000": (
-            {**MANY, "maxFailedIndexes": None}
-        ),
-        f"{FAILED_INDEXES}: Invalid value: 10001: {NOT_MANY}": {**MANY, "maxFailedIndexes": 10_001},
-        f"{PARALLELISM}: Invalid value: 10001: {NOT_MANY}": {**MANY, "parallelism": 10_001},
-        f"{FAILED_INDEXES}: Invalid value: 100001: must be less than or equal to 100000": (
-            indexed(completions=200_000, backoffLimitPerIndex=1, maxFailedIndexes=100_001)
-        ),
-        f"{FAILED_INDEXES}: Invalid value: 1: {NO_INDEXES}": {"maxFailedIndexes": 1},
-        'spec.managedBy: Invalid value: "us": must be a domain-prefixed path (such as "acme.io/foo")': (
-            {"managedBy": "us"}
-        ),
-        "spec.managedBy: Required value": {"managedBy": ""},
-        "spec.managedBy: Too long: must have at most 63 bytes": {"managedBy": f"example.com/{'x' * 60}"},
-        f"{REPLACEMENT}: {unsupported('Never', 'Failed', 'TerminatingOrFailed')}": {"podReplacementPolicy": "Never"},
-        f"{REPLACEMENT}: {unsupported('TerminatingOrFailed', 'Failed')}": (
-            {**codes(1), "podReplacementPolicy": "TerminatingOrFailed"}
-        ),
+        f"maxFailedIndexes: Invalid value: 1: {NO_INDEXES}": {"maxFailedIndexes": 1},
+        'managedBy: Invalid value: "us": must be a domain-prefixed path (such as "acme.io/foo")': {"managedBy": "us"},
+        "managedBy: Required value": {"managedBy": ""},
+        "managedBy: Too long: must have at most 63 bytes": {"managedBy": f"example.com/{'x' * 60}"},
+        f"podReplacementPolicy: {unsupported('Never', 'Failed', 'TerminatingOrFailed')}": {
+            "podReplacementPolicy": "Never"
+        },
+        f"podReplacementPolicy: {unsupported('TerminatingOrFailed', 'Failed')}": {
+            **codes(1),
+            "podReplacementPolicy": "TerminatingOrFailed",
+        },
         f"{CODES}.values[0]: Invalid value: 0: must not be 0 for the In operator": codes(0),
         f"{CODES}.values: Invalid value: [2,1]: must be ordered": codes(2, 1),
         f"{CODES}.values[1]: Duplicate value: 1": codes(1, 1),
         f"{CODES}.values: Invalid value: []: at least one value is required": codes(),
         f"{CODES}.operator: {unsupported('Near', 'In', 'NotIn')}": codes(1, operator="Near"),
         f"{AT}: Invalid value: specifying one of OnExitCodes and OnPodConditions is required": rule(),
-        f"{AT}: Invalid value: specifying both OnExitCodes and OnPodConditions is not supported": (
-            rule(onExitCodes={"operator": "In", "values": [1]}, onPodConditions=X)
+        f"{AT}: Invalid value: specifying both OnExitCodes and OnPodConditions is not supported": rule(
+            onExitCodes={"operator": "In", "values": [1]}, onPodConditions=X
         ),
         f"{AT}.action: Required value: valid values: {ACTIONS}": rule("", onPodConditions=X),
         f'{CODES}.operator: Required value: valid values: "In", "NotIn"': codes(1, operator=""),
         f"{CODES}.values: Too many: 256: must have at most 255 items": codes(*range(256), operator="NotIn"),
         f"{AT}.onPodConditions: Too many: 21: must have at most 20 items": rule(onPodConditions=X * 21),
-        f'{CONDITION}.type: Invalid value: "a/b/c": {names.qualified_name("a/b/c")[0]}': (
-            rule(onPodConditions=[{"type": "a/b/c"}])
+        f'{CONDITION}.type: Invalid value: "a/b/c": {names.qualified_name("a/b/c")[0]}': rule(
+            onPodConditions=[{"type": "a/b/c"}]
         ),
-        f'{AT}.action: Invalid value: "FailIndex": requires the backoffLimitPerIndex to be set': (
-            rule("FailIndex", onPodConditions=X)
+        f'{AT}.action: Invalid value: "FailIndex": requires the backoffLimitPerIndex to be set': rule(
+            "FailIndex", onPodConditions=X
         ),
         f'{AT}.action: Unsupported value: "Nap": supported values: {ACTIONS}': rule("Nap", onPodConditions=X),
-        f"{CONDITION}.status: {unsupported('Maybe', 'False', 'True', 'Unknown')}": (
-            rule(onPodConditions=[{"type": "x", "status": "Maybe"}])
+        f"{CONDITION}.status: {unsupported('Maybe', 'False', 'True', 'Unknown')}": rule(
+            onPodConditions=[{"type": "x", "status": "Maybe"}]
         ),
         f'{CODES}.containerName: Invalid value: "z": {NO_CONTAINER}': codes(1, containerName="z"),
-        "spec.podFailurePolicy.rules: Too many: 21: must have at most 20 items": (
-            {"podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": X}] * 21}}
-        ),
-        f'{POLICY}: Invalid value: {{"rules":[{{"succeededCount":1}}]}}: {NO_INDEXES}': (
-            {"successPolicy": {"rules": [{"succeededCount": 1}]}}
-        ),
+        "podFailurePolicy.rules: Too many: 21: must have at most 20 items": {
+            "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": X}] * 21}
+        },
+        f'successPolicy: Invalid value: {{"rules":[{{"succeededCount":1}}]}}: {NO_INDEXES}': {
+            "successPolicy": {"rules": [{"succeededCount": 1}]}
+        },
         f"{SUCCESS}: Required value: at least one of succeededCount or succeededIndexes must be specified": success(),
         f"{SUCCESS}.succeededCount: Invalid value: 3: must be less than or equal to 2 "
-        "(the number of indexes in the specified succeededIndexes field)": (
-            success(succeededIndexes="0-1", succeededCount=3)
+        "(the number of indexes in the specified succeededIndexes field)": success(
+            succeededIndexes="0-1", succeededCount=3
         ),
-        f'{SUCCESS}.succeededIndexes: Invalid value: "7": {UNPARSED}: too large index: "7"': (
-            success(succeededIndexes="7")
+        f'{SUCCESS}.succeededIndexes: Invalid value: "7": {UNPARSED}: too large index: "7"': success(
+            succeededIndexes="7"
         ),
-        f"{POLICY}.rules: Required value: at least one rules must be specified when the successPolicy is specified": (
+        "successPolicy.rules: Required value: "
+        "at least one rules must be specified when the successPolicy is specified": (
             indexed(successPolicy={"rules": []})
         ),
-        f"{POLICY}.rules: Too many: 21: must have at most 20 items": success(*[{"succeededCount": 1}] * 21),
+        "successPolicy.rules: Too many: 21: must have at most 20 items": success(*[{"succeededCount": 1}] * 21),
         f"{SUCCESS}.succeededCount: Invalid value: 4: must be less than or equal to 3 "
         "(the number of specified completions)": success(succeededCount=4),
         f"{SUCCESS}.succeededCount: {NON_NEGATIVE}": success(succeededCount=-1),
         f'{SUCCESS}.succeededIndexes: Invalid value: "2,1": {UNPARSED}: '
         "non-increasing order, previous: 2, current: 1": success(succeededIndexes="2,1"),
         f"{SUCCESS}.succeededIndexes: Too long: must have at most 65536 bytes": indexed(completions=100_000, **LONG),
-        "spec.template.metadata.labels: Invalid value: {}: `selector` does not match template `labels`": (
-            {"manualSelector": True, "selector": {"matchLabels": {"a": "b"}}}
+        "template.metadata.labels: Invalid value: {}: `selector` does not match template `labels`": {
+            "manualSelector": True,
+            "selector": {"matchLabels": {"a": "b"}},
+        },
+        "selector: Required value": {"manualSelector": True},
+        f"{EXPRESSION}.values: Required value: must be specified when `operator` is 'In' or 'NotIn'": manual(
+            operator="In"
         ),
-        f"{SELECTOR}: Required value": {"manualSelector": True},
-        f"{EXPRESSION}.values: Required value: must be specified when `operator` is 'In' or 'NotIn'": (
-            manual(operator="In")
+        f"{EXPRESSION}.values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'": manual(
+            operator="Exists", values=["b"]
         ),
-        f"{EXPRESSION}.values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'": (
-            manual(operator="Exists", values=["b"])
-        ),
-        f'{EXPRESSION}.operator: Invalid value: "Near": not a valid selector operator': (
-            manual(operator="Near", values=["b"])
+        f'{EXPRESSION}.operator: Invalid value: "Near": not a valid selector operator': manual(
+            operator="Near", values=["b"]
         ),
     }
 )
 def test_a_job_is_refused(refusal: str, body: Any) -> None:
-    found = refused(JOB, job(**body))
+    found = [each.removeprefix("spec.") for each in refused(JOB, job(**body))]
     assert refusal in found
-    others = {COMPLETIONS, REPLACEMENT, "spec.backoffLimitPerIndex", "spec.template.metadata.labels"}
+    others = {"completions", "podReplacementPolicy", "backoffLimitPerIndex", "template.metadata.labels"}
     assert {each.partition(": ")[0] for each in found} <= {refusal.partition(": ")[0], *others}
 
 
@@ -269,8 +272,8 @@ def test_generated_labels_cannot_be_forged() -> None:
         "no time at all": {"activeDeadlineSeconds": 0},
         "nothing to do": {"parallelism": 0, "completions": 0},
         "limits per index": indexed(backoffLimitPerIndex=0, maxFailedIndexes=3),
-        "limits per index of pods that are restarted": (
-            indexed(backoffLimitPerIndex=1, template=template(restartPolicy="OnFailure"))
+        "limits per index of pods that are restarted": indexed(
+            backoffLimitPerIndex=1, template=template(restartPolicy="OnFailure")
         ),
         "a success policy": success(succeededIndexes="0,2", succeededCount=2),
         "indexes": {**INDEXED, "completions": 2**31 - 1, **success(succeededIndexes="0-2")},
