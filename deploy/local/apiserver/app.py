@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
 from typing import Any
 
@@ -37,6 +37,15 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+Answer = Response | Stream
+
+#: What answers a request for an object, by its subresource and method.
+_HANDLERS: Mapping[tuple[str, str], Callable[[Context, ApiRequest, RequestTarget], Answer | Awaitable[Answer]]] = {
+    **{("", "GET"): read.get, ("", "PUT"): write.update, ("", "PATCH"): write.patch, ("", "DELETE"): deletion.one},
+    **{("status", "GET"): read.get, ("status", "PUT"): write.update, ("status", "PATCH"): write.patch},
+    **{("scale", "GET"): scale.get, ("scale", "PUT"): scale.update, ("scale", "PATCH"): scale.patch},
+    **{("binding", "POST"): pods.bind, ("eviction", "POST"): pods.evict, ("log", "GET"): pod_logs.stream},
+}
 NOT_A_PATH = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
@@ -69,7 +78,7 @@ class ApiApp:
         else:
             await _stream(receive, send, answer)
 
-    async def _answer(self, request: ApiRequest) -> Response | Stream:
+    async def _answer(self, request: ApiRequest) -> Answer:
         parts = request.path.strip("/").split("/")
         match parts:
             case ["healthz" | "livez" | "readyz", *_]:
@@ -90,7 +99,7 @@ class ApiApp:
             raise api_errors.method_not_allowed()
         return api_groups.answer(self._ctx.registry, request, parts) or NOT_A_PATH
 
-    async def _resource(self, request: ApiRequest, group: str, version: str, parts: list[str]) -> Response | Stream:
+    async def _resource(self, request: ApiRequest, group: str, version: str, parts: list[str]) -> Answer:
         reviews = (group, version) == (access_reviews.GROUP, access_reviews.VERSION)
         if reviews and len(parts) == 1 and parts[0] in access_reviews.KINDS:
             if request.method != "POST":
@@ -104,10 +113,8 @@ class ApiApp:
             return NOT_A_PATH
         if watch:
             return read.watching(self._ctx, request, target)
-        if target.subresource:
-            return await self._subresource(request, target)
         if target.name:
-            return await self._object(request, target)
+            return await self._named(request, target)
         return await self._collection(request, target)
 
     def _target(self, group: str, version: str, parts: list[str]) -> RequestTarget | None:
@@ -124,7 +131,7 @@ class ApiApp:
             return None
         return RequestTarget(resource, namespace, *parts[1:])
 
-    async def _collection(self, request: ApiRequest, target: RequestTarget) -> Response | Stream:
+    async def _collection(self, request: ApiRequest, target: RequestTarget) -> Answer:
         match request.method:
             case "GET" if request.flag("watch"):
                 return read.watching(self._ctx, request, target)
@@ -138,45 +145,19 @@ class ApiApp:
                 return await deletion.collection(self._ctx, request, target)
         raise api_errors.method_not_allowed()
 
-    async def _object(self, request: ApiRequest, target: RequestTarget) -> Response | Stream:
-        match request.method:
-            case "GET" if request.flag("watch"):
-                return read.watching(self._ctx, request, target)
-            case "GET":
-                return read.get(self._ctx, request, target)
-            case "PUT":
-                return await write.update(self._ctx, request, target)
-            case "PATCH":
-                return await write.patch(self._ctx, request, target)
-            case "DELETE":
-                return await deletion.one(self._ctx, request, target)
-        raise api_errors.method_not_allowed()
-
-    async def _subresource(self, request: ApiRequest, target: RequestTarget) -> Response | Stream:
-        ctx, resource = self._ctx, target.resource
-        offered = {*resource.subresources, *(["status"] * resource.status), *(["scale"] * bool(resource.scale))}
+    async def _named(self, request: ApiRequest, target: RequestTarget) -> Answer:
+        """Answers a request for an object, or for one of its subresources."""
+        resource = target.resource
+        offered = {"", *resource.subresources, *(["status"] * resource.status), *(["scale"] * bool(resource.scale))}
         if target.subresource not in offered:
             raise api_errors.no_resource()
-        match target.subresource, request.method:
-            case "status", "GET":
-                return read.get(ctx, request, target)
-            case "status", "PUT":
-                return await write.update(ctx, request, target)
-            case "status", "PATCH":
-                return await write.patch(ctx, request, target)
-            case "scale", "GET":
-                return scale.get(ctx, target)
-            case "scale", "PUT":
-                return await scale.update(ctx, request, target)
-            case "scale", "PATCH":
-                return await scale.patch(ctx, request, target)
-            case "binding", "POST":
-                return await pods.bind(ctx, request, target)
-            case "eviction", "POST":
-                return await pods.evict(ctx, request, target)
-            case "log", "GET":
-                return pod_logs.stream(ctx, request, target)
-        raise api_errors.method_not_allowed()
+        if not target.subresource and request.method == "GET" and request.flag("watch"):
+            return read.watching(self._ctx, request, target)
+        handler = _HANDLERS.get((target.subresource, request.method))
+        if handler is None:
+            raise api_errors.method_not_allowed()
+        answer = handler(self._ctx, request, target)
+        return answer if isinstance(answer, (Response, Stream)) else await answer
 
 
 async def _body(receive: Receive, request: ApiRequest) -> bytes:

@@ -61,23 +61,13 @@ class Api:
         self.url = cluster["server"]
         self.token = config["users"][0]["user"]["token"]
         self.namespace = namespace
+        self.jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+        self.maps, self.pods = (f"/api/v1/namespaces/{namespace}/{plural}" for plural in ("configmaps", "pods"))
         if data := cluster.get("certificate-authority-data"):
             authority = base64.b64decode(data).decode()
         else:
             authority = Path(cluster["certificate-authority"]).read_text()
         self.pool = urllib3.PoolManager(ca_cert_data=authority)
-
-    @property
-    def jobs(self) -> str:
-        return f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
-
-    @property
-    def maps(self) -> str:
-        return f"/api/v1/namespaces/{self.namespace}/configmaps"
-
-    @property
-    def pods(self) -> str:
-        return f"/api/v1/namespaces/{self.namespace}/pods"
 
     def headers(self, accept: str = "application/json") -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}", "Accept": accept}
@@ -151,6 +141,12 @@ def job(name: str = "crunch", **metadata: Any) -> dict[str, Any]:
 def pod(name: str = "worker", **metadata: Any) -> dict[str, Any]:
     spec = {"containers": [{"name": "main", "image": "none"}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def custom(kind: str, name: str, *, spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+    """An object of a kind of the group test.penstock.dev."""
+    body = {"apiVersion": "test.penstock.dev/v1", "kind": kind, "metadata": {"name": name, **metadata}}
+    return body if spec is None else {**body, "spec": spec}
 
 
 def owned_by(owner: dict[str, Any], *, block: bool = False, controller: bool = True) -> dict[str, Any]:

@@ -179,18 +179,17 @@ def test_other_objects_are_counted_too(api: Api) -> None:
     until(lambda: used(api) == {"services": "0"}, "it is counted")
 
 
+SHORT = {"activeDeadlineSeconds": 60}
+
+
 @pytest.mark.parametrize(
     ("scopes", "fine", "beyond"),
     [
         (["BestEffort"], {"requests": {"cpu": "1"}}, {}),
         (["NotBestEffort"], {}, {"requests": {"cpu": "1"}}),
-        (["Terminating"], {}, {"activeDeadlineSeconds": 60}),
-        (["NotTerminating"], {"activeDeadlineSeconds": 60}, {}),
-        (
-            ["BestEffort", "Terminating"],
-            {"activeDeadlineSeconds": 60, "limits": {"cpu": "1"}},
-            {"activeDeadlineSeconds": 1},
-        ),
+        (["Terminating"], {}, SHORT),
+        (["NotTerminating"], SHORT, {}),
+        (["BestEffort", "Terminating"], {**SHORT, "limits": {"cpu": "1"}}, SHORT),
     ],
 )
 def test_a_quota_may_be_for_some_pods_only(limited: Api, scopes: list[str], fine: Any, beyond: Any) -> None:
@@ -212,9 +211,7 @@ def test_scopes_that_make_no_sense_are_refused(api: Api, scopes: list[str], hard
 def test_many_at_once_never_go_beyond_a_quota(limited: Api) -> None:
     bounded(limited, pods="5")
     with ThreadPoolExecutor(20) as pool:
-        codes = [
-            each.code
-            for each in pool.map(lambda index: limited("POST", path(limited, PODS), pod(f"p{index}")), range(20))
-        ]
+        answers = pool.map(lambda index: limited("POST", path(limited, PODS), pod(f"p{index}")), range(20))
+        codes = [answer.code for answer in answers]
     assert len(limited.get(path(limited, PODS)).body["items"]) == codes.count(201) == 5
     assert set(codes) <= {201, 403, 409}

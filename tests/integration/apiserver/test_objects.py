@@ -11,6 +11,7 @@ from tests.integration.apiserver.client import (
     STRATEGIC,
     Api,
     config_map,
+    custom,
     definition,
     job,
     pod,
@@ -258,11 +259,7 @@ def test_unknown_fields_are_dropped_warned_about_or_refused(ours: Api) -> None:
     ("text", "media", "remark"),
     [
         ('{"metadata":{"name":"%s"},"data":{"a":"1","a":"2"}}', "application/json", 'duplicate field \\"data.a\\"'),
-        (
-            "metadata:\n  name: %s\ndata:\n  a: '1'\n  a: '2'\n",
-            "application/yaml",
-            'line 5: key \\"a\\" already set in map',
-        ),
+        ("metadata: {name: %s}\ndata: {a: '1', a: '2'}", "application/yaml", 'line 2: key \\"a\\" already set in map'),
     ],
     ids=["JSON", "YAML"],
 )
@@ -280,30 +277,23 @@ def test_repeated_keys_are_warned_about_or_refused(ours: Api, text: str, media: 
 def test_both_event_apis_show_the_same_events(api: Api) -> None:
     about = {"kind": "Job", "namespace": api.namespace, "name": "crunch"}
     event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "involvedObject": about}
-    api.create(
-        f"/api/v1/namespaces/{api.namespace}/events", event | {"reason": "Made", "message": "text", "type": "Normal"}
-    )
+    events = f"/api/v1/namespaces/{api.namespace}/events"
+    api.create(events, event | {"reason": "Made", "message": "text", "type": "Normal"})
     new = api.get(f"/apis/events.k8s.io/v1/namespaces/{api.namespace}/events/e").body
     assert (new["apiVersion"], new["regarding"]["name"], new["note"]) == ("events.k8s.io/v1", "crunch", "text")
-    chosen = api.get(
-        f"/api/v1/namespaces/{api.namespace}/events", fieldSelector="involvedObject.name=crunch,reason=Made"
-    )
+    chosen = api.get(events, fieldSelector="involvedObject.name=crunch,reason=Made")
     assert [item["metadata"]["name"] for item in chosen.body["items"]] == ["e"]
 
 
 def test_a_definition_is_served_at_once_and_its_schema_holds(ours: Api) -> None:
     spec = {"type": "object", "properties": {"size": {"type": "integer", "minimum": 0, "default": 3}}}
-    schema = {
-        "type": "object",
-        "properties": {"spec": spec, "status": {"type": "object", "properties": {"seen": {"type": "integer"}}}},
-    }
+    status = {"type": "object", "properties": {"seen": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"spec": spec, "status": status}}
     made = ours.create(DEFINITIONS, definition("widgets", schema))
-    assert {c["type"]: c["status"] for c in made["status"]["conditions"]} == {
-        "NamesAccepted": "True",
-        "Established": "True",
-    }
+    conditions = {c["type"]: c["status"] for c in made["status"]["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
     path = f"/apis/test.penstock.dev/v1/namespaces/{ours.namespace}/widgets"
-    body = {"apiVersion": "test.penstock.dev/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"other": 1}}
+    body = custom("Widget", "w", spec={"other": 1})
     widget = ours.create(path, body)
     assert (widget["spec"], widget["metadata"]["generation"]) == ({"size": 3}, 1)
     wrong = ours.patch(f"{path}/w", {"spec": {"size": -1}})
@@ -316,23 +306,15 @@ def test_a_definition_is_served_at_once_and_its_schema_holds(ours: Api) -> None:
 
 
 def test_the_scale_of_a_custom_resource_follows_its_paths(ours: Api) -> None:
-    scale = {
-        "specReplicasPath": ".spec.size",
-        "statusReplicasPath": ".status.seen",
-        "labelSelectorPath": ".status.selector",
-    }
+    scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.seen"}
+    scale["labelSelectorPath"] = ".status.selector"
     ours.create(DEFINITIONS, definition("gauges", subresources={"status": {}, "scale": scale}))
     path = f"/apis/test.penstock.dev/v1/namespaces/{ours.namespace}/gauges"
-    ours.create(
-        path, {"apiVersion": "test.penstock.dev/v1", "kind": "Gauge", "metadata": {"name": "g"}, "spec": {"size": 2}}
-    )
+    ours.create(path, custom("Gauge", "g", spec={"size": 2}))
     ours.patch(f"{path}/g/status", {"status": {"seen": 1, "selector": "a=b"}})
     found = ours.get(f"{path}/g/scale").body
-    assert (found["kind"], found["spec"], found["status"]) == (
-        "Scale",
-        {"replicas": 2},
-        {"replicas": 1, "selector": "a=b"},
-    )
+    assert (found["kind"], found["spec"]) == ("Scale", {"replicas": 2})
+    assert found["status"] == {"replicas": 1, "selector": "a=b"}
     assert ours.patch(f"{path}/g/scale", {"spec": {"replicas": 7}}).body["spec"] == {"replicas": 7}
     assert ours.get(f"{path}/g").body["spec"] == {"size": 7}
     assert ours.patch(f"{path}/g/scale", {"spec": {"replicas": -7}}).code == 422
@@ -341,12 +323,9 @@ def test_the_scale_of_a_custom_resource_follows_its_paths(ours: Api) -> None:
 def test_a_definition_that_goes_takes_its_objects_along(ours: Api) -> None:
     ours.create(DEFINITIONS, definition("bolts"))
     path = f"/apis/test.penstock.dev/v1/namespaces/{ours.namespace}/bolts"
-    ours.create(
-        path, {"apiVersion": "test.penstock.dev/v1", "kind": "Bolt", "metadata": {"name": "b", "finalizers": ["a.b/c"]}}
-    )
+    ours.create(path, custom("Bolt", "b", finalizers=["a.b/c"]))
     assert ours("DELETE", f"{DEFINITIONS}/bolts.test.penstock.dev").code == 200
-    refused = ours("POST", path, {"apiVersion": "test.penstock.dev/v1", "kind": "Bolt", "metadata": {"name": "c"}})
-    assert refused.code == 405
+    assert ours("POST", path, custom("Bolt", "c")).code == 405
     until(lambda: "deletionTimestamp" in ours.get(f"{path}/b").body["metadata"], "the object is being deleted")
     ours.patch(f"{path}/b", {"metadata": {"finalizers": None}})
     until(lambda: ours.get(f"{DEFINITIONS}/bolts.test.penstock.dev").code == 404, "the definition is gone")

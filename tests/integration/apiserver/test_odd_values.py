@@ -9,31 +9,12 @@ import pytest
 
 from tests.integration.apiserver.client import STRATEGIC, Answer, Api
 from tests.support.embedded import Embedded
-from tests.unit.apiserver.odd import CONTAINER, ODD, mutated, places
+from tests.unit.apiserver.odd import METADATA, ODD, PODS, mutated, places
 
 pytestmark = pytest.mark.real_apiserver
 
 #: One in so many of all odd values at all places, a number without common divisors with their count.
 STEP = 3
-TERM = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
-PODS: dict[str, Any] = {
-    "restartPolicy": "Never",
-    "containers": [CONTAINER],
-    "initContainers": [{"name": "first", "image": "none"}],
-    "volumes": [{"name": "v", "configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}}, {"name": "w"}],
-    "tolerations": [{"key": "a", "operator": "Exists"}],
-    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}},
-    "nodeSelector": {"zone": "a"},
-    "activeDeadlineSeconds": 5,
-}
-OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}
-METADATA: dict[str, Any] = {
-    "name": "x",
-    "labels": {"a": "b"},
-    "annotations": {"c": "d"},
-    "finalizers": ["test.dev/a"],
-    "ownerReferences": [OWNER],
-}
 TEMPLATE = {
     "metadata": {"labels": {"e": "f"}},
     "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},

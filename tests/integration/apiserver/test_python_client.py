@@ -8,7 +8,7 @@ import pytest
 from kubernetes import client, config, dynamic, watch
 from kubernetes.client.exceptions import ApiException
 
-from tests.integration.apiserver.client import DEFINITIONS, Api, definition, job
+from tests.integration.apiserver.client import DEFINITIONS, MERGE, Api, custom, definition, job
 from tests.support.embedded import Embedded
 
 
@@ -67,11 +67,10 @@ def test_dynamic_clients_find_custom_resources(python: client.ApiClient, ours: A
     ours.create(DEFINITIONS, definition("pulleys"))
     found = dynamic.DynamicClient(python, cache_file=str(tmp_path / "discovery.json"))
     pulleys = found.resources.get(api_version="test.penstock.dev/v1", kind="Pulley")
-    body = {"apiVersion": "test.penstock.dev/v1", "kind": "Pulley", "metadata": {"name": "p"}, "spec": {"turns": 2}}
+    body = custom("Pulley", "p", spec={"turns": 2})
     assert pulleys.create(body=body, namespace=ours.namespace).spec.turns == 2
     patch = {"spec": {"turns": 3}}
-    content = "application/merge-patch+json"
-    assert pulleys.patch(name="p", body=patch, namespace=ours.namespace, content_type=content).spec.turns == 3
+    assert pulleys.patch(name="p", body=patch, namespace=ours.namespace, content_type=MERGE).spec.turns == 3
     events = pulleys.watch(namespace=ours.namespace, timeout=2)
     assert [(event["type"], event["object"].metadata.name) for event in events] == [("ADDED", "p")]
     jobs = found.resources.get(api_version="batch/v1", kind="Job")

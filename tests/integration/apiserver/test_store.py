@@ -10,11 +10,11 @@ import redis
 import urllib3
 
 from deploy.local.apiserver.storage.object_store import ObjectStoreKeys
-from tests.integration.apiserver.client import DEFINITIONS, Api, config_map, definition, job, owned_by, until
+from tests.integration.apiserver.client import DEFINITIONS, Api, config_map, custom, definition, job, owned_by, until
 from tests.support.embedded import Embedded, embedded_apiserver
 from tests.support.valkeys import ValkeyServer
 
-WIDGET = {"apiVersion": "test.penstock.dev/v1", "kind": "Widget", "metadata": {"name": "w"}}
+WIDGET = custom("Widget", "w")
 WIDGETS = "/apis/test.penstock.dev/v1/namespaces/default/widgets"
 
 
@@ -29,9 +29,8 @@ def test_a_restart_after_a_crash_loses_nothing_and_stays_where_it_was(own: Embed
     assert (own.url, own.token) == (address, token)
     assert api.get(f"{api.jobs}/crunch").body == made
     assert api.get(f"{WIDGETS}/w").body == widget
-    assert int(api.create(api.jobs, job("next"))["metadata"]["resourceVersion"]) > int(
-        widget["metadata"]["resourceVersion"]
-    )
+    after = api.create(api.jobs, job("next"))
+    assert int(after["metadata"]["resourceVersion"]) > int(widget["metadata"]["resourceVersion"])
 
 
 def test_every_answered_write_survives_a_kill(own: Embedded) -> None:
@@ -65,27 +64,20 @@ def test_every_answered_write_survives_a_kill(own: Embedded) -> None:
     assert len(found - set(answered)) <= len(workers)
 
 
-def test_a_watcher_that_has_seen_everything_resumes_after_a_restart(own: Embedded) -> None:
+@pytest.mark.parametrize("missed", [False, True], ids=["has seen everything", "has missed something"])
+def test_a_watcher_resumes_after_a_restart_or_is_told_to_list(own: Embedded, missed: bool) -> None:
     api = Api(own.kubeconfig)
     version = api.create(api.jobs, job("one"))["metadata"]["resourceVersion"]
-    api.create(api.maps, config_map())
+    api.create(*((api.jobs, job("two")) if missed else (api.maps, config_map())))
     own.kill()
     own.start()
     with api.watch(api.jobs, resourceVersion=version) as events:
-        api.create(api.jobs, job("two"))
+        api.create(api.jobs, job("three"))
         (event,) = islice(events, 1)
-    assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "two")
-
-
-def test_a_watcher_that_has_missed_something_is_told_to_list_after_a_restart(own: Embedded) -> None:
-    api = Api(own.kubeconfig)
-    version = api.create(api.jobs, job("one"))["metadata"]["resourceVersion"]
-    api.create(api.jobs, job("two"))
-    own.kill()
-    own.start()
-    with api.watch(api.jobs, resourceVersion=version) as events:
-        (event,) = islice(events, 1)
-    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+    if missed:
+        assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+    else:
+        assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "three")
 
 
 def test_dependents_orphaned_by_a_crash_are_collected_at_the_start(own: Embedded) -> None:

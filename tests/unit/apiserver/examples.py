@@ -1,7 +1,11 @@
 """Small valid objects of built-in kinds, and the way of a body through schema and strategy."""
 
+import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+
+import pytest
 
 from deploy.local.apiserver import strategies
 from deploy.local.apiserver.codec.field_errors import FieldError
@@ -10,6 +14,17 @@ from workers.api.kinds import Kind, Object
 
 NOW = datetime(2026, 1, 10, 12, 0, 0, tzinfo=UTC)
 CONTAINER = {"name": "c", "image": "x"}
+NON_NEGATIVE = "Invalid value: -1: must be greater than or equal to 0"
+
+
+def refusals(table: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """Parametrizes a test over (refusal, body): a key is the line of `field: message` that its body is refused by."""
+    return pytest.mark.parametrize(("refusal", "body"), table.items(), ids=table)
+
+
+def unsupported(value: str, *supported: str) -> str:
+    """The message for a value that is none of the supported ones."""
+    return f'Unsupported value: "{value}": supported values: {json.dumps(supported)[1:-1]}'
 
 
 def template(*, container: Object | None = None, labels: Object | None = None, **spec: Any) -> Object:
@@ -33,6 +48,11 @@ def created(kind: Kind, body: Object) -> Object:
     reading = schema.builtin(kind)
     decoded, _ = reading.decode(body, strict="Strict")
     return strategies.strategy(kind).prepare_create(reading.default(decoded), NOW)
+
+
+def refused(kind: Kind, body: Object) -> list[str]:
+    """Everything that is wrong with a body to be created, as lines of `field: message`."""
+    return [": ".join(each) for each in problems(kind, body)]
 
 
 def problems(kind: Kind, body: Object) -> list[tuple[str, str]]:

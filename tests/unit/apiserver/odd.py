@@ -45,6 +45,32 @@ CONTAINER: Object = {
 }
 
 
+#: A pod's spec, an object's metadata: with most of what can be there, as far as Kubernetes 1.20 judges it too.
+PODS: Object = {
+    "restartPolicy": "Never",
+    "containers": [CONTAINER],
+    "initContainers": [{"name": "first", "image": "none"}],
+    "volumes": [{"name": "v", "configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}}, {"name": "w"}],
+    "tolerations": [{"key": "a", "operator": "Exists"}],
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]
+            }
+        }
+    },
+    "nodeSelector": {"zone": "a"},
+    "activeDeadlineSeconds": 5,
+}
+METADATA: Object = {
+    "name": "x",
+    "labels": {"a": "b"},
+    "annotations": {"c": "d"},
+    "finalizers": ["example.com/keep"],
+    "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}],
+}
+
+
 def places(body: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of every value in a document."""
     if at:

@@ -117,9 +117,14 @@ def judge(body: Object, path: str, rules: Iterable[tuple[str, Rule]]) -> Iterato
         yield from rule(f"{path}.{field}", body.get(field))
 
 
+def malformed(field: str, value: str, rule: TextRule) -> list[FieldError]:
+    """Refuses a text that does not have this form; the empty text too."""
+    return [invalid(field, value, problem) for problem in rule(value)]
+
+
 def formatted(rule: TextRule) -> Rule:
     """Returns the rule that a text, where there is one, has this form."""
-    return lambda field, value: [invalid(field, value, problem) for problem in rule(value)] if value else ()
+    return lambda field, value: malformed(field, value, rule) if value else ()
 
 
 def named(rule: TextRule) -> Rule:

@@ -156,6 +156,17 @@ def selects(selector: Object) -> Callable[[Labels], bool]:
     return lambda labels: all(test(labels) for test in tests)
 
 
+def spelled(selector: Object | None) -> str:
+    """A `LabelSelector` object as text, as ``-l`` takes it; an empty text for an empty one."""
+    selector = selector or {}
+    terms = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for expression in selector.get("matchExpressions") or ():
+        key, operator, values = expression["key"], expression["operator"], sorted(expression.get("values") or ())
+        short = {"Exists": key, "DoesNotExist": f"!{key}"}
+        terms.append(short.get(operator) or f"{key} {operator.lower()} ({','.join(values)})")
+    return ",".join(terms)
+
+
 def _expression(key: str, operator: Any, values: Any) -> Callable[[Labels], bool]:
     match operator:
         case "In":

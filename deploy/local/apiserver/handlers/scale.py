@@ -6,7 +6,7 @@ import orjson
 
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import bad_request
-from deploy.local.apiserver.codec import field_errors
+from deploy.local.apiserver.codec import field_errors, selectors
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery.api_resources import RequestTarget, ScalePaths
 from deploy.local.apiserver.handlers import write
@@ -27,19 +27,7 @@ def _at(body: Object, path: str | None) -> Any:
 
 def _selector(value: Any) -> str:
     """A selector as text: custom resources keep a text, built-in types keep an object."""
-    if not isinstance(value, dict):
-        return value or ""
-    terms = [f"{key}={label}" for key, label in sorted((value.get("matchLabels") or {}).items())]
-    for rule in value.get("matchExpressions") or ():
-        key, values = rule["key"], ",".join(sorted(rule.get("values") or ()))
-        forms = {
-            "Exists": key,
-            "DoesNotExist": f"!{key}",
-            "In": f"{key} in ({values})",
-            "NotIn": f"{key} notin ({values})",
-        }
-        terms.append(forms[rule["operator"]])
-    return ",".join(terms)
+    return selectors.spelled(value) if isinstance(value, dict) else value or ""
 
 
 def shown(body: Object, scale: ScalePaths) -> Object:
@@ -63,7 +51,7 @@ def _existing(ctx: Context, target: RequestTarget) -> tuple[StoredObject, ScaleP
     return ctx.existing(target), target.resource.scale
 
 
-def get(ctx: Context, target: RequestTarget) -> Response:
+def get(ctx: Context, _request: ApiRequest, target: RequestTarget) -> Response:
     """GET of the scale."""
     record, scale = _existing(ctx, target)
     return json_response(shown(record.body, scale))

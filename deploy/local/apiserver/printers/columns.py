@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from deploy.local.apiserver.codec import selectors
 from deploy.local.apiserver.printers import ages, pod_summary
 from workers.api.kinds import Kind, Object
 
@@ -71,32 +72,15 @@ def _some(value: Any) -> str:
     return "<none>" if value in (None, "", [], {}) else str(value)
 
 
-def _selector(selector: Object | None) -> str:
-    """A label selector on one line, as ``-l`` takes it."""
-    if not selector:
-        return "<none>"
-    labels = selector.get("matchLabels") or {}
-    parts = [f"{key}={labels[key]}" for key in sorted(labels)]
-    for expression in selector.get("matchExpressions") or ():
-        key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
-        match expression["operator"]:
-            case "Exists":
-                parts.append(key)
-            case "DoesNotExist":
-                parts.append(f"!{key}")
-            case operator:
-                parts.append(f"{key} {operator.lower()} ({values})")
-    return ",".join(parts) or "<none>"
-
-
 def _containers(template: Object | None) -> list[Any]:
     """Names and images of a template's containers, joined by commas."""
     containers = ((template or {}).get("spec") or {}).get("containers") or ()
     return [",".join(c.get(field, "") for c in containers) for field in ("name", "image")]
 
 
-def _plain(body: Object, now: datetime) -> list[Any]:
-    return [_name(body), _age(body, now)]
+def _selected(spec: Object) -> str:
+    """What a spec selects, on one line, as ``-l`` takes it."""
+    return selectors.spelled(spec.get("selector")) or "<none>"
 
 
 def _pod(body: Object, now: datetime) -> list[Any]:
@@ -145,7 +129,7 @@ def _job(body: Object, now: datetime) -> list[Any]:
         duration,
         _age(body, now),
         *_containers(spec.get("template")),
-        _selector(spec.get("selector")),
+        _selected(spec),
     ]
 
 
@@ -162,39 +146,31 @@ def _cron_job(body: Object, now: datetime) -> list[Any]:
         ages.age(last, now) if last else "<none>",
         _age(body, now),
         *_containers(job.get("template")),
-        _selector(job.get("selector")),
+        _selected(job),
     ]
 
 
-def _deployment(body: Object, now: datetime) -> list[Any]:
-    spec, status = _spec(body), _status(body)
-    return [
-        _name(body),
-        f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
-        status.get("updatedReplicas", 0),
-        status.get("availableReplicas", 0),
-        _age(body, now),
-        *_containers(spec.get("template")),
-        _selector(spec.get("selector")),
-    ]
+def _row(*cells: Callable[[Object], Any]) -> Cells:
+    """The row of a name, what these functions make of an object, and its age."""
+    return lambda body, now: [_name(body), *(cell(body) for cell in cells), _age(body, now)]
 
 
-def _replica_set(body: Object, now: datetime) -> list[Any]:
-    spec, status = _spec(body), _status(body)
-    return [
-        _name(body),
-        spec.get("replicas", 0),
-        status.get("replicas", 0),
-        status.get("readyReplicas", 0),
-        _age(body, now),
-        *_containers(spec.get("template")),
-        _selector(spec.get("selector")),
-    ]
+def _workload(*cells: Callable[[Object], Any]) -> Cells:
+    """Such a row, with the containers and the selector of the object's pods."""
+    row = _row(*cells)
+    return lambda body, now: [*row(body, now), *_containers(_spec(body).get("template")), _selected(_spec(body))]
 
 
-def _stateful_set(body: Object, now: datetime) -> list[Any]:
-    ready = f"{_status(body).get('readyReplicas', 0)}/{_spec(body).get('replicas', 0)}"
-    return [_name(body), ready, _age(body, now), *_containers(_spec(body).get("template"))]
+def _replicas(field: str) -> Callable[[Object], int]:
+    return lambda body: int(_status(body).get(field, 0))
+
+
+def _wanted(body: Object) -> int:
+    return int(_spec(body).get("replicas", 0))
+
+
+def _ready(body: Object) -> str:
+    return f"{_status(body).get('readyReplicas', 0)}/{_wanted(body)}"
 
 
 def _event(body: Object, now: datetime) -> list[Any]:
@@ -260,7 +236,7 @@ def _service(body: Object, now: datetime) -> list[Any]:
         _some(external),
         ",".join(ports) or "<none>",
         _age(body, now),
-        _selector({"matchLabels": spec.get("selector") or {}}),
+        selectors.spelled({"matchLabels": spec.get("selector") or {}}) or "<none>",
     ]
 
 
@@ -283,7 +259,7 @@ def _claim(body: Object, now: datetime) -> list[Any]:
     ]
 
 
-def _endpoints(body: Object, now: datetime) -> list[Any]:
+def _endpoints(body: Object) -> str:
     found = [
         f"{address.get('ip')}:{port.get('port')}"
         for subset in body.get("subsets") or ()
@@ -291,7 +267,7 @@ def _endpoints(body: Object, now: datetime) -> list[Any]:
         for port in subset.get("ports") or ({"port": ""},)
     ]
     more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
-    return [_name(body), ",".join(found[:3]) + more or "<none>", _age(body, now)]
+    return ",".join(found[:3]) + more or "<none>"
 
 
 def _data(body: Object) -> int:
@@ -304,7 +280,7 @@ _EVENT = _layout(
     *("Last Seen", "Type", "Reason", "Object", "*Subobject", "*Source"),
     *("Message", "*First Seen", "*Count", "*Name"),
 )
-PLAIN = _layout(_plain, "Name", "Age")
+PLAIN = _layout(_row(), "Name", "Age")
 _LAYOUTS: dict[str, ColumnLayout] = {
     "pods": _layout(
         _pod, "Name", "Ready", "Status", "Restarts", "Age", "*IP", "*Node", "*Nominated Node", "*Readiness Gates"
@@ -315,11 +291,18 @@ _LAYOUTS: dict[str, ColumnLayout] = {
         *("Name", "Schedule", "Timezone", "Suspend:boolean", "Active:integer", "Last Schedule", "Age"),
         *_WIDE,
     ),
-    "deployments.apps": _layout(_deployment, "Name", "Ready", "Up-to-date", "Available", "Age", *_WIDE),
-    "replicasets.apps": _layout(
-        _replica_set, "Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", *_WIDE
+    "deployments.apps": _layout(
+        _workload(_ready, _replicas("updatedReplicas"), _replicas("availableReplicas")),
+        *("Name", "Ready", "Up-to-date", "Available", "Age", *_WIDE),
     ),
-    "statefulsets.apps": _layout(_stateful_set, "Name", "Ready", "Age", *_WIDE[:2]),
+    "replicasets.apps": _layout(
+        _workload(_wanted, _replicas("replicas"), _replicas("readyReplicas")),
+        *("Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", *_WIDE),
+    ),
+    "statefulsets.apps": _layout(
+        lambda body, now: [_name(body), _ready(body), _age(body, now), *_containers(_spec(body).get("template"))],
+        *("Name", "Ready", "Age", *_WIDE[:2]),
+    ),
     "events": _EVENT,
     "events.events.k8s.io": _EVENT,
     "nodes": _layout(
@@ -332,28 +315,19 @@ _LAYOUTS: dict[str, ColumnLayout] = {
         _claim, "Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "Age", "*VolumeMode"
     ),
     "networkpolicies.networking.k8s.io": _layout(
-        lambda body, now: [_name(body), _selector(_spec(body).get("podSelector")), _age(body, now)],
-        *("Name", "Pod-Selector", "Age"),
+        _row(lambda body: selectors.spelled(_spec(body).get("podSelector")) or "<none>"), "Name", "Pod-Selector", "Age"
     ),
     "priorityclasses.scheduling.k8s.io": _layout(
-        lambda body, now: [_name(body), body["value"], bool(body.get("globalDefault")), _age(body, now)],
+        _row(lambda body: body["value"], lambda body: bool(body.get("globalDefault"))),
         *("Name", "Value:integer", "Global-Default:boolean", "Age"),
     ),
-    "endpoints": _layout(_endpoints, "Name", "Endpoints", "Age"),
-    "namespaces": _layout(
-        lambda body, now: [_name(body), _status(body).get("phase", ""), _age(body, now)], "Name", "Status", "Age"
-    ),
-    "secrets": _layout(
-        lambda body, now: [_name(body), body.get("type", ""), _data(body), _age(body, now)],
-        *("Name", "Type", "Data", "Age"),
-    ),
-    "configmaps": _layout(lambda body, now: [_name(body), _data(body), _age(body, now)], "Name", "Data", "Age"),
-    "serviceaccounts": _layout(
-        lambda body, now: [_name(body), len(body.get("secrets") or ()), _age(body, now)], "Name", "Secrets", "Age"
-    ),
+    "endpoints": _layout(_row(_endpoints), "Name", "Endpoints", "Age"),
+    "namespaces": _layout(_row(lambda body: _status(body).get("phase", "")), "Name", "Status", "Age"),
+    "secrets": _layout(_row(lambda body: body.get("type", ""), _data), "Name", "Type", "Data", "Age"),
+    "configmaps": _layout(_row(_data), "Name", "Data", "Age"),
+    "serviceaccounts": _layout(_row(lambda body: len(body.get("secrets") or ())), "Name", "Secrets", "Age"),
     "leases.coordination.k8s.io": _layout(
-        lambda body, now: [_name(body), _spec(body).get("holderIdentity", ""), _age(body, now)],
-        *("Name", "Holder", "Age"),
+        _row(lambda body: _spec(body).get("holderIdentity", "")), "Name", "Holder", "Age"
     ),
     "customresourcedefinitions.apiextensions.k8s.io": _layout(
         lambda body, _now: [_name(body), body["metadata"].get("creationTimestamp")], "Name", "Created At:date"

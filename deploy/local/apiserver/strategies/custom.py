@@ -84,13 +84,12 @@ def _names(spelled: Object) -> Iterator[FieldError]:
         if not text:
             yield field_errors.required(f"spec.names.{field}")
         else:
-            yield from (
-                field_errors.invalid(f"spec.names.{field}", text, problem)
-                for problem in names.dns_1035_label(text.lower())
+            yield from field_errors.malformed(
+                f"spec.names.{field}", text, lambda text: names.dns_1035_label(text.lower())
             )
     for index, short in enumerate(spelled.get("shortNames") or ()):
         place = f"spec.names.shortNames[{index}]"
-        yield from (field_errors.invalid(place, short, problem) for problem in names.dns_1035_label(short))
+        yield from field_errors.malformed(place, short, names.dns_1035_label)
     if spelled.get("kind") and spelled.get("kind") == spelled.get("listKind"):
         yield field_errors.invalid("spec.names.listKind", spelled["listKind"], "kind and listKind may not be the same")
 
@@ -102,7 +101,7 @@ def _versions(versions: list[Object]) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, version in enumerate(versions):
         place, name = f"spec.versions[{index}]", version.get("name", "")
-        yield from (field_errors.invalid(f"{place}.name", name, problem) for problem in names.dns_1035_label(name))
+        yield from field_errors.malformed(f"{place}.name", name, names.dns_1035_label)
         if name in seen:
             yield field_errors.invalid("spec.versions", versions, "must contain unique version names")
         seen.add(name)

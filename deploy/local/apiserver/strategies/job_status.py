@@ -85,19 +85,20 @@ def _common(one: Sequence[Interval], other: Sequence[Interval]) -> int | None:
     return None
 
 
-def _is(status: Object, kind: str) -> bool:
+def holds(status: Object, kind: str) -> bool:
+    """True if the condition of this type is true."""
     return any(c.get("type") == kind and c.get("status") == "True" for c in status.get("conditions") or ())
 
 
 def _done(status: Object) -> bool:
-    return _is(status, "Complete") or _is(status, "Failed")
+    return holds(status, "Complete") or holds(status, "Failed")
 
 
 def validate(new: Object, old: Object) -> list[FieldError]:
     """Returns the errors of a write of a Job's status; both arguments are whole Jobs."""
     now, before = new.get("status") or {}, old.get("status") or {}
     changed = {name for name in now.keys() | before.keys() if now.get(name) != before.get(name)}
-    changed |= {kind for kind in _LASTING if _is(now, kind) != _is(before, kind)}
+    changed |= {kind for kind in _LASTING if holds(now, kind) != holds(before, kind)}
     if _done(now) != _done(before):
         changed.add("finished")
     spec = new["spec"]
@@ -143,25 +144,25 @@ def _conditions(now: Object, before: Object, spec: Object, changed: set[str]) ->
         return field_errors.invalid(_CONDITIONS, field_errors.OMITTED, sentence)
 
     for kind, sentence in _LASTING.items():
-        if _is(before, kind) and not _is(now, kind):
+        if holds(before, kind) and not holds(now, kind):
             yield refuse(sentence)
     for one, other, lenient in _EXCLUSIVE:
-        if _is(now, one) and _is(now, other) and (not lenient or changed & {one, other}):
+        if holds(now, one) and holds(now, other) and (not lenient or changed & {one, other}):
             yield refuse(f"cannot set {one}=True and {other}=true conditions")
-    if changed & {"Failed", "FailureTarget"} and _is(now, "Failed") and not _is(now, "FailureTarget"):
+    if changed & {"Failed", "FailureTarget"} and holds(now, "Failed") and not holds(now, "FailureTarget"):
         yield refuse("cannot set Failed=True condition without the FailureTarget=true condition")
-    if _is(now, "Complete") and not _is(now, "SuccessCriteriaMet"):
+    if holds(now, "Complete") and not holds(now, "SuccessCriteriaMet"):
         if changed & {"Complete", "SuccessCriteriaMet"}:
             yield refuse("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
         if spec.get("successPolicy") is not None:
             yield refuse("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True")
-    if "SuccessCriteriaMet" in changed and _is(now, "SuccessCriteriaMet") and _is(before, "Complete"):
+    if "SuccessCriteriaMet" in changed and holds(now, "SuccessCriteriaMet") and holds(before, "Complete"):
         yield refuse("cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions")
 
 
 def _times(now: Object, before: Object, changed: set[str]) -> Iterator[FieldError]:
     place, end, start = "status.completionTime", now.get("completionTime"), now.get("startTime")
-    complete = _is(now, "Complete")
+    complete = holds(now, "Complete")
     if changed & {"Complete", "completionTime"}:
         if complete and end is None:
             yield field_errors.required(place, "completionTime is required for Complete jobs")
@@ -176,7 +177,7 @@ def _times(now: Object, before: Object, changed: set[str]) -> Iterator[FieldErro
 def _start(now: Object, before: Object, spec: Object) -> Iterator[FieldError]:
     if before.get("startTime") is None or now.get("startTime") == before["startTime"]:
         return
-    resumed = _is(before, "Suspended") and not _is(now, "Suspended")
+    resumed = holds(before, "Suspended") and not holds(now, "Suspended")
     if not spec.get("suspend") and not resumed:
         yield field_errors.required("status.startTime", "startTime cannot be removed for unsuspended job")
 

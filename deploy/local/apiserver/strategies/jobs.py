@@ -130,8 +130,7 @@ def spec(own: Object, path: str) -> list[FieldError]:
     if (manager := own.get("managedBy")) == "":
         errors.append(field_errors.required(f"{path}.managedBy"))
     elif manager:
-        problems = names.domain_path(manager)
-        errors += [field_errors.invalid(f"{path}.managedBy", manager, problem) for problem in problems]
+        errors += field_errors.malformed(f"{path}.managedBy", manager, names.domain_path)
         if len(manager.encode()) > 63:
             errors.append(field_errors.too_long(f"{path}.managedBy", 63))
     errors += podspec.template(own.get("template") or {}, f"{path}.template")
@@ -171,30 +170,28 @@ def _indexed(own: Object, path: str) -> Iterator[FieldError]:
         return
     if completions is None:
         yield field_errors.required(f"{path}.completions", "when completion mode is Indexed")
-    if parallelism > _MANY:
-        detail = f"must be less than or equal to {_MANY} when completion mode is Indexed"
-        yield field_errors.invalid(f"{path}.parallelism", parallelism, detail)
+    yield from _at_most(_MANY, f"{path}.parallelism", parallelism, " when completion mode is Indexed")
     yield from _failed_indexes(own, path, completions or 0, parallelism)
 
 
 def _failed_indexes(own: Object, path: str, completions: int, parallelism: int) -> Iterator[FieldError]:
     limit = own.get("maxFailedIndexes")
-    if limit is not None:
-        if limit > completions:
-            yield field_errors.invalid(f"{path}.maxFailedIndexes", limit, "must be less than or equal to completions")
-        if limit > _MANY:
-            yield field_errors.invalid(f"{path}.maxFailedIndexes", limit, f"must be less than or equal to {_MANY}")
+    if limit is not None and limit > completions:
+        yield field_errors.invalid(f"{path}.maxFailedIndexes", limit, "must be less than or equal to completions")
+    yield from _at_most(_MANY, f"{path}.maxFailedIndexes", limit)
     if own.get("backoffLimitPerIndex") is not None and completions > _MANY:
-        when = f"when completions are above {_MANY} and used with backoff limit per index"
         if limit is None:
             detail = f"must be specified when completions is above {_MANY}"
             yield field_errors.required(f"{path}.maxFailedIndexes", detail)
-        elif limit > _MANY // 10:
-            detail = f"must be less than or equal to {_MANY // 10} {when}"
-            yield field_errors.invalid(f"{path}.maxFailedIndexes", limit, detail)
-        if parallelism > _MANY // 10:
-            detail = f"must be less than or equal to {_MANY // 10} {when}"
-            yield field_errors.invalid(f"{path}.parallelism", parallelism, detail)
+        when = f" when completions are above {_MANY} and used with backoff limit per index"
+        yield from _at_most(_MANY // 10, f"{path}.maxFailedIndexes", limit, when)
+        yield from _at_most(_MANY // 10, f"{path}.parallelism", parallelism, when)
+
+
+def _at_most(limit: int, path: str, value: int | None, when: str = "") -> Iterator[FieldError]:
+    """Refuses a number above a limit. when: what is added to the sentence."""
+    if value is not None and value > limit:
+        yield field_errors.invalid(path, value, f"must be less than or equal to {limit}{when}")
 
 
 def _replacement(own: Object, path: str) -> Iterator[FieldError]:
@@ -267,7 +264,7 @@ def _exit_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[Fiel
 
 def _condition_pattern(pattern: Object, path: str) -> Iterator[FieldError]:
     kind, status = pattern.get("type", ""), pattern.get("status")
-    yield from (field_errors.invalid(f"{path}.type", kind, problem) for problem in names.qualified_name(kind))
+    yield from field_errors.malformed(f"{path}.type", kind, names.qualified_name)
     yield from _chosen(f"{path}.status", status, ("False", "True", "Unknown"))
 
 
@@ -299,12 +296,10 @@ def _success_rule(rule: Object, completions: int, path: str) -> Iterator[FieldEr
     if count is None:
         return
     yield from field_errors.non_negative(f"{path}.succeededCount", count)
-    if count > completions:
-        detail = f"must be less than or equal to {completions} (the number of specified completions)"
-        yield field_errors.invalid(f"{path}.succeededCount", count, detail)
-    if size is not None and count > size:
-        detail = f"must be less than or equal to {size} (the number of indexes in the specified succeededIndexes field)"
-        yield field_errors.invalid(f"{path}.succeededCount", count, detail)
+    place = f"{path}.succeededCount"
+    yield from _at_most(completions, place, count, " (the number of specified completions)")
+    if size is not None:
+        yield from _at_most(size, place, count, " (the number of indexes in the specified succeededIndexes field)")
 
 
 def _completions(new: Object, old: Object) -> Iterator[FieldError]:
@@ -331,7 +326,7 @@ def _frozen(new: Object, old: Object) -> Iterator[FieldError]:
 def _may_change_template(job: Object) -> bool:
     """True for a suspended Job without pods: its scheduling constraints may still change."""
     status = job.get("status") or {}
-    suspended = any(c["type"] == "Suspended" and c["status"] == "True" for c in status.get("conditions") or ())
+    suspended = job_status.holds(status, "Suspended")
     return bool(job["spec"].get("suspend") and not status.get("active") and ("startTime" not in status or suspended))
 
 

@@ -43,8 +43,8 @@ def _name(metadata: Object, rule: TextRule, path: str) -> Iterator[FieldError]:
 def labels(body: Object, path: str) -> Iterator[FieldError]:
     """Yields the errors of labels; they carry the path of the whole map."""
     for key, value in body.items():
-        yield from (field_errors.invalid(path, key, problem) for problem in names.qualified_name(key))
-        yield from (field_errors.invalid(path, value, problem) for problem in names.label_value(value))
+        yield from field_errors.malformed(path, key, names.qualified_name)
+        yield from field_errors.malformed(path, value, names.label_value)
 
 
 def annotations(body: Object, path: str) -> Iterator[FieldError]:
@@ -84,7 +84,7 @@ def requirement(expression: Object, path: str, *, numbers: bool = False) -> Iter
             )
     else:
         yield field_errors.invalid(f"{path}.operator", operator, "not a valid selector operator")
-    yield from (field_errors.invalid(f"{path}.key", key, problem) for problem in names.qualified_name(key))
+    yield from field_errors.malformed(f"{path}.key", key, names.qualified_name)
 
 
 def _owners(metadata: Object, path: str) -> Iterator[FieldError]:
@@ -112,7 +112,7 @@ def _finalizers(metadata: Object, path: str, bare: bool) -> Iterator[FieldError]
     finalizers = metadata.get("finalizers") or []
     place = f"{path}.finalizers"
     for finalizer in finalizers:
-        yield from (field_errors.invalid(place, finalizer, problem) for problem in names.qualified_name(finalizer))
+        yield from field_errors.malformed(place, finalizer, names.qualified_name)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         yield field_errors.invalid(place, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
     for index, finalizer in enumerate(finalizers):

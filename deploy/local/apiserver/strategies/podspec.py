@@ -103,8 +103,7 @@ def _env(path: str, item: Object) -> Iterator[FieldError]:
     for field in ("configMapKeyRef", "secretKeyRef"):
         if field in source:
             name = source[field].get("name", "")
-            problems = names.dns_subdomain(name)
-            yield from (field_errors.invalid(f"{place}.{field}.name", name, problem) for problem in problems)
+            yield from field_errors.malformed(f"{place}.{field}.name", name, names.dns_subdomain)
             yield from named(names.config_key)(f"{place}.{field}.key", source[field].get("key"))
 
 
@@ -189,7 +188,7 @@ def _handler(kinds: Sequence[str], path: str, body: Object) -> Iterator[FieldErr
         if field in body:
             place, port = f"{path}.{field}.port", body[field].get("port", 0)
             if isinstance(port, str):
-                yield from (field_errors.invalid(place, port, problem) for problem in names.port_name(port))
+                yield from field_errors.malformed(place, port, names.port_name)
             else:
                 yield from _port(place, port)
 
@@ -266,7 +265,7 @@ def _gates(path: str, items: Sequence[Object] | None) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, gate in enumerate(items or ()):
         place, name = f"{path}[{index}]", gate.get("name", "")
-        yield from (field_errors.invalid(place, name, problem) for problem in names.qualified_name(name))
+        yield from field_errors.malformed(place, name, names.qualified_name)
         yield from _unique(name, seen, place)
 
 

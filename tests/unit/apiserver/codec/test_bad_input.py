@@ -10,35 +10,18 @@ from hypothesis import strategies as st
 from deploy.local.apiserver import strategies
 from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
 from deploy.local.apiserver.schema import schema
+from tests.unit.apiserver import odd
 from tests.unit.apiserver.examples import NOW, created, problems
-from tests.unit.apiserver.odd import CONTAINER, ODD, mutated, places
+from tests.unit.apiserver.odd import ODD, mutated, places
 from workers.api.kinds import CRON_JOB, JOB, POD, Kind, Object
 
-ZONE = {"key": "zone", "operator": "In", "values": ["a"]}
+WISH: Object = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}
 PODS: Object = {
-    "restartPolicy": "Never",
-    "containers": [CONTAINER],
-    "initContainers": [{"name": "first", "image": "none"}],
-    "volumes": [{"name": "v", "configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}}, {"name": "w"}],
-    "tolerations": [{"key": "a", "operator": "Exists"}],
-    "affinity": {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [ZONE]}]},
-            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}],
-        }
-    },
-    "nodeSelector": {"zone": "a"},
+    **odd.PODS,
+    "affinity": {"nodeAffinity": {**odd.PODS["affinity"]["nodeAffinity"], **WISH}},
     "schedulingGates": [{"name": "example.com/quota"}],
-    "activeDeadlineSeconds": 5,
 }
-META: Object = {
-    "name": "x",
-    "namespace": "default",
-    "labels": {"a": "b"},
-    "annotations": {"c": "d"},
-    "finalizers": ["example.com/keep"],
-    "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}],
-}
+META: Object = {**odd.METADATA, "namespace": "default"}
 RULES: list[Object] = [
     {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [1, 2]}},
     {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
@@ -120,12 +103,12 @@ def test_the_document_that_is_mutated_is_right(kind: Kind, body: Object) -> None
 @pytest.mark.parametrize(("kind", "body"), DOCUMENTS.values(), ids=DOCUMENTS)
 def test_every_odd_value_at_every_place_is_answered(kind: Kind, body: Object) -> None:
     for path in places(body):
-        for odd in ODD:
+        for value in ODD:
             try:
-                found = answered(kind, mutated(body, [(path, odd)]))
+                found = answered(kind, mutated(body, [(path, value)]))
             except Exception as error:
-                raise AssertionError(f"{odd!r} at {path}") from error
-            assert all(error.field and error.message for error in found), (path, odd)
+                raise AssertionError(f"{value!r} at {path}") from error
+            assert all(error.field and error.message for error in found), (path, value)
 
 
 @given(st.data())

@@ -25,62 +25,41 @@ def in_template(**container: Any) -> dict[str, Any]:
     return job(template=pod(**container))
 
 
+def misfit(found: str, struct: str, kind: str) -> str:
+    """The words of Go's decoder for a value where a field, spelled with its struct, is of another kind."""
+    return f"json: cannot unmarshal {found} into Go struct field {struct} of type {kind}"
+
+
+PARALLELISM = ("JobSpec.spec.parallelism", "int32")
+AMOUNT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
 @cases(
     ("kind", "body", "message"),
     {
-        "a text for a number": (
-            JOB,
-            job(parallelism="x"),
-            "json: cannot unmarshal string into Go struct field JobSpec.spec.parallelism of type int32",
-        ),
-        "a fraction for a whole number": (
-            JOB,
-            job(parallelism=1.5),
-            "json: cannot unmarshal number 1.5 into Go struct field JobSpec.spec.parallelism of type int32",
-        ),
-        "a number too large": (
-            JOB,
-            job(parallelism=2**31),
-            "json: cannot unmarshal number 2147483648 into Go struct field JobSpec.spec.parallelism of type int32",
-        ),
-        "a flag for a number": (
-            JOB,
-            job(parallelism=True),
-            "json: cannot unmarshal bool into Go struct field JobSpec.spec.parallelism of type int32",
-        ),
+        "a text for a number": (JOB, job(parallelism="x"), misfit("string", *PARALLELISM)),
+        "a fraction for a whole number": (JOB, job(parallelism=1.5), misfit("number 1.5", *PARALLELISM)),
+        "a number too large": (JOB, job(parallelism=2**31), misfit("number 2147483648", *PARALLELISM)),
+        "a flag for a number": (JOB, job(parallelism=True), misfit("bool", *PARALLELISM)),
         "a number for a text, deep inside": (
-            JOB,
-            in_template(env=[{"name": "A", "value": 3}]),
-            "json: cannot unmarshal number into Go struct field EnvVar.spec.template.spec.containers.env.value "
-            "of type string",
+            *(JOB, in_template(env=[{"name": "A", "value": 3}])),
+            misfit("number", "EnvVar.spec.template.spec.containers.env.value", "string"),
         ),
         "an object for a list": (
-            JOB,
-            job(template={"spec": {"containers": {}}}),
-            "json: cannot unmarshal object into Go struct field PodSpec.spec.template.spec.containers "
-            "of type []v1.Container",
+            *(JOB, job(template={"spec": {"containers": {}}})),
+            misfit("object", "PodSpec.spec.template.spec.containers", "[]v1.Container"),
         ),
-        "a list for an object": (
-            JOB,
-            {"spec": []},
-            "json: cannot unmarshal array into Go struct field Job.spec of type v1.JobSpec",
-        ),
+        "a list for an object": (JOB, {"spec": []}, misfit("array", "Job.spec", "v1.JobSpec")),
         "a list for everything": (JOB, [], "json: cannot unmarshal array into Go value of type v1.Job"),
         "a number for a label": (
-            JOB,
-            {"metadata": {"labels": {"a": 1}}},
-            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+            *(JOB, {"metadata": {"labels": {"a": 1}}}),
+            misfit("number", "ObjectMeta.metadata.labels", "string"),
         ),
         "no instant": (
-            JOB,
-            {"metadata": {"creationTimestamp": "x"}},
+            *(JOB, {"metadata": {"creationTimestamp": "x"}}),
             'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
         ),
-        "no quantity": (
-            POD,
-            pod(resources={"limits": {"cpu": "x"}}),
-            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-        ),
+        "no quantity": (POD, pod(resources={"limits": {"cpu": "x"}}), AMOUNT),
         "no base64": (SECRET, {"data": {"a": "***"}}, "illegal base64 data at input byte 0"),
     },
 )
@@ -107,11 +86,8 @@ def test_unknown_fields_are_pruned_and_named() -> None:
     assert reading.decode(UNKNOWN, strict="Ignore") == (known, [])
     body, warnings = reading.decode(UNKNOWN, strict="Warn")
     assert body == known
-    assert warnings == [
-        'unknown field "foo"',
-        'unknown field "metadata.bar"',
-        'unknown field "spec.template.spec.containers[0].imagee"',
-    ]
+    paths = ("foo", "metadata.bar", "spec.template.spec.containers[0].imagee")
+    assert warnings == [f'unknown field "{path}"' for path in paths]
     with pytest.raises(DecodeError) as refused:
         reading.decode(UNKNOWN, strict="Strict")
     assert str(refused.value).endswith(f"strict decoding error: {', '.join(warnings)}")

@@ -74,16 +74,20 @@ def test_in_and_notin_exclude_each_other(labels: dict[str, str], key: str, value
     assert label_selector(f"{key} in ({some})")(labels) is not label_selector(f"{key} notin ({some})")(labels)
 
 
+def expression(operator: str, **more: Any) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": "x", "operator": operator, **more}]}
+
+
 @cases(
     ("selector", "matches"),
     {
         "empty": ({}, True),
         "labels": ({"matchLabels": {"app": "web"}}, True),
         "all labels": ({"matchLabels": {"app": "web", "tier": "x"}}, False),
-        "in": ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}, True),
-        "not in": ({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}, False),
-        "exists": ({"matchExpressions": [{"key": "x", "operator": "Exists"}]}, False),
-        "does not exist": ({"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}, True),
+        "in": (expression("In", key="app", values=["web"]), True),
+        "not in": (expression("NotIn", key="app", values=["web"]), False),
+        "exists": (expression("Exists"), False),
+        "does not exist": (expression("DoesNotExist"), True),
     },
 )
 def test_selector_objects_match(selector: Any, matches: bool) -> None:
@@ -92,7 +96,7 @@ def test_selector_objects_match(selector: Any, matches: bool) -> None:
 
 def test_a_selector_object_with_an_unknown_operator_is_refused() -> None:
     with pytest.raises(ValueError, match='"Near" is not a valid'):
-        selects({"matchExpressions": [{"key": "x", "operator": "Near"}]})
+        selects(expression("Near"))
 
 
 BODY = {

@@ -43,29 +43,22 @@ def test_a_keyed_list_merges(old: Any, patch: Any, expected: Any) -> None:
     assert doc == before
 
 
+NODES = pod(nodeSelector={"a": "b"})
+
+
 @cases(
     ("old", "patch", "expected"),
     {
         "null removes a member": (pod(hostname="a", subdomain="b"), {"spec": {"hostname": None}}, pod(subdomain="b")),
-        "maps merge": (
-            pod(nodeSelector={"a": "b"}),
-            {"spec": {"nodeSelector": {"c": "d"}}},
-            pod(nodeSelector={"a": "b", "c": "d"}),
-        ),
+        "maps merge": (NODES, {"spec": {"nodeSelector": {"c": "d"}}}, pod(nodeSelector={"a": "b", "c": "d"})),
         "a map is replaced on demand": (
-            pod(nodeSelector={"a": "b"}),
-            {"spec": {"nodeSelector": {"$patch": "replace", "c": "d"}}},
+            *(NODES, {"spec": {"nodeSelector": {"$patch": "replace", "c": "d"}}}),
             pod(nodeSelector={"c": "d"}),
         ),
-        "a map is emptied on demand": (
-            pod(nodeSelector={"a": "b"}),
-            {"spec": {"nodeSelector": {"$patch": "delete"}}},
-            pod(nodeSelector={}),
-        ),
+        "a map is emptied on demand": (NODES, {"spec": {"nodeSelector": {"$patch": "delete"}}}, pod(nodeSelector={})),
         "a list without a key is replaced": (
             pod(tolerations=[{"key": "a"}]),
-            {"spec": {"tolerations": [{"key": "b"}]}},
-            pod(tolerations=[{"key": "b"}]),
+            *({"spec": {"tolerations": [{"key": "b"}]}}, pod(tolerations=[{"key": "b"}])),
         ),
         "retained keys drop the other alternative": (
             pod(volumes=[{"name": "v", "emptyDir": {}}]),

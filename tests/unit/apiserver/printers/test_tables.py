@@ -23,116 +23,89 @@ def cells(kind: Kind, body: dict[str, Any], columns: list[dict[str, Any]] | None
     return found
 
 
+MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
+
+
 @pytest.mark.parametrize(
-    ("elapsed", "text"),
+    ("seconds", "text"),
     [
-        (timedelta(seconds=-5), "<invalid>"),
-        (timedelta(seconds=-1), "0s"),
-        (timedelta(seconds=119), "119s"),
-        (timedelta(seconds=120), "2m"),
-        (timedelta(minutes=3, seconds=20), "3m20s"),
-        (timedelta(minutes=10, seconds=20), "10m"),
-        (timedelta(minutes=179), "179m"),
-        (timedelta(hours=3), "3h"),
-        (timedelta(hours=5, minutes=3), "5h3m"),
-        (timedelta(hours=26), "26h"),
-        (timedelta(days=5, hours=4), "5d4h"),
-        (timedelta(days=120), "120d"),
-        (timedelta(days=3 * 365 + 20), "3y20d"),
-        (timedelta(days=9 * 365 + 100), "9y"),
+        *((-5, "<invalid>"), (-1, "0s"), (119, "119s"), (120, "2m"), (3 * MINUTE + 20, "3m20s")),
+        *((10 * MINUTE + 20, "10m"), (179 * MINUTE, "179m"), (3 * HOUR, "3h"), (5 * HOUR + 3 * MINUTE, "5h3m")),
+        *((26 * HOUR, "26h"), (5 * DAY + 4 * HOUR, "5d4h"), (120 * DAY, "120d")),
+        *((3 * YEAR + 20 * DAY, "3y20d"), (9 * YEAR + 100 * DAY, "9y")),
     ],
 )
-def test_durations_are_short(elapsed: timedelta, text: str) -> None:
-    assert ages.human(elapsed) == text
+def test_durations_are_short(seconds: int, text: str) -> None:
+    assert ages.human(timedelta(seconds=seconds)) == text
 
 
 def state(**what: Any) -> dict[str, Any]:
     return {"name": "c", "restartCount": 0, "ready": "running" in what, "state": what}
 
 
+def phase(name: str, *states: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A pod's status with the states of its containers."""
+    return {"phase": name, "containerStatuses": list(states), **more}
+
+
+def initializing(*states: dict[str, Any]) -> dict[str, Any]:
+    return {"phase": "Pending", "initContainerStatuses": list(states)}
+
+
 @cases(
-    ("status", "shown"),
+    ("status", "ready", "word"),
     {
-        "nothing known": ({}, ["0/1", "Pending", "0"]),
-        "running": ({"phase": "Running", "containerStatuses": [state(running={})]}, ["1/1", "Running", "0"]),
-        "completed": (
-            {"phase": "Succeeded", "containerStatuses": [state(terminated={"reason": "Completed"})]},
-            ["0/1", "Completed", "0"],
-        ),
-        "an exit code": (
-            {"phase": "Failed", "containerStatuses": [state(terminated={"exitCode": 3})]},
-            ["0/1", "ExitCode:3", "0"],
-        ),
-        "a signal": (
-            {"phase": "Failed", "containerStatuses": [state(terminated={"signal": 9})]},
-            ["0/1", "Signal:9", "0"],
-        ),
-        "waiting": (
-            {"phase": "Pending", "containerStatuses": [state(waiting={"reason": "CrashLoopBackOff"})]},
-            ["0/1", "CrashLoopBackOff", "0"],
-        ),
-        "initializing": (
-            {"phase": "Pending", "initContainerStatuses": [state(terminated={"exitCode": 0}), state(running={})]},
-            ["0/1", "Init:1/2", "0"],
-        ),
+        "nothing known": ({}, "0/1", "Pending"),
+        "running": (phase("Running", state(running={})), "1/1", "Running"),
+        "completed": (phase("Succeeded", state(terminated={"reason": "Completed"})), "0/1", "Completed"),
+        "an exit code": (phase("Failed", state(terminated={"exitCode": 3})), "0/1", "ExitCode:3"),
+        "a signal": (phase("Failed", state(terminated={"signal": 9})), "0/1", "Signal:9"),
+        "waiting": (phase("Pending", state(waiting={"reason": "CrashLoopBackOff"})), "0/1", "CrashLoopBackOff"),
+        "initializing": (initializing(state(terminated={"exitCode": 0}), state(running={})), "0/1", "Init:1/2"),
         "a failed init container": (
-            {"phase": "Pending", "initContainerStatuses": [state(terminated={"exitCode": 1, "reason": "Error"})]},
-            ["0/1", "Init:Error", "0"],
+            initializing(state(terminated={"exitCode": 1, "reason": "Error"})),
+            *("0/1", "Init:Error"),
         ),
-        "a reason": ({"phase": "Failed", "reason": "Evicted"}, ["0/1", "Evicted", "0"]),
+        "a reason": ({"phase": "Failed", "reason": "Evicted"}, "0/1", "Evicted"),
     },
 )
-def test_a_pod_in_a_word(status: Any, shown: list[str]) -> None:
+def test_a_pod_in_a_word(status: Any, ready: str, word: str) -> None:
     inits = [{"name": "i"}, {"name": "k"}]
     body = {"spec": {"containers": [{"name": "c"}], "initContainers": inits}, "status": status}
-    assert cells(POD, body)[1:4] == shown
+    assert cells(POD, body)[1:4] == [ready, word, "0"]
 
 
 ENDED = {**state(terminated={"exitCode": 143, "reason": "Error"}), "name": "s"}
 STARTED = {**state(running={}), "name": "s", "started": True, "ready": True}
-INITIALIZED = {"conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}]}
+INITIALIZED = {"conditions": [{"type": kind, "status": "True"} for kind in ("Initialized", "Ready")]}
 
 
 @cases(
-    ("sidecar", "status", "shown"),
+    ("sidecar", "status", "ready", "word"),
     {
         "was ended when the pod had succeeded": (
-            ENDED,
-            {**INITIALIZED, "phase": "Succeeded", "containerStatuses": [state(terminated={"reason": "Completed"})]},
-            ["0/2", "Completed", "4"],
+            *(ENDED, phase("Succeeded", state(terminated={"reason": "Completed"}), **INITIALIZED)),
+            *("0/2", "Completed"),
         ),
         "was ended when the pod had failed": (
-            ENDED,
-            {**INITIALIZED, "phase": "Failed", "containerStatuses": [state(terminated={"reason": "Error"})]},
-            ["0/2", "Error", "4"],
+            *(ENDED, phase("Failed", state(terminated={"reason": "Error"}), **INITIALIZED)),
+            *("0/2", "Error"),
         ),
-        "runs": (
-            STARTED,
-            {**INITIALIZED, "phase": "Running", "containerStatuses": [{**state(running={}), "ready": True}]},
-            ["2/2", "Running", "4"],
-        ),
-        "has not started": (
-            {**STARTED, "started": False, "ready": False},
-            {"phase": "Pending"},
-            ["0/2", "Init:0/1", "4"],
-        ),
-        "fails before anything else": (ENDED, {"phase": "Pending"}, ["0/2", "Init:Error", "4"]),
-        "has started": ({**STARTED, "ready": False}, {"phase": "Pending"}, ["0/2", "Pending", "4"]),
+        "runs": (STARTED, phase("Running", state(running={}), **INITIALIZED), "2/2", "Running"),
+        "has not started": ({**STARTED, "started": False, "ready": False}, {"phase": "Pending"}, "0/2", "Init:0/1"),
+        "fails before anything else": (ENDED, {"phase": "Pending"}, "0/2", "Init:Error"),
+        "has started": ({**STARTED, "ready": False}, {"phase": "Pending"}, "0/2", "Pending"),
     },
 )
-def test_a_pod_with_a_sidecar_in_a_word(sidecar: Any, status: Any, shown: list[str]) -> None:
+def test_a_pod_with_a_sidecar_in_a_word(sidecar: Any, status: Any, ready: str, word: str) -> None:
     spec = {"containers": [{"name": "c"}], "initContainers": [{"name": "s", "restartPolicy": "Always"}]}
     status = {**status, "initContainerStatuses": [{**sidecar, "restartCount": 4}]}
-    assert cells(POD, {"spec": spec, "status": status})[1:4] == shown
+    assert cells(POD, {"spec": spec, "status": status})[1:4] == [ready, word, "4"]
 
 
 def test_the_first_container_in_trouble_names_the_pod() -> None:
-    states = [
-        state(waiting={"reason": "ErrImagePull"}),
-        state(waiting={"reason": "CrashLoopBackOff"}),
-        state(running={}),
-    ]
-    body = {"spec": {"containers": [{}, {}, {}]}, "status": {"phase": "Pending", "containerStatuses": states}}
+    waiting = [state(waiting={"reason": reason}) for reason in ("ErrImagePull", "CrashLoopBackOff")]
+    body = {"spec": {"containers": [{}, {}, {}]}, "status": phase("Pending", *waiting, state(running={}))}
     assert cells(POD, body)[1:3] == ["1/3", "ErrImagePull"]
 
 
@@ -150,29 +123,24 @@ def condition(*kinds: str) -> dict[str, Any]:
     return {"conditions": [{"type": kind, "status": "True"} for kind in kinds]}
 
 
+ONE = {"completions": 1}
+DONE = {"succeeded": 1, "startTime": MADE, "completionTime": "2026-01-10T11:00:42Z", **condition("Complete")}
+
+
 @cases(
     ("spec", "status", "shown"),
     {
         "running": ({"completions": 3}, {"succeeded": 1}, ["Running", "1/3", ""]),
         "a work queue": ({"parallelism": 4}, {}, ["Running", "0/1 of 4", ""]),
         "a work queue of one": ({"parallelism": 1}, {}, ["Running", "0/1", ""]),
-        "complete": (
-            {"completions": 1},
-            {"succeeded": 1, "startTime": MADE, "completionTime": "2026-01-10T11:00:42Z", **condition("Complete")},
-            ["Complete", "1/1", "42s"],
-        ),
-        "failed": ({"completions": 1}, {"startTime": MADE, **condition("Failed")}, ["Failed", "0/1", "60m"]),
-        "suspended": ({"completions": 1}, condition("Suspended"), ["Suspended", "0/1", ""]),
-        "about to fail": ({"completions": 1}, condition("FailureTarget"), ["FailureTarget", "0/1", ""]),
-        "about to succeed": ({"completions": 1}, condition("SuccessCriteriaMet"), ["SuccessCriteriaMet", "0/1", ""]),
-        "an end comes first": (
-            {"completions": 1},
-            condition("Failed", "FailureTarget", "Suspended"),
-            ["Failed", "0/1", ""],
-        ),
+        "complete": (ONE, DONE, ["Complete", "1/1", "42s"]),
+        "failed": (ONE, {"startTime": MADE, **condition("Failed")}, ["Failed", "0/1", "60m"]),
+        "suspended": (ONE, condition("Suspended"), ["Suspended", "0/1", ""]),
+        "about to fail": (ONE, condition("FailureTarget"), ["FailureTarget", "0/1", ""]),
+        "about to succeed": (ONE, condition("SuccessCriteriaMet"), ["SuccessCriteriaMet", "0/1", ""]),
+        "an end comes first": (ONE, condition("Failed", "FailureTarget", "Suspended"), ["Failed", "0/1", ""]),
         "a pause comes before what is to come": (
-            {"completions": 1},
-            condition("FailureTarget", "Suspended"),
+            *(ONE, condition("FailureTarget", "Suspended")),
             ["Suspended", "0/1", ""],
         ),
     },
@@ -197,15 +165,20 @@ def test_a_gated_pod_says_so() -> None:
     assert cells(POD, body)[1:3] == ["0/1", "SchedulingGated"]
 
 
-def test_a_cron_job_that_never_ran_in_a_row() -> None:
-    row = cells(CRON_JOB, {"spec": {"schedule": "@daily", "suspend": False, "jobTemplate": {"spec": {}}}})
-    assert row[:7] == ["x", "@daily", "<none>", "False", 0, "<none>", "60m"]
+ACTIVE = {"active": [{}], "lastScheduleTime": "2026-01-10T11:59:00Z"}
 
 
-def test_a_cron_job_in_a_row() -> None:
-    spec = {"schedule": "* * * * *", "suspend": True, "timeZone": "Etc/UTC", "jobTemplate": {"spec": {}}}
-    row = cells(CRON_JOB, {"spec": spec, "status": {"active": [{}], "lastScheduleTime": "2026-01-10T11:59:00Z"}})
-    assert row[:7] == ["x", "* * * * *", "Etc/UTC", "True", 1, "60s", "60m"]
+@pytest.mark.parametrize(
+    ("spec", "status", "row"),
+    [
+        ({"suspend": False}, {}, ["<none>", "False", 0, "<none>"]),
+        ({"suspend": True, "timeZone": "Etc/UTC"}, ACTIVE, ["Etc/UTC", "True", 1, "60s"]),
+    ],
+    ids=["never ran", "runs"],
+)
+def test_a_cron_job_in_a_row(spec: Any, status: Any, row: list[Any]) -> None:
+    spec = {"schedule": "@daily", "jobTemplate": {"spec": {}}, **spec}
+    assert cells(CRON_JOB, {"spec": spec, "status": status})[:7] == ["x", "@daily", *row, "60m"]
 
 
 def test_an_event_counts_its_series() -> None:
@@ -268,18 +241,9 @@ def test_rows_carry_the_requested_part_of_the_object(include: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "found"),
     [
-        (".a.b", [1]),
-        ("{.a.b}", [1]),
-        (".l[0]", [5]),
-        (".l[-1]", [6]),
-        (".l[9]", []),
-        (".l[*]", [5, 6]),
-        (".a['x.y']", [2]),
-        (".a.x\\.y", [2]),
-        (".c[?(@.n==2)].v", ["two"]),
-        (".c[?(@.n!=2)].v", ["one"]),
-        (".absent.deep", []),
-        (".c[?(broken", []),
+        *((".a.b", [1]), ("{.a.b}", [1]), (".a['x.y']", [2]), (".a.x\\.y", [2])),
+        *((".l[0]", [5]), (".l[-1]", [6]), (".l[9]", []), (".l[*]", [5, 6])),
+        *((".c[?(@.n==2)].v", ["two"]), (".c[?(@.n!=2)].v", ["one"]), (".c[?(broken", []), (".absent.deep", [])),
     ],
 )
 def test_paths_are_followed(path: str, found: list[Any]) -> None:
