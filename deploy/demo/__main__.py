@@ -9,14 +9,53 @@ from pathlib import Path
 
 import click
 import redis.asyncio as redis
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
-from deploy.demo import manifest, progress, stage
-from deploy.demo.report import DemoRun, faults
+from deploy.demo import manifest, stage
+from deploy.demo.report import DemoRun, faults, rows
 from deploy.demo.run import run
 from workers.api.kinds import SCALED_JOB
 from workers.client.rest import Cluster
 from workers.settings import Settings
+
+
+class ProgressView:
+    """Displays a run's progress; on a pipe it prints a line from time to time instead."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self._console = console
+        self._progress = Progress(
+            TextColumn("files"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console
+        )
+        self._task = self._progress.add_task("files", total=total)
+        self._live = Live(self._progress, console=console, refresh_per_second=8) if console.is_terminal else None
+        self._said = -1
+
+    def __enter__(self) -> "ProgressView":
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def show(self, run: DemoRun) -> None:
+        """Updates the display."""
+        done = len(run.results)
+        line = (
+            f"Jobs: {len(run.jobs)} created, {run.count(None)} at work, "
+            f"{run.count('Complete')} succeeded, {run.count('Failed')} failed"
+        )
+        if self._live:
+            self._progress.update(self._task, completed=done)
+            self._live.update(Group(self._progress, Text(line)))
+        elif (tenth := done * 10 // max(1, len(run.pushed))) != self._said:
+            self._said = tenth
+            self._console.print(f"files: {done} of {len(run.pushed)}.  {line}")
 
 
 async def _demo(console: Console, home: Path, files: int, queue_url: str) -> DemoRun:
@@ -27,7 +66,7 @@ async def _demo(console: Console, home: Path, files: int, queue_url: str) -> Dem
             address = queue_url.removeprefix("redis://").partition("/")[0]
             await cluster.create(SCALED_JOB, manifest.scaled_job(address))
             console.print(f"applied ScaledJob {manifest.NAMESPACE}/{manifest.NAME}; pushing {len(paths)} files")
-            with progress.ProgressView(console, len(paths)) as view:
+            with ProgressView(console, len(paths)) as view:
                 return await run(cluster, queue, paths, view.show)
 
     return await stage.running(console, Settings(home=home), "scaledjobs,jobs,pods", act)
@@ -41,7 +80,7 @@ def main(files: int, home: Path | None) -> None:
     console = Console()
     seen = stage.perform(console, home, lambda folder, broker: _demo(console, folder, files, broker))
     wrong = faults(seen)
-    progress.report(console, seen, wrong)
+    stage.report(console, rows(seen), wrong, "every file was done once, by one Job, with the right result")
     sys.exit(1 if wrong else 0)
 
 

@@ -9,17 +9,11 @@ import redis.asyncio as redis
 
 from deploy.demo.manifest import NAME, NAMESPACE, PREFIX
 from deploy.demo.report import DemoJob, DemoRun
+from deploy.demo.stage import PATIENCE, DemoStuck, texts
 from workers.api.kinds import JOB, Object, controller_of
 from workers.client.rest import Cluster
-from workers.errors import Gone, PenstockError, Unavailable
+from workers.errors import Gone, Unavailable
 
-
-class DemoStuck(PenstockError):  # noqa: N818 - named by its meaning
-    """The run made no progress for too long."""
-
-
-#: Seconds without progress after which the demo fails.
-PATIENCE = 60.0
 #: Seconds without a further Job after the last result that end the run; longer than one pollingInterval.
 QUIET = 6.0
 
@@ -77,13 +71,9 @@ async def _collect(queue: redis.Redis, seen: DemoRun) -> None:
     results, times, idle = await asyncio.gather(
         queue.hgetall(f"{PREFIX}:results"), queue.hgetall(f"{PREFIX}:times"), queue.get(f"{PREFIX}:idle")
     )
-    seen.results = {_text(path): json.loads(text) for path, text in results.items()}
-    seen.times = {_text(path): int(count) for path, count in times.items()}
+    seen.results = {path: json.loads(text) for path, text in texts(results).items()}
+    seen.times = {path: int(count) for path, count in texts(times).items()}
     seen.idle = int(idle or 0)
-
-
-def _text(word: bytes | str) -> str:
-    return word if isinstance(word, str) else word.decode()
 
 
 async def _watch(cluster: Cluster, version: str, seen: DemoRun) -> None:

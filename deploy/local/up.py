@@ -113,14 +113,14 @@ class Parts:
     processes: tuple[Component, ...]
 
 
-def plan(options: UpOptions, store: str, embedded: Sequence[str] = ()) -> Parts:
+def plan(options: UpOptions, store: str, own: broker.EmbeddedBroker | None = None) -> Parts:
     """The parts for these options. Pure.
 
-    store: URL of the broker, embedded or not. embedded: the command that runs the embedded broker.
+    store: URL of the broker, embedded or not. own: the embedded broker, if there is one.
     """
     foundations = []
-    if options.own_broker:
-        foundations.append(Component("broker", tuple(embedded)))
+    if own:
+        foundations.append(Component("broker", own.argv, ready=own.ready, timeout=STARTING))
     if options.own_cluster:
         foundations += [_apiserver(options, store), _kubelet(options)]
     return Parts(tuple(foundations), tuple(_processes(options, store)))
@@ -238,10 +238,8 @@ async def run(
         _write_private(home.url, store)
         if not own:
             await reachable(store)
-        parts = plan(options, store, own.argv if own else ())
+        parts = plan(options, store, own)
         supervisor = Supervisor(home.logs, notes=Notes(home.parts))
-        if own:
-            parts = _waiting(parts, own)
         kubeconfig = home.kubeconfig if options.own_cluster else options.settings.kubeconfig
 
         async def begin() -> None:
@@ -256,13 +254,6 @@ async def run(
 
         report(", ".join(part.name for part in parts.foundations) or "nothing embedded")
         await supervisor.run(parts.foundations, started=begin)
-
-
-def _waiting(parts: Parts, own: broker.EmbeddedBroker) -> Parts:
-    """The plan with the broker's readiness check, which opens connections and is therefore no part of a pure plan."""
-    first, *rest = parts.foundations
-    checked = Component(first.name, first.argv, first.env, ready=own.ready, timeout=STARTING)
-    return Parts((checked, *rest), parts.processes)
 
 
 @contextmanager

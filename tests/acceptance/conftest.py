@@ -13,8 +13,7 @@ from tests.support.terminal import Terminal, running
 
 @pytest.fixture(scope="package")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
-    folder = tmp_path_factory.mktemp("command")
-    return Terminal({"PENSTOCK_HOME": str(folder / "home"), "HOME": str(folder)}, folder)
+    return Terminal.of(tmp_path_factory.mktemp("command"))
 
 
 @pytest.fixture(scope="package")

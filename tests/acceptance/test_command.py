@@ -14,6 +14,16 @@ import yaml
 
 from tests.support import kube
 from tests.support.terminal import PATIENCE, Terminal, environment, family, gone, running, until
+from workers.api import conditions
+
+
+def manifest(api_version: str, kind: str, name: str, **content: Any) -> str:
+    return yaml.safe_dump({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **content})
+
+
+def main(*command: str, **more: Any) -> dict[str, Any]:
+    """The one container of a pod."""
+    return {"name": "main", "image": "none", "command": list(command), **more}
 
 
 def scaled_job(address: str) -> str:
@@ -25,25 +35,14 @@ def scaled_job(address: str) -> str:
         "stream.write(b'LPOP work\\r\\n'); stream.flush()\n"
         "stream.readline(); print('item', stream.readline().decode().strip())\n"
     )
-    container = {
-        "name": "main",
-        "image": "none",
-        "command": [sys.executable, "-c", program],
-        "env": [{"name": "QUEUE", "value": address}],
+    container = main(sys.executable, "-c", program, env=[{"name": "QUEUE", "value": address}])
+    spec = {
+        "pollingInterval": 2,
+        "maxReplicaCount": 10,
+        "jobTargetRef": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+        "triggers": [{"type": "redis", "metadata": {"address": address, "listName": "work"}}],
     }
-    return yaml.safe_dump(
-        {
-            "apiVersion": "keda.sh/v1alpha1",
-            "kind": "ScaledJob",
-            "metadata": {"name": "crunch"},
-            "spec": {
-                "pollingInterval": 2,
-                "maxReplicaCount": 10,
-                "jobTargetRef": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
-                "triggers": [{"type": "redis", "metadata": {"address": address, "listName": "work"}}],
-            },
-        }
-    )
+    return manifest("keda.sh/v1alpha1", "ScaledJob", "crunch", spec=spec)
 
 
 @pytest.mark.timeout(300)
@@ -51,24 +50,17 @@ def test_from_a_list_to_finished_jobs_with_nothing_but_the_command(
     up: subprocess.Popen[bytes], terminal: Terminal, redis_server: str
 ) -> None:
     address = redis_server.removeprefix("redis://").partition("/")[0]
-    manifest = scaled_job(address)
+    body = scaled_job(address)
     with redis.Redis.from_url(redis_server) as queue:
         queue.delete("work")
-        assert terminal.type("apply", "-f", "-", stdin=manifest) == "scaledjob.keda.sh/crunch created\n"
-        assert terminal.type("apply", "-f", "-", stdin=manifest) == "scaledjob.keda.sh/crunch unchanged\n"
+        assert terminal.type("apply", "-f", "-", stdin=body) == "scaledjob.keda.sh/crunch created\n"
+        assert terminal.type("apply", "-f", "-", stdin=body) == "scaledjob.keda.sh/crunch unchanged\n"
         queue.rpush("work", "one", "two", "three")
         label = "scaledjob.keda.sh/name=crunch"
 
         def finished() -> list[Any]:
-            jobs: list[Any] = yaml.safe_load(terminal.type("get", "jobs", "-l", label, "-o", "yaml"))["items"]
-            return [
-                job
-                for job in jobs
-                if any(
-                    condition["type"] == "Complete" and condition["status"] == "True"
-                    for condition in (job.get("status") or {}).get("conditions") or ()
-                )
-            ]
+            jobs = yaml.safe_load(terminal.type("get", "jobs", "-l", label, "-o", "yaml"))["items"]
+            return [job for job in jobs if conditions.finished(job) == "Complete"]
 
         until(lambda: len(finished()) == 3, "three Jobs are complete")
         assert queue.llen("work") == 0
@@ -98,18 +90,8 @@ def test_a_second_up_in_the_same_home_says_who_owns_it(up: subprocess.Popen[byte
 
 
 def test_a_followed_log_ends_with_its_pod(up: subprocess.Popen[bytes], terminal: Terminal) -> None:
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "talker"},
-        "spec": {
-            "restartPolicy": "Never",
-            "containers": [
-                {"name": "main", "image": "none", "command": ["sh", "-c", "echo one; echo; sleep 1; echo two"]}
-            ],
-        },
-    }
-    terminal.type("apply", "-f", "-", stdin=yaml.safe_dump(pod))
+    spec = {"restartPolicy": "Never", "containers": [main("sh", "-c", "echo one; echo; sleep 1; echo two")]}
+    terminal.type("apply", "-f", "-", stdin=manifest("v1", "Pod", "talker", spec=spec))
     assert terminal.type("logs", "talker", "-f") == "one\n\ntwo\n"
     assert terminal.type("logs", "pod/talker", "--tail", "1") == "two\n"
     assert terminal.type("delete", "pod", "talker") == 'pod "talker" deleted\n'
@@ -167,7 +149,7 @@ def kubectl(client: Terminal) -> Callable[..., str]:
 
 
 def config_map(**data: str) -> str:
-    return yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": data})
+    return manifest("v1", "ConfigMap", "settings", data=data)
 
 
 @pytest.mark.timeout(240)
@@ -210,10 +192,8 @@ def test_a_watch_shows_what_changes(client: Terminal) -> None:
 
 @pytest.mark.timeout(240)
 def test_the_servers_refusal_names_object_and_field(client: Terminal) -> None:
-    container = {"name": "main", "image": "none"}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "crunch"}}
-    broken = yaml.safe_dump({**job, "spec": {"parallelism": -1, "template": template}})
+    template = {"spec": {"restartPolicy": "Never", "containers": [main("true")]}}
+    broken = manifest("batch/v1", "Job", "crunch", spec={"parallelism": -1, "template": template})
     said = client.type("apply", "-f", "-", stdin=broken, code=1)
     assert 'standard input: Job crunch: Job.batch "crunch" is invalid: spec.parallelism: Invalid value: -1' in said
     assert said.count("\n") == 1
@@ -234,16 +214,11 @@ def test_our_crds_can_be_applied_again_by_either_tool(client: Terminal, kubectl:
 
 @pytest.mark.timeout(300)
 def test_no_process_outlives_up_and_the_next_up_finds_everything_again(tmp_path: Path) -> None:
-    terminal = Terminal({"PENSTOCK_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}, tmp_path)
-    sleeper = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "sleeper"},
-        "spec": {"containers": [{"name": "main", "image": "none", "command": ["sleep", "600"]}]},
-    }
+    terminal = Terminal.of(tmp_path)
+    sleeper = manifest("v1", "Pod", "sleeper", spec={"containers": [main("sleep", "600")]})
     with running(terminal, tmp_path / "first.log") as process:
         terminal.type("apply", "-f", "-", stdin=config_map(a="1"))
-        terminal.type("apply", "-f", "-", stdin=yaml.safe_dump(sleeper))
+        terminal.type("apply", "-f", "-", stdin=sleeper)
         until(lambda: "Running" in terminal.type("get", "pod", "sleeper"), "the pod runs")
         processes = family(process.pid)
         assert len(processes) >= 8
@@ -264,7 +239,7 @@ def test_no_process_outlives_up_and_the_next_up_finds_everything_again(tmp_path:
 def test_up_on_a_real_cluster_names_missing_crds_and_installs_them_when_told(
     plane: kube.ControlPlane, tmp_path: Path
 ) -> None:
-    terminal = Terminal({"PENSTOCK_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}, tmp_path)
+    terminal = Terminal.of(tmp_path)
     real = ("--kubeconfig", str(plane.kubeconfig))
     # Other tests may have installed it.
     terminal.type("delete", "crd", "scaledjobs.keda.sh", "--ignore-not-found", *real)

@@ -1,4 +1,4 @@
-"""What is killed on the machine of `penstock up`, and what the next `penstock up` makes of what is left."""
+"""Parts and guards of `penstock up` that are killed, and the next `penstock up` after that."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.support.terminal import Terminal, family, gone, running, until
 
 @pytest.mark.timeout(300)
 def test_up_replaces_its_guard_and_the_next_one_ends_what_nobody_could(tmp_path: Path) -> None:
-    terminal = Terminal({"PENSTOCK_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}, tmp_path)
+    terminal = Terminal.of(tmp_path)
 
     def guards(pid: int) -> list[psutil.Process]:
         """Those of `up` itself, that live: the kubelet has one of its own."""

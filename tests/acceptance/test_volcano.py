@@ -73,24 +73,14 @@ def test_a_queue_is_made_used_closed_and_deleted(cluster: Terminal, tmp_path: Pa
 
     until(lambda: row()[:4] == ["tight", "4", "Open", "root"], "it is open")
     cluster.type("queue", "operate", "-n", "tight", "-a", "update", "-w", "8")
-    limit = yaml.safe_dump(
-        {
-            "apiVersion": "scheduling.volcano.sh/v1beta1",
-            "kind": "Queue",
-            "metadata": {"name": "tight"},
-            "spec": {"weight": 8, "maxRunningJobs": 1},
-        }
-    )
-    cluster.type("apply", "-f", "-", stdin=limit)
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "tight"}}
+    cluster.type("apply", "-f", "-", stdin=yaml.safe_dump({**queue, "spec": {"weight": 8, "maxRunningJobs": 1}}))
     for name in ("first", "second", "third"):
         job = yaml.safe_load((EXAMPLES / "volcano-job.yaml").read_text())
         job["metadata"]["name"] = name
         job["spec"]["queue"] = "tight"
-        job["spec"]["tasks"][0]["template"]["spec"]["containers"][0] = {
-            "name": "main",
-            "image": "none",
-            "command": ["sleep", "600"],
-        }
+        sleeper = {"name": "main", "image": "none", "command": ["sleep", "600"]}
+        job["spec"]["tasks"][0]["template"]["spec"]["containers"][0] = sleeper
         file = tmp_path / f"{name}.yaml"
         file.write_text(yaml.safe_dump(job))
         cluster.type("job", "run", "-f", str(file))
@@ -122,24 +112,14 @@ def test_a_flow_is_made_cancelled_and_run_again(cluster: Terminal, tmp_path: Pat
     template, flow = "step", "release"
     container = {"name": "main", "image": "none", "command": ["sh", "-c", f"test -e {flag} || sleep 600"]}
     pod = {"spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}}
+    steps = [
+        {"name": "build", "template": template},
+        {"name": "ship", "template": template, "dependsOn": {"targets": ["build"]}},
+    ]
+    task = {"name": "work", "replicas": 1, "template": pod}
     documents = [
-        {
-            "apiVersion": "flow.volcano.sh/v1alpha1",
-            "kind": "JobFlow",
-            "metadata": {"name": flow},
-            "spec": {
-                "flows": [
-                    {"name": "build", "template": template},
-                    {"name": "ship", "template": template, "dependsOn": {"targets": ["build"]}},
-                ]
-            },
-        },
-        {
-            "apiVersion": "flow.volcano.sh/v1alpha1",
-            "kind": "JobTemplate",
-            "metadata": {"name": template},
-            "spec": {"tasks": [{"name": "work", "replicas": 1, "template": pod}]},
-        },
+        {"apiVersion": "flow.volcano.sh/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        for kind, name, spec in (("JobFlow", flow, {"flows": steps}), ("JobTemplate", template, {"tasks": [task]}))
     ]
     file = tmp_path / "flow.yaml"
     file.write_text(yaml.safe_dump_all(documents))

@@ -4,23 +4,18 @@ import asyncio
 import copy
 import json
 import statistics
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import perf_counter
 
-import redis.asyncio as redis
-
-from tests.benchmarks.harness import Figure, broker
-from tests.benchmarks.stack import Stack, apiserver, scaled_job, servers, stack
+from tests.benchmarks.harness import IN_FLIGHT, Figure, side_by_side
+from tests.benchmarks.manifests import scaled_job
+from tests.benchmarks.stack import Stack, Timed, clients, servers, stack
 from tests.benchmarks.worker import Worker, worker
-from tests.support.routed import RoutedCluster
-from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, ref_of
+from workers.api.kinds import JOB, POD, SCALED_JOB, Object, ref_of
 from workers.cache.store import ObjectVersion
 from workers.client.rest import Cluster
 
 ITEMS = 1_000
-IN_FLIGHT = 16
 #: Counted ones; one before them opens the connections and warms the server.
 ROUNDS = 5
 
@@ -48,16 +43,16 @@ class Rates:
 
 async def figures() -> list[Figure]:
     group = f"Jobs for one ScaledJob, {ITEMS} items, embedded"
-    found = (await _house("default")).figures(group, "ScaledJob, all processes")
-    found += (await _house("claim")).figures(f"{group}, each claimed", "ScaledJob, all processes")
+    found = (await _whole("default")).figures(group, "ScaledJob, all processes")
+    found += (await _whole("claim")).figures(f"{group}, each claimed", "ScaledJob, all processes")
     for which in servers():
         group = f"Jobs for one ScaledJob, {ITEMS} items, {which}, worker alone"
         found += (await _worker(which)).figures(group, "ScaledJob")
     return found
 
 
-async def _house(strategy: str) -> Rates:
-    """Everything, as separate processes: poll, decision, creation and the watch compete for the machine."""
+async def _whole(strategy: str) -> Rates:
+    """All parts as separate processes: poll, decision, creation and the watch compete for the machine."""
     rates = Rates()
     async with stack() as running:
         for number in range(1 + ROUNDS):
@@ -69,34 +64,19 @@ async def _house(strategy: str) -> Rates:
 async def _worker(which: str) -> Rates:
     """A reconcile worker in this process, as the bare client is: ScaledJobs in memory, Jobs on the server."""
     rates = Rates()
-    with tempfile.TemporaryDirectory() as folder, apiserver(which, Path(folder)) as kubeconfig, broker() as url:
-        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=15.0, in_flight=IN_FLIGHT)
-        async with connected as server, redis.Redis.from_url(url) as client:
-            cluster = _Timed(server)
-            async with worker(client, cluster, in_flight=IN_FLIGHT) as running:
-                for kind in (SCALED_JOB, JOB, POD):
-                    await running.fill(kind, [])
-                for number in range(1 + ROUNDS):
-                    body = scaled_job(f"work-{number}", "127.0.0.1:1", most=ITEMS, polling=3600)
-                    rate, sample = await _alone(running, cluster, cluster.memory.add(SCALED_JOB, body))
-                    rates.add(rate, await _bare(server, sample, f"bare-{number}"))
+    async with clients(which) as (server, client):
+        cluster = Timed(server)
+        async with worker(client, cluster, in_flight=IN_FLIGHT) as running:
+            for kind in (SCALED_JOB, JOB, POD):
+                await running.fill(kind, [])
+            for number in range(1 + ROUNDS):
+                body = scaled_job(f"work-{number}", "127.0.0.1:1", most=ITEMS, polling=3600)
+                rate, sample = await _alone(running, cluster, cluster.memory.add(SCALED_JOB, body))
+                rates.add(rate, await _bare(server, sample, f"bare-{number}"))
     return rates
 
 
-class _Timed(RoutedCluster):
-    """Notes when each Job was there."""
-
-    def __init__(self, server: Cluster) -> None:
-        super().__init__(server)
-        self.created: list[tuple[float, Object]] = []
-
-    async def create(self, kind: Kind, body: Object) -> Object:
-        created = await super().create(kind, body)
-        self.created.append((perf_counter(), created))
-        return created
-
-
-async def _alone(running: Worker, cluster: _Timed, owner: Object) -> tuple[float, Object]:
+async def _alone(running: Worker, cluster: Timed, owner: Object) -> tuple[float, Object]:
     """From the first of our Jobs to the last, and one of them."""
     cluster.created.clear()
     await running.store.apply(SCALED_JOB, [ObjectVersion(owner)])
@@ -104,10 +84,8 @@ async def _alone(running: Worker, cluster: _Timed, owner: Object) -> tuple[float
     await running.read(owner, ITEMS)
     await running.lanes["reconcile"].mark([ref_of(SCALED_JOB, owner).key])
     await running.settle()
-    if len(cluster.created) != ITEMS:
-        raise RuntimeError(f"{len(cluster.created)} instead of {ITEMS} Jobs were created")
-    (first, sample), (last, _) = cluster.created[0], cluster.created[-1]
-    return (ITEMS - 1) / (last - first), sample
+    moments = cluster.moments(ITEMS)
+    return (ITEMS - 1) / (moments[-1] - moments[0]), cluster.created[0][1]
 
 
 async def _ours(running: Stack, name: str, strategy: str) -> tuple[float, Object]:
@@ -139,16 +117,12 @@ async def _bare(cluster: Cluster, sample: Object, name: str) -> float:
     labels = body["spec"]["template"]["metadata"]["labels"]
     for label in [label for label in labels if "controller-uid" in label or "job-name" in label]:
         del labels[label]
-    # As large, but nobody's: what the owner's reconciles cost must not slow down the bare client.
+    # As large, but without an owner, whose reconciles would slow down the bare client.
     owners = {"bench/owners": json.dumps(sample["metadata"]["ownerReferences"])}
     kept = {"labels": {"bench": name}, "annotations": {**sample["metadata"]["annotations"], **owners}}
-    numbers = iter(range(ITEMS))
 
-    async def post() -> None:
-        for number in numbers:
-            metadata = {**kept, "name": f"{name}-{number}", "namespace": "default"}
-            await cluster.create(JOB, {**body, "metadata": metadata})
+    async def post(number: int) -> None:
+        metadata = {**kept, "name": f"{name}-{number}", "namespace": "default"}
+        await cluster.create(JOB, {**body, "metadata": metadata})
 
-    started = perf_counter()
-    await asyncio.gather(*(post() for _ in range(IN_FLIGHT)))
-    return ITEMS / (perf_counter() - started)
+    return ITEMS / await side_by_side(post, ITEMS)

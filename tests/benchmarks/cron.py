@@ -3,17 +3,15 @@
 Next to a bare client that begins to post the same Jobs to the same API server, as many in flight, when the minute
 begins. It writes half as much: a CronJob's status is written after its Job was.
 
-BENCH_CRONJOBS ("100" or "100,500") shortens a run: the whole house must store all CronJobs before their minute.
+BENCH_CRONJOBS ("100" or "100,500") shortens a run: all processes must store all CronJobs before their minute.
 """
 
 import asyncio
 import os
 import statistics
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from time import perf_counter
 
 import redis.asyncio as redis
@@ -21,17 +19,16 @@ import redis.asyncio as redis
 from deploy.demo.report import percentile
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from tests.benchmarks.harness import Figure, broker
-from tests.benchmarks.stack import REAL, Stack, apiserver, servers, stack
-from tests.benchmarks.worker import Worker, client_of, worker
-from tests.support.routed import RoutedCluster
+from tests.benchmarks.harness import IN_FLIGHT, Figure, side_by_side
+from tests.benchmarks.manifests import TEMPLATE, body
+from tests.benchmarks.stack import REAL, Stack, Timed, clients, servers, stack
+from tests.benchmarks.worker import Worker, worker
 from workers.api import times
-from workers.api.kinds import CRON_JOB, JOB, POD, Kind, Object, ref_of
+from workers.api.kinds import CRON_JOB, JOB, POD, Object, ref_of
 from workers.client.rest import Cluster
 
 COUNTS = tuple(int(count) for count in os.environ.get("BENCH_CRONJOBS", "1000,10000").split(","))
-IN_FLIGHT = 16
-#: Bells a worker process answers side by side, as by default.
+#: Notifications that a worker process handles side by side, by default.
 NOTIFICATIONS = 16
 #: Counted minutes of a worker alone; one before them opens the connections and warms the server.
 ROUNDS = 3
@@ -42,7 +39,7 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Minute:
-    """How late each Job of one minute was there, in seconds; ours, and the bare client's."""
+    """The delay of each Job of one minute, in seconds: ours, and the bare client's."""
 
     ours: Sequence[float]
     bare: Sequence[float]
@@ -69,59 +66,31 @@ async def figures() -> list[Figure]:
             last = statistics.median_low([max(minute.ours) for minute in minutes])
             (middle,) = (minute for minute in minutes if max(minute.ours) == last)
             found += middle.figures(f"{count:,} CronJobs due at once, {which}, worker alone", "CronJobs")
-        house = await _house(count)
-        found += house.figures(f"{count:,} CronJobs due at once, embedded", "CronJobs, all processes")
+        whole = await _whole(count)
+        found += whole.figures(f"{count:,} CronJobs due at once, embedded", "CronJobs, all processes")
     return found
 
 
 def _cron_job(number: int, schedule: str, created: datetime) -> Object:
-    container = {"name": "work", "image": "python", "command": ["true"]}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    return {
-        "apiVersion": CRON_JOB.api_version,
-        "kind": CRON_JOB.kind,
-        "metadata": {
-            "name": f"nightly-{number}",
-            "namespace": "default",
-            "creationTimestamp": times.render(created),
-        },
-        "spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": template}}},
-    }
+    spec = {"schedule": schedule, "jobTemplate": {"spec": {"template": TEMPLATE}}}
+    return body(CRON_JOB, f"nightly-{number}", {"creationTimestamp": times.render(created)}, spec=spec)
 
 
 async def _bare(cluster: Cluster, count: int, name: str) -> list[float]:
     """Jobs like those of the CronJobs, posted by nothing but a loop; how long after its beginning each was there."""
-    spec = _cron_job(0, "", datetime.now(UTC))["spec"]["jobTemplate"]["spec"]
     delays: list[float] = []
-    numbers = iter(range(count))
     started = perf_counter()
 
-    async def post() -> None:
-        for number in numbers:
-            metadata = {"name": f"{name}-{number}", "namespace": "default", "annotations": {"bench": name}}
-            body = {"apiVersion": JOB.api_version, "kind": JOB.kind, "metadata": metadata, "spec": spec}
-            await cluster.create(JOB, body)
-            delays.append(perf_counter() - started)
+    async def post(number: int) -> None:
+        made = body(JOB, f"{name}-{number}", {"annotations": {"bench": name}}, spec={"template": TEMPLATE})
+        await cluster.create(JOB, made)
+        delays.append(perf_counter() - started)
 
-    await asyncio.gather(*(post() for _ in range(IN_FLIGHT)))
+    await side_by_side(post, count)
     return delays
 
 
 # --- a worker alone
-
-
-class _Timed(RoutedCluster):
-    """Notes when each Job was there."""
-
-    def __init__(self, server: Cluster, unknown: Sequence[Kind]) -> None:
-        super().__init__(server, unknown)
-        self.created: list[float] = []
-
-    async def create(self, kind: Kind, body: Object) -> Object:
-        created = await super().create(kind, body)
-        if kind == JOB:
-            self.created.append(perf_counter())
-        return created
 
 
 class _Clock:
@@ -146,34 +115,33 @@ async def _worker(which: str, count: int) -> list[Minute]:
     # them itself: its garbage collection would take Jobs whose owner it does not know.
     unknown = (CRON_JOB,) if which == REAL else ()
     minutes = []
-    with tempfile.TemporaryDirectory() as folder, apiserver(which, Path(folder)) as kubeconfig, broker() as url:
-        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
-        async with connected as server, client_of(url) as client:
-            cluster = _Timed(server, unknown)
-            async with worker(client, cluster, in_flight=IN_FLIGHT, clock=clock) as running:
-                for kind in (JOB, POD):
-                    await running.fill(kind, [])
-                bodies = await _stored(cluster, count, clock())
-                await running.fill(CRON_JOB, bodies)
-                await running.settle(NOTIFICATIONS)
-                keys = [ref_of(CRON_JOB, body).key for body in bodies]
-                for number in range(1 + ROUNDS):
-                    ours = await _due(running, cluster, keys, clock)
-                    minutes.append(Minute(ours, await _bare(server, count, f"bare-{number}")))
+    async with clients(which) as (server, client):
+        cluster = Timed(server, unknown)
+        async with worker(client, cluster, in_flight=IN_FLIGHT, clock=clock) as running:
+            for kind in (JOB, POD):
+                await running.fill(kind, [])
+            bodies = await _stored(cluster, count, "* * * * *", clock())
+            await running.fill(CRON_JOB, bodies)
+            await running.settle(NOTIFICATIONS)
+            keys = [ref_of(CRON_JOB, each).key for each in bodies]
+            for number in range(1 + ROUNDS):
+                ours = await _due(running, cluster, keys, clock)
+                minutes.append(Minute(ours, await _bare(server, count, f"bare-{number}")))
     return minutes[1:]
 
 
-async def _stored(cluster: _Timed, count: int, created: datetime) -> list[Object]:
-    """The CronJobs, due each minute, as the cluster has them."""
-    numbers = iter(range(count))
+async def _stored(cluster: Timed | Cluster, count: int, schedule: str, created: datetime) -> list[Object]:
+    """The CronJobs, as the cluster has them."""
+    stored: list[Object] = []
 
-    async def store() -> list[Object]:
-        return [await cluster.create(CRON_JOB, _cron_job(number, "* * * * *", created)) for number in numbers]
+    async def store(number: int) -> None:
+        stored.append(await cluster.create(CRON_JOB, _cron_job(number, schedule, created)))
 
-    return [body for bodies in await asyncio.gather(*(store() for _ in range(IN_FLIGHT))) for body in bodies]
+    await side_by_side(store, count)
+    return stored
 
 
-async def _due(running: Worker, cluster: _Timed, keys: Sequence[str], clock: _Clock) -> list[float]:
+async def _due(running: Worker, cluster: Timed, keys: Sequence[str], clock: _Clock) -> list[float]:
     """The next minute, from the table of due times to the last status."""
     lane = running.lanes["reconcile"]
     cluster.created.clear()
@@ -184,19 +152,17 @@ async def _due(running: Worker, cluster: _Timed, keys: Sequence[str], clock: _Cl
     while (await lane.sweep()).moved:
         pass
     await running.settle(NOTIFICATIONS)
-    if len(cluster.created) != len(keys):
-        raise RuntimeError(f"{len(cluster.created)} instead of {len(keys)} Jobs were created")
-    return [moment - began for moment in cluster.created]
+    return [moment - began for moment in cluster.moments(len(keys))]
 
 
-# --- the whole house
+# --- all processes
 
 
-async def _house(count: int) -> Minute:
-    """All processes: the beat wakes, the worker creates, the watch tells; one minute on the wall."""
+async def _whole(count: int) -> Minute:
+    """All processes: beat queues, the worker creates, a watch shows; one minute of the real clock."""
     async with stack(cronjobs=True) as running, redis.Redis.from_url(running.broker) as client:
         minute = _next_minute(datetime.now(UTC) + timedelta(seconds=MARGIN + count / PACE))
-        await _stock(running, count, f"{minute.minute} {minute.hour} * * *")
+        await _stored(running.cluster, count, f"{minute.minute} {minute.hour} * * *", datetime.now(UTC))
         await _booked(client, count, minute)
         ours = await _watched(running, count, minute)
         return Minute(ours, await _bare(running.cluster, count, "bare"))
@@ -204,17 +170,6 @@ async def _house(count: int) -> Minute:
 
 def _next_minute(moment: datetime) -> datetime:
     return moment.replace(second=0, microsecond=0) + MINUTE
-
-
-async def _stock(running: Stack, count: int, schedule: str) -> None:
-    numbers = iter(range(count))
-    created = datetime.now(UTC)
-
-    async def store() -> None:
-        for number in numbers:
-            await running.cluster.create(CRON_JOB, _cron_job(number, schedule, created))
-
-    await asyncio.gather(*(store() for _ in range(IN_FLIGHT)))
 
 
 async def _booked(client: redis.Redis, count: int, minute: datetime) -> None:
@@ -227,7 +182,7 @@ async def _booked(client: redis.Redis, count: int, minute: datetime) -> None:
 
 
 async def _watched(running: Stack, count: int, minute: datetime) -> list[float]:
-    """How long after the minute the watch showed each Job."""
+    """Returns each Job's delay after the minute, as a watch shows it."""
     _, version = await running.cluster.list(JOB, "default", limit=1)
     delays: list[float] = []
     async for event in running.cluster.watch(JOB, "default", resource_version=version, timeout=600):

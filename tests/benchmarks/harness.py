@@ -1,9 +1,10 @@
-"""What all benchmarks share: figures, their table and JSON, and the servers they run on.
+"""The parts that all benchmarks share: figures, their table and JSON, and the servers they run on.
 
 Speed is not asserted anywhere. A figure is a ratio of two things measured in the same run wherever there is something
 to compare with: absolute numbers belong to the machine.
 """
 
+import asyncio
 import json
 import os
 import platform
@@ -39,18 +40,33 @@ class Figure:
     goal: str = ""
 
 
+#: Requests at once, of the bare client and of ours.
+IN_FLIGHT = 16
+
+
+def compared(group: str, subject: str, ours: float, bare: float, unit: str, client: str = "bare client") -> Figure:
+    """Two rates of the same writes; the ratio is above 1 where ours is the higher."""
+    return Figure(group, subject, ours, unit, against=f"{client}, {bare:,.0f} {unit}", ratio=ours / bare)
+
+
+async def side_by_side(work: Callable[[int], Awaitable[object]], number: int, in_flight: int = IN_FLIGHT) -> float:
+    """Calls `work` for all numbers below this one, so many in flight; seconds that it takes."""
+    numbers = iter(range(number))
+
+    async def take() -> None:
+        for each in numbers:
+            await work(each)
+
+    started = perf_counter()
+    await asyncio.gather(*(take() for _ in range(in_flight)))
+    return perf_counter() - started
+
+
 @contextmanager
 def broker(**config: str) -> Iterator[str]:
     """A fresh bundled Valkey server; its URL."""
     with ValkeyServer(config={"save": "", "notify-keyspace-events": "KEA", **config}) as server:
         yield f"{server.connection_url}/0"
-
-
-async def timed(work: Callable[[], Awaitable[object]]) -> float:
-    """Seconds that one call takes."""
-    started = perf_counter()
-    await work()
-    return perf_counter() - started
 
 
 async def median(work: Callable[[], Awaitable[float]], runs: int) -> float:

@@ -9,20 +9,17 @@ BENCH_COMPLETIONS shortens a run.
 import asyncio
 import os
 import statistics
-import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from prometheus_client import REGISTRY
 
-from tests.benchmarks.harness import Figure, broker
-from tests.benchmarks.pods import succeeded
-from tests.benchmarks.stack import Stack, apiserver, servers, stack
-from tests.benchmarks.worker import Worker, client_of, worker
+from tests.benchmarks.harness import IN_FLIGHT, Figure, side_by_side
+from tests.benchmarks.manifests import TEMPLATE, body, succeeded
+from tests.benchmarks.site import Watched, ending, repeating
+from tests.benchmarks.stack import Stack, clients, servers, stack
+from tests.benchmarks.worker import Worker, worker
 from workers.api import conditions
 from workers.api.kinds import JOB, POD, Kind, Object, Ref, ref_of
 from workers.cache.store import ObjectVersion
@@ -30,7 +27,6 @@ from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
 
 COMPLETIONS = int(os.environ.get("BENCH_COMPLETIONS", "1000"))
 PARALLELISM = 50
-IN_FLIGHT = 16
 #: Counted Jobs; one before them opens the connections and warms the server.
 ROUNDS = 3
 FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -39,7 +35,7 @@ GROUP = f"a Job with {COMPLETIONS:,} completions, {PARALLELISM} at once"
 
 @dataclass(frozen=True)
 class Cost:
-    """What this process's reconciles of Jobs cost so far. seconds: from decision to the last write."""
+    """The cost of this process's reconciles of Jobs so far. seconds: from decision to the last write."""
 
     syncs: float
     seconds: float
@@ -73,7 +69,7 @@ async def figures() -> list[Figure]:
             Figure(group, "syncs that had something to do", statistics.median(each.syncs for each in rounds), "syncs"),
             Figure(group, "one of them, with its writes", statistics.median(each.sync for each in rounds) * 1000, "ms"),
         ]
-    return [*found, *_rates(f"{GROUP}, embedded", "Job, all processes", await _house())]
+    return [*found, *_rates(f"{GROUP}, embedded", "Job, all processes", await _processes())]
 
 
 def _rates(group: str, subject: str, rounds: Sequence[Round]) -> list[Figure]:
@@ -87,140 +83,81 @@ def _rates(group: str, subject: str, rounds: Sequence[Round]) -> list[Figure]:
 
 
 def _job(name: str) -> Object:
-    container = {"name": "work", "image": "python", "command": ["true"]}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    return {
-        "apiVersion": JOB.api_version,
-        "kind": JOB.kind,
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"completions": COMPLETIONS, "parallelism": PARALLELISM, "template": template},
-    }
+    return body(JOB, name, spec={"completions": COMPLETIONS, "parallelism": PARALLELISM, "template": TEMPLATE})
 
 
 async def _end(cluster: Cluster, ref: Ref) -> Object:
-    """End a pod."""
     return await cluster.patch(ref, succeeded(), subresource="status")
 
 
 async def _bare(cluster: Cluster, name: str) -> float:
     """The same writes for as many pods, by nothing but a loop; pods a second."""
-    template = _job(name)["spec"]["template"]
-    numbers = iter(range(COMPLETIONS))
 
-    async def write() -> None:
-        for number in numbers:
-            metadata = {"name": f"{name}-{number}", "namespace": "default", "finalizers": [FINALIZER]}
-            body = {"apiVersion": POD.api_version, "kind": POD.kind, "metadata": metadata, "spec": template["spec"]}
-            created = await cluster.create(POD, body)
-            await _end(cluster, ref_of(POD, created))
-            leaving = {"uid": created["metadata"]["uid"], "$deleteFromPrimitiveList/finalizers": [FINALIZER]}
-            await cluster.patch(ref_of(POD, created), {"metadata": leaving}, type=STRATEGIC_MERGE_PATCH)
+    async def write(number: int) -> None:
+        metadata = {"finalizers": [FINALIZER]}
+        created = await cluster.create(POD, body(POD, f"{name}-{number}", metadata, spec=TEMPLATE["spec"]))
+        await _end(cluster, ref_of(POD, created))
+        leaving = {"uid": created["metadata"]["uid"], "$deleteFromPrimitiveList/finalizers": [FINALIZER]}
+        await cluster.patch(ref_of(POD, created), {"metadata": leaving}, type=STRATEGIC_MERGE_PATCH)
 
-    started = perf_counter()
-    await asyncio.gather(*(write() for _ in range(IN_FLIGHT)))
-    return COMPLETIONS / (perf_counter() - started)
+    return COMPLETIONS / await side_by_side(write, COMPLETIONS)
 
 
 # --- a worker alone
 
 
-class _Watched:
-    """A cluster that tells which pods were made, and when the Job is complete."""
-
-    def __init__(self, server: Cluster) -> None:
-        self._server = server
-        self.made: asyncio.Queue[Ref] = asyncio.Queue()
-        self.complete = False
-
-    async def create(self, kind: Kind, body: Object) -> Object:
-        created = await self._server.create(kind, body)
-        if kind == POD:
-            self.made.put_nowait(ref_of(POD, created))
-        return created
-
-    async def patch(self, ref: Ref, body: Any, **options: Any) -> Object:
-        patched = await self._server.patch(ref, body, **options)
-        if ref.kind == JOB and conditions.finished(patched):
-            self.complete = True
-        return patched
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._server, name)
-
-
 async def _worker(which: str) -> list[Round]:
     """A reconcile worker in this process, and a kubelet and an informer that cost next to nothing."""
     rounds = []
-    with tempfile.TemporaryDirectory() as folder, apiserver(which, Path(folder)) as kubeconfig, broker() as url:
-        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
-        async with connected as server, client_of(url) as client:
-            cluster = _Watched(server)
-            async with worker(client, cluster, in_flight=IN_FLIGHT, jobs="all") as running:
-                for kind in (JOB, POD):
-                    await running.fill(kind, [])
-                for number in range(1 + ROUNDS):
-                    before = Cost.so_far()
-                    ours = await _alone(running, cluster, f"work-{number}")
-                    after = Cost.so_far()
-                    syncs = after.syncs - before.syncs
-                    bare = await _bare(server, f"bare-{number}")
-                    rounds.append(Round(ours, bare, syncs, (after.seconds - before.seconds) / syncs))
+    async with clients(which) as (server, client):
+        cluster = Watched(server)
+        async with worker(client, cluster, in_flight=IN_FLIGHT, jobs="all") as running:
+            for kind in (JOB, POD):
+                await running.fill(kind, [])
+            for number in range(1 + ROUNDS):
+                before = Cost.so_far()
+                ours = await _alone(running, cluster, f"work-{number}")
+                after = Cost.so_far()
+                syncs = after.syncs - before.syncs
+                bare = await _bare(server, f"bare-{number}")
+                rounds.append(Round(ours, bare, syncs, (after.seconds - before.seconds) / syncs))
     return rounds[1:]
 
 
-async def _alone(running: Worker, cluster: _Watched, name: str) -> float:
+async def _alone(running: Worker, cluster: Watched, name: str) -> float:
     """From the Job to its completion; pods a second."""
-    cluster.complete = False
+    complete = asyncio.Event()
+
+    def written(kind: Kind, made: Object) -> None:
+        if kind == JOB and conditions.finished(made):
+            complete.set()
+
+    cluster.written = written
     started = perf_counter()
-    body = await cluster.create(JOB, _job(name))
-    await running.store.apply(JOB, [ObjectVersion(body)])
-    async with _kubelet(running, cluster):
-        while not cluster.complete:
+    made = await cluster.create(JOB, _job(name))
+    await running.store.apply(JOB, [ObjectVersion(made)])
+    async with ending(running, cluster.server, cluster.free, succeeded):
+        while not complete.is_set():
             await running.settle()
             await asyncio.sleep(0)
     return COMPLETIONS / (perf_counter() - started)
 
 
-@asynccontextmanager
-async def _kubelet(running: Worker, cluster: _Watched) -> AsyncIterator[None]:
-    """Ends every pod that is made, and tells the mirror of all that ended meanwhile at once, as an informer does."""
-    ended: asyncio.Queue[Object] = asyncio.Queue()
-
-    async def end() -> None:
-        while True:
-            ended.put_nowait(await _end(cluster, await cluster.made.get()))
-
-    async def tell() -> None:
-        while True:
-            bodies = [await ended.get()]
-            while not ended.empty():
-                bodies.append(ended.get_nowait())
-            await running.store.apply(POD, [ObjectVersion(body) for body in bodies])
-
-    tasks = [asyncio.create_task(tell()), *(asyncio.create_task(end()) for _ in range(IN_FLIGHT))]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+# --- all processes
 
 
-# --- the whole house
-
-
-async def _house() -> list[Round]:
+async def _processes() -> list[Round]:
     """All processes, and a kubelet in this one that watches pods and ends them."""
     rounds = []
     async with stack(jobs="all") as running:
-        ending = asyncio.create_task(_end_all(running))
+        kubelet = asyncio.create_task(_end_all(running))
         try:
             for number in range(1 + ROUNDS):
-                ours = await _whole(running, f"work-{number}", ending)
+                ours = await _whole(running, f"work-{number}", kubelet)
                 rounds.append(Round(ours, await _bare(running.cluster, f"bare-{number}")))
         finally:
-            ending.cancel()
-            await asyncio.gather(ending, return_exceptions=True)
+            kubelet.cancel()
+            await asyncio.gather(kubelet, return_exceptions=True)
     return rounds[1:]
 
 
@@ -230,28 +167,22 @@ async def _end_all(running: Stack) -> None:
     waiting: asyncio.Queue[Ref] = asyncio.Queue()
 
     async def end() -> None:
-        while True:
-            await _end(running.cluster, await waiting.get())
+        await _end(running.cluster, await waiting.get())
 
-    hands = [asyncio.create_task(end()) for _ in range(IN_FLIGHT)]
-    try:
+    async with repeating(end, IN_FLIGHT):
         async for event in running.cluster.watch(POD, "default", resource_version=version, timeout=3600):
             if event.type == "ADDED" and event.object["metadata"].get("ownerReferences"):
                 waiting.put_nowait(ref_of(POD, event.object))
-    finally:
-        for hand in hands:
-            hand.cancel()
-        await asyncio.gather(*hands, return_exceptions=True)
 
 
-async def _whole(running: Stack, name: str, ending: asyncio.Task[None]) -> float:
+async def _whole(running: Stack, name: str, kubelet: asyncio.Task[None]) -> float:
     """From the Job to its completion as the watch shows it; pods a second."""
     _, version = await running.cluster.list(JOB, "default", limit=1)
     started = perf_counter()
     await running.cluster.create(JOB, _job(name))
     async for event in running.cluster.watch(JOB, "default", resource_version=version, timeout=600):
-        if ending.done():
-            ending.result()
+        if kubelet.done():
+            kubelet.result()
         if event.object["metadata"].get("name") == name and conditions.finished(event.object):
             return COMPLETIONS / (perf_counter() - started)
     raise RuntimeError(f"{name} did not end")

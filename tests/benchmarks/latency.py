@@ -10,7 +10,8 @@ import time
 
 from deploy.demo.report import percentile
 from tests.benchmarks.harness import Figure
-from tests.benchmarks.stack import Stack, scaled_job, stack
+from tests.benchmarks.manifests import scaled_job
+from tests.benchmarks.stack import Stack, stack
 from workers.api.kinds import JOB, SCALED_JOB
 
 PUSHES = 100

@@ -8,14 +8,14 @@ import psutil
 import redis.asyncio as redis
 
 from scheduler.keys import Keys
-from tests.benchmarks.harness import Figure
+from tests.benchmarks.harness import Figure, side_by_side
+from tests.benchmarks.manifests import TEMPLATE, body
 from tests.benchmarks.stack import Stack, stack
 from workers.api.kinds import JOB
 from workers.cache.store import Store
 
 #: BENCH_JOBS shortens a run: storing 100,000 Jobs through an API server takes minutes.
 JOBS = int(os.environ.get("BENCH_JOBS", "100000"))
-IN_FLIGHT = 16
 
 
 async def figures() -> list[Figure]:
@@ -41,18 +41,10 @@ async def _resident(running: Stack, client: redis.Redis) -> dict[str, float]:
 
 
 async def _create(running: Stack) -> None:
-    numbers = iter(range(JOBS))
-    container = {"name": "work", "image": "python", "command": ["true"]}
-    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+    async def post(number: int) -> None:
+        await running.cluster.create(JOB, body(JOB, f"job-{number}", spec={"template": TEMPLATE}))
 
-    async def post() -> None:
-        for number in numbers:
-            metadata = {"name": f"job-{number}", "namespace": "default"}
-            await running.cluster.create(
-                JOB, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
-            )
-
-    await asyncio.gather(*(post() for _ in range(IN_FLIGHT)))
+    await side_by_side(post, JOBS)
 
 
 async def _mirrored(store: Store, client: redis.Redis) -> None:

@@ -15,16 +15,15 @@ import psutil
 import redis.asyncio as redis
 
 from deploy.demo.report import percentile
-from tests.benchmarks.harness import Figure
-from tests.benchmarks.stack import Stack, scaled_job, stack
+from tests.benchmarks.harness import Figure, side_by_side
+from tests.benchmarks.manifests import scaled_job
+from tests.benchmarks.stack import Stack, stack
 from workers.api.kinds import SCALED_JOB
 
 SCALED_JOBS = int(os.environ.get("BENCH_SCALEDJOBS", "1000"))
 INTERVAL = 1
 #: Seconds that are measured; before them the polls spread over the second as they come.
 WINDOW, WARM = 20.0, 10.0
-#: Lists that one question may be about, as a scaler process asks them.
-IN_FLIGHT = 16
 
 
 async def figures() -> list[Figure]:
@@ -61,14 +60,11 @@ async def figures() -> list[Figure]:
 
 
 async def _create(running: Stack) -> None:
-    numbers = iter(range(SCALED_JOBS))
+    async def post(number: int) -> None:
+        body = scaled_job(f"work-{number}", running.address, most=10, polling=INTERVAL)
+        await running.cluster.create(SCALED_JOB, body)
 
-    async def post() -> None:
-        for number in numbers:
-            body = scaled_job(f"work-{number}", running.address, most=10, polling=INTERVAL)
-            await running.cluster.create(SCALED_JOB, body)
-
-    await asyncio.gather(*(post() for _ in range(IN_FLIGHT)))
+    await side_by_side(post, SCALED_JOBS)
 
 
 async def _all_polled(running: Stack) -> None:

@@ -1,4 +1,4 @@
-"""What one reconcile costs in a cluster with few Jobs and in one with many: it reads only its own children."""
+"""The cost of one reconcile in a cluster with few Jobs and in one with many: it reads only its own children."""
 
 import gc
 import statistics
@@ -7,6 +7,7 @@ from time import perf_counter
 import redis.asyncio as redis
 
 from tests.benchmarks.harness import Figure, broker
+from tests.benchmarks.manifests import body, scaled_job
 from tests.benchmarks.worker import worker
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import JOB, POD, SCALED_JOB, Object, Ref
@@ -42,7 +43,9 @@ async def _cost(client: redis.Redis, size: int) -> float:
     """Milliseconds from a mark to its lease given back, median; the object's state does not change."""
     cluster = MemoryCluster()
     async with worker(client, cluster) as running:
-        owner = cluster.add(SCALED_JOB, _scaled_job())
+        wanted = scaled_job("work", "127.0.0.1:1", most=100, polling=30)
+        wanted["metadata"]["finalizers"] = ["finalizer.keda.sh"]
+        owner = cluster.add(SCALED_JOB, wanted)
         await running.fill(SCALED_JOB, [owner])
         await running.fill(JOB, [_job(number, owner if number < CHILDREN else None) for number in range(size)])
         await running.fill(POD, [])
@@ -59,20 +62,9 @@ async def _cost(client: redis.Redis, size: int) -> float:
     return statistics.median(times) * 1000
 
 
-def _scaled_job() -> Object:
-    trigger = {"type": "redis", "metadata": {"address": "127.0.0.1:1", "listName": "work", "listLength": "1"}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "python"}]}}
-    return {
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledJob",
-        "metadata": {"name": "work", "namespace": "default", "finalizers": ["finalizer.keda.sh"]},
-        "spec": {"jobTargetRef": {"template": template}, "triggers": [trigger]},
-    }
-
-
 def _job(number: int, owner: Object | None) -> Object:
     """A Job of a size that is usual, running."""
-    uid = owner["metadata"]["uid"] if owner else f"somebody-{number % 1000}"
+    uid = owner["metadata"]["uid"] if owner else f"other-{number % 1000}"
     reference = {
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledJob",
@@ -83,19 +75,12 @@ def _job(number: int, owner: Object | None) -> Object:
     env = [{"name": f"VARIABLE_{index}", "value": "x" * 20} for index in range(15)]
     container = {"name": "work", "image": "python", "command": ["python3", "work.py"], "env": env}
     labels = {"scaledjob.keda.sh/name": reference["name"], "app.kubernetes.io/managed-by": "keda-operator"}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": f"job-{number}",
-            "namespace": "default",
-            "uid": f"job-uid-{number}",
-            "resourceVersion": str(1000 + number),
-            "generation": 1,
-            "labels": labels,
-            "annotations": {"scaledjob.keda.sh/generation": "1"},
-            "ownerReferences": [reference],
-        },
-        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
-        "status": {"active": 1, "startTime": "2026-03-01T12:00:00Z"},
+    metadata = {
+        **{"uid": f"job-uid-{number}", "resourceVersion": str(1000 + number), "generation": 1},
+        "labels": labels,
+        "annotations": {"scaledjob.keda.sh/generation": "1"},
+        "ownerReferences": [reference],
     }
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+    status = {"active": 1, "startTime": "2026-03-01T12:00:00Z"}
+    return body(JOB, f"job-{number}", metadata, spec=spec, status=status)

@@ -9,21 +9,19 @@ import gc
 import os
 import pstats
 import sys
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from deploy.local import up
 from deploy.processes.watch import followed
-from tests.benchmarks.harness import broker
-from tests.benchmarks.stack import EMBEDDED, apiserver
-from tests.benchmarks.worker import Worker, client_of, worker
+from tests.benchmarks.harness import IN_FLIGHT
+from tests.benchmarks.stack import EMBEDDED, clients
+from tests.benchmarks.worker import Worker, worker
 from workers.api import crds
 from workers.api.kinds import POD, QUEUE, Kind, Object, Ref, ref_of
 from workers.cache.store import ObjectVersion
@@ -35,8 +33,7 @@ from workers.decision.plan import Plan
 from workers.decision.snapshot import Snapshot
 from workers.runtime import default_queues
 
-IN_FLIGHT = 16
-#: Bells that are answered side by side.
+#: Consumers side by side.
 SLOTS = 16
 
 
@@ -70,23 +67,23 @@ class Watched:
     """A cluster that counts what is written, and shows each pod that may start and each object that was written."""
 
     def __init__(self, server: Cluster) -> None:
-        self._server = server
+        self.server = server
         self.writes: Counter[tuple[str, str]] = Counter()
         self.free: asyncio.Queue[Ref] = asyncio.Queue()
         self.written: Callable[[Kind, Object], None] = lambda _kind, _body: None
 
     async def create(self, kind: Kind, body: Object) -> Object:
-        return self._seen("create", kind, await self._server.create(kind, body))
+        return self._seen("create", kind, await self.server.create(kind, body))
 
     async def patch(self, ref: Ref, body: Any, **options: Any) -> Object:
-        return self._seen("patch", ref.kind, await self._server.patch(ref, body, **options))
+        return self._seen("patch", ref.kind, await self.server.patch(ref, body, **options))
 
     async def delete(self, ref: Ref, **options: Any) -> Any:
         self.writes["delete", ref.kind.id] += 1
-        return await self._server.delete(ref, **options)
+        return await self.server.delete(ref, **options)
 
     def each(self, verb: str, kind: Kind, number: int) -> int:
-        """How many such writes there were for each of so many objects, rounded."""
+        """Returns the number of such writes per object, rounded."""
         return round(self.writes[verb, kind.id] / number)
 
     def _seen(self, verb: str, kind: Kind, body: Object) -> Object:
@@ -97,7 +94,7 @@ class Watched:
         return body
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._server, name)
+        return getattr(self.server, name)
 
 
 @dataclass(frozen=True)
@@ -118,33 +115,31 @@ class Site:
 
 @asynccontextmanager
 async def site(*without: Kind) -> AsyncIterator[Site]:
-    """without: kinds whose controllers stand still."""
+    """A worker of its own. without: kinds that have no controller."""
     costs = Costs()
     known = registry.controllers("managed", cronjobs=False, volcano=True)
     controllers = costs.measured({id: each for id, each in known.items() if id not in {kind.id for kind in without}})
-    with tempfile.TemporaryDirectory() as folder, apiserver(EMBEDDED, Path(folder)) as kubeconfig, broker() as url:
-        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
-        async with connected as server, client_of(url) as client:
-            await up.install(server, crds.all_crds(volcano=True))
-            await default_queues.establish(server)
-            cluster = Watched(server)
-            async with worker(client, cluster, in_flight=IN_FLIGHT, controllers=controllers) as running:
-                for kind in followed(controllers):
-                    found, _ = await server.list(kind)
-                    await running.fill(kind, found if kind == QUEUE else [])
-                yield Site(server, cluster, running, costs)
+    async with clients(EMBEDDED) as (server, client):
+        await up.install(server, crds.all_crds(volcano=True))
+        await default_queues.establish(server)
+        cluster = Watched(server)
+        async with worker(client, cluster, in_flight=IN_FLIGHT, controllers=controllers) as running:
+            for kind in followed(controllers):
+                found, _ = await server.list(kind)
+                await running.fill(kind, found if kind == QUEUE else [])
+            yield Site(server, cluster, running, costs)
 
 
 async def until(site_: Site, done: asyncio.Event) -> None:
-    """Answer bells, and make ready what became due, until it is done."""
+    """Consumes, and makes ready what became due, until it is done."""
     lane = site_.worker.lanes["reconcile"]
 
-    looking = asyncio.Lock()
+    sweeping = asyncio.Lock()
 
-    async def answer() -> None:
+    async def consume() -> None:
         while not done.is_set():
-            async with looking:
-                # One looks for all: the others would only be in the way.
+            async with sweeping:
+                # One sweeps for all: more would only compete.
                 while not done.is_set():
                     await lane.sweep()
                     if (await lane.stats()).ready:
@@ -156,7 +151,7 @@ async def until(site_: Site, done: asyncio.Event) -> None:
     gc.collect()
     gc.freeze()
     with _profiled():
-        await asyncio.gather(*(answer() for _ in range(SLOTS)))
+        await asyncio.gather(*(consume() for _ in range(SLOTS)))
 
 
 @contextmanager
@@ -171,14 +166,14 @@ def _profiled() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def hands(work: Callable[[], Awaitable[None]], number: int) -> AsyncIterator[None]:
-    """So many hands that do it again and again, beside the block."""
+async def repeating(work: Callable[[], Awaitable[None]], number: int) -> AsyncIterator[None]:
+    """Runs so many tasks that do it again and again, beside the block. Raises what one of them raised."""
 
-    async def hand() -> None:
+    async def again() -> None:
         while True:
             await work()
 
-    tasks = [asyncio.create_task(hand()) for _ in range(number)]
+    tasks = [asyncio.create_task(again()) for _ in range(number)]
     try:
         yield
     finally:
@@ -190,14 +185,24 @@ async def hands(work: Callable[[], Awaitable[None]], number: int) -> AsyncIterat
                 raise error
 
 
-async def side_by_side(work: Callable[[int], Awaitable[object]], number: int, in_flight: int = IN_FLIGHT) -> float:
-    """Seconds that it takes for all numbers up to this one, so many in flight."""
-    numbers = iter(range(number))
+@asynccontextmanager
+async def ending(
+    running: Worker, server: Cluster, waiting: "asyncio.Queue[Ref]", status: Callable[[], Object]
+) -> AsyncIterator[None]:
+    """Writes this status to every object that `waiting` names, and tells the cache as an informer does.
 
-    async def hand() -> None:
-        for each in numbers:
-            await work(each)
+    That is: of all that were written meanwhile at once.
+    """
+    ended: asyncio.Queue[tuple[Kind, Object]] = asyncio.Queue()
 
-    started = perf_counter()
-    await asyncio.gather(*(hand() for _ in range(in_flight)))
-    return perf_counter() - started
+    async def end() -> None:
+        ref = await waiting.get()
+        ended.put_nowait((ref.kind, await server.patch(ref, status(), subresource="status")))
+
+    async def tell() -> None:
+        kind, first = await ended.get()
+        bodies = [first, *(ended.get_nowait()[1] for _ in range(ended.qsize()))]
+        await running.store.apply(kind, [ObjectVersion(body) for body in bodies])
+
+    async with repeating(end, IN_FLIGHT), repeating(tell, 1):
+        yield

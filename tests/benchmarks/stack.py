@@ -2,22 +2,25 @@
 
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 
 import redis.asyncio as redis
 
 from deploy.local import up
 from deploy.local.supervisor.supervisor import Supervisor
-from tests.benchmarks.harness import broker
+from tests.benchmarks.harness import IN_FLIGHT, broker
 from tests.support import kube
 from tests.support.embedded import embedded_apiserver
+from tests.support.routed import RoutedCluster
 from workers.api import crds
-from workers.api.kinds import Object
+from workers.api.kinds import JOB, Kind, Object
 from workers.client.rest import Cluster
 from workers.settings import Settings
+from workers.wiring import broker_client
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,35 @@ def apiserver(which: str, folder: Path) -> Iterator[Path]:
 
 
 @asynccontextmanager
+async def clients(which: str) -> AsyncIterator[tuple[Cluster, redis.Redis]]:
+    """A fresh API server of this sort and a fresh broker, as a worker in this process reaches them."""
+    with tempfile.TemporaryDirectory() as folder, apiserver(which, Path(folder)) as kubeconfig, broker() as url:
+        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
+        async with connected as server, broker_client(Settings(broker=url)) as client:
+            yield server, client
+
+
+class Timed(RoutedCluster):
+    """Notes when each Job was there, and the Job."""
+
+    def __init__(self, server: Cluster, unknown: Collection[Kind] = ()) -> None:
+        super().__init__(server, unknown)
+        self.created: list[tuple[float, Object]] = []
+
+    async def create(self, kind: Kind, body: Object) -> Object:
+        created = await super().create(kind, body)
+        if kind == JOB:
+            self.created.append((perf_counter(), created))
+        return created
+
+    def moments(self, wanted: int) -> list[float]:
+        """When the Jobs were there. Raises RuntimeError unless they are this many."""
+        if len(self.created) != wanted:
+            raise RuntimeError(f"{len(self.created)} instead of {wanted} Jobs were created")
+        return [moment for moment, _ in self.created]
+
+
+@asynccontextmanager
 async def stack(**settings: object) -> AsyncIterator[Stack]:
     """One process of each part, on a fresh embedded API server and a fresh broker; the work waits on another broker.
 
@@ -67,7 +99,7 @@ async def stack(**settings: object) -> AsyncIterator[Stack]:
     ):
         chosen = Settings(broker=store, kubeconfig=kubeconfig, home=Path(folder, "home"), **settings)
         options = up.UpOptions(chosen)
-        cluster = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=15.0, in_flight=16)
+        cluster = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=15.0, in_flight=IN_FLIGHT)
         supervisor = Supervisor(Path(folder, "logs"))
         async with cluster, redis.Redis.from_url(queue) as work:
             await up.install(cluster, crds.all_crds())
@@ -79,20 +111,3 @@ async def stack(**settings: object) -> AsyncIterator[Stack]:
                 yield Stack(cluster, kubeconfig, store, address, work, dict(supervisor.pids()))
             finally:
                 await supervisor.stop()
-
-
-def scaled_job(name: str, address: str, *, most: int, polling: int, strategy: str = "default") -> Object:
-    """One Job per item of the list of the same name."""
-    container = {"name": "work", "image": "python", "command": ["true"]}
-    return {
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledJob",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "pollingInterval": polling,
-            "maxReplicaCount": most,
-            "scalingStrategy": {"strategy": strategy},
-            "jobTargetRef": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
-            "triggers": [{"type": "redis", "metadata": {"address": address, "listName": name, "listLength": "1"}}],
-        },
-    }

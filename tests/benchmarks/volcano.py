@@ -14,23 +14,21 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import perf_counter, process_time
-from typing import Any
 
-from tests.benchmarks.harness import Figure
-from tests.benchmarks.pods import succeeded
-from tests.benchmarks.site import IN_FLIGHT, Site, hands, side_by_side, site, until
+from tests.benchmarks.harness import IN_FLIGHT, Figure, compared, side_by_side
+from tests.benchmarks.manifests import TEMPLATE, body, succeeded
+from tests.benchmarks.site import Site, ending, site, until
 from tests.benchmarks.stack import EMBEDDED
 from workers.api import times
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, VC_JOB, Kind, Object, Ref, ref_of
-from workers.cache.store import ObjectVersion
 
 JOBS = int(os.environ.get("BENCH_VCJOBS", "1000"))
 CHAINS = tuple(int(length) for length in os.environ.get("BENCH_CHAINS", "100,200,400").split(",") if length)
 ENTRIES = int(os.environ.get("BENCH_ENTRIES", "1000"))
 PODS = 3
 
-_CONTAINER = {"name": "work", "image": "python", "command": ["true"], "resources": {"requests": {"cpu": "100m"}}}
-_POD = {"spec": {"restartPolicy": "Never", "containers": [_CONTAINER]}}
+_CONTAINER = {**TEMPLATE["spec"]["containers"][0], "resources": {"requests": {"cpu": "100m"}}}
+_POD = {"spec": {**TEMPLATE["spec"], "containers": [_CONTAINER]}}
 
 
 async def figures() -> list[Figure]:
@@ -40,11 +38,6 @@ async def figures() -> list[Figure]:
     return found + await _flow("a fan", [_fan(number) for number in range(ENTRIES)])
 
 
-def _body(kind: Kind, name: str, **content: Any) -> Object:
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **content}
-
-
 # --- many Jobs
 
 
@@ -52,27 +45,15 @@ async def _jobs() -> list[Figure]:
     async with site() as running:
         done, phases = asyncio.Event(), dict[str, str]()
 
-        def written(kind: Kind, body: Object) -> None:
+        def written(kind: Kind, made: Object) -> None:
             if kind == VC_JOB:
-                phases[body["metadata"]["name"]] = ((body.get("status") or {}).get("state") or {}).get("phase") or ""
+                phases[made["metadata"]["name"]] = ((made.get("status") or {}).get("state") or {}).get("phase") or ""
                 if len(phases) == JOBS and set(phases.values()) == {"Completed"}:
                     done.set()
 
         running.cluster.written = written
-        ended: asyncio.Queue[Object] = asyncio.Queue()
-
-        async def end() -> None:
-            ended.put_nowait(await running.server.patch(await running.cluster.free.get(), succeeded(), **_STATUS))
-
-        async def tell() -> None:
-            """Of all that ended meanwhile at once, as an informer does."""
-            bodies = [await ended.get()]
-            while not ended.empty():
-                bodies.append(ended.get_nowait())
-            await running.worker.store.apply(POD, [ObjectVersion(body) for body in bodies])
-
         used, started = process_time(), perf_counter()
-        async with hands(end, IN_FLIGHT), hands(tell, 1):
+        async with ending(running.worker, running.server, running.cluster.free, succeeded):
             adding = asyncio.create_task(side_by_side(lambda number: running.add(VC_JOB, _job(number)), JOBS))
             await until(running, done)
             await adding
@@ -87,7 +68,7 @@ _STATUS = {"subresource": "status"}
 
 def _job(number: int, name: str = "work") -> Object:
     tasks = [{"name": "main", "replicas": PODS, "template": _POD}]
-    return _body(VC_JOB, f"{name}-{number}", spec={"queue": "default", "tasks": tasks})
+    return body(VC_JOB, f"{name}-{number}", spec={"queue": "default", "tasks": tasks})
 
 
 async def _bare_jobs(running: Site, status: Object) -> float:
@@ -96,11 +77,11 @@ async def _bare_jobs(running: Site, status: Object) -> float:
 
     async def write(number: int) -> None:
         job = ref_of(VC_JOB, await server.create(VC_JOB, _job(number, "bare")))
-        group = ref_of(POD_GROUP, await server.create(POD_GROUP, _body(POD_GROUP, job.name, spec={"minMember": PODS})))
+        group = ref_of(POD_GROUP, await server.create(POD_GROUP, body(POD_GROUP, job.name, spec={"minMember": PODS})))
         for _ in range(each("patch", POD_GROUP, JOBS)):
             await server.patch(group, {"status": {"phase": "Inqueue"}})
         for index in range(PODS):
-            pod = ref_of(POD, await server.create(POD, _body(POD, f"{job.name}-{index}", spec=_POD["spec"])))
+            pod = ref_of(POD, await server.create(POD, body(POD, f"{job.name}-{index}", spec=_POD["spec"])))
             for _ in range(each("patch", POD, JOBS * PODS)):
                 await server.patch(pod, {"metadata": {"annotations": {"seen": "true"}}})
             await server.patch(pod, succeeded(), **_STATUS)
@@ -118,14 +99,7 @@ def _job_figures(running: Site, seconds: float, used: float, bare: float) -> lis
     syncs = sum(map(len, costs.spent.values()))
     return [
         Figure(group, f"bare client, {IN_FLIGHT} in flight", pods / bare, "pods/s"),
-        Figure(
-            group,
-            "Jobs",
-            pods / seconds,
-            "pods/s",
-            against=f"bare client, {pods / bare:,.0f} pods/s",
-            ratio=bare / seconds,
-        ),
+        compared(group, "Jobs", pods / seconds, pods / bare, "pods/s"),
         Figure(group, "until all are Completed", seconds, "s"),
         Figure(group, "writes for each Job, without its own", writes / JOBS, "writes"),
         Figure(group, "decisions on each Job", len(costs.spent[VC_JOB.id]) / JOBS, "decisions"),
@@ -159,31 +133,20 @@ async def _flow(shape: str, targets: Sequence[tuple[int, ...]]) -> list[Figure]:
         done, waiting = asyncio.Event(), asyncio.Queue[Ref]()
         last: Object = {}
 
-        def written(kind: Kind, body: Object) -> None:
+        def written(kind: Kind, made: Object) -> None:
             if kind == VC_JOB:
-                waiting.put_nowait(ref_of(VC_JOB, body))
+                waiting.put_nowait(ref_of(VC_JOB, made))
             elif kind == JOB_FLOW:
-                last.update(body)
-                if body["status"]["state"]["phase"] == "Succeed":
+                last.update(made)
+                if made["status"]["state"]["phase"] == "Succeed":
                     done.set()
 
         running.cluster.written = written
-        ended: asyncio.Queue[Object] = asyncio.Queue()
-
-        async def end() -> None:
-            ended.put_nowait(await running.server.patch(await waiting.get(), _completed(), **_STATUS))
-
-        async def tell() -> None:
-            bodies = [await ended.get()]
-            while not ended.empty():
-                bodies.append(ended.get_nowait())
-            await running.worker.store.apply(VC_JOB, [ObjectVersion(body) for body in bodies])
-
-        await running.add(JOB_TEMPLATE, _body(JOB_TEMPLATE, "step", spec=_job(0)["spec"]))
+        await running.add(JOB_TEMPLATE, body(JOB_TEMPLATE, "step", spec=_job(0)["spec"]))
         entries = [_entry(number, waits) for number, waits in enumerate(targets)]
         used, started = process_time(), perf_counter()
-        async with hands(end, IN_FLIGHT), hands(tell, 1):
-            await running.add(JOB_FLOW, _body(JOB_FLOW, "flow", spec={"flows": entries}))
+        async with ending(running.worker, running.server, waiting, _completed):
+            await running.add(JOB_FLOW, body(JOB_FLOW, "flow", spec={"flows": entries}))
             await until(running, done)
         seconds, used = perf_counter() - started, process_time() - used
         bare = await _bare_flow(running, len(entries), 1 if shape == "a chain" else IN_FLIGHT)
@@ -215,10 +178,9 @@ async def _bare_flow(running: Site, entries: int, in_flight: int) -> float:
 def _flow_figures(group: str, running: Site, entries: int, seconds: float, used: float, bare: float) -> list[Figure]:
     costs = running.costs
     of_flow = costs.spent[JOB_FLOW.id]
-    against = f"bare client, {entries / bare:,.0f} entries/s"
     return [
         Figure(group, "bare client, Jobs only", entries / bare, "entries/s"),
-        Figure(group, "flow", entries / seconds, "entries/s", against=against, ratio=bare / seconds),
+        compared(group, "flow", entries / seconds, entries / bare, "entries/s"),
         Figure(group, "until it succeeded", seconds, "s"),
         Figure(group, "decisions on the flow", len(of_flow), "decisions"),
         Figure(group, "one of them", costs.mean(JOB_FLOW.id), "ms"),

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Literal
 
 import redis.asyncio as redis
-from pydantic import SecretStr
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
@@ -25,27 +24,21 @@ from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
-from workers.settings import Settings
-from workers.wiring import broker_client, store_of, utc_now
+from workers.wiring import store_of, utc_now
 
 
 class _Silent:
     def record(self, *_: object) -> None:
-        """Nobody listens."""
+        """Drops Events: writing them is not measured."""
 
 
 async def _notify(_notifications: Mapping[str, int]) -> None:
-    """Nobody listens: whoever measures answers the bells."""
-
-
-def client_of(url: str) -> redis.Redis:
-    """A client of this broker as a worker's process has it."""
-    return broker_client(Settings(broker=SecretStr(url)))
+    """Drops notifications: the benchmark itself consumes."""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """One worker on a broker of its own: its lanes, what it believes, and its answer to a bell."""
+    """One worker on a broker of its own: its lanes, its cache, and its consumer."""
 
     client: redis.Redis
     lanes: Mapping[str, Lane]
@@ -54,12 +47,12 @@ class Worker:
     consumer: Consumer
 
     async def settle(self, notifications: int = 1) -> None:
-        """Answer bells, so many at once, until nothing is left to do."""
+        """Consumes, so many at once, until nothing is left to do."""
         while any(await asyncio.gather(*(self.consumer.consume() for _ in range(notifications)))):
             await asyncio.sleep(0)
 
     async def fill(self, kind: Kind, bodies: list[Object]) -> None:
-        """Make these the objects of their kind that the mirror knows."""
+        """Makes these the objects of their kind in the cache."""
         listing = await self.store.begin(kind, 1)
         await self.store.apply(kind, [ObjectVersion(body) for body in bodies], listing=listing)
         await self.store.finish(listing, {"": "999999999"})
@@ -67,7 +60,7 @@ class Worker:
         await self.store.touch(kind, 1, now)
 
     async def read(self, owner: Object, items: int) -> None:
-        """Tell that so many items wait for this ScaledJob; asks for no decision."""
+        """Stores the reading that so many items wait for this ScaledJob; asks for no decision."""
         seconds, micros = await self.client.time()
         now = seconds * 1_000_000 + micros
         sample = TriggerSample(name="s0-redis-work", type="redis", value=float(items), target=1.0, active=True)
@@ -85,7 +78,7 @@ async def worker(
     controllers: Mapping[str, Controller] | None = None,
     clock: Callable[[], datetime] = utc_now,
 ) -> AsyncIterator[Worker]:
-    """A worker that writes to this cluster and believes its mirror for an hour: no informer runs beside it.
+    """A worker that writes to this cluster, with a cache that counts as fresh for an hour: no informer runs beside it.
 
     controllers: instead of the usual ones, with `jobs`.
     """

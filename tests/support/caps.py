@@ -12,7 +12,7 @@ class SharedCap:
     wished: dict[str, int] = field(default_factory=dict)
 
     def ask(self, name: str, *, alive: int, wanted: int, held: int = 0, keep: bool = False) -> int:
-        """How many unfinished Jobs the object may have."""
+        """Returns the number of unfinished Jobs that the object may have."""
         had = self.granted.get(name, 0)
         others = [each for each in self.granted if each != name]
         room = self.limit - sum(self.granted[each] for each in others)

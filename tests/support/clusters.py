@@ -145,4 +145,4 @@ class FakeCluster:
     async def _called(self) -> None:
         await asyncio.sleep(0)
         if self.down:
-            raise errors.Unavailable("nobody listens")
+            raise errors.Unavailable("no server listens")

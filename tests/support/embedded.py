@@ -30,12 +30,12 @@ class Embedded:
 
     @property
     def kubeconfig(self) -> Path:
-        """What clients need to reach it."""
+        """The kubeconfig for its clients."""
         return self.folder / "kubeconfig"
 
     @property
     def logs(self) -> Path:
-        """Where it looks for containers' output."""
+        """The folder of the containers' output."""
         return self.folder / "logs"
 
     @property
@@ -62,7 +62,7 @@ class Embedded:
         """Starts the process and waits until it answers."""
         ready = self.folder / "ready"
         ready.unlink(missing_ok=True)
-        # Its first port is one that nobody takes while it is down: a server that starts again wants its last one.
+        # Its first port is reserved while it is down: a server that starts again wants its last one.
         port = () if self.kubeconfig.exists() else ("--port", str(free_port()))
         output = (self.folder / "output.txt").open("ab")
         with output:
@@ -84,7 +84,7 @@ class Embedded:
 
     @property
     def output(self) -> str:
-        """What it wrote so far."""
+        """Its output so far."""
         return (self.folder / "output.txt").read_text()
 
     def stop(self) -> None:

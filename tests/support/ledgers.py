@@ -16,7 +16,7 @@ class ListLedger:
     clock: int = 0
 
     def carry_out(self, order: ClaimOrder | None) -> bool:
-        """Whether the order was obeyed."""
+        """Returns True if the order was carried out."""
         if order is None or order.id < self.order:
             return False
         if order.id > self.order:
@@ -41,7 +41,7 @@ class ListLedger:
             self.parked.append((item, reason))
 
     def claims(self, bound: tuple[str, ...] = ()) -> tuple[ClaimedItem, ...]:
-        """What is claimed, oldest first."""
+        """Returns the claimed items, the oldest first."""
         return tuple(
             ClaimedItem(id, attempt, len(item), None if id in bound else item)
             for id, (item, attempt) in self.held.items()

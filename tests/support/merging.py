@@ -4,7 +4,7 @@ from typing import Any
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """What a patch makes of a value."""
+    """Returns the value with the patch applied."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}

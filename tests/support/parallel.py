@@ -1,4 +1,4 @@
-"""Which tests a parallel run keeps together on one worker process, and in which order it begins them."""
+"""The order of a parallel run: tests that stay together on one worker process, and those that begin first."""
 
 from xdist.scheduler import LoadScopeScheduling
 

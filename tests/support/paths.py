@@ -1,4 +1,4 @@
-"""Where the repository is, for tests that read its files."""
+"""The folder of the repository, for tests that read its files."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """Loopback ports for the servers of a test run: none is given out twice, however many runs share the machine.
 
 Looking for a free port and binding it later is a race, which ends in a server that does not start. So a port is
-reserved first: whoever holds the UDP port of the same number has it, until his process ends. The range lies below the
+reserved first: the process that holds the UDP port of the same number has it until it ends. The range lies below the
 ports that systems give to outgoing connections.
 """
 
@@ -20,7 +20,7 @@ _chance = random.SystemRandom()
 
 
 def free_port() -> int:
-    """A port that nobody listens on and no other test is given. Raises OSError when there is none left."""
+    """Returns a free port that no other test is given. Raises OSError when there is none left."""
     for port in _candidates():
         with contextlib.suppress(OSError):
             _reserve(port)

@@ -36,7 +36,7 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """This machine's environment without settings and kubeconfigs of whoever runs the tests."""
+    """This machine's environment without settings and kubeconfigs of the user who runs the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "KUBE"))}
     # The code of this checkout, wherever the installed package points to.
     return {**kept, "PYTHONPATH": str(ROOT), **variables}
@@ -48,6 +48,11 @@ class Terminal:
 
     variables: Mapping[str, str]
     folder: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> "Terminal":
+        """A terminal in this folder, which holds the home of `penstock up` too."""
+        return cls({"PENSTOCK_HOME": str(folder / "home"), "HOME": str(folder)}, folder)
 
     def type(self, *words: str, stdin: str = "", code: int = 0) -> str:
         """One command line that must end with this exit code; what it printed, errors last.
@@ -97,7 +102,7 @@ def family(pid: int) -> list[psutil.Process]:
 
 
 def gone(processes: Sequence[psutil.Process]) -> bool:
-    """Whether none of them runs any more."""
+    """Returns True if none of them runs any more."""
     return not any(_runs(process) for process in processes)
 
 

@@ -1,9 +1,9 @@
 """``penstock describe``: one object with its conditions, children, Events and last reading."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -31,8 +31,13 @@ from workers.api.kinds import (
 from workers.errors import ClusterError, Forbidden, NotFound
 
 if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from scheduler.keys import Keys
     from workers.client.rest import Cluster
     from workers.decision.snapshot import Reading
+
+T = TypeVar("T")
 
 #: Limit of the children and Events shown; the newest are shown and the others only counted.
 SHOWN = 20
@@ -272,20 +277,26 @@ def show_events(found: Sequence[Object], now: datetime) -> None:
 
 async def reading(ref: Ref) -> "Reading | None":
     """Returns the last reading from the settings' broker, or None if there is none or the broker is unreachable."""
-    import redis.asyncio
     from redis.exceptions import RedisError
 
-    from scheduler.keys import Keys
     from workers.handoff.readings import Readings
 
-    settings = options.load({})
-    url = broker_url(settings)
     try:
-        async with asyncio.timeout(PATIENCE), redis.asyncio.Redis.from_url(url) as client:
-            found = await Readings(client, Keys(settings.prefix)).get_many([ref.key])
+        found = await asked(lambda client, keys: Readings(client, keys).get_many([ref.key]), PATIENCE)
     except (RedisError, OSError, TimeoutError):
         return None
     return found[0] if found else None
+
+
+async def asked(question: Callable[["Redis", "Keys"], Awaitable[T]], patience: float) -> T:
+    """Returns the answer of the settings' broker. Raises RedisError, OSError or TimeoutError if there is none."""
+    import redis.asyncio
+
+    from scheduler.keys import Keys
+
+    settings = options.load({})
+    async with asyncio.timeout(patience), redis.asyncio.Redis.from_url(broker_url(settings)) as client:
+        return await question(client, Keys(settings.prefix))
 
 
 def broker_url(settings: Any) -> str:

@@ -1,9 +1,8 @@
 """``penstock explain``: an object's last decisions and the arithmetic of the newest one."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,13 +12,8 @@ from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.errors import UserError
 
 if TYPE_CHECKING:
-    from redis.asyncio import Redis
-
-    from scheduler.keys import Keys
     from workers.client.rest import Cluster
     from workers.reconcile.decision_log import LoggedDecision
-
-T = TypeVar("T")
 
 #: Seconds to wait for the broker's answer.
 PATIENCE = 3.0
@@ -65,32 +59,20 @@ async def explain(cluster: "Cluster", ref: Ref, last: int) -> None:
 
 
 async def decisions(ref: Ref) -> list["LoggedDecision"]:
-    """Returns the decisions that the settings' broker holds, the newest first."""
-    from workers.reconcile.decision_log import DecisionLog
+    """Returns the decisions that the settings' broker holds, the newest first.
 
-    async def ask(client: "Redis", keys: "Keys") -> list["LoggedDecision"]:
-        return await DecisionLog(client, keys).of(ref)
-
-    return await asked(ask)
-
-
-async def asked(question: Callable[["Redis", "Keys"], Awaitable[T]]) -> T:
-    """Returns the broker's answer. Raises UserError if the broker is unreachable."""
-    import redis.asyncio
+    Raises UserError if the broker is unreachable.
+    """
     from redis.exceptions import RedisError
 
-    from scheduler.keys import Keys
+    from workers.reconcile.decision_log import DecisionLog
 
-    settings = options.load({})
-    url = describe.broker_url(settings)
     try:
-        async with asyncio.timeout(PATIENCE), redis.asyncio.Redis.from_url(url) as client:
-            return await question(client, Keys(settings.prefix))
+        return await describe.asked(lambda client, keys: DecisionLog(client, keys).of(ref), PATIENCE)
     except (RedisError, OSError, TimeoutError) as error:
         why = str(error) or f"no answer within {PATIENCE:g} s"
-        raise UserError(
-            f"the broker at {options.mask(url)}, which knows the decisions, is out of reach: {why}"
-        ) from error
+        url = options.mask(describe.broker_url(options.load({})))
+        raise UserError(f"the broker at {url}, which knows the decisions, is out of reach: {why}") from error
 
 
 def show(made: Sequence["LoggedDecision"], now: datetime) -> None:

@@ -11,7 +11,6 @@ import click
 import redis.asyncio as redis
 from celery import Celery
 from rich.console import Console
-from rich.table import Table
 
 from deploy.demo import stage
 from deploy.demo.pool import manifest
@@ -49,18 +48,6 @@ async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int
     return await stage.running(console, settings, "deployments,replicasets,pods", act)
 
 
-def _report(console: Console, seen: PoolRun, wrong: list[str]) -> None:
-    table = Table(show_header=False, title="report")
-    for name, figure in rows(seen):
-        table.add_row(name, figure)
-    console.print(table)
-    console.print("\n".join(chart(seen)), highlight=False)
-    for fault in wrong:
-        console.print(f"[red]wrong:[/red] {fault}")
-    if not wrong:
-        console.print("[green]right:[/green] every task ran once, the pool grew and returned to zero")
-
-
 @click.command()
 @click.option("--tasks", default=60, show_default=True, type=click.IntRange(min=1), help="how many tasks to push")
 @click.option("--most", default=4, show_default=True, type=click.IntRange(min=1), help="workers at most")
@@ -71,7 +58,9 @@ def main(tasks: int, most: int, seconds: float, home: Path | None) -> None:
     console = Console()
     seen = stage.perform(console, home, lambda folder, broker: _demo(console, folder, broker, tasks, most, seconds))
     wrong = faults(seen)
-    _report(console, seen, wrong)
+    stage.report(
+        console, rows(seen), wrong, "every task ran once, the pool grew and returned to zero", "\n".join(chart(seen))
+    )
     sys.exit(1 if wrong else 0)
 
 

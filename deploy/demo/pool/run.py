@@ -2,24 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import redis.asyncio as redis
 
 from deploy.demo.pool.manifest import NAME, NAMESPACE
 from deploy.demo.pool.report import PoolRun, PoolSample
 from deploy.demo.pool.work import BEGUN, ENDED, RESULTS
+from deploy.demo.stage import PATIENCE, DemoStuck, texts
 from workers.api.kinds import DEPLOYMENT, POD, Ref
 from workers.client.rest import Cluster
-from workers.errors import PenstockError, Unavailable
+from workers.errors import Unavailable
 
-
-class PoolStuck(PenstockError):  # noqa: N818 - named by its meaning
-    """The run made no progress for too long."""
-
-
-#: Seconds without progress after which the demo fails.
-PATIENCE = 60.0
 #: Seconds between two samples.
 INTERVAL = 0.1
 
@@ -37,11 +31,17 @@ async def run(
     """Pushes the tasks and samples the pool until every task is done and no worker is left.
 
     push: sends the task with a number. least, most: required and allowed number of concurrent workers. Raises
-    PoolStuck after a minute without progress.
+    DemoStuck after a minute without progress.
     """
     seen = PoolRun(pushed=tuple(numbers), least=least, most=most)
     begun = time.monotonic()
-    await asyncio.to_thread(_push_all, push, numbers)
+
+    def push_all() -> None:
+        for number in numbers:
+            push(number)
+
+    # Celery's client blocks.
+    await asyncio.to_thread(push_all)
     moved = begun
     while True:
         try:
@@ -62,16 +62,11 @@ async def run(
             await _collect(store, seen)
             return seen
         if now - moved > PATIENCE:
-            raise PoolStuck(
+            raise DemoStuck(
                 f"nothing moved for {PATIENCE:.0f} s: {sample.done} of {len(numbers)} tasks done, "
                 f"{wanted} workers wanted, {ready} ready, {pods} there"
             )
         await asyncio.sleep(INTERVAL)
-
-
-def _push_all(push: Callable[[int], None], numbers: Sequence[int]) -> None:
-    for number in numbers:
-        push(number)
 
 
 async def _workers(cluster: Cluster) -> tuple[int, int, int]:
@@ -84,14 +79,6 @@ async def _workers(cluster: Cluster) -> tuple[int, int, int]:
 
 async def _collect(store: redis.Redis, seen: PoolRun) -> None:
     results, begun, ended = await asyncio.gather(*(store.hgetall(key) for key in (RESULTS, BEGUN, ENDED)))
-    seen.results = {int(number): text for number, text in _texts(results).items()}
-    seen.begun = {int(number): int(times) for number, times in _texts(begun).items()}
-    seen.ended = {int(number): int(times) for number, times in _texts(ended).items()}
-
-
-def _texts(answer: Mapping[bytes | str, bytes | str]) -> dict[str, str]:
-    return {_text(key): _text(value) for key, value in answer.items()}
-
-
-def _text(word: bytes | str) -> str:
-    return word if isinstance(word, str) else word.decode()
+    seen.results = {int(number): text for number, text in texts(results).items()}
+    seen.begun = {int(number): int(times) for number, times in texts(begun).items()}
+    seen.ended = {int(number): int(times) for number, times in texts(ended).items()}

@@ -19,14 +19,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--kubeconfig", type=Path, required=True, help="kubeconfig of the cluster")
     parser.add_argument("--logs", type=Path, required=True, help="folder for the logs of containers")
     parser.add_argument("--root", type=Path, required=True, help="folder for the pods' files")
-    parser.add_argument(
-        "--max-pods",
-        dest="pods",
-        metavar="MAX_PODS",
-        type=int,
-        required=True,
-        help="pods that run at once; more stay Pending",
-    )
+    most = "pods that run at once; more stay Pending"
+    parser.add_argument("--max-pods", dest="pods", metavar="MAX_PODS", type=int, required=True, help=most)
     parser.add_argument("--node", default="local", help="name of the Node (default: local)")
     parser.add_argument("--events", choices=("all", "warnings", "none"), default="all", help="which Events to record")
     parser.add_argument("--backoff", type=float, default=10.0, help="seconds before the second restart (default: 10)")

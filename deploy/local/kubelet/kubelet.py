@@ -112,11 +112,8 @@ class Kubelet:
             await _cancelled(stopped, *running, *self._tasks)
 
     def _measurable(self) -> list[resource_usage.MeasuredContainer]:
-        return [
-            resource_usage.MeasuredContainer(worker.pod, worker.sessions)
-            for worker in self._workers.values()
-            if not worker.gone
-        ]
+        living = (worker for worker in self._workers.values() if not worker.gone)
+        return [resource_usage.MeasuredContainer(worker.pod, worker.sessions) for worker in living]
 
     async def _end_all(self) -> None:
         grace = self._options.farewell
@@ -255,16 +252,14 @@ class Kubelet:
 
     async def _read_again(self, pod: Object) -> None:
         """Reads a pod again after a failed binding: deleted, bound elsewhere, or bound here and the answer was lost."""
-        uid, pause = pod["metadata"]["uid"], _PAUSE
+        uid = pod["metadata"]["uid"]
         found: Object | None = None
-        while True:
+        async for _ in _attempts():
             try:
                 found = await self._cluster.get(ref_of(POD, pod))
             except NotFound:
                 break
             except ClusterError:
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
             break
         self._binding.pop(uid)
@@ -322,16 +317,14 @@ class Kubelet:
 
     async def _delete(self, pod: Object) -> None:
         """Removes the object of a pod that has ended; nothing of it runs any more."""
-        ref, uid, pause = ref_of(POD, pod), pod["metadata"]["uid"], _PAUSE
-        while True:
+        ref = ref_of(POD, pod)
+        async for _ in _attempts():
             try:
-                await self._cluster.delete(ref, uid=uid, grace=0)
+                await self._cluster.delete(ref, uid=pod["metadata"]["uid"], grace=0)
             except (NotFound, Conflict):
                 return
             except ClusterError as error:
                 log.warning("a pod could not be removed", extra={"pod": str(ref), "error": str(error)})
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
             else:
                 return
 
@@ -366,6 +359,15 @@ async def kubelet(cluster: Cluster, options: KubeletOptions) -> AsyncIterator[Ku
         await _cancelled(keeping)
         await reports.close()
         os.close(held)
+
+
+async def _attempts() -> AsyncIterator[None]:
+    """Yields at once, and then after pauses that double up to the longest, without end."""
+    pause = _PAUSE
+    while True:
+        yield
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 def _is_over(pod: Object) -> bool:

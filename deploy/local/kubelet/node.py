@@ -19,11 +19,6 @@ log = logging.getLogger(__name__)
 HEARTBEAT = 10.0
 
 
-def manifest(name: str, labels: dict[str, str]) -> Object:
-    """The Node as it is created."""
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {}}
-
-
 def labels(name: str) -> dict[str, str]:
     """Returns the labels of the node, for node selectors."""
     machine = platform.machine().lower()
@@ -112,5 +107,6 @@ class NodeObject:
             await self._cluster.patch(self._ref, body, subresource="status")
         except NotFound:
             with contextlib.suppress(AlreadyExists):
-                await self._cluster.create(NODE, manifest(self._ref.name, self.labels))
+                metadata = {"name": self._ref.name, "labels": self.labels}
+                await self._cluster.create(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}})
             await self._cluster.patch(self._ref, body, subresource="status")

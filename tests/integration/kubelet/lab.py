@@ -75,6 +75,12 @@ class Lab:
         }
         return await self.cluster.create(POD, body)
 
+    async def running(self, name: str, script: str = "exec sleep 60", **more: Any) -> Object:
+        """Creates a pod of one script, and waits until it runs: `number("pid")` is its process."""
+        pod = await self.create(name, shell(f"echo $$ > {self.folder}/pid; {script}"), **more)
+        await until(lambda: self.number("pid"), "the container runs")
+        return pod
+
     async def get(self, name: str) -> Object:
         """The pod as it is now."""
         return await self.cluster.get(Ref(POD, "default", name))

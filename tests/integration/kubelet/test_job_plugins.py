@@ -1,4 +1,4 @@
-"""What Volcano Jobs' plugins make, at work: processes of one machine that find each other by them."""
+"""Objects that Volcano Jobs' plugins make, in use: processes of one machine find each other by them."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What a Job relies on: tracked pods stay until they are counted, disrupted and gated ones say so, indexes arrive."""
+"""Pods of Jobs: tracked ones stay until they are counted, disrupted and gated ones say so, indexes arrive."""
 
 import json
 
@@ -29,9 +29,7 @@ def modern(server: Server) -> None:
 
 @pytest.mark.parametrize("grace", [None, 0], ids=["with its grace", "at once"])
 async def test_a_deleted_pod_that_is_tracked_ends_and_stays_until_it_is_counted(grace: int | None, lab: Lab) -> None:
-    script = f"echo $$ > {lab.folder}/pid; exec sleep 60"
-    await lab.create("tracked", shell(script), metadata={"finalizers": [TRACKED]})
-    await until(lambda: lab.number("pid"), "the container runs")
+    await lab.running("tracked", metadata={"finalizers": [TRACKED]})
     await lab.delete("tracked", grace=grace)
     pod = await lab.ended("tracked")
     assert phase(pod) == "Failed"
@@ -43,9 +41,10 @@ async def test_a_deleted_pod_that_is_tracked_ends_and_stays_until_it_is_counted(
 
 
 async def test_a_pod_that_succeeds_while_it_is_deleted_has_succeeded(lab: Lab) -> None:
-    script = f"trap 'exit 0' TERM; echo $$ > {lab.folder}/pid; while :; do sleep 0.05; done"
-    await lab.create("polite", shell(script), metadata={"finalizers": [TRACKED]})
-    await until(lambda: lab.number("pid"), "the container runs")
+    # The second file says that the trap is set.
+    script = f"trap 'exit 0' TERM; echo 1 > {lab.folder}/trap; while :; do sleep 0.05; done"
+    await lab.running("polite", script, metadata={"finalizers": [TRACKED]})
+    await until(lambda: lab.number("trap"), "it would end well")
     await lab.delete("polite")
     pod = await lab.ended("polite")
     assert phase(pod) == "Succeeded"

@@ -1,4 +1,4 @@
-"""What a pod's user sees: exit codes, phases, restarts, deadlines, deletion, logs."""
+"""Pods as their user observes them: exit codes, phases, restarts, deadlines, deletion, logs."""
 
 import json
 
@@ -124,17 +124,14 @@ async def test_a_container_restarts_in_place_until_it_succeeds(lab: Lab) -> None
 
 async def test_a_container_that_keeps_crashing_is_shown_as_such(lab: Lab) -> None:
     await lab.create("crash", shell("exit 1"), restartPolicy="Always")
-    pod = await lab.wait(
-        "crash", lambda pod: (container(pod).get("state", {}).get("waiting") or {}).get("reason") == "CrashLoopBackOff"
-    )
+    pod = await lab.wait("crash", lambda pod: waiting(pod).get("reason") == "CrashLoopBackOff")
     assert phase(pod) == "Running"
     assert container(pod)["lastState"]["terminated"]["exitCode"] == 1
 
 
 async def test_a_pod_over_its_deadline_is_stopped_and_fails(lab: Lab) -> None:
-    await lab.create("late", shell(f"echo $$ > {lab.folder}/pid; exec sleep 60"))
     # Not from the start: its time would begin before its process does, and might be over by then.
-    await until(lambda: lab.number("pid"), "the container runs")
+    await lab.running("late")
     await lab.cluster.patch(Ref(POD, "default", "late"), {"spec": {"activeDeadlineSeconds": 1}})
     pod = await lab.ended("late")
     assert (phase(pod), pod["status"]["reason"], code(pod)) == ("Failed", "DeadlineExceeded", 143)
@@ -161,8 +158,7 @@ async def test_a_container_that_ignores_term_is_killed_when_its_grace_is_over(la
 
 
 async def test_a_force_deleted_pod_leaves_no_process(lab: Lab) -> None:
-    await lab.create("forced", shell(f"echo $$ > {lab.folder}/pid; exec sleep 60"))
-    await until(lambda: lab.number("pid"), "the container runs")
+    await lab.running("forced")
     await lab.delete("forced", grace=0)
     await lab.gone("forced")
     await until(lambda: not alive(lab.number("pid")), "the process is gone")
@@ -183,12 +179,17 @@ async def test_more_pods_than_places_wait_and_say_why_and_get_their_turn(bench: 
     assert condition(pod, "PodScheduled")["status"] == "True"
 
 
+def waiting(pod: Object) -> Object:
+    """Why its container waits; empty before it is known."""
+    shown: Object = (container(pod).get("state") or {}).get("waiting") or {}
+    return shown if shown.get("message") else {}
+
+
 async def test_a_container_without_a_command_waits_and_names_the_field(lab: Lab) -> None:
     await lab.create("image", {"name": "main", "image": "nginx"})
-    pod = await lab.wait("image", lambda pod: container(pod).get("state", {}).get("waiting", {}).get("message"))
-    waiting = container(pod)["state"]["waiting"]
-    assert waiting["reason"] == "CreateContainerError"
-    assert "containers main: command is empty" in waiting["message"]
+    shown = waiting(await lab.wait("image", waiting))
+    assert shown["reason"] == "CreateContainerError"
+    assert "containers main: command is empty" in shown["message"]
 
 
 async def test_a_program_that_is_not_there_fails_the_container_at_once(lab: Lab) -> None:
@@ -206,10 +207,8 @@ async def test_a_missing_config_map_is_named_and_waited_for(lab: Lab) -> None:
     source = {"configMapKeyRef": {"name": "later", "key": "k"}}
     main = shell("echo $K", env=[{"name": "K", "valueFrom": source}])
     await lab.create("patient", main)
-    pod = await lab.wait("patient", lambda pod: container(pod).get("state", {}).get("waiting", {}).get("message"))
-    waiting = container(pod)["state"]["waiting"]
-    assert waiting["reason"] == "CreateContainerConfigError"
-    assert waiting["message"] == 'env K: ConfigMap "later" not found'
+    shown = waiting(await lab.wait("patient", waiting))
+    assert shown == {"reason": "CreateContainerConfigError", "message": 'env K: ConfigMap "later" not found'}
     body = {"metadata": {"namespace": "default", "name": "later"}, "data": {"k": "value"}}
     await lab.cluster.create(CONFIG_MAP, body)
     pod = await lab.ended("patient")

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from deploy.cli import main, options
+from deploy.cli.objects import describe
 from tests.unit.cli.fake import FakeCluster
 from tests.unit.cli.volcano.objects import KINDS
+from workers.api.kinds import Ref
 from workers.client import rest as cluster_module
+from workers.decision.snapshot import Reading, TriggerSample
 from workers.settings import Settings
 
 
@@ -21,6 +24,11 @@ class Printed:
     code: int
     out: str
     err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the output, their words parted by one space."""
+        return [" ".join(line.split()) for line in self.out.splitlines()]
 
 
 Type = Callable[..., Printed]
@@ -38,13 +46,27 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """The cluster every command connects to."""
-    fake = FakeCluster()
+    return connected(FakeCluster(), monkeypatch)
+
+
+def connected(fake: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """Makes every command connect to this cluster."""
 
     async def connect(**_: Any) -> FakeCluster:
         return fake
 
     monkeypatch.setattr(cluster_module.Cluster, "connect", connect)
     return fake
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker holds this reading of every object."""
+
+    async def reading(_: Ref) -> Reading:
+        return Reading(1, 1_700_000_000_000_000, 4, (TriggerSample("s0-redis-work", "redis", 7, 1, True),))
+
+    monkeypatch.setattr(describe, "reading", reading)
 
 
 @pytest.fixture

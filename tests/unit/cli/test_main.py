@@ -50,24 +50,6 @@ def test_the_overview_lists_every_command_that_is_not_hidden(penstock: Type) -> 
     assert "kubelet" not in out
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("nonsense",),
-        ("get",),
-        ("get", "pods", "-o", "nonsense"),
-        ("worker", "--jobs", "some"),
-        ("up", "--workers", "0"),
-    ],
-    ids=" ".join,
-)
-def test_a_wrong_command_line_exits_with_2_and_says_how_to_get_help(arguments: tuple[str, ...], penstock: Type) -> None:
-    printed = penstock(*arguments)
-    assert printed.code == 2
-    assert "--help" in printed.err
-    assert "Traceback" not in printed.err
-
-
 class OopsError(Exception):
     """A fault of ours."""
 

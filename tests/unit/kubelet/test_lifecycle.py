@@ -1,6 +1,7 @@
 """The lifecycle decision, rule by rule."""
 
 import math
+from dataclasses import replace
 
 from deploy.local.kubelet.containers.container_states import Container, ContainerEnding, Containers, ContainerWaiting
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff, PodDecision, decide
@@ -14,63 +15,41 @@ SIDE = box("side", restartPolicy="Always")
 DELETED: Object = {"deletionTimestamp": "1970-01-01T00:01:40Z", "deletionGracePeriodSeconds": 5}
 
 
+ALWAYS, ON_FAILURE = pod(restartPolicy="Always"), pod(restartPolicy="OnFailure")
+TWO = pod(box("a"), box("b"))
+NOTHING, OVER, START = PodDecision(), PodDecision(finished=True), PodDecision(start=("main",))
+
+
 def new(name: str = "main") -> Container:
     return Container(name)
+
+
+def backs_off(pause: float, name: str = "main") -> PodDecision:
+    """The container restarts after so many seconds from now."""
+    return PodDecision(backing_off={name: pause}, wake=NOW + pause)
 
 
 @cases(
     ("body", "containers", "wanted"),
     {
-        "a new pod starts": (pod(), state(new()), PodDecision(start=("main",))),
-        "its containers start side by side": (
-            pod(box("a"), box("b")),
-            state(new("a"), new("b")),
-            PodDecision(start=("a", "b")),
-        ),
-        "what runs is left alone": (pod(), state(runs()), PodDecision()),
-        "Never: success ends it": (pod(), state(ran(0)), PodDecision(finished=True)),
-        "Never: failure ends it": (pod(), state(ran(1)), PodDecision(finished=True)),
-        "a pod lasts as long as its last container": (
-            pod(box("a"), box("b")),
-            state(ran(1, name="a"), runs("b")),
-            PodDecision(),
-        ),
-        "OnFailure: success ends it": (pod(restartPolicy="OnFailure"), state(ran(0)), PodDecision(finished=True)),
-        "OnFailure: failure restarts, the first time at once": (
-            pod(restartPolicy="OnFailure"),
-            state(ran(1)),
-            PodDecision(start=("main",)),
-        ),
-        "Always: success restarts": (pod(restartPolicy="Always"), state(ran(0)), PodDecision(start=("main",))),
-        "the second restart waits": (
-            pod(restartPolicy="Always"),
-            state(ran(1, starts=2)),
-            PodDecision(backing_off={"main": 10.0}, wake=110.0),
-        ),
-        "each further one twice as long": (
-            pod(restartPolicy="Always"),
-            state(ran(1, starts=4)),
-            PodDecision(backing_off={"main": 40.0}, wake=140.0),
-        ),
-        "up to the cap": (
-            pod(restartPolicy="Always"),
-            state(ran(1, starts=1000)),
-            PodDecision(backing_off={"main": 300.0}, wake=400.0),
-        ),
-        "a long quiet run forgets the backoff": (
-            pod(restartPolicy="Always"),
-            state(ran(1, starts=9, took=600)),
-            PodDecision(start=("main",)),
-        ),
-        "the pause counts from the end": (
-            pod(restartPolicy="Always"),
-            state(ran(1, starts=2, at=90)),
-            PodDecision(start=("main",)),
-        ),
+        "a new pod starts": (pod(), state(new()), START),
+        "its containers start side by side": (TWO, state(new("a"), new("b")), PodDecision(start=("a", "b"))),
+        "what runs is left alone": (pod(), state(runs()), NOTHING),
+        "Never: success ends it": (pod(), state(ran(0)), OVER),
+        "Never: failure ends it": (pod(), state(ran(1)), OVER),
+        "a pod lasts as long as its last container": (TWO, state(ran(1, name="a"), runs("b")), NOTHING),
+        "OnFailure: success ends it": (ON_FAILURE, state(ran(0)), OVER),
+        "OnFailure: failure restarts, the first time at once": (ON_FAILURE, state(ran(1)), START),
+        "Always: success restarts": (ALWAYS, state(ran(0)), START),
+        "the second restart waits": (ALWAYS, state(ran(1, starts=2)), backs_off(10.0)),
+        "each further one twice as long": (ALWAYS, state(ran(1, starts=4)), backs_off(40.0)),
+        "up to the cap": (ALWAYS, state(ran(1, starts=1000)), backs_off(300.0)),
+        "a long quiet run forgets the backoff": (ALWAYS, state(ran(1, starts=9, took=600)), START),
+        "the pause counts from the end": (ALWAYS, state(ran(1, starts=2, at=90)), START),
         "containers back off by themselves": (
             pod(box("a"), box("b"), restartPolicy="Always"),
             state(ran(1, name="a", starts=2), ran(1, name="b")),
-            PodDecision(start=("b",), backing_off={"a": 10.0}, wake=110.0),
+            replace(backs_off(10.0, "a"), start=("b",)),
         ),
         "what could not be configured is tried again": (
             pod(),
@@ -80,7 +59,7 @@ def new(name: str = "main") -> Container:
         "what can never start waits for ever": (
             pod(),
             state(Container("main", ContainerWaiting("CreateContainerError", "x", math.inf))),
-            PodDecision(),
+            NOTHING,
         ),
     },
 )
@@ -88,62 +67,29 @@ def test_containers(body: Object, containers: Containers, wanted: PodDecision) -
     assert decide(body, containers, NOW, backoff=BACKOFF) == wanted
 
 
+FIRST = PodDecision(start=("i1",))
+
+
 @cases(
-    ("init", "policy", "containers", "wanted"),
+    ("policy", "containers", "wanted"),
     {
-        "the first comes first": (
-            ("i1", "i2"),
-            "Never",
-            state(new("i1"), new("i2"), new()),
-            PodDecision(start=("i1",)),
-        ),
-        "the next waits for it": (("i1", "i2"), "Never", state(runs("i1"), new("i2"), new()), PodDecision()),
+        "the first comes first": ("Never", state(new("i1"), new("i2"), new()), FIRST),
+        "the next waits for it": ("Never", state(runs("i1"), new("i2"), new()), NOTHING),
         "success lets the next start": (
-            ("i1", "i2"),
             "Never",
             state(ran(0, name="i1"), new("i2"), new()),
             PodDecision(start=("i2",)),
         ),
-        "the last success lets the containers start": (
-            ("i1",),
-            "Never",
-            state(ran(0, name="i1"), new()),
-            PodDecision(start=("main",)),
-        ),
-        "Never: a failure ends the pod": (
-            ("i1",),
-            "Never",
-            state(ran(1, name="i1"), new()),
-            PodDecision(finished=True),
-        ),
-        "OnFailure: a failure is tried again": (
-            ("i1",),
-            "OnFailure",
-            state(ran(1, name="i1"), new()),
-            PodDecision(start=("i1",)),
-        ),
-        "Always: a success is not repeated": (
-            ("i1",),
-            "Always",
-            state(ran(0, name="i1"), new()),
-            PodDecision(start=("main",)),
-        ),
-        "Always: failures back off": (
-            ("i1",),
-            "Always",
-            state(ran(1, name="i1", starts=2), new()),
-            PodDecision(backing_off={"i1": 10.0}, wake=110.0),
-        ),
-        "an init container whose record is lost is not repeated after the others began": (
-            ("i1",),
-            "Never",
-            state(new("i1"), ran(0)),
-            PodDecision(finished=True),
-        ),
+        "the last success lets the containers start": ("Never", state(ran(0, name="i1"), new()), START),
+        "Never: a failure ends the pod": ("Never", state(ran(1, name="i1"), new()), OVER),
+        "OnFailure: a failure is tried again": ("OnFailure", state(ran(1, name="i1"), new()), FIRST),
+        "Always: a success is not repeated": ("Always", state(ran(0, name="i1"), new()), START),
+        "Always: failures back off": ("Always", state(ran(1, name="i1", starts=2), new()), backs_off(10.0, "i1")),
+        "one whose record is lost is not repeated after the others began": ("Never", state(new("i1"), ran(0)), OVER),
     },
 )
-def test_init_containers(init: tuple[str, ...], policy: str, containers: Containers, wanted: PodDecision) -> None:
-    body = pod(init=tuple(box(name) for name in init), restartPolicy=policy)
+def test_init_containers(policy: str, containers: Containers, wanted: PodDecision) -> None:
+    body = pod(init=tuple(box(name) for name in containers if name != "main"), restartPolicy=policy)
     assert decide(body, containers, NOW, backoff=BACKOFF) == wanted
 
 
@@ -151,11 +97,11 @@ def test_init_containers(init: tuple[str, ...], policy: str, containers: Contain
     ("containers", "wanted"),
     {
         "a sidecar starts first": (state(new("side"), new()), PodDecision(start=("side",))),
-        "the others wait for its startup probe": (state(runs("side", started=False), new()), PodDecision()),
-        "then they start beside it": (state(runs("side"), new()), PodDecision(start=("main",))),
+        "the others wait for its startup probe": (state(runs("side", started=False), new()), NOTHING),
+        "then they start beside it": (state(runs("side"), new()), START),
         "it is started again beside them": (state(ran(0, name="side"), runs()), PodDecision(start=("side",))),
         "it is stopped after them": (state(runs("side"), ran(0)), PodDecision(stop=("side",))),
-        "and not started again then": (state(ran(0, name="side"), ran(0)), PodDecision(finished=True)),
+        "and not started again then": (state(ran(0, name="side"), ran(0)), OVER),
     },
 )
 def test_sidecars(containers: Containers, wanted: PodDecision) -> None:
@@ -163,37 +109,28 @@ def test_sidecars(containers: Containers, wanted: PodDecision) -> None:
 
 
 OLD = ContainerEnding("DeadlineExceeded", "earlier")
+STOP, KILL = PodDecision(stop=("main",)), PodDecision(kill=("main",))
 
 
 @cases(
     ("body", "containers", "ending", "wanted"),
     {
-        "deletion asks to end": (pod(meta=DELETED), state(runs()), None, PodDecision(stop=("main",))),
+        "deletion asks to end": (pod(meta=DELETED), state(runs()), None, STOP),
         "and waits for the grace": (pod(meta=DELETED), state(runs(stopping=98.0)), None, PodDecision(wake=103.0)),
-        "then kills": (pod(meta=DELETED), state(runs(stopping=95.0)), None, PodDecision(kill=("main",))),
-        "and is over when nothing runs": (pod(meta=DELETED), state(ran(143)), None, PodDecision(finished=True)),
-        "nothing is restarted": (
-            pod(meta=DELETED, restartPolicy="Always"),
-            state(ran(1)),
-            None,
-            PodDecision(finished=True),
-        ),
-        "nor started": (pod(meta=DELETED), state(new()), None, PodDecision(finished=True)),
+        "then kills": (pod(meta=DELETED), state(runs(stopping=95.0)), None, KILL),
+        "and is over when nothing runs": (pod(meta=DELETED), state(ran(143)), None, OVER),
+        "nothing is restarted": (pod(meta=DELETED, restartPolicy="Always"), state(ran(1)), None, OVER),
+        "nor started": (pod(meta=DELETED), state(new()), None, OVER),
         "a verdict stops with the pod's own grace": (
             pod(terminationGracePeriodSeconds=2),
             state(runs(stopping=98.0)),
             OLD,
-            PodDecision(kill=("main",), ending=OLD),
+            replace(KILL, ending=OLD),
         ),
         "or the default one": (pod(), state(runs(stopping=71.0)), OLD, PodDecision(wake=101.0, ending=OLD)),
-        "and stays": (pod(), state(ran(143)), OLD, PodDecision(finished=True, ending=OLD)),
-        "an unhealthy container is asked to end": (
-            pod(),
-            state(runs(unhealthy="sick")),
-            None,
-            PodDecision(stop=("main",)),
-        ),
-        "and killed": (pod(), state(runs(unhealthy="sick", stopping=60.0)), None, PodDecision(kill=("main",))),
+        "and stays": (pod(), state(ran(143)), OLD, replace(OVER, ending=OLD)),
+        "an unhealthy container is asked to end": (pod(), state(runs(unhealthy="sick")), None, STOP),
+        "and killed": (pod(), state(runs(unhealthy="sick", stopping=60.0)), None, KILL),
     },
 )
 def test_stopping(body: Object, containers: Containers, ending: ContainerEnding | None, wanted: PodDecision) -> None:

@@ -60,7 +60,7 @@ BEFORE = UsageSample(100.0, {7: Consumed(10.0, 50), 8: Consumed(3.0, 9999)})
             {7: Consumed(11.0, 4096), 8: Consumed(3.0, 2048)},
             [("main", "250000000n", "4Ki"), ("side", "0n", "2Ki")],
         ),
-        "less: nobody waited for it": ({"main": 7}, {7: Consumed(9.0, 0)}, [("main", "0n", "0Ki")]),
+        "less: no process waited for it": ({"main": 7}, {7: Consumed(9.0, 0)}, [("main", "0n", "0Ki")]),
         "one has just begun": ({"main": 7, "new": 9}, {7: Consumed(11.0, 1), 9: Consumed(1.0, 1)}, None),
         "one has just ended": ({"main": 7}, {}, None),
         "nothing runs": ({}, {7: Consumed(11.0, 1)}, None),

@@ -200,7 +200,7 @@ async def _gone(pid: int, child: subprocess.Popen[bytes] | None) -> None:
         with contextlib.suppress(ProcessLookupError):
             await _readable(_pidfd_open(pid))
         return
-    while (child.poll() is None) if child is not None else command_line(pid):  # noqa: ASYNC110 - nobody tells us
+    while (child.poll() is None) if child is not None else command_line(pid):  # noqa: ASYNC110 - the system does not announce it
         await asyncio.sleep(_POLL)
 
 
@@ -210,7 +210,7 @@ async def _killed(group: int, child: subprocess.Popen[bytes] | None = None) -> N
     if child is not None:
         child.wait()
     # On a busy machine what was killed goes on for a while before it ends.
-    while is_group_alive(group):  # noqa: ASYNC110 - nobody tells us
+    while is_group_alive(group):  # noqa: ASYNC110 - the system does not announce it
         await asyncio.sleep(_SOON)
 
 

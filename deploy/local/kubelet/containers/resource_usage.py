@@ -5,11 +5,12 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.local.kubelet.containers.container_states import timestamp
+from deploy.local.supervisor.guard import stat_fields
 from workers.api.kinds import POD, POD_METRICS, Object, Ref, ref_of, reference
 from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, ClusterError, NotFound
@@ -38,21 +39,14 @@ def sessions(proc: Path = _PROC) -> Mapping[int, Consumed]:
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     cpu: defaultdict[int, int] = defaultdict(int)
     memory: defaultdict[int, int] = defaultdict(int)
-    for fields in _stats(proc):
-        # Counted behind the name of the command, which may hold anything: state is the first.
+    for folder in proc.glob("[0-9]*"):
+        if not (fields := stat_fields(folder / "stat")):
+            # The process has ended meanwhile.
+            continue
         session = int(fields[3])
         cpu[session] += sum(int(fields[place]) for place in (11, 12, 13, 14))
         memory[session] += max(0, int(fields[21])) * page
     return {session: Consumed(cpu[session] / tick, memory[session]) for session in cpu}
-
-
-def _stats(proc: Path) -> Iterator[list[str]]:
-    for folder in proc.glob("[0-9]*"):
-        try:
-            yield (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            # It has ended meanwhile.
-            continue
 
 
 @dataclass(frozen=True, slots=True)

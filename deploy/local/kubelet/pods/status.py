@@ -32,10 +32,10 @@ def build(pod: Object, containers: Containers, decision: PodDecision, now: float
         "podIP": loopback_addresses.of(pod),
         "podIPs": [{"ip": loopback_addresses.of(pod)}],
         "conditions": _conditions(pod, containers, phase, decision.ending, now),
-        "containerStatuses": _statuses(pod, containers, decision),
+        "containerStatuses": _statuses(pod, containers, decision, init=False),
     }
     if pod["spec"].get("initContainers"):
-        status["initContainerStatuses"] = _init_statuses(pod, containers, decision)
+        status["initContainerStatuses"] = _statuses(pod, containers, decision, init=True)
     if decision.ending is not None and phase == "Failed":
         status |= {"reason": decision.ending.reason, "message": decision.ending.message}
     return status
@@ -66,7 +66,7 @@ def _phase(pod: Object, containers: Containers, decision: PodDecision) -> str:
     mains = [containers[one["name"]] for one in pod["spec"]["containers"]]
     if decision.finished:
         return "Succeeded" if all(_code(one) == 0 for one in mains) else "Failed"
-    if not _initialized(pod, containers):
+    if _uninitialized(pod, containers):
         return "Pending"
     # started once means Running from then on, also between restarts
     return "Running" if all(one.attempt >= 0 for one in mains) else "Pending"
@@ -74,10 +74,6 @@ def _phase(pod: Object, containers: Containers, decision: PodDecision) -> str:
 
 def _code(container: Container) -> int | None:
     return container.state.code if isinstance(container.state, Terminated) else None
-
-
-def _initialized(pod: Object, containers: Containers) -> bool:
-    return not _uninitialized(pod, containers)
 
 
 def _uninitialized(pod: Object, containers: Containers) -> list[str]:
@@ -95,20 +91,20 @@ def _conditions(
 ) -> list[Object]:
     known = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
     kept = [one for type_, one in known.items() if type_ not in _OWN and type_ != "DisruptionTarget"]
-    ready, why_not = _readiness(pod, containers, phase)
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
     closed = [gate for gate in gates if known.get(gate, {}).get("status") != "True"]
+    message = f"readiness gates that are not met: {', '.join(closed)}"
+    gated = {"reason": "ReadinessGatesNotReady", "message": message} if closed else {}
+    ready, why_not = _readiness(pod, containers, phase)
     waiting_for = _uninitialized(pod, containers)
     wanted = [
         ("Initialized", not waiting_for, _initialized_reason(phase, waiting_for)),
-        ("Ready", ready and not closed, why_not or _gates_reason(closed)),
+        ("Ready", ready and not closed, why_not or gated),
         ("ContainersReady", ready, why_not),
         ("PodScheduled", True, {}),
     ]
     if ending is not None and ending.disruption:
-        wanted.append(
-            ("DisruptionTarget", True, {"reason": "TerminationByKubelet", "message": ending.message}),
-        )
+        wanted.append(("DisruptionTarget", True, {"reason": "TerminationByKubelet", "message": ending.message}))
     elif "DisruptionTarget" in known:
         kept.append(known["DisruptionTarget"])
     return [_condition(known.get(type_), type_, true, more, now) for type_, true, more in wanted] + kept
@@ -117,13 +113,8 @@ def _conditions(
 def _condition(before: Object | None, type_: str, true: bool, more: Mapping[str, str], now: float) -> Object:
     value = "True" if true else "False"
     since = before.get("lastTransitionTime") if before and before.get("status") == value else None
-    return {
-        "type": type_,
-        "status": value,
-        "lastProbeTime": None,
-        "lastTransitionTime": since or timestamp(now),
-        **more,
-    }
+    times = {"lastProbeTime": None, "lastTransitionTime": since or timestamp(now)}
+    return {"type": type_, "status": value, **times, **more}
 
 
 def _initialized_reason(phase: str, waiting_for: list[str]) -> dict[str, str]:
@@ -149,26 +140,13 @@ def _readiness(pod: Object, containers: Containers, phase: str) -> tuple[bool, d
     return True, {}
 
 
-def _gates_reason(closed: list[str]) -> dict[str, str]:
-    if not closed:
-        return {}
-    return {"reason": "ReadinessGatesNotReady", "message": f"readiness gates that are not met: {', '.join(closed)}"}
-
-
-def _statuses(pod: Object, containers: Containers, decision: PodDecision) -> list[Object]:
-    initialized = _initialized(pod, containers)
-    return [
-        _status(pod, one, containers[one["name"]], decision, None if initialized else _INITIALIZING)
-        for one in pod["spec"]["containers"]
-    ]
-
-
-def _init_statuses(pod: Object, containers: Containers, decision: PodDecision) -> list[Object]:
+def _statuses(pod: Object, containers: Containers, decision: PodDecision, *, init: bool) -> list[Object]:
+    waits = _INITIALIZING if init or _uninitialized(pod, containers) else None
     statuses = []
-    for one in pod["spec"]["initContainers"]:
+    for one in pod["spec"]["initContainers" if init else "containers"]:
         container = containers[one["name"]]
-        status = _status(pod, one, container, decision, _INITIALIZING)
-        if not is_sidecar(one):
+        status = _status(pod, one, container, decision, waits)
+        if init and not is_sidecar(one):
             status["ready"] = _code(container) == 0
         statuses.append(status)
     return statuses

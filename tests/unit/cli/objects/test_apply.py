@@ -1,6 +1,8 @@
 """``penstock apply`` and ``penstock delete``."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,21 +119,26 @@ def test_a_dry_run_stores_nothing(cluster: FakeCluster, penstock: Type, manifest
 # --- delete
 
 
+def intercept(cluster: FakeCluster, verb: str, act: Callable[[str, Any], object]) -> None:
+    """Calls `act` with path and body before each request of this verb; what it returns, if anything, is the answer."""
+    request = cluster.request
+
+    async def intercepted(method: str, path: str, **more: Any) -> Any:
+        if method == verb and (answer := act(path, more.get("body"))) is not None:
+            return answer
+        return await request(method, path, **more)
+
+    cluster.request = intercepted  # type: ignore[method-assign]
+
+
 def test_deleting_by_name_prints_it_and_passes_the_cascade(cluster: FakeCluster, penstock: Type) -> None:
     cluster.add(JOB, "a")
     cluster.add(JOB, "b")
-    sent = []
-    request = cluster.request
-
-    async def recording(method: str, path: str, **more: object) -> object:
-        if method == "DELETE":
-            sent.append(more["body"])
-        return await request(method, path, **more)  # type: ignore[arg-type]
-
-    cluster.request = recording  # type: ignore[method-assign]
+    sent: list[Any] = []
+    intercept(cluster, "DELETE", lambda _, body: sent.append(body))
     printed = penstock("delete", "jobs", "a", "b", "--cascade", "orphan", "--grace-period", "0")
     assert printed.out == 'job.batch "a" deleted\njob.batch "b" deleted\n'
-    assert [(options["propagationPolicy"], options["gracePeriodSeconds"]) for options in sent] == [("Orphan", 0)] * 2  # type: ignore[index]
+    assert [(options["propagationPolicy"], options["gracePeriodSeconds"]) for options in sent] == [("Orphan", 0)] * 2
     assert cluster.objects == {}
 
 
@@ -169,34 +176,21 @@ def test_an_object_that_disappears_after_the_list_is_no_error(
 ) -> None:
     for name in ("a", "b"):
         cluster.add(POD, name, metadata={"labels": {"app": "x"}})
-    request = cluster.request
 
-    async def collected(method: str, path: str, **more: object) -> object:
-        if method == "GET" and path.endswith("/a"):
+    def collect(path: str, _: Any) -> None:
+        if path.endswith("/a"):
             cluster.objects.pop(path, None)
-        return await request(method, path, **more)  # type: ignore[arg-type]
 
-    cluster.request = collected  # type: ignore[method-assign]
+    intercept(cluster, "GET", collect)
     printed = penstock("delete", "pods", *which)
     assert (printed.code, printed.out) == (0, 'pod "b" deleted\n'), printed.err
 
 
 def test_an_object_that_stays_is_named_when_the_wait_is_over(cluster: FakeCluster, penstock: Type) -> None:
     cluster.add(POD, "a")
-
-    request = cluster.request
-
-    async def stubborn(method: str, path: str, **more: object) -> object:
-        return {} if method == "DELETE" else await request(method, path, **more)  # type: ignore[arg-type]
-
-    cluster.request = stubborn  # type: ignore[method-assign]
+    intercept(cluster, "DELETE", lambda *_: {})
     printed = penstock("delete", "pod", "a", "--timeout", "0")
     assert printed.code == 1
     assert "still there" in printed.err
     assert "Pod default/a" in printed.err
     assert penstock("delete", "pod", "a", "--no-wait").code == 0
-
-
-@pytest.mark.parametrize("arguments", [(), ("pods", "-f", "x.yaml")], ids=["nothing", "both"])
-def test_names_or_files_but_not_both(arguments: tuple[str, ...], cluster: FakeCluster, penstock: Type) -> None:
-    assert penstock("delete", *arguments).code == 2

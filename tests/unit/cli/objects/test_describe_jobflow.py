@@ -1,24 +1,11 @@
 """``penstock describe`` of a JobFlow: its graph, why it waits, and its Jobs."""
 
-from typing import Any
-
-import pytest
-
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from workers.api.kinds import JOB_FLOW, VC_JOB
 
 
-def test_its_graph_its_condition_and_its_jobs_are_shown(monkeypatch: pytest.MonkeyPatch, penstock: Type) -> None:
-    from workers.client import rest as cluster_module
-
-    fake = FakeCluster()
-    fake.kinds += [JOB_FLOW, VC_JOB]
-
-    async def connect(**_: Any) -> FakeCluster:
-        return fake
-
-    monkeypatch.setattr(cluster_module.Cluster, "connect", connect)
+def test_its_graph_its_condition_and_its_jobs_are_shown(volcano: FakeCluster, penstock: Type) -> None:
     flows = [{"name": "fetch"}, {"name": "train", "dependsOn": {"targets": ["fetch"]}}]
     waits = {"type": "Ready", "status": "False", "reason": "MissingTemplate", "message": "no JobTemplate train"}
     status = {
@@ -27,13 +14,15 @@ def test_its_graph_its_condition_and_its_jobs_are_shown(monkeypatch: pytest.Monk
         "conditions": {"nightly-fetch": {"phase": "Completed"}},
         "flowConditions": [waits],
     }
-    flow = fake.add(JOB_FLOW, "nightly", spec={"flows": flows}, status=status)
+    flow = volcano.add(JOB_FLOW, "nightly", spec={"flows": flows}, status=status)
     owner = {"kind": "JobFlow", "name": "nightly", "uid": flow["metadata"]["uid"], "controller": True}
-    fake.add(VC_JOB, "nightly-fetch", metadata={"ownerReferences": [owner]}, status={"state": {"phase": "Completed"}})
-    fake.add(JOB_FLOW, "nightly-1", metadata={"ownerReferences": [owner]}, status={"conditions": {"x": {}}})
+    volcano.add(
+        VC_JOB, "nightly-fetch", metadata={"ownerReferences": [owner]}, status={"state": {"phase": "Completed"}}
+    )
+    volcano.add(JOB_FLOW, "nightly-1", metadata={"ownerReferences": [owner]}, status={"conditions": {"x": {}}})
     printed = penstock("describe", "jobflow", "nightly")
     assert printed.code == 0, printed
-    lines = [" ".join(line.split()) for line in printed.out.splitlines()]
+    lines = printed.lines
     place = lines.index("Graph:")
     assert lines[place + 1 : place + 3] == ["+ fetch Completed", ". train Waiting after fetch"]
     assert any(line.startswith("Ready False MissingTemplate") for line in lines)

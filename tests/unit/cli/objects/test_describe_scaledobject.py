@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from deploy.cli.objects import describe
-from tests.unit.cli.conftest import Type
+from tests.unit.cli.conftest import Type, connected
 from tests.unit.cli.fake import JOB, FakeCluster
-from workers.api.kinds import SCALED_OBJECT, Kind, Ref
-from workers.decision.snapshot import Reading, TriggerSample
+from workers.api.kinds import SCALED_OBJECT, Kind
 from workers.errors import NotFound
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
@@ -28,20 +26,9 @@ class Scaling(FakeCluster):
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    from workers.client import rest as cluster_module
-
-    fake = Scaling()
+def cluster(monkeypatch: pytest.MonkeyPatch, reading: None) -> FakeCluster:
+    fake = connected(Scaling(), monkeypatch)
     fake.kinds += [SCALED_OBJECT, DEPLOYMENT]
-
-    async def connect(**_: Any) -> FakeCluster:
-        return fake
-
-    async def reading(_: Ref) -> Reading:
-        return Reading(1, 1_700_000_000_000_000, 4, (TriggerSample("s0-redis-work", "redis", 7, 1, True),))
-
-    monkeypatch.setattr(cluster_module.Cluster, "connect", connect)
-    monkeypatch.setattr(describe, "reading", reading)
     fake.add(SCALED_OBJECT, "work", spec={"scaleTargetRef": {"name": "pool"}, "triggers": []})
     return fake
 
@@ -49,7 +36,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 def lines(penstock: Type) -> list[str]:
     printed = penstock("describe", "scaledobject", "work")
     assert printed.code == 0
-    return [" ".join(line.split()) for line in printed.out.splitlines()]
+    return printed.lines
 
 
 @pytest.mark.parametrize(

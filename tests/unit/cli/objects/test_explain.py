@@ -5,37 +5,28 @@ from typing import Any
 
 import pytest
 
-from deploy.cli.objects import describe, explain
+from deploy.cli.objects import explain
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import SCALED_JOB, FakeCluster
 from workers.api.kinds import CRON_JOB, Ref
 from workers.decision.plan import Figure
-from workers.decision.snapshot import Reading, TriggerSample
 from workers.reconcile.decision_log import LoggedDecision
 
 
 @pytest.fixture
-def remembered(monkeypatch: pytest.MonkeyPatch) -> list[LoggedDecision]:
+def remembered(monkeypatch: pytest.MonkeyPatch, reading: None) -> list[LoggedDecision]:
     """The decisions in the broker; a test fills the list."""
     made: list[LoggedDecision] = []
 
     async def decisions(_: Ref) -> list[LoggedDecision]:
         return made
 
-    async def reading(_: Ref) -> Reading:
-        return Reading(1, 1_700_000_000_000_000, 4, (TriggerSample("s0-redis-work", "redis", 7, 1, True),))
-
     monkeypatch.setattr(explain, "decisions", decisions)
-    monkeypatch.setattr(describe, "reading", reading)
     return made
 
 
 def at(seconds: float) -> int:
     return round((datetime.now(UTC).timestamp() - seconds) * 1e6)
-
-
-def lines(text: str) -> list[str]:
-    return [" ".join(line.split()) for line in text.splitlines()]
 
 
 def test_decisions_are_printed_with_the_newest_arithmetic(
@@ -52,7 +43,7 @@ def test_decisions_are_printed_with_the_newest_arithmetic(
     ]
     printed = penstock("explain", "sj/crunch", "--last", "2")
     assert printed.code == 0
-    told = lines(printed.out)
+    told = printed.lines
     assert "s0-redis-work redis 7 1 true" in told
     decided = told[told.index("Decisions:") + 1 :]
     assert decided[0].endswith("ago: 7 waiting: 5 to create")

@@ -13,47 +13,36 @@ def container(name: str = "main", **state: Any) -> dict[str, Any]:
     return {"name": name, "state": state}
 
 
+def ended(name: str = "main", **terminated: Any) -> dict[str, Any]:
+    return container(name, terminated=terminated)
+
+
+#: Statuses of one container, and the reason that a table shows.
+CONTAINERS = {
+    "it runs": (container(running={}), ""),
+    "it is about to start": (container(waiting={"reason": "ContainerCreating", "message": "soon"}), ""),
+    "it cannot be made": (
+        container(waiting={"reason": "CreateContainerError", "message": "no\n command"}),
+        "main: CreateContainerError: no command",
+    ),
+    "it succeeded": (ended(exitCode=0, reason="Completed"), ""),
+    "its program failed": (ended(exitCode=3, reason="Error"), "main: exit code 3"),
+    "no reason given": (ended(exitCode=1), "main: exit code 1"),
+    "it did not start": (ended(exitCode=128, reason="StartError", message="none"), "main: StartError: none"),
+}
+SEVERAL = {
+    **{"reason": "Evicted", "message": "no room"},
+    "initContainerStatuses": [ended("first", exitCode=2, reason="Error")],
+    "containerStatuses": [ended(exitCode=137, reason="OOMKilled")],
+}
+
+
 @pytest.mark.parametrize(
     ("status", "why"),
     [
         pytest.param({}, "", id="nothing is known"),
-        pytest.param({"containerStatuses": [container(running={})]}, "", id="it runs"),
-        pytest.param(
-            {"containerStatuses": [container(waiting={"reason": "ContainerCreating", "message": "soon"})]},
-            "",
-            id="it is about to start",
-        ),
-        pytest.param(
-            {"containerStatuses": [container(waiting={"reason": "CreateContainerError", "message": "no\n command"})]},
-            "main: CreateContainerError: no command",
-            id="it cannot be made",
-        ),
-        pytest.param(
-            {"containerStatuses": [container(terminated={"exitCode": 0, "reason": "Completed"})]}, "", id="it succeeded"
-        ),
-        pytest.param(
-            {"containerStatuses": [container(terminated={"exitCode": 3, "reason": "Error"})]},
-            "main: exit code 3",
-            id="its program failed",
-        ),
-        pytest.param(
-            {"containerStatuses": [container(terminated={"exitCode": 1})]}, "main: exit code 1", id="no reason given"
-        ),
-        pytest.param(
-            {"containerStatuses": [container(terminated={"exitCode": 128, "reason": "StartError", "message": "none"})]},
-            "main: StartError: none",
-            id="it did not start",
-        ),
-        pytest.param(
-            {
-                "reason": "Evicted",
-                "message": "no room",
-                "initContainerStatuses": [container("first", terminated={"exitCode": 2, "reason": "Error"})],
-                "containerStatuses": [container(terminated={"exitCode": 137, "reason": "OOMKilled"})],
-            },
-            "Evicted: no room; first: exit code 2; main: OOMKilled",
-            id="several",
-        ),
+        *(pytest.param({"containerStatuses": [one]}, why, id=name) for name, (one, why) in CONTAINERS.items()),
+        pytest.param(SEVERAL, "Evicted: no room; first: exit code 2; main: OOMKilled", id="several"),
     ],
 )
 def test_a_pod(status: dict[str, Any], why: str) -> None:
@@ -88,8 +77,8 @@ def test_a_jobs_description_shows_its_pods_failures(cluster: FakeCluster, pensto
     labels = {"labels": {"job-name": "crunch", "batch.kubernetes.io/job-name": "crunch"}}
     cluster.add(POD, "good", metadata={**owner, **labels}, status={"phase": "Succeeded"})
     assert "WHY" not in penstock("describe", "job", "crunch").out
-    ended = [container(terminated={"exitCode": 3, "reason": "Error"})]
-    cluster.add(POD, "bad", metadata={**owner, **labels}, status={"phase": "Failed", "containerStatuses": ended})
+    failed = {"phase": "Failed", "containerStatuses": [ended(exitCode=3, reason="Error")]}
+    cluster.add(POD, "bad", metadata={**owner, **labels}, status=failed)
     lines = [line.split(maxsplit=3) for line in penstock("describe", "job", "crunch").out.splitlines()]
     assert ["NAME", "STATE", "AGE", "WHY"] in lines
     assert ["bad", "Failed", "<unknown>", "main: exit code 3"] in lines

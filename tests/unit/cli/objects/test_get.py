@@ -38,7 +38,7 @@ def test_a_name_that_two_groups_share_means_the_first_and_the_group_tells_them_a
         ("vcjobs", "batch.volcano.sh"),
         ("vcjobs.batch.volcano.sh", "batch.volcano.sh"),
         ("cms", ""),
-        # A name proper counts before the plural of a short one, whoever has it.
+        # A name proper counts before the plural of a short one, in any group.
         ("bs", "late.example"),
     ],
 )
@@ -172,22 +172,3 @@ def test_a_watch_of_one_object_asks_for_that_object(cluster: FakeCluster, pensto
     penstock("get", "pod", "a", "-w")
     assert cluster.calls[-1] == ("STREAM", "/api/v1/namespaces/default/pods")
     assert cluster.queries[-1]["fieldSelector"] == "metadata.name=a"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("get", "pods,jobs", "-w"), "one kind"),
-        (("get", "pods", "a", "-l", "x=y"), "exclude each other"),
-        (("get", "pods", "a", "-A"), "needs one namespace"),
-        (("get", "pod/a", "b"), "KIND/NAME"),
-        (("get", "pod/"), "KIND/NAME"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_forms_that_contradict_themselves_are_refused(
-    arguments: tuple[str, ...], message: str, cluster: FakeCluster, penstock: Type
-) -> None:
-    printed = penstock(*arguments)
-    assert printed.code == 1
-    assert message in printed.err

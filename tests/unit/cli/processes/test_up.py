@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deploy.cli import options
-from deploy.local import up
+from deploy.local import broker, up
 from deploy.local.supervisor import guard
 from tests.support.paths import ROOT
 from tests.unit.cli.conftest import Type
@@ -22,7 +22,9 @@ STORE = "redis://:secret@127.0.0.1:7000/0"
 
 def planned(*, workers: int = 1, scalers: int = 1, **flags: Any) -> up.Parts:
     settings = options.load({"home": "/h", **flags})
-    return up.plan(up.UpOptions(settings, workers=workers, scalers=scalers), STORE, ("valkey-server", "conf"))
+    options_ = up.UpOptions(settings, workers=workers, scalers=scalers)
+    own = broker.EmbeddedBroker(STORE, ("valkey-server", "conf")) if options_.own_broker else None
+    return up.plan(options_, STORE, own)
 
 
 @pytest.mark.parametrize(
@@ -30,20 +32,20 @@ def planned(*, workers: int = 1, scalers: int = 1, **flags: Any) -> up.Parts:
     [
         pytest.param({}, ["broker", "apiserver", "kubelet"], id="everything embedded"),
         pytest.param({"broker": "redis://h/0"}, ["apiserver", "kubelet"], id="a real broker"),
+        pytest.param({"variable": "redis://h/0"}, ["apiserver", "kubelet"], id="a real broker by its variable"),
         pytest.param({"kubeconfig": "/k"}, ["broker"], id="a real cluster"),
         pytest.param({"context": "c"}, ["broker"], id="a real cluster by its context"),
         pytest.param({"broker": "redis://h/0", "kubeconfig": "/k"}, [], id="both real"),
     ],
 )
-def test_a_broker_or_cluster_without_an_address_is_embedded(flags: dict[str, Any], foundations: list[str]) -> None:
+def test_a_broker_or_cluster_without_an_address_is_embedded(
+    flags: dict[str, Any], foundations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "variable" in flags:
+        monkeypatch.setenv("PENSTOCK_BROKER", flags.pop("variable"))
     plan = planned(**flags)
     assert [part.name for part in plan.foundations] == foundations
     assert [part.name for part in plan.processes] == ["watch", "beat", "worker-1", "scaler-1"]
-
-
-def test_a_variable_names_a_broker_as_well_as_a_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PENSTOCK_BROKER", "redis://h/0")
-    assert [part.name for part in planned().foundations] == ["apiserver", "kubelet"]
 
 
 def test_as_many_workers_and_scalers_as_asked_for_each_with_its_own_name() -> None:
@@ -56,27 +58,19 @@ def test_as_many_workers_and_scalers_as_asked_for_each_with_its_own_name() -> No
 
 
 def test_every_process_gets_the_settings_the_store_and_the_embedded_cluster() -> None:
+    wanted = {
+        **{"LEASE": "3.0", "SLOTS": "2", "BROKER": STORE, "KUBECONFIG": "/h/kubeconfig", "JOBS": "all"},
+        **dict.fromkeys(("CRONJOBS", "POLICIES", "WORKLOADS", "VOLCANO"), "true"),
+    }
     for part in planned(lease="3", slots="2").processes:
-        assert part.env["PENSTOCK_LEASE"] == "3.0"
-        assert part.env["PENSTOCK_SLOTS"] == "2"
-        assert part.env["PENSTOCK_BROKER"] == STORE
-        assert part.env["PENSTOCK_KUBECONFIG"] == "/h/kubeconfig"
-        assert part.env["PENSTOCK_JOBS"] == "all"
-        assert part.env["PENSTOCK_CRONJOBS"] == "true"
-        assert part.env["PENSTOCK_POLICIES"] == "true"
-        assert part.env["PENSTOCK_WORKLOADS"] == "true"
-        assert part.env["PENSTOCK_VOLCANO"] == "true"
+        assert {f"PENSTOCK_{name}": value for name, value in wanted.items()}.items() <= part.env.items()
 
 
 def test_on_a_real_cluster_only_the_jobs_that_name_us_are_ours() -> None:
     for part in planned(kubeconfig="/k").processes:
         assert part.env["PENSTOCK_KUBECONFIG"] == "/k"
         assert not part.env.keys() & {
-            "PENSTOCK_JOBS",
-            "PENSTOCK_CRONJOBS",
-            "PENSTOCK_POLICIES",
-            "PENSTOCK_WORKLOADS",
-            "PENSTOCK_VOLCANO",
+            f"PENSTOCK_{name}" for name in ("JOBS", "CRONJOBS", "POLICIES", "WORKLOADS", "VOLCANO")
         }
     assert all(part.env["PENSTOCK_JOBS"] == "managed" for part in planned(jobs="managed").processes)
 
@@ -84,13 +78,9 @@ def test_on_a_real_cluster_only_the_jobs_that_name_us_are_ours() -> None:
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        pytest.param({}, ["volcano", "default-scheduler"], id="unless somebody says no"),
-        pytest.param({"volcano": "false"}, [], id="nobody admits gangs"),
-        pytest.param(
-            {"scheduler_names": "volcano,gang", "pod_scheduler": "mine"},
-            ["volcano,gang", "mine"],
-            id="as they are named",
-        ),
+        pytest.param({}, ["volcano", "default-scheduler"], id="by default"),
+        pytest.param({"volcano": "false"}, [], id="without gangs"),
+        pytest.param({"scheduler_names": "a,b", "pod_scheduler": "mine"}, ["a,b", "mine"], id="as they are named"),
     ],
 )
 def test_the_embedded_api_server_holds_pods_back_where_gangs_are_admitted(
@@ -172,16 +162,14 @@ WIDGETS = {
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 
 
-async def test_kinds_the_cluster_does_not_serve_are_missing() -> None:
-    cluster: Any = FakeCluster()
-    assert await up.missing(cluster, [WIDGETS]) == ["widgets.example.com"]
-    cluster.kinds.append(WIDGET)
-    assert await up.missing(cluster, [WIDGETS]) == []
-
-
-async def test_a_group_that_is_there_without_the_kind_is_still_missing() -> None:
-    cluster: Any = FakeCluster((Kind("example.com", "v1", "Gadget", "gadgets"),))
-    assert await up.missing(cluster, [WIDGETS]) == ["widgets.example.com"]
+@pytest.mark.parametrize(
+    ("kinds", "missing"),
+    [((), True), ((Kind("example.com", "v1", "Gadget", "gadgets"),), True), ((WIDGET,), False)],
+    ids=["no group", "a group without the kind", "served"],
+)
+async def test_kinds_the_cluster_does_not_serve_are_missing(kinds: tuple[Kind, ...], missing: bool) -> None:
+    cluster: Any = FakeCluster(kinds)
+    assert await up.missing(cluster, [WIDGETS]) == ["widgets.example.com"] * missing
 
 
 class _Serving(FakeCluster):

@@ -81,26 +81,3 @@ def test_several_are_taken_in_turn(cluster: FakeCluster, penstock: Type) -> None
     cluster.add(CRON_JOB, "a", spec={})
     cluster.add(JOB, "b", spec={})
     assert penstock("suspend", "cj/a", "job/b").out == "cronjob.batch/a suspended\njob.batch/b suspended\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("suspend", "gone"), "namespace default has no ScheduledJob and no CronJob and no Job called gone"),
-        (("suspend", "cj/a", "--until", LATER), "CronJob default/a: --until: only a ScheduledJob goes on by itself"),
-        (("suspend", "a", "--until", "tomorrow"), "--until: "),
-        (("suspend", "a", "--until", "2999-01-01T00:00:00"), "without a zone"),
-        (("suspend", "a", "--until", "2001-01-01T00:00:00Z"), "--until: 2001-01-01T00:00:00Z is over"),
-        (("resume", "pod/a"), "pod/a: a Pod is none of ScheduledJob, CronJob, Job"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_an_impossible_change_is_refused_in_one_line(
-    arguments: tuple[str, ...], message: str, cluster: FakeCluster, penstock: Type
-) -> None:
-    cluster.add(CRON_JOB, "a", spec={})
-    printed = penstock(*arguments)
-    assert (printed.code, printed.out) == (1, "")
-    assert message in printed.err
-    assert printed.err.count("\n") == 1
-    assert spec_of(cluster, CRON_JOB, "a") == {}

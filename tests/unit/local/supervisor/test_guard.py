@@ -58,18 +58,14 @@ def start(tmp_path: Path, pid_in: PidIn) -> Iterator[Start]:
         guard.signal_group(child, signal.SIGKILL)
 
 
-async def test_groups_of_a_killed_master_are_ended_even_if_they_ignore_term(start: Start, pid_in: PidIn) -> None:
-    master = start()
+@pytest.mark.parametrize("farewell", ["none", "noted"], ids=["that it was told", "that a file notes"])
+async def test_groups_of_a_killed_master_are_ended_even_if_they_ignore_term(
+    farewell: str, start: Start, pid_in: PidIn
+) -> None:
+    master = start(farewell=farewell)
     await eventually(lambda: pid_in("child"))
     master.kill()
     await eventually(lambda: not alive(pid_in("child")) and not alive(pid_in("guard")))
-
-
-async def test_groups_are_found_by_the_files_that_note_them(start: Start, pid_in: PidIn) -> None:
-    master = start(farewell="noted")
-    await eventually(lambda: pid_in("child"))
-    master.kill()
-    await eventually(lambda: not alive(pid_in("child")))
 
 
 @pytest.mark.parametrize("farewell", ["bye", "removed", "recycled"])

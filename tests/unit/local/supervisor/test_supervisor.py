@@ -15,6 +15,8 @@ from deploy.local.supervisor.supervisor import Component, StartFailed, Superviso
 from tests.support.conditions import eventually
 from tests.support.processes import alive
 
+PidIn = Callable[[str], int]
+
 
 def shell(name: str, script: str, **kwargs: object) -> Component:
     return Component(name, ("/bin/sh", "-c", script), **kwargs)  # type: ignore[arg-type]
@@ -44,20 +46,22 @@ async def test_a_part_is_ready_when_its_check_says_so(running: Supervisor) -> No
     assert next(answers, None) is None
 
 
-async def test_a_part_that_ends_before_it_is_ready_is_named_and_quoted(running: Supervisor, tmp_path: Path) -> None:
-    with pytest.raises(StartFailed, match=r"component broken: ended with exit code 3[^|]*\n  no such luck") as raised:
-        await running.start(shell("broken", "echo no such luck >&2; exit 3", ready=tmp_path / "never"))
-    assert "broken" in str(raised.value)
-    assert running.pids() == {}
-
-
-async def test_a_part_that_is_never_ready_is_given_up_and_stopped(
-    running: Supervisor, tmp_path: Path, pid_in: Callable[[str], int]
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo no such luck >&2; exit 3", r"component part: ended with exit code 3[^|]*\n  no such luck"),
+        ("exec sleep 60", r"component part: was not ready within 0\.3 s"),
+    ],
+    ids=["it ends", "it is too slow"],
+)
+async def test_a_part_that_does_not_become_ready_is_named_quoted_and_stopped(
+    script: str, message: str, running: Supervisor, tmp_path: Path, pid_in: PidIn
 ) -> None:
-    script = f"echo $$ > {tmp_path}/pid; exec sleep 60"
-    with pytest.raises(StartFailed, match=r"not ready within 0\.3 s"):
-        await running.start(shell("slow", script, ready=tmp_path / "never", timeout=0.3))
+    script = f"echo $$ > {tmp_path}/pid; {script}"
+    with pytest.raises(StartFailed, match=message):
+        await running.start(shell("part", script, ready=tmp_path / "never", timeout=0.3 if "60" in script else 30.0))
     assert not alive(pid_in("pid"))
+    assert running.pids() == {}
 
 
 async def test_a_part_that_dies_is_started_again(running: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,18 +83,17 @@ async def test_output_goes_to_a_file_of_its_own_and_to_the_echo(tmp_path: Path) 
     assert (tmp_path / "logs" / "talker.log").read_text().startswith("hello\nagain\n")
 
 
-async def test_parts_stop_in_reverse_order(tmp_path: Path) -> None:
-    one, order = Supervisor(tmp_path / "logs"), tmp_path / "order"
+async def test_parts_stop_in_reverse_order(running: Supervisor, tmp_path: Path) -> None:
+    order = tmp_path / "order"
     for name in ("a", "b", "c"):
         ready = tmp_path / f"{name}.ready"
         loop = f"trap 'echo {name} >> {order}; exit 0' TERM; touch {ready}; while :; do sleep 0.02; done"
-        await one.start(shell(name, loop, ready=ready))
-    await one.stop()
+        await running.start(shell(name, loop, ready=ready))
+    await running.stop()
     assert order.read_text().split() == ["c", "b", "a"]
 
 
-async def test_parts_of_one_start_are_waited_for_and_stopped_side_by_side(tmp_path: Path) -> None:
-    one = Supervisor(tmp_path / "logs")
+async def test_parts_of_one_start_are_waited_for_and_stopped_side_by_side(running: Supervisor, tmp_path: Path) -> None:
     meet = (
         "touch {me}; until [ -e {other} ]; do sleep 0.02; done; trap '{last}' TERM; touch {me}.ready; sleep 60 & wait"
     )
@@ -100,10 +103,10 @@ async def test_parts_of_one_start_are_waited_for_and_stopped_side_by_side(tmp_pa
         last = f"touch {tmp_path}/{me}.told; until [ -e {tmp_path}/{other}.told ]; do sleep 0.02; done; exit 0"
         script = meet.format(me=tmp_path / me, other=tmp_path / other, last=last)
         parts.append(shell(me, script, ready=tmp_path / f"{me}.ready"))
-    await one.start(*parts)
-    assert set(one.pids()) == {"a", "b"}
-    await one.stop()
-    assert one.pids() == {}
+    await running.start(*parts)
+    assert set(running.pids()) == {"a", "b"}
+    await running.stop()
+    assert running.pids() == {}
     assert (tmp_path / "a.told").exists()
     assert (tmp_path / "b.told").exists()
 
@@ -118,13 +121,12 @@ async def test_a_part_that_fails_takes_those_started_with_it_along(running: Supe
 
 
 async def test_a_part_that_ignores_term_is_killed_with_all_its_children(
-    tmp_path: Path, pid_in: Callable[[str], int]
+    running: Supervisor, tmp_path: Path, pid_in: PidIn
 ) -> None:
-    one = Supervisor(tmp_path / "logs")
     script = f"trap '' TERM; sleep 60 & echo $! > {tmp_path}/child; touch {tmp_path}/up; wait; sleep 60"
-    await one.start(shell("stubborn", script, ready=tmp_path / "up", grace=0.2))
-    pid = one.pids()["stubborn"]
-    await one.stop()
+    await running.start(shell("stubborn", script, ready=tmp_path / "up", grace=0.2))
+    pid = running.pids()["stubborn"]
+    await running.stop()
     assert not alive(pid)
     await eventually(lambda: not alive(pid_in("child")))
 
@@ -150,7 +152,6 @@ part = Component("part", ("/bin/sh", "-c", script), grace=1000 if sys.argv[2] el
 one = Supervisor(home / "logs", notes=Notes(home / "parts"))
 asyncio.run(one.run([part], started=started))
 """
-PidIn = Callable[[str], int]
 
 
 async def program(home: Path, pid_in: PidIn, trap: str = "", stderr: int | None = None) -> asyncio.subprocess.Process:
@@ -163,7 +164,7 @@ async def program(home: Path, pid_in: PidIn, trap: str = "", stderr: int | None 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
 async def test_no_process_is_left_when_the_supervisor_gets(
-    number: signal.Signals, tmp_path: Path, pid_in: Callable[[str], int]
+    number: signal.Signals, tmp_path: Path, pid_in: PidIn
 ) -> None:
     process = await program(tmp_path, pid_in)
     assert alive(pid_in("child"))
@@ -173,9 +174,7 @@ async def test_no_process_is_left_when_the_supervisor_gets(
     await eventually(lambda: not alive(pid_in("part")) and not alive(pid_in("child")))
 
 
-async def test_a_guard_that_dies_is_replaced_and_protects_as_before(
-    tmp_path: Path, pid_in: Callable[[str], int]
-) -> None:
+async def test_a_guard_that_dies_is_replaced_and_protects_as_before(tmp_path: Path, pid_in: PidIn) -> None:
     process = await program(tmp_path, pid_in, stderr=asyncio.subprocess.PIPE)
     first = pid_in("guard")
     os.kill(first, signal.SIGKILL)
@@ -188,7 +187,7 @@ async def test_a_guard_that_dies_is_replaced_and_protects_as_before(
 
 
 async def test_parts_left_behind_by_a_killed_master_and_guard_are_ended_by_the_next(
-    tmp_path: Path, pid_in: Callable[[str], int], caplog: pytest.LogCaptureFixture
+    tmp_path: Path, pid_in: PidIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     process = await program(tmp_path, pid_in)
     process.send_signal(signal.SIGSTOP)  # it must not start another guard
@@ -219,7 +218,7 @@ async def test_a_reused_process_id_is_left_alone(note: str, tmp_path: Path) -> N
     await process.wait()
 
 
-async def test_a_second_signal_takes_all_patience_away(tmp_path: Path, pid_in: Callable[[str], int]) -> None:
+async def test_a_second_signal_takes_all_patience_away(tmp_path: Path, pid_in: PidIn) -> None:
     process = await program(tmp_path, pid_in, f"trap 'touch {tmp_path}/told' TERM;")
     process.send_signal(signal.SIGINT)
     await eventually((tmp_path / "told").exists)
