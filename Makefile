@@ -9,7 +9,7 @@ STAMP  := $(VENV)/.installed
 # The tests start thousands of Python processes, and no two of them should compile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-pool environment test collected check lint types contracts licences bench house crds wheel lock \
+.PHONY: demo demo-pool environment test collected check lint types contracts licences bench house mutants crds wheel lock \
         constraints clean
 
 environment: $(STAMP)  ## everything that the other targets run
@@ -46,6 +46,17 @@ bench: $(STAMP)  ## measurements, as a table and as JSON (build/bench.json)
 
 house: $(STAMP)  ## how the source reads, in figures: make house ARGS=--names
 	@$(BIN)/python -m tests.house $(ARGS)
+
+# mutmut brings packages that the environment does without; it has its own, which also sees everything of that one.
+MUTMUT := build/mutmut/bin/mutmut
+$(MUTMUT): $(STAMP)
+	$(PYTHON) -m venv build/mutmut
+	build/mutmut/bin/pip install --quiet --disable-pip-version-check mutmut==3.8.1
+	@echo "import site; site.addsitedir('$(abspath $(shell echo $(VENV)/lib/python3*/site-packages))')" \
+		> $$(build/mutmut/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/environment.pth
+
+mutants: $(STAMP) $(MUTMUT)  ## small changes that no test notices: make mutants ARGS="workers/controllers/batch --number 300"
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 crds: $(STAMP)  ## write the CRDs of our kinds into deploy/crds
 	$(BIN)/python -m workers.api.crds deploy/crds
