@@ -4,22 +4,10 @@ from typing import Any
 
 import orjson
 import pytest
-from redis.asyncio import Redis
 
-from tests.integration.scalers.servers import port_of
-from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
+from tests.integration.scalers.world import World, key, redis_trigger, scaled_job
 from workers.api.kinds import Object
 from workers.decision.claims import LEDGER, ClaimLedger, ClaimOrder, ClaimSettlement, name_of
-
-
-@pytest.fixture
-def port(redis_url: str) -> int:
-    return port_of(redis_url)
-
-
-@pytest.fixture
-async def world(real_redis: Redis) -> World:
-    return await build(real_redis)
 
 
 def claiming(trigger: Object, **more: Any) -> Object:

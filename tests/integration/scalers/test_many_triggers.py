@@ -3,7 +3,7 @@
 import pytest
 from redis.asyncio import Redis
 
-from tests.integration.scalers.servers import count_writes, port_of
+from tests.integration.scalers.servers import count_writes
 from tests.integration.scalers.world import World, build, redis_trigger, scaled_job
 from workers.api.kinds import Object
 
@@ -35,9 +35,8 @@ async def writes_of(world: World, monkeypatch: pytest.MonkeyPatch, *more: Object
 
 
 async def test_ten_thousand_triggers_in_one_object(
-    real_redis: Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    real_redis: Redis, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port = port_of(redis_url)
     alone = await writes_of(await others(real_redis, port), monkeypatch)
     await real_redis.flushall()
     world = await others(real_redis, port)
@@ -54,9 +53,8 @@ async def test_ten_thousand_triggers_in_one_object(
 
 
 async def test_as_many_triggers_as_may_be_are_one_more_question(
-    real_redis: Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    real_redis: Redis, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port = port_of(redis_url)
     world = await build(real_redis)
     await real_redis.rpush("busy", 1, 2, 3)
     full = scaled_job("full", *(redis_trigger(port, f"l{n}" if n else "busy") for n in range(1000)))

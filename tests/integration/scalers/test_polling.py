@@ -13,7 +13,7 @@ from penstock.scaler import Scaler, parameter
 from scalers.auth.lookups import Lookups
 from scalers.trigger_types import ScalerRegistry
 from scheduler.queue import Done
-from tests.integration.scalers.servers import commands, hanging, kill_measuring, port_of, refusing
+from tests.integration.scalers.servers import commands, hanging, kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, World, build, key, redis_trigger, scaled_job
 from workers.api.kinds import Object, Ref
 from workers.decision.snapshot import Reading, TriggerSample
@@ -21,16 +21,6 @@ from workers.errors import NotFound
 
 #: Where polls are booked.
 LATER = KEYS.lane("poll").all()[3]
-
-
-@pytest.fixture
-def port(redis_url: str) -> int:
-    return port_of(redis_url)
-
-
-@pytest.fixture
-async def world(real_redis: Redis) -> World:
-    return await build(real_redis)
 
 
 async def samples(world: World, name: str) -> tuple[TriggerSample, ...]:

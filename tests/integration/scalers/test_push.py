@@ -1,7 +1,6 @@
 """The `push` trigger on a real server: what is accepted, what is parked, dropped or seen before, and what counts."""
 
 import random
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -23,13 +22,6 @@ from workers.metrics.process import PUSHED
 
 STREAM = "{penstock}:events:team/orders"
 ACCEPTED, PARKED, COUNTS, SEEN = (f"{STREAM}:{part}" for part in ("accepted", "parked", "counts", "seen"))
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

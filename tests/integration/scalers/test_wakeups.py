@@ -11,19 +11,9 @@ from redis.asyncio import Redis
 from scalers.wakeups.redis_listener import ListenerStatus
 from scalers.wakeups.wakeups import Wakeups
 from scheduler.queue import Done
-from tests.integration.scalers.servers import kill_measuring, port_of, refusing
+from tests.integration.scalers.servers import kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, Polling, World, build, key, redis_trigger, scaled_job
 from tests.unit.scalers.cluster import Cluster
-
-
-@pytest.fixture
-def port(redis_url: str) -> int:
-    return port_of(redis_url)
-
-
-@pytest.fixture
-async def world(real_redis: Redis) -> World:
-    return await build(real_redis)
 
 
 def wakeups_of(world: World, **options: Any) -> Wakeups:

@@ -107,7 +107,7 @@ class World:
         self.claims.append(claim)
         return claim
 
-    def poller(self, *, timeout: float = 3.0, threshold: int = 3, wakeups: Wakeups | None = None) -> Poller:
+    def poller(self, *, timeout: float = 3.0, wakeups: Wakeups | None = None, **policy: Any) -> Poller:
         return Poller(
             store=self.store,
             readings=self.readings,
@@ -118,7 +118,7 @@ class World:
             triggers=self.triggers,
             wakeups=wakeups,
             sources=BatchedReader(
-                Connections(), CircuitBreakers(BreakerPolicy(threshold=threshold, base=3600)), timeout=timeout
+                Connections(), CircuitBreakers(BreakerPolicy(**{"base": 3600.0, **policy})), timeout=timeout
             ),
         )
 

@@ -10,13 +10,10 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
-from scalers.polling.batched import BatchedReader
-from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.external.trigger import External
-from scalers.triggers.parse import SourceKey
 from scalers.wakeups.stream_listener import PushListener
 from tests.integration.scalers.external_server import ExternalServer, external
-from tests.integration.scalers.servers import hanging, refusing
+from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.integration.scalers.test_wakeups import connected, running, settled, until, wakeups_of, woken
 from tests.integration.scalers.world import build, scaled_job
 from tests.support.certificates import certificates
@@ -26,13 +23,6 @@ from tests.support.certificates import certificates
 async def server() -> AsyncIterator[ExternalServer]:
     async with external() as running:
         yield running
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
 
 
 def scaler(address: str, environment: dict[str, str] | None = None, owner: str = "work", **metadata: str) -> External:
@@ -161,17 +151,12 @@ async def test_tls_both_ways(connections: Connections) -> None:
 
 
 async def test_a_server_that_is_not_there_or_silent_is_unknown() -> None:
-    sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=9)), timeout=1.0)
-    try:
-        async with hanging() as port:
-            for each, said in ((refusing(), "UNAVAILABLE"), (port, "")):
-                asking = scaler(f"127.0.0.1:{each}")
-                [answer] = await sources.read(SourceKey.of(asking, None), [asking], 0)
-                assert isinstance(answer, str)
-                assert answer.startswith(f"127.0.0.1:{each}: ")
-                assert said in answer
-    finally:
-        await sources.close()
+    async with hanging() as port, reading(1.0, threshold=9) as sources:
+        for each, said in ((refusing(), "UNAVAILABLE"), (port, "")):
+            [answer] = await ask(sources, scaler(f"127.0.0.1:{each}"))
+            assert isinstance(answer, str)
+            assert answer.startswith(f"127.0.0.1:{each}: ")
+            assert said in answer
 
 
 async def test_a_server_that_comes_back_is_measured_again(connections: Connections) -> None:

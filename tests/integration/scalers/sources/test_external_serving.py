@@ -27,13 +27,6 @@ from workers.settings import Settings
 MARKER = "hunter2-and-more"
 
 
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
-
-
 @asynccontextmanager
 async def served(broker: str, **options: Any) -> AsyncIterator[str]:
     """The address of a server that has everything on loopback."""

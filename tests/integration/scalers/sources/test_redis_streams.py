@@ -1,6 +1,5 @@
 """KEDA's `redis-streams` trigger on a real server."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,19 +9,7 @@ from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import SourceError
 from scalers.sources.redis.streams import RedisStreams
-from tests.integration.scalers.servers import commands, count_writes, port_of
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    connections = Connections()
-    yield connections
-    await connections.close()
-
-
-@pytest.fixture
-def port(redis_url: str) -> int:
-    return port_of(redis_url)
+from tests.integration.scalers.servers import commands, count_writes
 
 
 def stream(port: int, name: str = "work", **metadata: str) -> RedisStreams:

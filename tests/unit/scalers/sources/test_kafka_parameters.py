@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.parameters import SettingsError, Trigger
+from penstock.parameters import Trigger
 from scalers.sources.messaging.kafka import ApacheKafka, Kafka, KafkaSource
 
 METADATA = {"bootstrapServers": "a:9092, b:9092", "consumerGroup": "g", "topic": "t"}
@@ -15,37 +15,6 @@ def of(authentication: dict[str, str] | None = None, **metadata: str) -> Trigger
 
 def without_topic(**metadata: str) -> Trigger:
     return Trigger(1, "kafka", metadata={"bootstrapServers": "a:9092", "consumerGroup": "g", **metadata})
-
-
-LIMIT, EVEN = {"limitToPartitionsWithLag": "true"}, {"ensureEvenDistributionOfPartitions": "true"}
-
-
-@pytest.mark.parametrize("scaler", [ApacheKafka, Kafka])
-@pytest.mark.parametrize(
-    ("trigger", "field", "complaint"),
-    [
-        pytest.param(of(bootstrapServers="a:1,,"), "bootstrapServers", "must be addresses", id="no address"),
-        pytest.param(of(partitionLimitation="a"), "partitionLimitation", "must be partitions", id="no partitions"),
-        pytest.param(without_topic(**LIMIT), "limitToPartitionsWithLag", "needs a topic", id="limit, all topics"),
-        pytest.param(
-            without_topic(**EVEN), "ensureEvenDistributionOfPartitions", "needs a topic", id="even, all topics"
-        ),
-        pytest.param(of(**LIMIT, **EVEN), "limitToPartitionsWithLag", "exclude each other", id="limit and even"),
-        pytest.param(
-            of(**LIMIT, allowIdleConsumers="true"), "limitToPartitionsWithLag", "exclude each other", id="limit, idle"
-        ),
-        pytest.param(of(sasl="gssapi"), "sasl", "gssapi is not supported yet", id="a login that is missing"),
-        pytest.param(of(sasl="magic"), "sasl", "must be one of none, plaintext", id="a login that nobody knows"),
-        pytest.param(of({"username": "u"}, sasl="plaintext"), "password", "is required by sasl", id="no password"),
-        pytest.param(of({"password": "p"}, sasl="plaintext"), "username", "is required by sasl", id="no user"),
-        pytest.param(of({"cert": "no-pem"}), "cert", "must come together", id="no key"),
-        pytest.param(of({"ca": "no-pem"}, tls="enable"), "ca", "is not a certificate", id="no authority"),
-    ],
-)
-def test_what_cannot_work_is_refused(scaler: type[KafkaSource], trigger: Trigger, field: str, complaint: str) -> None:
-    with pytest.raises(SettingsError, match=complaint) as caught:
-        scaler.parse(trigger)
-    assert caught.value.field == field
 
 
 @pytest.mark.parametrize(
