@@ -42,17 +42,12 @@ class MySQLDatabase:
 class MySQL(SQLSource):
     """A query on one MySQL or MariaDB database."""
 
-    query: str = parameter(sources=(_M,), description="query whose first column of the first row is the number")
     query_value: float = parameter(sources=(_M,), ge=0, description="value that one Job is meant for")
     activation_query_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
     connection_string: SecretStr | None = parameter(
-        None, sources=(_A, _E), description="`user:password@tcp(host:port)/database`, instead of the parameters below"
+        None, sources=(_A, _E), description="`user:password@tcp(host:port)/database`, instead of the other parameters"
     )
-    host: str | None = parameter(None, sources=(_M, _A), description="host of the server")
-    port: str | None = parameter(None, sources=(_M, _A), description="port of the server")
-    db_name: str | None = parameter(None, sources=(_M, _A), description="database to connect to")
     username: str | None = parameter(None, sources=(_M, _A, _E), description="user name of the login")
-    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
 
     @model_validator(mode="after")
     def _reachable(self) -> Self:
@@ -100,27 +95,20 @@ class MySQLConnection(SqlLink):
 
     def __init__(self, database: MySQLDatabase) -> None:
         self._database = database
-        self._connection: Any = None
 
-    async def open(self) -> None:
-        errors = needed("pymysql", "mysql").err
-        if self._connection is not None and not self._connection.closed:
-            return
-        try:
-            self._connection = await self._connected()
-        except (errors.MySQLError, OSError) as error:
-            raise ConnectionLost(_said(error)) from None
-
-    async def _connected(self) -> Any:
+    async def connect(self) -> Any:
         database = self._database
-        return await needed("aiomysql", "mysql").connect(
-            host=database.host,
-            port=database.port,
-            user=database.user,
-            password=database.password,
-            db=database.name,
-            autocommit=True,
-        )
+        try:
+            return await needed("aiomysql", "mysql").connect(
+                host=database.host,
+                port=database.port,
+                user=database.user,
+                password=database.password,
+                db=database.name,
+                autocommit=True,
+            )
+        except (needed("pymysql", "mysql").err.MySQLError, OSError) as error:
+            raise ConnectionLost(_said(error)) from None
 
     async def first(self, query: str) -> Sequence[Any] | None:
         errors = needed("pymysql", "mysql").err
@@ -137,7 +125,7 @@ class MySQLConnection(SqlLink):
         """Kills the query over another connection: the server would continue it although its connection is closed."""
         if self._connection is None:
             return
-        other = await self._connected()
+        other = await self.connect()
         try:
             async with other.cursor() as cursor:
                 await cursor.execute(f"KILL {int(self._connection.thread_id())}")

@@ -163,7 +163,7 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
     "etcd": {
         "an empty endpoint": ({"endpoints": "a:1,,b:2"}, "endpoints", "must be addresses"),
         "a user without a password": ({"@username": "some-user"}, "username", "and password must come together"),
-        "a certificate without a key": ({"@tls": "enable", "@cert": "no-pem"}, "cert", "and key"),
+        "a certificate without a key": ({"@tls": "enable", "@cert": "no-pem"}, "key", "must come together"),
     },
     "external": {
         "no check of a name that gRPC looks up": (
@@ -196,7 +196,7 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "a login that nobody knows": ({"sasl": "magic"}, "sasl", "must be one of none, plaintext"),
         "no password": ({"sasl": "plaintext", "@username": "some-user"}, "password", "is required by sasl"),
         "no user": ({"sasl": "plaintext", "@password": "hush-hush"}, "username", "is required by sasl"),
-        "no key": ({"@cert": "no-pem"}, "cert", "must come together"),
+        "no key": ({"@cert": "no-pem"}, "key", "must come together"),
         "no authority": ({"@ca": "no-pem", "tls": "enable"}, "ca", "is not a certificate"),
     },
     "kubernetes-resource": {
@@ -216,7 +216,7 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "not a URI": ({"@connectionString": "redis://hush-hush"}, "connectionString", "does not name"),
         "no JSON": ({"query": "{"}, "query", "must be a JSON document"),
         "a list": ({"query": "[1]"}, "query", "must be a JSON document"),
-        "no key": ({"@cert": "no-pem"}, "cert", "must come together"),
+        "no key": ({"@cert": "no-pem"}, "key", "must come together"),
         "no authority": ({"@tls": "enable", "@ca": "no-pem"}, "ca", "certificate"),
     },
     "mysql": {
@@ -259,7 +259,7 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "only ready ones over AMQP": ({"excludeUnacknowledged": "true"}, "excludeUnacknowledged", "over http only"),
         "tokens without a client": ({**HTTP, "@oauthTokenURI": "http://t"}, "clientID", "is required"),
         "Azure": ({**HTTP, "@workloadIdentityResource": "res"}, "workloadIdentityResource", "is not supported"),
-        "no key": ({**HTTP, "@cert": PEM.client}, "cert", "must come together"),
+        "no key": ({**HTTP, "@cert": PEM.client}, "key", "must come together"),
     },
     "redis": {
         "no address": ({"address": None}, "address", "is required, or host and port"),
