@@ -43,12 +43,10 @@ async def test_ten_thousand_triggers_in_one_object(
     huge = scaled_job("huge", *(redis_trigger(port, "busy", listLength="1") for _ in range(10_000)))
     together = await writes_of(world, monkeypatch, huge)
     reading = await world.reading("huge")
-    assert reading
     assert (reading.problem, reading.samples) == ("spec.triggers: there are 10000, at most 1000 are measured", ())
     assert together - alone <= 4, "round trips for one more object"
     for number in range(OTHERS):
         reading = await world.reading(f"other-{number}")
-        assert reading
         assert [sample.value for sample in reading.samples] == [3.0 if number % 10 == 0 else 0.0]
 
 
@@ -62,5 +60,4 @@ async def test_as_many_triggers_as_may_be_are_one_more_question(
     one = await writes_of(world, monkeypatch, few)
     assert await writes_of(world, monkeypatch, full) <= one, "its triggers are asked together"
     reading = await world.reading("full")
-    assert reading
     assert [sample.value for sample in reading.samples] == [3.0, *[0.0] * 999]

@@ -14,7 +14,7 @@ from scalers.claimable import ClaimRequest
 from scalers.sources.events.intake import OUTCOMES
 from scalers.sources.events.push import Push
 from tests.integration.scalers.servers import commands
-from tests.integration.scalers.test_wakeups import connected, running, wakeups_of, woken
+from tests.integration.scalers.test_wakeups import listening, woken
 from tests.integration.scalers.world import build, scaled_job
 from tests.unit.scalers.sources.test_push_parameters import EVENTS, GOOD
 from workers.decision.claims import ClaimOrder
@@ -248,16 +248,11 @@ async def test_intakes_are_measured_together(url: str, real_redis: Redis, connec
 async def test_a_pushed_event_wakes_its_object(url: str, real_redis: Redis) -> None:
     world = await build(real_redis)
     world.triggers._broker, world.triggers._prefix = url, "penstock"
-    async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
-        await world.apply(scaled_job("orders", {"type": "push", "metadata": {}}))
-        await polling.once()
-        await connected(wakeups)
-        await woken(world)
+    async with listening(world, scaled_job("orders", {"type": "push", "metadata": {}})) as (_, polling):
         await real_redis.xadd(STREAM, GOOD)  # type: ignore[arg-type]
         assert await woken(world) == {"orders"}
         await polling.again("orders")
         reading = await world.reading("orders")
-        assert reading
         assert [sample.value for sample in reading.samples] == [1]
 
 

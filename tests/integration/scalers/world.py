@@ -90,8 +90,13 @@ class World:
     async def delete(self, body: Object) -> None:
         await self.store.apply(SCALED_JOB, [ObjectVersion.gone(ref(body["metadata"]["name"]), body["metadata"]["uid"])])
 
-    async def reading(self, name: str) -> Reading | None:
-        return (await self.readings.get_many([key(name)]))[0]
+    async def reading(self, name: str) -> Reading:
+        [found] = await self.readings.get_many([key(name)])
+        assert found is not None, f"there is no reading of {name}"
+        return found
+
+    async def has_reading(self, name: str) -> bool:
+        return await self.readings.get_many([key(name)]) != [None]
 
     async def deciding(self) -> set[str]:
         """Names of the objects that somebody has to decide on now; they count as decided after this."""

@@ -1,6 +1,7 @@
 """Which class measures which trigger type."""
 
 from importlib.metadata import EntryPoint, EntryPoints
+from typing import ClassVar
 
 import pytest
 
@@ -14,13 +15,8 @@ from workers.errors import UserError
 class One(Scaler):
     """A scaler of a test."""
 
-    @property
-    def metric(self) -> str:
-        return "one"
-
-    @property
-    def target(self) -> float:
-        return 1.0
+    metric: ClassVar[str] = "one"
+    target: ClassVar[float] = 1.0
 
 
 class Two(One):

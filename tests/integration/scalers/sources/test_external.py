@@ -176,7 +176,6 @@ async def test_a_push_wakes_its_object_at_once(real_redis: Redis, server: Extern
         await world.apply(scaled_job("work", trigger))
         await polling.once()
         reading = await world.reading("work")
-        assert reading is not None
         assert [(one.value, one.target, one.active) for one in reading.samples] == [(12, 5, True)]
         await connected(wakeups)
         await settled(world)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import SecretStr
@@ -218,9 +218,7 @@ class Faulty(Scaler):
     def metric(self) -> str:
         return self._or_raise("metric", "faulty")
 
-    @property
-    def target(self) -> float:
-        return 1.0
+    target: ClassVar[float] = 1.0
 
     @property
     def server(self) -> Hashable:
