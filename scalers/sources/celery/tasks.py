@@ -137,10 +137,7 @@ class CeleryTasks(Certificates, Scaler):
         layout = TransportLayout(self.global_keyprefix, self.separator or TransportLayout().separator, self.unacked_key)
         return Backlog(self.queues, layout, self._steps, self.count_future_tasks)
 
-    @property
-    def watched(self) -> tuple[str, ...]:
-        """The lists of the queues."""
-        return self.question.lists
+    watched: ClassVar[tuple[str, ...]] = value_of("question.lists")
 
     @property
     def _rabbits(self) -> tuple[RabbitMQ, ...]:

@@ -11,7 +11,7 @@ from penstock.extras import needed
 from penstock.parameters import ParameterError, require
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
-from scalers.sources.field_properties import value_of
+from scalers.sources.field_properties import text_of, value_of
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
@@ -77,11 +77,7 @@ class MySQL(SQLSource):
             found["password"] or "",
         )
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"mysql-{self.server.name}"
-
+    metric: ClassVar[str] = text_of("mysql-{0.server.name}")
     target: ClassVar[float] = value_of("query_value")
     activation: ClassVar[float] = value_of("activation_query_value")
 

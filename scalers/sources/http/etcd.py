@@ -133,7 +133,5 @@ class Etcd(ProtectedCertificates, WebSource):
 
     async def _post(self, session: Session, base: str, path: str, body: object, headers: dict[str, str]) -> Any:
         answer = await self.get(session, path, method="POST", json=body, headers=headers, base=base)
-        try:
+        with self.understanding("one of etcd"):
             return dict(orjson.loads(answer.body))
-        except (ValueError, TypeError):
-            raise SourceError(f"{self.server}: the answer is not one of etcd") from None

@@ -41,7 +41,7 @@ class Vector(WebSource):
 
         Raises SourceError for several series, and for anything else than an answer to a query.
         """
-        try:
+        with self.understanding("one of a query"):
             answer: Any = orjson.loads(body)
             result = answer["data"]["result"]
             if answer["data"]["resultType"] == "scalar":
@@ -50,8 +50,6 @@ class Vector(WebSource):
                 raise SourceError(f"{self.server}: the query answers {len(result)} series, it must be one")
             text = result[0]["value"][1] if result and result[0].get("value") else None
             value = None if text is None else float(text)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-            raise SourceError(f"{self.server}: the answer is not one of a query") from None
         if value is None or value != value or value in (float("inf"), float("-inf")):
             if self.ignore_null_values:
                 return 0.0

@@ -3,8 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -266,6 +266,14 @@ class WebSource(Certificates, Scaler):
             except SourceError as error:
                 first = first or error
         raise first or SourceError(f"{self.server}: there is no address")
+
+    @contextmanager
+    def understanding(self, form: str) -> Iterator[None]:
+        """Turns the exceptions of a body of another form, whatever it is, into SourceError."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            raise SourceError(f"{self.server}: the answer is not {form}") from None
 
     async def get(
         self, session: Session, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]] = (), **more: Any

@@ -222,10 +222,7 @@ class ApacheKafka(KafkaSource):
     logins = frozenset({*MECHANISMS, "gssapi", "aws_msk_iam"})
     topic: tuple[str, ...] = parameter((), sources=(_M, _E), description="none: all that the group has committed to")
 
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """The topics of the list."""
-        return self.topic
+    topics: ClassVar[tuple[str, ...]] = value_of("topic")
 
 
 class Kafka(KafkaSource):

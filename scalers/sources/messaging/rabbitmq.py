@@ -253,13 +253,11 @@ class RabbitMQ(ProtectedCertificates, WebSource):
         return measure(self._depth(answer.body), self.mode or "QueueLength", self.activation_value)
 
     def _depth(self, body: bytes) -> Depth:
-        try:
+        with self.understanding("one of the management plugin"):
             found: Any = orjson.loads(body)
             if not self.use_regex:
                 return Depth.of(found, ready_only=self.exclude_unacknowledged)
             if found.get("page_count", 1) > 1:
                 raise SourceError(f"{self.server}: more than pageSize={self.page_size} queues match")
             depths = [Depth.of(queue, ready_only=self.exclude_unacknowledged) for queue in found["items"]]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise SourceError(f"{self.server}: the answer is not one of the management plugin") from None
         return Depth.together(depths, self.operation)
