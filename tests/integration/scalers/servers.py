@@ -15,6 +15,7 @@ from penstock.scaler import Scaler
 from scalers.polling.batched import Answer, BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.redis.lists import RedisLists
+from scalers.sources.redis.streams import RedisStreams
 from scalers.triggers.parse import SourceKey
 from tests.support.ports import free_port
 from tests.support.servers import behaving, hang
@@ -35,6 +36,12 @@ def work_list(port: int, name: str = "work", **metadata: str) -> RedisLists:
 def hanging() -> AbstractAsyncContextManager[int]:
     """A server that accepts connections and never answers; yields its port."""
     return behaving(hang)
+
+
+def work_stream(port: int, name: str = "work", **metadata: str) -> RedisStreams:
+    """The scaler of one stream on a local server."""
+    metadata = {"address": f"127.0.0.1:{port}", "stream": name, **metadata}
+    return RedisStreams.parse(Trigger(0, "redis-streams", metadata=metadata))
 
 
 @asynccontextmanager

@@ -12,13 +12,12 @@ from redis.asyncio import Redis
 
 from penstock.client import beside
 from penstock.connections import Connections
-from penstock.parameters import Trigger
 from penstock.scaler import SourceError
 from scalers.claimable import ClaimableItems, ClaimRequest
 from scalers.sources.redis.lists import RedisLists
 from scalers.sources.redis.streams import RedisStreams
 from scheduler.scripts import load
-from tests.integration.scalers.servers import work_list
+from tests.integration.scalers.servers import work_list, work_stream
 from tests.support.ledgers import ListLedger
 from workers.decision.claims import LARGEST, ClaimedItem, ClaimOrder, ClaimSettlement
 
@@ -45,15 +44,9 @@ def of_list(port: int, connections: Connections) -> Visits:
     return Visits(work_list(port, "work"), connections)
 
 
-def stream(port: int, **metadata: str) -> RedisStreams:
-    return RedisStreams.parse(
-        Trigger(0, "redis-streams", metadata={"address": f"127.0.0.1:{port}", "stream": "events", **metadata})
-    )
-
-
 @pytest.fixture
 def of_stream(port: int, connections: Connections) -> Visits:
-    return Visits(stream(port), connections)
+    return Visits(work_stream(port, "events"), connections)
 
 
 def items(found: ClaimableItems) -> list[str | None]:
@@ -267,7 +260,7 @@ async def test_a_returned_entry_is_another_claim_and_taken_before_what_is_new(
     assert [claim.id for claim in (await of_stream(back)).claims] == ["1-0-1"], "it is returned once"
     closed = await of_stream(order(0, ClaimSettlement("1-0-1", "returned")))
     assert (closed.claims, closed.waiting) == ((), 3.0)
-    other = Visits(stream(port), connections, uid="other")
+    other = Visits(work_stream(port, "events"), connections, uid="other")
     assert items(await other(order(2))) == ['{"n":"0"}', '{"n":"1"}'], "another object of the group goes on with it"
 
 
@@ -299,7 +292,7 @@ async def test_the_given_group_is_used_and_what_waits_is_what_it_was_not_given(
         await real_redis.xadd("events", {"n": number})
     await real_redis.xgroup_create("events", "mine", id="0")
     await real_redis.xreadgroup("mine", "somebody", {"events": ">"}, count=1)
-    visits = Visits(stream(port, consumerGroup="mine"), connections)
+    visits = Visits(work_stream(port, "events", consumerGroup="mine"), connections)
     found = await visits(order(1))
     assert (items(found), found.waiting) == (['{"n":"1"}'], 1.0)
 

@@ -19,7 +19,7 @@ from scalers.sources.databases import mongodb
 from scalers.sources.http import github_runner
 from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.parse import SourceKey, Triggers
-from tests.integration.scalers.every_trigger import ALONE, EXAMPLES, MARKER, OTHERS, Example
+from tests.integration.scalers.every_trigger import ALONE, EXAMPLES, MARKER, OTHERS, USER, Example
 from tests.integration.scalers.servers import reading, refusing
 from tests.integration.scalers.test_wakeups import wakeups_of
 from tests.integration.scalers.world import build, scaled_job
@@ -189,13 +189,13 @@ async def test_a_process_that_ends_while_a_server_hangs_waits_for_nothing_and_le
 
 def tells(text: str) -> bool:
     """Whether a secret stands in a text, in the clear or as HTTP's basic authentication has it."""
-    hidden = base64.b64encode(f"u:{MARKER}-pw".encode()).decode()
+    hidden = base64.b64encode(f"{USER}:{MARKER}-pw".encode()).decode()
     return MARKER in text or hidden in text
 
 
 def test_how_secrets_are_found() -> None:
     assert tells(f"x {MARKER} y")
-    assert tells(base64.b64encode(f"u:{MARKER}-pw".encode()).decode())
+    assert tells(base64.b64encode(f"{USER}:{MARKER}-pw".encode()).decode())
     assert not tells("nothing")
 
 

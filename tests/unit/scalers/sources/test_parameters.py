@@ -11,64 +11,25 @@ from penstock.parameters import SettingsError, Trigger
 from scalers.sources.celery.tasks import CeleryTasks
 from scalers.sources.events.push import Push
 from scalers.trigger_types import REGISTRY
+from tests.integration.scalers.every_trigger import EXAMPLES, Example
 from tests.support.certificates import certificates
 from tests.unit.scalers import malformed
 
-WEB = {"serverAddress": "http://127.0.0.1:9090", "query": "q", "threshold": "2"}
-CLUSTER = {"bootstrapServers": "a:9092, b:9092", "consumerGroup": "g", "topic": "t"}
-PATH = {"valueLocation": 'a.#(n=="x").v'}
-SEARCH = {"addresses": "http://127.0.0.1:9200", "index": "a", "query": "{}", "targetValue": "1", **PATH}
-RESOURCE = {"resourceKind": "Secret", "resourceName": "n", "key": "k", "targetValue": "1", "format": "json", **PATH}
-LOGIN = {"username": "hush-hush", "password": "hush"}
-LIST, STREAM, MASTER = {"listName": "work"}, {"stream": "work"}, {"sentinelMaster": "mymaster"}
-
-#: The metadata and the authentication of a trigger that is right, by type.
-GOOD: dict[str, tuple[dict[str, str], dict[str, str]]] = {
-    "apache-kafka": (CLUSTER, {}),
-    "celery": ({"broker": "redis://:hush@a:1/2"}, {}),
-    "cpu": ({"value": "500m", "containerName": "main"}, {}),
-    "cron": ({"timezone": "UTC", "start": "0 8 * * *", "end": "0 9 * * *", "desiredReplicas": "3"}, {}),
-    "elasticsearch": (SEARCH, LOGIN),
-    "etcd": ({"endpoints": "a:2379", "watchKey": "k", "value": "5"}, {}),
-    "external": ({"scalerAddress": "scaler.team:9090"}, {}),
-    "external-push": ({"scalerAddress": "scaler.team:9090"}, {}),
-    "github-runner": ({"owner": "acme/x", "runnerScope": "org"}, {"personalAccessToken": "hush"}),
-    "graphite": ({**WEB, "queryTime": "-1Hours"}, {}),
-    "influxdb": (
-        {"serverURL": "http://a:8086", "query": "q", "thresholdValue": "2", "organizationName": "o"},
-        {"authToken": "hush"},
-    ),
-    "kafka": (CLUSTER, {}),
-    "kubernetes-resource": (RESOURCE, {}),
-    "kubernetes-workload": ({"podSelector": "app=a", "value": "1"}, {}),
-    "loki": (WEB, {}),
-    "memory": ({"value": "500Mi"}, {}),
-    "metrics-api": ({"url": "http://127.0.0.1:8080/x?y=1", "targetValue": "5", **PATH}, {}),
-    "mongodb": (
-        {"collection": "jobs", "query": "{}", "queryValue": "5", "dbName": "shop"},
-        {"connectionString": "mongodb://u:hush@a:1/x"},
-    ),
-    "mysql": ({"query": "q", "queryValue": "5"}, {"connectionString": "u:hush@tcp(a:1)/x"}),
-    "nats-jetstream": ({"natsServerMonitoringEndpoint": "a:8222", "stream": "s", "consumer": "c"}, {}),
-    "opensearch": (SEARCH, LOGIN),
-    "postgresql": ({"query": "q", "targetQueryValue": "5"}, {"connection": "host=a password=hush"}),
-    "prometheus": (WEB, {}),
-    "push": ({"address": "a:1"}, {}),
-    "rabbitmq": ({"host": "amqp://a:5672/v", "queueName": "q"}, {}),
-    "redis": ({"address": "a:1", **LIST}, {}),
-    "redis-cluster": ({"address": "a:1", **LIST}, {}),
-    "redis-cluster-streams": ({"address": "a:1", **STREAM}, {}),
-    "redis-sentinel": ({"address": "a:1", **LIST, **MASTER}, {}),
-    "redis-sentinel-streams": ({"address": "a:1", **STREAM, **MASTER}, {}),
-    "redis-streams": ({"address": "a:1", **STREAM}, {}),
-}
+#: A trigger that is right, by type.
+GOOD: dict[str, Example] = dict(
+    sorted(
+        {
+            **EXAMPLES,
+            "cpu": Example({"value": "500m", "containerName": "main"}),
+            "cron": Example({"timezone": "UTC", "start": "0 8 * * *", "end": "0 9 * * *", "desiredReplicas": "3"}),
+            "memory": Example({"value": "500Mi"}),
+        }.items()
+    )
+)
 
 
 def good(type_: str) -> Trigger:
-    metadata, authentication = GOOD[type_]
-    return Trigger(
-        3, type_, metadata=metadata, authentication=authentication, namespace="team", owner="work", prefix="penstock"
-    )
+    return GOOD[type_].trigger(type_, 5672)
 
 
 def test_the_table_has_every_type() -> None:
@@ -104,8 +65,8 @@ def but(type_: str, changes: Mapping[str, str | None]) -> Trigger:
 PEM = certificates()
 SHOWN = {"@cert": PEM.client, "@key": PEM.client_key}
 REDISS, AMQP = {"broker": "rediss://a"}, {"broker": "amqp://u:hush@rabbit/work"}
-HTTP, BASIC = {"host": "https://rabbit:15671/"}, {"@username": "some-user", "@password": "hush-hush"}
-MODE, ASKED = {"mode": "QueueLength", "value": "1"}, {"authModes": "basic,bearer", "@bearerToken": "hush-hush", **BASIC}
+OVER_AMQP, NO_LOGIN = {"host": "amqp://a:5672/v"}, {"@username": None, "@password": None}
+MODE, ASKED = {"mode": "QueueLength", "value": "1"}, {"authModes": "basic,bearer", "@username": "some-user"}
 APP, NO_TOKEN = {"applicationID": "42", "installationID": "7"}, {"@personalAccessToken": None}
 PARTS, NO_URI = {"host": "a", "port": "1", "username": "u"}, {"@connectionString": None}
 LIMIT, EVEN = {"limitToPartitionsWithLag": "true"}, {"ensureEvenDistributionOfPartitions": "true"}
@@ -156,13 +117,13 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
     "elasticsearch": {
         "neither query nor template": ({"query": None}, "query", "exactly one of"),
         "query is no JSON": ({"query": "{"}, "query", "in JSON"),
-        "no login": ({"@username": None, "@password": None}, "username", "required with"),
+        "no login": (NO_LOGIN, "username", "required with"),
         "nowhere": ({"addresses": None}, "addresses", "is required"),
         "a path": ({"valueLocation": "a.@flatten.0"}, "valueLocation", "a.@flatten.0: modifiers"),
     },
     "etcd": {
         "an empty endpoint": ({"endpoints": "a:1,,b:2"}, "endpoints", "must be addresses"),
-        "a user without a password": ({"@username": "some-user"}, "username", "and password must come together"),
+        "a user without a password": ({"@password": None}, "username", "and password must come together"),
         "a certificate without a key": ({"@tls": "enable", "@cert": "no-pem"}, "key", "must come together"),
     },
     "external": {
@@ -194,15 +155,15 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "limit, idle": ({**LIMIT, "allowIdleConsumers": "true"}, "limitToPartitionsWithLag", "exclude each other"),
         "a login that is missing": ({"sasl": "gssapi"}, "sasl", "gssapi is not supported"),
         "a login that nobody knows": ({"sasl": "magic"}, "sasl", "must be one of none, plaintext"),
-        "no password": ({"sasl": "plaintext", "@username": "some-user"}, "password", "is required by sasl"),
-        "no user": ({"sasl": "plaintext", "@password": "hush-hush"}, "username", "is required by sasl"),
+        "no password": ({"@password": None}, "password", "is required by sasl"),
+        "no user": ({"@username": None}, "username", "is required by sasl"),
         "no key": ({"@cert": "no-pem"}, "key", "must come together"),
         "no authority": ({"@ca": "no-pem", "tls": "enable"}, "ca", "is not a certificate"),
     },
     "kubernetes-resource": {
-        "JSON without a place": ({"valueLocation": None}, "valueLocation", "is required by"),
-        "a place in a number": ({"format": "number"}, "valueLocation", "has no meaning with"),
-        "a path": ({"valueLocation": "a.@flatten.0"}, "valueLocation", "a.@flatten.0: modifiers"),
+        "JSON without a place": ({"format": "json"}, "valueLocation", "is required by"),
+        "a place in a number": ({"valueLocation": "a"}, "valueLocation", "has no meaning with"),
+        "a path": ({"format": "json", "valueLocation": "a.@flatten.0"}, "valueLocation", "a.@flatten.0: modifiers"),
     },
     "metrics-api": {
         "no selector": ({"format": "prometheus", "valueLocation": "a{b=c}"}, "valueLocation", "must be a metric"),
@@ -239,27 +200,27 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "unknown mode": ({"authModes": "magic"}, "authModes", "magic is none of"),
         "two modes that exclude each other": (ASKED, "authModes", "exclude each other"),
         "basic without a user": ({"authModes": "basic"}, "username", "is required by"),
-        "no token": ({"authModes": "bearer"}, "bearerToken", "is required by"),
+        "no token": ({"@bearerToken": None}, "bearerToken", "is required by"),
         "tls without a key": ({"authModes": "tls", "@cert": "no-pem"}, "key", "is required by"),
         "no PEM": ({"authModes": "tls", "@cert": "#", "@key": "%"}, "cert", "and key cannot be used"),
         "ca is no certificate": ({"@ca": "no-pem"}, "ca", "in PEM form"),
         "oauth": ({"authModes": "oauth"}, "oauthTokenURI", "is required by"),
     },
-    "push": {
-        "nowhere": ({"address": None}, "address", "is required"),
-        "a host without port": ({"address": None, "host": "a"}, "host", "as many hosts as ports"),
-    },
+    "push": {"a host without port": ({"host": "a"}, "host", "as many hosts as ports")},
     "rabbitmq": {
         "no URL": ({"host": "rabbit:5672"}, "host", "must be a URL"),
         "a mode without a value": ({"mode": "QueueLength"}, "mode", "and value must come together"),
         "a value without a mode": ({"value": "5"}, "mode", "and value must come together"),
         "both spellings": ({**MODE, "queueLength": "1"}, "queueLength", "is the older spelling"),
-        "a rate over AMQP": ({**MODE, "mode": "MessageRate"}, "mode", "over http only"),
-        "a pattern over AMQP": ({"useRegex": "true"}, "useRegex", "over http only"),
-        "only ready ones over AMQP": ({"excludeUnacknowledged": "true"}, "excludeUnacknowledged", "over http only"),
-        "tokens without a client": ({**HTTP, "@oauthTokenURI": "http://t"}, "clientID", "is required"),
-        "Azure": ({**HTTP, "@workloadIdentityResource": "res"}, "workloadIdentityResource", "is not supported"),
-        "no key": ({**HTTP, "@cert": PEM.client}, "key", "must come together"),
+        "a rate over AMQP": ({**OVER_AMQP, **MODE, "mode": "MessageRate"}, "mode", "over http only"),
+        "a pattern over AMQP": ({**OVER_AMQP, "useRegex": "true"}, "useRegex", "over http only"),
+        "only ready ones over AMQP": (
+            {**OVER_AMQP, "excludeUnacknowledged": "true"},
+            *("excludeUnacknowledged", "over http only"),
+        ),
+        "tokens without a client": ({**NO_LOGIN, "@oauthTokenURI": "http://t"}, "clientID", "is required"),
+        "Azure": ({"@workloadIdentityResource": "res"}, "workloadIdentityResource", "is not supported"),
+        "no key": ({"@cert": PEM.client}, "key", "must come together"),
     },
     "redis": {
         "no address": ({"address": None}, "address", "is required, or host and port"),
