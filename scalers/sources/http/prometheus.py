@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import orjson
-from pydantic import field_validator
 
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.field_properties import value_of
@@ -19,18 +18,11 @@ class Vector(WebSource):
 
     server_address: str = parameter(sources=_M, description="URL of the server")
     query: str = parameter(sources=_M, description="instant query that answers one sample")
-    threshold: float = parameter(sources=_M, description="value that one Job is meant for")
+    threshold: float = parameter(sources=_M, ge=0, description="value that one Job is meant for")
     activation_threshold: float = parameter(0.0, sources=_M, description="the trigger is active above this value")
     ignore_null_values: bool = parameter(
         True, sources=_M, description="no sample, NaN or infinity count as 0 instead of unknown"
     )
-
-    @field_validator("threshold")
-    @classmethod
-    def _divides(cls, threshold: float) -> float:
-        if threshold < 0:
-            raise ValueError("must not be negative")
-        return threshold
 
     url: ClassVar[str] = value_of("server_address")
     target: ClassVar[float] = value_of("threshold")

@@ -9,16 +9,7 @@ from pydantic import SecretStr, field_validator, model_validator
 
 from penstock.extras import needed
 from penstock.parameters import ParameterError
-from penstock.scaler import (
-    Connections,
-    Measure,
-    Scaler,
-    Source,
-    SourceError,
-    TooSlow,
-    Unreached,
-    parameter,
-)
+from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, TooSlow, Unreached, parameter
 from scalers.sources.field_properties import value_of
 from scalers.sources.messaging import kafka_lag
 from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, Inquiry, KafkaClient, KafkaCluster, Offsets

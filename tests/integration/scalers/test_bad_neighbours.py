@@ -18,7 +18,7 @@ from scalers.polling.poll_worker import LINGER
 from scalers.polling.single import AT_ONCE
 from scheduler.queue import Lane
 from tests.integration.scalers.servers import refusing
-from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
+from tests.integration.scalers.world import World, build, from_config_map, key, redis_trigger, scaled_job
 from tests.support.conditions import eventually
 from tests.support.servers import behaving, hang
 from workers.api.kinds import Object, Ref
@@ -29,7 +29,7 @@ from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
 from workers.settings import Settings
 
-#: Bells that are answered side by side, as by one worker process.
+#: Notifications that are handled side by side, as by one worker process.
 SLOTS = Settings().slots
 #: Polls that each good object must have.
 POLLS = 5
@@ -48,8 +48,8 @@ class Counted(Readings):
         return await super().put_many(readings, lane, news=news)
 
 
-class House:
-    """A scaler process: bells are answered by so many threads, the sweep makes ready what is due."""
+class ScalerProcess:
+    """A scaler process: notifications are handled by so many threads, the sweep makes ready what is due."""
 
     def __init__(self, world: World, polls: Counter[str]) -> None:
         self.world, self.polls = world, polls
@@ -59,9 +59,9 @@ class House:
 
 
 @asynccontextmanager
-async def house(
+async def scaler_process(
     client: Redis, *, timeout: float, interval: float = 30.0, lookups: Lookups | None = None
-) -> AsyncIterator[House]:
+) -> AsyncIterator[ScalerProcess]:
     world = await build(client, lookups=lookups)
     polls: Counter[str] = Counter()
     world.readings.__class__ = Counted
@@ -83,7 +83,7 @@ async def house(
     consumer = Consumer(keeper, poller.handle, notify, batch=64, work=1.0, linger=LINGER)
     sweeping = asyncio.create_task(consumer.sweep_forever(every=0.05))
     try:
-        yield House(world, polls)
+        yield ScalerProcess(world, polls)
     finally:
         for task in (sweeping, *notifications):
             task.cancel()
@@ -170,7 +170,7 @@ async def test_the_others_are_polled_on_time_while_the_bad_ones_are_asked(
     answering = await servers.start("answers")
     good = good_lists(port, 150, 1000)
     good |= {f"web-{i}": asking(f"web-{i}", answering) for i in range(60)}
-    async with house(real_redis, timeout=FOR_EVER) as running:
+    async with scaler_process(real_redis, timeout=FOR_EVER) as running:
         await running.world.apply(*bad.values(), *good.values())
         least: Callable[[], object] = lambda: running.least(good) >= POLLS  # noqa: E731
         await eventually(least)
@@ -186,7 +186,7 @@ async def test_slow_questions_leave_turns_to_those_of_the_same_server_that_are_a
 ) -> None:
     port = await servers.start("answers")
     good = {f"fast-{i}": asking(f"fast-{i}", port, milliseconds=200) for i in range(30)}
-    async with house(real_redis, timeout=FOR_EVER) as running:
+    async with scaler_process(real_redis, timeout=FOR_EVER) as running:
         await running.world.apply(*good.values())
         await eventually(lambda: running.least(good) >= 1)
         slow = {f"slow-{i}": asking(f"slow-{i}", port, "slow") for i in range(30)}
@@ -207,7 +207,7 @@ async def test_one_slow_trigger_of_many_holds_up_its_own_object_alone(real_redis
         {**trigger, "metadata": {**trigger["metadata"], "url": f"http://127.0.0.1:{port}/{'slow' if i < 20 else i}"}}
         for i, trigger in enumerate(greedy["spec"]["triggers"] * 100)
     ]
-    async with house(real_redis, timeout=FOR_EVER) as running:
+    async with scaler_process(real_redis, timeout=FOR_EVER) as running:
         await running.world.apply(*good.values())
         await eventually(lambda: running.least(good) >= 1)
         await running.world.apply(greedy)
@@ -226,7 +226,7 @@ async def test_the_bad_ones_say_what_is_wrong_and_are_asked_less_and_less(
         f"{kind}-{i}": asking(f"{kind}-{i}", port, milliseconds=100) for kind, port in ports.items() for i in range(30)
     }
     good = good_lists(port, 30, 100)
-    async with house(real_redis, timeout=0.3, interval=3600) as running:
+    async with scaler_process(real_redis, timeout=0.3, interval=3600) as running:
         await running.world.apply(*bad.values(), *good.values())
 
         async def all_left_alone() -> bool:
@@ -263,14 +263,9 @@ async def test_credentials_that_are_slow_to_come_hold_up_their_own_object_alone(
             raise RuntimeError("nobody foresaw this")
         return {"data": {"port": str(port)}}
 
-    def of(name: str) -> Object:
-        reference = {"configMapKeyRef": {"name": name, "key": "port"}}
-        trigger = {"type": "redis", "metadata": {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"}}
-        return scaled_job(name, trigger, env=[{"name": "PORT", "valueFrom": reference}], pollingInterval=1)
-
     good, bad = [f"good-{i}" for i in range(5)], ["hangs", "breaks"]
-    async with house(real_redis, timeout=FOR_EVER, lookups=Lookups(get)) as running:
-        await running.world.apply(*map(of, [*bad, *good]))
+    async with scaler_process(real_redis, timeout=FOR_EVER, lookups=Lookups(get)) as running:
+        await running.world.apply(*map(from_config_map, [*bad, *good]))
         await eventually(lambda: running.least(good) >= 2)
         assert [running.polls[name] for name in bad] == [0, 0]
         assert (await running.world.poll.stats()).failing == 1, "what breaks comes back with backoff"

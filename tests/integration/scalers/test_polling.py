@@ -14,7 +14,7 @@ from scalers.auth.lookups import Lookups
 from scalers.trigger_types import ScalerRegistry
 from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, refusing
-from tests.integration.scalers.world import KEYS, World, build, key, redis_trigger, scaled_job
+from tests.integration.scalers.world import KEYS, World, build, from_config_map, key, redis_trigger, scaled_job
 from workers.api.kinds import Object, Ref
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import NotFound
@@ -337,26 +337,20 @@ async def test_a_failing_server_is_tried_again_once_on_a_fresh_connection(world:
 
 
 async def test_what_an_environment_holds_is_looked_up_again_after_a_failure(real_redis: Redis, port: int) -> None:
-    stored = {"name": "text"}
+    stored = {"port": "1"}
 
     async def get(_: Ref) -> Object:
         return {"data": dict(stored)}
 
     # Two seconds go by between any two looks at the clock.
     world = await build(real_redis, lookups=Lookups(get, clock=count(step=2).__next__))
-    await world.client.set("text", "x")
     await world.client.rpush("queue", 1, 2)
-    env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "name"}}}]
-    trigger = {
-        "type": "redis",
-        "metadata": {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"},
-    }
-    await world.apply(scaled_job("work", trigger, env=env))
+    await world.apply(from_config_map("work"))
     async with world.polling() as polling:
-        stored["name"] = str(refusing())
+        stored["port"] = str(refusing())
         await polling.once()
         [failed] = await samples(world, "work")
-        stored["name"] = str(port)
+        stored["port"] = str(port)
         await polling.again("work")
         [measured] = await samples(world, "work")
     assert failed.error is not None
@@ -372,16 +366,14 @@ async def test_an_environment_that_cannot_be_resolved_is_a_problem_for_as_long(r
         return {"data": stored}
 
     world = await build(real_redis, lookups=Lookups(get))
-    env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "port"}}}]
-    trigger = {"type": "redis", "metadata": {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"}}
-    await world.apply(scaled_job("work", trigger, env=env))
+    await world.apply(from_config_map("work"))
     async with world.polling() as polling:
         await polling.once()
         before = await world.reading("work")
         stored["port"] = str(port)
         await polling.again("work")
         after = await world.reading("work")
-    assert before.problem == "container main: env PORT: ConfigMap team/c does not exist"
+    assert before.problem == "container main: env PORT: ConfigMap team/work does not exist"
     assert after.problem is None
 
 

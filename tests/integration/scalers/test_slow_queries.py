@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import aiomysql
-import psycopg
 import pytest
 
 from penstock.parameters import Trigger
@@ -16,7 +15,7 @@ from scalers.polling.batched import BatchedReader
 from scalers.polling.single import AT_ONCE
 from scalers.sources.messaging.rabbitmq import RabbitMQ
 from tests.integration.scalers import servers
-from tests.integration.scalers.daemons import mariadb, postgres, rabbitmq
+from tests.integration.scalers.daemons import mariadb, postgres, psql, rabbitmq
 from tests.integration.scalers.servers import reading
 from tests.integration.scalers.sources.test_sql import of_mysql, of_postgres
 from tests.support.conditions import eventually
@@ -58,27 +57,25 @@ def async_is(number: Callable[[], Awaitable[int]], wanted: int) -> Callable[[], 
 
 
 async def test_postgresql_ends_queries_that_are_given_up(sources: BatchedReader) -> None:
-    async with postgres() as port:
-        conninfo = f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres"
-        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as looking:
+    async with postgres() as port, psql(port) as looking:
 
-            async def count(condition: str) -> int:
-                cursor = await looking.execute(
-                    "SELECT count(*) FROM pg_stat_activity"
-                    f" WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND {condition}"
-                )
-                row = await cursor.fetchone()
-                return int(row[0]) if row else 0
-
-            await check(
-                sources,
-                lambda query: of_postgres(port, query),
-                "SELECT pg_sleep(600)",
-                lambda: count("query LIKE '%pg_sleep%' AND state = 'active'"),
+        async def count(condition: str) -> int:
+            cursor = await looking.execute(
+                "SELECT count(*) FROM pg_stat_activity"
+                f" WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND {condition}"
             )
-            assert 0 < await count("true") <= AT_ONCE
-            await sources.close()
-            await eventually(async_is(lambda: count("true"), 0))
+            row = await cursor.fetchone()
+            return int(row[0]) if row else 0
+
+        await check(
+            sources,
+            lambda query: of_postgres(port, query),
+            "SELECT pg_sleep(600)",
+            lambda: count("query LIKE '%pg_sleep%' AND state = 'active'"),
+        )
+        assert 0 < await count("true") <= AT_ONCE
+        await sources.close()
+        await eventually(async_is(lambda: count("true"), 0))
 
 
 async def test_mysql_ends_queries_that_are_given_up(sources: BatchedReader, tmp_path: Path) -> None:
@@ -107,26 +104,24 @@ async def at_most(number: Awaitable[int], most: int) -> bool:
 
 
 async def test_a_postgresql_that_stands_still_is_given_up_in_time_and_found_again(sources: BatchedReader) -> None:
-    async with postgres() as port:
-        conninfo = f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres"
-        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as looking:
-            probe = of_postgres(port, "SELECT 7")
-            assert await ask(sources, probe) == [7.0]
-            cursor = await looking.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'")
-            backends = [int(row[0]) for row in await cursor.fetchall()]
-            postmaster = int(Path(f"/proc/{backends[0]}/stat").read_text().rpartition(")")[2].split()[1])
-            stopped = [postmaster, *backends]
+    async with postgres() as port, psql(port) as looking:
+        probe = of_postgres(port, "SELECT 7")
+        assert await ask(sources, probe) == [7.0]
+        cursor = await looking.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'")
+        backends = [int(row[0]) for row in await cursor.fetchall()]
+        postmaster = int(Path(f"/proc/{backends[0]}/stat").read_text().rpartition(")")[2].split()[1])
+        stopped = [postmaster, *backends]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            # A test that waited for the server here would never end.
+            [said] = await ask(sources, probe)
+            assert TOO_SLOW in said
+            assert f"127.0.0.1:{port}" in said
+        finally:
             for pid in stopped:
-                os.kill(pid, signal.SIGSTOP)
-            try:
-                # A test that waited for the server here would never end.
-                [said] = await ask(sources, probe)
-                assert TOO_SLOW in said
-                assert f"127.0.0.1:{port}" in said
-            finally:
-                for pid in stopped:
-                    os.kill(pid, signal.SIGCONT)
-            assert await ask(sources, probe) == [7.0]
+                os.kill(pid, signal.SIGCONT)
+        assert await ask(sources, probe) == [7.0]
 
 
 async def test_an_amqp_broker_that_stands_still_is_given_up_in_time_and_found_again(

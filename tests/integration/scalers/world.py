@@ -66,6 +66,13 @@ def redis_trigger(port: int, name: str, **metadata: Any) -> Object:
     return {"type": "redis", "metadata": {"address": f"127.0.0.1:{port}", "listName": name, **metadata}}
 
 
+def from_config_map(name: str) -> Object:
+    """A ScaledJob whose server's port is the entry `port` of the ConfigMap of its name."""
+    env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": name, "key": "port"}}}]
+    metadata = {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"}
+    return scaled_job(name, {"type": "redis", "metadata": metadata}, env=env, pollingInterval=1)
+
+
 @dataclass
 class World:
     """The parts, and what was rung."""

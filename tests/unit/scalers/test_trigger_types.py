@@ -28,16 +28,10 @@ def test_the_lists_of_redis_are_found_by_their_entry_point() -> None:
     assert "redis" in REGISTRY.known()
 
 
-def test_a_registered_class_is_found() -> None:
+def test_a_registered_class_is_found_and_may_be_registered_twice() -> None:
     own = ScalerRegistry()
-    assert own.register("one")(One) is One
-    assert own.find("one") is One
-
-
-def test_registering_the_same_class_twice_is_harmless() -> None:
-    own = ScalerRegistry()
-    own.register("one")(One)
-    own.register("one")(One)
+    for _ in range(2):
+        assert own.register("one")(One) is One
     assert own.find("one") is One
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import aiomysql
-import psycopg
 import pytest
 
 from penstock.connections import Connections
@@ -12,7 +11,7 @@ from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
 from scalers.sources.databases.mysql import MySQL
 from scalers.sources.databases.postgresql import PostgreSQL
-from tests.integration.scalers.daemons import mariadb, postgres
+from tests.integration.scalers.daemons import CONNINFO, mariadb, postgres, psql
 from tests.integration.scalers.servers import ask, hanging, reading, refusing
 
 
@@ -51,28 +50,26 @@ def check(answers: list[Any]) -> None:
 
 
 async def test_a_real_postgresql(connections: Connections) -> None:
-    async with postgres() as port:
-        conninfo = f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres"
-        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as setup:
-            await setup.execute("CREATE TABLE jobs (n int)")
-            await setup.execute("INSERT INTO jobs VALUES (1), (2), (3)")
-            check(list(await PostgreSQL.read([of_postgres(port, query) for query, _ in QUERIES], connections)))
-            for whole in (conninfo, f"postgresql://work:hush@127.0.0.1:{port}/postgres"):
-                metadata = {"query": "SELECT 4", "targetQueryValue": "1"}
-                trigger = Trigger(0, "postgresql", metadata=metadata, authentication={"connection": whole})
-                assert await PostgreSQL.read([PostgreSQL.parse(trigger)], connections) == [4.0]
-            with pytest.raises(SourceError, match="password authentication failed") as refused:
-                await PostgreSQL.read([of_postgres(port, "SELECT 1", password="wrong-one")], connections)
-            assert "wrong-one" not in str(refused.value)
-            # The server drops our connection; the second attempt of the same poll has a fresh one.
-            probe = of_postgres(port, "SELECT count(*) FROM jobs")
-            async with reading(5.0) as sources:
-                assert await ask(sources, probe) == [Measure(3.0)]
-                await setup.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                    " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
-                )
-                assert await ask(sources, probe) == [Measure(3.0)]
+    async with postgres() as port, psql(port) as setup:
+        await setup.execute("CREATE TABLE jobs (n int)")
+        await setup.execute("INSERT INTO jobs VALUES (1), (2), (3)")
+        check(list(await PostgreSQL.read([of_postgres(port, query) for query, _ in QUERIES], connections)))
+        for whole in (CONNINFO.format(port), f"postgresql://work:hush@127.0.0.1:{port}/postgres"):
+            metadata = {"query": "SELECT 4", "targetQueryValue": "1"}
+            trigger = Trigger(0, "postgresql", metadata=metadata, authentication={"connection": whole})
+            assert await PostgreSQL.read([PostgreSQL.parse(trigger)], connections) == [4.0]
+        with pytest.raises(SourceError, match="password authentication failed") as refused:
+            await PostgreSQL.read([of_postgres(port, "SELECT 1", password="wrong-one")], connections)
+        assert "wrong-one" not in str(refused.value)
+        # The server drops our connection; the second attempt of the same poll has a fresh one.
+        probe = of_postgres(port, "SELECT count(*) FROM jobs")
+        async with reading(5.0) as sources:
+            assert await ask(sources, probe) == [Measure(3.0)]
+            await setup.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+            assert await ask(sources, probe) == [Measure(3.0)]
 
 
 async def test_a_real_mariadb(tmp_path: Path, connections: Connections) -> None:

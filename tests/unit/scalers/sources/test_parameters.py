@@ -10,6 +10,7 @@ import pytest
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.celery.tasks import CeleryTasks
 from scalers.sources.events.push import Push
+from scalers.sources.messaging.kafka import Kafka
 from scalers.trigger_types import REGISTRY
 from tests.integration.scalers.every_trigger import EXAMPLES, Example
 from tests.support.certificates import certificates
@@ -111,8 +112,6 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "a descriptor": ({"start": "@daily"}, "start", "five fields"),
         "a zone inside": ({"start": "TZ=UTC 0 8 * * *"}, "start", "five fields"),
         "start and end are the same": ({"end": " 0 8 * *  *"}, "end", "must differ"),
-        "none": ({"desiredReplicas": "0"}, "desiredReplicas", "above 0"),
-        "less than none": ({"desiredReplicas": "-1"}, "desiredReplicas", "above 0"),
     },
     "elasticsearch": {
         "neither query nor template": ({"query": None}, "query", "exactly one of"),
@@ -196,7 +195,6 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
     "prometheus": {
         "no URL": ({"serverAddress": "nowhere"}, "serverAddress", "must be a URL"),
         "no HTTP": ({"serverAddress": "ftp://x"}, "serverAddress", "must be a URL"),
-        "negative": ({"threshold": "-1"}, "threshold", "must not be negative"),
         "unknown mode": ({"authModes": "magic"}, "authModes", "magic is none of"),
         "two modes that exclude each other": (ASKED, "authModes", "exclude each other"),
         "basic without a user": ({"authModes": "basic"}, "username", "is required by"),
@@ -279,3 +277,48 @@ def test_a_missing_library_is_named(type_: str, module: str, extra: str, monkeyp
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(SettingsError, match=rf"pip install 'penstock\[{extra}\]'"):
         REGISTRY.find(type_).parse(good(type_))
+
+
+CLOUD: dict[str, str | None] = {
+    **{"addresses": None, "cloudID": "mine:bG9jYWxob3N0OjkyNDMkYWJjJGtpYmFuYQ==", "@apiKey": "hush-hush"},
+    **{"query": None, "searchTemplateName": "t"},
+}
+INFLUX_3 = {"organizationName": None, "influxVersion": "3", "database": "d", "metricKey": "m"}
+
+
+@pytest.mark.parametrize(
+    ("type_", "changes", "metric", "target"),
+    [
+        ("prometheus", {"threshold": "2.5"}, "prometheus", 2.5),
+        ("loki", {"tenantName": "a"}, "loki", 1),
+        ("graphite", {}, "graphite", 100),
+        ("metrics-api", {"valueLocation": "a.b", "targetValue": "5"}, "metric-api-a.b", 5),
+        ("elasticsearch", {}, "elasticsearch-query", 1),
+        ("elasticsearch", CLOUD, "elasticsearch-t", 1),
+        ("opensearch", {}, "opensearch-query", 1),
+        ("influxdb", {"thresholdValue": "2"}, "influxdb-o", 2),
+        ("influxdb", INFLUX_3, "influxdb-d", 1),
+        ("apache-kafka", {"topic": "t,u"}, "kafka-t,u", 10),
+        ("kafka", {}, "kafka-t", 10),
+        ("apache-kafka", {"topic": None}, "kafka-g-topics", 10),
+        ("kafka", {"topic": None, "version": "1.0.0"}, "kafka-g-topics", 10),
+    ],
+)
+def test_names_and_targets(type_: str, changes: Mapping[str, str | None], metric: str, target: float) -> None:
+    parsed: Any = REGISTRY.find(type_).parse(but(type_, changes))
+    assert (parsed.metric, parsed.target) == (metric, target)
+    assert "hush" not in f"{parsed!r} {parsed.server} {parsed.server!r}"
+
+
+@pytest.mark.parametrize(
+    ("sasl", "mechanism"),
+    [("plaintext", "PLAIN"), ("scram_sha256", "SCRAM-SHA-256"), ("scram_sha512", "SCRAM-SHA-512")],
+)
+@pytest.mark.parametrize(("tls", "protocol"), [("enable", "SASL_SSL"), ("disable", "SASL_PLAINTEXT")])
+def test_how_kafka_logs_in(sasl: str, mechanism: str, tls: str, protocol: str) -> None:
+    server = Kafka.parse(but("kafka", {"sasl": sasl, "tls": tls, "@password": "hush-hush"})).server
+    options = server.options()
+    assert (options["security_protocol"], options["sasl_mechanism"]) == (protocol, mechanism)
+    assert (options["sasl_plain_username"], options["sasl_plain_password"]) == ("some-user", "hush-hush")
+    assert (options["ssl_context"] is not None) == (tls == "enable")
+    assert "hush" not in f"{server} {server!r}"

@@ -15,30 +15,26 @@ from scalers.sources.tls import TLS
 from scalers.trigger_types import REGISTRY
 from tests.support.certificates import certificates
 
-LIST, STREAM, MASTER = {"listName": "work"}, {"stream": "work"}, {"sentinelMaster": "mymaster"}
-FAMILY: dict[str, tuple[type[RedisSource], dict[str, str]]] = {
-    "redis": (RedisLists, LIST),
-    "redis-cluster": (RedisClusterLists, LIST),
-    "redis-sentinel": (RedisSentinelLists, LIST | MASTER),
-    "redis-streams": (RedisStreams, STREAM),
-    "redis-cluster-streams": (RedisClusterStreams, STREAM),
-    "redis-sentinel-streams": (RedisSentinelStreams, STREAM | MASTER),
-}
+OWN = {"": {"listName": "work"}, "-streams": {"stream": "work"}}
 
 
-def good(type_: str, *, authentication: dict[str, str] | None = None, **metadata: str) -> Trigger:
-    return Trigger(
-        3, type_, metadata={"address": "a:1", **FAMILY[type_][1], **metadata}, authentication=authentication or {}
-    )
+def parse(type_: str, *, authentication: dict[str, str] | None = None, **metadata: str) -> Any:
+    own = OWN["-streams" if type_.endswith("-streams") else ""]
+    master = {"sentinelMaster": "mymaster"} if "sentinel" in type_ else {}
+    given = {"address": "a:1", **own, **master, **metadata}
+    return REGISTRY.find(type_).parse(Trigger(3, type_, metadata=given, authentication=authentication or {}))
 
 
-def parse(type_: str, **more: Any) -> Any:
-    return FAMILY[type_][0].parse(good(type_, **more))
-
-
-@pytest.mark.parametrize("type_", FAMILY)
-def test_every_type_is_found_by_its_name(type_: str) -> None:
-    assert REGISTRY.find(type_) is FAMILY[type_][0]
+@pytest.mark.parametrize(
+    ("type_", "scaler"),
+    [
+        *(("redis", RedisLists), ("redis-streams", RedisStreams)),
+        *(("redis-cluster", RedisClusterLists), ("redis-cluster-streams", RedisClusterStreams)),
+        *(("redis-sentinel", RedisSentinelLists), ("redis-sentinel-streams", RedisSentinelStreams)),
+    ],
+)
+def test_every_type_is_found_by_its_name(type_: str, scaler: type[RedisSource]) -> None:
+    assert REGISTRY.find(type_) is scaler
 
 
 # Where the servers are
@@ -113,7 +109,7 @@ def test_sources_are_searched_in_kedas_order(name: str, order: str) -> None:
     """Each source holds a text that tells it; the first of the order wins, and without it the next."""
     for start in range(3):
         there = order[start:]
-        metadata = {**LIST, **MASTER, "address": "z:9", "port": "1", "host": "h"}
+        metadata = {"listName": "work", "sentinelMaster": "mymaster", "address": "z:9", "port": "1", "host": "h"}
         metadata.pop(name, None)
         if "M" in there:
             metadata[name] = "m:1"
