@@ -1,7 +1,7 @@
-"""Where the inside of Penstock is, and how a process of ours finds it: alone, whatever else is called the same.
+"""The import path of Penstock's internal packages, for its own processes only.
 
-The inside are four packages: a wheel contains them in this package's folder, a checkout beside it. In every other
-process they cannot be imported, and what other people call `workers` or `scheduler` stays theirs.
+A wheel contains the four packages in this package's folder, a checkout beside it. Other processes cannot import them,
+so that packages of other projects named `workers` or `scheduler` keep their names.
 """
 
 import os
@@ -15,16 +15,16 @@ from types import ModuleType
 INSIDE = ("scheduler", "workers", "scalers", "deploy")
 
 _PACKAGE = Path(__file__).resolve().parent
-#: The folder that contains the inside.
+#: The folder that contains the internal packages.
 PLACE = _PACKAGE if (_PACKAGE / "workers").is_dir() else _PACKAGE.parent
-#: The program of every process of ours; Python runs it by its path, so that no search can find another one.
+#: The program of every process of Penstock; Python runs it by its path, so that no search can find another one.
 MAIN = _PACKAGE / "__main__.py"
 
 
 class _Finder:
-    """Finds the inside, and nothing else, in its place.
+    """Finds the internal packages, and nothing else, in their folder.
 
-    The place itself stays off `sys.path`, where each module of it could shadow a module of the same name.
+    The folder itself stays off `sys.path`, where each module of it could shadow a module of the same name.
     """
 
     @staticmethod
@@ -35,7 +35,7 @@ class _Finder:
 
 
 def enter() -> None:
-    """Makes the inside importable in this process, ahead of all namesakes."""
+    """Makes the internal packages importable in this process, ahead of all others of their names."""
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
 

@@ -17,13 +17,15 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 import redis
 import redis.asyncio
 
 from penstock import cloudevents
 from penstock.errors import PenstockError, UserError
+
+Client = TypeVar("Client")
 
 #: Bytes of the largest item that a Job can carry.
 LARGEST_ITEM = 180_000
@@ -54,20 +56,26 @@ return answers
 """
 
 
-class InvalidEvent(UserError):  # noqa: N818 - what it is
+class _Invalid(UserError):  # noqa: N818 - as its subclasses
+    """One of the call's events or items is wrong. index: its place among them."""
+
+    noun: ClassVar[str]
+
+    def __init__(self, index: int, problem: str) -> None:
+        super().__init__(f"{self.noun} {index}: {problem}")
+        self.index = index
+
+
+class InvalidEvent(_Invalid):
     """An event has a wrong attribute. index: its place among those of the call; nothing of the call was pushed."""
 
-    def __init__(self, index: int, problem: str) -> None:
-        super().__init__(f"event {index}: {problem}")
-        self.index = index
+    noun = "event"
 
 
-class InvalidItem(UserError):  # noqa: N818 - what it is
+class InvalidItem(_Invalid):
     """An item cannot be given to a Job. index: its place among those of the call; nothing of the call was put."""
 
-    def __init__(self, index: int, problem: str) -> None:
-        super().__init__(f"item {index}: {problem}")
-        self.index = index
+    noun = "item"
 
 
 class Full(PenstockError):  # noqa: N818 - what it is
@@ -97,7 +105,7 @@ class Event:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
     def fields(self) -> dict[str, str]:
-        """The event as names and texts. Raises ValueError that names a wrong attribute."""
+        """Returns the event as names and texts. Raises ValueError that names a wrong attribute."""
         for name in self.attributes:
             if name in _OWN:
                 raise ValueError(f"{name} is no further attribute")
@@ -137,39 +145,48 @@ _OWN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What became of an event. entry: its id in the stream, or None for a duplicate, which was left out."""
+    """The outcome of one pushed event. entry: its id in the stream, or None for a duplicate, which was left out."""
 
     id: str
     entry: str | None
 
     @property
     def duplicate(self) -> bool:
-        """Whether an event of the same source and id was taken in before, or stands before it in the same call.
+        """Returns whether an event of the same source and id was taken in before, or precedes it in the same call.
 
-        One that was pushed before and not taken in yet is not known: it is added, and left out when it is taken in.
+        An event that was pushed before and is not taken in yet is unknown: it is added, and dropped at the intake.
         """
         return self.entry is None
 
 
-class _Intake:
+class _Intake(Generic[Client]):
     """The keys of one object's events, and the commands that push to it."""
 
     def __init__(
-        self, name: str, namespace: str, prefix: str, stream: str | None, window: float, max_events: int | None
+        self,
+        client: Client,
+        name: str,
+        *,
+        namespace: str = "default",
+        prefix: str = "penstock",
+        stream: str | None = None,
+        window: float = 3600.0,
+        max_events: int | None = None,
     ) -> None:
         """name, namespace: of the ScaledJob. prefix: as in PENSTOCK_PREFIX.
 
-        stream: where the trigger names one. window: seconds, the trigger's deduplicationWindow. max_events: refuse
-        what exceeds the trigger's maxEvents, which would be dropped; None pushes without asking.
+        stream: given if the trigger names one. window: seconds, the trigger's deduplicationWindow. max_events: refuses
+        events beyond the trigger's maxEvents, which would be dropped; None pushes without asking.
         """
         if max_events is not None and max_events < 1:
             raise UserError(f"max_events must be at least 1, not {max_events}")
+        self._client = client
         self.stream = stream or f"{{{prefix}}}:events:{namespace}/{name}"
         self._keys = (self.stream, beside(self.stream, "accepted"), beside(self.stream, "seen"))
         self._numbers = (round(window * 1000), max_events or 0)
 
     def prepare(self, events: Iterable[Event]) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
-        """Source and id of each event, and the commands that push those that are there once."""
+        """Returns source and id of each event, and the commands that push each distinct one once."""
         named: dict[tuple[str, str], list[str]] = {}
         order: list[tuple[str, str]] = []
         for index, event in enumerate(events):
@@ -189,7 +206,7 @@ class _Intake:
 
     @staticmethod
     def told(order: Sequence[tuple[str, str]], answers: Sequence[Any]) -> list[Pushed]:
-        """What became of each event. Raises Full, or what else the server refused."""
+        """Returns the outcome of each event. Raises Full, or the server's other refusals."""
         for answer in answers:
             if isinstance(answer, redis.ResponseError) and str(answer).startswith("FULL"):
                 raise Full("as many events as max_events allows are not done") from answer
@@ -199,30 +216,11 @@ class _Intake:
         return [Pushed(name[1], entries.pop(name, "") or None) for name in order]
 
 
-class EventStream(_Intake):
-    """The intake of a ScaledJob with a trigger of type `push`, on Penstock's broker or where the trigger says."""
-
-    def __init__(
-        self,
-        client: redis.Redis,
-        name: str,
-        *,
-        namespace: str = "default",
-        prefix: str = "penstock",
-        stream: str | None = None,
-        window: float = 3600.0,
-        max_events: int | None = None,
-    ) -> None:
-        """name, namespace: of the ScaledJob. prefix: as in PENSTOCK_PREFIX.
-
-        stream: where the trigger names one. window: seconds, the trigger's deduplicationWindow. max_events: refuse
-        what exceeds the trigger's maxEvents, which would be dropped; None pushes without asking.
-        """
-        super().__init__(name, namespace, prefix, stream, window, max_events)
-        self._client = client
+class EventStream(_Intake[redis.Redis]):
+    """The intake of a ScaledJob with a trigger of type `push`, on Penstock's broker or on the server of the trigger."""
 
     def push(self, *events: Event) -> list[Pushed]:
-        """Pushes events in their order and tells what became of each.
+        """Pushes events in their order. Returns the outcome of each.
 
         Pushing again what may have been pushed is safe. Raises InvalidEvent before anything is pushed, and Full.
         """
@@ -235,23 +233,8 @@ class EventStream(_Intake):
             return self.told(order, pipe.execute(raise_on_error=False))
 
 
-class AsyncEventStream(_Intake):
+class AsyncEventStream(_Intake[redis.asyncio.Redis]):
     """As `EventStream`, with an asyncio client."""
-
-    def __init__(
-        self,
-        client: redis.asyncio.Redis,
-        name: str,
-        *,
-        namespace: str = "default",
-        prefix: str = "penstock",
-        stream: str | None = None,
-        window: float = 3600.0,
-        max_events: int | None = None,
-    ) -> None:
-        """As for `EventStream`."""
-        super().__init__(name, namespace, prefix, stream, window, max_events)
-        self._client = client
 
     async def push(self, *events: Event) -> list[Pushed]:
         """As `EventStream.push`."""
@@ -264,11 +247,15 @@ class AsyncEventStream(_Intake):
             return self.told(order, await pipe.execute(raise_on_error=False))
 
 
-class ItemList:
-    """A Redis list whose items are claimed, each by one Job: the `listName` of a trigger of type `redis`."""
+class _Items(Generic[Client]):
+    """A queue of items, by its key."""
 
-    def __init__(self, client: redis.Redis, name: str) -> None:
+    def __init__(self, client: Client, name: str) -> None:
         self._client, self.name = client, name
+
+
+class ItemList(_Items[redis.Redis]):
+    """A Redis list whose items are claimed, each by one Job: the `listName` of a trigger of type `redis`."""
 
     def put(self, *items: str | bytes) -> int:
         """Adds items at the tail, all or none, and returns the list's length. Raises InvalidItem."""
@@ -276,11 +263,8 @@ class ItemList:
         return int(self._client.rpush(self.name, *items) if items else self._client.llen(self.name))
 
 
-class AsyncItemList:
+class AsyncItemList(_Items[redis.asyncio.Redis]):
     """As `ItemList`, with an asyncio client."""
-
-    def __init__(self, client: redis.asyncio.Redis, name: str) -> None:
-        self._client, self.name = client, name
 
     async def put(self, *items: str | bytes) -> int:
         """As `ItemList.put`."""
@@ -288,11 +272,8 @@ class AsyncItemList:
         return int(await (self._client.rpush(self.name, *items) if items else self._client.llen(self.name)))
 
 
-class ItemStream:
+class ItemStream(_Items[redis.Redis]):
     """A Redis stream whose entries are claimed, each by one Job: the `stream` of a trigger of type `redis-streams`."""
-
-    def __init__(self, client: redis.Redis, name: str) -> None:
-        self._client, self.name = client, name
 
     def put(self, *items: Mapping[str, str | bytes]) -> list[str]:
         """Adds entries, all or none, and returns their ids. Raises InvalidItem."""
@@ -301,15 +282,12 @@ class ItemStream:
             return []
         with self._client.pipeline(transaction=True) as pipe:
             for item in items:
-                pipe.xadd(self.name, _fields(item))
+                pipe.xadd(self.name, dict(item))  # type: ignore[arg-type]
             return [_text(entry) for entry in pipe.execute()]
 
 
-class AsyncItemStream:
+class AsyncItemStream(_Items[redis.asyncio.Redis]):
     """As `ItemStream`, with an asyncio client."""
-
-    def __init__(self, client: redis.asyncio.Redis, name: str) -> None:
-        self._client, self.name = client, name
 
     async def put(self, *items: Mapping[str, str | bytes]) -> list[str]:
         """As `ItemStream.put`."""
@@ -318,12 +296,12 @@ class AsyncItemStream:
             return []
         async with self._client.pipeline(transaction=True) as pipe:
             for item in items:
-                pipe.xadd(self.name, _fields(item))
+                pipe.xadd(self.name, dict(item))  # type: ignore[arg-type]
             return [_text(entry) for entry in await pipe.execute()]
 
 
 def beside(queue: str, part: str) -> str:
-    """A key that a cluster keeps where it keeps this one: its hash tag is used, or its name becomes the tag.
+    """Returns a key in the same hash slot as this one: it shares its hash tag, or takes its name as the tag.
 
     There is no such key beside a name with stray braces; a cluster refuses the script then and says so.
     """
@@ -333,7 +311,7 @@ def beside(queue: str, part: str) -> str:
 
 
 def _digest(source: str, id: str) -> str:
-    """What the intake remembers an event by."""
+    """Returns the digest under which the intake remembers an event."""
     return hashlib.sha1(f"{source}\n{id}".encode(), usedforsecurity=False).hexdigest()
 
 
@@ -363,10 +341,6 @@ def _check_size(index: int, item: bytes) -> None:
         size = -(-len(item) // 3) * 4
     if size > LARGEST_ITEM:
         raise InvalidItem(index, f"has {size} bytes, and a Job can carry {LARGEST_ITEM}")
-
-
-def _fields(item: Mapping[str, str | bytes]) -> dict[Any, Any]:
-    return dict(item)
 
 
 def _text(value: str | bytes) -> str:

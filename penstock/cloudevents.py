@@ -1,4 +1,4 @@
-"""CloudEvents as names and texts, as the fields of an intake's entries hold them, and what makes one right.
+"""CloudEvents as names and texts, as the fields of an intake's entries hold them, and the checks of their attributes.
 
 docs/events.md is the interface. The script that takes events in (scalers/lua/accept_events.lua) checks the same.
 """
@@ -28,7 +28,7 @@ _BASE64 = re.compile(r"[a-zA-Z0-9+/]*=?=?")
 
 
 def malformed(event: Mapping[str, str]) -> str | None:
-    """What is wrong with the values of an event that has all it needs; None if nothing is."""
+    """Returns the problem of the values of an event with all required attributes; None if there is none."""
     for name, value in event.items():
         if name != "data" and _CONTROL.search(value):
             return f"{name} has control characters"
@@ -50,7 +50,7 @@ def malformed(event: Mapping[str, str]) -> str | None:
 
 
 def is_reference(text: str) -> bool:
-    """Whether this is a URI or a relative reference (RFC 3986)."""
+    """Returns whether this is a URI or a relative reference (RFC 3986)."""
     if not _URI.fullmatch(text) or text.count("#") > 1:
         return False
     # Brackets are for an address of IPv6.
@@ -61,12 +61,12 @@ def is_reference(text: str) -> bool:
 
 
 def is_base64(text: str) -> bool:
-    """Whether this is base64 (RFC 4648), padded."""
+    """Returns whether this is base64 (RFC 4648), padded."""
     return len(text) % 4 == 0 and bool(_BASE64.fullmatch(text))
 
 
 def wrong(event: Mapping[str, str]) -> str | None:
-    """Why this is no event, in words that name the attribute; None if it is one."""
+    """Returns the reason why this is no event, naming the attribute; None if it is one."""
     if sum(len(name.encode()) + len(value.encode()) for name, value in event.items()) > LARGEST:
         return f"is larger than {LARGEST} bytes"
     for name in event:
@@ -83,7 +83,7 @@ def wrong(event: Mapping[str, str]) -> str | None:
 
 
 def from_json(body: Any) -> dict[str, str]:
-    """An event in CloudEvents' JSON format as names and texts. Raises ValueError for what is no such object."""
+    """Returns an event in CloudEvents' JSON format as names and texts. Raises ValueError for anything else."""
     if not isinstance(body, dict):
         raise ValueError("is no JSON object")
     event: dict[str, str] = {}
@@ -103,7 +103,7 @@ def from_json(body: Any) -> dict[str, str]:
 
 
 def with_data(event: Mapping[str, str], data: bytes) -> dict[str, str]:
-    """The event with these data: as text where they are, otherwise in base64."""
+    """Returns the event with these data: as text if they are UTF-8, otherwise in base64."""
     try:
         return {**event, "data": data.decode()}
     except UnicodeDecodeError:

@@ -15,14 +15,14 @@ log = logging.getLogger(__name__)
 
 Client = TypeVar("Client")
 
-#: Seconds that closing a client may take, and after which one that nobody used is closed: nobody asks its server any
-#: more. What clients remember from one poll to the next is to outlast any sensible interval.
+#: Seconds that closing a client may take, and after which an unused client is closed. The latter is longer than any
+#: sensible polling interval, because clients remember offsets and answers from one poll to the next.
 CLOSING, IDLE = 5.0, 3600.0
 
 
 @dataclass
 class _Open:
-    """used: when its last user was done with it (seconds, the loop's clock)."""
+    """An open client. used: the instant at which its last user released it (seconds, the loop's clock)."""
 
     client: Any
     close: Callable[[Any], Awaitable[None]]
@@ -32,13 +32,13 @@ class _Open:
 
 
 class Connections:
-    """At most so many clients, one per server; the longest unused one makes room for a new one.
+    """At most `limit` clients, one per server; the least recently used one gives way to a new one.
 
-    A retired client is closed when its last user is done with it, so that nobody loses a connection that works. Nobody
-    waits for that: a server that hangs may not let go of it.
-    patience: seconds that one server of a source may take that consists of several, so that one which hangs leaves
-    time for the others and for a second attempt. timeout: seconds that each of several scalers may take that are
-    asked side by side; set by the poller. cluster: client of the API server that the measured objects come from, for
+    A retired client is closed after its last user has released it, in the background: closing may hang with its
+    server.
+    patience: seconds that one server of a source with several may take, so that one which hangs leaves time for the
+    others and for a second attempt. timeout: seconds that each of several scalers may take that are asked side by
+    side; set by the poller. cluster: client of the API server that the measured objects come from, for
     the built-in scalers alone (its type is no part of this interface), or None. idle: seconds after which an unused
     client is closed. closing: seconds that closing one may take.
     """
@@ -66,9 +66,9 @@ class Connections:
     async def use(
         self, server: Hashable, make: Callable[[], Client], close: Callable[[Client], Awaitable[None]]
     ) -> AsyncIterator[Client]:
-        """The client of this server, made now if there is none. make must not wait for anything.
+        """Yields the client of this server, and makes it first if there is none. make: must not block.
 
-        A client by which the server was not reached is retired.
+        A client that did not reach the server is retired.
         """
         if server not in self._open:
             self._open[server] = _Open(make(), close)
@@ -88,7 +88,7 @@ class Connections:
             self._look_later()
 
     def retire(self, server: Hashable, client: object = None) -> None:
-        """Give this server's client up; the next use makes a fresh one. client: unless it is another one by now."""
+        """Retires this server's client; the next use makes a new one. client: retires this one only."""
         entry = self._open.get(server)
         if entry is not None and (client is None or entry.client is client):
             del self._open[server]
@@ -96,7 +96,7 @@ class Connections:
             self._close_unused(entry)
 
     async def close(self) -> None:
-        """Retire every client; those that nobody uses are closed, or have had their time for it."""
+        """Retires every client, and waits until the unused ones are closed or their time for it is over."""
         for server in tuple(self._open):
             self.retire(server)
         if self._look:
@@ -109,7 +109,7 @@ class Connections:
                 self.retire(server)
 
     def _look_later(self) -> None:
-        """See to it that somebody looks for clients that nobody uses any more."""
+        """Schedules the next search for idle clients."""
         if self._look is None and self._open:
             self._look = asyncio.get_running_loop().call_later(self._idle, self._retire_idle)
 

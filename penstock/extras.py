@@ -6,12 +6,12 @@ from types import ModuleType
 from penstock.errors import UserError
 
 
-class MissingLibrary(UserError):  # noqa: N818 - what is the matter
+class MissingLibrary(UserError):  # noqa: N818 - names the cause
     """A trigger needs a library that is not installed."""
 
 
 def needed(module: str, extra: str) -> ModuleType:
-    """The module; raises MissingLibrary that names the extra which brings it."""
+    """Returns the module. Raises MissingLibrary, which names the extra that brings it."""
     try:
         return importlib.import_module(module)
     except ImportError:

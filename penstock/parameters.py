@@ -1,4 +1,4 @@
-"""Parameters of a trigger: where their text comes from, and how it becomes a typed value, by KEDA's rules.
+"""Parameters of a trigger: the sources of their text, and its conversion to a typed value, by KEDA's rules.
 
 A scaler declares its parameters as fields (see `penstock.scaler`). The text of parameter ``p`` is looked for in the
 trigger's metadata (``metadata[p]``), in the target container's environment (the variable that ``metadata[pFromEnv]``
@@ -23,15 +23,15 @@ from pydantic.fields import FieldInfo
 from penstock.errors import UserError
 from penstock.extras import MissingLibrary
 
-#: What KEDA appends to a parameter's name to say that an environment variable holds it.
+#: The suffix of a parameter's name whose text is the name of an environment variable.
 FROM_ENV = "FromEnv"
 
 
 class SettingsError(UserError):
     """A trigger's settings are wrong.
 
-    index: the trigger's place in the spec. type: its type. field: the offending parameter, or what stands for it
-    when several are wrong together.
+    index: the trigger's place in the spec. type: its type. field: the wrong parameter, or one of several that are wrong
+    together.
     """
 
     def __init__(self, index: int, type: str, field: str, message: str) -> None:
@@ -50,7 +50,7 @@ class ParameterError(ValueError):
 
 
 def require(parameters: Mapping[str, str | SecretStr | None], instead: str) -> None:
-    """For a scaler's own validators: raises ParameterError for the first of these, by its name, that is missing.
+    """Raises ParameterError for the first of these parameters, by name, that is missing; for a scaler's validators.
 
     instead: the parameter that replaces them all.
     """
@@ -60,24 +60,24 @@ def require(parameters: Mapping[str, str | SecretStr | None], instead: str) -> N
 
 
 class Source(Enum):
-    """Where a parameter may come from."""
+    """A source of a parameter's text."""
 
     METADATA = "metadata"
     ENVIRONMENT = "environment"
     AUTHENTICATION = "authentication"
-    #: The namespace of the object whose trigger it is; nothing that a manifest says.
+    #: The namespace of the trigger's object; no manifest can set it.
     NAMESPACE = "namespace"
     #: The name of that object.
     OWNER = "owner"
-    #: The URL of Penstock's own broker, and the first part of its keys there; nothing that a manifest says.
+    #: The URL of Penstock's own broker, and the first part of its keys there; no manifest can set them.
     BROKER = "broker"
     PREFIX = "prefix"
 
 
-#: What Penstock knows by itself; a trigger has it under the source's name.
+#: Sources that Penstock fills itself; a trigger has them as attributes of that name.
 _KNOWN = frozenset({Source.NAMESPACE, Source.OWNER, Source.BROKER, Source.PREFIX})
 
-#: What KEDA read of every trigger once and ignores now; manifests still have it.
+#: Parameters that KEDA once read of every trigger and ignores now; manifests still have them.
 _RETIRED = frozenset({"metricName"})
 
 #: The order of a parameter that declares none.
@@ -86,12 +86,12 @@ ANYWHERE = (Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT)
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """One trigger of an object as text, with what its parameters may be looked up in.
+    """One trigger of an object as text, with the sources of its parameters.
 
     namespace, owner: the object's namespace and name. environment: variables of the target container. absent: names of
-    variables that it has only if what they refer to is there, which it is not.
-    authentication: what authenticationRef supplies. broker, prefix: Penstock's own. lenient: metadata that are no
-    parameter are ignored, as KEDA does, rather than refused. What may hold secrets is kept out of the repr.
+    its variables whose optional ConfigMap or Secret does not exist. authentication: texts that authenticationRef
+    supplies. broker, prefix: Penstock's own. lenient: ignores metadata that are no parameter, as KEDA does. Fields that
+    may hold secrets are in no repr.
     """
 
     index: int
@@ -108,7 +108,7 @@ class Trigger:
     lenient: bool = False
 
     def error(self, field: str, message: str) -> SettingsError:
-        """What is wrong with one of this trigger's parameters."""
+        """Returns the error of one of this trigger's parameters."""
         return SettingsError(self.index, self.type, field, message)
 
 
@@ -120,10 +120,10 @@ def parameter(
     sources: Sequence[Source] = ANYWHERE,
     **constraints: Any,
 ) -> Any:
-    """Declare a parameter of a scaler.
+    """Declares a parameter of a scaler.
 
-    default: its value when no source has it; without one it is required. name: how a trigger spells it; without
-    one the field's name in camel case. also: further spellings. sources: where to look, in order. constraints: as
+    default: its value when no source has it; without one it is required. name: its spelling in a trigger; without
+    one the field's name in camel case. also: further spellings. sources: searched in this order. constraints: as
     for pydantic's Field (``ge=1``, ``description=…``).
     """
     origin = {"name": name, "also": tuple(also), "sources": tuple(sources)}
@@ -132,14 +132,14 @@ def parameter(
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the text of one parameter comes from. names: how a trigger spells it. sources: where to look, in order."""
+    """The spellings of one parameter, and the sources of its text in the order of the search."""
 
     names: tuple[str, ...]
     sources: tuple[Source, ...]
 
     @classmethod
     def of(cls, field_name: str, info: FieldInfo) -> "Origin":
-        """The origin that a field declares."""
+        """Returns the origin that a field declares."""
         extra: Any = info.json_schema_extra or {}
         declared = extra.get("origin", {})
         first = declared.get("name") or to_camel(field_name)
@@ -147,17 +147,17 @@ class Origin:
 
     @property
     def given(self) -> bool:
-        """Whether a trigger can say it, rather than Penstock alone."""
+        """Returns whether a manifest can set it, and not Penstock alone."""
         return not _KNOWN.issuperset(self.sources)
 
     @property
     def accepted(self) -> tuple[str, ...]:
-        """Every metadata key that speaks of this parameter."""
+        """Returns every metadata key of this parameter."""
         keys = self.names if Source.METADATA in self.sources else ()
         return (*keys, *(name + FROM_ENV for name in self.names)) if Source.ENVIRONMENT in self.sources else keys
 
     def look_up(self, trigger: Trigger) -> tuple[str, Source] | None:
-        """The first text that is not blank, and where it was."""
+        """Returns the first text that is not blank, with its source."""
         for source in self.sources:
             for name in self.names:
                 if source is Source.METADATA:
@@ -173,14 +173,14 @@ class Origin:
         return None
 
     def nowhere(self, trigger: Trigger) -> tuple[str, str] | None:
-        """The FromEnv key and its variable if nothing supplies this parameter because no container has the variable."""
+        """Returns the FromEnv key and its variable if no source has the parameter since the container lacks that."""
         used = self.variable(trigger) if Source.ENVIRONMENT in self.sources else None
         if not used or used[1] in trigger.environment or used[1] in trigger.absent or self.look_up(trigger):
             return None
         return used
 
     def variable(self, trigger: Trigger) -> tuple[str, str] | None:
-        """The FromEnv key of this parameter that the trigger uses, and the variable it names."""
+        """Returns the FromEnv key of this parameter that the trigger uses, and the variable it names."""
         for name in self.names:
             if variable := trigger.metadata.get(name + FROM_ENV, "").strip():
                 return name + FROM_ENV, variable
@@ -194,7 +194,7 @@ class Parameters(BaseModel):
 
     @classmethod
     def parse(cls, trigger: Trigger) -> Self:
-        """The parameters that this trigger spells out.
+        """Returns the parameters of this trigger.
 
         Raises SettingsError naming the trigger and the parameter for a text that does not fit, a required
         parameter without a text, and a metadata key that is no parameter.
@@ -206,7 +206,7 @@ class Parameters(BaseModel):
             found = origin.look_up(trigger)
             if found is None:
                 if cls.model_fields[field_name].is_required():
-                    raise trigger.error(origin.names[0], _missing(trigger, origin))
+                    raise trigger.error(origin.names[0], f"is required{_unset(trigger, (origin,))}")
                 continue
             annotation = cls.model_fields[field_name].annotation
             try:
@@ -226,7 +226,7 @@ class Parameters(BaseModel):
 def refuse_unset(parameters: type[Parameters], trigger: Trigger) -> None:
     """Raises SettingsError for a parameter that is to come from a variable which the target container does not set.
 
-    What `Parameters.parse` takes for absent: a password that is asked for and not there would be no password.
+    `Parameters.parse` takes it for absent: a password that is named and not set would be no password.
     """
     for name, info in parameters.model_fields.items():
         if used := Origin.of(name, info).nowhere(trigger):
@@ -250,19 +250,15 @@ def _hint(key: str, accepted: Set[str]) -> str:
     return f"known are {', '.join(sorted(accepted))}"
 
 
-def _missing(trigger: Trigger, origin: Origin) -> str:
-    return f"is required{_unset(trigger, (origin,))}"
-
-
 def _unset(trigger: Trigger, origins: Iterable[Origin]) -> str:
-    """What else is to be said of something that is required: which variable was meant to supply it, or its like."""
+    """Returns the second half of a complaint about a required parameter: the unset variable that was to supply it."""
     named = (origin.variable(trigger) for origin in origins if origin.look_up(trigger) is None)
     said = next((used for used in named if used), None)
     return f", and {said[0]} names the variable {said[1]}, which the container does not set" if said else ""
 
 
 def _translated(trigger: Trigger, origins: Mapping[str, Origin], error: ValidationError) -> SettingsError:
-    """pydantic's first complaint in our words; it never quotes the input, which may be secret."""
+    """Returns pydantic's first complaint in our words; it never quotes the input, which may be secret."""
     first = error.errors(include_input=False, include_url=False)[0]
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, ParameterError):
@@ -285,7 +281,7 @@ def _number(text: str) -> float:
     return float(text)
 
 
-#: How KEDA (Go's ParseBool) spells the two truth values; nothing else is accepted.
+#: KEDA's (Go's ParseBool) spellings of the two truth values; no other is accepted.
 TRUTHS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
     **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
@@ -314,7 +310,7 @@ _PART = r"(?P<count>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<unit>ns|us|µs|μs|ms|s|m|h
 
 
 def _duration(text: str) -> timedelta:
-    """Go's notation (``1m30s``), or a whole number of milliseconds."""
+    """Reads Go's notation (``1m30s``), or a whole number of milliseconds."""
     if re.fullmatch(r"[0-9]+", text):
         seconds = int(text) / 1000
     elif re.fullmatch(rf"\+?({_PART.replace('?P<count>', '?:').replace('?P<unit>', '?:')})+", text):
@@ -338,12 +334,12 @@ _PARSERS: Mapping[Any, Callable[[str], Any]] = {
 
 
 def _parser(annotation: Any) -> Callable[[str], Any]:
-    """How a text becomes a value of this annotation; other annotations are left to pydantic."""
+    """Returns the parser of texts for this annotation; pydantic converts for all others."""
     return _PARSERS.get(base_type(annotation), str)
 
 
 def base_type(annotation: Any) -> Any:
-    """The type without ``| None``; a union of several types as it is."""
+    """Returns the type without ``| None``; a union of several types as it is."""
     if get_origin(annotation) not in (Union, UnionType):
         return annotation
     [first, *others] = [one for one in get_args(annotation) if one is not NoneType]

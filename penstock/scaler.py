@@ -1,4 +1,4 @@
-"""What a scaler is: a small class that knows its parameters and measures how much work waits.
+"""Scalers: small classes that declare their parameters and measure how much work waits.
 
     class Directory(Scaler):
         path: str = parameter()
@@ -40,11 +40,11 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What was measured: events waiting, and whether that makes the trigger active.
+    """A measurement: events waiting, and whether they make the trigger active.
 
-    active: None means what holds for almost every scaler: the value is above the activation value. again: seconds
-    after which the value changes by itself, if that is known; it is then measured sooner than at the next poll.
-    target: events that one Job is meant for, where the source says so itself.
+    active: None, as for almost every scaler, means that the value is compared with the activation value. again: seconds
+    after which the value changes by itself, if known; it is then measured sooner than at the next poll.
+    target: events that one Job is meant for, if the source says so itself.
     """
 
     value: float
@@ -63,7 +63,7 @@ class Scaler(Parameters):
     @property
     @abstractmethod
     def metric(self) -> str:
-        """What KEDA calls the metric, without the ``s<index>-`` prefix: ``redis-work``."""
+        """KEDA's name of the metric, without the ``s<index>-`` prefix: ``redis-work``."""
 
     @property
     @abstractmethod
@@ -77,27 +77,27 @@ class Scaler(Parameters):
 
     @property
     def server(self) -> Hashable:
-        """What this scaler asks; scalers of one class with equal servers are measured by one `read`.
+        """The server that this scaler asks; one `read` measures all scalers of one class with equal servers.
 
-        Its text names the server in messages and must hold no secret. None: this scaler stands alone.
+        Its text names the server in messages and must hold no secret. None: no other scaler shares its server.
         """
         return None
 
     @property
     def watched(self) -> tuple[Hashable, ...]:
-        """What of the server is listened to between polls.
+        """The keys or streams of the server whose changes wake the object between polls.
 
-        Keys of a single Redis server or of etcd, streams of an external scaler; of any other server nothing is heard.
+        Single Redis servers, etcd and external scalers send such changes; other servers do not.
         """
         return ()
 
     @property
     def patience(self) -> float | None:
-        """Seconds that one answer may take, where the trigger says so itself."""
+        """Seconds that one answer may take, if the trigger says so itself."""
         return None
 
     async def measure(self) -> float | Measure:
-        """How many events wait now. Whatever it raises becomes the reason of an unknown value."""
+        """Returns the number of events that wait now. Any exception becomes the reason of an unknown value."""
         raise NotImplementedError(f"{type(self).__name__} defines neither measure nor read")
 
     async def answer(self, connections: Connections) -> float | Measure:  # noqa: ARG002 - subclasses need them
@@ -106,13 +106,13 @@ class Scaler(Parameters):
 
     @property
     def apart(self) -> bool:
-        """Whether it is asked by itself rather than by one `read` together with others."""
+        """Returns whether it is asked by itself, and not by one `read` together with others."""
         return getattr(type(self).read, "__func__", None) is Scaler.read.__func__  # type: ignore[attr-defined]
 
     def blames(self, error: Exception) -> bool:
-        """Whether a failure says that the server does not answer, and not only that it refuses this question.
+        """Returns whether a failure is the server's, and not only the refusal of this question.
 
-        What no scaler of ours raised is taken for the server's failure.
+        The exceptions of scalers with `measure` alone count as the server's.
         """
         return isinstance(error, Unreached | TooSlow) or type(self).answer is Scaler.answer
 
@@ -122,11 +122,11 @@ class Scaler(Parameters):
         scalers: Sequence[Self],
         connections: Connections,
     ) -> Sequence[float | Measure | Exception]:
-        """Measure scalers of one server together; answers one value, or one reason, per scaler and in their order.
+        """Measures scalers of one server together. Returns a value or an exception per scaler, in their order.
 
-        An exception in the answer concerns that scaler alone. An exception that is raised says that the server
-        itself does not answer: it is tried again once, and left alone for a while when it goes on failing. This
-        default measures side by side, and raises when the server is to blame for everything.
+        A returned exception concerns that scaler alone. A raised one means that the server itself does not answer:
+        it is asked once more, and its circuit breaker opens if it goes on failing. This default measures side by
+        side, and raises if every failure is the server's.
         """
         asked = ((scaler, partial(scaler.answer, connections)) for scaler in scalers)
         answers = await asyncio.gather(*(attempt(scaler, ask, connections.timeout) for scaler, ask in asked))
@@ -141,19 +141,19 @@ class Scaler(Parameters):
 
 
 def patience(scaler: Scaler, timeout: float) -> float:
-    """Seconds that an answer may take. timeout: for triggers that are not more patient themselves."""
+    """Returns the seconds that an answer may take. timeout: for triggers that are not more patient themselves."""
     return max(timeout, scaler.patience or 0.0)
 
 
 def too_slow(scaler: Scaler, timeout: float) -> str:
-    """The reason of an answer that did not come in time. timeout: as for `patience`."""
+    """Returns the reason for an answer that did not arrive in time. timeout: as for `patience`."""
     return f"{scaler.server or 'the source'}: no answer within {patience(scaler, timeout):g} s"
 
 
 async def attempt(scaler: Scaler, ask: Callable[[], Awaitable[V]], timeout: float) -> V | Exception:
-    """One scaler's answer, or why there is none: of several that are asked side by side a slow one fails alone.
+    """Returns one scaler's answer, or the exception: of several that are asked side by side a slow one fails alone.
 
-    ask: asks. timeout: seconds it may take, unless the trigger is more patient itself.
+    ask: returns the answer. timeout: seconds it may take, unless the trigger is more patient itself.
     """
     seconds = patience(scaler, timeout)
     try:
@@ -166,12 +166,12 @@ async def attempt(scaler: Scaler, ask: Callable[[], Awaitable[V]], timeout: floa
 
 
 def metric_name(index: int, metric: str) -> str:
-    """The full metric name of the trigger at this index, in KEDA's spelling."""
+    """Returns the full metric name of the trigger at this index, in KEDA's spelling."""
     return f"s{index}-{re.sub(r'[/.:%()]', '-', metric)}"
 
 
 def milli(value: float) -> float:
-    """The value with KEDA's resolution of a thousandth; what is negative or not a number counts as nothing."""
+    """Returns the value with KEDA's resolution of a thousandth; a negative or non-finite one is 0."""
     if not math.isfinite(value) or value < 0:
         return 0.0
     return float(f"{value:.3f}")

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from penstock.parameters import Origin, base_type
 from penstock.scaler import Scaler
+from scalers.sources.tls import ProtectedCertificates
 from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.keda_types import TYPES as KEDA_TYPES
 
@@ -85,7 +86,12 @@ def _section(scaler: type[Scaler]) -> str:
 def _table(scaler: type[Scaler]) -> Iterator[str]:
     yield "| parameter | value | default | meaning | from |"
     yield "|---|---|---|---|---|"
-    for name, info in scaler.model_fields.items():
+    # Required parameters come first, and those of TLS, which many types share, last.
+    fields = sorted(
+        scaler.model_fields.items(),
+        key=lambda field: (not field[1].is_required(), field[0] in ProtectedCertificates.model_fields),
+    )
+    for name, info in fields:
         origin = Origin.of(name, info)
         if not origin.given:
             continue

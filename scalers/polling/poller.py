@@ -122,7 +122,11 @@ class Poller:
             self._store.get_many(tuple(refs.values())), self._readings.get_many(refs)
         )
         found = {key: entry.body for key, entry in zip(refs, entries, strict=True) if entry}
-        bodies = {key: body for key, body in found.items() if body is not None and _is_polled(refs[key], body)}
+        bodies = {
+            key: body
+            for key, body in found.items()
+            if body is not None and (flow_probes.is_probed if refs[key].kind == JOB_FLOW else is_polled)(body)
+        }
         previous = dict(zip(refs, readings, strict=True))
         leases = {lease.key: lease for lease in claim.leases}
         claiming = [key for key, body in bodies.items() if ledger_of(body)]
@@ -255,11 +259,6 @@ def _held(keeper: LeaseKeeper, lease: Lease) -> bool:
 
 def _failed(error: Exception) -> Failed:
     return Failed(f"{type(error).__name__}: {error}"[:500])
-
-
-def _is_polled(ref: Ref, body: Object) -> bool:
-    """Returns whether the object has anything to measure."""
-    return flow_probes.is_probed(body) if ref.kind == JOB_FLOW else is_polled(body)
 
 
 def _refs(keys: Iterable[str]) -> Mapping[str, Ref]:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Self
 
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Scaler, Source, parameter
@@ -24,14 +24,7 @@ class CronScaler(Scaler):
     timezone: str = parameter(sources=_M, description="IANA name of the time zone, such as `Europe/Berlin`")
     start: str = parameter(sources=_M, description="cron expression of five fields: when the window opens")
     end: str = parameter(sources=_M, description="cron expression of five fields: when the window closes")
-    desired_replicas: int = parameter(sources=_M, description="replicas that are wanted while the window is open")
-
-    @field_validator("desired_replicas")
-    @classmethod
-    def _asks_for_some(cls, replicas: int) -> int:
-        if replicas <= 0:
-            raise ValueError("must be above 0")
-        return replicas
+    desired_replicas: int = parameter(sources=_M, gt=0, description="replicas that are wanted while the window is open")
 
     @model_validator(mode="after")
     def _opens_and_closes(self) -> Self:

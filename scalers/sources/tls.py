@@ -4,26 +4,10 @@ import ssl
 import tempfile
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol, Self
 
 from pydantic import SecretStr
 
-from penstock.parameters import ParameterError
-
-
-class Certificates(Protocol):
-    """The fields of a trigger that has KEDA's parameters of TLS."""
-
-    @property
-    def ca(self) -> str | None: ...
-    @property
-    def cert(self) -> str | None: ...
-    @property
-    def key(self) -> SecretStr | None: ...
-    @property
-    def key_password(self) -> SecretStr | None: ...
-    @property
-    def unsafe_ssl(self) -> bool: ...
+from penstock.parameters import ParameterError, Parameters, Source, parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +23,46 @@ class TLS:
     key_password: str = field(default="", repr=False)
     verify: bool = True
 
-    @classmethod
-    def of(cls, trigger: Certificates) -> Self:
-        """Returns the TLS of a trigger."""
-        return cls(
-            ca=trigger.ca or "",
-            cert=trigger.cert or "",
-            key=trigger.key.get_secret_value() if trigger.key else "",
-            key_password=trigger.key_password.get_secret_value() if trigger.key_password else "",
-            verify=not trigger.unsafe_ssl,
-        )
-
     def context(self) -> ssl.SSLContext:
         """Returns a context for clients. Raises ParameterError, of `ca` or `cert`, for texts that cannot be read."""
         return _context(self)
+
+
+class Certificates(Parameters):
+    """KEDA's parameters of TLS, for triggers to inherit."""
+
+    unsafe_ssl: bool = parameter(False, sources=(Source.METADATA,), description="accept any certificate of the server")
+    ca: str | None = parameter(
+        None, sources=(Source.AUTHENTICATION,), description="PEM of the authority to trust instead of the system's"
+    )
+    cert: str | None = parameter(None, sources=(Source.AUTHENTICATION,), description="PEM of a client certificate")
+    key: SecretStr | None = parameter(
+        None, sources=(Source.AUTHENTICATION,), description="PEM of the client certificate's private key"
+    )
+
+    def certificates(self) -> TLS:
+        """Returns the TLS of these parameters. Raises ParameterError for a certificate without its key."""
+        if (self.cert is None) != (self.key is None):
+            raise ParameterError("cert" if self.key else "key", "cert and key must come together")
+        return TLS(self.ca or "", self.cert or "", _text(self.key), self._password(), verify=not self.unsafe_ssl)
+
+    def _password(self) -> str:
+        return ""
+
+
+class ProtectedCertificates(Certificates):
+    """The same with a private key that may be encrypted."""
+
+    key_password: SecretStr | None = parameter(
+        None, sources=(Source.AUTHENTICATION,), description="password of the private key"
+    )
+
+    def _password(self) -> str:
+        return _text(self.key_password)
+
+
+def _text(secret: SecretStr | None) -> str:
+    return secret.get_secret_value() if secret else ""
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, Protocol
 
 from scalers.sources.external.grpc_client import Address
 from scalers.sources.http.etcd import EtcdServer
@@ -13,22 +12,11 @@ from scalers.wakeups.stream_listener import EtcdListener, PushListener
 #: A server that sends notifications or streams.
 NotifyingServer = RedisServer | Address | EtcdServer
 
+#: The listener of one server.
+Listener = RedisListener | EtcdListener | PushListener
+
 #: A key or a stream of a server whose changes wake objects.
 Watch = tuple[NotifyingServer, Hashable]
-
-
-class ListenerProtocol(Protocol):
-    """A listener of one server."""
-
-    def follow(self, names: Iterable[Any]) -> None:
-        """Listens for exactly these names from now on."""
-
-    def status(self) -> ListenerStatus:
-        """Returns the status."""
-        ...
-
-    async def run(self) -> None:
-        """Listens until cancelled."""
 
 
 class ListenerPool:
@@ -42,7 +30,7 @@ class ListenerPool:
         self._woke = woke
         self._watches: dict[str, frozenset[Watch]] = {}
         self._followers: dict[NotifyingServer, dict[Hashable, set[str]]] = {}
-        self._listeners: dict[NotifyingServer, tuple[ListenerProtocol, asyncio.Task[None]]] = {}
+        self._listeners: dict[NotifyingServer, tuple[Listener, asyncio.Task[None]]] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
     def follow(self, watches: Mapping[str, frozenset[Watch]]) -> None:
@@ -102,7 +90,7 @@ class ListenerPool:
         self._woke(key for name in names for key in followers.get(name, ()))
 
 
-def _listener(server: NotifyingServer, woke: Callable[[Iterable[Hashable]], None]) -> ListenerProtocol:
+def _listener(server: NotifyingServer, woke: Callable[[Iterable[Hashable]], None]) -> Listener:
     if isinstance(server, RedisServer):
         return RedisListener(server, woke)
     return EtcdListener(server, woke) if isinstance(server, EtcdServer) else PushListener(server, woke)

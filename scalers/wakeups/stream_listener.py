@@ -19,10 +19,11 @@ from scalers.wakeups.redis_listener import ListenerStatus
 
 log = logging.getLogger(__name__)
 
+S = TypeVar("S", bound=Hashable)
 C = TypeVar("C")
 
 
-class StreamListener(ABC, Generic[C]):
+class StreamListener(ABC, Generic[S, C]):
     """Keeps one stream open for every name that it follows.
 
     server: named in logs and status. woke: called with the name for every change, and once when its stream begins,
@@ -32,7 +33,7 @@ class StreamListener(ABC, Generic[C]):
 
     def __init__(
         self,
-        server: Hashable,
+        server: S,
         woke: Callable[[Iterable[Any]], None],
         *,
         backoff: tuple[float, float] = (2.0, 60.0),
@@ -118,22 +119,12 @@ class StreamListener(ABC, Generic[C]):
             await asyncio.sleep(min(cap, first * 2.0 ** max(0, min(failures - 1, 16))) * (0.5 + random() / 2))
 
 
-class EtcdListener(StreamListener[Session]):
+class EtcdListener(StreamListener[EtcdServer, Session]):
     """Watches keys of one etcd cluster, over its JSON gateway."""
-
-    def __init__(
-        self,
-        server: EtcdServer,
-        woke: Callable[[Iterable[WatchedKey]], None],
-        *,
-        backoff: tuple[float, float] = (2.0, 60.0),
-    ) -> None:
-        super().__init__(server, woke, backoff=backoff)
-        self._etcd = server
 
     def connect(self) -> Session:
         """Returns a session without a limit of connections: each watch keeps one for as long as it lasts."""
-        return Session.of(self._etcd, limit=0)
+        return Session.of(self._server, limit=0)
 
     async def disconnect(self, client: Session) -> None:
         """Closes its connections."""
@@ -142,7 +133,7 @@ class EtcdListener(StreamListener[Session]):
     async def changes(self, client: Session, name: WatchedKey) -> AsyncIterator[bool]:
         """Yields the changes of the key, from the first endpoint that watches it."""
         reason = "there is no endpoint"
-        for base in self._etcd.endpoints:
+        for base in self._server.endpoints:
             begun = False
             try:
                 async for changed in self._watch(client, base, name):
@@ -153,7 +144,7 @@ class EtcdListener(StreamListener[Session]):
             if begun:
                 break
         else:
-            raise SourceError(f"{self._etcd}: {reason}")
+            raise SourceError(f"{self._server}: {reason}")
 
     async def _watch(self, client: Session, base: str, name: WatchedKey) -> AsyncIterator[bool]:
         headers = await self._login(client, base)
@@ -172,9 +163,9 @@ class EtcdListener(StreamListener[Session]):
                     yield True
 
     async def _login(self, client: Session, base: str) -> dict[str, str]:
-        if not self._etcd.username:
+        if not self._server.username:
             return {}
-        login = {"name": self._etcd.username, "password": self._etcd.password}
+        login = {"name": self._server.username, "password": self._server.password}
         timeout = aiohttp.ClientTimeout(total=5.0)
         async with client.http.post(f"{base}/v3/auth/authenticate", json=login, timeout=timeout) as response:
             answer: Any = await response.json(content_type=None)
@@ -183,22 +174,12 @@ class EtcdListener(StreamListener[Session]):
         return {"Authorization": str(answer["token"])}
 
 
-class PushListener(StreamListener[ExternalClient]):
+class PushListener(StreamListener[Address, ExternalClient]):
     """Listens to an external scaler: one stream per object, all on one channel."""
-
-    def __init__(
-        self,
-        address: Address,
-        woke: Callable[[Iterable[Reference]], None],
-        *,
-        backoff: tuple[float, float] = (2.0, 60.0),
-    ) -> None:
-        super().__init__(address, woke, backoff=backoff)
-        self._address = address
 
     def connect(self) -> ExternalClient:
         """Returns a channel to the scaler."""
-        return ExternalClient(self._address)
+        return ExternalClient(self._server)
 
     async def disconnect(self, client: ExternalClient) -> None:
         """Closes the client."""

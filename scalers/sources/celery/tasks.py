@@ -1,6 +1,7 @@
 """The `celery` trigger: tasks of Celery queues that are not done, on Redis or RabbitMQ."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
@@ -17,7 +18,7 @@ from scalers.sources.messaging.rabbitmq import RabbitMQ
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.sentinel import RedisSentinel
 from scalers.sources.redis.source import measured
-from scalers.sources.tls import TLS
+from scalers.sources.tls import TLS, Certificates
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
@@ -32,7 +33,7 @@ _REDIS_ONLY = {
 }
 
 
-class CeleryTasks(Scaler):
+class CeleryTasks(Certificates, Scaler):
     """Tasks of Celery queues that are not done: those that wait, and those that workers have not acknowledged."""
 
     broker: SecretStr = parameter(
@@ -63,18 +64,13 @@ class CeleryTasks(Scaler):
         sources=(_M, _A, _E),
         description="RabbitMQ: the management plugin's address; else the broker's host, port 15672 (TLS: 15671)",
     )
-    unsafe_ssl: bool = parameter(False, sources=(_M,), description="accept any server's certificate")
-    ca: str = parameter("", sources=(_A,), description="PEM of the authority to trust instead of the system's")
-    cert: str = parameter("", sources=(_A,), description="PEM of a client certificate")
-    key: SecretStr = parameter(SecretStr(""), sources=(_A,), description="PEM of its key")
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         url = self._url
         if not all(self.queues):
             raise ParameterError("queues", "must be names of queues, separated by commas")
-        if bool(self.cert) != bool(self.key.get_secret_value()):
-            raise ParameterError("cert" if self.key.get_secret_value() else "key", "cert and key must come together")
+        self.certificates()
         if (url.scheme in broker_url.SENTINEL) != bool(self.sentinel_master):
             raise ParameterError("sentinelMaster", "and a sentinel:// broker must come together")
         if url.scheme in broker_url.AMQP:
@@ -110,8 +106,7 @@ class CeleryTasks(Scaler):
 
     @property
     def _tls(self) -> TLS:
-        verify = not self.unsafe_ssl and self._url.verify is not False
-        return TLS(self.ca, self.cert, self.key.get_secret_value(), verify=verify)
+        return replace(self.certificates(), verify=not self.unsafe_ssl and self._url.verify is not False)
 
     @property
     def metric(self) -> str:
@@ -142,10 +137,7 @@ class CeleryTasks(Scaler):
         layout = TransportLayout(self.global_keyprefix, self.separator or TransportLayout().separator, self.unacked_key)
         return Backlog(self.queues, layout, self._steps, self.count_future_tasks)
 
-    @property
-    def watched(self) -> tuple[str, ...]:
-        """The lists of the queues."""
-        return self.question.lists
+    watched: ClassVar[tuple[str, ...]] = value_of("question.lists")
 
     @property
     def _rabbits(self) -> tuple[RabbitMQ, ...]:
@@ -162,7 +154,7 @@ class CeleryTasks(Scaler):
             "username": url.username or "guest",
             "password": SecretStr(url.password or "guest"),
             "unsafe_ssl": not self._tls.verify,
-            "ca": self.ca or None,
+            "ca": self.ca,
         }
         try:
             return tuple(RabbitMQ(queue_name=queue, **shared) for queue in self.queues)

@@ -12,7 +12,7 @@ from penstock.extras import needed
 from penstock.parameters import ParameterError, require
 from penstock.scaler import Connections, Scaler, Source, SourceError, Unreached, parameter
 from scalers.sources.field_properties import text_of, value_of
-from scalers.sources.tls import TLS
+from scalers.sources.tls import TLS, ProtectedCertificates
 
 #: The extra that brings the client.
 EXTRA = "mongodb"
@@ -83,7 +83,7 @@ class MongoClient:
         return options
 
 
-class MongoDB(Scaler):
+class MongoDB(ProtectedCertificates, Scaler):
     """Documents of one collection that match a query."""
 
     collection: str = parameter(sources=(_M,), description="collection whose documents are counted")
@@ -102,11 +102,6 @@ class MongoDB(Scaler):
     username: str | None = parameter(None, sources=(_M, _A), description="user name of the login")
     password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
     tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,), description="`enable` speaks TLS")
-    ca: str | None = parameter(None, sources=(_A,), description="PEM of the authority to trust instead of the system's")
-    cert: str | None = parameter(None, sources=(_A,), description="PEM of a client certificate")
-    key: SecretStr | None = parameter(None, sources=(_A,), description="PEM of the client certificate's private key")
-    key_password: SecretStr | None = parameter(None, sources=(_A,), description="password of the private key")
-    unsafe_ssl: bool = parameter(False, sources=(_M,), description="accept any certificate of the server")
 
     @model_validator(mode="after")
     def _reachable(self) -> Self:
@@ -115,11 +110,10 @@ class MongoDB(Scaler):
         if self.connection_string is None:
             wanted = {"host": self.host, "username": self.username, "password": self.password}
             require({**wanted, **({"port": self.port} if self.scheme == "mongodb" else {})}, "connectionString")
-        if (self.cert is None) != (self.key is None):
-            raise ParameterError("cert", "and key must come together")
+        material = self.certificates()
         self._check_uri()
-        if tls := self.server.tls:
-            tls.context()
+        if self.tls == "enable":
+            material.context()
         return self
 
     def _check_uri(self) -> None:
@@ -153,7 +147,7 @@ class MongoDB(Scaler):
             where = f"{self.host}:{self.port}" if self.scheme == "mongodb" else self.host
             uri = f"{self.scheme}://{quote_plus(self.username or '')}:{quote_plus(password)}@{where}/{self.db_name}"
         name = uri.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
-        return Deployment(name, uri, TLS.of(self) if self.tls == "enable" else None)
+        return Deployment(name, uri, self.certificates() if self.tls == "enable" else None)
 
     patience: ClassVar[float | None] = PATIENCE
     metric: ClassVar[str] = text_of("mongodb-{0.collection}")

@@ -11,7 +11,7 @@ from penstock.extras import needed
 from penstock.parameters import ParameterError, require
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
-from scalers.sources.field_properties import value_of
+from scalers.sources.field_properties import text_of, value_of
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
@@ -42,17 +42,12 @@ class MySQLDatabase:
 class MySQL(SQLSource):
     """A query on one MySQL or MariaDB database."""
 
-    query: str = parameter(sources=(_M,), description="query whose first column of the first row is the number")
     query_value: float = parameter(sources=(_M,), ge=0, description="value that one Job is meant for")
     activation_query_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
     connection_string: SecretStr | None = parameter(
-        None, sources=(_A, _E), description="`user:password@tcp(host:port)/database`, instead of the parameters below"
+        None, sources=(_A, _E), description="`user:password@tcp(host:port)/database`, instead of the other parameters"
     )
-    host: str | None = parameter(None, sources=(_M, _A), description="host of the server")
-    port: str | None = parameter(None, sources=(_M, _A), description="port of the server")
-    db_name: str | None = parameter(None, sources=(_M, _A), description="database to connect to")
     username: str | None = parameter(None, sources=(_M, _A, _E), description="user name of the login")
-    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
 
     @model_validator(mode="after")
     def _reachable(self) -> Self:
@@ -82,11 +77,7 @@ class MySQL(SQLSource):
             found["password"] or "",
         )
 
-    @property
-    def metric(self) -> str:
-        """KEDA's name."""
-        return f"mysql-{self.server.name}"
-
+    metric: ClassVar[str] = text_of("mysql-{0.server.name}")
     target: ClassVar[float] = value_of("query_value")
     activation: ClassVar[float] = value_of("activation_query_value")
 
@@ -100,27 +91,20 @@ class MySQLConnection(SqlLink):
 
     def __init__(self, database: MySQLDatabase) -> None:
         self._database = database
-        self._connection: Any = None
 
-    async def open(self) -> None:
-        errors = needed("pymysql", "mysql").err
-        if self._connection is not None and not self._connection.closed:
-            return
-        try:
-            self._connection = await self._connected()
-        except (errors.MySQLError, OSError) as error:
-            raise ConnectionLost(_said(error)) from None
-
-    async def _connected(self) -> Any:
+    async def connect(self) -> Any:
         database = self._database
-        return await needed("aiomysql", "mysql").connect(
-            host=database.host,
-            port=database.port,
-            user=database.user,
-            password=database.password,
-            db=database.name,
-            autocommit=True,
-        )
+        try:
+            return await needed("aiomysql", "mysql").connect(
+                host=database.host,
+                port=database.port,
+                user=database.user,
+                password=database.password,
+                db=database.name,
+                autocommit=True,
+            )
+        except (needed("pymysql", "mysql").err.MySQLError, OSError) as error:
+            raise ConnectionLost(_said(error)) from None
 
     async def first(self, query: str) -> Sequence[Any] | None:
         errors = needed("pymysql", "mysql").err
@@ -137,7 +121,7 @@ class MySQLConnection(SqlLink):
         """Kills the query over another connection: the server would continue it although its connection is closed."""
         if self._connection is None:
             return
-        other = await self._connected()
+        other = await self.connect()
         try:
             async with other.cursor() as cursor:
                 await cursor.execute(f"KILL {int(self._connection.thread_id())}")

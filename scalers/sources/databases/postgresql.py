@@ -29,19 +29,14 @@ class PostgreSQLDatabase:
 class PostgreSQL(SQLSource):
     """A query on one PostgreSQL database."""
 
-    query: str = parameter(sources=(_M,), description="query whose first column of the first row is the number")
     target_query_value: float = parameter(sources=(_M,), gt=0, description="value that one Job is meant for")
     activation_target_query_value: float = parameter(
         0.0, sources=(_M,), description="the trigger is active above this value"
     )
     connection: SecretStr | None = parameter(
-        None, sources=(_A, _E), description="connection string of libpq, instead of the parameters below"
+        None, sources=(_A, _E), description="connection string of libpq, instead of the other parameters"
     )
-    host: str | None = parameter(None, sources=(_M, _A), description="host of the server")
-    port: str | None = parameter(None, sources=(_M, _A), description="port of the server")
     user_name: str | None = parameter(None, sources=(_M, _A), description="user name of the login")
-    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
-    db_name: str | None = parameter(None, sources=(_M, _A), description="database to connect to")
     sslmode: str | None = parameter(
         None, sources=(_M, _A), description="libpq's `sslmode`: `disable`, `require`, `verify-full` …"
     )
@@ -93,15 +88,13 @@ class PostgreSQLConnection(SqlLink):
 
     def __init__(self, database: PostgreSQLDatabase) -> None:
         self._database = database
-        self._connection: Any = None
 
-    async def open(self) -> None:
+    async def connect(self) -> Any:
         psycopg = needed("psycopg", "postgresql")
-        if self._connection is None or self._connection.closed:
-            try:
-                self._connection = await psycopg.AsyncConnection.connect(self._database.conninfo, autocommit=True)
-            except psycopg.OperationalError as error:
-                raise ConnectionLost(_said(error)) from None
+        try:
+            return await psycopg.AsyncConnection.connect(self._database.conninfo, autocommit=True)
+        except psycopg.OperationalError as error:
+            raise ConnectionLost(_said(error)) from None
 
     async def first(self, query: str) -> Sequence[Any] | None:
         psycopg = needed("psycopg", "postgresql")

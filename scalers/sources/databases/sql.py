@@ -7,7 +7,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from decimal import Decimal
 from typing import Any
 
-from penstock.scaler import Connections, Scaler, SourceError, Unreached
+from pydantic import SecretStr
+
+from penstock.scaler import Connections, Scaler, Source, SourceError, Unreached, parameter
+
+_M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
 #: Seconds that each attempt to end a cancelled query may take.
 _GRACE = 1.0
@@ -20,9 +24,16 @@ class ConnectionLost(Exception):  # noqa: N818 - what happened
 class SqlLink(ABC):
     """A connection to one database, opened when it is first needed; one query at a time."""
 
+    _connection: Any = None
+
     @abstractmethod
+    async def connect(self) -> Any:
+        """Returns a new connection of the library. Raises ConnectionLost."""
+
     async def open(self) -> None:
         """Connects, unless the connection works. Raises ConnectionLost."""
+        if self._connection is None or self._connection.closed:
+            self._connection = await self.connect()
 
     @abstractmethod
     async def first(self, query: str) -> Sequence[Any] | None:
@@ -117,7 +128,11 @@ async def _close(link: SqlLink) -> None:
 class SQLSource(Scaler):
     """The base of triggers that run a query."""
 
-    query: str
+    query: str = parameter(sources=(_M,), description="query whose first column of the first row is the number")
+    host: str | None = parameter(None, sources=(_M, _A), description="host of the server")
+    port: str | None = parameter(None, sources=(_M, _A), description="port of the server")
+    db_name: str | None = parameter(None, sources=(_M, _A), description="database to connect to")
+    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
 
     @abstractmethod
     def link(self) -> SqlLink:

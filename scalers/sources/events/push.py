@@ -14,7 +14,7 @@ from scalers.claimable import ClaimableItems, ClaimRequest
 from scalers.sources.celery import broker_url
 from scalers.sources.events import intake
 from scalers.sources.events.intake import Intake
-from scalers.sources.field_properties import value_of
+from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.redis.connection import Answer, RedisLink, RedisServer
 from scalers.sources.redis.source import SingleServer
 from scalers.sources.redis.streams import StreamClaims
@@ -93,11 +93,7 @@ class Push(StreamClaims, SingleServer):
         """Penstock's own broker, unless another server is named."""
         return _own(self.own_broker.get_secret_value()) if self._is_own else super().server
 
-    @property
-    def metric(self) -> str:
-        """The name of the metric, by the stream."""
-        return f"push-{self.question.stream}"
-
+    metric: ClassVar[str] = text_of("push-{0.question.stream}")
     target: ClassVar[float] = value_of("events_per_job")
     activation: ClassVar[float] = value_of("activation_events")
 
@@ -121,11 +117,8 @@ class Push(StreamClaims, SingleServer):
         return await intake.ask(link, questions)
 
     group: ClassVar[str] = value_of("consumer_group")
-
-    @property
-    def queue(self) -> str:
-        """The stream of accepted events, which are claimed."""
-        return self.question.accepted
+    # Events are claimed once they are accepted.
+    queue: ClassVar[str] = value_of("question.accepted")
 
     async def carry_out(self, request: ClaimRequest, connections: Connections) -> ClaimableItems:
         """Takes pushed events in, then claims."""

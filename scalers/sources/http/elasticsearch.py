@@ -50,12 +50,6 @@ class Elasticsearch(WebSource):
         False, sources=(_M,), description="null at `valueLocation` counts as 0 instead of unknown"
     )
 
-    @field_validator("value_location")
-    @classmethod
-    def _is_path(cls, path: str) -> str:
-        extracting.check_json_path(path)
-        return path
-
     @field_validator("query")
     @classmethod
     def _is_json(cls, query: str | None) -> str | None:
@@ -68,6 +62,7 @@ class Elasticsearch(WebSource):
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
+        extracting.check("json", self.value_location)
         if (self.query is None) == (self.search_template_name is None):
             raise ParameterError("query", "exactly one of query and searchTemplateName must be given")
         if self.parameters is not None and not all(":" in pair for pair in self.parameters.split(";")):

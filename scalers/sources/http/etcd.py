@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import orjson
-from pydantic import SecretStr, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.http import extracting
 from scalers.sources.http.web import Server, Session, WebSource
-from scalers.sources.tls import TLS
+from scalers.sources.tls import TLS, ProtectedCertificates
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
 
@@ -42,7 +42,7 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-class Etcd(WebSource):
+class Etcd(ProtectedCertificates, WebSource):
     """One key of an etcd cluster, asked over etcd's JSON gateway."""
 
     endpoints: tuple[str, ...] = parameter(
@@ -58,7 +58,6 @@ class Etcd(WebSource):
         description="seconds between etcd's progress reports; a watch silent for twice as long is opened again",
     )
     tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,), description="`enable` speaks TLS")
-    key_password: SecretStr | None = parameter(None, sources=(_A,), description="password of the private key")
 
     @field_validator("endpoints")
     @classmethod
@@ -86,10 +85,7 @@ class Etcd(WebSource):
 
     url_parameter: ClassVar[str] = "endpoints"
 
-    @property
-    def material(self) -> TLS:
-        """The certificates to present and to trust."""
-        return TLS.of(self)
+    material: ClassVar[TLS] = property(ProtectedCertificates.certificates)  # type: ignore[assignment]
 
     @property
     def server(self) -> EtcdServer:
@@ -137,7 +133,5 @@ class Etcd(WebSource):
 
     async def _post(self, session: Session, base: str, path: str, body: object, headers: dict[str, str]) -> Any:
         answer = await self.get(session, path, method="POST", json=body, headers=headers, base=base)
-        try:
+        with self.understanding("one of etcd"):
             return dict(orjson.loads(answer.body))
-        except (ValueError, TypeError):
-            raise SourceError(f"{self.server}: the answer is not one of etcd") from None

@@ -12,6 +12,7 @@ import yaml
 from kubernetes.utils.quantity import parse_quantity
 from prometheus_client.parser import text_string_to_metric_families
 
+from penstock.parameters import ParameterError
 from penstock.scaler import SourceError
 from scalers.sources.http import json_path
 
@@ -29,12 +30,16 @@ def from_json(body: bytes, path: str) -> float | None:
     return number(found, path)
 
 
-def check_json_path(path: str) -> None:
-    """Raises ValueError that names the path and what in it is not supported."""
+def check(format: str, location: str) -> None:
+    """Raises ParameterError of `valueLocation` for a JSON path or a selector of Prometheus that is not understood."""
     try:
-        json_path.parse(path)
+        if format == "json":
+            json_path.parse(location)
+        elif format == "prometheus":
+            selector(location)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}; docs/json-paths.md has what is understood") from None
+        hint = "; docs/json-paths.md has what is understood" if format == "json" else ""
+        raise ParameterError("valueLocation", f"{location}: {error}{hint}") from None
 
 
 def from_yaml(body: bytes, path: str) -> float | None:

@@ -23,6 +23,8 @@ _HEADERS = {"Accept": "application/vnd.github.v3+json", "X-GitHub-Api-Version": 
 #: Answers and counts that are cached per account, and pages that one list may have.
 _KEPT, _PAGES = 5000, 50
 
+_OURS = "one of GitHub"
+
 #: Seconds before its end at which an installation's token is replaced.
 _EARLY = 60
 
@@ -117,7 +119,7 @@ class GitHub:
                 return None
             entries = page.content.get(inside) if inside and isinstance(page.content, dict) else page.content
             if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-                raise SourceError(f"{self._source.server}: the answer is not one of GitHub")
+                raise SourceError(f"{self._source.server}: the answer is not {_OURS}")
             found += entries
             if not page.more:
                 return found
@@ -138,9 +140,9 @@ class GitHub:
         if answer.status == 404:
             return None
         self._check(answer)
-        page = Page(
-            self._decoded(answer), 'rel="next"' in answer.headers.get("Link", ""), answer.headers.get("ETag", "")
-        )
+        with self._source.understanding(_OURS):
+            content: Any = orjson.loads(answer.body)
+        page = Page(content, 'rel="next"' in answer.headers.get("Link", ""), answer.headers.get("ETag", ""))
         if self._etags:
             memory.keep_page(key, page)
         return page
@@ -156,12 +158,10 @@ class GitHub:
                 headers = {**_HEADERS, "Authorization": f"Bearer {app.assertion(time.time())}"}
                 answer = await self._source.request(self._session, path, method="POST", headers=headers)
                 self._check(answer)
-                content = self._decoded(answer)
-                try:
+                with self._source.understanding(_OURS):
+                    content: Any = orjson.loads(answer.body)
                     ends = datetime.fromisoformat(content["expires_at"]).timestamp()
                     memory.token, memory.expires = str(content["token"]), ends - _EARLY
-                except (KeyError, TypeError, ValueError):
-                    raise SourceError(f"{self._source.server}: the answer is not one of GitHub") from None
             return memory.token
 
     def _check(self, answer: HttpAnswer) -> None:
@@ -176,12 +176,6 @@ class GitHub:
         if self.memory.barred > now:
             raise self._limited()
         raise SourceError(f"{self._source.server} answered {answer.status}")
-
-    def _decoded(self, answer: HttpAnswer) -> Any:
-        try:
-            return orjson.loads(answer.body)
-        except ValueError:
-            raise SourceError(f"{self._source.server}: the answer is not one of GitHub") from None
 
     def _limited(self) -> Limited:
         return Limited(f"{self._source.server}: the rate limit is exhausted, and nothing was counted before")

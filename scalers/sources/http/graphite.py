@@ -37,13 +37,11 @@ class Graphite(WebSource):
         """Returns the newest point that is not null; 0 without points. Raises SourceError for nulls alone."""
         query = {"from": self.query_time, "target": self.query, "format": "json"}
         answer = await self.get(session, "/render", query)
-        try:
+        with self.understanding("a list of series"):
             series: Any = orjson.loads(answer.body)
             if len(series) > 1:
                 raise SourceError(f"{self.server}: the query answers {len(series)} series, it must be one")
             points = [point[0] for point in series[0]["datapoints"]] if series else []
-        except (ValueError, KeyError, TypeError, IndexError):
-            raise SourceError(f"{self.server}: the answer is not a list of series") from None
         if not points:
             return 0.0
         values = [point for point in points if isinstance(point, int | float)]

@@ -56,12 +56,7 @@ class MetricsAPI(WebSource):
             raise ParameterError(
                 "url", "must name a Service to aggregate over, such as http://service.namespace:8080/path"
             )
-        check = {"prometheus": extracting.selector, "json": extracting.check_json_path}.get(self.format)
-        if check is not None:
-            try:
-                check(self.value_location)
-            except ValueError as error:
-                raise ParameterError("valueLocation", str(error)) from None
+        extracting.check(self.format, self.value_location)
         return self
 
     url: ClassVar[str] = value_of("endpoint")

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import orjson
-from pydantic import field_validator
 
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.field_properties import value_of
@@ -19,18 +18,11 @@ class Vector(WebSource):
 
     server_address: str = parameter(sources=_M, description="URL of the server")
     query: str = parameter(sources=_M, description="instant query that answers one sample")
-    threshold: float = parameter(sources=_M, description="value that one Job is meant for")
+    threshold: float = parameter(sources=_M, ge=0, description="value that one Job is meant for")
     activation_threshold: float = parameter(0.0, sources=_M, description="the trigger is active above this value")
     ignore_null_values: bool = parameter(
         True, sources=_M, description="no sample, NaN or infinity count as 0 instead of unknown"
     )
-
-    @field_validator("threshold")
-    @classmethod
-    def _divides(cls, threshold: float) -> float:
-        if threshold < 0:
-            raise ValueError("must not be negative")
-        return threshold
 
     url: ClassVar[str] = value_of("server_address")
     target: ClassVar[float] = value_of("threshold")
@@ -41,7 +33,7 @@ class Vector(WebSource):
 
         Raises SourceError for several series, and for anything else than an answer to a query.
         """
-        try:
+        with self.understanding("one of a query"):
             answer: Any = orjson.loads(body)
             result = answer["data"]["result"]
             if answer["data"]["resultType"] == "scalar":
@@ -50,8 +42,6 @@ class Vector(WebSource):
                 raise SourceError(f"{self.server}: the query answers {len(result)} series, it must be one")
             text = result[0]["value"][1] if result and result[0].get("value") else None
             value = None if text is None else float(text)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-            raise SourceError(f"{self.server}: the answer is not one of a query") from None
         if value is None or value != value or value in (float("inf"), float("-inf")):
             if self.ignore_null_values:
                 return 0.0

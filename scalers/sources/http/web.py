@@ -3,8 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -15,7 +15,7 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, Unreached, parameter
-from scalers.sources.tls import TLS
+from scalers.sources.tls import TLS, Certificates
 from workers.client.rest import Cluster
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
@@ -148,7 +148,7 @@ class HttpAnswer:
         return " ".join(text[:400].split())[:120] or "nothing"
 
 
-class WebSource(Scaler):
+class WebSource(Certificates, Scaler):
     """The base of triggers over HTTP. A subclass defines `url` and `ask`."""
 
     auth_modes: tuple[str, ...] = parameter(
@@ -185,10 +185,6 @@ class WebSource(Scaler):
     endpoint_params: str | None = parameter(
         None, sources=(_A,), description="`oauth`: further form fields, as a query string"
     )
-    ca: str | None = parameter(None, sources=(_A,), description="PEM of the authority to trust instead of the system's")
-    cert: str | None = parameter(None, sources=(_A,), description="PEM of a client certificate, for `tls`")
-    key: SecretStr | None = parameter(None, sources=(_A,), description="PEM of its private key, for `tls`")
-    unsafe_ssl: bool = parameter(False, sources=(_M,), description="accept any certificate of the server")
     timeout: timedelta | None = parameter(None, sources=(_M,), description="how long one request may take")
 
     @model_validator(mode="after")
@@ -232,14 +228,8 @@ class WebSource(Scaler):
 
     @property
     def material(self) -> TLS:
-        """The certificates to present and to trust."""
-        shown = "tls" in self.auth_modes
-        return TLS(
-            ca=self.ca or "",
-            cert=(self.cert or "") if shown else "",
-            key=self.key.get_secret_value() if shown and self.key else "",
-            verify=not self.unsafe_ssl,
-        )
+        """The certificates to present, with `tls` alone, and to trust."""
+        return self.certificates() if "tls" in self.auth_modes else TLS(self.ca or "", verify=not self.unsafe_ssl)
 
     @property
     def server(self) -> Server:
@@ -276,6 +266,14 @@ class WebSource(Scaler):
             except SourceError as error:
                 first = first or error
         raise first or SourceError(f"{self.server}: there is no address")
+
+    @contextmanager
+    def understanding(self, form: str) -> Iterator[None]:
+        """Turns the exceptions of a body of another form, whatever it is, into SourceError."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            raise SourceError(f"{self.server}: the answer is not {form}") from None
 
     async def get(
         self, session: Session, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]] = (), **more: Any

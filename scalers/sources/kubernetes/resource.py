@@ -42,11 +42,7 @@ class KubernetesResource(Scaler):
         if (self.format == "number") != (self.value_location is None):
             demand = "has no meaning with" if self.format == "number" else "is required by"
             raise ParameterError("valueLocation", f"{demand} format {self.format}")
-        if self.format == "json" and self.value_location is not None:
-            try:
-                extracting.check_json_path(self.value_location)
-            except ValueError as error:
-                raise ParameterError("valueLocation", str(error)) from None
+        extracting.check(self.format, self.value_location or "")
         return self
 
     @property

@@ -5,8 +5,6 @@ import importlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import encode_basic_auth
-
 from penstock.extras import needed
 from penstock.scaler import Connections, SourceError, Unreached
 from scalers.sources.tls import TLS
@@ -86,11 +84,6 @@ async def _length(link: AmqpLink, broker: AmqpBroker, queue: str, exceptions: An
     except exceptions.AMQPError as error:
         raise SourceError(f"{broker}: queue {queue}: {_said(error)}") from None
     return float(declared.declaration_result.message_count)
-
-
-def basic(user: str, password: str) -> str:
-    """Returns the header of HTTP's basic authentication."""
-    return encode_basic_auth(user, password, "utf-8")
 
 
 def _said(error: BaseException) -> str:

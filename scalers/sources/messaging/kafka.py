@@ -9,21 +9,12 @@ from pydantic import SecretStr, field_validator, model_validator
 
 from penstock.extras import needed
 from penstock.parameters import ParameterError
-from penstock.scaler import (
-    Connections,
-    Measure,
-    Scaler,
-    Source,
-    SourceError,
-    TooSlow,
-    Unreached,
-    parameter,
-)
+from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, TooSlow, Unreached, parameter
 from scalers.sources.field_properties import value_of
 from scalers.sources.messaging import kafka_lag
 from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, Inquiry, KafkaClient, KafkaCluster, Offsets
 from scalers.sources.messaging.kafka_lag import LagRules, Partition
-from scalers.sources.tls import TLS
+from scalers.sources.tls import ProtectedCertificates
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
@@ -31,7 +22,7 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 _MISSING = frozenset({"gssapi", "aws_msk_iam", "oauthbearer"})
 
 
-class KafkaSource(Scaler):
+class KafkaSource(ProtectedCertificates, Scaler):
     """The parameters and the measurement of both triggers. A subclass defines `topics`."""
 
     #: KEDA's names of the SASL mechanisms of this trigger, supported here or not.
@@ -70,13 +61,8 @@ class KafkaSource(Scaler):
     partition_limitation: str = parameter("", sources=(_M,), description="`1,2,5-8`; none: all")
     sasl: str = parameter("none", sources=(_M, _A), description="`none`, `plaintext`, `scram_sha256`, `scram_sha512`")
     tls: Literal["enable", "disable"] = parameter("disable", sources=(_M, _A), description="`enable` speaks TLS")
-    unsafe_ssl: bool = parameter(False, sources=(_M,), description="accept any certificate of the server")
     username: str | None = parameter(None, sources=(_A,), description="user name for SASL")
     password: SecretStr | None = parameter(None, sources=(_A,), description="password for SASL")
-    ca: str | None = parameter(None, sources=(_A,), description="PEM of the authority to trust instead of the system's")
-    cert: str | None = parameter(None, sources=(_A,), description="PEM of a client certificate")
-    key: SecretStr | None = parameter(None, sources=(_A,), description="PEM of the client certificate's private key")
-    key_password: SecretStr | None = parameter(None, sources=(_A,), description="password of the private key")
 
     @field_validator("partition_limitation")
     @classmethod
@@ -110,10 +96,9 @@ class KafkaSource(Scaler):
         for name, value in (("username", self.username), ("password", self.password)):
             if self.sasl != "none" and value is None:
                 raise ParameterError(name, f"is required by sasl {self.sasl}")
-        if (self.cert is None) != (self.key is None):
-            raise ParameterError("cert", "and key must come together")
-        if tls := self.server.tls:
-            tls.context()
+        material = self.certificates()
+        if self.tls == "enable":
+            material.context()
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -125,7 +110,7 @@ class KafkaSource(Scaler):
         """The cluster with the login."""
         return KafkaCluster(
             brokers=self.bootstrap_servers,
-            tls=TLS.of(self) if self.tls == "enable" else None,
+            tls=self.certificates() if self.tls == "enable" else None,
             mechanism=MECHANISMS.get(self.sasl, ""),
             user=self.username or "",
             password=self.password.get_secret_value() if self.password else "",
@@ -228,10 +213,7 @@ class ApacheKafka(KafkaSource):
     logins = frozenset({*MECHANISMS, "gssapi", "aws_msk_iam"})
     topic: tuple[str, ...] = parameter((), sources=(_M, _E), description="none: all that the group has committed to")
 
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """The topics of the list."""
-        return self.topic
+    topics: ClassVar[tuple[str, ...]] = value_of("topic")
 
 
 class Kafka(KafkaSource):

@@ -34,6 +34,8 @@ Offsets = Mapping[tuple[str, int], int]
 #: never answered, the others still are.
 _AT_ONCE, _SHARE = 16, 0.3
 
+_ENDS = "the ends of partitions"
+
 #: Partitions, by topic and number.
 Partitions = tuple[tuple[str, int], ...]
 
@@ -207,7 +209,7 @@ class Inquiry:
     async def ends(self, wanted: Set[Partitions]) -> dict[Partitions, Offsets | SourceError]:
         """Returns the ends of partitions: requested all at once, and trigger by trigger only if that fails."""
         whole = frozenset(each for partitions in wanted for each in partitions)
-        together = await self._ask("the ends of partitions", lambda: self.client.ends(whole), _SHARE)
+        together = await self._ask(_ENDS, lambda: self.client.ends(whole), _SHARE)
         if not isinstance(together, SourceError) or len(wanted) == 1:
             return dict.fromkeys(wanted, together)
         return await self._each(wanted, lambda partitions: self.client.ends(frozenset(partitions)), _SHARE)
@@ -220,7 +222,7 @@ class Inquiry:
 
         async def one(key: K) -> T | SourceError:
             async with turns:
-                return await self._ask(_named(key), lambda: ask(key), share)
+                return await self._ask(f"group {key}" if isinstance(key, str) else _ENDS, lambda: ask(key), share)
 
         return dict(zip(wanted, await asyncio.gather(*map(one, wanted)), strict=True))
 
@@ -233,9 +235,3 @@ class Inquiry:
             return TooSlow(f"{self.client}: {what}: no answer within {seconds:g} s")
         except SourceError as error:
             return error
-
-
-def _named(key: Hashable) -> str:
-    if isinstance(key, str):
-        return f"group {key}"
-    return "the ends of partitions"

@@ -64,14 +64,12 @@ class NATSJetStream(WebSource):
     async def _consumer(self, session: Session, base: str) -> Object:
         query = {"consumers": "true", "config": "true", **({"acc": self.account} if self.account else {})}
         answer = await self.get(session, "/jsz", query, base=base)
-        try:
+        with self.understanding("one of JetStream"):
             accounts = orjson.loads(answer.body).get("account_details") or ()
             streams = {each["name"]: each for account in accounts for each in account.get("stream_detail") or ()}
             if self.stream not in streams:
                 raise SourceError(f"{self.server}: there is no stream {self.stream}")
             consumers = {each["name"]: each for each in streams[self.stream].get("consumer_detail") or ()}
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise SourceError(f"{self.server}: the answer is not one of JetStream") from None
         if self.consumer not in consumers:
             raise SourceError(f"{self.server}: stream {self.stream} has no consumer {self.consumer}")
         return dict(consumers[self.consumer])

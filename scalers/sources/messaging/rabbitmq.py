@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
+from aiohttp import encode_basic_auth
 from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError
@@ -13,7 +14,7 @@ from penstock.scaler import Connections, Measure, Source, SourceError, parameter
 from scalers.sources.field_properties import value_of
 from scalers.sources.http.web import Session, WebSource
 from scalers.sources.messaging import amqp
-from scalers.sources.tls import TLS
+from scalers.sources.tls import TLS, ProtectedCertificates
 from workers.api.kinds import Object
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
@@ -77,7 +78,7 @@ def measure(depth: Depth, mode: Mode, activation: float) -> Measure:
             return Measure(time, time > activation)
 
 
-class RabbitMQ(WebSource):
+class RabbitMQ(ProtectedCertificates, WebSource):
     """The depth or the rates of one queue, or over HTTP of all whose names match."""
 
     host: SecretStr = parameter(
@@ -119,7 +120,6 @@ class RabbitMQ(WebSource):
     tls: Literal["enable", "disable"] = parameter(
         "disable", sources=(_A,), description="`enable` speaks TLS with the certificates given"
     )
-    key_password: SecretStr | None = parameter(None, sources=(_A,), description="password of the private key")
     workload_identity_resource: str | None = parameter(None, sources=(_A,), description="not supported")
 
     @model_validator(mode="after")
@@ -136,8 +136,7 @@ class RabbitMQ(WebSource):
             raise ParameterError("clientID", "is required by oauthTokenURI")
         if self.workload_identity_resource:
             raise ParameterError("workloadIdentityResource", "is not supported")
-        if (self.cert is None) != (self.key is None):
-            raise ParameterError("cert", "and key must come together")
+        self.certificates()
         if self._is_http:
             return self
         for name, asked in (
@@ -226,9 +225,7 @@ class RabbitMQ(WebSource):
     @property
     def material(self) -> TLS:
         """The certificates to present and to trust; those of the trigger only with `tls` of the authentication."""
-        if self.tls != "enable":
-            return super().material
-        return TLS.of(self)
+        return self.certificates() if self.tls == "enable" else super().material
 
     @property
     def _login(self) -> tuple[str, str]:
@@ -239,7 +236,7 @@ class RabbitMQ(WebSource):
 
     async def ask(self, session: Session) -> Measure:
         """Measures the queue, or all queues that match, over the management plugin."""
-        headers = {} if self.modes else {"Authorization": amqp.basic(*self._login)}
+        headers = {} if self.modes else {"Authorization": encode_basic_auth(*self._login, "utf-8")}
         path = f"/api/queues/{quote(self.vhost, safe='')}"
         query: dict[str, str] = {}
         if self.use_regex:
@@ -256,13 +253,11 @@ class RabbitMQ(WebSource):
         return measure(self._depth(answer.body), self.mode or "QueueLength", self.activation_value)
 
     def _depth(self, body: bytes) -> Depth:
-        try:
+        with self.understanding("one of the management plugin"):
             found: Any = orjson.loads(body)
             if not self.use_regex:
                 return Depth.of(found, ready_only=self.exclude_unacknowledged)
             if found.get("page_count", 1) > 1:
                 raise SourceError(f"{self.server}: more than pageSize={self.page_size} queues match")
             depths = [Depth.of(queue, ready_only=self.exclude_unacknowledged) for queue in found["items"]]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise SourceError(f"{self.server}: the answer is not one of the management plugin") from None
         return Depth.together(depths, self.operation)

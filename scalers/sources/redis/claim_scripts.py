@@ -4,7 +4,7 @@ from abc import abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import orjson
 from redis import exceptions
@@ -12,6 +12,7 @@ from redis import exceptions
 from penstock.client import beside
 from penstock.scaler import Connections, SourceError
 from scalers.claimable import ClaimableItems, Claiming, ClaimRequest
+from scalers.sources.field_properties import value_of
 from scalers.sources.redis.connection import Answer, RedisLink, reason
 from scalers.sources.redis.source import RedisSource
 from scheduler.scripts import Script
@@ -42,10 +43,8 @@ class Call:
 class RedisClaims(RedisSource, Claiming):
     """The base of triggers with claims. A subclass defines the script and the text of an item."""
 
-    @property
-    def queue(self) -> str:
-        """The key whose items are claimed."""
-        return self.question.key
+    # The key whose items are claimed.
+    queue: ClassVar[str] = value_of("question.key")
 
     @abstractmethod
     def claim_script(self) -> Script:

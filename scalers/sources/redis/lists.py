@@ -1,9 +1,7 @@
 """KEDA's `redis`, `redis-cluster` and `redis-sentinel` triggers: the length of a list (or sorted set, set, hash)."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any, ClassVar
 
 from redis import exceptions
@@ -15,10 +13,7 @@ from scalers.sources.redis.connection import Answer, RedisLink
 from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer
 from scheduler.scripts import Script, load
 
-_SCRIPT = resources.files("scalers").joinpath("lua/length.lua").read_text()
-_DIGEST = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
-
-_CLAIM = Script(load("scalers", "claim_list"))
+_LENGTH, _CLAIM = Script(load("scalers", "length")), Script(load("scalers", "claim_list"))
 
 #: By key type, the command that answers how many entries a key has; a missing key has none of any type.
 _LENGTHS = {b"list": "LLEN", b"zset": "ZCARD", b"set": "SCARD", b"hash": "HLEN", b"none": "LLEN"}
@@ -96,7 +91,9 @@ def _is_refusal(answer: Answer) -> bool:
 async def _by_script(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     """Calls one script per list: a list that the user may not read fails alone."""
     first, *others = names
-    return await link.run([("EVAL", _SCRIPT, 1, first), *(("EVALSHA", _DIGEST, 1, name) for name in others)])
+    return await link.run(
+        [("EVAL", _LENGTH.text, 1, first), *(("EVALSHA", _LENGTH.digest, 1, name) for name in others)]
+    )
 
 
 async def _by_commands(link: RedisLink, names: Sequence[str]) -> list[Answer]:

@@ -12,12 +12,12 @@ from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, p
 from scalers.sources.redis.cluster import RedisCluster
 from scalers.sources.redis.connection import Answer, Question, RedisLink, RedisServer, Topology, reason
 from scalers.sources.redis.sentinel import RedisSentinel
-from scalers.sources.tls import TLS
+from scalers.sources.tls import TLS, ProtectedCertificates
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
 
-class RedisSource(Scaler):
+class RedisSource(ProtectedCertificates, Scaler):
     """The base of all triggers of the family. A subclass defines the question, another one the server."""
 
     addresses: tuple[str, ...] = parameter(
@@ -35,11 +35,7 @@ class RedisSource(Scaler):
     tls_mode: Literal["enable", "disable"] | None = parameter(
         None, name="tls", sources=(_A,), description="the same; not together with `enableTLS`"
     )
-    unsafe_ssl: bool = parameter(False, sources=(_M,), description="accept any server's certificate")
-    ca: str = parameter("", sources=(_A,), description="PEM of the authority to trust instead of the system's")
-    cert: str = parameter("", also=("Cert",), sources=(_A,), description="PEM of a client certificate")
-    key: SecretStr = parameter(SecretStr(""), sources=(_A,), description="PEM of its key")
-    key_password: SecretStr = parameter(SecretStr(""), sources=(_A,), description="of the key")
+    cert: str | None = parameter(None, also=("Cert",), sources=(_A,), description="PEM of a client certificate")
     database_index: int = parameter(0, sources=(_M,), ge=0, description="a cluster has one database only")
 
     @model_validator(mode="after")
@@ -47,8 +43,7 @@ class RedisSource(Scaler):
         self.places()
         if self.enable_tls is not None and self.tls_mode is not None:
             raise ParameterError("enableTLS", "must not be given together with tls of the authentication")
-        if bool(self.cert) != bool(self.key.get_secret_value()):
-            raise ParameterError("cert" if self.key.get_secret_value() else "key", "cert and key must come together")
+        self.certificates()
         if tls := self.tls():
             tls.context()
         return self
@@ -83,9 +78,7 @@ class RedisSource(Scaler):
 
     def tls(self) -> TLS | None:
         """Returns the TLS of the connection, or None."""
-        if not (self.enable_tls or self.tls_mode == "enable"):
-            return None
-        return TLS.of(self)
+        return self.certificates() if self.enable_tls or self.tls_mode == "enable" else None
 
     def places(self) -> list[tuple[str, int]]:
         """Returns host and port of every server that is named, at least one. Raises ParameterError."""

@@ -54,8 +54,10 @@ class Count:
         if not self.lag:
             return int(first["pending"])
         groups: Mapping[str, Mapping[str, Any]] = {group["name"].decode(): group for group in first}
+        if self.group in groups:
+            return self._lag(groups[self.group])
         # A group that does not exist yet lags behind by the whole stream.
-        return self._lag(groups[self.group]) if self.group in groups else _number(answers[1])
+        return answers[1] if isinstance(answers[1], exceptions.RedisError) else int(answers[1])
 
     def _lag(self, group: Mapping[str, Any]) -> Answer:
         if "lag" not in group:
@@ -145,7 +147,3 @@ class RedisClusterStreams(StreamTrigger, ClusterServers):
 
 class RedisSentinelStreams(StreamTrigger, SentinelServers):
     """A stream on the master that sentinels name."""
-
-
-def _number(answer: Any) -> Answer:
-    return answer if isinstance(answer, exceptions.RedisError) else int(answer)

@@ -1,10 +1,33 @@
-"""What tests of several triggers need."""
+"""Fixtures of the tests of polling, wake-ups and triggers."""
 
 import gc
 import warnings
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from redis.asyncio import Redis
+
+from penstock.connections import Connections
+from tests.integration.scalers.servers import port_of
+from tests.integration.scalers.world import World, build
+
+
+@pytest.fixture
+async def connections() -> AsyncIterator[Connections]:
+    opened = Connections()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def port(redis_url: str) -> int:
+    """The port of the real server, which is empty."""
+    return port_of(redis_url)
+
+
+@pytest.fixture
+async def world(real_redis: Redis) -> World:
+    return await build(real_redis)
 
 
 @pytest.fixture

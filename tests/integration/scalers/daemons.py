@@ -102,23 +102,25 @@ async def postgres() -> AsyncIterator[int]:
 
         def accepts() -> bool:
             try:
-                psycopg.connect(f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres").close()
+                psycopg.connect(CONNINFO.format(port)).close()
             except psycopg.OperationalError:
                 return False
             return True
 
-        command = [
-            server,
-            *data,
-            "-p",
-            str(port),
-            "-c",
-            "listen_addresses=127.0.0.1",
-            "-c",
-            f"unix_socket_directories={folder}",
-        ]
+        settings = ["-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}"]
+        command = [server, *data, "-p", str(port), *settings]
         async with running(command, folder, accepts, stop=signal.SIGINT, **login):
             yield port
+
+
+CONNINFO = "host=127.0.0.1 port={} user=work password=hush dbname=postgres"
+
+
+@asynccontextmanager
+async def psql(port: int) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    """A connection to that server."""
+    async with await psycopg.AsyncConnection.connect(CONNINFO.format(port), autocommit=True) as connection:
+        yield connection
 
 
 @asynccontextmanager
@@ -133,14 +135,8 @@ async def mariadb(folder: Path) -> AsyncIterator[int]:
     )
     user = f"--user={pwd.getpwuid(os.geteuid()).pw_name}"
     data = f"--datadir={folder / 'data'}"
-    made = await asyncio.create_subprocess_exec(
-        install,
-        "--no-defaults",
-        user,
-        data,
-        "--auth-root-authentication-method=normal",
-        stdout=asyncio.subprocess.DEVNULL,
-    )
+    options = ("--no-defaults", user, data, "--auth-root-authentication-method=normal")
+    made = await asyncio.create_subprocess_exec(install, *options, stdout=asyncio.subprocess.DEVNULL)
     assert await made.wait() == 0
     port = free_port()
     command = [server, "--no-defaults", user, data, f"--port={port}", "--bind-address=127.0.0.1", "--skip-name-resolve"]

@@ -8,11 +8,14 @@ from penstock.parameters import Trigger
 #: In every secret.
 MARKER = "hunter2-and-more"
 
+#: The user of every login.
+USER = "some-user"
+
 #: Types that ask nobody.
 ALONE = frozenset({"cpu", "cron", "memory"})
 
 _REDIS = {"password": f"{MARKER}-pw"}
-_LOGIN = {"username": "u", "password": f"{MARKER}-pw"}
+_LOGIN = {"username": USER, "password": f"{MARKER}-pw"}
 _WEB = {"authModes": "bearer"}
 _TOKEN = {"bearerToken": f"{MARKER}-token"}
 
@@ -26,13 +29,9 @@ class Example:
 
     def trigger(self, type_: str, port: int) -> Trigger:
         """As a trigger of a server on loopback."""
-        place = {"<at>": f"127.0.0.1:{port}", "<port>": str(port)}
 
         def filled(texts: Mapping[str, str]) -> dict[str, str]:
-            return {
-                key: text.replace("<at>", place["<at>"]).replace("<port>", place["<port>"])
-                for key, text in texts.items()
-            }
+            return {key: text.replace("<at>", f"127.0.0.1:{port}") for key, text in texts.items()}
 
         return Trigger(
             index=4,
@@ -47,8 +46,11 @@ class Example:
         )
 
 
+_PATH = {"valueLocation": 'v.#(n=="x").v'}
 _KAFKA = {"bootstrapServers": "<at>", "consumerGroup": "g", "topic": "t", "sasl": "plaintext"}
-_SEARCH = {"addresses": "http://<at>", "index": "i", "query": "{}", "valueLocation": "v", "targetValue": "1"}
+_SEARCH = {"addresses": "http://<at>", "index": "i", "query": "{}", "targetValue": "1", **_PATH}
+_INFLUX = {"serverURL": "http://<at>", "query": "q", "thresholdValue": "1"}
+_INFLUX_TOKEN = {"authToken": f"{MARKER}-token"}
 _SENTINEL = {"address": "<at>", "sentinelMaster": "m"}
 _SENTINELS = {**_REDIS, "sentinelPassword": f"{MARKER}-sentinel"}
 _STREAM = {"stream": "s", "consumerGroup": "g", "lagCount": "1"}
@@ -67,17 +69,14 @@ EXAMPLES: Mapping[str, Example] = {
     "graphite": Example(
         {"serverAddress": "http://<at>", "query": "q", "queryTime": "-1Hours", "authMode": "basic"}, _LOGIN
     ),
-    "influxdb": Example(
-        {"serverURL": "http://<at>", "query": "q", "thresholdValue": "1", "organizationName": "o"},
-        {"authToken": f"{MARKER}-token"},
-    ),
+    "influxdb": Example({**_INFLUX, "organizationName": "o"}, _INFLUX_TOKEN),
     "kafka": Example(_KAFKA, _LOGIN),
     "kubernetes-resource": Example({"resourceKind": "Secret", "resourceName": "r", "key": "k", "targetValue": "1"}),
     "kubernetes-workload": Example({"podSelector": "a=b", "value": "1"}),
     "loki": Example({"serverAddress": "http://<at>", "query": "q", "threshold": "1", **_WEB}, _TOKEN),
     "metrics-api": Example(
-        {"url": "http://<at>/v", "valueLocation": "v", "targetValue": "1", "authMode": "apiKey"},
-        {"apiKey": f"{MARKER}-key", "method": "query"},
+        {"url": "http://<at>/v?y=1", "targetValue": "1", "authMode": "apiKey", "method": "query", **_PATH},
+        {"apiKey": f"{MARKER}-key"},
     ),
     "mongodb": Example(
         {"collection": "c", "query": "{}", "queryValue": "1", "dbName": "d"},
@@ -108,17 +107,7 @@ OTHERS: Mapping[str, tuple[str, Example]] = {
     ),
     "influxdb 3": (
         "influxdb",
-        Example(
-            {
-                "serverURL": "http://<at>",
-                "query": "q",
-                "thresholdValue": "1",
-                "influxVersion": "3",
-                "database": "d",
-                "metricKey": "m",
-            },
-            {"authToken": f"{MARKER}-token"},
-        ),
+        Example({**_INFLUX, "influxVersion": "3", "database": "d", "metricKey": "m"}, _INFLUX_TOKEN),
     ),
     "metrics-api with basic": (
         "metrics-api",

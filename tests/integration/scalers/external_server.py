@@ -1,7 +1,7 @@
 """A real gRPC server that is an external scaler, as somebody outside would write one."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,9 @@ from typing import Any
 import grpc
 from grpc import aio
 
+from penstock.parameters import Trigger
 from scalers.sources.external.messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
+from scalers.sources.external.trigger import External
 from tests.support.certificates import Certificates
 
 
@@ -80,6 +82,23 @@ class ExternalServer:
             return await self._answer(method, request, context)
 
         return answer
+
+
+def asking(
+    server: str, environment: Mapping[str, str] | None = None, /, *, owner: str = "work", **given: str
+) -> External:
+    """The trigger that asks this server. given: its metadata, and its certificates as from an authentication."""
+    certificates = {name: given.pop(name) for name in ("caCert", "tlsClientCert", "tlsClientKey") & given.keys()}
+    return External.parse(
+        Trigger(
+            *(0, "external"),
+            metadata={"scalerAddress": server, **given},
+            environment=environment or {},
+            authentication=certificates,
+            namespace="team",
+            owner=owner,
+        )
+    )
 
 
 @asynccontextmanager

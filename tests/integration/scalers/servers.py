@@ -1,17 +1,24 @@
 """Servers that misbehave, and counting what a well-behaved one is asked."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
 
+from penstock.connections import Connections
 from penstock.parameters import Trigger
+from penstock.scaler import Scaler
+from scalers.polling.batched import Answer, BatchedReader
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.redis.lists import RedisLists
+from scalers.sources.redis.streams import RedisStreams
+from scalers.triggers.parse import SourceKey
 from tests.support.ports import free_port
+from tests.support.servers import behaving, hang
 
 
 def port_of(url: str) -> int:
@@ -26,21 +33,33 @@ def work_list(port: int, name: str = "work", **metadata: str) -> RedisLists:
     )
 
 
-@asynccontextmanager
-async def hanging() -> AsyncIterator[int]:
+def hanging() -> AbstractAsyncContextManager[int]:
     """A server that accepts connections and never answers; yields its port."""
-    writers: list[asyncio.StreamWriter] = []
+    return behaving(hang)
 
-    async def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+def work_stream(port: int, name: str = "work", **metadata: str) -> RedisStreams:
+    """The scaler of one stream on a local server."""
+    metadata = {"address": f"127.0.0.1:{port}", "stream": name, **metadata}
+    return RedisStreams.parse(Trigger(0, "redis-streams", metadata=metadata))
+
+
+@asynccontextmanager
+async def reading(
+    timeout: float, connections: Connections | None = None, **policy: Any
+) -> AsyncIterator[BatchedReader]:
+    """A reader with that time-out (seconds) and breaker policy; closed, with its connections, at the end."""
+    made = BatchedReader(connections or Connections(), CircuitBreakers(BreakerPolicy(**policy)), timeout=timeout)
     try:
-        yield server.sockets[0].getsockname()[1]
+        yield made
     finally:
-        server.close()
-        for writer in writers:
-            writer.close()
+        await made.close()
+
+
+async def ask(reader: BatchedReader, *scalers: Scaler) -> list[Answer]:
+    """The answers of scalers of one server, each of which is another object's."""
+    askers = [(f"{place}", repr(scaler)) for place, scaler in enumerate(scalers)]
+    return await reader.read(SourceKey.of(scalers[0], 1), scalers, 1, askers)
 
 
 def refusing() -> int:

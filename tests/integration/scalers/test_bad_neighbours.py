@@ -7,23 +7,20 @@ test hangs. There is nothing to measure by the clock.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
-from penstock.connections import Connections
 from scalers.auth.lookups import Lookups
-from scalers.polling.batched import BatchedReader
-from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.poll_worker import LINGER
-from scalers.polling.poller import Poller
 from scalers.polling.single import AT_ONCE
 from scheduler.queue import Lane
-from tests.integration.scalers.servers import port_of, refusing
-from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
+from tests.integration.scalers.servers import refusing
+from tests.integration.scalers.world import World, build, from_config_map, key, redis_trigger, scaled_job
 from tests.support.conditions import eventually
+from tests.support.servers import behaving, hang
 from workers.api.kinds import Object, Ref
 from workers.controllers.keda.scaledjob.status import ScaledJobConditions
 from workers.decision.snapshot import Reading
@@ -32,7 +29,7 @@ from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
 from workers.settings import Settings
 
-#: Bells that are answered side by side, as by one worker process.
+#: Notifications that are handled side by side, as by one worker process.
 SLOTS = Settings().slots
 #: Polls that each good object must have.
 POLLS = 5
@@ -51,20 +48,20 @@ class Counted(Readings):
         return await super().put_many(readings, lane, news=news)
 
 
-class House:
-    """A scaler process: bells are answered by so many threads, the sweep makes ready what is due."""
+class ScalerProcess:
+    """A scaler process: notifications are handled by so many threads, the sweep makes ready what is due."""
 
-    def __init__(self, world: World, polls: Counter[str], sources: BatchedReader) -> None:
-        self.world, self.polls, self.sources = world, polls, sources
+    def __init__(self, world: World, polls: Counter[str]) -> None:
+        self.world, self.polls = world, polls
 
     def least(self, names: Collection[str]) -> int:
         return min(self.polls[name] for name in names)
 
 
 @asynccontextmanager
-async def house(
+async def scaler_process(
     client: Redis, *, timeout: float, interval: float = 30.0, lookups: Lookups | None = None
-) -> AsyncIterator[House]:
+) -> AsyncIterator[ScalerProcess]:
     world = await build(client, lookups=lookups)
     polls: Counter[str] = Counter()
     world.readings.__class__ = Counted
@@ -81,25 +78,12 @@ async def house(
             notifications.add(task := asyncio.create_task(notified()))
             task.add_done_callback(notifications.discard)
 
-    connections = Connections()
-    sources = BatchedReader(
-        connections, CircuitBreakers(BreakerPolicy(base=0.05, cap=interval, probe=timeout)), timeout=timeout
-    )
-    poller = Poller(
-        store=world.store,
-        readings=world.readings,
-        orders=world.orders,
-        reconcile=world.reconcile,
-        notify=world.notify,
-        settings=Settings(),
-        triggers=world.triggers,
-        sources=sources,
-    )
+    poller = world.poller(timeout=timeout, base=0.05, cap=interval, probe=timeout)
     keeper = LeaseKeeper(world.poll, notify, lease=15.0)
     consumer = Consumer(keeper, poller.handle, notify, batch=64, work=1.0, linger=LINGER)
     sweeping = asyncio.create_task(consumer.sweep_forever(every=0.05))
     try:
-        yield House(world, polls, sources)
+        yield ScalerProcess(world, polls)
     finally:
         for task in (sweeping, *notifications):
             task.cancel()
@@ -122,34 +106,19 @@ class Servers:
         """Its port."""
         if behaviour == "refuses":
             return refusing()
-        tasks: set[asyncio.Task[None]] = set()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            tasks.add(asyncio.current_task())  # type: ignore[arg-type]
             self.asked[behaviour] += 1
             self.open[behaviour] += 1
             self.most[behaviour] = max(self.most[behaviour], self.open[behaviour])
-            with suppress(OSError, asyncio.CancelledError, EOFError):
-                try:
-                    await getattr(self, f"_{behaviour}")(reader, writer)
-                finally:
-                    self.open[behaviour] -= 1
-                    writer.close()
+            try:
+                await getattr(self, f"_{behaviour}")(reader, writer)
+            finally:
+                self.open[behaviour] -= 1
 
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        return await self._stack.enter_async_context(behaving(serve))
 
-        async def stop() -> None:
-            server.close()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-        self._stack.push_async_callback(stop)
-        return int(server.sockets[0].getsockname()[1])
-
-    async def _hangs(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while await reader.read(1 << 16):
-            pass
+    _hangs = staticmethod(hang)
 
     async def _trickles(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A byte a second, of an answer that never ends."""
@@ -191,17 +160,17 @@ def good_lists(port: int, number: int, milliseconds: int) -> dict[str, Object]:
 
 @pytest.mark.parametrize("apart", [False, True], ids=["one server of each kind", "a server for each object"])
 async def test_the_others_are_polled_on_time_while_the_bad_ones_are_asked(
-    real_redis: Redis, redis_url: str, servers: Servers, *, apart: bool
+    real_redis: Redis, port: int, servers: Servers, *, apart: bool
 ) -> None:
     bad: dict[str, Object] = {}
     for kind in ("hangs", "refuses", "trickles"):
-        port = await servers.start(kind)
+        shared = await servers.start(kind)
         for i in range(30):
-            bad[f"{kind}-{i}"] = asking(f"{kind}-{i}", await servers.start(kind) if apart and i else port)
+            bad[f"{kind}-{i}"] = asking(f"{kind}-{i}", await servers.start(kind) if apart and i else shared)
     answering = await servers.start("answers")
-    good = good_lists(port_of(redis_url), 150, 1000)
+    good = good_lists(port, 150, 1000)
     good |= {f"web-{i}": asking(f"web-{i}", answering) for i in range(60)}
-    async with house(real_redis, timeout=FOR_EVER) as running:
+    async with scaler_process(real_redis, timeout=FOR_EVER) as running:
         await running.world.apply(*bad.values(), *good.values())
         least: Callable[[], object] = lambda: running.least(good) >= POLLS  # noqa: E731
         await eventually(least)
@@ -217,7 +186,7 @@ async def test_slow_questions_leave_turns_to_those_of_the_same_server_that_are_a
 ) -> None:
     port = await servers.start("answers")
     good = {f"fast-{i}": asking(f"fast-{i}", port, milliseconds=200) for i in range(30)}
-    async with house(real_redis, timeout=FOR_EVER) as running:
+    async with scaler_process(real_redis, timeout=FOR_EVER) as running:
         await running.world.apply(*good.values())
         await eventually(lambda: running.least(good) >= 1)
         slow = {f"slow-{i}": asking(f"slow-{i}", port, "slow") for i in range(30)}
@@ -238,7 +207,7 @@ async def test_one_slow_trigger_of_many_holds_up_its_own_object_alone(real_redis
         {**trigger, "metadata": {**trigger["metadata"], "url": f"http://127.0.0.1:{port}/{'slow' if i < 20 else i}"}}
         for i, trigger in enumerate(greedy["spec"]["triggers"] * 100)
     ]
-    async with house(real_redis, timeout=FOR_EVER) as running:
+    async with scaler_process(real_redis, timeout=FOR_EVER) as running:
         await running.world.apply(*good.values())
         await eventually(lambda: running.least(good) >= 1)
         await running.world.apply(greedy)
@@ -249,15 +218,15 @@ async def test_one_slow_trigger_of_many_holds_up_its_own_object_alone(real_redis
 
 
 async def test_the_bad_ones_say_what_is_wrong_and_are_asked_less_and_less(
-    real_redis: Redis, redis_url: str, servers: Servers
+    real_redis: Redis, port: int, servers: Servers
 ) -> None:
     said = {"hangs": "no answer within 0.3 s", "refuses": "cannot be reached", "trickles": "no answer within 0.3 s"}
     ports = {kind: await servers.start(kind) for kind in said}
     bad = {
         f"{kind}-{i}": asking(f"{kind}-{i}", port, milliseconds=100) for kind, port in ports.items() for i in range(30)
     }
-    good = good_lists(port_of(redis_url), 30, 100)
-    async with house(real_redis, timeout=0.3, interval=3600) as running:
+    good = good_lists(port, 30, 100)
+    async with scaler_process(real_redis, timeout=0.3, interval=3600) as running:
         await running.world.apply(*bad.values(), *good.values())
 
         async def all_left_alone() -> bool:
@@ -283,11 +252,9 @@ async def test_the_bad_ones_say_what_is_wrong_and_are_asked_less_and_less(
         assert len(asyncio.all_tasks()) < 100
 
 
-async def test_credentials_that_are_slow_to_come_hold_up_their_own_object_alone(
-    real_redis: Redis, redis_url: str
-) -> None:
+async def test_credentials_that_are_slow_to_come_hold_up_their_own_object_alone(real_redis: Redis, port: int) -> None:
     """A Vault or an API server that hangs is one more server."""
-    port, given = port_of(redis_url), asyncio.Event()
+    given = asyncio.Event()
 
     async def get(ref: Ref) -> Object:
         if "hangs" in ref.name:
@@ -296,14 +263,9 @@ async def test_credentials_that_are_slow_to_come_hold_up_their_own_object_alone(
             raise RuntimeError("nobody foresaw this")
         return {"data": {"port": str(port)}}
 
-    def of(name: str) -> Object:
-        reference = {"configMapKeyRef": {"name": name, "key": "port"}}
-        trigger = {"type": "redis", "metadata": {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"}}
-        return scaled_job(name, trigger, env=[{"name": "PORT", "valueFrom": reference}], pollingInterval=1)
-
     good, bad = [f"good-{i}" for i in range(5)], ["hangs", "breaks"]
-    async with house(real_redis, timeout=FOR_EVER, lookups=Lookups(get)) as running:
-        await running.world.apply(*map(of, [*bad, *good]))
+    async with scaler_process(real_redis, timeout=FOR_EVER, lookups=Lookups(get)) as running:
+        await running.world.apply(*map(from_config_map, [*bad, *good]))
         await eventually(lambda: running.least(good) >= 2)
         assert [running.polls[name] for name in bad] == [0, 0]
         assert (await running.world.poll.stats()).failing == 1, "what breaks comes back with backoff"

@@ -4,22 +4,10 @@ from typing import Any
 
 import orjson
 import pytest
-from redis.asyncio import Redis
 
-from tests.integration.scalers.servers import port_of
-from tests.integration.scalers.world import World, build, key, redis_trigger, scaled_job
+from tests.integration.scalers.world import World, key, redis_trigger, scaled_job
 from workers.api.kinds import Object
 from workers.decision.claims import LEDGER, ClaimLedger, ClaimOrder, ClaimSettlement, name_of
-
-
-@pytest.fixture
-def port(redis_url: str) -> int:
-    return port_of(redis_url)
-
-
-@pytest.fixture
-async def world(real_redis: Redis) -> World:
-    return await build(real_redis)
 
 
 def claiming(trigger: Object, **more: Any) -> Object:
@@ -33,9 +21,7 @@ def of(body: Object) -> str:
 
 
 async def ledger(world: World) -> ClaimLedger | None:
-    reading = await world.reading("work")
-    assert reading is not None
-    return reading.ledger
+    return (await world.reading("work")).ledger
 
 
 async def test_an_order_is_carried_out_by_every_poll_until_another_comes(world: World, port: int) -> None:
@@ -96,7 +82,6 @@ async def test_another_annotation_is_another_trigger(world: World, port: int) ->
         await world.apply(body := claiming(redis_trigger(port, "second"), version=2))
         await polling.once()
     reading = await world.reading("work")
-    assert reading is not None
     assert (reading.samples[0].value, reading.ledger) == (1.0, ClaimLedger(of(body), None, ()))
 
 
@@ -125,7 +110,6 @@ async def test_a_ledger_that_cannot_be_read_is_unknown_and_not_empty(
     async with world.polling() as polling:
         await polling.once()
     reading = await world.reading("work")
-    assert reading is not None
     assert reading.ledger == ClaimLedger(of(body), None, None)
     assert (error or "") in ((reading.samples[0].error or "") if reading.samples else "")
     assert (problem or "") in (reading.problem or "")

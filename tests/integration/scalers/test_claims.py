@@ -1,7 +1,6 @@
 """Claiming items from lists and streams of a real server, and of fakeredis where that knows the commands."""
 
 import re
-from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
 
@@ -13,13 +12,12 @@ from redis.asyncio import Redis
 
 from penstock.client import beside
 from penstock.connections import Connections
-from penstock.parameters import Trigger
 from penstock.scaler import SourceError
 from scalers.claimable import ClaimableItems, ClaimRequest
 from scalers.sources.redis.lists import RedisLists
 from scalers.sources.redis.streams import RedisStreams
 from scheduler.scripts import load
-from tests.integration.scalers.servers import port_of, work_list
+from tests.integration.scalers.servers import work_list, work_stream
 from tests.support.ledgers import ListLedger
 from workers.decision.claims import LARGEST, ClaimedItem, ClaimOrder, ClaimSettlement
 
@@ -29,13 +27,6 @@ _ids = count(1)
 def order(limit: int, *settlements: ClaimSettlement, **more: Any) -> ClaimOrder:
     """An order newer than any before."""
     return ClaimOrder(id=next(_ids), of="ledger", limit=limit, settlements=settlements, **more)
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    connections = Connections()
-    yield connections
-    await connections.close()
 
 
 class Visits:
@@ -49,19 +40,13 @@ class Visits:
 
 
 @pytest.fixture
-def of_list(redis_url: str, connections: Connections) -> Visits:
-    return Visits(work_list(port_of(redis_url), "work"), connections)
-
-
-def stream(port: int, **metadata: str) -> RedisStreams:
-    return RedisStreams.parse(
-        Trigger(0, "redis-streams", metadata={"address": f"127.0.0.1:{port}", "stream": "events", **metadata})
-    )
+def of_list(port: int, connections: Connections) -> Visits:
+    return Visits(work_list(port, "work"), connections)
 
 
 @pytest.fixture
-def of_stream(redis_url: str, connections: Connections) -> Visits:
-    return Visits(stream(port_of(redis_url)), connections)
+def of_stream(port: int, connections: Connections) -> Visits:
+    return Visits(work_stream(port, "events"), connections)
 
 
 def items(found: ClaimableItems) -> list[str | None]:
@@ -265,7 +250,7 @@ async def test_entries_of_a_stream_are_claimed_and_acknowledged(real_redis: Redi
 
 
 async def test_a_returned_entry_is_another_claim_and_taken_before_what_is_new(
-    real_redis: Redis, of_stream: Visits, redis_url: str, connections: Connections
+    real_redis: Redis, of_stream: Visits, port: int, connections: Connections
 ) -> None:
     for number in range(3):
         await real_redis.xadd("events", {"n": number}, id=f"{number + 1}-0")
@@ -275,7 +260,7 @@ async def test_a_returned_entry_is_another_claim_and_taken_before_what_is_new(
     assert [claim.id for claim in (await of_stream(back)).claims] == ["1-0-1"], "it is returned once"
     closed = await of_stream(order(0, ClaimSettlement("1-0-1", "returned")))
     assert (closed.claims, closed.waiting) == ((), 3.0)
-    other = Visits(stream(port_of(redis_url)), connections, uid="other")
+    other = Visits(work_stream(port, "events"), connections, uid="other")
     assert items(await other(order(2))) == ['{"n":"0"}', '{"n":"1"}'], "another object of the group goes on with it"
 
 
@@ -301,13 +286,13 @@ async def test_a_stream_that_is_not_there_has_nothing(real_redis: Redis, of_stre
 
 
 async def test_the_given_group_is_used_and_what_waits_is_what_it_was_not_given(
-    real_redis: Redis, redis_url: str, connections: Connections
+    real_redis: Redis, port: int, connections: Connections
 ) -> None:
     for number in range(3):
         await real_redis.xadd("events", {"n": number})
     await real_redis.xgroup_create("events", "mine", id="0")
     await real_redis.xreadgroup("mine", "somebody", {"events": ">"}, count=1)
-    visits = Visits(stream(port_of(redis_url), consumerGroup="mine"), connections)
+    visits = Visits(work_stream(port, "events", consumerGroup="mine"), connections)
     found = await visits(order(1))
     assert (items(found), found.waiting) == (['{"n":"1"}'], 1.0)
 

@@ -5,7 +5,7 @@ import base64
 import logging
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -15,15 +15,15 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.scaler import Scaler
 from scalers.polling.batched import BatchedReader
-from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.databases import mongodb
 from scalers.sources.http import github_runner
 from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.parse import SourceKey, Triggers
-from tests.integration.scalers.every_trigger import ALONE, EXAMPLES, MARKER, OTHERS, Example
-from tests.integration.scalers.servers import refusing
+from tests.integration.scalers.every_trigger import ALONE, EXAMPLES, MARKER, OTHERS, USER, Example
+from tests.integration.scalers.servers import reading, refusing
 from tests.integration.scalers.test_wakeups import wakeups_of
 from tests.integration.scalers.world import build, scaled_job
+from tests.support.servers import Behaviour, behaving, hang
 from tests.unit.scalers.cluster import Cluster as ClusterInMemory
 from workers.api.kinds import Object
 from workers.client.rest import Cluster
@@ -32,13 +32,6 @@ pytestmark = pytest.mark.usefixtures("sockets_of_pymongo")
 
 #: Seconds that one measurement may take here.
 PATIENCE = 0.4
-
-Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-async def _hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while await reader.read(1 << 16):
-        pass
 
 
 async def _reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,7 +51,7 @@ def _saying(answer: bytes, *, then_hang: bool = False) -> Behaviour:
         writer.write(answer)
         await writer.drain()
         if then_hang:
-            await _hang(reader, writer)
+            await hang(reader, writer)
 
     return say
 
@@ -87,7 +80,7 @@ async def _endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 HOSTILE: dict[str, Behaviour] = {
-    "hangs": _hang,
+    "hangs": hang,
     "resets": _reset,
     "closes": _close,
     "answers garbage": _saying(b"\x00\xff\x00\x00nonsense\r\n\r\n\x01\x02"),
@@ -110,44 +103,14 @@ HOSTILE: dict[str, Behaviour] = {
 
 
 @asynccontextmanager
-async def behaving(behaviour: Behaviour) -> AsyncIterator[int]:
-    """A server that does that with every connection; yields its port."""
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task
-        tasks.add(task)
-        with suppress(OSError, asyncio.CancelledError):
-            try:
-                await behaviour(reader, writer)
-            finally:
-                writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@asynccontextmanager
 async def sources(port: int, timeout: float = PATIENCE) -> AsyncIterator[BatchedReader]:
     """Sources whose cluster is that server, too."""
     configuration = Configuration(host=f"http://127.0.0.1:{port}")
-    async with Cluster(configuration, timeout=PATIENCE, in_flight=4) as cluster:
-        made = BatchedReader(
-            Connections(patience=timeout / 4, cluster=cluster),
-            CircuitBreakers(BreakerPolicy(threshold=99)),
-            timeout=timeout,
-        )
-        try:
-            yield made
-        finally:
-            await made.close()
+    async with (
+        Cluster(configuration, timeout=PATIENCE, in_flight=4) as cluster,
+        reading(timeout, Connections(patience=timeout / 4, cluster=cluster), threshold=99) as made,
+    ):
+        yield made
 
 
 def scaler(type_: str, example: Example, port: int) -> Scaler:
@@ -204,16 +167,16 @@ async def test_a_process_that_ends_while_a_server_hangs_waits_for_nothing_and_le
 ) -> None:
     asked = asyncio.Event()
 
-    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def tells(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Who speaks to MySQL waits for it to begin.
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 await reader.read(1)
         asked.set()
-        await _hang(reader, writer)
+        await hang(reader, writer)
 
     before = asyncio.all_tasks()
-    async with behaving(hang) as port:
+    async with behaving(tells) as port:
         async with asyncio.timeout(10), sources(port, 3600) as asking:
             probe = scaler(type_, example, port)
             reading = asyncio.create_task(asking.read(SourceKey.of(probe, 1), [probe], 1))
@@ -226,13 +189,13 @@ async def test_a_process_that_ends_while_a_server_hangs_waits_for_nothing_and_le
 
 def tells(text: str) -> bool:
     """Whether a secret stands in a text, in the clear or as HTTP's basic authentication has it."""
-    hidden = base64.b64encode(f"u:{MARKER}-pw".encode()).decode()
+    hidden = base64.b64encode(f"{USER}:{MARKER}-pw".encode()).decode()
     return MARKER in text or hidden in text
 
 
 def test_how_secrets_are_found() -> None:
     assert tells(f"x {MARKER} y")
-    assert tells(base64.b64encode(f"u:{MARKER}-pw".encode()).decode())
+    assert tells(base64.b64encode(f"{USER}:{MARKER}-pw".encode()).decode())
     assert not tells("nothing")
 
 
@@ -250,7 +213,6 @@ async def test_no_secret_of_any_trigger_leaves_the_process(real_redis: Redis, ca
         await polling.once()
         for body in bodies:
             reading = await world.reading(body["metadata"]["name"])
-            assert reading
             assert reading.problem is None
             assert [sample.error is not None for sample in reading.samples] == [True], body["metadata"]["name"]
             assert not tells(f"{reading}")

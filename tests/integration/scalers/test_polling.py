@@ -3,7 +3,7 @@
 import asyncio
 import re
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import SecretStr
@@ -13,8 +13,8 @@ from penstock.scaler import Scaler, parameter
 from scalers.auth.lookups import Lookups
 from scalers.trigger_types import ScalerRegistry
 from scheduler.queue import Done
-from tests.integration.scalers.servers import commands, hanging, kill_measuring, port_of, refusing
-from tests.integration.scalers.world import KEYS, World, build, key, redis_trigger, scaled_job
+from tests.integration.scalers.servers import commands, hanging, kill_measuring, refusing
+from tests.integration.scalers.world import KEYS, World, build, from_config_map, key, redis_trigger, scaled_job
 from workers.api.kinds import Object, Ref
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import NotFound
@@ -23,20 +23,8 @@ from workers.errors import NotFound
 LATER = KEYS.lane("poll").all()[3]
 
 
-@pytest.fixture
-def port(redis_url: str) -> int:
-    return port_of(redis_url)
-
-
-@pytest.fixture
-async def world(real_redis: Redis) -> World:
-    return await build(real_redis)
-
-
 async def samples(world: World, name: str) -> tuple[TriggerSample, ...]:
-    reading = await world.reading(name)
-    assert reading is not None
-    return reading.samples
+    return (await world.reading(name)).samples
 
 
 async def test_a_poll_stores_a_reading_and_asks_for_a_decision(world: World, port: int) -> None:
@@ -113,7 +101,6 @@ async def test_ids_increase_also_when_the_last_one_lies_in_the_future(world: Wor
         await world.readings.put_many({key("work"): ahead}, world.reconcile)
         second = await polling.again("work")
     reading = await world.reading("work")
-    assert reading is not None
     assert (reading.id, reading.started) == (ahead.id + 1, second.now)
 
 
@@ -128,8 +115,6 @@ async def test_ids_increase_also_when_the_broker_was_emptied(world: World, port:
         await world.apply(body)
         await polling.once()
         after = await world.reading("work")
-    assert before is not None
-    assert after is not None
     assert after.id > before.id
 
 
@@ -143,9 +128,7 @@ async def test_a_namesake_of_a_deleted_object_is_news(world: World, port: int) -
         await world.deciding()
         await polling.once()
     assert await world.deciding() == {"work"}
-    reading = await world.reading("work")
-    assert reading is not None
-    assert reading.uid == "another"
+    assert (await world.reading("work")).uid == "another"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +149,7 @@ async def test_an_object_that_is_not_to_be_measured_loses_its_reading_and_its_bo
         await polling.once()
         await world.apply(scaled_job("work", trigger, version=2, **changes))
         await polling.again("work")
-    assert await world.reading("work") is None
+    assert not await world.has_reading("work")
     stats = await world.poll.stats()
     assert (stats.ready, stats.later, stats.leased) == (0, 0, 0)
 
@@ -177,7 +160,7 @@ async def test_an_annotation_that_says_no_pauses_nothing(world: World, port: int
     await world.apply(scaled_job("work", redis_trigger(port, "queue"), annotations=annotations))
     async with world.polling() as polling:
         await polling.once()
-    assert await world.reading("work") is not None
+    assert await world.has_reading("work")
 
 
 async def test_an_object_that_is_gone_loses_its_reading(world: World, port: int) -> None:
@@ -188,7 +171,7 @@ async def test_an_object_that_is_gone_loses_its_reading(world: World, port: int)
         await world.delete(body)
         await polling.again("work")
         await polling.again("never-was")
-    assert await world.reading("work") is None
+    assert not await world.has_reading("work")
     assert (await world.poll.stats()).later == 0
 
 
@@ -244,7 +227,6 @@ async def test_a_spec_that_cannot_be_measured_is_a_problem(
     async with world.polling() as polling:
         await polling.once()
         reading = await world.reading("work")
-        assert reading is not None
         assert reading.samples == ()
         assert re.search(problem, reading.problem or "")
         assert await world.deciding() == {"work"}
@@ -288,13 +270,14 @@ async def test_a_server_that_hangs_delays_only_its_own_objects(world: World, por
         await world.deciding()
         poll = asyncio.create_task(polling.once())
         async with asyncio.timeout(50):
-            while await world.reading("fast") is None or (await world.poll.stats()).later == 0:
+            while not await world.has_reading("fast") or (await world.poll.stats()).later == 0:
                 await asyncio.sleep(0.01)
         assert await world.deciding() == {"fast"}
         assert (await world.poll.stats()).leased == 2
         poll.cancel()
         await asyncio.gather(poll, return_exceptions=True)
-    assert (await world.reading("slow"), await world.reading("both")) == (None, None)
+    assert not await world.has_reading("slow")
+    assert not await world.has_reading("both")
 
 
 async def test_a_server_that_hangs_is_unknown_and_not_zero(world: World) -> None:
@@ -354,26 +337,20 @@ async def test_a_failing_server_is_tried_again_once_on_a_fresh_connection(world:
 
 
 async def test_what_an_environment_holds_is_looked_up_again_after_a_failure(real_redis: Redis, port: int) -> None:
-    stored = {"name": "text"}
+    stored = {"port": "1"}
 
     async def get(_: Ref) -> Object:
         return {"data": dict(stored)}
 
     # Two seconds go by between any two looks at the clock.
     world = await build(real_redis, lookups=Lookups(get, clock=count(step=2).__next__))
-    await world.client.set("text", "x")
     await world.client.rpush("queue", 1, 2)
-    env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "name"}}}]
-    trigger = {
-        "type": "redis",
-        "metadata": {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"},
-    }
-    await world.apply(scaled_job("work", trigger, env=env))
+    await world.apply(from_config_map("work"))
     async with world.polling() as polling:
-        stored["name"] = str(refusing())
+        stored["port"] = str(refusing())
         await polling.once()
         [failed] = await samples(world, "work")
-        stored["name"] = str(port)
+        stored["port"] = str(port)
         await polling.again("work")
         [measured] = await samples(world, "work")
     assert failed.error is not None
@@ -389,18 +366,14 @@ async def test_an_environment_that_cannot_be_resolved_is_a_problem_for_as_long(r
         return {"data": stored}
 
     world = await build(real_redis, lookups=Lookups(get))
-    env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "port"}}}]
-    trigger = {"type": "redis", "metadata": {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"}}
-    await world.apply(scaled_job("work", trigger, env=env))
+    await world.apply(from_config_map("work"))
     async with world.polling() as polling:
         await polling.once()
         before = await world.reading("work")
         stored["port"] = str(port)
         await polling.again("work")
         after = await world.reading("work")
-    assert before is not None
-    assert before.problem == "container main: env PORT: ConfigMap team/c does not exist"
-    assert after is not None
+    assert before.problem == "container main: env PORT: ConfigMap team/work does not exist"
     assert after.problem is None
 
 
@@ -413,13 +386,8 @@ async def test_a_scaler_of_somebody_else_that_breaks_is_a_reason_without_its_sec
 
         token: SecretStr = parameter()
 
-        @property
-        def metric(self) -> str:
-            return "broken"
-
-        @property
-        def target(self) -> float:
-            return 1.0
+        metric: ClassVar[str] = "broken"
+        target: ClassVar[float] = 1.0
 
         async def measure(self) -> float:
             raise RuntimeError(f"cannot log in with {self.token.get_secret_value()}")
@@ -468,13 +436,8 @@ async def test_what_is_measured_after_the_lease_was_lost_is_told_to_nobody(real_
     class Slow(Scaler):
         """Answers when it is told to."""
 
-        @property
-        def metric(self) -> str:
-            return "slow"
-
-        @property
-        def target(self) -> float:
-            return 1.0
+        metric: ClassVar[str] = "slow"
+        target: ClassVar[float] = 1.0
 
         async def measure(self) -> float:
             asked.set()
@@ -497,7 +460,7 @@ async def test_what_is_measured_after_the_lease_was_lost_is_told_to_nobody(real_
         await world.deciding()
         go_on.set()
         await polling
-    assert await world.reading("work") is None
+    assert not await world.has_reading("work")
     assert await world.deciding() == set()
     stats = await world.poll.stats()
     assert (stats.ready, stats.later, stats.leased) == (0, 0, 0)

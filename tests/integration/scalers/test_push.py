@@ -1,7 +1,7 @@
 """The `push` trigger on a real server: what is accepted, what is parked, dropped or seen before, and what counts."""
 
 import random
-from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from scalers.claimable import ClaimRequest
 from scalers.sources.events.intake import OUTCOMES
 from scalers.sources.events.push import Push
 from tests.integration.scalers.servers import commands
-from tests.integration.scalers.test_wakeups import connected, running, wakeups_of, woken
+from tests.integration.scalers.test_wakeups import listening, woken
 from tests.integration.scalers.world import build, scaled_job
 from tests.unit.scalers.sources.test_push_parameters import EVENTS, GOOD
 from workers.decision.claims import ClaimOrder
@@ -23,18 +23,6 @@ from workers.metrics.process import PUSHED
 
 STREAM = "{penstock}:events:team/orders"
 ACCEPTED, PARKED, COUNTS, SEEN = (f"{STREAM}:{part}" for part in ("accepted", "parked", "counts", "seen"))
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-def url(redis_url: str) -> str:
-    return redis_url
 
 
 class Intake:
@@ -72,8 +60,14 @@ class Intake:
 
 
 @pytest.fixture
-def intake(url: str, real_redis: Redis, connections: Connections) -> Intake:
-    return Intake(url, real_redis, connections)
+def make(redis_url: str, real_redis: Redis, connections: Connections) -> partial[Intake]:
+    """Makes the intake with further metadata of its trigger."""
+    return partial(Intake, redis_url, real_redis, connections)
+
+
+@pytest.fixture
+def intake(make: partial[Intake]) -> Intake:
+    return make()
 
 
 async def test_an_event_counts_until_it_is_acknowledged(intake: Intake) -> None:
@@ -102,8 +96,8 @@ async def test_an_event_counts_until_it_is_acknowledged(intake: Intake) -> None:
     assert await intake.client.xlen(ACCEPTED) == 0
 
 
-async def test_what_jobs_have_taken_can_be_left_out(url: str, real_redis: Redis, connections: Connections) -> None:
-    intake = Intake(url, real_redis, connections, countTaken="false")
+async def test_what_jobs_have_taken_can_be_left_out(make: partial[Intake]) -> None:
+    intake = make(countTaken="false")
     await intake.push(1, 2, 3)
     assert await intake.waiting() == 3
     await intake.take(2)
@@ -148,8 +142,8 @@ async def test_an_attribute_that_is_there_twice(intake: Intake) -> None:
     assert parked[b"reason"] == b"type is there twice"
 
 
-async def test_parked_entries_are_bounded(url: str, real_redis: Redis, connections: Connections) -> None:
-    intake = Intake(url, real_redis, connections, maxParked="2")
+async def test_parked_entries_are_bounded(make: partial[Intake], real_redis: Redis) -> None:
+    intake = make(maxParked="2")
     await intake.push(1, 2, 3, time="never")
     assert await intake.waiting() == 0
     assert [fields[b"field.id"] for _, fields in await real_redis.xrange(PARKED)] == [b"2", b"3"]
@@ -166,10 +160,10 @@ async def test_an_event_comes_once(intake: Intake) -> None:
     assert await intake.counts() == {"accepted": 3, "duplicates": 3}
 
 
-async def test_a_window_without_length_keeps_nothing(url: str, real_redis: Redis, connections: Connections) -> None:
+async def test_a_window_without_length_keeps_nothing(make: partial[Intake], real_redis: Redis) -> None:
     for metadata in ({"deduplicationWindow": "0s"}, {"deduplicationLimit": "0"}):
         await real_redis.flushall()
-        intake = Intake(url, real_redis, connections, **metadata)
+        intake = make(**metadata)
         await intake.push(1, 1)
         assert await intake.waiting() == 2, metadata
         assert not await real_redis.exists(SEEN)
@@ -189,8 +183,8 @@ async def test_what_was_seen_is_forgotten_after_the_window(intake: Intake) -> No
     assert await intake.waiting() == 2
 
 
-async def test_what_is_remembered_is_bounded(url: str, real_redis: Redis, connections: Connections) -> None:
-    intake = Intake(url, real_redis, connections, deduplicationLimit="2")
+async def test_what_is_remembered_is_bounded(make: partial[Intake], real_redis: Redis) -> None:
+    intake = make(deduplicationLimit="2")
     for id_ in (1, 2, 3):
         await intake.push(id_)
         await intake.waiting()
@@ -198,9 +192,9 @@ async def test_what_is_remembered_is_bounded(url: str, real_redis: Redis, connec
 
 
 async def test_what_finds_no_room_is_dropped_and_counted(
-    url: str, real_redis: Redis, connections: Connections, caplog: pytest.LogCaptureFixture
+    make: partial[Intake], caplog: pytest.LogCaptureFixture
 ) -> None:
-    intake = Intake(url, real_redis, connections, maxEvents="3")
+    intake = make(maxEvents="3")
     before = {outcome: PUSHED.labels(outcome)._value.get() for outcome in OUTCOMES}
     await intake.push(*range(5))
     assert await intake.waiting() == 3
@@ -216,8 +210,8 @@ async def test_what_finds_no_room_is_dropped_and_counted(
     assert [fields[b"id"] for _, fields in await intake.take(9)] == [b"2", b"6", b"7"]
 
 
-async def test_pushing_by_script_is_refused_at_the_bound(url: str, real_redis: Redis, connections: Connections) -> None:
-    intake = Intake(url, real_redis, connections, maxEvents="2")
+async def test_pushing_by_script_is_refused_at_the_bound(make: partial[Intake], real_redis: Redis) -> None:
+    intake = make(maxEvents="2")
     event = {**GOOD, "data": "x"}
     for id_ in ("1", "2"):
         assert await real_redis.execute_command(*intake.scaler.question.push({**event, "id": id_}))
@@ -240,9 +234,11 @@ async def test_a_large_intake_is_taken_in_pieces(intake: Intake) -> None:
     assert await intake.measure() == Measure(5000)
 
 
-async def test_intakes_are_measured_together(url: str, real_redis: Redis, connections: Connections) -> None:
+async def test_intakes_are_measured_together(
+    make: partial[Intake], real_redis: Redis, connections: Connections
+) -> None:
     await real_redis.set("{bad}:accepted", "no stream")
-    scalers = [Intake(url, real_redis, connections, stream=name).scaler for name in ("a", "bad", "b", "a")]
+    scalers = [make(stream=name).scaler for name in ("a", "bad", "b", "a")]
     await real_redis.xadd("a", GOOD)  # type: ignore[arg-type]
     before = await commands(real_redis)
     one, bad, other, same = await Push.read(scalers, connections)
@@ -253,19 +249,14 @@ async def test_intakes_are_measured_together(url: str, real_redis: Redis, connec
     assert after["eval"] - before.get("eval", 0) == 3
 
 
-async def test_a_pushed_event_wakes_its_object(url: str, real_redis: Redis) -> None:
+async def test_a_pushed_event_wakes_its_object(redis_url: str, real_redis: Redis) -> None:
     world = await build(real_redis)
-    world.triggers._broker, world.triggers._prefix = url, "penstock"
-    async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
-        await world.apply(scaled_job("orders", {"type": "push", "metadata": {}}))
-        await polling.once()
-        await connected(wakeups)
-        await woken(world)
+    world.triggers._broker, world.triggers._prefix = redis_url, "penstock"
+    async with listening(world, scaled_job("orders", {"type": "push", "metadata": {}})) as (_, polling):
         await real_redis.xadd(STREAM, GOOD)  # type: ignore[arg-type]
         assert await woken(world) == {"orders"}
         await polling.again("orders")
         reading = await world.reading("orders")
-        assert reading
         assert [sample.value for sample in reading.samples] == [1]
 
 
@@ -279,11 +270,9 @@ async def test_events_can_be_claimed(intake: Intake) -> None:
     assert await intake.waiting() == 3, "claimed is not done"
 
 
-async def test_any_order_of_pushing_taking_and_ending_counts_right(
-    url: str, real_redis: Redis, connections: Connections
-) -> None:
+async def test_any_order_of_pushing_taking_and_ending_counts_right(make: partial[Intake], real_redis: Redis) -> None:
     """Against a model: which ids were accepted, which of those are taken, and which are done."""
-    intake = Intake(url, real_redis, connections, maxEvents="20")
+    intake = make(maxEvents="20")
     draw = random.Random(7)
     pushed: list[int] = []
     seen: set[int] = set()

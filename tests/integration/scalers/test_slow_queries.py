@@ -1,28 +1,25 @@
 """Queries that take too long on real servers: they are stopped there, and nobody else notices."""
 
-import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import aiomysql
-import psycopg
 import pytest
 
-from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, Scaler
 from scalers.polling.batched import BatchedReader
-from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.single import AT_ONCE
 from scalers.sources.messaging.rabbitmq import RabbitMQ
-from scalers.triggers.parse import SourceKey
-from tests.integration.scalers.daemons import mariadb, postgres, rabbitmq
+from tests.integration.scalers import servers
+from tests.integration.scalers.daemons import mariadb, postgres, psql, rabbitmq
+from tests.integration.scalers.servers import reading
 from tests.integration.scalers.sources.test_sql import of_mysql, of_postgres
 from tests.support.conditions import eventually
+from tests.support.servers import relayed
 
 #: Seconds that one answer may take here.
 PATIENCE = 1.0
@@ -31,17 +28,13 @@ TOO_SLOW = "no answer within 1 s"
 
 @pytest.fixture
 async def sources() -> AsyncIterator[BatchedReader]:
-    made = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=99)), timeout=PATIENCE)
-    yield made
-    await made.close()
+    async with reading(PATIENCE, threshold=99) as made:
+        yield made
 
 
 async def ask(sources: BatchedReader, *probes: Scaler) -> list[Any]:
-    """One value or reason for each; each is another object's."""
-    source = SourceKey.of(probes[0], None)
-    askers = [(f"{place}", repr(probe)) for place, probe in enumerate(probes)]
-    answers = await sources.read(source, probes, 1, askers)
-    return [answer.value if isinstance(answer, Measure) else answer for answer in answers]
+    """One value or reason for each."""
+    return [answer.value if isinstance(answer, Measure) else answer for answer in await servers.ask(sources, *probes)]
 
 
 async def check(
@@ -64,27 +57,25 @@ def async_is(number: Callable[[], Awaitable[int]], wanted: int) -> Callable[[], 
 
 
 async def test_postgresql_ends_queries_that_are_given_up(sources: BatchedReader) -> None:
-    async with postgres() as port:
-        conninfo = f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres"
-        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as looking:
+    async with postgres() as port, psql(port) as looking:
 
-            async def count(condition: str) -> int:
-                cursor = await looking.execute(
-                    "SELECT count(*) FROM pg_stat_activity"
-                    f" WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND {condition}"
-                )
-                row = await cursor.fetchone()
-                return int(row[0]) if row else 0
-
-            await check(
-                sources,
-                lambda query: of_postgres(port, query),
-                "SELECT pg_sleep(600)",
-                lambda: count("query LIKE '%pg_sleep%' AND state = 'active'"),
+        async def count(condition: str) -> int:
+            cursor = await looking.execute(
+                "SELECT count(*) FROM pg_stat_activity"
+                f" WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND {condition}"
             )
-            assert 0 < await count("true") <= AT_ONCE
-            await sources.close()
-            await eventually(async_is(lambda: count("true"), 0))
+            row = await cursor.fetchone()
+            return int(row[0]) if row else 0
+
+        await check(
+            sources,
+            lambda query: of_postgres(port, query),
+            "SELECT pg_sleep(600)",
+            lambda: count("query LIKE '%pg_sleep%' AND state = 'active'"),
+        )
+        assert 0 < await count("true") <= AT_ONCE
+        await sources.close()
+        await eventually(async_is(lambda: count("true"), 0))
 
 
 async def test_mysql_ends_queries_that_are_given_up(sources: BatchedReader, tmp_path: Path) -> None:
@@ -113,79 +104,38 @@ async def at_most(number: Awaitable[int], most: int) -> bool:
 
 
 async def test_a_postgresql_that_stands_still_is_given_up_in_time_and_found_again(sources: BatchedReader) -> None:
-    async with postgres() as port:
-        conninfo = f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres"
-        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as looking:
-            probe = of_postgres(port, "SELECT 7")
-            assert await ask(sources, probe) == [7.0]
-            cursor = await looking.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'")
-            backends = [int(row[0]) for row in await cursor.fetchall()]
-            postmaster = int(Path(f"/proc/{backends[0]}/stat").read_text().rpartition(")")[2].split()[1])
-            stopped = [postmaster, *backends]
-            for pid in stopped:
-                os.kill(pid, signal.SIGSTOP)
-            try:
-                # A test that waited for the server here would never end.
-                [said] = await ask(sources, probe)
-                assert TOO_SLOW in said
-                assert f"127.0.0.1:{port}" in said
-            finally:
-                for pid in stopped:
-                    os.kill(pid, signal.SIGCONT)
-            assert await ask(sources, probe) == [7.0]
-
-
-@asynccontextmanager
-async def relayed(port: int) -> AsyncIterator[tuple[int, asyncio.Event, list[int]]]:
-    """Another way to a server: its port, what stops it while it is not set, and one entry per connection."""
-    going, connections, tasks = asyncio.Event(), list[int](), set[asyncio.Task[None]]()
-    going.set()
-
-    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async with postgres() as port, psql(port) as looking:
+        probe = of_postgres(port, "SELECT 7")
+        assert await ask(sources, probe) == [7.0]
+        cursor = await looking.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'")
+        backends = [int(row[0]) for row in await cursor.fetchall()]
+        postmaster = int(Path(f"/proc/{backends[0]}/stat").read_text().rpartition(")")[2].split()[1])
+        stopped = [postmaster, *backends]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
         try:
-            with suppress(OSError):
-                while piece := await reader.read(1 << 16):
-                    await going.wait()
-                    writer.write(piece)
-                    await writer.drain()
+            # A test that waited for the server here would never end.
+            [said] = await ask(sources, probe)
+            assert TOO_SLOW in said
+            assert f"127.0.0.1:{port}" in said
         finally:
-            writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connections.append(1)
-        inside, to = await asyncio.open_connection("127.0.0.1", port)
-        tasks.update(asyncio.create_task(copy(*pair)) for pair in ((reader, to), (inside, writer)))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1], going, connections
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        # Sockets are let go in the loop's next turns.
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+        assert await ask(sources, probe) == [7.0]
 
 
 async def test_an_amqp_broker_that_stands_still_is_given_up_in_time_and_found_again(
     sources: BatchedReader, tmp_path: Path
 ) -> None:
     def queue(port: int, name: str) -> RabbitMQ:
-        metadata = {
-            "host": f"amqp://guest:guest@127.0.0.1:{port}/",
-            "queueName": name,
-            "mode": "QueueLength",
-            "value": "1",
-        }
+        metadata = {"host": f"amqp://guest:guest@127.0.0.1:{port}/", "queueName": name}
         return RabbitMQ.parse(Trigger(0, "rabbitmq", metadata=metadata))
 
-    async with rabbitmq(tmp_path) as (amqp, _), relayed(amqp) as (port, going, connections):
-        probes = [queue(port, f"none-{number}") for number in range(20)]
+    async with rabbitmq(tmp_path) as (amqp, _), relayed(amqp) as relay:
+        probes = [queue(relay.port, f"none-{number}") for number in range(20)]
         assert all("none" in said for said in await ask(sources, *probes))
-        assert len(connections) == 1, "a channel for each, and one connection"
-        going.clear()
+        assert relay.connections == 1, "a channel for each, and one connection"
+        relay.going.clear()
         assert all(TOO_SLOW in said for said in await ask(sources, *probes))
-        going.set()
+        relay.going.set()
         assert all("NOT_FOUND" in said for said in await ask(sources, *probes))

@@ -2,18 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from aiohttp import web
 
-from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, Scaler
 from scalers.polling.batched import BatchedReader
-from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.http.metrics_api import MetricsAPI
 from scalers.triggers.parse import SourceKey
+from tests.integration.scalers.servers import reading
+from tests.support.servers import answering
 
 #: Seconds that one answer may take here.
 PATIENCE = 0.5
@@ -23,9 +23,8 @@ FIVE = Measure(5.0)
 
 @pytest.fixture
 async def sources() -> AsyncIterator[BatchedReader]:
-    made = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=1, base=3600)), timeout=PATIENCE)
-    yield made
-    await made.close()
+    async with reading(PATIENCE, threshold=1, base=3600) as made:
+        yield made
 
 
 @pytest.fixture
@@ -39,12 +38,8 @@ async def server() -> AsyncIterator[tuple[str, list[str]]]:
             await asyncio.Event().wait()
         return web.json_response({"v": 5}, status=500 if request.path == "/broken" else 200)
 
-    runner = web.ServerRunner(web.Server(answer), shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}", asked
-    await runner.cleanup()
+    async with answering(answer) as url:
+        yield url, asked
 
 
 class Waiting(Scaler):
@@ -52,15 +47,8 @@ class Waiting(Scaler):
 
     slow: bool = False
 
-    @property
-    def metric(self) -> str:
-        """Of no account."""
-        return "waiting"
-
-    @property
-    def target(self) -> float:
-        """Of no account."""
-        return 1.0
+    metric: ClassVar[str] = "waiting"
+    target: ClassVar[float] = 1.0
 
     async def measure(self) -> float:
         """Five, or nothing for ever."""

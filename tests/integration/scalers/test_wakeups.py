@@ -11,19 +11,10 @@ from redis.asyncio import Redis
 from scalers.wakeups.redis_listener import ListenerStatus
 from scalers.wakeups.wakeups import Wakeups
 from scheduler.queue import Done
-from tests.integration.scalers.servers import kill_measuring, port_of, refusing
+from tests.integration.scalers.servers import kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, Polling, World, build, key, redis_trigger, scaled_job
 from tests.unit.scalers.cluster import Cluster
-
-
-@pytest.fixture
-def port(redis_url: str) -> int:
-    return port_of(redis_url)
-
-
-@pytest.fixture
-async def world(real_redis: Redis) -> World:
-    return await build(real_redis)
+from workers.api.kinds import Object
 
 
 def wakeups_of(world: World, **options: Any) -> Wakeups:
@@ -78,14 +69,22 @@ async def connected(wakeups: Wakeups, lists: int = 1) -> None:
 
 
 @asynccontextmanager
-async def listening(world: World, port: int, **options: Any) -> AsyncIterator[tuple[Wakeups, Polling]]:
-    """One object has been polled, its list is listened to, and nothing is left to be polled."""
+async def listening(
+    world: World, body: Object, *, lists: int = 1, **options: Any
+) -> AsyncIterator[tuple[Wakeups, Polling]]:
+    """The object has been polled, its lists are listened to, and nothing is left to be polled."""
     async with running(wakeups_of(world, **options)) as wakeups, world.polling(wakeups=wakeups) as polling:
-        await world.apply(scaled_job("work", redis_trigger(port, "queue")))
+        await world.apply(body)
         await polling.once()
-        await connected(wakeups)
-        assert await woken(world) == {"work"}, "once when listening begins: a push may have come before"
+        await connected(wakeups, lists)
+        woken_first = await woken(world)
+        assert woken_first == {body["metadata"]["name"]}, "once when listening begins: a push may have come before"
         yield wakeups, polling
+
+
+@pytest.fixture
+def queue(port: int) -> Object:
+    return scaled_job("work", redis_trigger(port, "queue"))
 
 
 GROWING: dict[str, tuple[tuple[Any, ...], ...]] = {
@@ -110,8 +109,8 @@ GROWING: dict[str, tuple[tuple[Any, ...], ...]] = {
 
 
 @pytest.mark.parametrize("steps", GROWING.values(), ids=GROWING.keys())
-async def test_what_makes_a_key_grow_wakes_its_object(world: World, port: int, steps: tuple[Any, ...]) -> None:
-    async with listening(world, port):
+async def test_what_makes_a_key_grow_wakes_its_object(world: World, queue: Object, steps: tuple[Any, ...]) -> None:
+    async with listening(world, queue):
         *before, last = steps
         for step in before:
             await world.client.execute_command(*step)
@@ -133,19 +132,15 @@ async def test_what_makes_a_key_grow_wakes_its_object(world: World, port: int, s
     ],
 )
 async def test_an_entry_added_to_a_stream_wakes_its_object(world: World, port: int, more: dict[str, str]) -> None:
-    async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
-        metadata = {"address": f"127.0.0.1:{port}", "stream": "queue", **more}
-        await world.apply(scaled_job("work", {"type": "redis-streams", "metadata": metadata}))
-        await polling.once()
-        await connected(wakeups)
-        await woken(world)
+    metadata = {"address": f"127.0.0.1:{port}", "stream": "queue", **more}
+    async with listening(world, scaled_job("work", {"type": "redis-streams", "metadata": metadata})):
         await world.client.xadd("queue", {"a": 1})
         assert await woken(world) == {"work"}
 
 
-async def test_what_takes_work_away_wakes_nobody(world: World, port: int) -> None:
+async def test_what_takes_work_away_wakes_nobody(world: World, queue: Object) -> None:
     await world.client.rpush("queue", 1, 2, 3)
-    async with listening(world, port, gap=60.0) as (wakeups, _):
+    async with listening(world, queue, gap=60.0) as (wakeups, _):
         marked: list[str] = []
         wakeups._wake = lambda keys: marked.extend(keys)  # type: ignore[method-assign]
         await world.client.lpop("queue")
@@ -208,8 +203,10 @@ async def test_no_credential_is_copied_into_the_broker(world: World, port: int) 
 
 
 @pytest.mark.parametrize("how", ["deleted", "paused"])
-async def test_an_object_that_is_gone_or_paused_is_forgotten_everywhere(world: World, port: int, how: str) -> None:
-    async with listening(world, port) as (wakeups, polling), running(wakeups_of(world)) as other:
+async def test_an_object_that_is_gone_or_paused_is_forgotten_everywhere(
+    world: World, port: int, queue: Object, how: str
+) -> None:
+    async with listening(world, queue) as (wakeups, polling), running(wakeups_of(world)) as other:
         await connected(other)
         await calm(world)
         trigger = redis_trigger(port, "queue")
@@ -228,8 +225,8 @@ async def test_an_object_that_is_gone_or_paused_is_forgotten_everywhere(world: W
         await until(nobody_listens)
 
 
-async def test_another_list_in_the_spec_replaces_the_first(world: World, port: int) -> None:
-    async with listening(world, port) as (_, polling):
+async def test_another_list_in_the_spec_replaces_the_first(world: World, port: int, queue: Object) -> None:
+    async with listening(world, queue) as (_, polling):
         await world.apply(scaled_job("work", redis_trigger(port, "second"), version=2, generation=2))
         await polling.once()
         await woken(world)
@@ -242,8 +239,8 @@ async def test_another_list_in_the_spec_replaces_the_first(world: World, port: i
         await until(left)
 
 
-async def test_a_second_object_on_a_list_is_woken_when_it_joins(world: World, port: int) -> None:
-    async with listening(world, port) as (_, polling):
+async def test_a_second_object_on_a_list_is_woken_when_it_joins(world: World, port: int, queue: Object) -> None:
+    async with listening(world, queue) as (_, polling):
         await world.apply(scaled_job("late", redis_trigger(port, "queue")))
         await polling.once()
         assert await woken(world) == {"late"}
@@ -251,8 +248,8 @@ async def test_a_second_object_on_a_list_is_woken_when_it_joins(world: World, po
         assert await settled(world, "work", "late") == {"work", "late"}
 
 
-async def test_a_lost_connection_is_made_anew_and_what_was_missed_is_looked_at(world: World, port: int) -> None:
-    async with listening(world, port):
+async def test_a_lost_connection_is_made_anew_and_what_was_missed_is_looked_at(world: World, queue: Object) -> None:
+    async with listening(world, queue):
         for _ in range(2):
             assert await kill_measuring(world.client) >= 1
             assert await woken(world) == {"work"}, "once after the reconnect: a push may have been missed"
@@ -260,8 +257,8 @@ async def test_a_lost_connection_is_made_anew_and_what_was_missed_is_looked_at(w
             assert await woken(world) == {"work"}
 
 
-async def test_after_the_broker_was_emptied_the_next_poll_listens_again(world: World, port: int) -> None:
-    async with listening(world, port) as (wakeups, polling):
+async def test_after_the_broker_was_emptied_the_next_poll_listens_again(world: World, port: int, queue: Object) -> None:
+    async with listening(world, queue) as (wakeups, polling):
         await world.client.flushall()
         await until(lambda: asyncio.sleep(0, not wakeups.status()))
         await world.poll.open()
@@ -273,8 +270,8 @@ async def test_after_the_broker_was_emptied_the_next_poll_listens_again(world: W
         assert await woken(world) == {"work"}
 
 
-async def test_a_burst_is_not_marked_push_by_push(world: World, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with listening(world, port, gap=0.05) as (wakeups, _):
+async def test_a_burst_is_not_marked_push_by_push(world: World, queue: Object, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with listening(world, queue, gap=0.05) as (wakeups, _):
         marks: list[int] = []
         heard: list[int] = []
         mark, wake = world.poll.mark, wakeups._wake
@@ -300,10 +297,12 @@ async def test_a_server_that_is_not_there_is_reported(world: World) -> None:
     assert "onnect" in (status.detail or "")
 
 
-async def test_a_server_without_notifications_is_reported_and_left_as_it_is(world: World, port: int) -> None:
+async def test_a_server_without_notifications_is_reported_and_left_as_it_is(
+    world: World, port: int, queue: Object
+) -> None:
     await world.client.config_set("notify-keyspace-events", "")
     try:
-        async with listening(world, port) as (wakeups, _):
+        async with listening(world, queue) as (wakeups, _):
             [status] = wakeups.status()
         unchanged = await world.client.config_get("notify-keyspace-events")
     finally:
@@ -322,12 +321,8 @@ async def test_a_server_that_hides_its_configuration_is_listened_to_all_the_same
     execute: Any = world.client.execute_command
     await execute("ACL", "SETUSER", "shy", "on", ">s3cret", "~*", "&*", "+@all", "-config")
     try:
-        async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
-            trigger = redis_trigger(port, "queue", username="shy", password="s3cret")
-            await world.apply(scaled_job("work", trigger))
-            await polling.once()
-            await connected(wakeups)
-            await woken(world)
+        trigger = redis_trigger(port, "queue", username="shy", password="s3cret")
+        async with listening(world, scaled_job("work", trigger)) as (wakeups, _):
             await world.client.rpush("queue", 1)
             assert await woken(world) == {"work"}
             [status] = wakeups.status()
@@ -336,8 +331,8 @@ async def test_a_server_that_hides_its_configuration_is_listened_to_all_the_same
     assert status.notifications == "unknown"
 
 
-async def test_listening_writes_nothing_to_the_measured_server(world: World, port: int) -> None:
-    async with listening(world, port, refresh=60.0):
+async def test_listening_writes_nothing_to_the_measured_server(world: World, queue: Object) -> None:
+    async with listening(world, queue, refresh=60.0):
         started = await world.client.client_id()
         log = await world.client.client_list()
         own = [client["cmd"] for client in log if not client["name"] and int(client["id"]) > started]
@@ -353,13 +348,8 @@ async def test_when_a_password_changes_the_server_is_listened_to_with_the_new_on
     execute: Any = real_redis.execute_command
     await execute("ACL", "SETUSER", "reader", "on", ">first", "~*", "&*", "+@all")
     try:
-        async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
-            trigger = redis_trigger(port, "queue", username="reader")
-            await world.apply(scaled_job("work", {**trigger, "authenticationRef": {"name": "login"}}))
-            await polling.once()
-            await connected(wakeups)
-            await woken(world)
-
+        trigger = {**redis_trigger(port, "queue", username="reader"), "authenticationRef": {"name": "login"}}
+        async with listening(world, scaled_job("work", trigger)) as (wakeups, polling):
             cluster.secret("login", pw="second")
             cluster.now += 2
             await execute("ACL", "SETUSER", "reader", "resetpass", ">second")
@@ -367,7 +357,6 @@ async def test_when_a_password_changes_the_server_is_listened_to_with_the_new_on
             for error in ("login refused", None):
                 await polling.again("work")
                 reading = await world.reading("work")
-                assert reading is not None
                 [sample] = reading.samples
                 assert (error or "None") in str(sample.error)
             await connected(wakeups)

@@ -66,6 +66,13 @@ def redis_trigger(port: int, name: str, **metadata: Any) -> Object:
     return {"type": "redis", "metadata": {"address": f"127.0.0.1:{port}", "listName": name, **metadata}}
 
 
+def from_config_map(name: str) -> Object:
+    """A ScaledJob whose server's port is the entry `port` of the ConfigMap of its name."""
+    env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": name, "key": "port"}}}]
+    metadata = {"host": "127.0.0.1", "portFromEnv": "PORT", "listName": "queue"}
+    return scaled_job(name, {"type": "redis", "metadata": metadata}, env=env, pollingInterval=1)
+
+
 @dataclass
 class World:
     """The parts, and what was rung."""
@@ -90,8 +97,13 @@ class World:
     async def delete(self, body: Object) -> None:
         await self.store.apply(SCALED_JOB, [ObjectVersion.gone(ref(body["metadata"]["name"]), body["metadata"]["uid"])])
 
-    async def reading(self, name: str) -> Reading | None:
-        return (await self.readings.get_many([key(name)]))[0]
+    async def reading(self, name: str) -> Reading:
+        [found] = await self.readings.get_many([key(name)])
+        assert found is not None, f"there is no reading of {name}"
+        return found
+
+    async def has_reading(self, name: str) -> bool:
+        return await self.readings.get_many([key(name)]) != [None]
 
     async def deciding(self) -> set[str]:
         """Names of the objects that somebody has to decide on now; they count as decided after this."""
@@ -107,7 +119,7 @@ class World:
         self.claims.append(claim)
         return claim
 
-    def poller(self, *, timeout: float = 3.0, threshold: int = 3, wakeups: Wakeups | None = None) -> Poller:
+    def poller(self, *, timeout: float = 3.0, wakeups: Wakeups | None = None, **policy: Any) -> Poller:
         return Poller(
             store=self.store,
             readings=self.readings,
@@ -118,7 +130,7 @@ class World:
             triggers=self.triggers,
             wakeups=wakeups,
             sources=BatchedReader(
-                Connections(), CircuitBreakers(BreakerPolicy(threshold=threshold, base=3600)), timeout=timeout
+                Connections(), CircuitBreakers(BreakerPolicy(**{"base": 3600.0, **policy})), timeout=timeout
             ),
         )
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import pytest
 
@@ -16,13 +17,8 @@ class Constant(Scaler):
 
     value: float = parameter(1.0)
 
-    @property
-    def metric(self) -> str:
-        return "constant"
-
-    @property
-    def target(self) -> float:
-        return 1.0
+    metric: ClassVar[str] = "constant"
+    target: ClassVar[float] = 1.0
 
     async def measure(self) -> float:
         if self.value < 0:

@@ -20,6 +20,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from penstock.parameters import Origin, Parameters, SettingsError, Source, Trigger, base_type
+from penstock.scaler import Scaler
 
 #: What is no value of a type, with a part of the complaint.
 WRONG: Mapping[Any, tuple[tuple[str, ...], str]] = {
@@ -55,7 +56,7 @@ def refused(scaler: type[Parameters], trigger: Trigger, field: str, complaint: s
         assert not text or text not in str(caught.value).removeprefix(f"trigger {trigger.index} ({trigger.type})")
 
 
-def tells_no_secret(scaler: type[Parameters], good: Trigger) -> None:
+def tells_no_secret(scaler: type[Scaler], good: Trigger) -> None:
     """Every SecretStr of the class is hidden in the scaler's texts, or in the complaint if it cannot stand alone."""
     for name, info in scaler.model_fields.items():
         if _base(info) is SecretStr:
@@ -63,12 +64,12 @@ def tells_no_secret(scaler: type[Parameters], good: Trigger) -> None:
             assert SECRET not in _texts(scaler, trigger), name
 
 
-def _texts(scaler: type[Parameters], trigger: Trigger) -> str:
+def _texts(scaler: type[Scaler], trigger: Trigger) -> str:
     try:
         parsed = scaler.parse(trigger)
     except SettingsError as error:
         return str(error)
-    return f"{parsed} {parsed!r}"
+    return f"{parsed} {parsed!r} {parsed.server} {parsed.server!r}"
 
 
 def _of_fields(scaler: type[Parameters], good: Trigger) -> Iterator[tuple[str, Trigger, str, str]]:

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,21 +23,14 @@ from scalers.sources.celery.tasks import CeleryTasks
 from tests.integration.scalers.daemons import rabbitmq
 from tests.integration.scalers.servers import commands, refusing
 from tests.integration.scalers.sources import celery_app
-from tests.integration.scalers.test_wakeups import connected, running, wakeups_of, woken
-from tests.integration.scalers.world import build, scaled_job
+from tests.integration.scalers.test_wakeups import listening, woken
+from tests.integration.scalers.world import World, build, scaled_job
 from tests.support import valkeys
 from tests.support.conditions import eventually
 
 #: Seconds that a worker may take to start on a busy machine.
 LONG = 60.0
 HOUR = 3600
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
 
 
 @dataclass
@@ -66,18 +59,8 @@ class Shop:
             "CELERY_TEST_OPTIONS": json.dumps({**self.options, **options}),
             "CELERY_TEST_FOLDER": str(self.folder),
         }
-        words = [
-            "-A",
-            "tests.integration.scalers.sources.celery_app",
-            "worker",
-            "-P",
-            "threads",
-            "-c",
-            "2",
-            "-l",
-            "WARNING",
-        ]
-        words += [f"--prefetch-multiplier={prefetch}"]
+        words = ["-A", "tests.integration.scalers.sources.celery_app", "worker"]
+        words += ["--pool=threads", "--concurrency=2", "--loglevel=WARNING", f"--prefetch-multiplier={prefetch}"]
         quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-Q", ",".join(queues or ("work",))]
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(
@@ -218,7 +201,6 @@ async def test_a_task_becomes_work_when_it_is_due(shop: Shop, real_redis: Redis)
         shop.send("soon", countdown=3)
         await polling.again("work")
         reading = await world.reading("work")
-        assert reading
         assert reading.samples[0].value == 0
 
         async def is_work() -> bool:
@@ -257,14 +239,9 @@ async def test_queues_exchanges_and_prefixes(redis_url: str, tmp_path: Path, con
     shop.app.close()
 
 
-async def test_a_task_that_is_sent_wakes_the_object(shop: Shop, real_redis: Redis) -> None:
-    world = await build(real_redis)
-    async with running(wakeups_of(world)) as wakeups, world.polling(wakeups=wakeups) as polling:
-        metadata = {"broker": shop.broker, "queues": "work,other"}
-        await world.apply(scaled_job("work", {"type": "celery", "metadata": metadata}))
-        await polling.once()
-        await connected(wakeups, lists=8)
-        await woken(world)
+async def test_a_task_that_is_sent_wakes_the_object(shop: Shop, world: World) -> None:
+    metadata = {"broker": shop.broker, "queues": "work,other"}
+    async with listening(world, scaled_job("work", {"type": "celery", "metadata": metadata}), lists=8):
         shop.send("x", queue="other", priority=6)
         assert await woken(world) == {"work"}
 

@@ -13,7 +13,7 @@ import pytest
 from redis.asyncio import Redis
 
 from penstock.connections import Connections
-from penstock.parameters import SettingsError, Trigger
+from penstock.parameters import Trigger
 from scalers.sources.http.etcd import Etcd, EtcdServer, WatchedKey, encoded
 from scalers.sources.messaging.nats_jetstream import NATSJetStream
 from scalers.wakeups.stream_listener import EtcdListener
@@ -24,13 +24,6 @@ from tests.integration.scalers.test_wakeups import running as listening
 from tests.integration.scalers.world import build, scaled_job
 from tests.support.conditions import eventually
 from tests.support.ports import free_port
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
 
 
 @dataclass(frozen=True)
@@ -178,40 +171,3 @@ async def test_a_real_nats(tmp_path: Path, connections: Connections) -> None:
         assert "there is no stream NONE" in str(answers[1])
         assert "has no consumer nobody" in str(answers[2])
         await client.close()
-
-
-@pytest.mark.parametrize(
-    ("metadata", "authentication", "field"),
-    [
-        pytest.param({"endpoints": ""}, {}, "endpoints", id="no endpoints"),
-        pytest.param({"endpoints": "a:1,,b:2"}, {}, "endpoints", id="an empty endpoint"),
-        pytest.param({"value": "-1"}, {}, "value", id="target below 0"),
-        pytest.param({"value": "inf"}, {}, "value", id="infinite"),
-        pytest.param({"watchKey": " "}, {}, "watchKey", id="no key"),
-        pytest.param({}, {"username": "u"}, "username", id="a user without a password"),
-        pytest.param({}, {"tls": "enable", "cert": "x"}, "cert", id="a certificate without a key"),
-        pytest.param({}, {"tls": "maybe"}, "tls", id="neither enabled nor disabled"),
-    ],
-)
-def test_etcd_refuses(metadata: dict[str, str], authentication: dict[str, str], field: str) -> None:
-    base = {"endpoints": "127.0.0.1:2379", "watchKey": "k", "value": "5"}
-    with pytest.raises(SettingsError) as error:
-        Etcd.parse(Trigger(0, "etcd", metadata={**base, **metadata}, authentication=authentication))
-    assert error.value.field == field
-
-
-@pytest.mark.parametrize(
-    ("metadata", "field"),
-    [
-        pytest.param({"natsServerMonitoringEndpoint": ""}, "natsServerMonitoringEndpoint", id="no endpoint"),
-        pytest.param({"stream": ""}, "stream", id="no stream"),
-        pytest.param({"lagThreshold": "-1"}, "lagThreshold", id="target below 0"),
-        pytest.param({"lagThreshold": "1.5"}, "lagThreshold", id="half a message"),
-        pytest.param({"useHttps": "si"}, "useHttps", id="no truth"),
-    ],
-)
-def test_nats_refuses(metadata: dict[str, str], field: str) -> None:
-    base = {"natsServerMonitoringEndpoint": "127.0.0.1:8222", "stream": "s", "consumer": "c"}
-    with pytest.raises(SettingsError) as error:
-        NATSJetStream.parse(Trigger(0, "nats-jetstream", metadata={**base, **metadata}))
-    assert error.value.field == field

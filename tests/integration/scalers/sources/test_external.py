@@ -8,15 +8,11 @@ import pytest
 from redis.asyncio import Redis
 
 from penstock.connections import Connections
-from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
-from scalers.polling.batched import BatchedReader
-from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.external.trigger import External
-from scalers.triggers.parse import SourceKey
 from scalers.wakeups.stream_listener import PushListener
-from tests.integration.scalers.external_server import ExternalServer, external
-from tests.integration.scalers.servers import hanging, refusing
+from tests.integration.scalers.external_server import ExternalServer, asking, external
+from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.integration.scalers.test_wakeups import connected, running, settled, until, wakeups_of, woken
 from tests.integration.scalers.world import build, scaled_job
 from tests.support.certificates import certificates
@@ -26,30 +22,6 @@ from tests.support.certificates import certificates
 async def server() -> AsyncIterator[ExternalServer]:
     async with external() as running:
         yield running
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
-
-
-def scaler(address: str, environment: dict[str, str] | None = None, owner: str = "work", **metadata: str) -> External:
-    authentication = {
-        name: metadata.pop(name) for name in ("caCert", "tlsClientCert", "tlsClientKey") & metadata.keys()
-    }
-    return External.parse(
-        Trigger(
-            0,
-            "external",
-            metadata={"scalerAddress": address, **metadata},
-            environment=environment or {},
-            authentication=authentication,
-            namespace="team",
-            owner=owner,
-        )
-    )
 
 
 SPEC, VALUE = {"metricName": "depth", "targetSize": 5}, {"metricName": "depth", "metricValue": 12}
@@ -97,14 +69,14 @@ async def test_what_the_answers_mean(
     expected: Measure,
 ) -> None:
     server.specs, server.values, server.active = specs, values, active
-    assert await External.read([scaler(server.address)], connections) == [expected]
+    assert await External.read([asking(server.address)], connections) == [expected]
 
 
 async def test_what_the_server_is_told(server: ExternalServer, connections: Connections) -> None:
-    asking = scaler(
+    trigger = asking(
         server.address, {"TOKEN": "hush"}, tokenFromEnv="TOKEN", lostFromEnv="NONE", anything="goes", unsafeSsl="false"
     )
-    await External.read([asking], connections)
+    await External.read([trigger], connections)
     [first, second, third] = server.asked
     assert [first[0], second[0], third[0]] == ["GetMetricSpec", "GetMetrics", "IsActive"]
     for reference in (first[1], second[1].scaledObjectRef, third[1]):
@@ -116,7 +88,7 @@ async def test_what_the_server_is_told(server: ExternalServer, connections: Conn
             "unsafeSsl": "false",
         }
     assert second[1].metricName == "depth"
-    assert "hush" not in repr(asking) + repr(asking.server)
+    assert "hush" not in repr(trigger) + repr(trigger.server)
 
 
 @pytest.mark.parametrize("method", ["GetMetricSpec", "GetMetrics", "IsActive"])
@@ -124,20 +96,20 @@ async def test_a_call_that_fails_is_an_error_of_its_trigger(
     server: ExternalServer, connections: Connections, method: str
 ) -> None:
     server.failing[method] = "no disk for hush-hush"
-    asking = scaler(server.address, {"TOKEN": "hush-hush"}, tokenFromEnv="TOKEN")
-    [answer] = await External.read([asking], connections)
+    trigger = asking(server.address, {"TOKEN": "hush-hush"}, tokenFromEnv="TOKEN")
+    [answer] = await External.read([trigger], connections)
     assert isinstance(answer, SourceError)
     assert str(answer) == f"{server.address}: {method}: INTERNAL: no disk for ***"
 
 
 async def test_a_server_that_names_no_metric_is_an_error(server: ExternalServer, connections: Connections) -> None:
     server.specs = []
-    [answer] = await External.read([scaler(server.address)], connections)
+    [answer] = await External.read([asking(server.address)], connections)
     assert str(answer) == f"{server.address}: GetMetricSpec: names no metric"
 
 
 async def test_all_triggers_of_an_address_share_a_channel(server: ExternalServer, connections: Connections) -> None:
-    scalers = [scaler(server.address, owner=f"work-{number}") for number in range(20)]
+    scalers = [asking(server.address, owner=f"work-{number}") for number in range(20)]
     assert len({one.server for one in scalers}) == 1
     assert await External.read(scalers, connections) == [Measure(12, True, target=5)] * 20
     assert {reference.name for reference in server.named("IsActive")} == {f"work-{number}" for number in range(20)}
@@ -148,12 +120,12 @@ async def test_tls_both_ways(connections: Connections) -> None:
     ours, theirs = certificates(), certificates("others")
     async with external(tls=ours) as server:
         shown = {"tlsClientCert": ours.client, "tlsClientKey": ours.client_key}
-        good = scaler(server.address, caCert=ours.authority, **shown)
+        good = asking(server.address, caCert=ours.authority, **shown)
         assert await External.read([good], connections) == [Measure(12, True, target=5)]
         strangers = (
-            scaler(server.address, caCert=theirs.authority, **shown),
-            scaler(server.address, caCert=ours.authority),
-            scaler(server.address),
+            asking(server.address, caCert=theirs.authority, **shown),
+            asking(server.address, caCert=ours.authority),
+            asking(server.address),
         )
         for stranger in strangers:
             with pytest.raises(SourceError, match="UNAVAILABLE"):
@@ -161,27 +133,22 @@ async def test_tls_both_ways(connections: Connections) -> None:
 
 
 async def test_a_server_that_is_not_there_or_silent_is_unknown() -> None:
-    sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=9)), timeout=1.0)
-    try:
-        async with hanging() as port:
-            for each, said in ((refusing(), "UNAVAILABLE"), (port, "")):
-                asking = scaler(f"127.0.0.1:{each}")
-                [answer] = await sources.read(SourceKey.of(asking, None), [asking], 0)
-                assert isinstance(answer, str)
-                assert answer.startswith(f"127.0.0.1:{each}: ")
-                assert said in answer
-    finally:
-        await sources.close()
+    async with hanging() as port, reading(1.0, threshold=9) as sources:
+        for each, said in ((refusing(), "UNAVAILABLE"), (port, "")):
+            [answer] = await ask(sources, asking(f"127.0.0.1:{each}"))
+            assert isinstance(answer, str)
+            assert answer.startswith(f"127.0.0.1:{each}: ")
+            assert said in answer
 
 
 async def test_a_server_that_comes_back_is_measured_again(connections: Connections) -> None:
     port = refusing()
-    asking = scaler(f"127.0.0.1:{port}")
+    trigger = asking(f"127.0.0.1:{port}")
     with pytest.raises(SourceError, match="UNAVAILABLE"):
-        await External.read([asking], connections)
+        await External.read([trigger], connections)
     async with external(port):
-        connections.retire(asking.server)
-        assert await External.read([asking], connections) == [Measure(12, True, target=5)]
+        connections.retire(trigger.server)
+        assert await External.read([trigger], connections) == [Measure(12, True, target=5)]
 
 
 async def test_a_push_wakes_its_object_at_once(real_redis: Redis, server: ExternalServer) -> None:
@@ -191,7 +158,6 @@ async def test_a_push_wakes_its_object_at_once(real_redis: Redis, server: Extern
         await world.apply(scaled_job("work", trigger))
         await polling.once()
         reading = await world.reading("work")
-        assert reading is not None
         assert [(one.value, one.target, one.active) for one in reading.samples] == [(12, 5, True)]
         await connected(wakeups)
         await settled(world)
@@ -204,9 +170,9 @@ async def test_a_push_wakes_its_object_at_once(real_redis: Redis, server: Extern
 
 
 async def listen(address: str, heard: list[str], backoff: tuple[float, float]) -> tuple[PushListener, Any]:
-    asking = scaler(address)
-    listener = PushListener(asking.server, lambda woken: heard.extend(one.name for one in woken), backoff=backoff)
-    listener.follow([asking._reference])
+    trigger = asking(address)
+    listener = PushListener(trigger.server, lambda woken: heard.extend(one.name for one in woken), backoff=backoff)
+    listener.follow([trigger._reference])
     return listener, asyncio.create_task(listener.run())
 
 
@@ -246,15 +212,15 @@ async def test_any_certificate_is_trusted_where_that_is_asked_for(connections: C
     ours, theirs = certificates(), certificates("others")
     shown = {"tlsClientCert": ours.client, "tlsClientKey": ours.client_key}
     async with external(tls=ours) as server:
-        unsafe = scaler(server.address, enableTLS="true", unsafeSsl="true", **shown)
+        unsafe = asking(server.address, enableTLS="true", unsafeSsl="true", **shown)
         assert await External.read([unsafe], connections) == [Measure(12, True, target=5)]
-        elsewhere = scaler(server.address.replace("127.0.0.1", "localhost"), unsafeSsl="true", **shown)
+        elsewhere = asking(server.address.replace("127.0.0.1", "localhost"), unsafeSsl="true", **shown)
         assert await External.read([elsewhere], connections) == [Measure(12, True, target=5)]
-        other = scaler(server.address, unsafeSsl="true", caCert=theirs.authority, **shown)
+        other = asking(server.address, unsafeSsl="true", caCert=theirs.authority, **shown)
         assert await External.read([other], connections) == [Measure(12, True, target=5)]
-        safe = scaler(server.address, enableTLS="true", **shown)
+        safe = asking(server.address, enableTLS="true", **shown)
         with pytest.raises(SourceError, match="UNAVAILABLE"):
             await External.read([safe], connections)
-    plain = scaler(f"127.0.0.1:{refusing()}", enableTLS="true", unsafeSsl="true")
+    plain = asking(f"127.0.0.1:{refusing()}", enableTLS="true", unsafeSsl="true")
     with pytest.raises(SourceError, match=r"127\.0\.0\.1:\d+: .*Connect call failed"):
         await External.read([plain], connections)

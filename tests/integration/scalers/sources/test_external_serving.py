@@ -13,11 +13,11 @@ from redis.asyncio import Redis
 
 from deploy.processes.external_scaler import serving
 from penstock.connections import Connections
-from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
 from scalers.sources.external.messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
 from scalers.sources.external.trigger import External
 from scalers.wakeups.stream_listener import PushListener
+from tests.integration.scalers.external_server import asking as external_trigger
 from tests.integration.scalers.servers import port_of, refusing
 from tests.integration.scalers.test_wakeups import until
 from tests.support.certificates import certificates
@@ -25,13 +25,6 @@ from workers.errors import UserError
 from workers.settings import Settings
 
 MARKER = "hunter2-and-more"
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
 
 
 @asynccontextmanager
@@ -58,23 +51,6 @@ async def call(address: str, method: Method, request: Any) -> Any:
         return await ask(request, timeout=60)
 
 
-def external(server: str, environment: dict[str, str] | None = None, **metadata: str) -> External:
-    authentication = {
-        name: metadata.pop(name) for name in ("caCert", "tlsClientCert", "tlsClientKey") if name in metadata
-    }
-    return External.parse(
-        Trigger(
-            0,
-            "external-push",
-            metadata={"scalerAddress": server, **metadata},
-            environment=environment or {},
-            authentication=authentication,
-            namespace="team",
-            owner="work",
-        )
-    )
-
-
 async def test_what_keda_asks(real_redis: Redis, redis_url: str) -> None:
     await real_redis.rpush("a.list", *range(7))
     asked = reference(
@@ -96,7 +72,7 @@ async def test_pushed_events_by_our_own_external_trigger(
     real_redis: Redis, redis_url: str, connections: Connections
 ) -> None:
     async with served(redis_url) as address:
-        asking = external(address, trigger="push", eventsPerJob="3")
+        asking = external_trigger(address, trigger="push", eventsPerJob="3")
         assert await External.read([asking], connections) == [Measure(0.0, False, target=3.0)]
         for number in range(4):
             event = {"specversion": "1.0", "id": str(number), "source": "/tests", "type": "t"}
@@ -111,7 +87,7 @@ async def test_pushed_events_by_our_own_external_trigger(
 async def test_a_push_is_streamed_at_once(real_redis: Redis, redis_url: str) -> None:
     where = f"127.0.0.1:{port_of(redis_url)}"
     async with served(redis_url, polling=0.2) as server:
-        request = external(server, trigger="redis", address=where, listName="l")._reference.message()
+        request = external_trigger(server, trigger="redis", address=where, listName="l")._reference.message()
         async with aio.insecure_channel(server) as channel:
             stream = channel.unary_stream(
                 STREAM_IS_ACTIVE.path,
@@ -133,7 +109,7 @@ async def test_a_push_is_streamed_at_once(real_redis: Redis, redis_url: str) -> 
 async def test_our_own_external_push_trigger_hears_it(real_redis: Redis, redis_url: str) -> None:
     heard: list[str] = []
     async with served(redis_url) as server:
-        asking = external(server, trigger="redis", address=f"127.0.0.1:{port_of(redis_url)}", listName="l")
+        asking = external_trigger(server, trigger="redis", address=f"127.0.0.1:{port_of(redis_url)}", listName="l")
         listener = PushListener(asking.server, lambda woken: heard.extend(one.name for one in woken))
         listener.follow([asking._reference])
         task = asyncio.create_task(listener.run())
@@ -151,7 +127,9 @@ async def test_our_own_external_push_trigger_hears_it(real_redis: Redis, redis_u
 async def test_what_the_environment_supplied_is_used_and_never_told(redis_url: str, connections: Connections) -> None:
     async with served(redis_url) as address:
         where = f"127.0.0.1:{port_of(redis_url)}"
-        asking = external(address, {"PW": MARKER}, trigger="redis", address=where, listName="l", passwordFromEnv="PW")
+        asking = external_trigger(
+            address, {"PW": MARKER}, trigger="redis", address=where, listName="l", passwordFromEnv="PW"
+        )
         [answer] = await External.read([asking], connections)
         assert isinstance(answer, SourceError), "the server has no password"
         assert MARKER not in str(answer)
@@ -205,10 +183,10 @@ async def test_tls_both_ways(redis_url: str, tmp_path: Path, connections: Connec
     options = {f"external_{name}": tmp_path / name for name in files}
     async with served(redis_url, **options) as address:
         shown = {"caCert": ours.authority, "tlsClientCert": ours.client, "tlsClientKey": ours.client_key}
-        good = external(address, trigger="push", **shown)
+        good = external_trigger(address, trigger="push", **shown)
         assert await External.read([good], connections) == [Measure(0.0, False, target=1.0)]
         with pytest.raises(SourceError, match="UNAVAILABLE"):
-            await External.read([external(address, trigger="push", caCert=ours.authority)], connections)
+            await External.read([external_trigger(address, trigger="push", caCert=ours.authority)], connections)
 
 
 async def test_it_says_where_it_listens_and_whom_it_serves(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

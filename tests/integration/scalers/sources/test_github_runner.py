@@ -16,6 +16,7 @@ from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
 from scalers.sources.http.github_runner import GitHubRunner
+from tests.support.servers import answering
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PEM = KEY.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
@@ -83,19 +84,9 @@ class Fake:
 @pytest.fixture
 async def fake() -> AsyncIterator[Fake]:
     server = Fake()
-    runner = web.ServerRunner(web.Server(server.answer))
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/api"
-    yield server
-    await runner.cleanup()
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
+    async with answering(server.answer) as url:
+        server.url = f"{url}/api"
+        yield server
 
 
 def scaler(fake: Fake, authentication: dict[str, str] | None = None, **metadata: str) -> GitHubRunner:

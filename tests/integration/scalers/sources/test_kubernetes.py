@@ -4,12 +4,11 @@ import base64
 from typing import Any
 
 import orjson
-import pytest
 from aiohttp import web
 
 from penstock.connections import Connections
-from penstock.parameters import SettingsError, Trigger
-from penstock.scaler import Scaler, SourceError
+from penstock.parameters import Trigger
+from penstock.scaler import SourceError
 from scalers.sources.http.metrics_api import MetricsAPI
 from scalers.sources.kubernetes.resource import KubernetesResource
 from scalers.sources.kubernetes.workload import KubernetesWorkload
@@ -151,36 +150,3 @@ class _Loopback:
 
     async def get(self, ref: Ref) -> Any:
         return orjson.loads(orjson.dumps(await self._cluster.get(ref)).replace(b'"10.0.0.', b'"127.0.0.'))
-
-
-@pytest.mark.parametrize(
-    ("kind", "metadata", "field"),
-    [
-        pytest.param(KubernetesWorkload, {"value": "1"}, "podSelector", id="no selector"),
-        pytest.param(KubernetesWorkload, {"podSelector": "a=b"}, "value", id="no target"),
-        pytest.param(KubernetesWorkload, {"podSelector": "a=b", "value": "0"}, "value", id="target 0"),
-        pytest.param(KubernetesWorkload, {"podSelector": "a=b", "value": "1", "within": "x"}, "within", id="elsewhere"),
-        pytest.param(
-            KubernetesResource,
-            {"resourceKind": "Pod", "resourceName": "a", "key": "k", "targetValue": "1"},
-            "resourceKind",
-            id="a kind that is not read",
-        ),
-        pytest.param(
-            KubernetesResource,
-            {"resourceKind": "Secret", "resourceName": "a", "key": "k", "targetValue": "1", "format": "json"},
-            "valueLocation",
-            id="JSON without a place",
-        ),
-        pytest.param(
-            KubernetesResource,
-            {"resourceKind": "Secret", "resourceName": "a", "key": "k", "targetValue": "1", "valueLocation": "a"},
-            "valueLocation",
-            id="a place in a number",
-        ),
-    ],
-)
-def test_refused(kind: type[Scaler], metadata: dict[str, str], field: str) -> None:
-    with pytest.raises(SettingsError) as error:
-        kind.parse(Trigger(0, "t", metadata=metadata, namespace="here"))
-    assert error.value.field == field

@@ -6,7 +6,6 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import bson
@@ -18,6 +17,7 @@ from penstock.scaler import SourceError
 from scalers.sources.databases.mongodb import MongoDB
 from tests.integration.scalers.servers import refusing
 from tests.support.certificates import certificates
+from tests.support.servers import behaving, with_certificates_both_ways
 
 pytestmark = pytest.mark.usefixtures("sockets_of_pymongo")
 
@@ -44,41 +44,25 @@ class Fake:
         return {"ok": 1.0, "cursor": {"id": 0, "ns": "db.c", "firstBatch": batch}}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                length, request, _, kind = struct.unpack("<iiii", await reader.readexactly(16))
-                body = await reader.readexactly(length - 16)
-                if kind == _QUERY:
-                    start = body.index(b"\0", 4) + 9
-                    found = bson.encode(self.answer(bson.decode(body[start:])))
-                    reply, code = struct.pack("<iqii", 8, 0, 0, 1) + found, _REPLY
-                else:
-                    found = bson.encode(self.answer(bson.decode(body[5:])))
-                    reply, code = struct.pack("<iB", 0, 0) + found, _MESSAGE
-                writer.write(struct.pack("<iiii", 16 + len(reply), 1, request, code) + reply)
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
+        while True:
+            length, request, _, kind = struct.unpack("<iiii", await reader.readexactly(16))
+            body = await reader.readexactly(length - 16)
+            if kind == _QUERY:
+                start = body.index(b"\0", 4) + 9
+                found = bson.encode(self.answer(bson.decode(body[start:])))
+                reply, code = struct.pack("<iqii", 8, 0, 0, 1) + found, _REPLY
+            else:
+                found = bson.encode(self.answer(bson.decode(body[5:])))
+                reply, code = struct.pack("<iB", 0, 0) + found, _MESSAGE
+            writer.write(struct.pack("<iiii", 16 + len(reply), 1, request, code) + reply)
+            await writer.drain()
 
 
 @asynccontextmanager
 async def mongo(context: ssl.SSLContext | None = None) -> AsyncIterator[Fake]:
     fake = Fake()
-    server = await asyncio.start_server(fake.serve, "127.0.0.1", 0, ssl=context)
-    fake.port = server.sockets[0].getsockname()[1]
-    try:
+    async with behaving(fake.serve, context=context) as fake.port:
         yield fake
-    finally:
-        server.close()
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
 
 
 def scaler(port: int, query: str = '{"state": "new"}', options: str = "", **authentication: str) -> MongoDB:
@@ -114,15 +98,11 @@ async def test_a_server_that_is_not_there_is_unknown(connections: Connections, m
         await MongoDB.read([scaler(refusing())], connections)
 
 
-async def test_tls_both_ways(connections: Connections, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tls_both_ways(connections: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scalers.sources.databases.mongodb.PATIENCE", 1.0)
     ours, theirs = certificates(), certificates("others")
-    (tmp_path / "pair").write_text(f"{ours.server}\n{ours.server_key}")
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=ours.authority)
-    context.load_cert_chain(tmp_path / "pair")
-    context.verify_mode = ssl.CERT_REQUIRED
     shown = {"tls": "enable", "cert": ours.client, "key": ours.client_key}
-    async with mongo(context) as fake:
+    async with mongo(with_certificates_both_ways(ours)) as fake:
         fake.count = 2
         assert await MongoDB.read([scaler(fake.port, ca=ours.authority, **shown)], connections) == [2]
         with pytest.raises(SourceError):

@@ -1,6 +1,5 @@
 """The `rabbitmq` trigger: the arithmetic of its modes, what it refuses, and a real broker over both protocols."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import aio_pika
 import pytest
 
 from penstock.connections import Connections
-from penstock.parameters import SettingsError, Trigger
+from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
 from scalers.sources.messaging.rabbitmq import Depth, RabbitMQ, measure
 from scalers.sources.tls import TLS
@@ -16,13 +15,6 @@ from tests.integration.scalers.daemons import rabbitmq
 from tests.integration.scalers.servers import refusing
 from tests.support.certificates import certificates
 from tests.support.conditions import eventually
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
 
 
 def scaler(host: str, **metadata: str) -> RabbitMQ:
@@ -57,31 +49,6 @@ def test_several_queues_as_one() -> None:
     assert Depth.together([], "avg") == Depth(0, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "field"),
-    [
-        pytest.param({"host": ""}, "host", id="nowhere"),
-        pytest.param({"host": "rabbit:5672"}, "host", id="no URL"),
-        pytest.param({"queueName": ""}, "queueName", id="no queue"),
-        pytest.param({"mode": "QueueLength"}, "mode", id="a mode without a value"),
-        pytest.param({"value": "5"}, "mode", id="a value without a mode"),
-        pytest.param({"mode": "Size", "value": "5"}, "mode", id="unknown mode"),
-        pytest.param({"mode": "QueueLength", "value": "-1"}, "value", id="target below 0"),
-        pytest.param({"mode": "QueueLength", "value": "1", "queueLength": "1"}, "queueLength", id="both spellings"),
-        pytest.param({"mode": "MessageRate", "value": "1"}, "mode", id="a rate over AMQP"),
-        pytest.param({"useRegex": "true"}, "useRegex", id="a pattern over AMQP"),
-        pytest.param({"excludeUnacknowledged": "true"}, "excludeUnacknowledged", id="only ready ones over AMQP"),
-        pytest.param({"protocol": "mqtt"}, "protocol", id="unknown protocol"),
-        pytest.param({"operation": "min"}, "operation", id="unknown operation"),
-    ],
-)
-def test_refused(metadata: dict[str, str], field: str) -> None:
-    with pytest.raises(SettingsError) as error:
-        scaler(**{"host": "amqp://guest:hush@rabbit:5672/", **metadata})
-    assert error.value.field == field
-    assert "hush" not in str(error.value)
-
-
 def of(**authentication: str) -> RabbitMQ:
     return RabbitMQ.parse(
         Trigger(
@@ -101,14 +68,6 @@ def test_what_the_authentication_says_of_tls_and_tokens() -> None:
     assert of(**shown).material == TLS(ca), "a client's certificate is shown only where tls is enabled"
     assert of(oauthTokenURI="http://t", clientID="c").modes == ("oauth",)
     assert of(username="u", password="p").modes == ()
-    for wrong, field in (
-        ({"oauthTokenURI": "http://t"}, "clientID"),
-        ({"workloadIdentityResource": "r"}, "workloadIdentityResource"),
-        ({"cert": ours.client}, "cert"),
-    ):
-        with pytest.raises(SettingsError) as refused:
-            of(**wrong)
-        assert refused.value.field == field
 
 
 def test_a_target_of_nothing_is_not_the_default_one() -> None:

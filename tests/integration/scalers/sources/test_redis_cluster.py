@@ -14,10 +14,8 @@ from penstock.scaler import Measure, SourceError
 from scalers.polling.batched import Answer, BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.redis.lists import RedisClusterLists
-from scalers.sources.redis.source import RedisSource
 from scalers.sources.redis.streams import RedisClusterStreams
-from scalers.triggers.parse import SourceKey
-from tests.integration.scalers.servers import count_writes, refusing
+from tests.integration.scalers.servers import ask, count_writes, refusing
 from tests.support.conditions import eventually
 from tests.support.valkeys import LONG, SLOTS, Cluster, Server, cluster
 
@@ -63,8 +61,7 @@ def sources(connections: Connections, timeout: float = 20.0) -> BatchedReader:
 
 async def poll(sources: BatchedReader, scalers: list[Any]) -> list[Answer]:
     """Measured as polling does it: what fails is asked once more."""
-    first: RedisSource = scalers[0]
-    return await sources.read(SourceKey.of(first, None), scalers, 0)
+    return await ask(sources, *scalers)
 
 
 async def test_every_list_is_measured_where_it_is(servers: Cluster, connections: Connections) -> None:

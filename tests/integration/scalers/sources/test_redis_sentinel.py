@@ -13,8 +13,7 @@ from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.redis.lists import RedisSentinelLists
 from scalers.sources.redis.streams import RedisSentinelStreams
-from scalers.triggers.parse import SourceKey
-from tests.integration.scalers.servers import count_writes, hanging, refusing
+from tests.integration.scalers.servers import ask, count_writes, hanging, refusing
 from tests.support.conditions import eventually
 from tests.support.valkeys import LONG, Watched, sentinel
 
@@ -113,7 +112,7 @@ async def test_when_the_master_dies_the_length_is_unknown_and_then_right_again(
     scaler = work(servers)
 
     async def poll() -> Measure | str:
-        [answer] = await measuring.read(SourceKey.of(scaler, None), [scaler], 0)
+        [answer] = await ask(measuring, scaler)
         assert answer == Measure(3.0) or isinstance(answer, str), "never a wrong number, such as nothing"
         return answer
 

@@ -1,35 +1,14 @@
 """KEDA's `redis-streams` trigger on a real server."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
 from penstock.connections import Connections
-from penstock.parameters import Trigger
 from penstock.scaler import SourceError
 from scalers.sources.redis.streams import RedisStreams
-from tests.integration.scalers.servers import commands, count_writes, port_of
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    connections = Connections()
-    yield connections
-    await connections.close()
-
-
-@pytest.fixture
-def port(redis_url: str) -> int:
-    return port_of(redis_url)
-
-
-def stream(port: int, name: str = "work", **metadata: str) -> RedisStreams:
-    return RedisStreams.parse(
-        Trigger(0, "redis-streams", metadata={"address": f"127.0.0.1:{port}", "stream": name, **metadata})
-    )
-
+from tests.integration.scalers.servers import commands, count_writes, work_stream
 
 LENGTH: dict[str, str] = {}
 PENDING = {"consumerGroup": "group"}
@@ -62,7 +41,7 @@ async def test_what_waits_is_counted(
     real_redis: Redis, port: int, connections: Connections, metadata: dict[str, str], count: float
 ) -> None:
     await fill(real_redis)
-    assert await RedisStreams.read([stream(port, **metadata)], connections) == [count]
+    assert await RedisStreams.read([work_stream(port, **metadata)], connections) == [count]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +51,7 @@ async def test_what_waits_is_counted(
 async def test_a_stream_that_is_not_there_is_empty(
     real_redis: Redis, port: int, connections: Connections, metadata: dict[str, str], count: float
 ) -> None:
-    assert await RedisStreams.read([stream(port, **metadata)], connections) == [count]
+    assert await RedisStreams.read([work_stream(port, **metadata)], connections) == [count]
 
 
 async def spoil(client: Redis) -> None:
@@ -105,7 +84,7 @@ async def test_what_cannot_be_counted_is_unknown(
         await real_redis.rpush("work", 1)
     elif before:
         await {"fill": fill, "spoil": spoil}[before](real_redis)
-    [answer] = await RedisStreams.read([stream(port, **metadata)], connections)
+    [answer] = await RedisStreams.read([work_stream(port, **metadata)], connections)
     assert isinstance(answer, SourceError)
     assert "work: " in str(answer)
     assert complaint in str(answer)
@@ -113,7 +92,7 @@ async def test_what_cannot_be_counted_is_unknown(
 
 async def test_an_old_servers_lag_is_refused_in_words() -> None:
     """No such server is at hand: its answer has no member of that name."""
-    question: Any = stream(1, **LAG).question
+    question: Any = work_stream(1, **LAG).question
     answer = question.answer([[{"name": b"group", "pending": 2}], 10])
     assert str(answer) == "work: lagCount needs Redis 7.0 or newer, or Valkey"
 
@@ -123,7 +102,10 @@ async def test_many_streams_and_modes_are_one_round_trip(
 ) -> None:
     await fill(real_redis)
     scalers = [
-        stream(port, name, **metadata) for name in ("work", "empty") for metadata in (LENGTH, LAG) for _ in range(100)
+        work_stream(port, name, **metadata)
+        for name in ("work", "empty")
+        for metadata in (LENGTH, LAG)
+        for _ in range(100)
     ]
     await RedisStreams.read(scalers[:1], connections)
     sent = count_writes(monkeypatch)
@@ -143,7 +125,7 @@ async def test_a_stream_the_user_may_not_read_says_nothing_about_the_others(
     await real_redis.execute_command("ACL", "SETUSER", "narrow", "on", ">s3cret", "~work", "+@all")
     try:
         login = {"username": "narrow", "password": "s3cret"}
-        asked = [stream(port, "secret", **LAG, **login), stream(port, **LAG, **login)]
+        asked = [work_stream(port, "secret", **LAG, **login), work_stream(port, **LAG, **login)]
         refused, known = await RedisStreams.read(asked, connections)
     finally:
         await real_redis.execute_command("ACL", "DELUSER", "narrow")

@@ -4,10 +4,7 @@ The bundled Valkey speaks no TLS, so something in front of it does.
 """
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
@@ -17,51 +14,19 @@ from penstock.parameters import Trigger
 from penstock.scaler import SourceError
 from scalers.sources.redis.lists import RedisLists
 from scalers.wakeups.redis_listener import RedisListener
-from tests.integration.scalers.servers import port_of
 from tests.support.certificates import certificates
 from tests.support.conditions import eventually
+from tests.support.servers import relayed, with_certificates_both_ways
 
 OURS, THEIRS = certificates("ours"), certificates("theirs")
 CLIENT = {"tls": "enable", "ca": OURS.authority, "cert": OURS.client, "key": OURS.client_key}
 
 
 @pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    connections = Connections()
-    yield connections
-    await connections.close()
-
-
-@pytest.fixture
-async def port(redis_url: str, tmp_path: Path) -> AsyncIterator[int]:
+async def secure(port: int) -> AsyncIterator[int]:
     """A port that speaks TLS, asks for a client's certificate, and passes on to the server what it hears."""
-    (tmp_path / "server.pem").write_text(OURS.server + OURS.server_key)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=OURS.authority)
-    context.load_cert_chain(tmp_path / "server.pem")
-    context.verify_mode = ssl.CERT_REQUIRED
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner, outer = await asyncio.open_connection("127.0.0.1", port_of(redis_url))
-        for source, sink in ((reader, outer), (inner, writer)):
-            tasks.add(asyncio.create_task(pass_on(source, sink)))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    yield server.sockets[0].getsockname()[1]
-    server.close()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-    try:
-        with suppress(OSError):
-            while data := await source.read(1 << 16):
-                sink.write(data)
-                await sink.drain()
-    finally:
-        sink.transport.abort()
+    async with relayed(port, context=with_certificates_both_ways(OURS)) as relay:
+        yield relay.port
 
 
 def work(port: int, authentication: dict[str, str], **metadata: str) -> RedisLists:
@@ -79,13 +44,13 @@ def work(port: int, authentication: dict[str, str], **metadata: str) -> RedisLis
 )
 async def test_a_list_is_measured_over_tls(
     real_redis: Redis,
-    port: int,
+    secure: int,
     connections: Connections,
     authentication: dict[str, str],
     metadata: dict[str, str],
 ) -> None:
     await real_redis.rpush("work", 1, 2)
-    assert await RedisLists.read([work(port, authentication, **metadata)], connections) == [2.0]
+    assert await RedisLists.read([work(secure, authentication, **metadata)], connections) == [2.0]
 
 
 @pytest.mark.parametrize(
@@ -100,16 +65,16 @@ async def test_a_list_is_measured_over_tls(
     ],
 )
 async def test_what_does_not_fit_is_an_error(
-    port: int, connections: Connections, authentication: dict[str, str], complaint: str
+    secure: int, connections: Connections, authentication: dict[str, str], complaint: str
 ) -> None:
-    with pytest.raises(SourceError, match=rf"^127\.0\.0\.1:{port}/0: .*{complaint}") as caught:
-        await RedisLists.read([work(port, authentication)], connections)
+    with pytest.raises(SourceError, match=rf"^127\.0\.0\.1:{secure}/0: .*{complaint}") as caught:
+        await RedisLists.read([work(secure, authentication)], connections)
     assert OURS.client_key not in f"{caught.value!r}"
 
 
-async def test_pushes_are_heard_over_tls(real_redis: Redis, port: int) -> None:
+async def test_pushes_are_heard_over_tls(real_redis: Redis, secure: int) -> None:
     heard: list[str] = []
-    listener = RedisListener(work(port, CLIENT).server, heard.extend)
+    listener = RedisListener(work(secure, CLIENT).server, heard.extend)
     listener.follow(["work"])
     listening = asyncio.create_task(listener.run())
     try:

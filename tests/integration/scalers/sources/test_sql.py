@@ -1,30 +1,18 @@
 """The `postgresql` and `mysql` triggers against real servers."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiomysql
-import psycopg
 import pytest
 
 from penstock.connections import Connections
-from penstock.parameters import SettingsError, Trigger
-from penstock.scaler import SourceError
-from scalers.polling.batched import BatchedReader
-from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
+from penstock.parameters import Trigger
+from penstock.scaler import Measure, SourceError
 from scalers.sources.databases.mysql import MySQL
 from scalers.sources.databases.postgresql import PostgreSQL
-from scalers.triggers.parse import SourceKey
-from tests.integration.scalers.daemons import mariadb, postgres
-from tests.integration.scalers.servers import hanging, refusing
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
+from tests.integration.scalers.daemons import CONNINFO, mariadb, postgres, psql
+from tests.integration.scalers.servers import ask, hanging, reading, refusing
 
 
 def of_postgres(port: int, query: str, password: str = "hush", **metadata: str) -> PostgreSQL:
@@ -62,29 +50,26 @@ def check(answers: list[Any]) -> None:
 
 
 async def test_a_real_postgresql(connections: Connections) -> None:
-    async with postgres() as port:
-        conninfo = f"host=127.0.0.1 port={port} user=work password=hush dbname=postgres"
-        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as setup:
-            await setup.execute("CREATE TABLE jobs (n int)")
-            await setup.execute("INSERT INTO jobs VALUES (1), (2), (3)")
-            check(list(await PostgreSQL.read([of_postgres(port, query) for query, _ in QUERIES], connections)))
-            for whole in (conninfo, f"postgresql://work:hush@127.0.0.1:{port}/postgres"):
-                metadata = {"query": "SELECT 4", "targetQueryValue": "1"}
-                trigger = Trigger(0, "postgresql", metadata=metadata, authentication={"connection": whole})
-                assert await PostgreSQL.read([PostgreSQL.parse(trigger)], connections) == [4.0]
-            with pytest.raises(SourceError, match="password authentication failed") as refused:
-                await PostgreSQL.read([of_postgres(port, "SELECT 1", password="wrong-one")], connections)
-            assert "wrong-one" not in str(refused.value)
-            # The server drops our connection; the second attempt of the same poll has a fresh one.
-            sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy()), timeout=5)
-            probe = of_postgres(port, "SELECT count(*) FROM jobs")
-            assert (await sources.read(SourceKey.of(probe, 1), [probe], 1))[0].value == 3.0
+    async with postgres() as port, psql(port) as setup:
+        await setup.execute("CREATE TABLE jobs (n int)")
+        await setup.execute("INSERT INTO jobs VALUES (1), (2), (3)")
+        check(list(await PostgreSQL.read([of_postgres(port, query) for query, _ in QUERIES], connections)))
+        for whole in (CONNINFO.format(port), f"postgresql://work:hush@127.0.0.1:{port}/postgres"):
+            metadata = {"query": "SELECT 4", "targetQueryValue": "1"}
+            trigger = Trigger(0, "postgresql", metadata=metadata, authentication={"connection": whole})
+            assert await PostgreSQL.read([PostgreSQL.parse(trigger)], connections) == [4.0]
+        with pytest.raises(SourceError, match="password authentication failed") as refused:
+            await PostgreSQL.read([of_postgres(port, "SELECT 1", password="wrong-one")], connections)
+        assert "wrong-one" not in str(refused.value)
+        # The server drops our connection; the second attempt of the same poll has a fresh one.
+        probe = of_postgres(port, "SELECT count(*) FROM jobs")
+        async with reading(5.0) as sources:
+            assert await ask(sources, probe) == [Measure(3.0)]
             await setup.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
             )
-            assert (await sources.read(SourceKey.of(probe, 1), [probe], 2))[0].value == 3.0
-            await sources.close()
+            assert await ask(sources, probe) == [Measure(3.0)]
 
 
 async def test_a_real_mariadb(tmp_path: Path, connections: Connections) -> None:
@@ -110,58 +95,9 @@ async def test_a_real_mariadb(tmp_path: Path, connections: Connections) -> None:
 async def test_a_server_that_hangs_or_refuses_is_unknown_and_named(make) -> None:
     async with hanging() as hung:
         for port in (hung, refusing()):
-            sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy()), timeout=0.3)
             probe = make(port, "SELECT 1")
-            [answer] = await sources.read(SourceKey.of(probe, 1), [probe], 1)
-            await sources.close()
+            async with reading(0.3) as sources:
+                [answer] = await ask(sources, probe)
             assert isinstance(answer, str)
             assert str(port) in answer
             assert "hush" not in answer + repr(probe) + repr(probe.server)
-
-
-@pytest.mark.parametrize(
-    ("kind", "metadata", "authentication", "field"),
-    [
-        pytest.param(PostgreSQL, {"query": "q", "targetQueryValue": "1"}, {}, "host", id="postgresql, nowhere"),
-        pytest.param(
-            PostgreSQL,
-            {"query": "q", "targetQueryValue": "0"},
-            {"connection": "host=h"},
-            "targetQueryValue",
-            id="postgresql, target 0",
-        ),
-        pytest.param(
-            PostgreSQL,
-            {"query": "q", "targetQueryValue": "1"},
-            {"connection": "host==h port"},
-            "connection",
-            id="postgresql, no connection string",
-        ),
-        pytest.param(MySQL, {"query": "q", "queryValue": "1"}, {}, "host", id="mysql, nowhere"),
-        pytest.param(MySQL, {"queryValue": "1"}, {"connectionString": "u:p@tcp(h)/d"}, "query", id="mysql, no query"),
-        pytest.param(
-            MySQL,
-            {"query": "q", "queryValue": "1"},
-            {"connectionString": "u:p@tcp(h"},
-            "connectionString",
-            id="mysql, no connection string",
-        ),
-        pytest.param(
-            MySQL,
-            {"query": "q", "queryValue": "1", "host": "h", "port": "x", "dbName": "d", "username": "u"},
-            {"password": "p"},
-            "port",
-            id="mysql, no port",
-        ),
-    ],
-)
-def test_refused(kind, metadata: dict[str, str], authentication: dict[str, str], field: str) -> None:
-    with pytest.raises(SettingsError) as error:
-        kind.parse(Trigger(0, "t", metadata=metadata, authentication=authentication))
-    assert error.value.field == field
-
-
-def test_a_missing_library_is_named_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
-    with pytest.raises(SettingsError, match=r"trigger 0 \(postgresql\): .*pip install 'penstock\[postgresql\]'"):
-        of_postgres(1, "SELECT 1")

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,16 @@ from aiohttp import web
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Scaler, SourceError
-from scalers.polling.batched import BatchedReader
-from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.http.elasticsearch import Elasticsearch
 from scalers.sources.http.graphite import Graphite
 from scalers.sources.http.influxdb import InfluxDB
 from scalers.sources.http.loki import Loki
 from scalers.sources.http.metrics_api import MetricsAPI
 from scalers.sources.http.prometheus import Prometheus
-from scalers.triggers.parse import SourceKey
 from tests.integration.scalers.daemons import needs, running
-from tests.integration.scalers.servers import hanging, refusing
+from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.support.ports import free_port
+from tests.support.servers import answering
 
 
 @dataclass
@@ -50,20 +47,8 @@ class Fake:
 @pytest.fixture
 async def fake() -> AsyncIterator[Fake]:
     server = Fake()
-    runner = web.ServerRunner(web.Server(server.answer))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield server
-    await runner.cleanup()
-
-
-@pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
-    yield opened
-    await opened.close()
+    async with answering(server.answer) as server.url:
+        yield server
 
 
 def scaler(kind: type[Scaler], metadata: dict[str, str], **authentication: str) -> Any:
@@ -259,23 +244,9 @@ async def test_an_endless_answer_is_not_read(connections: Connections) -> None:
         except (ConnectionError, asyncio.CancelledError):
             return response
 
-    runner = web.ServerRunner(web.Server(pour))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    [answer] = await read(connections, scaler(MetricsAPI, {"url": url, "valueLocation": "a", "targetValue": "1"}))
+    async with answering(pour) as url:
+        [answer] = await read(connections, scaler(MetricsAPI, {"url": url, "valueLocation": "a", "targetValue": "1"}))
     assert "more than 4 MB" in str(answer)
-    await runner.cleanup()
-
-
-@asynccontextmanager
-async def _sources_of(*, timeout: float) -> AsyncIterator[BatchedReader]:
-    sources = BatchedReader(Connections(), CircuitBreakers(BreakerPolicy()), timeout=timeout)
-    try:
-        yield sources
-    finally:
-        await sources.close()
 
 
 async def test_a_server_that_hangs_or_refuses_is_unknown_and_named() -> None:
@@ -283,8 +254,8 @@ async def test_a_server_that_hangs_or_refuses_is_unknown_and_named() -> None:
         for port, timeout, reason in [(hung, 0.3, "no answer within"), (refusing(), 60.0, "cannot be reached")]:
             address = f"http://127.0.0.1:{port}"
             probe = scaler(Prometheus, {"serverAddress": address, "query": "q", "threshold": "1"})
-            async with _sources_of(timeout=timeout) as sources:
-                [answer] = await sources.read(SourceKey.of(probe, 1), [probe], 1)
+            async with reading(timeout) as sources:
+                [answer] = await ask(sources, probe)
             assert isinstance(answer, str)
             assert reason in answer
             assert address in answer

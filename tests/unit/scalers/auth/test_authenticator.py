@@ -116,58 +116,47 @@ async def test_two_of_one_name_are_told_apart_by_their_kind(cluster: Cluster) ->
 
 
 VAULT = {"address": "http://127.0.0.1:1", "secrets": []}
-MISSING: list[tuple[str, Object, str]] = [
-    (
-        "no such Secret",
-        {"secretTargetRef": [entry(name="nope")]},
-        "secretTargetRef[0]: Secret team/nope does not exist",
-    ),
-    (
-        "no such key",
+MISSING: dict[str, tuple[Object, str]] = {
+    "no such Secret": ({"secretTargetRef": [entry(name="x")]}, "secretTargetRef[0]: Secret team/x does not exist"),
+    "no such key": (
         {"secretTargetRef": [entry(), entry(key="pin")]},
         "secretTargetRef[1]: Secret team/login has no key pin",
     ),
-    (
-        "no such ConfigMap",
+    "no such ConfigMap": (
         {"configMapTargetRef": [entry(name="nope")]},
         "configMapTargetRef[0]: ConfigMap team/nope does not exist",
     ),
-    (
-        "no such variable",
+    "no such variable": (
         {"env": [{"parameter": "username", "name": "NOBODY"}]},
         "env[0]: the container does not set NOBODY",
     ),
-    (
-        "no such container",
+    "no such container": (
         {"env": [{"parameter": "username", "name": "USER", "containerName": "x"}]},
         "env[0]: envSourceContainerName: no container x; there are main, side",
     ),
-    (
-        "no such service account",
+    "no such service account": (
         {"boundServiceAccountToken": [{"parameter": "t", "serviceAccountName": "nope"}]},
         "boundServiceAccountToken[0]: ServiceAccount team/nope does not exist",
     ),
-    ("a file outside the cluster", {"filePath": "x.json"}, "filePath: is for a ClusterTriggerAuthentication only"),
-    ("Azure's vault", {"azureKeyVault": {"vaultURI": "x"}}, "azureKeyVault: is not supported"),
-    ("Google's secrets", {"gcpSecretManager": {"secrets": []}}, "gcpSecretManager: is not supported"),
-    ("Amazon's secrets", {"awsSecretManager": {"secrets": []}}, "awsSecretManager: is not supported"),
-    *[
-        (
-            f"pod identity {provider}",
+    "a file": ({"filePath": "x.json"}, "filePath: is for a ClusterTriggerAuthentication only"),
+    "Azure's vault": ({"azureKeyVault": {"vaultURI": "x"}}, "azureKeyVault: is not supported"),
+    "Google's secrets": ({"gcpSecretManager": {"secrets": []}}, "gcpSecretManager: is not supported"),
+    "Amazon's secrets": ({"awsSecretManager": {"secrets": []}}, "awsSecretManager: is not supported"),
+    **{
+        provider: (
             {"podIdentity": {"provider": provider}},
             f"podIdentity.provider: {provider} is not supported, only none is",
         )
         for provider in ("azure-workload", "gcp", "aws", "aws-eks")
-    ],
-    (
-        "no Vault token",
+    },
+    "no Vault token": (
         {"hashiCorpVault": {**VAULT, "authentication": "token", "secrets": [entry() | {"path": "kv/x"}]}},
         "hashiCorpVault: credential.token is required with authentication token",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("spec", "message"), [row[1:] for row in MISSING], ids=[row[0] for row in MISSING])
+@pytest.mark.parametrize(("spec", "message"), MISSING.values(), ids=MISSING)
 async def test_what_is_missing_is_named(cluster: Cluster, spec: Object, message: str) -> None:
     cluster.authentication(**spec)
     with pytest.raises(UserError) as refused:

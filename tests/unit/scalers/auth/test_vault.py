@@ -11,6 +11,7 @@ from aiohttp import web
 from scalers.auth.secret_text import Hidden
 from scalers.auth.vault import LARGEST, VaultError, Vaults
 from scalers.ttl_cache import EVER
+from tests.support.servers import answering
 from tests.unit.scalers.cluster import Cluster
 from workers.api.keda.triggerauthentication import Vault
 from workers.errors import UserError
@@ -33,7 +34,7 @@ class Server:
     logins: int = 0
     issued: int = 0
 
-    async def answer(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path.removeprefix("/v1/")
         self.asked.append(f"{request.method} {path}")
         self.namespaces.append(request.headers.get("X-Vault-Namespace"))
@@ -64,14 +65,8 @@ class Server:
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
     server = Server()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", server.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server.url = "http://127.0.0.1:{1}".format(*runner.addresses[0])
-    yield server
-    await runner.cleanup()
+    async with answering(server.answer) as server.url:
+        yield server
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.connections import Connections
 from penstock.errors import SourceError
-from penstock.parameters import SettingsError, Trigger
+from penstock.parameters import Trigger
 from scalers.sources.celery.backlog import Backlog, BacklogTables, TransportLayout, matches
 from scalers.sources.celery.broker_url import BrokerURL, parse
 from scalers.sources.celery.tasks import CeleryTasks
@@ -16,7 +16,6 @@ from scalers.sources.messaging.rabbitmq import RabbitMQ
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.sentinel import RedisSentinel
 from scalers.sources.tls import TLS
-from tests.unit.scalers import malformed
 
 REDIS, RABBIT, SENTINEL = "redis://:hush@a:1/2", "amqp://u:hush@rabbit/work", "sentinel://:hush@a:1/2;sentinel://b"
 
@@ -33,57 +32,6 @@ def test_no_text_of_a_scaler_shows_a_secret() -> None:
     for broker, more in ((REDIS, {}), (RABBIT, {}), (SENTINEL, {"sentinelMaster": "m"})):
         found = scaler(broker, **more)
         assert "hush" not in f"{found} {found!r} {found.server} {found.server!r}"
-
-
-@pytest.mark.parametrize(
-    ("broker", "metadata", "field", "complaint"),
-    [
-        pytest.param("a:1", {}, "broker", "must be a URL", id="no scheme"),
-        pytest.param("redis://", {}, "broker", "must be a URL", id="no host"),
-        pytest.param("redis://a:many", {}, "broker", "must be a URL", id="no port"),
-        pytest.param("redis+socket:///tmp/x", {}, "broker", "must be a URL", id="a socket"),
-        pytest.param("redis://[a", {}, "broker", "must be a URL", id="half an address"),
-        pytest.param("redis://a;amqp://b", {}, "broker", "must be a URL", id="two kinds"),
-        pytest.param("redis://a;redis://b", {}, "broker", "one server", id="two servers"),
-        pytest.param("redis://a/work", {}, "broker", "number of a database", id="no number"),
-        pytest.param("redis://a/-1", {}, "broker", "number of a database", id="below 0"),
-        pytest.param("sentinel://a", {}, "sentinelMaster", "come together", id="which master?"),
-        pytest.param(
-            REDIS, {"sentinelMaster": "m"}, "sentinelMaster", "come together", id="a master without sentinels"
-        ),
-        pytest.param(REDIS, {"management": "http://a"}, "management", "RabbitMQ only", id="Redis has no plugin"),
-        pytest.param(REDIS, {"queues": "a,,b"}, "queues", "names of queues", id="a queue without a name"),
-        pytest.param(REDIS, {"prioritySteps": "0,x"}, "prioritySteps", "whole numbers", id="a step that is none"),
-        pytest.param(REDIS, {"prioritySteps": "-1"}, "prioritySteps", "whole numbers", id="a step below 0"),
-        pytest.param(RABBIT, {"countFutureTasks": "false"}, "countFutureTasks", "Redis only", id="RabbitMQ: etas"),
-        pytest.param(RABBIT, {"globalKeyprefix": "x"}, "globalKeyprefix", "Redis only", id="RabbitMQ: prefix"),
-        pytest.param(RABBIT, {"prioritySteps": "0"}, "prioritySteps", "Redis only", id="RabbitMQ: steps"),
-        pytest.param(RABBIT, {"separator": ":"}, "separator", "Redis only", id="RabbitMQ: separator"),
-        pytest.param(RABBIT, {"unackedKey": "x"}, "unackedKey", "Redis only", id="RabbitMQ: unacked"),
-        pytest.param(RABBIT, {"management": "rabbit:15672"}, "management", "must be a URL", id="a plugin nowhere"),
-        pytest.param(RABBIT, {"management": "http://"}, "management", "must be a URL", id="a plugin without host"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(
-    broker: str, metadata: dict[str, str], field: str, complaint: str
-) -> None:
-    malformed.refused(CeleryTasks, trigger(broker, **metadata), field, complaint)
-
-
-@pytest.mark.parametrize(
-    ("broker", "authentication", "field", "complaint"),
-    [
-        pytest.param(REDIS, {"cert": "x"}, "key", "come together", id="a certificate without its key"),
-        pytest.param(REDIS, {"key": "x"}, "cert", "come together", id="a key without its certificate"),
-        pytest.param("rediss://a", {"ca": "x"}, "ca", "is not a certificate", id="no certificate"),
-        pytest.param(RABBIT, {"ca": "x"}, "ca", "is not a certificate", id="RabbitMQ: no certificate"),
-        pytest.param(RABBIT, {"cert": "x", "key": "y"}, "cert", "Redis only", id="RabbitMQ: a client's certificate"),
-    ],
-)
-def test_certificates(broker: str, authentication: dict[str, str], field: str, complaint: str) -> None:
-    with pytest.raises(SettingsError, match=rf"trigger 3 \(celery\): {field}: .*{complaint}") as refused:
-        scaler(broker, authentication=authentication)
-    assert refused.value.field == field
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from penstock.parameters import SettingsError, Trigger
+from penstock.parameters import Trigger
 from scalers.sources.cron import CronScaler
 
 BERLIN = {"timezone": "Europe/Berlin", "start": "0 8 * * 1-5", "end": "30 17 * * 1-5", "desiredReplicas": "3"}
@@ -52,25 +52,3 @@ def test_names_and_numbers() -> None:
 async def test_it_measures_replicas() -> None:
     assert await cron(start="* * * * *", end="0 0 29 2 *").measure() == 3.0
     assert await cron(start="0 0 29 2 *", end="* * * * *").measure() == 0.0
-
-
-@pytest.mark.parametrize(
-    ("metadata", "field", "message"),
-    [
-        pytest.param({"timezone": "Mars/Base"}, "timezone", "Mars/Base", id="unknown zone"),
-        pytest.param({"timezone": ""}, "timezone", "is required", id="no zone"),
-        pytest.param({"start": "0 8 * *"}, "start", "expected exactly 5 fields", id="four fields"),
-        pytest.param({"end": "0 25 * * *"}, "end", "above maximum", id="an hour too many"),
-        pytest.param({"start": "0 0 30 2 *"}, "start", "never fires", id="30 February"),
-        pytest.param({"start": "@daily"}, "start", "five fields", id="a descriptor"),
-        pytest.param({"start": "TZ=UTC 0 8 * * *"}, "start", "five fields", id="a zone inside"),
-        pytest.param({"end": " 0 8 * *  1-5"}, "end", "must differ", id="start and end are the same"),
-        pytest.param({"desiredReplicas": "0"}, "desiredReplicas", "above 0", id="none"),
-        pytest.param({"desiredReplicas": "-1"}, "desiredReplicas", "above 0", id="less than none"),
-        pytest.param({"desiredReplicas": "x"}, "desiredReplicas", "whole number", id="no number"),
-    ],
-)
-def test_refused(metadata: dict[str, str], field: str, message: str) -> None:
-    with pytest.raises(SettingsError, match=message) as error:
-        cron(**metadata)
-    assert error.value.field == field

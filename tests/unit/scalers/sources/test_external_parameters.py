@@ -7,7 +7,6 @@ from scalers.sources.external.grpc_client import Address
 from scalers.sources.external.messages import Reference, message
 from scalers.sources.external.trigger import External, ExternalPush
 from tests.support.certificates import certificates
-from tests.unit.scalers import malformed
 
 GOOD = Trigger(2, "external", metadata={"scalerAddress": "scaler.team:9090"}, namespace="team", owner="work")
 CERTIFICATES = certificates()
@@ -18,25 +17,6 @@ def of(authentication: dict[str, str] | None = None, **metadata: str) -> Trigger
     return Trigger(
         2, "external", metadata={**GOOD.metadata, **metadata}, authentication=authentication or {}, owner="work"
     )
-
-
-@pytest.mark.parametrize(
-    ("trigger", "field", "complaint"),
-    [
-        pytest.param(
-            of(scalerAddress="dns:///scaler:1", enableTLS="true", unsafeSsl="true"),
-            "unsafeSsl",
-            "needs an address",
-            id="no check of a name that gRPC looks up",
-        ),
-        pytest.param(of({"tlsClientCert": "x"}), "tlsClientCert", "must come together", id="no key"),
-        pytest.param(of({"tlsClientKey": "x"}), "tlsClientCert", "must come together", id="no certificate"),
-        pytest.param(of({"caCert": "x"}), "caCert", "is not a certificate", id="no authority"),
-        pytest.param(of({"tlsClientCert": "#", "tlsClientKey": "%"}), "tlsClientCert", "cannot be used", id="no PEM"),
-    ],
-)
-def test_what_cannot_work_is_refused(trigger: Trigger, field: str, complaint: str) -> None:
-    malformed.refused(External, trigger, field, complaint)
 
 
 def test_only_external_push_is_listened_to() -> None:

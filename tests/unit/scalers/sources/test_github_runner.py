@@ -6,7 +6,6 @@ import pytest
 
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.http.github_runner import GitHubRunner
-from tests.unit.scalers import malformed
 
 METADATA = {"owner": "acme/x", "runnerScope": "org"}
 GOOD = Trigger(1, "github-runner", metadata=METADATA, authentication={"personalAccessToken": "hush-hush"})
@@ -15,23 +14,6 @@ APP = {"applicationID": "42", "installationID": "7"}
 
 def of(authentication: dict[str, str], **metadata: str) -> Trigger:
     return Trigger(1, "github-runner", metadata={**METADATA, **metadata}, authentication=authentication)
-
-
-@pytest.mark.parametrize(
-    ("trigger", "field", "complaint"),
-    [
-        pytest.param(of({}), "personalAccessToken", "is required, or appKey", id="nobody asks"),
-        pytest.param(of({}, **APP), "appKey", "is required of a GitHub app", id="an app without a key"),
-        pytest.param(of({"appKey": "x"}, applicationID="1"), "installationID", "is required", id="not installed"),
-        pytest.param(of({"appKey": "x"}, installationID="1"), "applicationID", "is required", id="no application"),
-        pytest.param(of({"appKey": "no key"}, **APP), "appKey", "is not a private RSA key", id="no key"),
-        pytest.param(
-            of({"personalAccessToken": "hush-hush"}, githubApiURL="api"), "githubApiURL", "must be a URL", id="nowhere"
-        ),
-    ],
-)
-def test_what_cannot_work_is_refused(trigger: Trigger, field: str, complaint: str) -> None:
-    malformed.refused(GitHubRunner, trigger, field, complaint)
 
 
 def test_secrets_are_hidden() -> None:

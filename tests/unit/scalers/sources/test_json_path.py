@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.parameters import SettingsError, Trigger
-from penstock.scaler import Scaler
-from scalers.sources.http.elasticsearch import Elasticsearch
 from scalers.sources.http.json_path import MISSING, find, parse
-from scalers.sources.http.metrics_api import MetricsAPI
-from scalers.sources.kubernetes.resource import KubernetesResource
 from tests.support.paths import ROOT
 
 DOCUMENT = {
@@ -139,30 +134,6 @@ REFUSED = [
 def test_what_is_not_supported_is_refused(path: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         parse(path)
-
-
-@pytest.mark.parametrize(
-    ("scaler", "metadata"),
-    [
-        (MetricsAPI, {"url": "http://127.0.0.1/x", "targetValue": "1"}),
-        (Elasticsearch, {"addresses": "http://127.0.0.1", "index": "i", "query": "{}", "targetValue": "1"}),
-        (
-            KubernetesResource,
-            {"resourceKind": "ConfigMap", "resourceName": "a", "key": "k", "format": "json", "targetValue": "1"},
-        ),
-    ],
-)
-def test_a_setting_that_is_refused_names_the_trigger_the_parameter_and_the_path(
-    scaler: type[Scaler], metadata: dict[str, str]
-) -> None:
-    login = {"username": "u", "password": "p"}
-
-    def trigger(path: str) -> Trigger:
-        return Trigger(2, "api", namespace="team", authentication=login, metadata={**metadata, "valueLocation": path})
-
-    with pytest.raises(SettingsError, match=r"trigger 2 \(api\): valueLocation: a\.@flatten\.0: modifiers"):
-        scaler.parse(trigger("a.@flatten.0"))
-    scaler.parse(trigger('a.#(n=="x").v'))
 
 
 def test_every_path_of_the_page_is_understood() -> None:

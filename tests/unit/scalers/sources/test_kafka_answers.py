@@ -43,19 +43,29 @@ class Answers:
         return dict.fromkeys(partitions, 10)
 
 
-async def read(answers: Answers, *, timeout: float = math.inf, **metadata: str) -> Any:
+def lag_of(index: int = 0, **metadata: str) -> ApacheKafka:
     metadata = {"bootstrapServers": "a:1", "consumerGroup": "g", **metadata}
-    scaler = ApacheKafka.parse(Trigger(0, "t", metadata=metadata))
-    client: Any = KafkaClient(scaler.server)
-    client._admin = client._consumer = answers
+    return ApacheKafka.parse(Trigger(index, "t", metadata=metadata))
+
+
+async def read_all(scalers: list[ApacheKafka], *polls: Answers, timeout: float = math.inf) -> Any:
+    """The answers of the last of several polls over one client."""
+    client: Any = KafkaClient(scalers[0].server)
 
     async def close(_: Any) -> None:
         return None
 
     connections = Connections()
     connections.timeout = timeout
-    async with connections.use(scaler.server, lambda: client, close):
-        [found] = await ApacheKafka.read([scaler], connections)
+    async with connections.use(scalers[0].server, lambda: client, close):
+        for answers in polls:
+            client._admin = client._consumer = answers
+            found = await ApacheKafka.read(scalers, connections)
+    return found
+
+
+async def read(answers: Answers, *, timeout: float = math.inf, **metadata: str) -> Any:
+    [found] = await read_all([lag_of(**metadata)], answers, timeout=timeout)
     return found
 
 
@@ -91,26 +101,9 @@ class Partly(Answers):
 
 async def test_what_one_broker_does_not_tell_is_unknown_by_itself() -> None:
     asked = [("g", "a"), ("slow", "a"), ("away", "a"), ("slow", ""), ("g", "c"), ("g", "b")]
-    scalers = [
-        ApacheKafka.parse(
-            Trigger(
-                0,
-                "t",
-                metadata={"bootstrapServers": "a:1", "consumerGroup": group, **({"topic": name} if name else {})},
-            )
-        )
-        for group, name in asked
-    ]
-    client: Any = KafkaClient(scalers[0].server)
-    client._admin = client._consumer = Partly({("a", 0): 7, ("a", 1): 9, ("b", 0): 10, ("b", 1): 10, ("c", 0): 1})
-
-    async def close(_: Any) -> None:
-        return None
-
-    connections = Connections()
-    connections.timeout = 0.2
-    async with connections.use(scalers[0].server, lambda: client, close):
-        answers = await ApacheKafka.read(scalers, connections)
+    scalers = [lag_of(consumerGroup=group, topic=name) for group, name in asked]
+    partly = Partly({("a", 0): 7, ("a", 1): 9, ("b", 0): 10, ("b", 1): 10, ("c", 0): 1})
+    answers = await read_all(scalers, partly, timeout=0.2)
     assert [answers[0], answers[5]] == [Measure(4.0, True), Measure(0.0, False)]
     assert [str(answer) for answer in answers[1:5]] == [
         "kafka://a:1: group slow: no answer within 0.12 s",
@@ -189,16 +182,7 @@ def test_what_was_committed_before_is_remembered_of_so_many_triggers(monkeypatch
 
 async def test_two_objects_with_the_same_trigger_measure_the_same() -> None:
     """Though what the first one saw is what the second one would take for the last poll's."""
-    metadata = {"bootstrapServers": "a:1", "consumerGroup": "g", "topic": "a", "excludePersistentLag": "true"}
-    scalers = [ApacheKafka.parse(Trigger(index, "t", metadata=metadata)) for index in range(2)]
-    client: Any = KafkaClient(scalers[0].server)
-
-    async def close(_: Any) -> None:
-        return None
-
-    connections = Connections()
-    async with connections.use(scalers[0].server, lambda: client, close):
-        for committed in ({("a", 0): 5, ("a", 1): 5}, {("a", 0): 7, ("a", 1): 9}):
-            client._admin = client._consumer = Answers(committed)
-            answers = await ApacheKafka.read(scalers, connections)
+    scalers = [lag_of(index, topic="a", excludePersistentLag="true") for index in range(2)]
+    polls = [Answers({("a", 0): first, ("a", 1): second}) for first, second in ((5, 5), (7, 9))]
+    answers = await read_all(scalers, *polls)
     assert answers == [Measure(4.0, True)] * 2

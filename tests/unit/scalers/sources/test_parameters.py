@@ -1,7 +1,8 @@
 """The parameters of every trigger type: wrong ones are refused, and secrets stay hidden."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,62 +10,27 @@ import pytest
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.celery.tasks import CeleryTasks
 from scalers.sources.events.push import Push
+from scalers.sources.messaging.kafka import Kafka
 from scalers.trigger_types import REGISTRY
+from tests.integration.scalers.every_trigger import EXAMPLES, Example
+from tests.support.certificates import certificates
 from tests.unit.scalers import malformed
 
-WEB = {"serverAddress": "http://127.0.0.1:9090", "query": "q", "threshold": "2"}
-CLUSTER = {"bootstrapServers": "a:9092, b:9092", "consumerGroup": "g", "topic": "t"}
-SEARCH = {"addresses": "http://127.0.0.1:9200", "index": "a", "query": "{}", "valueLocation": "x", "targetValue": "1"}
-LOGIN = {"username": "hush-hush", "password": "hush"}
-LIST, STREAM, MASTER = {"listName": "work"}, {"stream": "work"}, {"sentinelMaster": "mymaster"}
-
-#: The metadata and the authentication of a trigger that is right, by type.
-GOOD: dict[str, tuple[dict[str, str], dict[str, str]]] = {
-    "apache-kafka": (CLUSTER, {}),
-    "celery": ({"broker": "redis://:hush@a:1/2"}, {}),
-    "cpu": ({"value": "500m", "containerName": "main"}, {}),
-    "cron": ({"timezone": "UTC", "start": "0 8 * * *", "end": "0 9 * * *", "desiredReplicas": "3"}, {}),
-    "elasticsearch": (SEARCH, LOGIN),
-    "etcd": ({"endpoints": "a:2379", "watchKey": "k", "value": "5"}, {}),
-    "external": ({"scalerAddress": "scaler.team:9090"}, {}),
-    "external-push": ({"scalerAddress": "scaler.team:9090"}, {}),
-    "github-runner": ({"owner": "acme/x", "runnerScope": "org"}, {"personalAccessToken": "hush"}),
-    "graphite": ({**WEB, "queryTime": "-1Hours"}, {}),
-    "influxdb": (
-        {"serverURL": "http://a:8086", "query": "q", "thresholdValue": "2", "organizationName": "o"},
-        {"authToken": "hush"},
-    ),
-    "kafka": (CLUSTER, {}),
-    "kubernetes-resource": ({"resourceKind": "Secret", "resourceName": "n", "key": "k", "targetValue": "1"}, {}),
-    "kubernetes-workload": ({"podSelector": "app=a", "value": "1"}, {}),
-    "loki": (WEB, {}),
-    "memory": ({"value": "500Mi"}, {}),
-    "metrics-api": ({"url": "http://a:8080/x", "valueLocation": "a.b", "targetValue": "5"}, {}),
-    "mongodb": (
-        {"collection": "jobs", "query": "{}", "queryValue": "5", "dbName": "shop"},
-        {"connectionString": "mongodb://u:hush@a:1/x"},
-    ),
-    "mysql": ({"query": "q", "queryValue": "5"}, {"connectionString": "u:hush@tcp(a:1)/x"}),
-    "nats-jetstream": ({"natsServerMonitoringEndpoint": "a:8222", "stream": "s", "consumer": "c"}, {}),
-    "opensearch": (SEARCH, LOGIN),
-    "postgresql": ({"query": "q", "targetQueryValue": "5"}, {"connection": "host=a password=hush"}),
-    "prometheus": (WEB, {}),
-    "push": ({"address": "a:1"}, {}),
-    "rabbitmq": ({"host": "amqp://a:5672/v", "queueName": "q"}, {}),
-    "redis": ({"address": "a:1", **LIST}, {}),
-    "redis-cluster": ({"address": "a:1", **LIST}, {}),
-    "redis-cluster-streams": ({"address": "a:1", **STREAM}, {}),
-    "redis-sentinel": ({"address": "a:1", **LIST, **MASTER}, {}),
-    "redis-sentinel-streams": ({"address": "a:1", **STREAM, **MASTER}, {}),
-    "redis-streams": ({"address": "a:1", **STREAM}, {}),
-}
+#: A trigger that is right, by type.
+GOOD: dict[str, Example] = dict(
+    sorted(
+        {
+            **EXAMPLES,
+            "cpu": Example({"value": "500m", "containerName": "main"}),
+            "cron": Example({"timezone": "UTC", "start": "0 8 * * *", "end": "0 9 * * *", "desiredReplicas": "3"}),
+            "memory": Example({"value": "500Mi"}),
+        }.items()
+    )
+)
 
 
 def good(type_: str) -> Trigger:
-    metadata, authentication = GOOD[type_]
-    return Trigger(
-        3, type_, metadata=metadata, authentication=authentication, namespace="team", owner="work", prefix="penstock"
-    )
+    return GOOD[type_].trigger(type_, 5672)
 
 
 def test_the_table_has_every_type() -> None:
@@ -83,6 +49,213 @@ def wrong() -> Iterator[Any]:
 @pytest.mark.parametrize(("type_", "trigger", "field", "complaint"), list(wrong()))
 def test_wrong_settings_are_refused(type_: str, trigger: Trigger, field: str, complaint: str) -> None:
     malformed.refused(REGISTRY.find(type_), trigger, field, complaint)
+
+
+def but(type_: str, changes: Mapping[str, str | None]) -> Trigger:
+    """The good trigger of a type with changes: `@name` is of the authentication, and None takes a parameter away."""
+    trigger = good(type_)
+    texts = {**trigger.metadata, **{f"@{name}": text for name, text in trigger.authentication.items()}, **changes}
+    given = {name: text for name, text in texts.items() if text is not None}
+    return replace(
+        trigger,
+        metadata={name: text for name, text in given.items() if name[0] != "@"},
+        authentication={name[1:]: text for name, text in given.items() if name[0] == "@"},
+    )
+
+
+PEM = certificates()
+SHOWN = {"@cert": PEM.client, "@key": PEM.client_key}
+REDISS, AMQP = {"broker": "rediss://a"}, {"broker": "amqp://u:hush@rabbit/work"}
+OVER_AMQP, NO_LOGIN = {"host": "amqp://a:5672/v"}, {"@username": None, "@password": None}
+MODE, ASKED = {"mode": "QueueLength", "value": "1"}, {"authModes": "basic,bearer", "@username": "some-user"}
+APP, NO_TOKEN = {"applicationID": "42", "installationID": "7"}, {"@personalAccessToken": None}
+PARTS, NO_URI = {"host": "a", "port": "1", "username": "u"}, {"@connectionString": None}
+LIMIT, EVEN = {"limitToPartitionsWithLag": "true"}, {"ensureEvenDistributionOfPartitions": "true"}
+SAID_TWICE = {"enableTLS": "false", "@tls": "disable"}
+
+#: What a type checks beyond types and bounds: what is changed, the parameter that is named, and part of the complaint.
+INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = {
+    "celery": {
+        "no scheme": ({"broker": "a:1"}, "broker", "must be a URL"),
+        "no host": ({"broker": "redis://"}, "broker", "must be a URL"),
+        "no port": ({"broker": "redis://a:many"}, "broker", "must be a URL"),
+        "a socket": ({"broker": "redis+socket:///tmp/x"}, "broker", "must be a URL"),
+        "half an address": ({"broker": "redis://[a"}, "broker", "must be a URL"),
+        "two kinds": ({"broker": "redis://a;amqp://b"}, "broker", "must be a URL"),
+        "two servers": ({"broker": "redis://a;redis://b"}, "broker", "one server"),
+        "no number": ({"broker": "redis://a/work"}, "broker", "number of a database"),
+        "below 0": ({"broker": "redis://a/-1"}, "broker", "number of a database"),
+        "which master?": ({"broker": "sentinel://a"}, "sentinelMaster", "come together"),
+        "a master without sentinels": ({"sentinelMaster": "m"}, "sentinelMaster", "come together"),
+        "Redis has no plugin": ({"management": "http://a"}, "management", "RabbitMQ only"),
+        "a queue without a name": ({"queues": "a,,b"}, "queues", "names of queues"),
+        "a step that is none": ({"prioritySteps": "0,x"}, "prioritySteps", "whole numbers"),
+        "a step below 0": ({"prioritySteps": "-1"}, "prioritySteps", "whole numbers"),
+        "RabbitMQ: etas": ({**AMQP, "countFutureTasks": "false"}, "countFutureTasks", "Redis only"),
+        "RabbitMQ: prefix": ({**AMQP, "globalKeyprefix": "x"}, "globalKeyprefix", "Redis only"),
+        "RabbitMQ: steps": ({**AMQP, "prioritySteps": "0"}, "prioritySteps", "Redis only"),
+        "RabbitMQ: separator": ({**AMQP, "separator": ":"}, "separator", "Redis only"),
+        "RabbitMQ: unacked": ({**AMQP, "unackedKey": "x"}, "unackedKey", "Redis only"),
+        "a plugin nowhere": ({**AMQP, "management": "rabbit:15672"}, "management", "must be a URL"),
+        "a plugin without host": ({**AMQP, "management": "http://"}, "management", "must be a URL"),
+        "a certificate without its key": ({"@cert": "no-pem"}, "key", "come together"),
+        "a key without its certificate": ({"@key": "no-pem"}, "cert", "come together"),
+        "no certificate": ({**REDISS, "@ca": "no-pem"}, "ca", "is not a certificate"),
+        "RabbitMQ: no certificate": ({**AMQP, "@ca": "no-pem"}, "ca", "is not a certificate"),
+        "RabbitMQ: a client's": ({**AMQP, "@cert": "no-pem", "@key": "no-pem"}, "cert", "Redis only"),
+    },
+    "cron": {
+        "unknown zone": ({"timezone": "Mars/Base"}, "timezone", "Mars/Base"),
+        "four fields": ({"start": "0 8 * *"}, "start", "expected exactly 5 fields"),
+        "an hour too many": ({"end": "0 25 * * *"}, "end", "above maximum"),
+        "30 February": ({"start": "0 0 30 2 *"}, "start", "never fires"),
+        "a descriptor": ({"start": "@daily"}, "start", "five fields"),
+        "a zone inside": ({"start": "TZ=UTC 0 8 * * *"}, "start", "five fields"),
+        "start and end are the same": ({"end": " 0 8 * *  *"}, "end", "must differ"),
+    },
+    "elasticsearch": {
+        "neither query nor template": ({"query": None}, "query", "exactly one of"),
+        "query is no JSON": ({"query": "{"}, "query", "in JSON"),
+        "no login": (NO_LOGIN, "username", "required with"),
+        "nowhere": ({"addresses": None}, "addresses", "is required"),
+        "a path": ({"valueLocation": "a.@flatten.0"}, "valueLocation", "a.@flatten.0: modifiers"),
+    },
+    "etcd": {
+        "an empty endpoint": ({"endpoints": "a:1,,b:2"}, "endpoints", "must be addresses"),
+        "a user without a password": ({"@password": None}, "username", "and password must come together"),
+        "a certificate without a key": ({"@tls": "enable", "@cert": "no-pem"}, "key", "must come together"),
+    },
+    "external": {
+        "no check of a name that gRPC looks up": (
+            {"scalerAddress": "dns:///scaler:1", "enableTLS": "true", "unsafeSsl": "true"},
+            *("unsafeSsl", "needs an address"),
+        ),
+        "no key": ({"@tlsClientCert": "no-pem"}, "tlsClientCert", "must come together"),
+        "no certificate": ({"@tlsClientKey": "no-pem"}, "tlsClientCert", "must come together"),
+        "no authority": ({"@caCert": "no-pem"}, "caCert", "is not a certificate"),
+        "no PEM": ({"@tlsClientCert": "#", "@tlsClientKey": "%"}, "tlsClientCert", "cannot be used"),
+    },
+    "github-runner": {
+        "nobody asks": (NO_TOKEN, "personalAccessToken", "is required, or appKey"),
+        "an app without a key": (APP, "appKey", "is required of a GitHub app"),
+        "not installed": ({"@appKey": "no-pem", "applicationID": "1"}, "installationID", "is required"),
+        "no application": ({"@appKey": "no-pem", "installationID": "1"}, "applicationID", "is required"),
+        "no key": ({"@appKey": "no-pem", **APP}, "appKey", "is not a private RSA key"),
+        "nowhere": ({"githubApiURL": "api"}, "githubApiURL", "must be a URL"),
+    },
+    "graphite": {"another login": ({"authModes": "bearer", "@token": "hush-hush"}, "authModes", "basic")},
+    "influxdb": {"2: no organization": ({"organizationName": None}, "organizationName", "is required by")},
+    "apache-kafka": {
+        "no address": ({"bootstrapServers": "a:1,,"}, "bootstrapServers", "must be addresses"),
+        "no partitions": ({"partitionLimitation": "a"}, "partitionLimitation", "must be partitions"),
+        "limit, all topics": ({**LIMIT, "topic": None}, "limitToPartitionsWithLag", "needs a topic"),
+        "even, all topics": ({**EVEN, "topic": None}, "ensureEvenDistributionOfPartitions", "needs a topic"),
+        "limit and even": ({**LIMIT, **EVEN}, "limitToPartitionsWithLag", "exclude each other"),
+        "limit, idle": ({**LIMIT, "allowIdleConsumers": "true"}, "limitToPartitionsWithLag", "exclude each other"),
+        "a login that is missing": ({"sasl": "gssapi"}, "sasl", "gssapi is not supported"),
+        "a login that nobody knows": ({"sasl": "magic"}, "sasl", "must be one of none, plaintext"),
+        "no password": ({"@password": None}, "password", "is required by sasl"),
+        "no user": ({"@username": None}, "username", "is required by sasl"),
+        "no key": ({"@cert": "no-pem"}, "key", "must come together"),
+        "no authority": ({"@ca": "no-pem", "tls": "enable"}, "ca", "is not a certificate"),
+    },
+    "kubernetes-resource": {
+        "JSON without a place": ({"format": "json"}, "valueLocation", "is required by"),
+        "a place in a number": ({"valueLocation": "a"}, "valueLocation", "has no meaning with"),
+        "a path": ({"format": "json", "valueLocation": "a.@flatten.0"}, "valueLocation", "a.@flatten.0: modifiers"),
+    },
+    "metrics-api": {
+        "no selector": ({"format": "prometheus", "valueLocation": "a{b=c}"}, "valueLocation", "must be a metric"),
+        "aggregation": ({"aggregateFromKubeServiceEndpoints": "true"}, "url", "must name a Service"),
+        "a path": ({"valueLocation": "a.@flatten.0"}, "valueLocation", "a.@flatten.0: modifiers"),
+    },
+    "mongodb": {
+        "nowhere": (NO_URI, "host", "is required, or connectionString"),
+        "no port": ({**NO_URI, **PARTS, "port": None, "@password": "hush-hush"}, "port", "is required"),
+        "no password": ({**NO_URI, **PARTS}, "password", "is required"),
+        "not a URI": ({"@connectionString": "redis://hush-hush"}, "connectionString", "does not name"),
+        "no JSON": ({"query": "{"}, "query", "must be a JSON document"),
+        "a list": ({"query": "[1]"}, "query", "must be a JSON document"),
+        "no key": ({"@cert": "no-pem"}, "key", "must come together"),
+        "no authority": ({"@tls": "enable", "@ca": "no-pem"}, "ca", "certificate"),
+    },
+    "mysql": {
+        "nowhere": (NO_URI, "host", "is required, or connectionString"),
+        "no DSN": ({"@connectionString": "u:hush@tcp(h"}, "connectionString", "must be user:password@tcp"),
+        "no port": (
+            {**NO_URI, **PARTS, "port": "x", "dbName": "d", "@password": "hush-hush"},
+            "port",
+            "must be a port",
+        ),
+    },
+    "postgresql": {
+        "nowhere": ({"@connection": None}, "host", "is required, or connection"),
+        "no connection string": ({"@connection": "host==h hush"}, "connection", "is not a connection string"),
+    },
+    "prometheus": {
+        "no URL": ({"serverAddress": "nowhere"}, "serverAddress", "must be a URL"),
+        "no HTTP": ({"serverAddress": "ftp://x"}, "serverAddress", "must be a URL"),
+        "unknown mode": ({"authModes": "magic"}, "authModes", "magic is none of"),
+        "two modes that exclude each other": (ASKED, "authModes", "exclude each other"),
+        "basic without a user": ({"authModes": "basic"}, "username", "is required by"),
+        "no token": ({"@bearerToken": None}, "bearerToken", "is required by"),
+        "tls without a key": ({"authModes": "tls", "@cert": "no-pem"}, "key", "is required by"),
+        "no PEM": ({"authModes": "tls", "@cert": "#", "@key": "%"}, "cert", "and key cannot be used"),
+        "ca is no certificate": ({"@ca": "no-pem"}, "ca", "in PEM form"),
+        "oauth": ({"authModes": "oauth"}, "oauthTokenURI", "is required by"),
+    },
+    "push": {"a host without port": ({"host": "a"}, "host", "as many hosts as ports")},
+    "rabbitmq": {
+        "no URL": ({"host": "rabbit:5672"}, "host", "must be a URL"),
+        "a mode without a value": ({"mode": "QueueLength"}, "mode", "and value must come together"),
+        "a value without a mode": ({"value": "5"}, "mode", "and value must come together"),
+        "both spellings": ({**MODE, "queueLength": "1"}, "queueLength", "is the older spelling"),
+        "a rate over AMQP": ({**OVER_AMQP, **MODE, "mode": "MessageRate"}, "mode", "over http only"),
+        "a pattern over AMQP": ({**OVER_AMQP, "useRegex": "true"}, "useRegex", "over http only"),
+        "only ready ones over AMQP": (
+            {**OVER_AMQP, "excludeUnacknowledged": "true"},
+            *("excludeUnacknowledged", "over http only"),
+        ),
+        "tokens without a client": ({**NO_LOGIN, "@oauthTokenURI": "http://t"}, "clientID", "is required"),
+        "Azure": ({"@workloadIdentityResource": "res"}, "workloadIdentityResource", "is not supported"),
+        "no key": ({"@cert": PEM.client}, "key", "must come together"),
+    },
+    "redis": {
+        "no address": ({"address": None}, "address", "is required, or host and port"),
+        "no port": ({"address": "redis.example"}, "address", "must be host:port"),
+        "port is no number": ({"address": "a:many"}, "address", "must be host:port"),
+        "a digit that is none": ({"address": "a:²"}, "address", "must be host:port"),
+        "port too high": ({"address": "a:70000"}, "address", "must be host:port"),
+        "host without port": ({"address": None, "host": "h"}, "host", "as many hosts as ports"),
+        "a port is missing": ({"hosts": "a,b", "ports": "1"}, "host", "as many hosts as ports"),
+        "said twice": (SAID_TWICE, "enableTLS", "must not be given together with tls of the authentication"),
+        "no key": ({"@cert": PEM.client}, "key", "must come together"),
+        "no certificate": ({"@key": PEM.client_key}, "cert", "must come together"),
+        "no authority": ({"@tls": "enable", "@ca": "nonsense"}, "ca", "is not a certificate"),
+        "nonsense": ({"@tls": "enable", "@cert": "no-pem", "@key": "no-pem"}, "cert", "and key cannot be used"),
+        "no pair": ({"@tls": "enable", **SHOWN, "@key": PEM.server_key}, "cert", "and key cannot be used"),
+    },
+    "redis-cluster": {
+        "a node without a port": ({"address": "a:1,b"}, "address", "must be host:port"),
+        "an empty node": ({"address": "a:1,"}, "address", "must be host:port"),
+    },
+    "redis-sentinel": {"no address": ({"address": None}, "address", "is required, or host and port")},
+}
+INCONSISTENT["kafka"] = INCONSISTENT["apache-kafka"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "changes", "field", "complaint"),
+    [
+        pytest.param(type_, *row, id=f"{type_} {name}")
+        for type_, rows in INCONSISTENT.items()
+        for name, row in rows.items()
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    type_: str, changes: Mapping[str, str | None], field: str, complaint: str
+) -> None:
+    malformed.refused(REGISTRY.find(type_), but(type_, changes), field, complaint)
 
 
 @pytest.mark.parametrize("type_", GOOD)
@@ -104,3 +277,48 @@ def test_a_missing_library_is_named(type_: str, module: str, extra: str, monkeyp
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(SettingsError, match=rf"pip install 'penstock\[{extra}\]'"):
         REGISTRY.find(type_).parse(good(type_))
+
+
+CLOUD: dict[str, str | None] = {
+    **{"addresses": None, "cloudID": "mine:bG9jYWxob3N0OjkyNDMkYWJjJGtpYmFuYQ==", "@apiKey": "hush-hush"},
+    **{"query": None, "searchTemplateName": "t"},
+}
+INFLUX_3 = {"organizationName": None, "influxVersion": "3", "database": "d", "metricKey": "m"}
+
+
+@pytest.mark.parametrize(
+    ("type_", "changes", "metric", "target"),
+    [
+        ("prometheus", {"threshold": "2.5"}, "prometheus", 2.5),
+        ("loki", {"tenantName": "a"}, "loki", 1),
+        ("graphite", {}, "graphite", 100),
+        ("metrics-api", {"valueLocation": "a.b", "targetValue": "5"}, "metric-api-a.b", 5),
+        ("elasticsearch", {}, "elasticsearch-query", 1),
+        ("elasticsearch", CLOUD, "elasticsearch-t", 1),
+        ("opensearch", {}, "opensearch-query", 1),
+        ("influxdb", {"thresholdValue": "2"}, "influxdb-o", 2),
+        ("influxdb", INFLUX_3, "influxdb-d", 1),
+        ("apache-kafka", {"topic": "t,u"}, "kafka-t,u", 10),
+        ("kafka", {}, "kafka-t", 10),
+        ("apache-kafka", {"topic": None}, "kafka-g-topics", 10),
+        ("kafka", {"topic": None, "version": "1.0.0"}, "kafka-g-topics", 10),
+    ],
+)
+def test_names_and_targets(type_: str, changes: Mapping[str, str | None], metric: str, target: float) -> None:
+    parsed: Any = REGISTRY.find(type_).parse(but(type_, changes))
+    assert (parsed.metric, parsed.target) == (metric, target)
+    assert "hush" not in f"{parsed!r} {parsed.server} {parsed.server!r}"
+
+
+@pytest.mark.parametrize(
+    ("sasl", "mechanism"),
+    [("plaintext", "PLAIN"), ("scram_sha256", "SCRAM-SHA-256"), ("scram_sha512", "SCRAM-SHA-512")],
+)
+@pytest.mark.parametrize(("tls", "protocol"), [("enable", "SASL_SSL"), ("disable", "SASL_PLAINTEXT")])
+def test_how_kafka_logs_in(sasl: str, mechanism: str, tls: str, protocol: str) -> None:
+    server = Kafka.parse(but("kafka", {"sasl": sasl, "tls": tls, "@password": "hush-hush"})).server
+    options = server.options()
+    assert (options["security_protocol"], options["sasl_mechanism"]) == (protocol, mechanism)
+    assert (options["sasl_plain_username"], options["sasl_plain_password"]) == ("some-user", "hush-hush")
+    assert (options["ssl_context"] is not None) == (tls == "enable")
+    assert "hush" not in f"{server} {server!r}"

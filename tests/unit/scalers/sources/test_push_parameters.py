@@ -68,7 +68,6 @@ def test_the_brokers_authorities_come_from_their_file(tmp_path: Any) -> None:
         pytest.param({"databaseIndex": "1"}, "address", "is required by", id="a database of no server"),
         pytest.param({"enableTLS": "true"}, "address", "is required by", id="TLS to no server"),
         pytest.param({"username": "u"}, "address", "is required by", id="a user of no server"),
-        pytest.param({"host": "a"}, "host", "as many hosts as ports", id="a host without port"),
     ],
 )
 def test_servers_that_are_none_are_refused(more: dict[str, str], field: str, complaint: str) -> None:

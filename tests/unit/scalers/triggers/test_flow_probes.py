@@ -1,19 +1,18 @@
 """Probes of flows: which are asked, of which pods, and what their answers say."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
 from scalers.triggers import flow_probes
 from scalers.triggers.flow_probes import PodProbe
+from tests.support.servers import LOOPBACK, behaving
 from workers.api.kinds import POD, VC_JOB, Kind, Object, Ref
 from workers.api.volcano.jobflow import HttpGet, TcpSocket
 from workers.decision.snapshot import CachedObject
-
-LOOPBACK = "127.0.0.1"
 
 
 class Mirror:
@@ -96,20 +95,16 @@ async def test_what_is_asked_of_whom(probe: Object, children: Any, expected: Any
     assert {name: (each.addresses, each.wanted) for name, each in scalers.items()} == expected  # type: ignore[attr-defined]
 
 
-@asynccontextmanager
-async def server(answer: bytes = b"") -> AsyncIterator[int]:
-    """Something that listens, and answers every request with this."""
+def server(answer: bytes = b"") -> AbstractAsyncContextManager[int]:
+    """A server that closes every connection, or answers a request on it with this first."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if answer:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(answer)
             await writer.drain()
-        writer.close()
 
-    listening = await asyncio.start_server(serve, LOOPBACK, 0)
-    async with listening:
-        yield listening.sockets[0].getsockname()[1]
+    return behaving(serve)
 
 
 def http(status: str) -> bytes:

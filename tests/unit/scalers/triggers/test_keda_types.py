@@ -6,57 +6,7 @@ from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.keda_types import TYPES
 from workers.errors import UserError
 
-#: KEDA's types that nothing here measures yet.
-MISSING = [
-    "activemq",
-    "arangodb",
-    "artemis-queue",
-    "aws-cloudwatch",
-    "aws-dynamodb",
-    "aws-dynamodb-streams",
-    "aws-kinesis-stream",
-    "aws-sqs-queue",
-    "azure-app-insights",
-    "azure-blob",
-    "azure-data-explorer",
-    "azure-eventhub",
-    "azure-log-analytics",
-    "azure-monitor",
-    "azure-pipelines",
-    "azure-queue",
-    "azure-servicebus",
-    "beanstalkd",
-    "cassandra",
-    "couchdb",
-    "datadog",
-    "dynatrace",
-    "elastic-forecast",
-    "external-mock",
-    "forgejo-runner",
-    "gcp-cloudtasks",
-    "gcp-pubsub",
-    "gcp-stackdriver",
-    "gcp-storage",
-    "huawei-cloudeye",
-    "ibmmq",
-    "liiklus",
-    "mssql",
-    "new-relic",
-    "nsq",
-    "openstack-metric",
-    "openstack-swift",
-    "predictkube",
-    "pulsar",
-    "selenium-grid",
-    "solace-direct-messaging",
-    "solace-event-queue",
-    "solarwinds",
-    "solr",
-    "splunk",
-    "splunk-observability",
-    "sumologic",
-    "temporal",
-]
+MISSING = sorted(TYPES.difference(ScalerRegistry().known()))
 
 
 @pytest.mark.parametrize("type_", MISSING)

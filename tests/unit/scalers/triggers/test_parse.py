@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import SecretStr
@@ -17,23 +17,15 @@ from workers.errors import Unavailable
 REF = Ref(SCALED_JOB, "team", "work")
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    cluster = Cluster()
-    cluster.authentication(secretTargetRef=[{"parameter": "password", "name": "login", "key": "pw"}])
-    cluster.secret("login", pw="hunter2")
-    return cluster
-
-
 def trigger(authentication: str | None = "login", **metadata: str) -> Object:
     reference = {"authenticationRef": {"name": authentication}} if authentication else {}
     return {"type": "redis", "metadata": {"address": "a:1", "listName": "work", **metadata}, **reference}
 
 
-def body(*triggers: Object, generation: int = 1, env: Any = ()) -> Object:
+def body(*triggers: Object, generation: int = 1, env: Any = (), uid: str = "u") -> Object:
     template = {"spec": {"containers": [{"name": "main", "env": list(env)}]}}
     spec = {"triggers": list(triggers), "jobTargetRef": {"template": template}}
-    return {"metadata": {"namespace": "team", "name": "work", "uid": "u", "generation": generation}, "spec": spec}
+    return {"metadata": {"namespace": "team", "name": "work", "uid": uid, "generation": generation}, "spec": spec}
 
 
 def password(parsed: Parsed) -> str:
@@ -93,9 +85,7 @@ async def test_after_a_failure_everything_is_read_again_at_once(cluster: Cluster
 async def test_one_secret_of_a_thousand_objects_is_read_once(cluster: Cluster) -> None:
     triggers = Triggers(lookups=cluster.lookups())
     for number in range(1000):
-        each = body(trigger())
-        each["metadata"]["uid"] = f"u{number}"
-        await triggers.parse(REF, each)
+        await triggers.parse(REF, body(trigger(), uid=f"u{number}"))
     assert len(cluster.asked) == 2
 
 
@@ -103,9 +93,7 @@ async def test_a_thousand_objects_that_fail_one_after_the_other_do_not_each_read
     triggers = Triggers(lookups=cluster.lookups(seconds=30))
     for _ in range(2):
         for number in range(1000):
-            each = body(trigger())
-            each["metadata"]["uid"] = f"u{number}"
-            await triggers.parse(REF, each)
+            await triggers.parse(REF, body(trigger(), uid=f"u{number}"))
             triggers.forget(f"u{number}")
             cluster.now += 0.01
     assert len(cluster.asked) <= 2 * 21, "each of two things about once a second, and not once for each object"
@@ -202,9 +190,7 @@ async def test_unknown_metadata_are_refused_or_ignored(cluster: Cluster) -> None
 async def test_only_so_many_objects_are_remembered(cluster: Cluster) -> None:
     triggers = Triggers(lookups=cluster.lookups(), limit=3)
     for number in range(10):
-        each = body(trigger())
-        each["metadata"]["uid"] = f"u{number}"
-        await triggers.parse(REF, each)
+        await triggers.parse(REF, body(trigger(), uid=f"u{number}"))
     assert list(triggers._known) == ["u7", "u8", "u9"]
 
 
@@ -218,9 +204,7 @@ class Faulty(Scaler):
     def metric(self) -> str:
         return self._or_raise("metric", "faulty")
 
-    @property
-    def target(self) -> float:
-        return 1.0
+    target: ClassVar[float] = 1.0
 
     @property
     def server(self) -> Hashable:
@@ -242,11 +226,15 @@ class Faulty(Scaler):
         return value
 
 
-@pytest.mark.parametrize("name", ["metric", "server", "watched", "patience"])
-async def test_a_property_of_a_scaler_that_raises_is_the_triggers_problem(name: str) -> None:
+@pytest.fixture
+def triggers() -> Triggers:
     registry = ScalerRegistry()
     registry.register("faulty")(Faulty)
-    triggers = Triggers(registry)
+    return Triggers(registry)
+
+
+@pytest.mark.parametrize("name", ["metric", "server", "watched", "patience"])
+async def test_a_property_of_a_scaler_that_raises_is_the_triggers_problem(triggers: Triggers, name: str) -> None:
     parsed = await triggers.parse(REF, body({"type": "faulty", "metadata": {"fault": name}}))
     told = "the server: " if name != "server" else ""
     assert parsed.problem == f"trigger 0 (faulty): {name}: {told}ValueError: no port in ***'s {name}"
@@ -254,9 +242,6 @@ async def test_a_property_of_a_scaler_that_raises_is_the_triggers_problem(name: 
     assert (await triggers.parse(REF, mended)).problem is None
 
 
-async def test_a_server_that_cannot_be_a_key_is_the_triggers_problem() -> None:
-    registry = ScalerRegistry()
-    registry.register("faulty")(Faulty)
-    spec = body({"type": "faulty", "metadata": {"fault": "server unhashable"}})
-    parsed = await Triggers(registry).parse(REF, spec)
+async def test_a_server_that_cannot_be_a_key_is_the_triggers_problem(triggers: Triggers) -> None:
+    parsed = await triggers.parse(REF, body({"type": "faulty", "metadata": {"fault": "server unhashable"}}))
     assert parsed.problem == "trigger 0 (faulty): server: TypeError: unhashable type: 'list'"

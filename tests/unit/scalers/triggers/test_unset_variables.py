@@ -20,14 +20,6 @@ def from_secret(**more: Any) -> dict[str, Any]:
     return {"name": "PW", "valueFrom": {"secretKeyRef": {"name": "login", "key": "none", **more}}}
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    served = Cluster()
-    served.secret("login", pw="hunter2")
-    served.authentication("login", secretTargetRef=[{"parameter": "password", "name": "login", "key": "pw"}])
-    return served
-
-
 @pytest.mark.parametrize(
     ("env", "authentication", "problem", "password"),
     [
