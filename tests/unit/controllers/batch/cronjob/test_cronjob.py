@@ -7,6 +7,7 @@ import pytest
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, minute, reasons
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
+from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, Ref
 from workers.controllers.batch.cronjob import decide
@@ -139,7 +140,7 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize(("spec", "reason"), TROUBLES.values(), ids=TROUBLES)
+@cases(("spec", "reason"), TROUBLES)
 def test_what_keeps_everything_from_starting(spec, reason):
     cluster = running()
     cluster.edit(**spec)
@@ -167,7 +168,7 @@ MANIFESTS = {
 }
 
 
-@pytest.mark.parametrize("spec", MANIFESTS.values(), ids=MANIFESTS)
+@cases("spec", MANIFESTS)
 def test_a_wrong_manifest_is_named_and_does_nothing_else(spec):
     plan = decide(new_cluster(**spec).snapshot(), clock("12:05"))
     (record,) = plan.steps

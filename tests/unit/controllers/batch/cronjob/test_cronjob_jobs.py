@@ -5,6 +5,7 @@ import pytest
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, UID, after, clock, cron_job, minute, reasons
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
+from tests.unit.tables import cases
 from workers.api import times
 from workers.decision.plan import Create, Delete, RecordEvent, Together
 
@@ -66,7 +67,7 @@ HISTORY = {
 }
 
 
-@pytest.mark.parametrize(("spec", "succeeded", "failed"), HISTORY.values(), ids=HISTORY)
+@cases(("spec", "succeeded", "failed"), HISTORY)
 def test_the_newest_finished_jobs_stay(spec, succeeded, failed):
     cluster = new_cluster(suspend=True, **spec)
     for number in range(5):
@@ -181,7 +182,7 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize(("id", "value", "word"), REQUESTS.values(), ids=REQUESTS)
+@cases(("id", "value", "word"), REQUESTS)
 def test_a_request_that_makes_no_sense_is_refused_and_removed(id, value, word):
     cluster = new_cluster(suspend=True)
     cluster.ask(id, value)

@@ -16,6 +16,7 @@ from tests.unit.controllers.batch.cronjob.cronjobs import (
 )
 from tests.unit.controllers.batch.cronjob.cronjobs import running_scheduled_job as running
 from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_cluster as new_cluster
+from tests.unit.tables import cases
 from workers.api import times
 from workers.controllers.batch.cronjob import decide
 from workers.decision.plan import Create, PatchStatus
@@ -406,7 +407,7 @@ READY = {
 }
 
 
-@pytest.mark.parametrize(("spec", "ready", "events"), READY.values(), ids=READY)
+@cases(("spec", "ready", "events"), READY)
 def test_ready_says_whether_runs_start_and_is_reported_once(spec, ready, events):
     cluster = new_cluster(**spec)
     assert reasons(cluster.settle(NOON)) == events

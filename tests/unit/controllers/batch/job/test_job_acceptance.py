@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.controllers.batch.job.job_cluster import FINALIZER, JobCluster
+from tests.unit.tables import cases
 from workers.api import conditions
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX, Indexes, index_of
 from workers.controllers.batch.job.policies import judge_success
@@ -179,7 +180,7 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
+@cases("row", ROWS)
 def test_what_becomes_of_an_indexed_job(row):
     cluster = indexed(row.script, 4, **row.spec)
     status = cluster.status
@@ -193,7 +194,7 @@ def test_what_becomes_of_an_indexed_job(row):
     assert all(pod["status"]["phase"] in ("Succeeded", "Failed") for pod in cluster.pods.values())
 
 
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
+@cases("row", ROWS)
 def test_the_decision_to_end_is_reported_before_the_end(row):
     cluster = indexed(row.script, 4, **row.spec)
     final, reason = row.ending

@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, job_snapshot, pod
 from tests.unit.controllers.plans import back, shape, staged
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.batch.job import controller, decide, orphans
 from workers.controllers.batch.job.creation import owner_reference
@@ -52,51 +53,43 @@ def test_a_pod_that_nobody_controls_is_adopted_before_anything_else():
     assert back(plan) == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("found", "metadata"),
-    [
-        (
+    {
+        "its own finalizers stay": (
             unowned(finalizers=["example.com/own"]),
             {"ownerReferences": [OURS], "finalizers": ["example.com/own", TRACKING]},
         ),
-        (unowned(finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
-        (
+        "one that is tracked already": (unowned(finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
+        "other owners stay": (
             unowned(ownerReferences=[CREATED]),
             {"ownerReferences": [CREATED, OURS], "finalizers": [TRACKING]},
         ),
-        (unowned(phase="Succeeded"), {"ownerReferences": [OURS]}),
-        (unowned(phase="Failed", finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
-        (unowned(labels={}), None),
-        (unowned(labels={**MINE, "batch.kubernetes.io/controller-uid": "another"}), None),
-        (unowned(**GOING), None),
-    ],
-    ids=[
-        "its own finalizers stay",
-        "one that is tracked already",
-        "other owners stay",
-        "a finished one may have been counted before",
-        "unless it still holds the finalizer",
-        "no labels",
-        "another Job's",
-        "one that is being deleted",
-    ],
+        "a finished one may have been counted before": (unowned(phase="Succeeded"), {"ownerReferences": [OURS]}),
+        "unless it still holds the finalizer": (
+            unowned(phase="Failed", finalizers=[TRACKING]),
+            {"ownerReferences": [OURS]},
+        ),
+        "no labels": (unowned(labels={}), None),
+        "another Job's": (unowned(labels={**MINE, "batch.kubernetes.io/controller-uid": "another"}), None),
+        "one that is being deleted": (unowned(**GOING), None),
+    },
 )
 def test_what_adoption_writes(found, metadata):
     assert patches(run(selected(), unowned=[found])).get("lost") == metadata
 
 
-@pytest.mark.parametrize(
+@cases(
     ("found", "metadata"),
-    [
-        (owned(), None),
-        (owned(labels={}), {"ownerReferences": [], "finalizers": []}),
-        (owned(labels={}, **GOING), {"ownerReferences": [], "finalizers": []}),
-        (
+    {
+        "it matches": (owned(), None),
+        "it matches no longer": (owned(labels={}), {"ownerReferences": [], "finalizers": []}),
+        "whatever else becomes of it": (owned(labels={}, **GOING), {"ownerReferences": [], "finalizers": []}),
+        "what is not ours stays": (
             owned(labels={}, finalizers=[TRACKING, "example.com/own"], ownerReferences=[CREATED, OURS]),
             {"ownerReferences": [CREATED], "finalizers": ["example.com/own"]},
         ),
-    ],
-    ids=["it matches", "it matches no longer", "whatever else becomes of it", "what is not ours stays"],
+    },
 )
 def test_what_release_writes(found, metadata):
     plan = run(selected(), found)
@@ -165,82 +158,71 @@ def decided(orphan, owner, jobs="all"):
     return orphans(jobs).decide(Snapshot(orphan.ref, orphan.body, relatives=relatives), NOW)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("found", "accepted", "relative"),
-    [
-        (owned("x"), False, JOB_REF),
-        (owned("x", **GOING), True, JOB_REF),
-        (owned("x", finalizers=[], **GOING), False, JOB_REF),
-        (owned("x", ownerReferences=[{**CREATED, "controller": True}], **GOING), False, None),
-        (owned("x", ownerReferences=[{**OURS, "apiVersion": "batch.volcano.sh/v1alpha1"}], **GOING), False, None),
-        (owned("x", ownerReferences=[{**OURS, "controller": False}]), True, JOB_REF),
-        (unowned("x", finalizers=[TRACKING]), True, JOB_REF),
-        (unowned("x", finalizers=[TRACKING], labels={}), True, None),
-        (unowned("x"), True, JOB_REF),
-        (unowned("x", **GOING), False, JOB_REF),
-        (unowned("x", labels={"batch.kubernetes.io/job-name": "crunch"}), True, JOB_REF),
-        (unowned("x", labels={"app": "x"}), False, None),
-    ],
-    ids=[
-        "its Job's own affair",
-        "being deleted, its Job may be gone",
-        "but nothing holds it",
-        "another kind's",
-        "another group's Job",
-        "an owner that does not control it",
-        "tracked, and nobody controls it",
-        "tracked and without a name",
-        "its Job may want it",
-        "not any more",
-        "named by the newer label",
-        "nobody's",
-    ],
+    {
+        "its Job's own affair": (owned("x"), False, JOB_REF),
+        "being deleted, its Job may be gone": (owned("x", **GOING), True, JOB_REF),
+        "but nothing holds it": (owned("x", finalizers=[], **GOING), False, JOB_REF),
+        "another kind's": (owned("x", ownerReferences=[{**CREATED, "controller": True}], **GOING), False, None),
+        "another group's Job": (
+            owned("x", ownerReferences=[{**OURS, "apiVersion": "batch.volcano.sh/v1alpha1"}], **GOING),
+            False,
+            None,
+        ),
+        "an owner that does not control it": (
+            owned("x", ownerReferences=[{**OURS, "controller": False}]),
+            True,
+            JOB_REF,
+        ),
+        "tracked, and nobody controls it": (unowned("x", finalizers=[TRACKING]), True, JOB_REF),
+        "tracked and without a name": (unowned("x", finalizers=[TRACKING], labels={}), True, None),
+        "its Job may want it": (unowned("x"), True, JOB_REF),
+        "not any more": (unowned("x", **GOING), False, JOB_REF),
+        "named by the newer label": (unowned("x", labels={"batch.kubernetes.io/job-name": "crunch"}), True, JOB_REF),
+        "nobody's": (unowned("x", labels={"app": "x"}), False, None),
+    },
 )
 def test_which_pods_are_looked_at(found, accepted, relative):
     assert orphans("all").accepts(found.body) is accepted
     assert orphans("all").relatives(found.body) == ((relative,) if relative else ())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("found", "owner", "plan"),
-    [
-        (owned("x", **GOING), None, LETTING_GO),
-        (owned("x", **GOING), selected(metadata={"uid": "another"}), LETTING_GO),
-        (owned("x", **GOING), {**selected(), "status": {"conditions": [condition("Failed")]}}, LETTING_GO),
-        (owned("x", **GOING), selected(), NOTHING),
-        (owned("x", **GOING), selected(managedBy="example.com/other"), NOTHING),
-        (unowned("x", finalizers=[TRACKING]), None, LETTING_GO),
-        (unowned("x", finalizers=[TRACKING]), selected(), TELLING),
-        (unowned("x"), selected(), TELLING),
-        (unowned("x"), None, NOTHING),
-        (unowned("x", finalizers=[TRACKING]), selected(metadata=GOING), LETTING_GO),
-        (unowned("x", finalizers=[TRACKING], **GOING), selected(), LETTING_GO),
-        (unowned("x", finalizers=[TRACKING], labels={"job-name": "crunch"}), selected(), LETTING_GO),
-        (
+    {
+        "its Job is gone": (owned("x", **GOING), None, LETTING_GO),
+        "another Job has its name": (owned("x", **GOING), selected(metadata={"uid": "another"}), LETTING_GO),
+        "its Job has finished": (
+            owned("x", **GOING),
+            {**selected(), "status": {"conditions": [condition("Failed")]}},
+            LETTING_GO,
+        ),
+        "its Job will count it": (owned("x", **GOING), selected(), NOTHING),
+        "its Job is another controller's": (owned("x", **GOING), selected(managedBy="example.com/other"), NOTHING),
+        "the Job it names is gone": (unowned("x", finalizers=[TRACKING]), None, LETTING_GO),
+        "the Job it names may take it back": (unowned("x", finalizers=[TRACKING]), selected(), TELLING),
+        "also without the finalizer": (unowned("x"), selected(), TELLING),
+        "nothing holds it": (unowned("x"), None, NOTHING),
+        "the Job it names is going": (unowned("x", finalizers=[TRACKING]), selected(metadata=GOING), LETTING_GO),
+        "it is going itself": (unowned("x", finalizers=[TRACKING], **GOING), selected(), LETTING_GO),
+        "the Job it names does not select it": (
+            unowned("x", finalizers=[TRACKING], labels={"job-name": "crunch"}),
+            selected(),
+            LETTING_GO,
+        ),
+        "the Job it names has finished": (
             unowned("x", finalizers=[TRACKING]),
             {**selected(), "status": {"conditions": [condition("Complete")]}},
             LETTING_GO,
         ),
-        (unowned("x", finalizers=[TRACKING]), selected(managedBy="example.com/other"), NOTHING),
-        (unowned("x", finalizers=[TRACKING], labels={}), None, LETTING_GO),
-    ],
-    ids=[
-        "its Job is gone",
-        "another Job has its name",
-        "its Job has finished",
-        "its Job will count it",
-        "its Job is another controller's",
-        "the Job it names is gone",
-        "the Job it names may take it back",
-        "also without the finalizer",
-        "nothing holds it",
-        "the Job it names is going",
-        "it is going itself",
-        "the Job it names does not select it",
-        "the Job it names has finished",
-        "the Job it names is another controller's",
-        "it names none",
-    ],
+        "the Job it names is another controller's": (
+            unowned("x", finalizers=[TRACKING]),
+            selected(managedBy="example.com/other"),
+            NOTHING,
+        ),
+        "it names none": (unowned("x", finalizers=[TRACKING], labels={}), None, LETTING_GO),
+    },
 )
 def test_what_becomes_of_a_pod_without_its_job(found, owner, plan):
     assert decided(found, owner) == plan

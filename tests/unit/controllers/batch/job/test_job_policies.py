@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import pod
+from tests.unit.tables import cases
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.batch.job.policies import NO_MATCH, FailureAction, judge_failure, judge_success
 
@@ -44,97 +45,71 @@ RUNNING = {"name": "a", "state": {"running": {}}}
 RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 42}}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rules", "body", "verdict"),
-    [
-        pytest.param([on_codes("FailJob", "In", 42)], exits(42), failing(42), id="a code in the list"),
-        pytest.param([on_codes("FailJob", "In", 42)], exits(41), NO_MATCH, id="a code not in the list"),
-        pytest.param([on_codes("FailJob", "NotIn", 42)], exits(41), failing(41), id="a code outside the list"),
-        pytest.param([on_codes("FailJob", "NotIn", 42)], exits(42), NO_MATCH, id="a code not outside the list"),
-        pytest.param([on_codes("FailJob", "NotIn", 42)], exits(0), NO_MATCH, id="0 is no failure: NotIn"),
-        pytest.param([on_codes("FailJob", "In", 0)], exits(0), NO_MATCH, id="0 is no failure: In"),
-        pytest.param([on_codes("FailJob", "Between", 1)], exits(1), NO_MATCH, id="an unknown operator"),
-        pytest.param([on_codes("FailJob", "Between", 1)], exits(2), NO_MATCH, id="an unknown operator, another code"),
-        pytest.param([{"action": "FailJob", "onExitCodes": {"values": [1]}}], exits(1), NO_MATCH, id="no operator"),
-        pytest.param(
-            [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": None}}],
-            exits(1),
-            NO_MATCH,
-            id="null values",
-        ),
-        pytest.param(
+    {
+        "a code in the list": ([on_codes("FailJob", "In", 42)], exits(42), failing(42)),
+        "a code not in the list": ([on_codes("FailJob", "In", 42)], exits(41), NO_MATCH),
+        "a code outside the list": ([on_codes("FailJob", "NotIn", 42)], exits(41), failing(41)),
+        "a code not outside the list": ([on_codes("FailJob", "NotIn", 42)], exits(42), NO_MATCH),
+        "0 is no failure: NotIn": ([on_codes("FailJob", "NotIn", 42)], exits(0), NO_MATCH),
+        "0 is no failure: In": ([on_codes("FailJob", "In", 0)], exits(0), NO_MATCH),
+        "an unknown operator": ([on_codes("FailJob", "Between", 1)], exits(1), NO_MATCH),
+        "an unknown operator, another code": ([on_codes("FailJob", "Between", 1)], exits(2), NO_MATCH),
+        "no operator": ([{"action": "FailJob", "onExitCodes": {"values": [1]}}], exits(1), NO_MATCH),
+        "null values": ([{"action": "FailJob", "onExitCodes": {"operator": "In", "values": None}}], exits(1), NO_MATCH),
+        "in none of no values": (
             [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": None}}],
             exits(1),
             failing(1),
-            id="in none of no values",
         ),
-        pytest.param([on_codes("FailJob", "In", 2, 1)], exits(0, 1), failing(1, "b"), id="any container"),
-        pytest.param(
-            [on_codes("FailJob", "In", 2, 1)], exits(1, 2), failing(1, "a"), id="the first container that matches"
-        ),
-        pytest.param([on_codes("FailJob", "In", 2)], exits(1, 2), failing(2, "b"), id="past one that does not match"),
-        pytest.param(
-            [on_codes("FailJob", "In", 1, 2, containerName="b")], exits(1, 2), failing(2, "b"), id="the named container"
-        ),
-        pytest.param([on_codes("FailJob", "In", 1, containerName="b")], exits(1, 2), NO_MATCH, id="only the named one"),
-        pytest.param(
-            [on_codes("FailJob", "In", 1, containerName="")], exits(1), NO_MATCH, id="an empty name is nobody's"
-        ),
-        pytest.param(
-            [on_codes("FailJob", "In", 1, containerName=None)],
-            exits(1),
-            failing(1),
-            id="a null name means any container",
-        ),
-        pytest.param(
+        "any container": ([on_codes("FailJob", "In", 2, 1)], exits(0, 1), failing(1, "b")),
+        "the first container that matches": ([on_codes("FailJob", "In", 2, 1)], exits(1, 2), failing(1, "a")),
+        "past one that does not match": ([on_codes("FailJob", "In", 2)], exits(1, 2), failing(2, "b")),
+        "the named container": ([on_codes("FailJob", "In", 1, 2, containerName="b")], exits(1, 2), failing(2, "b")),
+        "only the named one": ([on_codes("FailJob", "In", 1, containerName="b")], exits(1, 2), NO_MATCH),
+        "an empty name is nobody's": ([on_codes("FailJob", "In", 1, containerName="")], exits(1), NO_MATCH),
+        "a null name means any container": ([on_codes("FailJob", "In", 1, containerName=None)], exits(1), failing(1)),
+        "an init container": (
             [on_codes("FailJob", "In", 1)],
             exits(initContainerStatuses=[ended("setup", 1)]),
             failing(1, "setup"),
-            id="an init container",
         ),
-        pytest.param(
+        "regular containers before init containers": (
             [on_codes("FailJob", "In", 1, 2)],
             exits(2, initContainerStatuses=[ended("setup", 1)]),
             failing(2),
-            id="regular containers before init containers",
         ),
-        pytest.param(
+        "containers that have not ended, whatever they did before": (
             [on_codes("FailJob", "In", 42)],
             pod("p", "Failed", containerStatuses=[RUNNING, RESTARTED]).body,
             NO_MATCH,
-            id="containers that have not ended, whatever they did before",
         ),
-        pytest.param(
+        "null statuses": (
             [on_codes("FailJob", "NotIn", 42)],
             pod("p", "Failed", containerStatuses=None, initContainerStatuses=None, conditions=None).body,
             NO_MATCH,
-            id="null statuses",
         ),
-        pytest.param(
+        "a null state": (
             [on_codes("FailJob", "NotIn", 42)],
             pod("p", "Failed", containerStatuses=[{"name": "a", "state": None}]).body,
             NO_MATCH,
-            id="a null state",
         ),
-        pytest.param(
-            [on_codes("FailJob", "In", 2**40)], exits(2**40), failing(2**40), id="a huge code is only a number"
-        ),
-        pytest.param([DISRUPTION], having(("DisruptionTarget", "True")), disrupted(), id="a condition"),
-        pytest.param([DISRUPTION], having(("DisruptionTarget", "False")), NO_MATCH, id="a condition of another status"),
-        pytest.param([DISRUPTION], having(("Ready", "True")), NO_MATCH, id="another condition"),
-        pytest.param(
+        "a huge code is only a number": ([on_codes("FailJob", "In", 2**40)], exits(2**40), failing(2**40)),
+        "a condition": ([DISRUPTION], having(("DisruptionTarget", "True")), disrupted()),
+        "a condition of another status": ([DISRUPTION], having(("DisruptionTarget", "False")), NO_MATCH),
+        "another condition": ([DISRUPTION], having(("Ready", "True")), NO_MATCH),
+        "a pattern without status means True": (
             [on_condition("FailJob", "DisruptionTarget")],
             having(("DisruptionTarget", "True")),
             disrupted(),
-            id="a pattern without status means True",
         ),
-        pytest.param(
+        "a pattern for False": (
             [on_condition("FailJob", "Ready", status="False")],
             having(("Ready", "False")),
             disrupted(type_="Ready"),
-            id="a pattern for False",
         ),
-        pytest.param(
+        "any pattern; the pod's first condition is named": (
             [
                 {
                     "action": "FailJob",
@@ -143,55 +118,53 @@ RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": 
             ],
             having(("A", "True"), ("B", "True")),
             disrupted(type_="A"),
-            id="any pattern; the pod's first condition is named",
         ),
-        pytest.param(
-            [{"action": "FailJob", "onPodConditions": None}], having(("A", "True")), NO_MATCH, id="null patterns"
-        ),
-        pytest.param(
+        "null patterns": ([{"action": "FailJob", "onPodConditions": None}], having(("A", "True")), NO_MATCH),
+        "empty patterns beside codes": (
             [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}, "onPodConditions": []}],
             exits(1),
             failing(1),
-            id="empty patterns beside codes",
         ),
-        pytest.param([{"action": "FailJob"}], exits(1), NO_MATCH, id="a rule that asks for nothing"),
-        pytest.param([on_codes("Ignore", "In", 1)], exits(1), FailureAction("Ignore", "", 0), id="Ignore"),
-        pytest.param([on_codes("Count", "In", 1)], exits(1), FailureAction("Count", "", 0), id="Count"),
-        pytest.param([on_codes("FailIndex", "In", 1)], exits(1), FailureAction("FailIndex", "", 0), id="FailIndex"),
-        pytest.param(
+        "a rule that asks for nothing": ([{"action": "FailJob"}], exits(1), NO_MATCH),
+        "Ignore": ([on_codes("Ignore", "In", 1)], exits(1), FailureAction("Ignore", "", 0)),
+        "Count": ([on_codes("Count", "In", 1)], exits(1), FailureAction("Count", "", 0)),
+        "FailIndex": ([on_codes("FailIndex", "In", 1)], exits(1), FailureAction("FailIndex", "", 0)),
+        "the first rule": (
             [on_codes("Ignore", "In", 1), on_codes("FailJob", "In", 1)],
             exits(1),
             FailureAction("Ignore", "", 0),
-            id="the first rule",
         ),
-        pytest.param(
+        "the first that matches": (
             [on_codes("Ignore", "In", 2), on_codes("FailJob", "In", 1)],
             exits(1),
             failing(1, rule=1),
-            id="the first that matches",
         ),
-        pytest.param([on_codes("Explode", "In", 1)], exits(1), NO_MATCH, id="an unknown action"),
-        pytest.param(
+        "an unknown action": ([on_codes("Explode", "In", 1)], exits(1), NO_MATCH),
+        "the search goes on past an unknown action": (
             [on_codes("Explode", "In", 1), on_codes("FailJob", "In", 1)],
             exits(1),
             failing(1, rule=1),
-            id="the search goes on past an unknown action",
         ),
-        pytest.param(
+        "no action": (
             [{"onExitCodes": {"operator": "In", "values": [1]}}, DISRUPTION],
             having(("DisruptionTarget", "True")),
             disrupted(rule=1),
-            id="no action",
         ),
-        pytest.param([], exits(1), NO_MATCH, id="no rules"),
-        pytest.param(None, exits(1), NO_MATCH, id="null rules"),
-    ],
+        "no rules": ([], exits(1), NO_MATCH),
+        "null rules": (None, exits(1), NO_MATCH),
+    },
 )
 def test_what_a_failure_policy_says(rules, body, verdict):
     assert judge_failure({"rules": rules}, body) == verdict
 
 
-@pytest.mark.parametrize("policy", [pytest.param(None, id="none"), pytest.param({}, id="empty")])
+@cases(
+    "policy",
+    {
+        "none": None,
+        "empty": {},
+    },
+)
 def test_without_a_failure_policy_no_rule_matches(policy):
     assert judge_failure(policy, exits(1)) == NO_MATCH
 
@@ -229,41 +202,47 @@ def rule(indexes=None, count=None):
     return {name: value for name, value in given.items() if value is not None}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rules", "completed", "position"),
-    [
-        pytest.param([rule("0-2")], "0-2", 0, id="all of its indexes"),
-        pytest.param([rule("0-2")], "0,1,5", None, id="not all of them"),
-        pytest.param([rule("1,3")], "0-9", 0, id="more than its indexes"),
-        pytest.param([rule("0-9", 2)], "3,7", 0, id="enough of its indexes"),
-        pytest.param([rule("0-9", 2)], "3,17", None, id="others do not help"),
-        pytest.param([rule("0,1", 5)], "0,1", 0, id="all of them, though it asks for more than there are"),
-        pytest.param([rule(count=2)], "8,9", 0, id="enough of any"),
-        pytest.param([rule(count=3)], "8,9", None, id="too few of any"),
-        pytest.param([rule(count=2**31 - 1)], "8,9", None, id="a huge count"),
-        pytest.param([rule(count=0)], "4", 0, id="a count of 0, after a success"),
-        pytest.param([rule(count=0)], "", None, id="a count of 0, before any success"),
-        pytest.param([rule("0-3", 0)], "4", 0, id="a count of 0 of some indexes, after any success"),
-        pytest.param([rule("")], "0-9", None, id="no indexes at all are never met"),
-        pytest.param([rule("", 0)], "0-9", None, id="nor with a count"),
-        pytest.param([rule("x,,y")], "0-9", None, id="unreadable indexes"),
-        pytest.param([rule("0,x")], "0", 0, id="what is readable of them"),
-        pytest.param([rule("0-99999999999999999999,1")], "1", 0, id="a part with a huge number is unreadable"),
-        pytest.param([rule("0-999999999999")], "0-9", None, id="a huge run"),
-        pytest.param([{}], "0-9", None, id="a rule that asks for nothing"),
-        pytest.param([{"succeededIndexes": None, "succeededCount": None}], "0-9", None, id="nulls"),
-        pytest.param([rule("5"), rule(count=1)], "0", 1, id="the second rule"),
-        pytest.param([rule("0"), rule(count=1)], "0", 0, id="the first of two"),
-        pytest.param([], "0-9", None, id="no rules"),
-        pytest.param(None, "0-9", None, id="null rules"),
-    ],
+    {
+        "all of its indexes": ([rule("0-2")], "0-2", 0),
+        "not all of them": ([rule("0-2")], "0,1,5", None),
+        "more than its indexes": ([rule("1,3")], "0-9", 0),
+        "enough of its indexes": ([rule("0-9", 2)], "3,7", 0),
+        "others do not help": ([rule("0-9", 2)], "3,17", None),
+        "all of them, though it asks for more than there are": ([rule("0,1", 5)], "0,1", 0),
+        "enough of any": ([rule(count=2)], "8,9", 0),
+        "too few of any": ([rule(count=3)], "8,9", None),
+        "a huge count": ([rule(count=2**31 - 1)], "8,9", None),
+        "a count of 0, after a success": ([rule(count=0)], "4", 0),
+        "a count of 0, before any success": ([rule(count=0)], "", None),
+        "a count of 0 of some indexes, after any success": ([rule("0-3", 0)], "4", 0),
+        "no indexes at all are never met": ([rule("")], "0-9", None),
+        "nor with a count": ([rule("", 0)], "0-9", None),
+        "unreadable indexes": ([rule("x,,y")], "0-9", None),
+        "what is readable of them": ([rule("0,x")], "0", 0),
+        "a part with a huge number is unreadable": ([rule("0-99999999999999999999,1")], "1", 0),
+        "a huge run": ([rule("0-999999999999")], "0-9", None),
+        "a rule that asks for nothing": ([{}], "0-9", None),
+        "nulls": ([{"succeededIndexes": None, "succeededCount": None}], "0-9", None),
+        "the second rule": ([rule("5"), rule(count=1)], "0", 1),
+        "the first of two": ([rule("0"), rule(count=1)], "0", 0),
+        "no rules": ([], "0-9", None),
+        "null rules": (None, "0-9", None),
+    },
 )
 def test_when_a_success_policy_is_met(rules, completed, position):
     expected = None if position is None else f"Matched rules at index {position}"
     assert judge_success({"rules": rules}, Indexes.parse(completed)) == expected
 
 
-@pytest.mark.parametrize("policy", [pytest.param(None, id="none"), pytest.param({}, id="empty")])
+@cases(
+    "policy",
+    {
+        "none": None,
+        "empty": {},
+    },
+)
 def test_without_a_success_policy_nothing_is_met(policy):
     assert judge_success(policy, Indexes.parse("0-9")) is None
 

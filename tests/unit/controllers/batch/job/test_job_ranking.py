@@ -1,8 +1,7 @@
 """The deletion order of surplus pods of a Job."""
 
-import pytest
-
 from tests.unit.controllers.factories import at, condition, pod
+from tests.unit.tables import cases
 from workers.controllers.batch.job.pods import rank
 
 PLACED = {"nodeName": "n1"}
@@ -18,54 +17,42 @@ def ready(since, **more):
     return {"spec": PLACED, **more, "conditions": [condition("Ready", at_=since)]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("goes", "stays"),
-    [
-        pytest.param({}, {"spec": PLACED, "phase": "Pending"}, id="no node, whatever its phase"),
-        pytest.param({"spec": PLACED, "phase": "Pending"}, {"spec": PLACED, "phase": "Unknown"}, id="pending"),
-        pytest.param({"spec": PLACED, "phase": "Unknown"}, {"spec": PLACED}, id="unknown"),
-        pytest.param({"spec": PLACED}, READY, id="not ready"),
-        pytest.param(ready(-10), ready(-30), id="ready for a shorter time"),
-        pytest.param(
-            {"spec": PLACED, "conditions": [{"type": "Ready", "status": "True"}]}, READY, id="since when unset"
-        ),
-        pytest.param(
-            ready(-30, containerStatuses=restarted(3)), ready(-30, containerStatuses=restarted(2)), id="more restarts"
-        ),
-        pytest.param(
+    {
+        "no node, whatever its phase": ({}, {"spec": PLACED, "phase": "Pending"}),
+        "pending": ({"spec": PLACED, "phase": "Pending"}, {"spec": PLACED, "phase": "Unknown"}),
+        "unknown": ({"spec": PLACED, "phase": "Unknown"}, {"spec": PLACED}),
+        "not ready": ({"spec": PLACED}, READY),
+        "ready for a shorter time": (ready(-10), ready(-30)),
+        "since when unset": ({"spec": PLACED, "conditions": [{"type": "Ready", "status": "True"}]}, READY),
+        "more restarts": (ready(-30, containerStatuses=restarted(3)), ready(-30, containerStatuses=restarted(2))),
+        "the container that restarted most": (
             ready(-30, containerStatuses=[*restarted(3), *restarted(0)]),
             ready(-30, containerStatuses=[*restarted(2), *restarted(2)]),
-            id="the container that restarted most",
         ),
-        pytest.param(
+        "more restarts of one that runs beside them": (
             ready(-30, spec=SIDECARS, initContainerStatuses=restarted(2, "side")),
             ready(-30, spec=SIDECARS, initContainerStatuses=restarted(1, "side")),
-            id="more restarts of one that runs beside them",
         ),
-        pytest.param(
+        "regular containers before those": (
             ready(-30, spec=SIDECARS, containerStatuses=restarted(2)),
             ready(-30, spec=SIDECARS, containerStatuses=restarted(1), initContainerStatuses=restarted(9, "side")),
-            id="regular containers before those",
         ),
-        pytest.param(
+        "not those that only set up": (
             ready(-30, spec=SIDECARS, initContainerStatuses=restarted(1, "side")),
             ready(-30, spec=SIDECARS, initContainerStatuses=restarted(9, "setup")),
-            id="not those that only set up",
         ),
-        pytest.param(
+        "younger": (
             {**READY, "metadata": {"creationTimestamp": at(-40)}},
             {**READY, "metadata": {"creationTimestamp": at(-50)}},
-            id="younger",
         ),
-        pytest.param(
+        "created nobody knows when": (
             {**READY, "metadata": {"creationTimestamp": None}},
             {**READY, "metadata": {"creationTimestamp": at(-40)}},
-            id="created nobody knows when",
         ),
-        pytest.param(
-            ready(-30, containerStatuses=None, initContainerStatuses=None), READY, id="nulls, and then the name"
-        ),
-    ],
+        "nulls, and then the name": (ready(-30, containerStatuses=None, initContainerStatuses=None), READY),
+    },
 )
 def test_the_pod_that_goes_first(goes, stays):
     first, second = dict(goes), dict(stays)
