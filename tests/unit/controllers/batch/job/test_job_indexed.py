@@ -18,6 +18,7 @@ from tests.unit.controllers.plans import (
 )
 from tests.unit.tables import cases
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX
+from workers.controllers.batch.job.pods import TRACKING
 from workers.decision.plan import Create
 
 EACH = {**STARTED, "failedIndexes": ""}
@@ -47,6 +48,7 @@ def test_a_pod_carries_its_index():
     assert metadata["labels"][INDEX] == "2"
     assert metadata["annotations"] == {"a": "b", INDEX: "2"}
     assert metadata["name"].startswith("crunch-2-")
+    assert metadata["finalizers"] == [TRACKING]
     assert spec["hostname"] == "crunch-2"
     variable = {
         "name": "JOB_COMPLETION_INDEX",

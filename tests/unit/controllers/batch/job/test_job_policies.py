@@ -14,21 +14,36 @@ def ended(name, code):
     return {"name": name, "state": {"terminated": {"exitCode": code}}}
 
 
+def reporting(*containers, **more):
+    """A failed pod with these container statuses."""
+    return pod("p", "Failed", containerStatuses=[*containers], **more).body
+
+
 def exits(*codes, **more):
     """A failed pod whose containers a, b, ... ended with these codes."""
-    return pod("p", "Failed", containerStatuses=[ended("abc"[i], code) for i, code in enumerate(codes)], **more).body
+    return reporting(*(ended("abc"[i], code) for i, code in enumerate(codes)), **more)
 
 
 def having(*conditions):
     return pod("p", "Failed", conditions=[{"type": type_, "status": status} for type_, status in conditions]).body
 
 
-def on_codes(action, operator, *values, **more):
+def on(operator, *values, action="FailJob", **more):
+    """A rule of the failure policy about exit codes."""
     return {"action": action, "onExitCodes": {"operator": operator, "values": list(values), **more}}
 
 
-def on_condition(action, type_, **more):
-    return {"action": action, "onPodConditions": [{"type": type_, **more}]}
+def fail_job(**rule):
+    """A rule of the failure policy, as it is written."""
+    return {"action": "FailJob", **rule}
+
+
+def on_conditions(*patterns):
+    return fail_job(onPodConditions=[dict(zip(("type", "status"), each, strict=False)) for each in patterns])
+
+
+def took(action):
+    return FailureAction(action, "", 0)
 
 
 def failing(code, container="a", rule=0):
@@ -40,7 +55,10 @@ def disrupted(rule=0, type_="DisruptionTarget"):
     return FailureAction("FailJob", f"Pod default/p has condition {type_} matching FailJob rule at index {rule}", rule)
 
 
-DISRUPTION = on_condition("FailJob", "DisruptionTarget", status="True")
+DISRUPTED = ("DisruptionTarget", "True")
+DISRUPTION = on_conditions(DISRUPTED)
+SETUP = [ended("setup", 1)]
+NULLS = pod("p", "Failed", containerStatuses=None, initContainerStatuses=None, conditions=None).body
 RUNNING = {"name": "a", "state": {"running": {}}}
 RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 42}}}
 
@@ -48,106 +66,57 @@ RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": 
 @cases(
     ("rules", "body", "verdict"),
     {
-        "a code in the list": ([on_codes("FailJob", "In", 42)], exits(42), failing(42)),
-        "a code not in the list": ([on_codes("FailJob", "In", 42)], exits(41), NO_MATCH),
-        "a code outside the list": ([on_codes("FailJob", "NotIn", 42)], exits(41), failing(41)),
-        "a code not outside the list": ([on_codes("FailJob", "NotIn", 42)], exits(42), NO_MATCH),
-        "0 is no failure: NotIn": ([on_codes("FailJob", "NotIn", 42)], exits(0), NO_MATCH),
-        "0 is no failure: In": ([on_codes("FailJob", "In", 0)], exits(0), NO_MATCH),
-        "an unknown operator": ([on_codes("FailJob", "Between", 1)], exits(1), NO_MATCH),
-        "an unknown operator, another code": ([on_codes("FailJob", "Between", 1)], exits(2), NO_MATCH),
-        "no operator": ([{"action": "FailJob", "onExitCodes": {"values": [1]}}], exits(1), NO_MATCH),
-        "null values": ([{"action": "FailJob", "onExitCodes": {"operator": "In", "values": None}}], exits(1), NO_MATCH),
-        "in none of no values": (
-            [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": None}}],
-            exits(1),
-            failing(1),
-        ),
-        "any container": ([on_codes("FailJob", "In", 2, 1)], exits(0, 1), failing(1, "b")),
-        "the first container that matches": ([on_codes("FailJob", "In", 2, 1)], exits(1, 2), failing(1, "a")),
-        "past one that does not match": ([on_codes("FailJob", "In", 2)], exits(1, 2), failing(2, "b")),
-        "the named container": ([on_codes("FailJob", "In", 1, 2, containerName="b")], exits(1, 2), failing(2, "b")),
-        "only the named one": ([on_codes("FailJob", "In", 1, containerName="b")], exits(1, 2), NO_MATCH),
-        "an empty name is nobody's": ([on_codes("FailJob", "In", 1, containerName="")], exits(1), NO_MATCH),
-        "a null name means any container": ([on_codes("FailJob", "In", 1, containerName=None)], exits(1), failing(1)),
-        "an init container": (
-            [on_codes("FailJob", "In", 1)],
-            exits(initContainerStatuses=[ended("setup", 1)]),
-            failing(1, "setup"),
-        ),
-        "regular containers before init containers": (
-            [on_codes("FailJob", "In", 1, 2)],
-            exits(2, initContainerStatuses=[ended("setup", 1)]),
-            failing(2),
-        ),
-        "containers that have not ended, whatever they did before": (
-            [on_codes("FailJob", "In", 42)],
-            pod("p", "Failed", containerStatuses=[RUNNING, RESTARTED]).body,
-            NO_MATCH,
-        ),
-        "null statuses": (
-            [on_codes("FailJob", "NotIn", 42)],
-            pod("p", "Failed", containerStatuses=None, initContainerStatuses=None, conditions=None).body,
-            NO_MATCH,
-        ),
-        "a null state": (
-            [on_codes("FailJob", "NotIn", 42)],
-            pod("p", "Failed", containerStatuses=[{"name": "a", "state": None}]).body,
-            NO_MATCH,
-        ),
-        "a huge code is only a number": ([on_codes("FailJob", "In", 2**40)], exits(2**40), failing(2**40)),
-        "a condition": ([DISRUPTION], having(("DisruptionTarget", "True")), disrupted()),
+        "a code in the list": ([on("In", 42)], exits(42), failing(42)),
+        "a code not in the list": ([on("In", 42)], exits(41), NO_MATCH),
+        "a code outside the list": ([on("NotIn", 42)], exits(41), failing(41)),
+        "a code not outside the list": ([on("NotIn", 42)], exits(42), NO_MATCH),
+        "0 is no failure: NotIn": ([on("NotIn", 42)], exits(0), NO_MATCH),
+        "0 is no failure: In": ([on("In", 0)], exits(0), NO_MATCH),
+        "an unknown operator": ([on("Between", 1)], exits(1), NO_MATCH),
+        "an unknown operator, another code": ([on("Between", 1)], exits(2), NO_MATCH),
+        "no operator": ([fail_job(onExitCodes={"values": [1]})], exits(1), NO_MATCH),
+        "null values": ([fail_job(onExitCodes={"operator": "In", "values": None})], exits(1), NO_MATCH),
+        "in none of no values": ([fail_job(onExitCodes={"operator": "NotIn", "values": None})], exits(1), failing(1)),
+        "any container": ([on("In", 2, 1)], exits(0, 1), failing(1, "b")),
+        "the first container that matches": ([on("In", 2, 1)], exits(1, 2), failing(1, "a")),
+        "past one that does not match": ([on("In", 2)], exits(1, 2), failing(2, "b")),
+        "the named container": ([on("In", 1, 2, containerName="b")], exits(1, 2), failing(2, "b")),
+        "only the named one": ([on("In", 1, containerName="b")], exits(1, 2), NO_MATCH),
+        "an empty name is nobody's": ([on("In", 1, containerName="")], exits(1), NO_MATCH),
+        "a null name means any container": ([on("In", 1, containerName=None)], exits(1), failing(1)),
+        "an init container": ([on("In", 1)], exits(initContainerStatuses=SETUP), failing(1, "setup")),
+        "regular containers before those": ([on("In", 1, 2)], exits(2, initContainerStatuses=SETUP), failing(2)),
+        "containers that run again": ([on("In", 42)], reporting(RUNNING, RESTARTED), NO_MATCH),
+        "null statuses": ([on("NotIn", 42)], NULLS, NO_MATCH),
+        "a null state": ([on("NotIn", 42)], reporting({"name": "a", "state": None}), NO_MATCH),
+        "a huge code is only a number": ([on("In", 2**40)], exits(2**40), failing(2**40)),
+        "a condition": ([DISRUPTION], having(DISRUPTED), disrupted()),
         "a condition of another status": ([DISRUPTION], having(("DisruptionTarget", "False")), NO_MATCH),
         "another condition": ([DISRUPTION], having(("Ready", "True")), NO_MATCH),
-        "a pattern without status means True": (
-            [on_condition("FailJob", "DisruptionTarget")],
-            having(("DisruptionTarget", "True")),
-            disrupted(),
-        ),
+        "a pattern without status means True": ([on_conditions(["DisruptionTarget"])], having(DISRUPTED), disrupted()),
         "a pattern for False": (
-            [on_condition("FailJob", "Ready", status="False")],
+            [on_conditions(("Ready", "False"))],
             having(("Ready", "False")),
             disrupted(type_="Ready"),
         ),
-        "any pattern; the pod's first condition is named": (
-            [
-                {
-                    "action": "FailJob",
-                    "onPodConditions": [{"type": "B", "status": "True"}, {"type": "A", "status": "True"}],
-                }
-            ],
+        "any pattern, named by the pod": (
+            [on_conditions(("B", "True"), ("A", "True"))],
             having(("A", "True"), ("B", "True")),
             disrupted(type_="A"),
         ),
-        "null patterns": ([{"action": "FailJob", "onPodConditions": None}], having(("A", "True")), NO_MATCH),
-        "empty patterns beside codes": (
-            [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}, "onPodConditions": []}],
-            exits(1),
-            failing(1),
-        ),
-        "a rule that asks for nothing": ([{"action": "FailJob"}], exits(1), NO_MATCH),
-        "Ignore": ([on_codes("Ignore", "In", 1)], exits(1), FailureAction("Ignore", "", 0)),
-        "Count": ([on_codes("Count", "In", 1)], exits(1), FailureAction("Count", "", 0)),
-        "FailIndex": ([on_codes("FailIndex", "In", 1)], exits(1), FailureAction("FailIndex", "", 0)),
-        "the first rule": (
-            [on_codes("Ignore", "In", 1), on_codes("FailJob", "In", 1)],
-            exits(1),
-            FailureAction("Ignore", "", 0),
-        ),
-        "the first that matches": (
-            [on_codes("Ignore", "In", 2), on_codes("FailJob", "In", 1)],
-            exits(1),
-            failing(1, rule=1),
-        ),
-        "an unknown action": ([on_codes("Explode", "In", 1)], exits(1), NO_MATCH),
-        "the search goes on past an unknown action": (
-            [on_codes("Explode", "In", 1), on_codes("FailJob", "In", 1)],
-            exits(1),
-            failing(1, rule=1),
-        ),
+        "null patterns": ([fail_job(onPodConditions=None)], having(("A", "True")), NO_MATCH),
+        "empty patterns beside codes": ([{**on("In", 1), "onPodConditions": []}], exits(1), failing(1)),
+        "a rule that asks for nothing": ([fail_job()], exits(1), NO_MATCH),
+        "Ignore": ([on("In", 1, action="Ignore")], exits(1), took("Ignore")),
+        "Count": ([on("In", 1, action="Count")], exits(1), took("Count")),
+        "FailIndex": ([on("In", 1, action="FailIndex")], exits(1), took("FailIndex")),
+        "the first rule": ([on("In", 1, action="Ignore"), on("In", 1)], exits(1), took("Ignore")),
+        "the first that matches": ([on("In", 2, action="Ignore"), on("In", 1)], exits(1), failing(1, rule=1)),
+        "an unknown action": ([on("In", 1, action="Explode")], exits(1), NO_MATCH),
+        "past an unknown action": ([on("In", 1, action="Explode"), on("In", 1)], exits(1), failing(1, rule=1)),
         "no action": (
             [{"onExitCodes": {"operator": "In", "values": [1]}}, DISRUPTION],
-            having(("DisruptionTarget", "True")),
+            having(DISRUPTED),
             disrupted(rule=1),
         ),
         "no rules": ([], exits(1), NO_MATCH),
@@ -158,20 +127,14 @@ def test_what_a_failure_policy_says(rules, body, verdict):
     assert judge_failure({"rules": rules}, body) == verdict
 
 
-@cases(
-    "policy",
-    {
-        "none": None,
-        "empty": {},
-    },
-)
+@cases("policy", {"none": None, "empty": {}})
 def test_without_a_failure_policy_no_rule_matches(policy):
     assert judge_failure(policy, exits(1)) == NO_MATCH
 
 
 def test_a_failed_pod_without_a_status_matches_nothing():
     body = {"metadata": {"name": "p", "namespace": "default"}}
-    assert judge_failure({"rules": [on_codes("FailJob", "NotIn", 42), DISRUPTION]}, body) == NO_MATCH
+    assert judge_failure({"rules": [on("NotIn", 42), DISRUPTION]}, body) == NO_MATCH
 
 
 @pytest.mark.parametrize(
@@ -188,7 +151,7 @@ RULES = st.lists(
 
 @given(RULES)
 def test_the_first_matching_rule_with_a_known_action_decides(rules):
-    policy = {"rules": [on_codes(action, "In" if matches else "NotIn", 1) for action, matches in rules]}
+    policy = {"rules": [on("In" if matches else "NotIn", 1, action=action) for action, matches in rules]}
     expected = next(
         ((i, action) for i, (action, matches) in enumerate(rules) if matches and action != "Explode"), (None, None)
     )
@@ -236,13 +199,7 @@ def test_when_a_success_policy_is_met(rules, completed, position):
     assert judge_success({"rules": rules}, Indexes.parse(completed)) == expected
 
 
-@cases(
-    "policy",
-    {
-        "none": None,
-        "empty": {},
-    },
-)
+@cases("policy", {"none": None, "empty": {}})
 def test_without_a_success_policy_nothing_is_met(policy):
     assert judge_success(policy, Indexes.parse("0-9")) is None
 
