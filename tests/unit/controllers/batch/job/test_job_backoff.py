@@ -40,62 +40,42 @@ SIDECAR = {"initContainers": [{"name": "side", "restartPolicy": "Always"}, {"nam
 NOT_READY = condition("Ready", "False", at_=-20)
 
 
+def went(**status):
+    """The status and spec of a pod that is not ready since 20 s ago."""
+    return {"conditions": [NOT_READY], **status}
+
+
+def deleted(at_, grace=None):
+    return {"metadata": {"deletionTimestamp": at(at_), "deletionGracePeriodSeconds": grace}}
+
+
+def beside(**status):
+    """A pod whose regular container ended 9 s ago, and that has init containers."""
+    return {"containerStatuses": [ended(-9)], "spec": SIDECAR, **status}
+
+
 @cases(
     ("more", "expected"),
     {
         "the last container's end": ({"containerStatuses": [ended(-9), ended(-3), ended(-7)]}, -3),
-        "ends before readiness": ({"containerStatuses": [ended(-9)], "conditions": [NOT_READY]}, -9),
-        "not all have ended": ({"containerStatuses": [ended(-9), running("b")], "conditions": [NOT_READY]}, -20),
-        "an end without a time": (
-            {
-                "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 1}}}],
-                "conditions": [NOT_READY],
-            },
-            -20,
-        ),
-        "an end with a null time": (
-            {
-                "containerStatuses": [{"name": "main", "state": {"terminated": {"finishedAt": None}}}],
-                "conditions": [NOT_READY],
-            },
-            -20,
-        ),
-        "no containers": ({"containerStatuses": [], "conditions": [NOT_READY]}, -20),
-        "null containers": ({"containerStatuses": None, "conditions": [NOT_READY]}, -20),
+        "ends before readiness": (went(containerStatuses=[ended(-9)]), -9),
+        "not all have ended": (went(containerStatuses=[ended(-9), running("b")]), -20),
+        "an end without a time": (went(containerStatuses=[{"state": {"terminated": {"exitCode": 1}}}]), -20),
+        "an end with a null time": (went(containerStatuses=[{"state": {"terminated": {"finishedAt": None}}}]), -20),
+        "no containers": (went(containerStatuses=[]), -20),
+        "null containers": (went(containerStatuses=None), -20),
         "a null state": ({"containerStatuses": [{"name": "main", "state": None}]}, -60),
-        "a restartable init container ends later": (
-            {"containerStatuses": [ended(-9)], "initContainerStatuses": [ended(-2, "side")], "spec": SIDECAR},
-            -2,
-        ),
-        "a restartable init container has not ended": (
-            {
-                "containerStatuses": [ended(-9)],
-                "initContainerStatuses": [running("side")],
-                "conditions": [NOT_READY],
-                "spec": SIDECAR,
-            },
-            -20,
-        ),
-        "other init containers do not matter": (
-            {"containerStatuses": [ended(-9)], "initContainerStatuses": [running("setup")], "spec": SIDECAR},
-            -9,
-        ),
-        "nor when nothing else began": (
-            {"initContainerStatuses": [ended(-9, "setup")], "conditions": [NOT_READY], "spec": SIDECAR},
-            -20,
-        ),
-        "null init containers": (
-            {"containerStatuses": [ended(-9)], "initContainerStatuses": None, "spec": {"initContainers": None}},
-            -9,
-        ),
-        "readiness before deletion": ({"conditions": [NOT_READY], "metadata": {"deletionTimestamp": at(-5)}}, -20),
-        "ready to the end": (
-            {"conditions": [condition("Ready", "True", at_=-20)], "metadata": {"deletionTimestamp": at(-5)}},
-            -5,
-        ),
-        "not ready, nobody knows since when": ({"conditions": [{"type": "Ready", "status": "False"}]}, -60),
-        "its deletion's begin": ({"metadata": {"deletionTimestamp": at(-5), "deletionGracePeriodSeconds": 30}}, -35),
-        "without grace": ({"metadata": {"deletionTimestamp": at(-5), "deletionGracePeriodSeconds": None}}, -5),
+        "a restartable init container ends later": (beside(initContainerStatuses=[ended(-2, "side")]), -2),
+        "a restartable init container runs": (went(**beside(initContainerStatuses=[running("side")])), -20),
+        "other init containers do not matter": (beside(initContainerStatuses=[running("setup")]), -9),
+        "nor when nothing else began": (went(initContainerStatuses=[ended(-9, "setup")], spec=SIDECAR), -20),
+        "null init containers": (beside(initContainerStatuses=None, spec={"initContainers": None}), -9),
+        "readiness before deletion": (went(metadata={"deletionTimestamp": at(-5)}), -20),
+        "ready to the end": ({"conditions": [condition("Ready", at_=-20)], **deleted(-5)}, -5),
+        "ready is no end": ({"conditions": [condition("Ready", at_=-20)]}, -60),
+        "not ready, since an unknown time": ({"conditions": [{"type": "Ready", "status": "False"}]}, -60),
+        "its deletion's begin": (deleted(-5, 30), -35),
+        "without grace": (deleted(-5), -5),
         "its creation": ({}, -60),
     },
 )
@@ -109,26 +89,6 @@ def test_when_a_pod_finished(more, expected):
 )
 def test_the_wait_doubles_up_to_ten_minutes(failures, wait):
     assert backoff.delay(failures) == timedelta(seconds=wait)
-
-
-@cases(
-    ("succeeded", "failed", "expected"),
-    {
-        "nothing has finished": ([], [], None),
-        "only successes": ([-5], [], None),
-        "one failure": ([], [-5], 5),
-        "two failures: from the later one": ([], [-5, -30], 15),
-        "three failures in any order": ([], [-30, -5, -9], 35),
-        "a success begins anew": ([-9], [-30, -40, -5], 5),
-        "a failure at the moment of the success is before it": ([-5], [-5], None),
-        "the last success": ([-40, -9], [-30, -5], 5),
-        "an older success": ([-60], [-30, -5], 15),
-        "a thousand failures": ([], [-5] * 1000, 595),
-    },
-)
-def test_when_the_job_may_make_its_next_pod(succeeded, failed, expected):
-    found = backoff.ready_at([finished(at_) for at_ in succeeded], [finished(at_) for at_ in failed])
-    assert seconds(found) == expected
 
 
 @cases(
@@ -209,26 +169,3 @@ def test_the_newest_do_not_depend_on_the_order_of_the_pods(pods, random):
 )
 def test_the_failure_that_fails_an_index(counted, limit, verdict, over):
     assert backoff.failed_index(of_index(0, counted=counted, ignored=5), limit, verdict) is over
-
-
-@cases(
-    ("more", "waits"),
-    {
-        "nobody deleted it": ({}, True),
-        "deleted after it had failed": ({"metadata": {"deletionTimestamp": at(-5)}}, True),
-        "failed after it was deleted": ({"metadata": {"deletionTimestamp": at(-20)}}, False),
-        "in one second: most end at once when told": ({"metadata": {"deletionTimestamp": at(-9)}}, False),
-        "asked to go a second later": (
-            {"metadata": {"deletionTimestamp": at(22), "deletionGracePeriodSeconds": 30}},
-            True,
-        ),
-        "not failed yet": (
-            {"metadata": {"deletionTimestamp": at(22), "deletionGracePeriodSeconds": 30}, "phase": "Running"},
-            False,
-        ),
-    },
-)
-def test_which_failures_a_job_waits_for(more, waits):
-    given = {"containerStatuses": [ended(-9)], **more}
-    phase = given.pop("phase", "Failed")
-    assert job_pods.delays_replacement(pod("p", phase, **given).body) is waits
