@@ -136,6 +136,18 @@ def reference(kind: Kind, body: Object) -> Object:
     return {key: value for key, value in described.items() if value}
 
 
+def owner_reference(kind: Kind, owner: Object) -> Object:
+    """Returns the reference of the one owner that manages an object. kind, owner: the owner's."""
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
 def parse_key(key: str) -> Ref:
     """Returns the address that a key stands for.
 

@@ -13,7 +13,7 @@ import click
 from deploy.cli import api_connection, discovery, manifests, output
 from deploy.cli.objects import get
 from workers.api import kinds
-from workers.api.kinds import COMMAND, Kind, Object, Ref
+from workers.api.kinds import COMMAND, Kind, Object, Ref, owner_reference
 from workers.errors import ClusterError, UserError
 
 if TYPE_CHECKING:
@@ -278,23 +278,15 @@ def command_for(kind: Kind, target: Object, action: str) -> Object:
     """Returns the Command object that requests an action of the target, which owns it."""
     metadata = target["metadata"]
     # The owner reference makes the garbage collector delete a Command that no controller has carried out.
-    reference = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     return {
         "apiVersion": COMMAND.api_version,
         "kind": COMMAND.kind,
         "metadata": {
             "generateName": f"{metadata['name']}-{action.lower()}-",
             "namespace": metadata.get("namespace") or COMMAND_NAMESPACE,
-            "ownerReferences": [reference],
+            "ownerReferences": [owner_reference(kind, target)],
         },
-        "target": reference,
+        "target": owner_reference(kind, target),
         "action": action,
     }
 

@@ -6,7 +6,7 @@ from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
 from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Object, Ref
-from workers.controllers.apps import ownership
+from workers.controllers import adoption
 from workers.controllers.apps.revisions import DESIRED, Sets
 from workers.decision.plan import ComeBack, Patch, Together
 from workers.decision.snapshot import CachedObject, Snapshot
@@ -206,7 +206,7 @@ def test_who_changes_hands(entry: CachedObject, moves: bool):
     owned = bool(entry.body["metadata"]["ownerReferences"])
     where = {"children" if owned else "unowned": {POD.id: (entry,)}}
     ref = Ref(REPLICA_SET, "default", "web")
-    steps = ownership.claim(Snapshot(ref, owner, **where), POD)
+    steps = adoption.claim(Snapshot(ref, owner, **where), POD)
     if not moves:
         assert steps == ()
         return
@@ -217,4 +217,4 @@ def test_who_changes_hands(entry: CachedObject, moves: bool):
     assert isinstance(patch, Patch)
     assert len(patch.body["metadata"]["ownerReferences"]) == (0 if owned else 1)
     leaving = {**owner, "metadata": {**owner["metadata"], **LEAVING}}
-    assert ownership.claim(Snapshot(ref, leaving, **where), POD) == ()
+    assert adoption.claim(Snapshot(ref, leaving, **where), POD) == ()

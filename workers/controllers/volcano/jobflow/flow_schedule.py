@@ -7,8 +7,8 @@ from functools import cached_property
 
 from scheduler import cron
 from workers.api import times
-from workers.api.kinds import JOB_FLOW, Object, ref_of
-from workers.controllers.volcano.jobflow import jobs, phases, status
+from workers.api.kinds import JOB_FLOW, Object, owner_reference, ref_of
+from workers.controllers.volcano.jobflow import phases, status
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.status import FlowReady
 from workers.decision.plan import (
@@ -139,7 +139,7 @@ class _Scheduled:
                 "namespace": body["metadata"]["namespace"],
                 **({"labels": labels} if (labels := body["metadata"].get("labels")) else {}),
                 "annotations": {SLOT: times.render(slot)},
-                "ownerReferences": [jobs.reference(body, JOB_FLOW.api_version, JOB_FLOW.kind)],
+                "ownerReferences": [owner_reference(JOB_FLOW, body)],
             },
             "spec": {key: value for key, value in body["spec"].items() if key not in FIELDS},
         }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from workers.api.kinds import COMMAND, JOB_FLOW, VC_JOB, Object
+from workers.api.kinds import COMMAND, JOB_FLOW, VC_JOB, Object, owner_reference
 from workers.api.references import CREATED_BY_TEMPLATE
 from workers.api.volcano.jobflow import CREATED_BY_FLOW
 from workers.flows import expressions
@@ -12,18 +12,6 @@ from workers.flows.flow_nodes import FlowNode
 
 #: Longest value of a label.
 _LABEL = 63
-
-
-def reference(owner: Object, api_version: str, kind: str) -> Object:
-    """Returns the owner reference to an object."""
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def build(flow: Object, node: FlowNode, name: str, template: Object, scope: FlowScope) -> Object:
@@ -47,7 +35,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
             # Longer values are no labels; the annotation has them in any case.
             "labels": {key: value for key, value in marks.items() if len(value) <= _LABEL},
             "annotations": marks,
-            "ownerReferences": [reference(flow, JOB_FLOW.api_version, JOB_FLOW.kind)],
+            "ownerReferences": [owner_reference(JOB_FLOW, flow)],
         },
         "spec": spec,
     }
@@ -62,10 +50,10 @@ def end(flow: Object, job: Object, why: str) -> Object:
         "metadata": {
             "name": f"{metadata['name']}-terminatejob",
             "namespace": metadata["namespace"],
-            "ownerReferences": [reference(flow, JOB_FLOW.api_version, JOB_FLOW.kind)],
+            "ownerReferences": [owner_reference(JOB_FLOW, flow)],
         },
         "action": "TerminateJob",
-        "target": reference(job, VC_JOB.api_version, VC_JOB.kind),
+        "target": owner_reference(VC_JOB, job),
         "reason": why,
     }
 

@@ -5,9 +5,8 @@ import pytest
 from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, job_snapshot, pod
 from tests.unit.controllers.plans import back, shape, staged
 from tests.unit.tables import cases
-from workers.api.kinds import JOB, POD, Ref
+from workers.api.kinds import JOB, POD, Ref, owner_reference
 from workers.controllers.batch.job import controller, decide, orphans
-from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import TRACKING
 from workers.controllers.label_selectors import selects
 from workers.controllers.pod_names import pod_name
