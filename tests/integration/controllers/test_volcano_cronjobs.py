@@ -1,13 +1,12 @@
 """CronJobs of Volcano at work on the embedded cluster: their Jobs are Volcano's, and run as processes."""
 
 import itertools
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.support.conditions import eventually
+from tests.support.conditions import eventually, until
 from tests.support.house import House
 from workers.api import times
 from workers.api.kinds import EVENT, VC_CRON_JOB, VC_JOB, Object, Ref, controller_of
@@ -19,12 +18,6 @@ pytestmark = pytest.mark.timeout(300)
 HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
-        yield cluster
 
 
 def slot() -> datetime:
@@ -72,11 +65,7 @@ async def told(cluster: Cluster, ref: Ref) -> set[str]:
 async def test_the_newest_missed_run_is_made_up_for_and_told_of(running: House, cluster: Cluster) -> None:
     due = slot()
     ref = await create(cluster, schedule=f"{due.minute} * * * *")
-
-    async def ended() -> bool:
-        return bool((await cluster.get(ref))["status"].get("lastSuccessfulTime"))
-
-    await eventually(ended, 90)
+    await until(lambda: cluster.get(ref), lambda now: now["status"].get("lastSuccessfulTime"), 90)
     (job,) = await jobs_of(cluster, ref)
     assert job["metadata"]["name"] == f"{ref.name}-{int(due.timestamp()) // 60}"
     assert job["metadata"]["annotations"]["volcano.sh/cronjob-scheduled-timestamp"] == times.render(due)
@@ -85,11 +74,7 @@ async def test_the_newest_missed_run_is_made_up_for_and_told_of(running: House, 
     assert status["lastScheduleTime"] == times.render(due)
     assert status["lastSuccessfulTime"] == job["status"]["state"]["lastTransitionTime"]
     assert "active" not in status
-
-    async def heard() -> bool:
-        return await told(cluster, ref) >= {"SuccessfulCreate", "MissSchedule", "SawCompletedJob"}
-
-    await eventually(heard)
+    await until(lambda: told(cluster, ref), lambda now: now >= {"SuccessfulCreate", "MissSchedule", "SawCompletedJob"})
 
 
 async def test_a_run_that_is_at_work_is_active_and_goes_with_its_owner(running: House, cluster: Cluster) -> None:
