@@ -12,6 +12,8 @@ from workers.api.kinds import Object
 FOREVER = "9999-12-31T23:59:59Z"
 BEGINNING = "0001-01-01T00:00:00Z"
 YEARLY = "59 23 31 12 *"
+SHORTLY = {"exclusions": [{"schedule": "* * * * *", "durationSeconds": 5}]}
+LONG = {"exclusions": [{"end": FOREVER}, {"schedule": YEARLY, "durationSeconds": 2**31 - 1}]}
 
 
 @cases(
@@ -20,17 +22,9 @@ YEARLY = "59 23 31 12 *"
         "suspended for ever": ({"suspendUntil": FOREVER}, {}, False),
         "suspended beyond all time": ({"suspendUntil": "9999-12-31T23:59:59-14:00"}, {}, False),
         "suspended, with jitter": ({"suspendUntil": FOREVER, "jitterSeconds": 2**31 - 1}, {}, False),
-        "excluded for ever": (
-            {"exclusions": [{"end": FOREVER}, {"schedule": YEARLY, "durationSeconds": 2**31 - 1}]},
-            {},
-            False,
-        ),
+        "excluded for ever": (LONG, {}, False),
         "excluded at both ends": ({"exclusions": [{"dates": ["9999-12-31", "0001-01-01"]}]}, {}, True),
-        "ran last before there were clocks": (
-            {"exclusions": [{"schedule": "* * * * *", "durationSeconds": 5}]},
-            {"lastScheduleTime": BEGINNING},
-            True,
-        ),
+        "ran last before there were clocks": (SHORTLY, {"lastScheduleTime": BEGINNING}, True),
     },
 )
 def test_time_has_two_ends(spec: Object, status: Object, runs: bool) -> None:

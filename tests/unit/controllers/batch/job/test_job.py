@@ -13,7 +13,7 @@ from tests.unit.controllers.batch.job.jobs import (
     started,
     succeeded,
 )
-from tests.unit.controllers.factories import UID, at, condition, entry, job, pod
+from tests.unit.controllers.factories import UID, at, condition, entry, job, owned_by, pod
 from tests.unit.controllers.plans import (
     back,
     conditions_of,
@@ -66,16 +66,7 @@ def test_a_pod_carries_the_template_its_labels_and_its_owner():
         },
         "annotations": {"c": "d"},
         "finalizers": ["batch.kubernetes.io/job-tracking"],
-        "ownerReferences": [
-            {
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "name": "crunch",
-                "uid": UID,
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ],
+        "ownerReferences": owned_by("batch/v1", "Job", "crunch"),
     }
 
 

@@ -21,6 +21,7 @@ from tests.unit.tables import cases
 from workers.api.kinds import JOB, POD, Ref
 from workers.decision.plan import NOTHING, Delete
 
+COMPLETE = ["SuccessCriteriaMet", "Complete"]
 ON_FAILURE = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "OnFailure"}}
 
 
@@ -147,20 +148,12 @@ def test_failure_goes_before_success_in_one_decision():
 @cases(
     ("spec", "pods", "ends"),
     {
-        "its one pod succeeded": ({}, [succeeded("a")], ["SuccessCriteriaMet", "Complete"]),
+        "its one pod succeeded": ({}, [succeeded("a")], COMPLETE),
         "one is missing": ({"completions": 2}, [succeeded("a")], []),
-        "all have succeeded": (
-            {"completions": 2, "parallelism": 2},
-            [succeeded("a"), succeeded("b")],
-            ["SuccessCriteriaMet", "Complete"],
-        ),
-        "nothing to do": ({"completions": 0}, [], ["SuccessCriteriaMet", "Complete"]),
+        "all have succeeded": ({"completions": 2, "parallelism": 2}, [succeeded("a"), succeeded("b")], COMPLETE),
+        "nothing to do": ({"completions": 0}, [], COMPLETE),
         "a work queue is done when its last pod is": ({"parallelism": 2}, [succeeded("a"), pod("b")], []),
-        "a work queue with one success and no active pod": (
-            {"parallelism": 2},
-            [succeeded("a"), failed("b")],
-            ["SuccessCriteriaMet", "Complete"],
-        ),
+        "a work queue with a success, all at rest": ({"parallelism": 2}, [succeeded("a"), failed("b")], COMPLETE),
         "a work queue without any success": ({"parallelism": 2}, [failed("b")], []),
         "a pod too many is removed first": (
             {"completions": 1, "parallelism": 1},

@@ -21,6 +21,7 @@ from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE
 from workers.controllers.batch.job.pods import TRACKING
 from workers.decision.plan import Create
 
+ONLY_FAILED = {"podReplacementPolicy": "Failed"}
 EACH = {**STARTED, "failedIndexes": ""}
 
 
@@ -34,6 +35,11 @@ def of(index, phase="Running", name=None, failures=None, ended=-300, code=1, **m
     terminated = {"finishedAt": at(ended), "exitCode": code if phase == "Failed" else 0}
     ends = {"containerStatuses": [{"name": "main", "state": {"terminated": terminated}}]} if phase != "Running" else {}
     return pod(name or f"p-{index}", phase, metadata={"annotations": annotations, **metadata}, **ends)
+
+
+def lost(index):
+    """The first failed pod of this index."""
+    return of(index, "Failed", failures=0)
 
 
 def indexes(plan):
@@ -67,18 +73,8 @@ def test_a_pod_carries_its_index():
         "neither do those at work, nor those that just succeeded": ({}, {}, [of(1), of(2, "Succeeded")], [0, 3]),
         "a failed one is tried again": ({}, {}, [of(1, "Failed")], [0, 1, 2, 3]),
         "one whose pod is being deleted is tried again at once": ({}, {}, [of(1, **DELETING)], [0, 1, 2, 3]),
-        "unless only failed pods are replaced": (
-            {},
-            {"podReplacementPolicy": "Failed"},
-            [of(1, **DELETING)],
-            [0, 2, 3],
-        ),
-        "which it is once it has failed": (
-            {},
-            {"podReplacementPolicy": "Failed"},
-            [of(1, "Failed", **DELETING)],
-            [0, 1, 2, 3],
-        ),
+        "unless only failed pods are replaced": ({}, ONLY_FAILED, [of(1, **DELETING)], [0, 2, 3]),
+        "which it is once it has failed": ({}, ONLY_FAILED, [of(1, "Failed", **DELETING)], [0, 1, 2, 3]),
         "completions are left": ({"completedIndexes": "0-9"}, {"completions": 12, "parallelism": 9}, [], [10, 11]),
     },
 )
@@ -208,7 +204,7 @@ def test_only_the_newest_failure_of_an_index_is_kept():
         each(),
         of(0, "Failed", failures=0),
         of(0, "Failed", name="newer", failures=1, ended=-2),
-        of(1, "Failed", failures=0),
+        lost(1),
         of(1, name="again", failures=1),
     )
     assert sorted(counted(plan)) == ["p-0", "p-1"]
@@ -224,23 +220,16 @@ def test_a_failure_that_was_recorded_is_not_kept_even_if_its_replacement_is_gone
 @cases(
     ("limit", "spec", "pods", "failed_indexes", "failed", "reason"),
     {
-        "below the limit it is tried again": (1, {}, [of(1, "Failed", failures=0)], "", None, None),
+        "below the limit it is tried again": (1, {}, [lost(1)], "", None, None),
         "at the limit it has failed": (1, {}, [of(1, "Failed", failures=1)], "1", 1, None),
-        "others go on": (0, {}, [of(1, "Failed", failures=0), of(2, "Failed", failures=0)], "1,2", 2, None),
-        "as many may fail": (0, {"maxFailedIndexes": 1}, [of(1, "Failed", failures=0)], "1", 1, None),
-        "one too many": (0, {"maxFailedIndexes": 0}, [of(1, "Failed", failures=0)], "1", 1, "MaxFailedIndexesExceeded"),
-        "the limit of all still holds": (
-            1,
-            {"backoffLimit": 1},
-            [of(1, "Failed", failures=0), of(2, "Failed", failures=0)],
-            "",
-            2,
-            "BackoffLimitExceeded",
-        ),
-        "the end once every index is completed or failed": (
+        "others go on": (0, {}, [lost(1), lost(2)], "1,2", 2, None),
+        "as many may fail": (0, {"maxFailedIndexes": 1}, [lost(1)], "1", 1, None),
+        "one too many": (0, {"maxFailedIndexes": 0}, [lost(1)], "1", 1, "MaxFailedIndexesExceeded"),
+        "the limit of all still holds": (1, {"backoffLimit": 1}, [lost(1), lost(2)], "", 2, "BackoffLimitExceeded"),
+        "the end, when no index is left": (
             0,
             {"completions": 2},
-            [of(0, "Succeeded"), of(1, "Failed", failures=0)],
+            [of(0, "Succeeded"), lost(1)],
             "1",
             1,
             "FailedIndexes",

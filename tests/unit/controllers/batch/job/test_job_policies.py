@@ -55,6 +55,8 @@ def disrupted(rule=0, type_="DisruptionTarget"):
     return FailureAction("FailJob", f"Pod default/p has condition {type_} matching FailJob rule at index {rule}", rule)
 
 
+A, B = ("A", "True"), ("B", "True")
+UNREADY = ("Ready", "False")
 DISRUPTED = ("DisruptionTarget", "True")
 DISRUPTION = on_conditions(DISRUPTED)
 SETUP = [ended("setup", 1)]
@@ -94,16 +96,8 @@ RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": 
         "a condition of another status": ([DISRUPTION], having(("DisruptionTarget", "False")), NO_MATCH),
         "another condition": ([DISRUPTION], having(("Ready", "True")), NO_MATCH),
         "a pattern without status means True": ([on_conditions(["DisruptionTarget"])], having(DISRUPTED), disrupted()),
-        "a pattern for False": (
-            [on_conditions(("Ready", "False"))],
-            having(("Ready", "False")),
-            disrupted(type_="Ready"),
-        ),
-        "any pattern, named by the pod": (
-            [on_conditions(("B", "True"), ("A", "True"))],
-            having(("A", "True"), ("B", "True")),
-            disrupted(type_="A"),
-        ),
+        "a pattern for False": ([on_conditions(UNREADY)], having(UNREADY), disrupted(type_="Ready")),
+        "any pattern, named by the pod": ([on_conditions(B, A)], having(A, B), disrupted(type_="A")),
         "null patterns": ([fail_job(onPodConditions=None)], having(("A", "True")), NO_MATCH),
         "empty patterns beside codes": ([{**on("In", 1), "onPodConditions": []}], exits(1), failing(1)),
         "a rule that asks for nothing": ([fail_job()], exits(1), NO_MATCH),
