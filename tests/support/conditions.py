@@ -3,11 +3,19 @@
 import asyncio
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+Found = TypeVar("Found")
 
 
-async def eventually(condition: Callable[[], object], within: float = 60.0) -> None:
-    """Returns once the condition holds; fails when it does not within so many seconds."""
+async def eventually(
+    condition: Callable[[], object], within: float = 60.0, *, told: Callable[[], str] | None = None
+) -> None:
+    """Returns once the condition holds; fails when it does not within so many seconds.
+
+    told: what a failure says, instead of the condition's source.
+    """
     deadline = time.monotonic() + within
     while True:
         held = condition()
@@ -15,5 +23,18 @@ async def eventually(condition: Callable[[], object], within: float = 60.0) -> N
             held = await held
         if held:
             return
-        assert time.monotonic() < deadline, f"did not come true within {within:g} s: {inspect.getsource(condition)}"
+        what = told or (lambda: inspect.getsource(condition))
+        assert time.monotonic() < deadline, f"did not come true within {within:g} s: {what()}"
         await asyncio.sleep(0.005)
+
+
+async def until(read: Callable[[], Awaitable[Found]], wanted: Callable[[Found], object], within: float = 60.0) -> Found:
+    """Reads again and again; returns what was read once it is as wanted, and fails as `eventually` does."""
+    found: list[Found] = []
+
+    async def holds() -> object:
+        found[:] = [await read()]
+        return wanted(found[0])
+
+    await eventually(holds, within, told=lambda: f"{inspect.getsource(wanted)}\nlast: {found}")
+    return found[0]

@@ -136,10 +136,16 @@ def reference(kind: Kind, body: Object) -> Object:
     return {key: value for key, value in described.items() if value}
 
 
-def controller_reference(kind: Kind, metadata: Object) -> Object:
-    """Returns the owner reference to a controller; its deletion in the foreground waits for what it owns."""
-    itself = {"apiVersion": kind.api_version, "kind": kind.kind, "name": metadata["name"], "uid": metadata["uid"]}
-    return {**itself, "controller": True, "blockOwnerDeletion": True}
+def owner_reference(kind: Kind, owner: Object) -> Object:
+    """Returns the reference of the one owner that manages an object. kind, owner: the owner's."""
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 def parse_key(key: str) -> Ref:

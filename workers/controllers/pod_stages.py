@@ -1,9 +1,13 @@
 """Stages of a plan that create or delete pods side by side, with one Event for all of them."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from workers.api.kinds import POD, Object, ref_of
 from workers.decision.plan import Create, Delete, RecordEvent, Step, Together
+
+#: A pod that disappears at once when it is deleted causes no further watch event: the key comes back after this.
+RECHECK = timedelta(seconds=1)
 
 
 def create(bodies: Sequence[Object]) -> tuple[Step, ...]:

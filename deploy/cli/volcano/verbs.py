@@ -278,7 +278,7 @@ def command_for(kind: Kind, target: Object, action: str) -> Object:
     """Returns the Command object that requests an action of the target, which owns it."""
     metadata = target["metadata"]
     # The owner reference makes the garbage collector delete a Command that no controller has carried out.
-    reference = kinds.controller_reference(kind, metadata)
+    reference = kinds.owner_reference(kind, target)
     return {
         "apiVersion": COMMAND.api_version,
         "kind": COMMAND.kind,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.conditions import eventually
+from tests.support.conditions import eventually, until
 from tests.support.house import House
 from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, Object, Ref
 from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
@@ -62,12 +62,6 @@ spec:
           command: ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
           env: [{name: COLOUR, value: blue}]
 """
-
-
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
-        yield cluster
 
 
 @pytest.fixture
@@ -150,11 +144,7 @@ async def test_what_is_paused_waits_until_it_is_resumed(kubectl: Kubectl, cluste
     kubectl("rollout", "pause", "deployment/web")
     kubectl("set", "env", "deployment/web", "COLOUR=red")
     generation = (await cluster.get(web))["metadata"]["generation"]
-
-    async def seen() -> bool:
-        return bool((await cluster.get(web))["status"].get("observedGeneration") == generation)
-
-    await eventually(seen, 30)
+    await until(lambda: cluster.get(web), lambda now: now["status"].get("observedGeneration") == generation, 30)
     assert {colour(pod) for pod in await pods_of(cluster, "web")} == {"blue"}
     kubectl("rollout", "resume", "deployment/web")
     await asyncio.to_thread(kubectl, "rollout", "status", "deployment/web", "--timeout=60s")

@@ -2,13 +2,12 @@
 
 import itertools
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.support.conditions import eventually
+from tests.support.conditions import eventually, until
 from tests.support.house import House
 from workers.api import conditions, times
 from workers.api.kinds import CRON_JOB, EVENT, JOB, POD, SCHEDULED_JOB, Kind, Object, Ref, controller_of, ref_of
@@ -25,12 +24,6 @@ YEARLY = "0 0 1 1 *"
 EVERY_SECOND = "* * * * * *"
 
 
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
-        yield cluster
-
-
 async def create(cluster: Cluster, kind: Kind, schedule: str, script: str = "true", **spec: Any) -> Ref:
     """A new object whose Jobs run this script."""
     container = {"name": "main", "image": "none", "command": ["/bin/sh", "-c", script]}
@@ -45,6 +38,14 @@ async def create(cluster: Cluster, kind: Kind, schedule: str, script: str = "tru
 
 async def status(cluster: Cluster, ref: Ref) -> Object:
     return (await cluster.get(ref)).get("status") or {}
+
+
+def active(status: Object) -> list[str]:
+    return [each["name"] for each in status.get("active") or ()]
+
+
+def outcomes(status: Object) -> list[str]:
+    return [each["outcome"] for each in status.get("outcomes") or ()]
 
 
 async def jobs_of(cluster: Cluster, ref: Ref) -> dict[str, Object]:
@@ -86,8 +87,7 @@ async def test_a_scheduledjob_runs_every_second(running: House, cluster: Cluster
     ref = await create(cluster, SCHEDULED_JOB, EVERY_SECOND, "echo ran", catchUp={"policy": "All"})
 
     async def some_ended() -> bool:
-        outcomes = (await status(cluster, ref)).get("outcomes") or ()
-        return sum(each["outcome"] == "Succeeded" for each in outcomes) >= 3
+        return outcomes(await status(cluster, ref)).count("Succeeded") >= 3
 
     await eventually(some_ended, 60)
     await edit(cluster, ref, suspend=True)
@@ -104,16 +104,12 @@ async def test_a_scheduledjob_runs_every_second(running: House, cluster: Cluster
     assert "missedRuns" not in last
     assert last["lastScheduleTime"] == last["outcomes"][-1]["scheduledTime"]
     # Three that succeeded stay, Kubernetes' default.
-    await eventually(lambda: _number_of_jobs(cluster, ref, 3), 60)
+    await until(lambda: jobs_of(cluster, ref), lambda now: len(now) == 3)
     job = next(iter((await jobs_of(cluster, ref)).values()))
     (pod,), _ = await cluster.list(POD, "default", label_selector=f"job-name={job['metadata']['name']}")
     metadata = pod["metadata"]
     log = running.logs / f"default_{metadata['name']}_{metadata['uid']}" / "main" / "0.log"
     assert log.read_text().endswith("ran\n")
-
-
-async def _number_of_jobs(cluster: Cluster, ref: Ref, number: int) -> bool:
-    return len(await jobs_of(cluster, ref)) == number
 
 
 async def test_a_cronjob_makes_up_for_its_newest_slot_and_says_what_it_missed(cluster: Cluster) -> None:
@@ -131,11 +127,7 @@ async def test_a_cronjob_makes_up_for_its_newest_slot_and_says_what_it_missed(cl
     assert (await status(cluster, ref))["lastScheduleTime"] == times.render(expected)
     (name,) = await jobs_of(cluster, ref)
     assert name == names.of(CRON_JOB, ref.name).slot(expected)
-
-    async def all_told() -> bool:
-        return {"SuccessfulCreate", "SawCompletedJob"} <= await told(cluster, ref)
-
-    await eventually(all_told)
+    await until(lambda: told(cluster, ref), lambda now: {"SuccessfulCreate", "SawCompletedJob"} <= now)
     assert not {"MissingJob", "UnexpectedJob"} & await told(cluster, ref)
 
 
@@ -144,11 +136,7 @@ async def test_a_run_past_its_deadline_is_missed_and_told_of(cluster: Cluster) -
     await overdue(cluster, ref, slot(4000))
     newest = slot(300)
     await edit(cluster, ref, schedule=f"{newest.minute} * * * *", suspend=False)
-
-    async def missed() -> bool:
-        return "MissSchedule" in await told(cluster, ref)
-
-    await eventually(missed, 60)
+    await until(lambda: told(cluster, ref), lambda now: "MissSchedule" in now)
     assert await jobs_of(cluster, ref) == {}
     annotations = (await cluster.get(ref))["metadata"]["annotations"]
     assert annotations["penstock.dev/last-missed-time"] == times.render(newest)
@@ -170,64 +158,34 @@ async def test_a_run_that_is_asked_for_gets_its_variables_also_while_suspended(
     metadata = pod["metadata"]
     log = running.logs / f"default_{metadata['name']}_{metadata['uid']}" / "main" / "0.log"
     assert log.read_text().endswith("day is monday\n")
-
-    async def answered() -> bool:
-        return not (await cluster.get(ref))["metadata"].get("annotations")
-
-    await eventually(answered, 60)
+    await until(lambda: cluster.get(ref), lambda now: not now["metadata"].get("annotations"))
 
 
 async def test_forbid_lets_one_run_at_a_time(cluster: Cluster) -> None:
     ref = await create(cluster, SCHEDULED_JOB, YEARLY, "exec sleep 600", concurrencyPolicy="Forbid")
     first = await ask(cluster, ref, "first")
-
-    async def active() -> bool:
-        return [each["name"] for each in (await status(cluster, ref)).get("active") or ()] == [first]
-
-    await eventually(active, 60)
+    await until(lambda: status(cluster, ref), lambda now: active(now) == [first])
     second = await ask(cluster, ref, "second")
-
-    async def waits() -> bool:
-        return "JobAlreadyActive" in await told(cluster, ref)
-
-    await eventually(waits, 60)
+    await until(lambda: told(cluster, ref), lambda now: "JobAlreadyActive" in now)
     assert set(await jobs_of(cluster, ref)) == {first}
     await cluster.delete(Ref(JOB, "default", first), propagation="Background")
-
-    async def next_one() -> bool:
-        return set(await jobs_of(cluster, ref)) == {second}
-
-    await eventually(next_one, 60)
+    await until(lambda: jobs_of(cluster, ref), lambda now: set(now) == {second})
 
     async def written() -> bool:
         outcomes = (await status(cluster, ref)).get("outcomes") or ()
         return [(each["job"], each["outcome"], each["trigger"]) for each in outcomes] == [(first, "Deleted", "manual")]
 
     await eventually(written, 60)
-
-    async def said_so() -> bool:
-        return "MissingJob" in await told(cluster, ref)
-
-    await eventually(said_so)
+    await until(lambda: told(cluster, ref), lambda now: "MissingJob" in now)
     await cluster.delete(ref, propagation="Background")
 
 
 async def test_replace_ends_what_is_at_work(cluster: Cluster) -> None:
     ref = await create(cluster, SCHEDULED_JOB, YEARLY, "exec sleep 600", concurrencyPolicy="Replace")
     first = await ask(cluster, ref, "first")
-
-    async def active() -> bool:
-        return [each["name"] for each in (await status(cluster, ref)).get("active") or ()] == [first]
-
-    await eventually(active, 60)
+    await until(lambda: status(cluster, ref), lambda now: active(now) == [first])
     second = await ask(cluster, ref, "second")
-
-    async def replaced() -> bool:
-        now = await status(cluster, ref)
-        return [each["name"] for each in now.get("active") or ()] == [second]
-
-    await eventually(replaced, 60)
-    (outcome,) = (await status(cluster, ref))["outcomes"]
+    (outcome,) = (await until(lambda: status(cluster, ref), lambda now: active(now) == [second]))["outcomes"]
     assert (outcome["job"], outcome["outcome"]) == (first, "Replaced")
     assert set(await jobs_of(cluster, ref)) == {second}
     await cluster.delete(ref, propagation="Background")
@@ -243,25 +201,17 @@ async def test_a_run_that_fails_is_tried_again_and_its_outcome_outlives_its_jobs
         failedJobsHistoryLimit=0,
     )
     first = await ask(cluster, ref, "one")
-
-    async def failed() -> bool:
-        return [each["outcome"] for each in (await status(cluster, ref)).get("outcomes") or ()] == ["Failed"]
-
-    await eventually(failed, 60)
+    await until(lambda: status(cluster, ref), lambda now: outcomes(now) == ["Failed"])
     (outcome,) = (await status(cluster, ref))["outcomes"]
     assert (outcome["job"], outcome["attempts"]) == (f"{first}-r2", 2)
     assert outcome["reason"] == "BackoffLimitExceeded"
-    await eventually(lambda: _number_of_jobs(cluster, ref, 0), 60)
+    await until(lambda: jobs_of(cluster, ref), lambda now: len(now) == 0)
 
 
 async def test_a_run_is_ended_when_its_time_is_over(cluster: Cluster) -> None:
     ref = await create(cluster, SCHEDULED_JOB, YEARLY, "exec sleep 600", runTimeLimitSeconds=2)
     await ask(cluster, ref, "one")
-
-    async def timed_out() -> bool:
-        return [each["outcome"] for each in (await status(cluster, ref)).get("outcomes") or ()] == ["TimedOut"]
-
-    await eventually(timed_out, 60)
+    await until(lambda: status(cluster, ref), lambda now: outcomes(now) == ["TimedOut"])
 
 
 async def test_somebody_elses_job_of_the_name_stalls_nothing(cluster: Cluster) -> None:
@@ -271,38 +221,22 @@ async def test_somebody_elses_job_of_the_name_stalls_nothing(cluster: Cluster) -
     foreign = {"metadata": {"namespace": "default", "name": name}, "spec": {"template": {"spec": pod}}}
     await cluster.create(JOB, {"apiVersion": "batch/v1", "kind": "Job", **foreign})
     await ask(cluster, ref, "one")
-
-    async def warned() -> bool:
-        return "FailedCreate" in await told(cluster, ref)
-
-    await eventually(warned, 60)
+    await until(lambda: told(cluster, ref), lambda now: "FailedCreate" in now)
     second = await ask(cluster, ref, "two")
-
-    async def made() -> bool:
-        return set(await jobs_of(cluster, ref)) == {second}
-
-    await eventually(made, 60)
+    await until(lambda: jobs_of(cluster, ref), lambda now: set(now) == {second})
 
 
 async def test_a_request_that_makes_no_sense_is_refused(cluster: Cluster) -> None:
     ref = await create(cluster, CRON_JOB, YEARLY)
     await cluster.patch(ref, {"metadata": {"annotations": {"penstock.dev/run.one": "{"}}})
-
-    async def refused() -> bool:
-        return "InvalidRunRequest" in await told(cluster, ref)
-
-    await eventually(refused, 60)
+    await until(lambda: told(cluster, ref), lambda now: "InvalidRunRequest" in now)
     assert not (await cluster.get(ref))["metadata"].get("annotations")
 
 
 async def test_its_jobs_go_with_it(cluster: Cluster) -> None:
     ref = await create(cluster, SCHEDULED_JOB, YEARLY, "exec sleep 600")
     name = await ask(cluster, ref, "one")
-
-    async def made() -> bool:
-        return name in await jobs_of(cluster, ref)
-
-    await eventually(made, 60)
+    await until(lambda: jobs_of(cluster, ref), lambda now: name in now)
     job = (await jobs_of(cluster, ref))[name]
     await cluster.delete(ref, propagation="Background")
 

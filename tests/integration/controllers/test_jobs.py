@@ -5,13 +5,13 @@ The real one has no Job controller running, so that ours may take care of every 
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.conditions import eventually
+from tests.support.conditions import eventually, until
 from tests.support.house import House, house
 from workers.api.kinds import EVENT, JOB, POD, Object, Ref, ref_of
 from workers.client.rest import Cluster
@@ -30,12 +30,6 @@ _numbers = itertools.count(1)
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     with house(request.param, tmp_path_factory.mktemp(request.param)) as house_:
         yield house_
-
-
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
-        yield cluster
 
 
 def shell(script: str) -> Object:
@@ -129,11 +123,9 @@ async def test_a_job_runs_its_pods_and_is_complete(running: House, cluster: Clus
         assert [owner["uid"] for owner in metadata["ownerReferences"]] == [job["metadata"]["uid"]]
         log = running.logs / f"default_{metadata['name']}_{metadata['uid']}" / "main" / "0.log"
         assert log.read_text().endswith(f"done by {metadata['name']}\n")
-
-    async def all_told() -> bool:
-        return await told(cluster, job) == {("Normal", "SuccessfulCreate"), ("Normal", "Completed")}
-
-    await eventually(all_told)
+    await until(
+        lambda: told(cluster, job), lambda now: now == {("Normal", "SuccessfulCreate"), ("Normal", "Completed")}
+    )
 
 
 async def test_a_job_that_fails_too_often_is_failed_and_says_why(cluster: Cluster) -> None:
@@ -144,11 +136,7 @@ async def test_a_job_that_fails_too_often_is_failed_and_says_why(cluster: Cluste
     (pod,) = await pods_of(cluster, job)
     assert pod["status"]["phase"] == "Failed"
     assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
-
-    async def warned() -> bool:
-        return ("Warning", "BackoffLimitExceeded") in await told(cluster, job)
-
-    await eventually(warned)
+    await until(lambda: told(cluster, job), lambda now: ("Warning", "BackoffLimitExceeded") in now)
 
 
 async def test_a_job_past_its_deadline_ends_its_pods(cluster: Cluster) -> None:
@@ -170,11 +158,7 @@ async def test_a_lost_pod_is_replaced(cluster: Cluster) -> None:
     await eventually(works, 60)
     lost = running[0]["metadata"]["name"]
     await cluster.delete(Ref(POD, "default", lost), grace=0)
-
-    async def replaced() -> bool:
-        return await works() and running[0]["metadata"]["name"] != lost
-
-    await eventually(replaced, 60)
+    await until(lambda: works(), lambda now: now and running[0]["metadata"]["name"] != lost)
     await cluster.patch(ref_of(JOB, job), {"spec": {"parallelism": 0}})
 
     async def idle() -> bool:
@@ -256,12 +240,7 @@ async def test_a_success_policy_ends_the_job_and_its_lingering_pods(cluster: Clu
     assert condition(last, "SuccessCriteriaMet")["reason"] == "SuccessPolicy"
     assert condition(last, "Complete")["reason"] == "SuccessPolicy"
     assert (last["status"]["completedIndexes"], last["status"].get("failed", 0)) == ("1", 0)
-
-    async def alone() -> bool:
-        # those that were stopped are counted before the kubelet removes them
-        return [pod["status"]["phase"] for pod in await pods_of(cluster, job)] == ["Succeeded"]
-
-    await eventually(alone, 60)
+    await until(lambda: pods_of(cluster, job), lambda now: [pod["status"]["phase"] for pod in now] == ["Succeeded"])
 
 
 @embedded_only
@@ -280,11 +259,7 @@ async def test_a_job_is_suspended_and_resumed(cluster: Cluster, tmp_path: Path) 
     await cluster.patch(ref, {"spec": {"suspend": True}})
     status = await reaches(cluster, job, suspended)
     assert status.get("failed", 0) == 0
-
-    async def none_left() -> bool:
-        return await pods_of(cluster, job) == []
-
-    await eventually(none_left, 60)
+    await until(lambda: pods_of(cluster, job), lambda now: now == [])
     (tmp_path / "go").touch()
     await cluster.patch(ref, {"spec": {"suspend": False}})
     last = await ended(cluster, job)
@@ -355,8 +330,4 @@ async def test_no_pod_of_a_deleted_job_is_held(running: House, cluster: Cluster,
         assert [pod["status"]["phase"] for pod in await pods_of(cluster, job)] == ["Running"] * 2
         for pod in await pods_of(cluster, job):
             await cluster.delete(ref_of(POD, pod), grace=0)
-
-    async def all_gone() -> bool:
-        return await pods_of(cluster, job) == []
-
-    await eventually(all_gone, 60)
+    await until(lambda: pods_of(cluster, job), lambda now: now == [])

@@ -57,6 +57,12 @@ def reading(*samples: TriggerSample, id: int = 36, started: float = -1.0, genera
     return Reading(id=id, started=micros(started), generation=generation, samples=samples, **more)
 
 
+def owned_by(api_version: str, kind: str, name: str) -> list[Object]:
+    """The owner references of a child, field by field as Kubernetes writes them."""
+    names = {"apiVersion": api_version, "kind": kind, "name": name, "uid": UID}
+    return [{**names, "controller": True, "blockOwnerDeletion": True}]
+
+
 def entry(kind: Kind, name: str, body: Object | None, *, seen: float = -10.0) -> CachedObject:
     return CachedObject(Ref(kind, "default", name), body, micros(seen))
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controllers.factories import NOW
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, NODE, POD, POD_GROUP, QUEUE, Object, Ref
 from workers.controllers.composite import composed
 from workers.decision.controller import Controller, ScaleTarget
@@ -35,23 +36,19 @@ def seen(*labels: str) -> Snapshot:
     return Snapshot(REF, {"metadata": {"labels": dict.fromkeys(labels, "")}})
 
 
+OTHER = Delete(Ref(POD, "default", "q"), "u")
 DELETES = Plan((Delete(REF, "u"),), "gone")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("parts", "labels", "steps"),
-    [
-        pytest.param([part("a"), part("b")], (), (*marks("a").steps, *marks("b").steps), id="both, in order"),
-        pytest.param([part("a", accepts=only("x")), part("b")], (), marks("b").steps, id="who accepts it"),
-        pytest.param([part("a", DELETES), part("b")], (), DELETES.steps, id="nothing after its end"),
-        pytest.param(
-            [part("a", Plan((Delete(Ref(POD, "default", "q"), "u"),))), part("b")],
-            (),
-            (Delete(Ref(POD, "default", "q"), "u"), *marks("b").steps),
-            id="the end of another is not its own",
-        ),
-        pytest.param([part("a", NOTHING), part("b", NOTHING)], (), (), id="nothing"),
-    ],
+    {
+        "both, in order": ([part("a"), part("b")], (), (*marks("a").steps, *marks("b").steps)),
+        "who accepts it": ([part("a", accepts=only("x")), part("b")], (), marks("b").steps),
+        "nothing after its end": ([part("a", DELETES), part("b")], (), DELETES.steps),
+        "the end of another": ([part("a", Plan((OTHER,))), part("b")], (), (OTHER, *marks("b").steps)),
+        "nothing": ([part("a", NOTHING), part("b", NOTHING)], (), ()),
+    },
 )
 def test_what_all_concerns_want_is_done(parts: list[Controller], labels: tuple[str, ...], steps: Any) -> None:
     assert composed(*parts).decide(seen(*labels), NOW).steps == steps
@@ -110,16 +107,15 @@ def test_what_they_see_they_all_see() -> None:
     assert not whole.reads_cluster_wide(body("x"))
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
-    [
-        replace(part("b"), kind=JOB),
-        part("b", polled=True),
-        part("b", labelled={JOB.id: "x"}),
-        part("b", scales=lambda body: ScaleTarget("v1", "Pod", "x")),
-        part("b", grandchildren=lambda body: (JOB,)),
-    ],
-    ids=["another kind", "polled", "labelled", "scales", "grandchildren"],
+    {
+        "another kind": replace(part("b"), kind=JOB),
+        "polled": part("b", polled=True),
+        "labelled": part("b", labelled={JOB.id: "x"}),
+        "scales": part("b", scales=lambda body: ScaleTarget("v1", "Pod", "x")),
+        "grandchildren": part("b", grandchildren=lambda body: (JOB,)),
+    },
 )
 def test_what_cannot_be_composed_is_refused(other: Controller) -> None:
     with pytest.raises(ValueError, match="composed"):

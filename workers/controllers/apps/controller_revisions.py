@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from workers.api.kinds import CONTROLLER_REVISION, STATEFUL_SET, Object, ref_of
+from workers.api.kinds import CONTROLLER_REVISION, STATEFUL_SET, Object, owner_reference, ref_of
 from workers.controllers import pod_names
-from workers.controllers.batch.job.creation import owner_reference
 from workers.decision.plan import Create, Delete, Patch, Step
 
 #: The hash of a revision's template, on the revision.

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workers.api.kinds import DEPLOYMENT, REPLICA_SET, Object, ref_of
-from workers.controllers.apps import deployment_status, ownership, revisions, rolling
+from workers.controllers import adoption
+from workers.controllers.apps import deployment_status, revisions, rolling
 from workers.controllers.apps.revisions import Sets, counted, name_of, size
 from workers.controllers.apps.rolling import Part, RolloutLimits
 from workers.controllers.batch.job.pods import existing, is_deleting
@@ -59,7 +60,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     deployment = snapshot.body
     if deployment is None:
         return NOTHING
-    if steps := ownership.claim(snapshot, REPLICA_SET):
+    if steps := adoption.claim(snapshot, REPLICA_SET):
         return Plan((*steps, ComeBack(now)), "ReplicaSets are adopted or released")
     sets = Sets.of(deployment, existing(snapshot.children.get(REPLICA_SET.id, ())))
     run = _Rollout(snapshot, deployment, sets, _limits(deployment), now)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from workers.api import conditions, times
-from workers.api.kinds import POD, Kind, Object
-from workers.controllers.batch.job.creation import owner_reference
+from workers.api.kinds import POD, Kind, Object, owner_reference
 from workers.controllers.batch.job.pods import is_deleting, is_finished
 
 
@@ -25,11 +24,6 @@ def sort(bodies: Iterable[Object]) -> OwnedPods:
     """Sorts the pods by state."""
     left = [pod for pod in bodies if not is_finished(pod)]
     return OwnedPods(tuple(pod for pod in left if not is_deleting(pod)), tuple(pod for pod in left if is_deleting(pod)))
-
-
-def is_ready(pod: Object) -> bool:
-    """True if the pod is ready."""
-    return conditions.holds(pod, "Ready")
 
 
 def available_at(pod: Object, least: int) -> datetime | None:

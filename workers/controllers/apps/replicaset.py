@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from workers.api import conditions
 from workers.api.kinds import POD, REPLICA_SET, Object
-from workers.controllers import pod_names, pod_stages
-from workers.controllers.apps import condition_list, ownership, pods
+from workers.controllers import adoption, pod_names, pod_stages
+from workers.controllers.apps import condition_list, pods
 from workers.controllers.apps.pods import OwnedPods
 from workers.controllers.batch.job import pods as job_pods
 from workers.controllers.batch.job.pods import existing, is_deleting
@@ -19,8 +20,6 @@ from workers.decision.snapshot import Snapshot
 COST = "controller.kubernetes.io/pod-deletion-cost"
 #: Pods created or deleted by one plan, as in Kubernetes.
 BURST = 500
-#: A pod that disappears at once when it is deleted causes no further watch event: the key comes back after this.
-RECHECK = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     body = snapshot.body
     if body is None:
         return NOTHING
-    if steps := ownership.claim(snapshot, POD):
+    if steps := adoption.claim(snapshot, POD):
         return Plan((*steps, ComeBack(now)), "pods are adopted or released")
     entries = snapshot.children.get(POD.id, ())
     found = pods.sort(existing(entries))
@@ -70,7 +69,7 @@ def _count(
     return _PodCounts(
         replicas=len(kept) + len(added),
         labelled=sum(map(labelled, kept)) + len(added),
-        ready=sum(map(pods.is_ready, kept)),
+        ready=sum(conditions.holds(pod, "Ready") for pod in kept),
         available=sum(pods.is_available(pod, least, now) for pod in kept),
         terminating=len(found.terminating) + len(removed),
     )
@@ -101,7 +100,7 @@ def _requeue(body: Object, found: OwnedPods, removed: Iterable[Object], more: bo
     if more:
         yield ComeBack(now)
     if removed:
-        yield ComeBack(now + RECHECK)
+        yield ComeBack(now + pod_stages.RECHECK)
     least = body["spec"].get("minReadySeconds") or 0
     if least:
         instants = (pods.available_at(pod, least) for pod in found.active)

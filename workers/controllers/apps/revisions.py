@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from workers.api.kinds import DEPLOYMENT, REPLICA_SET, Object
+from workers.api.kinds import DEPLOYMENT, REPLICA_SET, Object, owner_reference
 from workers.controllers import pod_names
-from workers.controllers.batch.job.creation import owner_reference
 
 REVISION = "deployment.kubernetes.io/revision"
 #: Earlier revisions of a template that became current again, comma separated.

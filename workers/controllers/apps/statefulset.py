@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from workers.api import conditions
 from workers.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Object
-from workers.controllers import pod_stages
-from workers.controllers.apps import controller_revisions, ownership, pods
+from workers.controllers import adoption, pod_stages
+from workers.controllers.apps import controller_revisions, pods
 from workers.controllers.batch.job.pods import existing, is_deleting, is_finished
 from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING, ComeBack, PatchStatus, Plan, RecordEvent, Step, Together
@@ -16,8 +17,6 @@ from workers.decision.snapshot import Snapshot
 REVISION = "controller-revision-hash"
 NAME = "statefulset.kubernetes.io/pod-name"
 INDEX = "apps.kubernetes.io/pod-index"
-#: A pod that disappears at once when it is deleted causes no further watch event: the key comes back after this.
-RECHECK = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +81,9 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     body = snapshot.body
     if body is None:
         return NOTHING
-    claims = ownership.claim(snapshot, POD, mine=lambda pod: ordinal_of(body, pod) is not None)
+    claims = adoption.claim(snapshot, POD, mine=lambda pod: ordinal_of(body, pod) is not None)
     # Pods before revisions: both are fenced by the same observed version of the set.
-    if claims := claims or ownership.claim(snapshot, CONTROLLER_REVISION):
+    if claims := claims or adoption.claim(snapshot, CONTROLLER_REVISION):
         return Plan((*claims, ComeBack(now)), "pods or revisions are adopted or released")
     revisions = existing(snapshot.children.get(CONTROLLER_REVISION.id, ()))
     past = controller_revisions.of(body, revisions)
@@ -176,7 +175,7 @@ def _outdated(run: _Set, highest_first: Sequence[tuple[int, Object]]) -> tuple[O
 def _requeue(run: _Set, work: _Work) -> tuple[Step, ...]:
     """Comes back for deleted pods and for pods that become available."""
     if work.deleted:
-        return (ComeBack(run.now + RECHECK),)
+        return (ComeBack(run.now + pod_stages.RECHECK),)
     instants = [pods.available_at(pod, run.least) for pod in run.pods] if run.least else []
     waiting = [at for at in instants if at is not None and at > run.now]
     return (ComeBack(min(waiting)),) if waiting else ()
@@ -190,7 +189,7 @@ def _status(run: _Set, work: _Work) -> Object:
     gone = {pod["metadata"]["uid"] for pod in work.deleted}
     kept = [pod for pod in run.pods if not is_deleting(pod) and pod["metadata"]["uid"] not in gone]
     existing_after = [*kept, *work.made]
-    ready = sum(map(pods.is_ready, kept))
+    ready = sum(conditions.holds(pod, "Ready") for pod in kept)
     of_current = sum(revision_of(pod) == run.current for pod in existing_after)
     of_update = sum(revision_of(pod) == run.update for pod in existing_after)
     current = run.current

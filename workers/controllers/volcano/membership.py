@@ -15,7 +15,7 @@ from workers.api.kinds import (
     Ref,
     by_manifest,
     controller_of,
-    controller_reference,
+    owner_reference,
 )
 from workers.api.references import GROUP_NAME
 from workers.controllers.volcano import amounts, pod_requests
@@ -138,7 +138,7 @@ def _owner_references(pod: Object) -> list[Object]:
     """Returns the pods' owners; a pod without a controller owns its group itself."""
     if controller_of(pod) is not None:
         return list(pod["metadata"]["ownerReferences"])
-    return [controller_reference(POD, pod["metadata"])]
+    return [owner_reference(POD, pod)]
 
 
 #: Owners whose annotations apply to the PodGroup of their pods.

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
+from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Object, Ref
-from workers.controllers.apps import ownership
+from workers.controllers import adoption
 from workers.controllers.apps.revisions import DESIRED, Sets
 from workers.decision.plan import ComeBack, Patch, Together
 from workers.decision.snapshot import CachedObject, Snapshot
@@ -40,14 +39,14 @@ def progressing(cluster: AppsCluster) -> Object:
     return next(one for one in cluster.status["conditions"] if one["type"] == "Progressing")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("strategy", "replicas", "before", "after", "sizes"),
-    [
-        pytest.param(rolling(3, 2), 10, {"one": 8, "broken": 5}, 15, {"one": 11, "broken": 7}, id="out"),
-        pytest.param(rolling(3, 2), 10, {"one": 8, "broken": 5}, 5, {"one": 5, "broken": 3}, id="in"),
-        pytest.param(rolling(4, 0), 4, {"one": 4, "broken": 4}, 5, {"one": 4, "broken": 5}, id="newest first"),
-        pytest.param(rolling(3, 2), 10, {"one": 8, "broken": 5}, 0, {"one": 0, "broken": 0}, id="to nothing"),
-    ],
+    {
+        "out": (rolling(3, 2), 10, {"one": 8, "broken": 5}, 15, {"one": 11, "broken": 7}),
+        "in": (rolling(3, 2), 10, {"one": 8, "broken": 5}, 5, {"one": 5, "broken": 3}),
+        "newest first": (rolling(4, 0), 4, {"one": 4, "broken": 4}, 5, {"one": 4, "broken": 5}),
+        "to nothing": (rolling(3, 2), 10, {"one": 8, "broken": 5}, 0, {"one": 0, "broken": 0}),
+    },
 )
 def test_sets_share_when_the_deployment_is_scaled_in_mid_rollout(
     strategy: Object, replicas: int, before: dict[str, int], after: int, sizes: dict[str, int]
@@ -185,18 +184,18 @@ def _pod(name: str, *, owned: bool, **more: Any) -> CachedObject:
 LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("entry", "moves"),
-    [
-        pytest.param(_pod("a", owned=False), True, id="matches and is nobody's"),
-        pytest.param(_pod("a", owned=False, labels={"app": "x"}), False, id="nobody's, another label"),
-        pytest.param(_pod("a", owned=False, metadata=LEAVING), False, id="nobody's and leaving"),
-        pytest.param(_pod("a", owned=False, status={"phase": "Failed"}), False, id="nobody's and ended"),
-        pytest.param(_pod("a", owned=True), False, id="ours"),
-        pytest.param(_pod("a", owned=True, labels={"app": "x"}), True, id="ours, another label"),
-        pytest.param(_pod("a", owned=True, labels={}, status={"phase": "Failed"}), False, id="ours and ended"),
-        pytest.param(_pod("a", owned=True, labels={}, metadata=LEAVING), False, id="ours and leaving"),
-    ],
+    {
+        "matches and is nobody's": (_pod("a", owned=False), True),
+        "nobody's, another label": (_pod("a", owned=False, labels={"app": "x"}), False),
+        "nobody's and leaving": (_pod("a", owned=False, metadata=LEAVING), False),
+        "nobody's and ended": (_pod("a", owned=False, status={"phase": "Failed"}), False),
+        "ours": (_pod("a", owned=True), False),
+        "ours, another label": (_pod("a", owned=True, labels={"app": "x"}), True),
+        "ours and ended": (_pod("a", owned=True, labels={}, status={"phase": "Failed"}), False),
+        "ours and leaving": (_pod("a", owned=True, labels={}, metadata=LEAVING), False),
+    },
 )
 def test_who_changes_hands(entry: CachedObject, moves: bool):
     owner = {
@@ -207,7 +206,7 @@ def test_who_changes_hands(entry: CachedObject, moves: bool):
     owned = bool(entry.body["metadata"]["ownerReferences"])
     where = {"children" if owned else "unowned": {POD.id: (entry,)}}
     ref = Ref(REPLICA_SET, "default", "web")
-    steps = ownership.claim(Snapshot(ref, owner, **where), POD)
+    steps = adoption.claim(Snapshot(ref, owner, **where), POD)
     if not moves:
         assert steps == ()
         return
@@ -218,4 +217,4 @@ def test_who_changes_hands(entry: CachedObject, moves: bool):
     assert isinstance(patch, Patch)
     assert len(patch.body["metadata"]["ownerReferences"]) == (0 if owned else 1)
     leaving = {**owner, "metadata": {**owner["metadata"], **LEAVING}}
-    assert ownership.claim(Snapshot(ref, leaving, **where), POD) == ()
+    assert adoption.claim(Snapshot(ref, leaving, **where), POD) == ()

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
+from tests.unit.tables import cases
 from workers.api.kinds import POD, REPLICA_SET, Object, Ref
 from workers.controllers.apps.rolling import RolloutLimits, resolve
 
@@ -189,29 +190,29 @@ def test_a_pod_whose_labels_no_longer_match_is_let_go_and_replaced():
     assert cluster.objects[key]["metadata"]["ownerReferences"] == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "total", "up", "answer"),
-    [
-        pytest.param(3, 10, True, 3, id="a number"),
-        pytest.param("25%", 10, True, 3, id="a share is rounded up"),
-        pytest.param("25%", 10, False, 2, id="a share is rounded down"),
-        pytest.param("100%", 7, True, 7, id="the whole"),
-        pytest.param("0%", 7, True, 0, id="nothing"),
-        pytest.param(None, 7, True, 0, id="not said"),
-    ],
+    {
+        "a number": (3, 10, True, 3),
+        "a share is rounded up": ("25%", 10, True, 3),
+        "a share is rounded down": ("25%", 10, False, 2),
+        "the whole": ("100%", 7, True, 7),
+        "nothing": ("0%", 7, True, 0),
+        "not said": (None, 7, True, 0),
+    },
 )
 def test_amounts(value: int | str | None, total: int, up: bool, answer: int):
     assert resolve(value, total, up=up) == answer
 
 
-@pytest.mark.parametrize(
+@cases(
     ("replicas", "surge", "unavailable", "limits"),
-    [
-        pytest.param(10, "25%", "25%", RolloutLimits(3, 2), id="the defaults"),
-        pytest.param(1, "25%", "25%", RolloutLimits(1, 0), id="one pod is replaced before it goes"),
-        pytest.param(3, 0, "10%", RolloutLimits(0, 1), id="never nothing at all"),
-        pytest.param(3, 0, 5, RolloutLimits(0, 3), id="no more than there are"),
-    ],
+    {
+        "the defaults": (10, "25%", "25%", RolloutLimits(3, 2)),
+        "one pod is replaced before it goes": (1, "25%", "25%", RolloutLimits(1, 0)),
+        "never nothing at all": (3, 0, "10%", RolloutLimits(0, 1)),
+        "no more than there are": (3, 0, 5, RolloutLimits(0, 3)),
+    },
 )
 def test_limits(replicas: int, surge: int | str, unavailable: int | str, limits: RolloutLimits):
     assert RolloutLimits.of(replicas, surge, unavailable) == limits

@@ -1,40 +1,40 @@
 """The arithmetic of rollouts, number by number."""
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.unit.tables import cases
 from workers.controllers.apps.rolling import Part, RolloutLimits, new_size, old_sizes, share
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wanted", "surge", "new", "total", "size"),
-    [
-        pytest.param(10, 3, 0, 10, 3, id="as much as the surge allows"),
-        pytest.param(10, 0, 0, 10, 0, id="no surge: an old one must go first"),
-        pytest.param(10, 0, 0, 8, 2, id="room that old ones left"),
-        pytest.param(10, 3, 9, 10, 10, id="no more than wanted"),
-        pytest.param(5, 2, 8, 8, 5, id="too many are taken back"),
-        pytest.param(3, 1, 0, 9, 0, id="no room"),
-    ],
+    {
+        "as much as the surge allows": (10, 3, 0, 10, 3),
+        "no surge: an old one must go first": (10, 0, 0, 10, 0),
+        "room that old ones left": (10, 0, 0, 8, 2),
+        "no more than wanted": (10, 3, 9, 10, 10),
+        "too many are taken back": (5, 2, 8, 8, 5),
+        "no room": (3, 1, 0, 9, 0),
+    },
 )
 def test_the_size_of_the_new_set(wanted: int, surge: int, new: int, total: int, size: int):
     assert new_size(wanted, RolloutLimits(surge, 0), new, total) == size
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wanted", "limits", "new", "old", "sizes"),
-    [
-        pytest.param(10, RolloutLimits(0, 2), Part(0, 0), [Part(10, 10)], [8], id="as many as may be unavailable"),
-        pytest.param(10, RolloutLimits(3, 0), Part(3, 0), [Part(10, 10)], [10], id="new ones do not serve yet"),
-        pytest.param(10, RolloutLimits(3, 0), Part(3, 3), [Part(10, 10)], [7], id="new ones serve"),
-        pytest.param(10, RolloutLimits(0, 2), Part(2, 0), [Part(8, 8)], [8], id="the limit is used up"),
-        pytest.param(4, RolloutLimits(1, 1), Part(1, 0), [Part(4, 0)], [3], id="what does not serve goes first"),
-        pytest.param(4, RolloutLimits(1, 1), Part(1, 1), [Part(2, 0), Part(2, 2)], [0, 2], id="of whichever set"),
-        pytest.param(4, RolloutLimits(0, 1), Part(0, 0), [Part(1, 1), Part(3, 3)], [0, 3], id="the oldest first"),
-        pytest.param(4, RolloutLimits(0, 2), Part(2, 2), [Part(2, 4)], [0], id="a late status counts what is gone"),
-        pytest.param(0, RolloutLimits(0, 0), Part(0, 0), [Part(3, 3)], [0], id="none wanted"),
-    ],
+    {
+        "as many as may be unavailable": (10, RolloutLimits(0, 2), Part(0, 0), [Part(10, 10)], [8]),
+        "new ones do not serve yet": (10, RolloutLimits(3, 0), Part(3, 0), [Part(10, 10)], [10]),
+        "new ones serve": (10, RolloutLimits(3, 0), Part(3, 3), [Part(10, 10)], [7]),
+        "the limit is used up": (10, RolloutLimits(0, 2), Part(2, 0), [Part(8, 8)], [8]),
+        "what does not serve goes first": (4, RolloutLimits(1, 1), Part(1, 0), [Part(4, 0)], [3]),
+        "of whichever set": (4, RolloutLimits(1, 1), Part(1, 1), [Part(2, 0), Part(2, 2)], [0, 2]),
+        "the oldest first": (4, RolloutLimits(0, 1), Part(0, 0), [Part(1, 1), Part(3, 3)], [0, 3]),
+        "a late status counts what is gone": (4, RolloutLimits(0, 2), Part(2, 2), [Part(2, 4)], [0]),
+        "none wanted": (0, RolloutLimits(0, 0), Part(0, 0), [Part(3, 3)], [0]),
+    },
 )
 def test_the_sizes_of_the_old_sets(wanted: int, limits: RolloutLimits, new: Part, old: list[Part], sizes: list[int]):
     assert old_sizes(wanted, limits, new, old) == sizes
@@ -53,18 +53,18 @@ def test_sets_never_leave_too_few_available_pods(wanted: int, surge: int, less: 
     assert after >= min(before, wanted - limits.unavailable)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sizes", "most", "allowed", "shared"),
-    [
-        pytest.param([5, 8], [13, 13], 20, [8, 12], id="each its share"),
-        pytest.param([5, 5], [10, 10], 11, [6, 5], id="of equals the newest grows first"),
-        pytest.param([5, 5], [10, 10], 9, [5, 4], id="of equals the oldest shrinks first"),
-        pytest.param([2, 10], [12, 12], 0, [0, 0], id="none wanted"),
-        pytest.param([3, 0, 9], [12, 12, 12], 24, [6, 0, 18], id="an empty set stays empty"),
-        pytest.param([4, 4], [8, 8], 8, [4, 4], id="nothing to share"),
-        pytest.param([1, 1], [None, None], 4, [2, 2], id="nobody knows what it was"),
-        pytest.param([], [], 4, [], id="no sets"),
-    ],
+    {
+        "each its share": ([5, 8], [13, 13], 20, [8, 12]),
+        "of equals the newest grows first": ([5, 5], [10, 10], 11, [6, 5]),
+        "of equals the oldest shrinks first": ([5, 5], [10, 10], 9, [5, 4]),
+        "none wanted": ([2, 10], [12, 12], 0, [0, 0]),
+        "an empty set stays empty": ([3, 0, 9], [12, 12, 12], 24, [6, 0, 18]),
+        "nothing to share": ([4, 4], [8, 8], 8, [4, 4]),
+        "nobody knows what it was": ([1, 1], [None, None], 4, [2, 2]),
+        "no sets": ([], [], 4, []),
+    },
 )
 def test_sets_share_by_their_sizes(sizes: list[int], most: list[int | None], allowed: int, shared: list[int]):
     assert share(sizes, most, allowed) == shared

@@ -22,7 +22,7 @@ from workers.controllers.batch.cronjob.runs import GRACE, REPLACED, RETRYING, RU
 from workers.controllers.batch.cronjob.starting import Choice, Start
 from workers.controllers.batch.cronjob.status import ScheduleReady
 from workers.decision.controller import Controller
-from workers.decision.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, RecordEvent, Step
+from workers.decision.plan import NOTHING, ComeBack, CountMetric, Patch, PatchStatus, Plan, RecordEvent, Step
 from workers.decision.snapshot import Snapshot
 from workers.errors import UserError
 
@@ -306,7 +306,8 @@ def _create(decision: Decision) -> Iterator[Step]:
     """Creates the Jobs, then writes the status: a slot whose name is taken counts as handled and is not tried again."""
     view, clock, choice, starts = decision.view, decision.clock, decision.choice, decision.starts
     yield starting.creation(view, starts)
-    yield from starting.skews(view.now, choice.slots)
+    # The delay of each created Job behind its slot, in seconds.
+    yield from (CountMetric("job_creation_skew", (view.now - slot).total_seconds()) for slot in choice.slots)
     settled = clock.settled(choice.slots)
     made = tuple(Ref(view.dialect.child, view.snapshot.ref.namespace, start.order.name) for start in starts)
     yield PatchStatus(_status(decision, decision.runs_after, settled), made)

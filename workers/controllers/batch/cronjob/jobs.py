@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scheduler import cron
-from workers.api.kinds import VC_JOB, Kind, Object
+from workers.api.kinds import VC_JOB, Kind, Object, owner_reference
 from workers.api.scheduledjob import RunTemplate
 from workers.controllers.batch.cronjob import dialect, names
-from workers.controllers.batch.job.creation import owner_reference
 
 #: Kubernetes' annotation of Jobs that were requested by hand.
 INSTANTIATE = "cronjob.kubernetes.io/instantiate"

@@ -11,7 +11,7 @@ from workers.controllers.batch.cronjob.manual import RunRequest
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
 from workers.controllers.batch.cronjob.runs import RETRYING, RUNNING, ObservedRun
 from workers.controllers.batch.cronjob.timetable import Timetable
-from workers.decision.plan import CountMetric, Create, RecordEvent, Step, Together
+from workers.decision.plan import Create, RecordEvent, Together
 
 #: Runs that one plan starts at most; the rest follows at once.
 MAX_STARTS = 100
@@ -111,8 +111,3 @@ def _taken(name: str) -> RecordEvent:
     return RecordEvent(
         "Warning", "FailedCreate", f"Job {name} exists and belongs to somebody else: this run is left out"
     )
-
-
-def skews(now: datetime, slots: Iterable[datetime]) -> list[Step]:
-    """Observes the delay of each created Job behind its slot, in seconds."""
-    return [CountMetric("job_creation_skew", (now - slot).total_seconds()) for slot in slots]

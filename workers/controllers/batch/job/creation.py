@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 
-from workers.api.kinds import JOB, POD, Kind, Object
+from workers.api.kinds import JOB, POD, Object, owner_reference
 from workers.controllers import pod_names
 from workers.controllers.batch.job.indexes import (
     FAILURE_COUNT,
@@ -45,18 +45,6 @@ def indexed_pods(
             "annotations": {**metadata["annotations"], **mine, **counts},
         }
         yield _pod(own, {**body, "hostname": f"{job['metadata']['name']}-{index}"})
-
-
-def owner_reference(kind: Kind, owner: Object) -> Object:
-    """Returns the controller reference to the owner."""
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def _pod(metadata: Object, body: Object) -> Object:

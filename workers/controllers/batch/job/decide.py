@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 from workers.api import conditions, times
 from workers.api.kinds import JOB, POD, Object
+from workers.controllers import adoption, pod_stages
 from workers.controllers.batch.job import (
     accounting,
-    adoption,
     cleanup,
     ending,
     observed,
@@ -24,7 +24,7 @@ from workers.controllers.batch.job import (
 from workers.controllers.batch.job.accounting import PodSettlement
 from workers.controllers.batch.job.ending import JobEnding
 from workers.controllers.batch.job.observed import ObservedBatchJob
-from workers.controllers.batch.job.parallelism import RECHECK, JobWork
+from workers.controllers.batch.job.parallelism import JobWork
 from workers.controllers.batch.job.spec import BatchJobSpec, Jobs, managed
 from workers.controllers.batch.job.status import NewCondition, PodCounts
 from workers.decision.controller import Controller
@@ -55,7 +55,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
         )
         return Plan(cleanup.release(children) if deleting else (warning,), warning.message)
     run = JobRun(snapshot, job, spec.of(job), deleting, now)
-    if not deleting and (claims := adoption.claim(snapshot, job, run.spec)):
+    if not deleting and (claims := adoption.claim(snapshot, POD, counted=True)):
         return Plan((*claims, ComeBack(now)), "pods are taken on or let go")
     return _unfinished(run, children)
 
@@ -147,7 +147,7 @@ def render_statuses(
     """
     changes: tuple[NewCondition, ...] = ()
     if end:
-        changes = (status.decided(end),)
+        changes = (NewCondition(end.target, "True", end.reason, end.message),)
     elif not run.deleting:
         changes = status.suspension(run.job, run.spec.suspended)
     started = _start_to_write(run, end)
@@ -156,7 +156,7 @@ def render_statuses(
         before = status.render(run.job, counted.before, PodCounts.of(view.pods), started, changes, run.now)
     finished = bool(end) and work.counts.none_left and counted.after.settled and not counted.more
     if end and finished:
-        changes = (*changes, status.finished(end))
+        changes = (*changes, NewCondition(end.final, "True", end.reason, end.message))
     after = status.render(run.job, counted.after, work.counts, started, changes, run.now)
     return Statuses(before, after, finished)
 
@@ -196,7 +196,7 @@ def find_requeue(
     if counted.more:
         instants.append(run.now)
     if any(run.deleting or pods.is_deleting(pod) for pod in counted.released):
-        instants.append(run.now + RECHECK)
+        instants.append(run.now + pod_stages.RECHECK)
     if finished:
         # The plan's own writes do not enqueue the key, so only this starts the TTL.
         instants.append(run.now + timedelta(seconds=run.spec.ttl) if run.spec.ttl is not None else None)

@@ -1,10 +1,10 @@
 """The end of a Job: the first of Kubernetes' rules that decides it."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from workers.api import conditions
 from workers.api.kinds import Object
 from workers.controllers.batch.job import policies
 from workers.controllers.batch.job.observed import ObservedBatchJob
@@ -42,9 +42,8 @@ def decided(job: Object) -> JobEnding | None:
     """Returns the end that an earlier decision wrote; it is never taken back."""
     targets: tuple[Literal["SuccessCriteriaMet", "FailureTarget"], ...] = ("SuccessCriteriaMet", "FailureTarget")
     for target in targets:
-        for condition in (job.get("status") or {}).get("conditions") or ():
-            if condition.get("type") == target and condition.get("status") == "True":
-                return JobEnding(target, condition.get("reason") or "", condition.get("message") or "")
+        if (found := conditions.find(job, target)) and found.get("status") == "True":
+            return JobEnding(target, found.get("reason") or "", found.get("message") or "")
     return None
 
 
@@ -88,15 +87,11 @@ def _restarted_too_often(spec: BatchJobSpec, observed: ObservedBatchJob) -> bool
     if (spec.template.get("spec") or {}).get("restartPolicy") != "OnFailure":
         return False
     unfinished = (*observed.pods.active, *observed.pods.terminating)
-    restarts = _restarts(pod for pod in unfinished if phase_of(pod) in ("Pending", "Running"))
-    return restarts > 0 if spec.backoff_limit == 0 else restarts >= spec.backoff_limit
-
-
-def _restarts(pods: Iterable[Object]) -> int:
-    statuses = [pod.get("status") or {} for pod in pods]
-    return sum(
+    statuses = [pod.get("status") or {} for pod in unfinished if phase_of(pod) in ("Pending", "Running")]
+    restarts = sum(
         container.get("restartCount") or 0
         for status in statuses
         for part in ("initContainerStatuses", "containerStatuses")
         for container in status.get(part) or ()
     )
+    return restarts > 0 if spec.backoff_limit == 0 else restarts >= spec.backoff_limit

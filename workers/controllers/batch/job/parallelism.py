@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from workers.api import conditions
 from workers.api.kinds import Object
-from workers.controllers import pod_stages
-from workers.controllers.batch.job import adoption, backoff, creation
+from workers.controllers import adoption, pod_stages
+from workers.controllers.batch.job import backoff, creation
 from workers.controllers.batch.job.indexes import Indexes, pending
 from workers.controllers.batch.job.observed import ObservedBatchJob
 from workers.controllers.batch.job.pods import delays_replacement, is_tracked, rank, valid_index
@@ -16,8 +16,6 @@ from workers.decision.plan import Step, Together
 
 #: Pods created or deleted by one plan, as in Kubernetes.
 MAX_PODS = 500
-#: A pod that disappears at once when it is deleted causes no further watch event: the key comes back after this.
-RECHECK = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,9 @@ def _remove(surplus: Sequence[Object], observed: ObservedBatchJob, now: datetime
         tuple(adoption.untrack(pod) for pod in surplus if is_tracked(pod)), otherwise=pod_stages.DELETE_FAILED
     )
     work = _delete(surplus, PodCounts.of(observed.pods))
-    return replace(work, steps=((untracked,) if untracked.steps else ()) + work.steps, requeue_at=now + RECHECK)
+    return replace(
+        work, steps=((untracked,) if untracked.steps else ()) + work.steps, requeue_at=now + pod_stages.RECHECK
+    )
 
 
 def _delete(pods: Sequence[Object], counts: PodCounts) -> JobWork:

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from workers.api import conditions, times
 from workers.api.kinds import Object
-from workers.controllers.batch.job.ending import JobEnding
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.batch.job.observed import ObservedBatchJob, PodLedger
 from workers.controllers.batch.job.pods import JobPods
@@ -44,16 +43,6 @@ class NewCondition:
     status: str
     reason: str
     message: str
-
-
-def decided(end: JobEnding) -> NewCondition:
-    """Returns the condition of a decided end: FailureTarget or SuccessCriteriaMet."""
-    return NewCondition(end.target, "True", end.reason, end.message)
-
-
-def finished(end: JobEnding) -> NewCondition:
-    """Returns the condition of the finished Job: Failed or Complete."""
-    return NewCondition(end.final, "True", end.reason, end.message)
 
 
 def suspension(job: Object, suspended: bool) -> tuple[NewCondition, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from workers.api.keda.scaledjob import ScaledJob, ScaledJobMetadata
-from workers.api.kinds import JOB, SCALED_JOB, Object
+from workers.api.kinds import JOB, SCALED_JOB, Object, owner_reference
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.names import ScaledJobNames
 from workers.decision.claims import LEDGER
@@ -85,14 +85,7 @@ def _labels(metadata: ScaledJobMetadata) -> Mapping[str, str]:
 
 
 def _owner(metadata: ScaledJobMetadata) -> Object:
-    return {
-        "apiVersion": SCALED_JOB.api_version,
-        "kind": SCALED_JOB.kind,
-        "name": metadata.name,
-        "uid": metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return owner_reference(SCALED_JOB, {"metadata": {"name": metadata.name, "uid": metadata.uid}})
 
 
 def _spec(scaled: ScaledJob) -> Object:

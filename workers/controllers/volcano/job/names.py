@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from workers.api import loopback_addresses
-from workers.api.kinds import VC_JOB, Object, controller_reference
+from workers.api.kinds import VC_JOB, Object, owner_reference
 from workers.api.volcano.job import Job, Task
 
 #: The scheduler of a Job that names none, as Volcano's webhook fills it in.
@@ -57,7 +57,7 @@ def labels(job: Job) -> dict[str, str]:
 
 def owner(job: Job) -> Object:
     """Returns the owner reference of the objects created for the job."""
-    return controller_reference(VC_JOB, {"name": job.metadata.name, "uid": job.metadata.uid})
+    return owner_reference(VC_JOB, {"metadata": {"name": job.metadata.name, "uid": job.metadata.uid}})
 
 
 def metadata(job: Job, name: str) -> Object:

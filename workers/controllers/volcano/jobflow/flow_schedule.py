@@ -7,7 +7,7 @@ from functools import cached_property
 
 from scheduler import cron
 from workers.api import times
-from workers.api.kinds import JOB_FLOW, Object, controller_reference, ref_of
+from workers.api.kinds import JOB_FLOW, Object, owner_reference, ref_of
 from workers.controllers.volcano.jobflow import phases, status
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.status import FlowReady
@@ -139,7 +139,7 @@ class _Scheduled:
                 "namespace": body["metadata"]["namespace"],
                 **({"labels": labels} if (labels := body["metadata"].get("labels")) else {}),
                 "annotations": {SLOT: times.render(slot)},
-                "ownerReferences": [controller_reference(JOB_FLOW, body["metadata"])],
+                "ownerReferences": [owner_reference(JOB_FLOW, body)],
             },
             "spec": {key: value for key, value in body["spec"].items() if key not in FIELDS},
         }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from workers.api.kinds import COMMAND, JOB_FLOW, VC_JOB, Object, controller_reference
+from workers.api.kinds import COMMAND, JOB_FLOW, VC_JOB, Object, owner_reference
 from workers.api.references import CREATED_BY_TEMPLATE
 from workers.api.volcano.jobflow import CREATED_BY_FLOW
 from workers.flows import expressions
@@ -35,7 +35,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
             # Longer values are no labels; the annotation has them in any case.
             "labels": {key: value for key, value in marks.items() if len(value) <= _LABEL},
             "annotations": marks,
-            "ownerReferences": [controller_reference(JOB_FLOW, flow["metadata"])],
+            "ownerReferences": [owner_reference(JOB_FLOW, flow)],
         },
         "spec": spec,
     }
@@ -50,10 +50,10 @@ def end(flow: Object, job: Object, why: str) -> Object:
         "metadata": {
             "name": f"{metadata['name']}-terminatejob",
             "namespace": metadata["namespace"],
-            "ownerReferences": [controller_reference(JOB_FLOW, flow["metadata"])],
+            "ownerReferences": [owner_reference(JOB_FLOW, flow)],
         },
         "action": "TerminateJob",
-        "target": controller_reference(VC_JOB, job["metadata"]),
+        "target": owner_reference(VC_JOB, job),
         "reason": why,
     }
 

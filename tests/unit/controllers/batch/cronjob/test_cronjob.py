@@ -1,12 +1,11 @@
 """The decision about a CronJob, step by step as Kubernetes' controller takes it."""
 
-from datetime import timedelta
-
 import pytest
 
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, minute, reasons
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
+from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, Ref
 from workers.controllers.batch.cronjob import decide
@@ -102,6 +101,7 @@ def test_5_an_active_job_that_vanished_is_missing_once():
     assert cluster.settle(clock("12:01:10")) == [
         RecordEvent("Normal", "MissingJob", f"Active job went missing: {minute('12:01')}")
     ]
+    assert cluster.active() == []
     assert cluster.settle(clock("12:01:11")) == []
     assert cluster.made == [minute("12:01")], "its slot stays handled"
     cluster.settle(clock("12:02"))
@@ -139,7 +139,7 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize(("spec", "reason"), TROUBLES.values(), ids=TROUBLES)
+@cases(("spec", "reason"), TROUBLES)
 def test_what_keeps_everything_from_starting(spec, reason):
     cluster = running()
     cluster.edit(**spec)
@@ -167,7 +167,7 @@ MANIFESTS = {
 }
 
 
-@pytest.mark.parametrize("spec", MANIFESTS.values(), ids=MANIFESTS)
+@cases("spec", MANIFESTS)
 def test_a_wrong_manifest_is_named_and_does_nothing_else(spec):
     plan = decide(new_cluster(**spec).snapshot(), clock("12:05"))
     (record,) = plan.steps
@@ -331,21 +331,6 @@ def test_allow_runs_beside_what_is_running():
 
 
 # --- acceptance scenarios of Kubernetes' own suite
-
-
-def test_a_job_deleted_by_hand_under_forbid_leaves_active():
-    cluster = running(concurrencyPolicy="Forbid")
-    cluster.remove(minute("12:01"))
-    cluster.settle(clock("12:01:30"))
-    assert cluster.active() == []
-
-
-def test_one_made_long_ago_still_runs():
-    cluster = new_cluster(
-        status={"lastScheduleTime": times.render(NOON - timedelta(days=99))}, created=NOON - timedelta(days=99)
-    )
-    cluster.settle(clock("12:00:30"))
-    assert cluster.made == [minute("12:00")]
 
 
 def test_short_runs_cause_neither_missing_nor_unexpected_jobs():

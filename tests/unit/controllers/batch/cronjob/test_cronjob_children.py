@@ -1,8 +1,7 @@
 """The Jobs that a CronJob takes for its runs: by their annotations, and without those by their names."""
 
-import pytest
-
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, UID, CronCluster, cron_job
+from tests.unit.tables import cases
 from workers.api import times
 
 SLOT = {"batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-01T12:00:00Z"}
@@ -10,17 +9,17 @@ KUBECTL = {"cronjob.kubernetes.io/instantiate": "manual"}
 ASKED = {**KUBECTL, "penstock.dev/run-id": "now"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "annotations", "ours"),
-    [
-        pytest.param("report-29539440", SLOT, True, id="its own"),
-        pytest.param("report-29539440", {}, True, id="of a Kubernetes before 1.28, which wrote no slots"),
-        pytest.param("report-29539440", {**SLOT, **KUBECTL}, True, id="its template has kubectl's annotation"),
-        pytest.param("report-now", ASKED, True, id="asked for by an annotation"),
-        pytest.param("report-by-hand", KUBECTL, False, id="made by kubectl"),
-        pytest.param("report-1", KUBECTL, False, id="made by kubectl under a name that could be a slot's"),
-        pytest.param("something-else", {}, False, id="says nothing"),
-    ],
+    {
+        "its own": ("report-29539440", SLOT, True),
+        "of a Kubernetes before 1.28, which wrote no slots": ("report-29539440", {}, True),
+        "its template has kubectl's annotation": ("report-29539440", {**SLOT, **KUBECTL}, True),
+        "asked for by an annotation": ("report-now", ASKED, True),
+        "made by kubectl": ("report-by-hand", KUBECTL, False),
+        "made by kubectl under a name that could be a slot's": ("report-1", KUBECTL, False),
+        "says nothing": ("something-else", {}, False),
+    },
 )
 def test_only_its_own_runs_are_at_work(name: str, annotations: dict[str, str], ours: bool) -> None:
     cluster = CronCluster(cron_job("0 12 2 * *", concurrencyPolicy="Forbid"))

@@ -2,38 +2,30 @@
 
 from datetime import timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, CronCluster, cron_job, scheduled_job
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 FOREVER = "9999-12-31T23:59:59Z"
 BEGINNING = "0001-01-01T00:00:00Z"
 YEARLY = "59 23 31 12 *"
+SHORTLY = {"exclusions": [{"schedule": "* * * * *", "durationSeconds": 5}]}
+LONG = {"exclusions": [{"end": FOREVER}, {"schedule": YEARLY, "durationSeconds": 2**31 - 1}]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "status", "runs"),
-    [
-        pytest.param({"suspendUntil": FOREVER}, {}, False, id="suspended for ever"),
-        pytest.param({"suspendUntil": "9999-12-31T23:59:59-14:00"}, {}, False, id="suspended beyond all time"),
-        pytest.param({"suspendUntil": FOREVER, "jitterSeconds": 2**31 - 1}, {}, False, id="suspended, with jitter"),
-        pytest.param(
-            {"exclusions": [{"end": FOREVER}, {"schedule": YEARLY, "durationSeconds": 2**31 - 1}]},
-            {},
-            False,
-            id="excluded for ever",
-        ),
-        pytest.param({"exclusions": [{"dates": ["9999-12-31", "0001-01-01"]}]}, {}, True, id="excluded at both ends"),
-        pytest.param(
-            {"exclusions": [{"schedule": "* * * * *", "durationSeconds": 5}]},
-            {"lastScheduleTime": BEGINNING},
-            True,
-            id="ran last before there were clocks",
-        ),
-    ],
+    {
+        "suspended for ever": ({"suspendUntil": FOREVER}, {}, False),
+        "suspended beyond all time": ({"suspendUntil": "9999-12-31T23:59:59-14:00"}, {}, False),
+        "suspended, with jitter": ({"suspendUntil": FOREVER, "jitterSeconds": 2**31 - 1}, {}, False),
+        "excluded for ever": (LONG, {}, False),
+        "excluded at both ends": ({"exclusions": [{"dates": ["9999-12-31", "0001-01-01"]}]}, {}, True),
+        "ran last before there were clocks": (SHORTLY, {"lastScheduleTime": BEGINNING}, True),
+    },
 )
 def test_time_has_two_ends(spec: Object, status: Object, runs: bool) -> None:
     cluster = CronCluster({**scheduled_job("@every 1s", **spec), "status": status})

@@ -2,9 +2,11 @@
 
 import pytest
 
-from tests.unit.controllers.batch.cronjob.cronjobs import NOON, UID, after, clock, cron_job, minute, reasons
+from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, cron_job, minute, reasons
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
+from tests.unit.controllers.factories import owned_by
+from tests.unit.tables import cases
 from workers.api import times
 from workers.decision.plan import Create, Delete, RecordEvent, Together
 
@@ -19,16 +21,7 @@ def test_the_job_is_a_copy_of_its_template_and_says_what_it_is_for():
         "team": "blue",
         "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-01T17:31:00+05:30",
     }
-    assert job["metadata"]["ownerReferences"] == [
-        {
-            "apiVersion": "batch/v1",
-            "kind": "CronJob",
-            "name": "report",
-            "uid": UID,
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
-    ]
+    assert job["metadata"]["ownerReferences"] == owned_by("batch/v1", "CronJob", "report")
     assert job["spec"] == cluster.body["spec"]["jobTemplate"]["spec"]
 
 
@@ -66,7 +59,7 @@ HISTORY = {
 }
 
 
-@pytest.mark.parametrize(("spec", "succeeded", "failed"), HISTORY.values(), ids=HISTORY)
+@cases(("spec", "succeeded", "failed"), HISTORY)
 def test_the_newest_finished_jobs_stay(spec, succeeded, failed):
     cluster = new_cluster(suspend=True, **spec)
     for number in range(5):
@@ -181,7 +174,7 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize(("id", "value", "word"), REQUESTS.values(), ids=REQUESTS)
+@cases(("id", "value", "word"), REQUESTS)
 def test_a_request_that_makes_no_sense_is_refused_and_removed(id, value, word):
     cluster = new_cluster(suspend=True)
     cluster.ask(id, value)

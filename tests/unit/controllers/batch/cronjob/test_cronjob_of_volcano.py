@@ -1,8 +1,7 @@
 """CronJobs of Volcano: Kubernetes' decisions about Jobs of another kind, in other words."""
 
-import pytest
-
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, CronCluster, clock, minute, reasons, volcano_cron_job
+from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import VC_CRON_JOB, VC_JOB, Ref, reference
 from workers.controllers.batch.cronjob import VOLCANO_CRON_JOBS, decide
@@ -47,7 +46,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(("phase", "how", "active", "succeeded"), ENDS.values(), ids=ENDS)
+@cases(("phase", "how", "active", "succeeded"), ENDS)
 def test_a_job_leaves_the_active_ones_when_its_phase_is_final(phase, how, active, succeeded):
     cluster = running()
     cluster.end(minute("12:01"), phase, clock("12:01:20"))
@@ -77,7 +76,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize(("spec", "reason"), WORDS.values(), ids=WORDS)
+@cases(("spec", "reason"), WORDS)
 def test_what_cannot_be_done_is_reported_in_volcanos_words(spec, reason):
     cluster = CronCluster(volcano_cron_job(**spec))
     assert reasons(cluster.settle(clock("12:01"))) == [reason]

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 from scheduler import cron
 from tests.unit.controllers.batch.cronjob.cronjob_cluster import Cluster
+from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
 
@@ -286,7 +287,7 @@ AND_BACK = {
 
 
 @pytest.mark.parametrize("kind", [CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB], ids=str)
-@pytest.mark.parametrize(("there", "back"), AND_BACK.values(), ids=AND_BACK)
+@cases(("there", "back"), AND_BACK)
 def test_a_run_whose_job_was_all_there_was_of_it_does_not_come_twice(kind, there, back):
     """The worker died before the status told of it, and by the time the slot is due once more the Job is forgotten."""
     cluster = Cluster(kind, NOON - timedelta(minutes=5), schedule="0 12 * * *")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, scheduled_job
+from tests.unit.tables import cases
 from workers.api import scheduledjob as manifest
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 from workers.controllers.batch.cronjob import due, names, starting, timetable
@@ -174,7 +175,7 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize(("policy", "busy", "requests", "slots", "choice"), CHOICES.values(), ids=CHOICES)
+@cases(("policy", "busy", "requests", "slots", "choice"), CHOICES)
 def test_what_starts_under_each_policy(policy, busy, requests, slots, choice):
     assert starting.choose(policy, busy=busy, requests=requests, slots=slots) == choice
 

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, minute, reasons
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
+from tests.unit.tables import cases
 from workers.api import times
 
 # --- unmet slots: where Kubernetes estimates
@@ -21,7 +22,7 @@ LAST = {
 }
 
 
-@pytest.mark.parametrize(("schedule", "last", "now", "slot"), LAST.values(), ids=LAST)
+@cases(("schedule", "last", "now", "slot"), LAST)
 def test_the_newest_slot_that_was_not_met_runs(schedule, last, now, slot):
     cluster = new_cluster(schedule, status={"lastScheduleTime": times.render(last)}, created=clock("00:00"))
     cluster.settle(now)
@@ -40,7 +41,7 @@ DEADLINES = {
 }
 
 
-@pytest.mark.parametrize(("deadline", "now", "runs"), DEADLINES.values(), ids=DEADLINES)
+@cases(("deadline", "now", "runs"), DEADLINES)
 def test_a_run_may_be_as_late_as_its_deadline(deadline, now, runs):
     cluster = new_cluster(startingDeadlineSeconds=deadline)
     events = reasons(cluster.settle(now))
@@ -131,7 +132,7 @@ FUTURES = {
 }
 
 
-@pytest.mark.parametrize(("last", "resumes", "words"), FUTURES.values(), ids=FUTURES)
+@cases(("last", "resumes", "words"), FUTURES)
 def test_a_last_schedule_time_in_the_future(last, resumes, words):
     cluster = new_cluster(status={"lastScheduleTime": times.render(last)})
     (events,) = cluster.settle(clock("12:10"))
@@ -164,7 +165,7 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize(("edit", "spec", "made"), EDITS.values(), ids=EDITS)
+@cases(("edit", "spec", "made"), EDITS)
 def test_an_edit_counts_from_the_last_run(edit, spec, made):
     cluster = new_cluster("0 12 * * *", status={"lastScheduleTime": times.render(NOON)}, **spec)
     cluster.settle(clock("10:00", 2))

@@ -8,7 +8,6 @@ from tests.unit.controllers.batch.cronjob.cronjobs import (
     NOON,
     after,
     clock,
-    minute,
     outcomes,
     reasons,
     scheduled_job,
@@ -16,16 +15,26 @@ from tests.unit.controllers.batch.cronjob.cronjobs import (
 )
 from tests.unit.controllers.batch.cronjob.cronjobs import running_scheduled_job as running
 from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_cluster as new_cluster
+from tests.unit.tables import cases
 from workers.api import times
 from workers.controllers.batch.cronjob import decide
-from workers.decision.plan import Create, PatchStatus
+from workers.decision.plan import Create, Delete, PatchStatus
 
+MARS = "Mars/Olympus"
 #: The Jobs of the first five minutes.
 SLOTS = [second(f"12:0{number}") for number in range(1, 6)]
 
 
 def at_work(cluster):
     return [(each["job"], each["outcome"]) for each in cluster.status.get("runs", ())]
+
+
+def run_every_minute(cluster, number):
+    """Each run takes five seconds."""
+    for minutes in range(1, number + 1):
+        cluster.settle(after(60 * minutes))
+        cluster.end(cluster.made[-1], at=after(60 * minutes + 5))
+        cluster.settle(after(60 * minutes + 5))
 
 
 # --- retries
@@ -221,37 +230,23 @@ def test_time_also_runs_out_between_two_attempts(kept):
 # --- outcomes
 
 
-def test_runs_by_hand_of_one_second_are_remembered_in_their_order():
-    cluster = new_cluster(suspend=True)
-    ids = ("second", "first", "third")
-    for identity in ids:
-        cluster.ask(identity)
-        cluster.settle(clock("12:01"))
-        cluster.end(cluster.made[-1], "Complete", clock("12:01"))
-        cluster.settle(clock("12:01"))
-    assert [each["id"] for each in cluster.status["outcomes"]] == list(ids)
-
-
-@pytest.mark.parametrize("limit", [1, 2])
-def test_runs_by_hand_of_one_second_that_are_forgotten_do_not_come_back(limit):
-    cluster = new_cluster(suspend=True, outcomesLimit=limit, successfulJobsHistoryLimit=10)
-    ids = ("second", "first", "third")
+@cases("limits", {"all": {}, "one": {"outcomesLimit": 1}, "two": {"outcomesLimit": 2}})
+def test_runs_by_hand_of_one_second_are_remembered_in_their_order_and_forgotten_for_good(limits):
+    cluster = new_cluster(suspend=True, successfulJobsHistoryLimit=10, **limits)
+    ids = ["second", "first", "third"]
     for identity in ids:
         cluster.ask(identity)
         cluster.settle(clock("12:01"))
         cluster.end(cluster.made[-1], "Complete", clock("12:01"))
         cluster.settle(clock("12:01"))
     assert len(cluster.jobs) == 3
-    assert [each["id"] for each in cluster.status["outcomes"]] == list(ids[-limit:])
+    assert [each["id"] for each in cluster.status["outcomes"]] == ids[-limits.get("outcomesLimit", 3) :]
     assert cluster.settle(clock("12:02")) == []
 
 
 def test_outcomes_survive_their_jobs_and_only_the_last_stay():
     cluster = new_cluster(successfulJobsHistoryLimit=0, outcomesLimit=3)
-    for number in range(1, 6):
-        cluster.settle(after(60 * number))
-        cluster.end(cluster.made[-1], at=after(60 * number + 5))
-        cluster.settle(after(60 * number + 5))
+    run_every_minute(cluster, 5)
     assert cluster.jobs == {}
     assert outcomes(cluster) == [(name, "Succeeded") for name in SLOTS[2:]]
     assert cluster.status["outcomes"][-1] == {
@@ -269,10 +264,7 @@ def test_outcomes_survive_their_jobs_and_only_the_last_stay():
 
 def test_fewer_outcomes_than_jobs_are_stable():
     cluster = new_cluster(successfulJobsHistoryLimit=10, outcomesLimit=1)
-    for number in range(1, 4):
-        cluster.settle(after(60 * number))
-        cluster.end(cluster.made[-1], at=after(60 * number + 5))
-        cluster.settle(after(60 * number + 5))
+    run_every_minute(cluster, 3)
     assert len(cluster.jobs) == 3
     assert outcomes(cluster) == [(SLOTS[2], "Succeeded")]
     assert not [step for step in cluster.decide(clock("12:03:30")).steps if isinstance(step, PatchStatus)]
@@ -302,8 +294,6 @@ def test_a_replaced_run_says_so():
 
 
 def test_a_run_that_could_not_be_replaced_runs_again():
-    from workers.decision.plan import Delete
-
     cluster = running(concurrencyPolicy="Replace")
     cluster.refusing = {Delete}
     cluster.settle(clock("12:02"))
@@ -371,49 +361,33 @@ def test_a_run_can_be_requested_with_any_schedule(schedule):
 
 # --- conditions
 
-READY = {
-    "all is well": ({}, ("True", "Scheduled"), []),
-    "suspended": ({"suspend": True}, ("False", "Suspended"), []),
-    "no schedule": ({"schedule": "often"}, ("False", "UnparseableSchedule"), ["UnparseableSchedule"]),
-    "61 seconds": ({"schedule": "61 * * * * *"}, ("False", "UnparseableSchedule"), ["UnparseableSchedule"]),
-    "one of several is wrong": (
-        {"schedules": [{"schedule": "0 * * * *"}, {"schedule": "x"}]},
-        ("False", "UnparseableSchedule"),
-        ["UnparseableSchedule"],
-    ),
-    "an unknown zone": ({"timeZone": "Mars/Olympus"}, ("False", "UnknownTimeZone"), ["UnknownTimeZone"]),
-    "an unknown zone of one": (
-        {"schedules": [{"schedule": "0 * * * *", "timeZone": "Mars/Olympus"}]},
-        ("False", "UnknownTimeZone"),
-        ["UnknownTimeZone"],
-    ),
-    "an unknown zone of an exclusion": (
-        {"exclusions": [{"dates": ["2026-01-01"], "timeZone": "Mars/Olympus"}]},
-        ("False", "UnknownTimeZone"),
-        ["UnknownTimeZone"],
-    ),
-    "30 February": ({"schedule": "0 0 30 2 *"}, ("False", "NeverFires"), ["InvalidSchedule"]),
-    "a day that is none": ({"exclusions": [{"dates": ["2026-02-30"]}]}, ("False", "InvalidSpec"), ["InvalidSpec"]),
-    "a time without a zone": (
-        {"exclusions": [{"start": "2026-02-28T10:00:00"}]},
-        ("False", "InvalidSpec"),
-        ["InvalidSpec"],
-    ),
-    "no time": ({"suspendUntil": "tomorrow"}, ("False", "InvalidSpec"), ["InvalidSpec"]),
-    "a time out of reach": ({"suspendUntil": "0001-01-01T00:00:00+14:00"}, ("False", "InvalidSpec"), ["InvalidSpec"]),
-    "a limit below zero": ({"failedJobsHistoryLimit": -1}, ("False", "InvalidSpec"), ["InvalidSpec"]),
-    "retries without a limit": ({"retry": {}}, ("False", "InvalidSpec"), ["InvalidSpec"]),
+NOT_READY = {
+    "suspended": ({"suspend": True}, "Suspended"),
+    "no schedule": ({"schedule": "often"}, "UnparseableSchedule"),
+    "61 seconds": ({"schedule": "61 * * * * *"}, "UnparseableSchedule"),
+    "one of several": ({"schedules": [{"schedule": "0 * * * *"}, {"schedule": "x"}]}, "UnparseableSchedule"),
+    "an unknown zone": ({"timeZone": MARS}, "UnknownTimeZone"),
+    "an unknown zone of one": ({"schedules": [{"schedule": "0 * * * *", "timeZone": MARS}]}, "UnknownTimeZone"),
+    "an unknown zone of days": ({"exclusions": [{"dates": ["2026-01-01"], "timeZone": MARS}]}, "UnknownTimeZone"),
+    "30 February": ({"schedule": "0 0 30 2 *"}, "NeverFires"),
+    "an impossible day": ({"exclusions": [{"dates": ["2026-02-30"]}]}, "InvalidSpec"),
+    "a time without a zone": ({"exclusions": [{"start": "2026-02-28T10:00:00"}]}, "InvalidSpec"),
+    "no time": ({"suspendUntil": "tomorrow"}, "InvalidSpec"),
+    "a time out of reach": ({"suspendUntil": "0001-01-01T00:00:00+14:00"}, "InvalidSpec"),
+    "a limit below zero": ({"failedJobsHistoryLimit": -1}, "InvalidSpec"),
+    "retries without a limit": ({"retry": {}}, "InvalidSpec"),
 }
 
 
-@pytest.mark.parametrize(("spec", "ready", "events"), READY.values(), ids=READY)
-def test_ready_says_whether_runs_start_and_is_reported_once(spec, ready, events):
+@cases(("spec", "reason"), NOT_READY)
+def test_ready_says_why_no_run_starts_and_is_reported_once(spec, reason):
+    events = {"Suspended": [], "NeverFires": ["InvalidSchedule"]}.get(reason, [reason])
     cluster = new_cluster(**spec)
     assert reasons(cluster.settle(NOON)) == events
-    assert cluster.ready() == ready
+    assert cluster.ready() == ("False", reason)
     assert cluster.settle(after(1)) == []
     cluster.edit(**{**dict.fromkeys(spec), "schedule": "* * * * *"})
-    cluster.settle(after(2))
+    assert cluster.settle(after(2)) == []
     assert cluster.ready() == ("True", "Scheduled")
     assert cluster.status["observedGeneration"] == 2
 
@@ -469,13 +443,6 @@ def test_a_plan_that_is_cut_short_anywhere_makes_every_job_once():
         assert sorted(cluster.made) == sorted([second("12:01"), second("12:02"), "report-now"])
         assert cluster.active() == ["report-now"]
         assert dict(outcomes(cluster))[second("12:01")] in ("Replaced", "Deleted")
-
-
-def test_a_cronjobs_names_and_a_scheduledjobs_differ():
-    assert minute("12:01") != second("12:01")
-    cluster = new_cluster()
-    cluster.settle(clock("12:01"))
-    assert cluster.made == [second("12:01")]
 
 
 def test_a_create_that_is_refused_leaves_no_run_behind():

@@ -1,7 +1,5 @@
 """The decision about a batch/v1 Job that is at work: its pods and its counts."""
 
-from datetime import timedelta
-
 import pytest
 
 from tests.unit.controllers.batch.job.jobs import (
@@ -15,7 +13,7 @@ from tests.unit.controllers.batch.job.jobs import (
     started,
     succeeded,
 )
-from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, pod
+from tests.unit.controllers.factories import UID, at, condition, entry, job, owned_by, pod
 from tests.unit.controllers.plans import (
     back,
     conditions_of,
@@ -28,10 +26,11 @@ from tests.unit.controllers.plans import (
     status_of,
     untracked,
 )
+from tests.unit.tables import cases
 from workers.api.kinds import POD, Ref
 from workers.controllers.batch.job import controller
 from workers.controllers.batch.job.parallelism import MAX_PODS
-from workers.controllers.batch.job.pods import TRACKING, finish_time
+from workers.controllers.batch.job.pods import TRACKING
 from workers.controllers.pod_names import pod_name
 from workers.decision.plan import Create, Delete, Patch, RecordEvent
 
@@ -67,55 +66,38 @@ def test_a_pod_carries_the_template_its_labels_and_its_owner():
         },
         "annotations": {"c": "d"},
         "finalizers": ["batch.kubernetes.io/job-tracking"],
-        "ownerReferences": [
-            {
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "name": "crunch",
-                "uid": UID,
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ],
+        "ownerReferences": owned_by("batch/v1", "Job", "crunch"),
     }
 
 
-@pytest.mark.parametrize(
+ONLY_FAILED = {"podReplacementPolicy": "Failed"}
+#: A pod that was stopped on purpose lost its finalizer before it was deleted.
+REMOVED = finished_pod("a", "Failed", 0, metadata={**LEAVING, "finalizers": []})
+
+
+def wide(parallelism, completions):
+    return {"parallelism": parallelism, "completions": completions}
+
+
+@cases(
     ("spec", "status", "pods", "number"),
-    [
-        ({}, {}, [], 1),
-        ({"parallelism": 3}, {}, [], 3),
-        ({"parallelism": 3, "completions": 2}, {}, [], 2),
-        ({"parallelism": 2, "completions": 5}, {}, [pod("a")], 1),
-        ({"parallelism": 2, "completions": 5}, {"succeeded": 4}, [], 1),
-        ({"parallelism": 4, "completions": 5}, {"succeeded": 2}, [settled("a"), succeeded("b")], 2),
-        ({"parallelism": 0}, {}, [], 0),
-        ({"parallelism": 3}, {}, [succeeded("a"), pod("b")], 0),
-        ({}, {}, [failed("a")], 1),
-        ({}, {}, [leaving("a")], 1),
-        ({"podReplacementPolicy": "Failed"}, {}, [leaving("a")], 0),
-        ({"podReplacementPolicy": "Failed"}, {}, [finished_pod("a", "Failed", 0, metadata=LEAVING)], 1),
-        ({}, {}, [entry(POD, "a", None)], 1),
-        ({"parallelism": 2, "completions": 2}, {}, [pod("a", "Pending"), pod("b", "Unknown")], 0),
-        ({"parallelism": 1000, "completions": 1000}, {}, [], MAX_PODS),
-    ],
-    ids=[
-        "one by default",
-        "a work queue starts as many as may run",
-        "never more than completions are left",
-        "one runs already",
-        "the last one",
-        "those that succeeded count once, written down or not",
-        "parallelism 0 pauses",
-        "a work queue with a success adds none",
-        "a failed pod is replaced",
-        "a pod being deleted is replaced at once",
-        "unless only failed pods are to be replaced",
-        "which it is once it has failed",
-        "a pod that vanished is replaced",
-        "pending and unknown pods are active",
-        "many are made in turns",
-    ],
+    {
+        "one by default": ({}, {}, [], 1),
+        "a work queue starts as many as may run": ({"parallelism": 3}, {}, [], 3),
+        "never more than completions are left": (wide(3, 2), {}, [], 2),
+        "one runs already": (wide(2, 5), {}, [pod("a")], 1),
+        "the last one": (wide(2, 5), {"succeeded": 4}, [], 1),
+        "successes count once, recorded or not": (wide(4, 5), {"succeeded": 2}, [settled("a"), succeeded("b")], 2),
+        "parallelism 0 pauses": ({"parallelism": 0}, {}, [], 0),
+        "a work queue with a success adds none": ({"parallelism": 3}, {}, [succeeded("a"), pod("b")], 0),
+        "a failed pod is replaced": ({}, {}, [failed("a")], 1),
+        "a pod being deleted is replaced at once": ({}, {}, [leaving("a")], 1),
+        "unless only failed pods are to be replaced": (ONLY_FAILED, {}, [leaving("a")], 0),
+        "which it is once it has failed": (ONLY_FAILED, {}, [finished_pod("a", "Failed", 0, metadata=LEAVING)], 1),
+        "a pod that vanished is replaced": ({}, {}, [entry(POD, "a", None)], 1),
+        "pending and unknown pods are active": (wide(2, 2), {}, [pod("a", "Pending"), pod("b", "Unknown")], 0),
+        "many are made in turns": (wide(1000, 1000), {}, [], MAX_PODS),
+    },
 )
 def test_how_many_pods_are_made(spec, status, pods, number):
     assert len(created(run(job(status=started(**status), **spec), *pods))) == number
@@ -130,11 +112,7 @@ def test_a_plan_cut_short_asks_for_the_same_names_again():
     names = created(run(body))
     assert names == [pod_name(body, "", ordinal) for ordinal in range(4)]
     assert created(run(body, pod(names[2]))) == [names[0], names[1], names[3]]
-    assert created(run(body, entry(POD, names[0], None), pod(names[1]))) == [
-        names[2],
-        names[3],
-        pod_name(body, "", 4),
-    ]
+    assert created(run(body, entry(POD, names[0], None), pod(names[1]))) == [*names[2:], pod_name(body, "", 4)]
 
 
 def test_pod_names_are_short_fixed_and_apart():
@@ -146,43 +124,29 @@ def test_pod_names_are_short_fixed_and_apart():
     assert pod_name(job(), "", 0) != pod_name(job(metadata={"uid": "another"}), "", 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "pods", "victims"),
-    [
-        ({"parallelism": 1, "completions": 5}, ["new", "old"], ["new"]),
-        ({"parallelism": 1, "completions": 5}, ["old", "pending"], ["pending"]),
-        ({"parallelism": 1, "completions": 5}, ["old", "homeless"], ["homeless"]),
-        ({"parallelism": 1, "completions": 5}, ["ready", "old"], ["old"]),
-        ({"parallelism": 1, "completions": 5}, ["ready", "ready lately"], ["ready lately"]),
-        ({"parallelism": 1, "completions": 5}, ["old", "restarted"], ["restarted"]),
-        ({"parallelism": 0}, ["old", "new"], ["new", "old"]),
-        ({"suspend": True}, ["old", "new"], ["new", "old"]),
-    ],
-    ids=[
-        "the younger goes first",
-        "pending before running",
-        "without a node before all",
-        "not ready before ready",
-        "ready for a shorter time first",
-        "more restarts first",
-        "parallelism 0 removes all",
-        "suspending removes all",
-    ],
+    {
+        "the younger goes first": (wide(1, 5), ["new", "old"], ["new"]),
+        "pending before running": (wide(1, 5), ["old", "pending"], ["pending"]),
+        "without a node before all": (wide(1, 5), ["old", "homeless"], ["homeless"]),
+        "not ready before ready": (wide(1, 5), ["ready", "old"], ["old"]),
+        "ready for a shorter time first": (wide(1, 5), ["ready", "ready lately"], ["ready lately"]),
+        "more restarts first": (wide(1, 5), ["old", "restarted"], ["restarted"]),
+        "parallelism 0 removes all": ({"parallelism": 0}, ["old", "new"], ["new", "old"]),
+        "suspending removes all": ({"suspend": True}, ["old", "new"], ["new", "old"]),
+    },
 )
 def test_which_pods_are_removed(spec, pods, victims):
+    node, old = {"spec": {"nodeName": "n"}}, {"metadata": {"creationTimestamp": at(-90)}}
     made = {
-        "old": pod("old", spec={"nodeName": "n"}),
-        "new": pod("new", spec={"nodeName": "n"}, metadata={"creationTimestamp": at(-5)}),
-        "pending": pod("pending", "Pending", spec={"nodeName": "n"}, metadata={"creationTimestamp": at(-90)}),
-        "homeless": pod("homeless", "Running", metadata={"creationTimestamp": at(-90)}),
-        "ready": pod("ready", spec={"nodeName": "n"}, conditions=[condition("Ready", at_=-50)]),
-        "ready lately": pod("ready lately", spec={"nodeName": "n"}, conditions=[condition("Ready", at_=-5)]),
-        "restarted": pod(
-            "restarted",
-            spec={"nodeName": "n"},
-            containerStatuses=[{"restartCount": 2}],
-            metadata={"creationTimestamp": at(-90)},
-        ),
+        "old": pod("old", **node),
+        "new": pod("new", **node, metadata={"creationTimestamp": at(-5)}),
+        "pending": pod("pending", "Pending", **node, **old),
+        "homeless": pod("homeless", **old),
+        "ready": pod("ready", **node, conditions=[condition("Ready", at_=-50)]),
+        "ready lately": pod("ready lately", **node, conditions=[condition("Ready", at_=-5)]),
+        "restarted": pod("restarted", **node, **old, containerStatuses=[{"restartCount": 2}]),
     }
     plan = run(job(status=started(), **spec), *(made[name] for name in pods))
     assert deleted(plan) == victims
@@ -190,70 +154,41 @@ def test_which_pods_are_removed(spec, pods, victims):
     assert back(plan) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pods", "expected"),
-    [
-        ([], None),
-        ([failed("a", -300)], None),
-        ([failed("a", -3)], 7),
-        ([failed("a", -30), failed("b", -3)], 17),
-        ([failed("a", -30), succeeded("s", -20), failed("b", -3)], 7),
-        ([failed("a", -30), failed("b", -20), succeeded("s", -3)], None),
-        ([failed("a", -3), succeeded("s", -3)], None),
-        ([failed("a", -4, metadata={**LEAVING, "finalizers": []})], 6),
-        ([failed(str(i), -3) for i in range(6)], 317),
-        ([failed(str(i), -3) for i in range(12)], 597),
-    ],
-    ids=[
-        "nothing failed",
-        "long ago",
-        "10 s after the first failure",
-        "20 s after the second",
-        "a success starts the count over",
-        "a success after them forgets them",
-        "a success in the same second does",
-        "it failed before it was deleted",
-        "doubling",
-        "10 minutes at most",
-    ],
+    {
+        "nothing failed": ([], None),
+        "long ago": ([failed("a", -300)], None),
+        "10 s after the first failure": ([failed("a", -3)], 7),
+        "20 s after the second": ([failed("a", -30), failed("b", -3)], 17),
+        "a success starts the count over": ([failed("a", -30), succeeded("s", -20), failed("b", -3)], 7),
+        "a success after them forgets them": ([failed("a", -30), failed("b", -20), succeeded("s", -3)], None),
+        "a success in the same second does": ([failed("a", -3), succeeded("s", -3)], None),
+        "the last success": ([succeeded("r", -40), failed("a", -30), succeeded("s", -9), failed("b", -5)], 5),
+        "a success before both": ([succeeded("s", -60), failed("a", -30), failed("b", -5)], 15),
+        "in any order": ([failed("a", -30), failed("b", -5), failed("c", -9)], 35),
+        "it failed before it was deleted": ([failed("a", -4, metadata={**LEAVING, "finalizers": []})], 6),
+        "doubling": ([failed(str(i), -3) for i in range(6)], 317),
+        "10 minutes at most": ([failed(str(i), -3) for i in range(12)], 597),
+    },
 )
 def test_a_failed_pod_is_replaced_after_a_wait(pods, expected):
-    plan = run(job(status=started(), completions=2, backoffLimit=100), *pods)
+    plan = run(job(status=started(), completions=3, backoffLimit=100), *pods)
     assert back(plan) == expected
     assert bool(created(plan)) is (expected is None)
 
 
-@pytest.mark.parametrize(
-    ("more", "ended"),
-    [
-        ({"containerStatuses": [{"state": {"terminated": {"finishedAt": at(-s)}}} for s in (9, 4)]}, -4),
-        ({"containerStatuses": [{"state": {}}], "conditions": [condition("Ready", "False", at_=-6)]}, -6),
-        ({"conditions": [condition("Ready", at_=-6)]}, -60),
-        ({}, -60),
-    ],
-    ids=["the last container's end", "since when it is not ready", "ready is no end", "its creation"],
-)
-def test_when_a_pod_finished(more, ended):
-    assert finish_time(pod("a", "Failed", **more).body) == NOW + timedelta(seconds=ended)
-
-
-@pytest.mark.parametrize(
+@cases(
     ("lost", "number"),
-    [
-        (leaving("a"), 1),
-        (failed("a", -2, metadata=LEAVING), 1),
-        (failed("a", -3, metadata=LEAVING), 1),
-        (failed("a", -4, metadata=LEAVING), 0),
-    ],
-    ids=["being deleted", "failed because it was deleted", "failed in that second", "failed before"],
+    {
+        "being deleted": (leaving("a"), 1),
+        "failed because it was deleted": (failed("a", -2, metadata=LEAVING), 1),
+        "failed in that second": (failed("a", -3, metadata=LEAVING), 1),
+        "failed before": (failed("a", -4, metadata=LEAVING), 0),
+    },
 )
 def test_a_pod_that_was_deleted_is_replaced_without_a_wait(lost, number):
     assert len(created(run(job(status=started()), lost))) == number
-
-
-def test_a_deleted_pod_finished_before_its_grace_period():
-    metadata = {"deletionTimestamp": at(-5), "deletionGracePeriodSeconds": 30}
-    assert finish_time(pod("a", "Failed", metadata=metadata).body) == NOW - timedelta(seconds=35)
 
 
 def test_counts_never_decrease_when_finished_pods_are_removed():
@@ -262,26 +197,17 @@ def test_counts_never_decrease_when_finished_pods_are_removed():
     assert (status_of(plan)["succeeded"], status_of(plan)["failed"]) == (2, 3)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("policy", "lost", "number"),
-    [
-        ("TerminatingOrFailed", leaving("a"), 1),
-        ("TerminatingOrFailed", leaving("a", "Failed"), 1),
-        ("TerminatingOrFailed", leaving("a", finalizers=[]), None),
-        ("TerminatingOrFailed", finished_pod("a", "Failed", 0, metadata={**LEAVING, "finalizers": []}), None),
-        ("Failed", leaving("a"), None),
-        ("Failed", leaving("a", "Failed"), 1),
-        ("Failed", finished_pod("a", "Failed", 0, metadata={**LEAVING, "finalizers": []}), None),
-    ],
-    ids=[
-        "a pod being deleted is as good as failed",
-        "as is one that failed then",
-        "not if it was removed on purpose",
-        "whatever became of it then",
-        "with the other policy it is not yet",
-        "but once it has failed",
-        "not if it was removed on purpose",
-    ],
+    {
+        "a pod being deleted is as good as failed": ("TerminatingOrFailed", leaving("a"), 1),
+        "as is one that failed then": ("TerminatingOrFailed", leaving("a", "Failed"), 1),
+        "not if it was removed on purpose": ("TerminatingOrFailed", leaving("a", finalizers=[]), None),
+        "whatever became of it then": ("TerminatingOrFailed", REMOVED, None),
+        "with the other policy it is not yet": ("Failed", leaving("a"), None),
+        "but once it has failed": ("Failed", leaving("a", "Failed"), 1),
+        "not if it was removed on purpose either": ("Failed", REMOVED, None),
+    },
 )
 def test_which_deleted_pods_count_as_failed(policy, lost, number):
     plan = run(job(status=started(), podReplacementPolicy=policy), lost)

@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.controllers.batch.job.job_cluster import FINALIZER, JobCluster
+from tests.unit.controllers.batch.job.job_cluster import JobCluster
+from tests.unit.tables import cases
 from workers.api import conditions
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX, Indexes, index_of
 from workers.controllers.batch.job.policies import judge_success
-from workers.decision.plan import Delete
 
 INDEXED = {"completionMode": "Indexed"}
 
@@ -41,208 +40,79 @@ def indexed(script, completions, *, parallelism=None, **spec):
     return cluster
 
 
-@dataclass(frozen=True)
-class Row:
-    """The spec of an Indexed Job and its expected end. counts: succeeded and failed."""
-
-    script: object
-    spec: dict
-    ending: tuple
-    completed: str
-    failed: str | None
-    counts: tuple
-
-
 def success(*rules):
     return {"successPolicy": {"rules": list(rules)}}
 
 
+def each(limit, **more):
+    return {"backoffLimitPerIndex": limit, **more}
+
+
+def on_code_42(action):
+    return {"podFailurePolicy": policy(c42=action)}
+
+
+REACHED = ("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
+FAILED = ("Failed", "FailedIndexes", "Job has failed indexes")
+TOO_MANY = ("Failed", "MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes")
+LIMIT = ("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+FATAL = ("Failed", "PodFailurePolicy", " failed with exit code 42 matching FailJob rule at index 0")
+
+
+def met(rule=0):
+    return ("Complete", "SuccessPolicy", f"Matched rules at index {rule}")
+
+
+FIRST = success({"succeededIndexes": "0"})
+SECOND = success({"succeededIndexes": "0"}, {"succeededCount": 1})
+SOME = success({"succeededIndexes": "2,3", "succeededCount": 1})
+#: Instead of an exit code: the pod runs until it is stopped.
+RUNS = None
+
+#: Exit codes (a list by index, a tuple by attempt), spec, end, completed and failed indexes, counts.
 ROWS = {
-    "one success per index": Row(by_index(0, 0, 0, 0), {}, ("Complete", "CompletionsReached"), "0-3", None, (4, 0)),
-    "failures are replaced": Row(by_attempt(1, 0), {}, ("Complete", "CompletionsReached"), "0-3", None, (4, 4)),
-    "successPolicy: all indexes": Row(
-        by_index(0, 0, 0, 0), success({"succeededIndexes": "0-3"}), ("Complete", "SuccessPolicy"), "0-3", None, (4, 0)
-    ),
-    "successPolicy: some indexes, the others linger": Row(
-        by_index(0, None, None, None),
-        success({"succeededIndexes": "0"}),
-        ("Complete", "SuccessPolicy"),
-        "0",
-        None,
-        (1, 0),
-    ),
-    "successPolicy: a count, the others linger": Row(
-        by_index(0, None, None, 0), success({"succeededCount": 2}), ("Complete", "SuccessPolicy"), "0,3", None, (2, 0)
-    ),
-    "successPolicy: a count of some": Row(
-        by_index(0, 0, None, 0),
-        success({"succeededIndexes": "2,3", "succeededCount": 1}),
-        ("Complete", "SuccessPolicy"),
-        "0,1,3",
-        None,
-        (3, 0),
-    ),
-    "successPolicy: the second rule": Row(
-        by_index(None, 0, None, None),
-        success({"succeededIndexes": "0"}, {"succeededCount": 1}),
-        ("Complete", "SuccessPolicy"),
-        "1",
-        None,
-        (1, 0),
-    ),
-    "successPolicy: met though another index has failed": Row(
-        by_index(1, 0, None, None),
-        {**success({"succeededIndexes": "1"}), "backoffLimitPerIndex": 0},
-        ("Complete", "SuccessPolicy"),
-        "1",
-        "0",
-        (1, 1),
-    ),
-    "successPolicy: a failure beats it": Row(
-        by_index(0, 42, None, None),
-        {**success({"succeededIndexes": "0"}), "podFailurePolicy": policy(c42="FailJob")},
-        ("Failed", "PodFailurePolicy"),
-        "0",
-        None,
-        (1, 3),
-    ),
-    "per index: odd indexes fail": Row(
-        by_index(0, 1, 0, 1), {"backoffLimitPerIndex": 1}, ("Failed", "FailedIndexes"), "0,2", "1,3", (2, 4)
-    ),
-    "per index: all succeed at the second attempt": Row(
-        by_attempt(1, 0), {"backoffLimitPerIndex": 1}, ("Complete", "CompletionsReached"), "0-3", "", (4, 4)
-    ),
-    "per index: maxFailedIndexes 0, one after the other": Row(
-        by_index(1, 1, 1, 1),
-        {"backoffLimitPerIndex": 0, "maxFailedIndexes": 0, "parallelism": 1},
-        ("Failed", "MaxFailedIndexesExceeded"),
-        "",
-        "0",
-        (0, 1),
-    ),
-    "per index: maxFailedIndexes 1 is not exceeded by one": Row(
-        by_index(0, 1, 0, 0),
-        {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1},
-        ("Failed", "FailedIndexes"),
-        "0,2,3",
-        "1",
-        (3, 1),
-    ),
-    "per index: maxFailedIndexes exceeded stops the others": Row(
-        by_index(1, 1, None, 0),
-        {"backoffLimitPerIndex": 1, "maxFailedIndexes": 1},
-        ("Failed", "MaxFailedIndexesExceeded"),
-        "3",
-        "0,1",
-        (1, 5),
-    ),
-    "per index: backoffLimit holds as well": Row(
-        by_index(1, 1, 1, None),
-        {"backoffLimitPerIndex": 5, "backoffLimit": 2},
-        ("Failed", "BackoffLimitExceeded"),
-        "",
-        "",
-        (0, 4),
-    ),
-    "FailIndex: no retry": Row(
-        by_index(0, 42, 0, 1),
-        {"backoffLimitPerIndex": 1, "podFailurePolicy": policy(c42="FailIndex")},
-        ("Failed", "FailedIndexes"),
-        "0,2",
-        "1,3",
-        (2, 3),
-    ),
-    "Ignore: replaced and not counted": Row(
-        by_attempt(7, 7, 0),
-        {"backoffLimitPerIndex": 0, "podFailurePolicy": policy(c7="Ignore")},
-        ("Complete", "CompletionsReached"),
-        "0-3",
-        "",
-        (4, 0),
-    ),
-    "Ignore: with backoffLimit 0": Row(
-        by_attempt(7, 0),
-        {"backoffLimit": 0, "podFailurePolicy": policy(c7="Ignore")},
-        ("Complete", "CompletionsReached"),
-        "0-3",
-        None,
-        (4, 0),
-    ),
-    "FailJob: at once, the others are stopped and count": Row(
-        by_index(42, None, None, None),
-        {"podFailurePolicy": policy(c42="FailJob")},
-        ("Failed", "PodFailurePolicy"),
-        "",
-        None,
-        (0, 4),
-    ),
+    "one success per index": ([0, 0, 0, 0], {}, REACHED, "0-3", None, (4, 0)),
+    "failures are replaced": ((1, 0), {}, REACHED, "0-3", None, (4, 4)),
+    "success: all indexes": ([0, 0, 0, 0], success({"succeededIndexes": "0-3"}), met(), "0-3", None, (4, 0)),
+    "success: some, the others linger": ([0, RUNS, RUNS, RUNS], FIRST, met(), "0", None, (1, 0)),
+    "success: a count": ([0, RUNS, RUNS, 0], success({"succeededCount": 2}), met(), "0,3", None, (2, 0)),
+    "success: a count of some": ([0, 0, RUNS, 0], SOME, met(), "0,1,3", None, (3, 0)),
+    "success: the second rule": ([RUNS, 0, RUNS, RUNS], SECOND, met(1), "1", None, (1, 0)),
+    "success: an index has failed": ([1, 0, RUNS, RUNS], each(0, **SECOND), met(1), "1", "0", (1, 1)),
+    "a failure beats success": ([0, 42, RUNS, RUNS], FIRST | on_code_42("FailJob"), FATAL, "0", None, (1, 3)),
+    "each: odd indexes fail": ([0, 1, 0, 1], each(1), FAILED, "0,2", "1,3", (2, 4)),
+    "each: all succeed when tried again": ((1, 0), each(1), REACHED, "0-3", "", (4, 4)),
+    "each: none may fail": ([1] * 4, each(0, maxFailedIndexes=0, parallelism=1), TOO_MANY, "", "0", (0, 1)),
+    "each: one may fail": ([0, 1, 0, 0], each(0, maxFailedIndexes=1), FAILED, "0,2,3", "1", (3, 1)),
+    "each: the second is too many": ([1, 1, RUNS, 0], each(1, maxFailedIndexes=1), TOO_MANY, "3", "0,1", (1, 5)),
+    "each: backoffLimit holds as well": ([1, 1, 1, RUNS], each(5, backoffLimit=2), LIMIT, "", "", (0, 4)),
+    "FailIndex: no retry": ([0, 42, 0, 1], each(1, **on_code_42("FailIndex")), FAILED, "0,2", "1,3", (2, 3)),
+    "Ignore: replaced, not counted": ((42, 42, 0), each(0, **on_code_42("Ignore")), REACHED, "0-3", "", (4, 0)),
+    "Ignore: with backoffLimit 0": ((42, 0), {"backoffLimit": 0} | on_code_42("Ignore"), REACHED, "0-3", None, (4, 0)),
+    "FailJob: the others are stopped": ([42, RUNS, RUNS, RUNS], on_code_42("FailJob"), FATAL, "", None, (0, 4)),
 }
 
 
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
-def test_what_becomes_of_an_indexed_job(row):
-    cluster = indexed(row.script, 4, **row.spec)
-    status = cluster.status
-    assert cluster.ending == row.ending
-    assert status.get("completedIndexes", "") == row.completed
-    assert status.get("failedIndexes") == row.failed
-    assert (status.get("succeeded", 0), status.get("failed", 0)) == row.counts
+@cases(("codes", "spec", "end", "completed", "failed", "counts"), ROWS)
+def test_what_becomes_of_an_indexed_job(codes, spec, end, completed, failed, counts):
+    cluster = indexed(by_index(*codes) if isinstance(codes, list) else by_attempt(*codes), 4, **spec)
+    status, (final, reason, message) = cluster.status, end
+    assert cluster.ending == (final, reason)
+    assert conditions.find(cluster.job, final)["message"].endswith(message)
+    assert status.get("completedIndexes", "") == completed
+    assert status.get("failedIndexes") == failed
+    assert (status.get("succeeded", 0), status.get("failed", 0)) == counts
     assert [status.get(name, 0) for name in ("active", "ready", "terminating")] == [0, 0, 0]
     assert cluster.held() == []
     # Pods that still worked are gone; those that ended stay for whoever wants their logs.
     assert all(pod["status"]["phase"] in ("Succeeded", "Failed") for pod in cluster.pods.values())
-
-
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
-def test_the_decision_to_end_is_reported_before_the_end(row):
-    cluster = indexed(row.script, 4, **row.spec)
-    final, reason = row.ending
+    # The decision to end is reported before the end.
     target = "SuccessCriteriaMet" if final == "Complete" else "FailureTarget"
     first = next(status for status in cluster.history if conditions.find({"status": status}, target))
     assert conditions.find({"status": first}, target)["reason"] == reason
     assert [message for told, message in cluster.events if told in ("Completed", reason)] == [
         "Job completed" if final == "Complete" else conditions.find(cluster.job, "Failed")["message"]
     ]
-
-
-MESSAGES = {
-    "per index: odd indexes fail": "Job has failed indexes",
-    "per index: maxFailedIndexes exceeded stops the others": (
-        "Job has exceeded the specified maximal number of failed indexes"
-    ),
-    "successPolicy: the second rule": "Matched rules at index 1",
-    "one success per index": "Reached expected number of succeeded pods",
-    "per index: backoffLimit holds as well": "Job has reached the specified backoff limit",
-}
-
-
-@pytest.mark.parametrize(("name", "message"), MESSAGES.items(), ids=MESSAGES.keys())
-def test_why_an_indexed_job_ended(name, message):
-    cluster = indexed(ROWS[name].script, 4, **ROWS[name].spec)
-    assert conditions.find(cluster.job, cluster.over)["message"] == message
-
-
-def test_a_failing_job_policy_names_the_pod():
-    row = ROWS["FailJob: at once, the others are stopped and count"]
-    cluster = indexed(row.script, 4, **row.spec)
-    (pod,) = (pod for pod in cluster.of_index(0) if pod["status"]["phase"] == "Failed")
-    message = f"Container main for pod default/{pod['metadata']['name']} failed with exit code 42"
-    assert conditions.find(cluster.job, "Failed")["message"] == f"{message} matching FailJob rule at index 0"
-
-
-def test_a_pod_of_an_index_says_so():
-    cluster = JobCluster(by_index(None, None), **INDEXED, completions=2, parallelism=2)
-    cluster.sync()
-    for index in (0, 1):
-        (pod,) = cluster.of_index(index)
-        metadata, container = pod["metadata"], pod["spec"]["containers"][0]
-        assert metadata["labels"][INDEX] == metadata["annotations"][INDEX] == str(index)
-        assert metadata["name"].startswith(f"crunch-{index}-")
-        assert pod["spec"]["hostname"] == f"crunch-{index}"
-        assert FINALIZER in metadata["finalizers"]
-        path = f"metadata.labels['{INDEX}']"
-        (variable,) = (one for one in container["env"] if one["name"] == "JOB_COMPLETION_INDEX")
-        assert variable["valueFrom"]["fieldRef"]["fieldPath"] == path
 
 
 def counts_of(cluster, index):
@@ -322,20 +192,6 @@ def test_a_pod_of_no_index_counts_for_nothing_and_goes():
     assert pod["metadata"]["uid"] not in [each["metadata"]["uid"] for each in cluster.pods.values()]
 
 
-def test_only_one_success_of_an_index_counts():
-    cluster = JobCluster(by_index(None, None), **INDEXED, completions=2, parallelism=2)
-    cluster.sync()
-    (twin,) = cluster.of_index(0)
-    metadata = {**twin["metadata"], "name": "twin", "uid": "uid-twin"}
-    cluster.pods["twin"] = {**twin, "metadata": metadata}
-    cluster.attempts["uid-twin"] = 1
-    cluster.script = by_index(0, 0)
-    cluster.play()
-    cluster.settle()
-    assert cluster.ending == ("Complete", "CompletionsReached")
-    assert (cluster.status["succeeded"], cluster.status["completedIndexes"]) == (2, "0,1")
-
-
 def test_a_job_grows_and_shrinks_with_its_parallelism():
     cluster = JobCluster(lambda index, _: 0 if index < 2 else None, **INDEXED, completions=2, parallelism=2)
     cluster.job["spec"].update(completions=4, parallelism=4)
@@ -348,13 +204,6 @@ def test_a_job_grows_and_shrinks_with_its_parallelism():
     cluster.settle()
     assert cluster.over == "Complete"
     assert (cluster.status["completedIndexes"], cluster.status["succeeded"]) == ("0", 1)
-
-
-def test_a_finished_job_that_is_being_deleted_is_not_deleted_again():
-    cluster = indexed(by_index(0), 1, ttlSecondsAfterFinished=5)
-    cluster.job["metadata"].update(deletionTimestamp=cluster.job["status"]["completionTime"], finalizers=["a/b"])
-    cluster.second += 60
-    assert not [step for step in cluster.plan().steps if isinstance(step, Delete)]
 
 
 def test_a_pod_deleted_by_a_client_before_the_success_was_decided_has_failed():
@@ -391,8 +240,8 @@ def test_a_pod_that_a_suspension_stopped_fails_no_job():
 
 # A naive model: what the pods' exit codes make of each index, whatever else happens.
 
-IGNORED, FATAL = 7, 42
-CODES = st.lists(st.sampled_from([0, 1, 1, IGNORED, FATAL]), min_size=1, max_size=4)
+IGNORED, FAILING = 7, 42
+CODES = st.lists(st.sampled_from([0, 1, 1, IGNORED, FAILING]), min_size=1, max_size=4)
 
 
 @dataclass
@@ -413,7 +262,7 @@ def fate(codes, limit):
         if code == IGNORED:
             continue
         found.counted += 1
-        if code == FATAL or found.counted > limit:
+        if code == FAILING or found.counted > limit:
             return found
     raise AssertionError("the last code is 0")
 

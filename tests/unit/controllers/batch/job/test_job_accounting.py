@@ -18,6 +18,7 @@ from tests.unit.controllers.plans import (
     status_of,
     statuses,
 )
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.accounting import MAX_COUNTED
@@ -44,26 +45,17 @@ def test_an_end_is_recorded_before_its_finalizer_goes_and_counted_after():
     assert (late["succeeded"], late["failed"], late["active"]) == (1, 1, 2)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pods", "released", "succeeded", "failed"),
-    [
-        ([pod("s", "Succeeded"), pod("f", "Failed")], ["s", "f"], 4, 3),
-        ([pod("s", "Succeeded", metadata=COUNTED), pod("f", "Failed")], ["f"], 4, 3),
-        ([pod("s", "Succeeded", metadata=COUNTED), pod("f", "Failed", metadata=COUNTED)], [], 4, 3),
-        ([entry(POD, "s", None), entry(POD, "f", None)], [], 4, 3),
-        ([], [], 4, 3),
-        ([pod("s", "Succeeded"), pod("f", "Succeeded")], ["s", "f"], 4, 3),
-        ([pod("s", "Succeeded"), pod("f", "Failed"), pod("t", "Succeeded")], ["s", "f", "t"], 5, 3),
-    ],
-    ids=[
-        "no finalizer went",
-        "one did",
-        "both did",
-        "the pods are gone",
-        "and forgotten",
-        "written down as failed it stays failed",
-        "one more has ended",
-    ],
+    {
+        "no finalizer went": ([pod("s", "Succeeded"), pod("f", "Failed")], ["s", "f"], 4, 3),
+        "one did": ([pod("s", "Succeeded", metadata=COUNTED), pod("f", "Failed")], ["f"], 4, 3),
+        "both did": ([pod("s", "Succeeded", metadata=COUNTED), pod("f", "Failed", metadata=COUNTED)], [], 4, 3),
+        "the pods are gone": ([entry(POD, "s", None), entry(POD, "f", None)], [], 4, 3),
+        "and forgotten": ([], [], 4, 3),
+        "written down as failed it stays failed": ([pod("s", "Succeeded"), pod("f", "Succeeded")], ["s", "f"], 4, 3),
+        "a third ended": ([pod("s", "Succeeded"), pod("f", "Failed"), pod("t", "Succeeded")], ["s", "f", "t"], 5, 3),
+    },
 )
 def test_a_plan_cut_short_is_taken_up_where_it_stopped(pods, released, succeeded, failed):
     waiting = {"succeeded": ["uid-s"], "failed": ["uid-f"]}

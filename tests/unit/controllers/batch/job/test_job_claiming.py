@@ -4,9 +4,9 @@ import pytest
 
 from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, job_snapshot, pod
 from tests.unit.controllers.plans import back, shape, staged
-from workers.api.kinds import JOB, POD, Ref
+from tests.unit.tables import cases
+from workers.api.kinds import JOB, POD, Ref, owner_reference
 from workers.controllers.batch.job import controller, decide, orphans
-from workers.controllers.batch.job.creation import owner_reference
 from workers.controllers.batch.job.pods import TRACKING
 from workers.controllers.label_selectors import selects
 from workers.controllers.pod_names import pod_name
@@ -17,6 +17,7 @@ STARTED = {"startTime": at(-60), "ready": 0, "terminating": 0, "uncountedTermina
 SELECTOR = {"matchLabels": {"batch.kubernetes.io/controller-uid": UID}}
 MINE = {"batch.kubernetes.io/controller-uid": UID, "job-name": "crunch"}
 GOING = {"deletionTimestamp": at(-1)}
+OWN = "example.com/own"
 CREATED = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "r", "uid": "u"}
 
 
@@ -52,51 +53,37 @@ def test_a_pod_that_nobody_controls_is_adopted_before_anything_else():
     assert back(plan) == 0
 
 
-@pytest.mark.parametrize(
-    ("found", "metadata"),
-    [
-        (
-            unowned(finalizers=["example.com/own"]),
-            {"ownerReferences": [OURS], "finalizers": ["example.com/own", TRACKING]},
-        ),
-        (unowned(finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
-        (
-            unowned(ownerReferences=[CREATED]),
-            {"ownerReferences": [CREATED, OURS], "finalizers": [TRACKING]},
-        ),
-        (unowned(phase="Succeeded"), {"ownerReferences": [OURS]}),
-        (unowned(phase="Failed", finalizers=[TRACKING]), {"ownerReferences": [OURS]}),
-        (unowned(labels={}), None),
-        (unowned(labels={**MINE, "batch.kubernetes.io/controller-uid": "another"}), None),
-        (unowned(**GOING), None),
-    ],
-    ids=[
-        "its own finalizers stay",
-        "one that is tracked already",
-        "other owners stay",
-        "a finished one may have been counted before",
-        "unless it still holds the finalizer",
-        "no labels",
-        "another Job's",
-        "one that is being deleted",
-    ],
+@cases(
+    ("given", "owners", "finalizers"),
+    {
+        "its own finalizers stay": ({"finalizers": [OWN]}, [OURS], [OWN, TRACKING]),
+        "one that is tracked already": ({"finalizers": [TRACKING]}, [OURS], None),
+        "other owners stay": ({"ownerReferences": [CREATED]}, [CREATED, OURS], [TRACKING]),
+        "a finished one may have been counted before": ({"phase": "Succeeded"}, [OURS], None),
+        "also if it still holds the finalizer": ({"phase": "Failed", "finalizers": [TRACKING]}, [OURS], None),
+        "no labels": ({"labels": {}}, None, None),
+        "another Job's": ({"labels": {**MINE, "batch.kubernetes.io/controller-uid": "another"}}, None, None),
+        "one that is being deleted": (GOING, None, None),
+    },
 )
-def test_what_adoption_writes(found, metadata):
-    assert patches(run(selected(), unowned=[found])).get("lost") == metadata
+def test_what_adoption_writes(given, owners, finalizers):
+    written = patches(run(selected(), unowned=[unowned(**given)])).get("lost", {})
+    expected = {"ownerReferences": owners, "finalizers": finalizers}
+    assert written == {field: value for field, value in expected.items() if value is not None}
 
 
-@pytest.mark.parametrize(
+RELEASED = {"ownerReferences": [], "finalizers": []}
+SHARED = {"finalizers": [TRACKING, OWN], "ownerReferences": [CREATED, OURS]}
+
+
+@cases(
     ("found", "metadata"),
-    [
-        (owned(), None),
-        (owned(labels={}), {"ownerReferences": [], "finalizers": []}),
-        (owned(labels={}, **GOING), {"ownerReferences": [], "finalizers": []}),
-        (
-            owned(labels={}, finalizers=[TRACKING, "example.com/own"], ownerReferences=[CREATED, OURS]),
-            {"ownerReferences": [CREATED], "finalizers": ["example.com/own"]},
-        ),
-    ],
-    ids=["it matches", "it matches no longer", "whatever else becomes of it", "what is not ours stays"],
+    {
+        "it matches": (owned(), None),
+        "it matches no longer": (owned(labels={}), RELEASED),
+        "whatever else becomes of it": (owned(labels={}, **GOING), RELEASED),
+        "what is not ours stays": (owned(labels={}, **SHARED), {"ownerReferences": [CREATED], "finalizers": [OWN]}),
+    },
 )
 def test_what_release_writes(found, metadata):
     plan = run(selected(), found)
@@ -130,21 +117,25 @@ def test_a_job_with_a_selector_of_its_own_looks_for_pods_and_gives_them_no_label
     assert run({**body, "status": {**STARTED, "conditions": done}}) == NOTHING
 
 
+def expression(key, operator, *values):
+    return {"matchExpressions": [{"key": key, "operator": operator, **({"values": list(values)} if values else {})}]}
+
+
 @pytest.mark.parametrize(
     ("selector", "labels", "matches"),
     [
         ({}, {}, True),
         ({"matchLabels": {"a": "b"}}, {"a": "b", "c": "d"}, True),
         ({"matchLabels": {"a": "b", "c": "d"}}, {"a": "b"}, False),
-        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "c"]}]}, {"a": "c"}, True),
-        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}, {}, False),
-        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]}, {}, True),
-        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]}, {"a": "b"}, False),
-        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"a": ""}, True),
-        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"b": ""}, False),
-        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, {"a": ""}, False),
-        ({"matchExpressions": [{"key": "a", "operator": "Greater"}]}, {"a": "9"}, False),
-        ({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}, {"a": "b"}, False),
+        (expression("a", "In", "b", "c"), {"a": "c"}, True),
+        (expression("a", "In", "b"), {}, False),
+        (expression("a", "NotIn", "b"), {}, True),
+        (expression("a", "NotIn", "b"), {"a": "b"}, False),
+        (expression("a", "Exists"), {"a": ""}, True),
+        (expression("a", "Exists"), {"b": ""}, False),
+        (expression("a", "DoesNotExist"), {"a": ""}, False),
+        (expression("a", "Greater"), {"a": "9"}, False),
+        ({"matchLabels": {"a": "b"}, **expression("c", "Exists")}, {"a": "b"}, False),
     ],
 )
 def test_which_labels_a_selector_matches(selector, labels, matches):
@@ -165,90 +156,72 @@ def decided(orphan, owner, jobs="all"):
     return orphans(jobs).decide(Snapshot(orphan.ref, orphan.body, relatives=relatives), NOW)
 
 
-@pytest.mark.parametrize(
+def tracked(**metadata):
+    """A pod without a controller that still holds the finalizer."""
+    return unowned("x", finalizers=[TRACKING], **metadata)
+
+
+def owned_by(deletionTimestamp=None, **owner):  # noqa: N803 - the field's name
+    """A pod whose owner differs from the Job in these fields."""
+    return owned("x", ownerReferences=[{**OURS, **owner}], deletionTimestamp=deletionTimestamp)
+
+
+def ended(type_):
+    return {**selected(), "status": {"conditions": [condition(type_)]}}
+
+
+FOREIGN = selected(managedBy="example.com/other")
+
+
+@cases(
     ("found", "accepted", "relative"),
-    [
-        (owned("x"), False, JOB_REF),
-        (owned("x", **GOING), True, JOB_REF),
-        (owned("x", finalizers=[], **GOING), False, JOB_REF),
-        (owned("x", ownerReferences=[{**CREATED, "controller": True}], **GOING), False, None),
-        (owned("x", ownerReferences=[{**OURS, "apiVersion": "batch.volcano.sh/v1alpha1"}], **GOING), False, None),
-        (owned("x", ownerReferences=[{**OURS, "controller": False}]), True, JOB_REF),
-        (unowned("x", finalizers=[TRACKING]), True, JOB_REF),
-        (unowned("x", finalizers=[TRACKING], labels={}), True, None),
-        (unowned("x"), True, JOB_REF),
-        (unowned("x", **GOING), False, JOB_REF),
-        (unowned("x", labels={"batch.kubernetes.io/job-name": "crunch"}), True, JOB_REF),
-        (unowned("x", labels={"app": "x"}), False, None),
-    ],
-    ids=[
-        "its Job's own affair",
-        "being deleted, its Job may be gone",
-        "but nothing holds it",
-        "another kind's",
-        "another group's Job",
-        "an owner that does not control it",
-        "tracked, and nobody controls it",
-        "tracked and without a name",
-        "its Job may want it",
-        "not any more",
-        "named by the newer label",
-        "nobody's",
-    ],
+    {
+        "its Job's own affair": (owned("x"), False, JOB_REF),
+        "being deleted, its Job may be gone": (owned("x", **GOING), True, JOB_REF),
+        "but nothing holds it": (owned("x", finalizers=[], **GOING), False, JOB_REF),
+        "another kind's": (owned("x", ownerReferences=[{**CREATED, "controller": True}], **GOING), False, None),
+        "another group's Job": (owned_by(apiVersion="batch.volcano.sh/v1alpha1", **GOING), False, None),
+        "an owner that does not control it": (owned_by(controller=False), True, JOB_REF),
+        "tracked, and nobody controls it": (tracked(), True, JOB_REF),
+        "tracked and without a name": (tracked(labels={}), True, None),
+        "its Job may want it": (unowned("x"), True, JOB_REF),
+        "not any more": (unowned("x", **GOING), False, JOB_REF),
+        "named by the newer label": (unowned("x", labels={"batch.kubernetes.io/job-name": "crunch"}), True, JOB_REF),
+        "nobody's": (unowned("x", labels={"app": "x"}), False, None),
+    },
 )
 def test_which_pods_are_looked_at(found, accepted, relative):
     assert orphans("all").accepts(found.body) is accepted
     assert orphans("all").relatives(found.body) == ((relative,) if relative else ())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("found", "owner", "plan"),
-    [
-        (owned("x", **GOING), None, LETTING_GO),
-        (owned("x", **GOING), selected(metadata={"uid": "another"}), LETTING_GO),
-        (owned("x", **GOING), {**selected(), "status": {"conditions": [condition("Failed")]}}, LETTING_GO),
-        (owned("x", **GOING), selected(), NOTHING),
-        (owned("x", **GOING), selected(managedBy="example.com/other"), NOTHING),
-        (unowned("x", finalizers=[TRACKING]), None, LETTING_GO),
-        (unowned("x", finalizers=[TRACKING]), selected(), TELLING),
-        (unowned("x"), selected(), TELLING),
-        (unowned("x"), None, NOTHING),
-        (unowned("x", finalizers=[TRACKING]), selected(metadata=GOING), LETTING_GO),
-        (unowned("x", finalizers=[TRACKING], **GOING), selected(), LETTING_GO),
-        (unowned("x", finalizers=[TRACKING], labels={"job-name": "crunch"}), selected(), LETTING_GO),
-        (
-            unowned("x", finalizers=[TRACKING]),
-            {**selected(), "status": {"conditions": [condition("Complete")]}},
-            LETTING_GO,
-        ),
-        (unowned("x", finalizers=[TRACKING]), selected(managedBy="example.com/other"), NOTHING),
-        (unowned("x", finalizers=[TRACKING], labels={}), None, LETTING_GO),
-    ],
-    ids=[
-        "its Job is gone",
-        "another Job has its name",
-        "its Job has finished",
-        "its Job will count it",
-        "its Job is another controller's",
-        "the Job it names is gone",
-        "the Job it names may take it back",
-        "also without the finalizer",
-        "nothing holds it",
-        "the Job it names is going",
-        "it is going itself",
-        "the Job it names does not select it",
-        "the Job it names has finished",
-        "the Job it names is another controller's",
-        "it names none",
-    ],
+    {
+        "its Job is gone": (owned("x", **GOING), None, LETTING_GO),
+        "another Job has its name": (owned("x", **GOING), selected(metadata={"uid": "another"}), LETTING_GO),
+        "its Job has finished": (owned("x", **GOING), ended("Failed"), LETTING_GO),
+        "its Job will count it": (owned("x", **GOING), selected(), NOTHING),
+        "its Job is another controller's": (owned("x", **GOING), FOREIGN, NOTHING),
+        "the Job it names is gone": (tracked(), None, LETTING_GO),
+        "the Job it names may take it back": (tracked(), selected(), TELLING),
+        "also without the finalizer": (unowned("x"), selected(), TELLING),
+        "nothing holds it": (unowned("x"), None, NOTHING),
+        "the Job it names is going": (tracked(), selected(metadata=GOING), LETTING_GO),
+        "it is going itself": (tracked(**GOING), selected(), LETTING_GO),
+        "the Job it names does not select it": (tracked(labels={"job-name": "crunch"}), selected(), LETTING_GO),
+        "the Job it names has finished": (tracked(), ended("Complete"), LETTING_GO),
+        "the Job it names is another controller's": (tracked(), FOREIGN, NOTHING),
+        "it names none": (tracked(labels={}), None, LETTING_GO),
+    },
 )
 def test_what_becomes_of_a_pod_without_its_job(found, owner, plan):
     assert decided(found, owner) == plan
 
 
 def test_pods_of_jobs_that_are_not_ours_are_left_alone():
-    for found in (owned("x", **GOING), unowned("x", finalizers=[TRACKING])):
-        finished = {**selected(), "status": {"conditions": [condition("Complete")]}}
+    for found in (owned("x", **GOING), tracked()):
+        finished = ended("Complete")
         assert decided(found, finished, "managed") == NOTHING
         ours = {**finished, "spec": {**finished["spec"], "managedBy": "penstock.dev/job-controller"}}
         assert decided(found, ours, "managed") == LETTING_GO

@@ -17,21 +17,22 @@ from tests.unit.controllers.plans import (
     statuses,
     untracked,
 )
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, POD, Ref
 from workers.decision.plan import NOTHING, Delete
 
+COMPLETE = ["SuccessCriteriaMet", "Complete"]
 ON_FAILURE = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "OnFailure"}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("limit", "pods", "over"),
-    [
-        (6, [failed(str(i)) for i in range(6)], False),
-        (6, [failed(str(i)) for i in range(7)], True),
-        (0, [failed("a")], True),
-        (0, [], False),
-    ],
-    ids=["six failures are allowed", "the seventh is not", "none is allowed", "none has failed"],
+    {
+        "six failures are allowed": (6, [failed(str(i)) for i in range(6)], False),
+        "the seventh is not": (6, [failed(str(i)) for i in range(7)], True),
+        "none is allowed": (0, [failed("a")], True),
+        "none has failed": (0, [], False),
+    },
 )
 def test_the_backoff_limit_counts_failed_pods(limit, pods, over):
     plan = run(job(status=started(), backoffLimit=limit), *pods)
@@ -40,24 +41,16 @@ def test_the_backoff_limit_counts_failed_pods(limit, pods, over):
     assert ("BackoffLimitExceeded" in events(plan)) is over
 
 
-@pytest.mark.parametrize(
+@cases(
     ("template", "limit", "restarts", "phase", "over"),
-    [
-        (ON_FAILURE, 6, (3, 2), "Running", False),
-        (ON_FAILURE, 6, (3, 3), "Running", True),
-        (ON_FAILURE, 6, (6, 0), "Pending", True),
-        (ON_FAILURE, 0, (0, 0), "Running", False),
-        (ON_FAILURE, 0, (1, 0), "Running", True),
-        ({"spec": NEVER}, 6, (9, 9), "Running", False),
-    ],
-    ids=[
-        "below the limit",
-        "restarts of all pods add up",
-        "pending pods restart too",
-        "none with limit 0",
-        "any with limit 0",
-        "restartPolicy Never does not count them",
-    ],
+    {
+        "below the limit": (ON_FAILURE, 6, (3, 2), "Running", False),
+        "restarts of all pods add up": (ON_FAILURE, 6, (3, 3), "Running", True),
+        "pending pods restart too": (ON_FAILURE, 6, (6, 0), "Pending", True),
+        "none with limit 0": (ON_FAILURE, 0, (0, 0), "Running", False),
+        "any with limit 0": (ON_FAILURE, 0, (1, 0), "Running", True),
+        "restartPolicy Never does not count them": ({"spec": NEVER}, 6, (9, 9), "Running", False),
+    },
 )
 def test_the_backoff_limit_counts_restarts(template, limit, restarts, phase, over):
     pods = [pod(str(i), phase, containerStatuses=[{"restartCount": n}]) for i, n in enumerate(restarts)]
@@ -123,15 +116,14 @@ def test_pods_that_a_success_makes_needless_do_not_count_as_failed():
     assert events(late) == ["TooManySucceededPods", "Completed"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("limit", "started_at", "suspended", "over", "comes_back"),
-    [
-        (100, -60, False, False, 40),
-        (60, -60, False, True, 0),
-        (30, -60, False, True, 0),
-        (30, -60, True, False, 1),
-    ],
-    ids=["before", "in the instant", "after", "a suspended Job has no deadline"],
+    {
+        "before": (100, -60, False, False, 40),
+        "in the instant": (60, -60, False, True, 0),
+        "after": (30, -60, False, True, 0),
+        "a suspended Job has no deadline": (30, -60, True, False, 1),
+    },
 )
 def test_the_deadline(limit, started_at, suspended, over, comes_back):
     body = job(status={"startTime": at(started_at)}, activeDeadlineSeconds=limit, suspend=suspended)
@@ -153,30 +145,23 @@ def test_failure_goes_before_success_in_one_decision():
     assert [each[0] for each in conditions_of(run(body, succeeded("a")))] == ["FailureTarget", "Failed"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "pods", "ends"),
-    [
-        ({}, [succeeded("a")], ["SuccessCriteriaMet", "Complete"]),
-        ({"completions": 2}, [succeeded("a")], []),
-        ({"completions": 2, "parallelism": 2}, [succeeded("a"), succeeded("b")], ["SuccessCriteriaMet", "Complete"]),
-        ({"completions": 0}, [], ["SuccessCriteriaMet", "Complete"]),
-        ({"parallelism": 2}, [succeeded("a"), pod("b")], []),
-        ({"parallelism": 2}, [succeeded("a"), failed("b")], ["SuccessCriteriaMet", "Complete"]),
-        ({"parallelism": 2}, [failed("b")], []),
-        ({"completions": 1, "parallelism": 1}, [succeeded("a"), pod("b")], ["SuccessCriteriaMet"]),
-        ({}, [succeeded("a"), leaving("b")], ["SuccessCriteriaMet"]),
-    ],
-    ids=[
-        "its one pod succeeded",
-        "one is missing",
-        "all have succeeded",
-        "nothing to do",
-        "a work queue is done when its last pod is",
-        "a work queue with one success and no active pod",
-        "a work queue without any success",
-        "a pod too many is removed first",
-        "a pod is still on its way out",
-    ],
+    {
+        "its one pod succeeded": ({}, [succeeded("a")], COMPLETE),
+        "one is missing": ({"completions": 2}, [succeeded("a")], []),
+        "all have succeeded": ({"completions": 2, "parallelism": 2}, [succeeded("a"), succeeded("b")], COMPLETE),
+        "nothing to do": ({"completions": 0}, [], COMPLETE),
+        "a work queue is done when its last pod is": ({"parallelism": 2}, [succeeded("a"), pod("b")], []),
+        "a work queue with a success, all at rest": ({"parallelism": 2}, [succeeded("a"), failed("b")], COMPLETE),
+        "a work queue without any success": ({"parallelism": 2}, [failed("b")], []),
+        "a pod too many is removed first": (
+            {"completions": 1, "parallelism": 1},
+            [succeeded("a"), pod("b")],
+            ["SuccessCriteriaMet"],
+        ),
+        "a pod is still on its way out": ({}, [succeeded("a"), leaving("b")], ["SuccessCriteriaMet"]),
+    },
 )
 def test_completion(spec, pods, ends):
     plan = run(job(status=started(), **spec), *pods)
@@ -219,13 +204,13 @@ def test_a_finished_job_is_left_alone_until_its_time_is_up(type_):
         assert measured(plan) == {("job_deletion_delay",): 20 - ttl}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "seconds"),
-    [
-        pytest.param({"ttlSecondsAfterFinished": 50}, 50, id="when its time will be up"),
-        pytest.param({"ttlSecondsAfterFinished": 0}, 0, id="at once"),
-        pytest.param({}, None, id="never, without a time to live"),
-    ],
+    {
+        "when its time will be up": ({"ttlSecondsAfterFinished": 50}, 50),
+        "at once": ({"ttlSecondsAfterFinished": 0}, 0),
+        "never, without a time to live": ({}, None),
+    },
 )
 def test_the_plan_that_finishes_a_job_comes_back_to_remove_it(changes, seconds):
     plan = run(job(completions=1, **changes), pod("a", "Succeeded"))

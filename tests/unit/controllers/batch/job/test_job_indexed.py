@@ -16,9 +16,12 @@ from tests.unit.controllers.plans import (
     statuses,
     untracked,
 )
+from tests.unit.tables import cases
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX
+from workers.controllers.batch.job.pods import TRACKING
 from workers.decision.plan import Create
 
+ONLY_FAILED = {"podReplacementPolicy": "Failed"}
 EACH = {**STARTED, "failedIndexes": ""}
 
 
@@ -34,6 +37,11 @@ def of(index, phase="Running", name=None, failures=None, ended=-300, code=1, **m
     return pod(name or f"p-{index}", phase, metadata={"annotations": annotations, **metadata}, **ends)
 
 
+def lost(index):
+    """The first failed pod of this index."""
+    return of(index, "Failed", failures=0)
+
+
 def indexes(plan):
     return [int(step.body["metadata"]["annotations"][INDEX]) for step in staged(plan, Create)]
 
@@ -46,6 +54,7 @@ def test_a_pod_carries_its_index():
     assert metadata["labels"][INDEX] == "2"
     assert metadata["annotations"] == {"a": "b", INDEX: "2"}
     assert metadata["name"].startswith("crunch-2-")
+    assert metadata["finalizers"] == [TRACKING]
     assert spec["hostname"] == "crunch-2"
     variable = {
         "name": "JOB_COMPLETION_INDEX",
@@ -55,55 +64,35 @@ def test_a_pod_carries_its_index():
     assert spec["initContainers"][0]["env"] == [{"name": "A"}, variable]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("status", "spec", "pods", "expected"),
-    [
-        ({}, {}, [], [0, 1, 2, 3]),
-        ({}, {"parallelism": 2}, [], [0, 1]),
-        ({"completedIndexes": "0,2"}, {}, [], [1, 3]),
-        ({}, {}, [of(1), of(2, "Succeeded")], [0, 3]),
-        ({}, {}, [of(1, "Failed")], [0, 1, 2, 3]),
-        ({}, {}, [of(1, **DELETING)], [0, 1, 2, 3]),
-        ({}, {"podReplacementPolicy": "Failed"}, [of(1, **DELETING)], [0, 2, 3]),
-        ({}, {"podReplacementPolicy": "Failed"}, [of(1, "Failed", **DELETING)], [0, 1, 2, 3]),
-        ({"completedIndexes": "0-9"}, {"completions": 12, "parallelism": 9}, [], [10, 11]),
-    ],
-    ids=[
-        "all",
-        "the lowest first",
-        "completed ones need none",
-        "neither do those at work, nor those that just succeeded",
-        "a failed one is tried again",
-        "one whose pod is being deleted is tried again at once",
-        "unless only failed pods are replaced",
-        "which it is once it has failed",
-        "completions are left",
-    ],
+    {
+        "all": ({}, {}, [], [0, 1, 2, 3]),
+        "the lowest first": ({}, {"parallelism": 2}, [], [0, 1]),
+        "completed ones need none": ({"completedIndexes": "0,2"}, {}, [], [1, 3]),
+        "neither do those at work, nor those that just succeeded": ({}, {}, [of(1), of(2, "Succeeded")], [0, 3]),
+        "a failed one is tried again": ({}, {}, [of(1, "Failed")], [0, 1, 2, 3]),
+        "one whose pod is being deleted is tried again at once": ({}, {}, [of(1, **DELETING)], [0, 1, 2, 3]),
+        "unless only failed pods are replaced": ({}, ONLY_FAILED, [of(1, **DELETING)], [0, 2, 3]),
+        "which it is once it has failed": ({}, ONLY_FAILED, [of(1, "Failed", **DELETING)], [0, 1, 2, 3]),
+        "completions are left": ({"completedIndexes": "0-9"}, {"completions": 12, "parallelism": 9}, [], [10, 11]),
+    },
 )
 def test_which_indexes_get_a_pod(status, spec, pods, expected):
     assert indexes(run(indexed({**STARTED, **status}, **spec), *pods)) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pods", "victims"),
-    [
-        ([of(0), of(0, name="twin", creationTimestamp=at(-5))], ["twin"]),
-        ([of(7)], ["p-7"]),
-        ([of("seven")], ["p-seven"]),
-        ([of(-1)], ["p--1"]),
-        ([pod("bare")], ["bare"]),
-        ([of(2), of(3)], []),
-        ([of(1), of(2)], ["p-1"]),
-    ],
-    ids=[
-        "a second pod of an index, the younger",
-        "an index beyond the last",
-        "no number",
-        "a negative one",
-        "no index at all",
-        "those that are needed stay",
-        "one whose index is completed",
-    ],
+    {
+        "a second pod of an index, the younger": ([of(0), of(0, name="twin", creationTimestamp=at(-5))], ["twin"]),
+        "an index beyond the last": ([of(7)], ["p-7"]),
+        "no number": ([of("seven")], ["p-seven"]),
+        "a negative one": ([of(-1)], ["p--1"]),
+        "no index at all": ([pod("bare")], ["bare"]),
+        "those that are needed stay": ([of(2), of(3)], []),
+        "one whose index is completed": ([of(1), of(2)], ["p-1"]),
+    },
 )
 def test_pods_that_no_index_needs_are_removed(pods, victims):
     plan = run(indexed({**STARTED, "completedIndexes": "1", "succeeded": 1}), *pods)
@@ -176,20 +165,19 @@ def test_every_index_waits_on_its_own():
     assert (indexes(alone), back(alone)) == ([], 7)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "code", "expected"),
-    [
-        ({}, 1, {FAILURE_COUNT: "1"}),
-        ({FAILURE_COUNT: "1"}, 1, {FAILURE_COUNT: "2"}),
-        ({FAILURE_COUNT: "1"}, 7, {FAILURE_COUNT: "1", IGNORED_FAILURE_COUNT: "1"}),
-        (
+    {
+        "the first failure": ({}, 1, {FAILURE_COUNT: "1"}),
+        "the second": ({FAILURE_COUNT: "1"}, 1, {FAILURE_COUNT: "2"}),
+        "one that is ignored": ({FAILURE_COUNT: "1"}, 7, {FAILURE_COUNT: "1", IGNORED_FAILURE_COUNT: "1"}),
+        "after ignored ones": (
             {FAILURE_COUNT: "1", IGNORED_FAILURE_COUNT: "4"},
             1,
             {FAILURE_COUNT: "2", IGNORED_FAILURE_COUNT: "4"},
         ),
-        ({FAILURE_COUNT: "many"}, 1, {FAILURE_COUNT: "1"}),
-    ],
-    ids=["the first failure", "the second", "one that is ignored", "after ignored ones", "an unreadable count"],
+        "an unreadable count": ({FAILURE_COUNT: "many"}, 1, {FAILURE_COUNT: "1"}),
+    },
 )
 def test_a_new_pod_goes_on_counting(before, code, expected):
     policy = {"rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [7]}}]}
@@ -216,7 +204,7 @@ def test_only_the_newest_failure_of_an_index_is_kept():
         each(),
         of(0, "Failed", failures=0),
         of(0, "Failed", name="newer", failures=1, ended=-2),
-        of(1, "Failed", failures=0),
+        lost(1),
         of(1, name="again", failures=1),
     )
     assert sorted(counted(plan)) == ["p-0", "p-1"]
@@ -229,40 +217,24 @@ def test_a_failure_that_was_recorded_is_not_kept_even_if_its_replacement_is_gone
     assert status_of(plan)["failed"] == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("limit", "spec", "pods", "failed_indexes", "failed", "reason"),
-    [
-        (1, {}, [of(1, "Failed", failures=0)], "", None, None),
-        (1, {}, [of(1, "Failed", failures=1)], "1", 1, None),
-        (0, {}, [of(1, "Failed", failures=0), of(2, "Failed", failures=0)], "1,2", 2, None),
-        (0, {"maxFailedIndexes": 1}, [of(1, "Failed", failures=0)], "1", 1, None),
-        (0, {"maxFailedIndexes": 0}, [of(1, "Failed", failures=0)], "1", 1, "MaxFailedIndexesExceeded"),
-        (
-            1,
-            {"backoffLimit": 1},
-            [of(1, "Failed", failures=0), of(2, "Failed", failures=0)],
-            "",
-            2,
-            "BackoffLimitExceeded",
-        ),
-        (
+    {
+        "below the limit it is tried again": (1, {}, [lost(1)], "", None, None),
+        "at the limit it has failed": (1, {}, [of(1, "Failed", failures=1)], "1", 1, None),
+        "others go on": (0, {}, [lost(1), lost(2)], "1,2", 2, None),
+        "as many may fail": (0, {"maxFailedIndexes": 1}, [lost(1)], "1", 1, None),
+        "one too many": (0, {"maxFailedIndexes": 0}, [lost(1)], "1", 1, "MaxFailedIndexesExceeded"),
+        "the limit of all still holds": (1, {"backoffLimit": 1}, [lost(1), lost(2)], "", 2, "BackoffLimitExceeded"),
+        "the end, when no index is left": (
             0,
             {"completions": 2},
-            [of(0, "Succeeded"), of(1, "Failed", failures=0)],
+            [of(0, "Succeeded"), lost(1)],
             "1",
             1,
             "FailedIndexes",
         ),
-    ],
-    ids=[
-        "below the limit it is tried again",
-        "at the limit it has failed",
-        "others go on",
-        "as many may fail",
-        "one too many",
-        "the limit of all still holds",
-        "the end once every index is completed or failed",
-    ],
+    },
 )
 def test_indexes_fail(limit, spec, pods, failed_indexes, failed, reason):
     plan = run(each(limit=limit, **spec), *pods)
@@ -347,15 +319,14 @@ def test_with_a_failure_policy_a_pod_is_judged_once_it_has_failed():
     assert conditions_of(failed)[0] == ("FailureTarget", "True", "PodFailurePolicy")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rules", "rule"),
-    [
-        ([{"succeededIndexes": "0,1"}], 0),
-        ([{"succeededIndexes": "0,2"}], None),
-        ([{"succeededCount": 3}], None),
-        ([{"succeededCount": 3}, {"succeededIndexes": "1-3", "succeededCount": 1}], 1),
-    ],
-    ids=["these indexes", "not all of them", "not so many", "the second rule"],
+    {
+        "these indexes": ([{"succeededIndexes": "0,1"}], 0),
+        "not all of them": ([{"succeededIndexes": "0,2"}], None),
+        "not so many": ([{"succeededCount": 3}], None),
+        "the second rule": ([{"succeededCount": 3}, {"succeededIndexes": "1-3", "succeededCount": 1}], 1),
+    },
 )
 def test_the_success_policy_ends_the_job(rules, rule):
     plan = run(indexed(successPolicy={"rules": rules}), of(0, "Succeeded"), of(1, "Succeeded"), of(2), of(3))

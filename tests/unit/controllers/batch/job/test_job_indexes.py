@@ -1,10 +1,10 @@
 """Completion indexes: their text, their sets, and what a pod's annotations say."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import pod
+from tests.unit.tables import cases
 from workers.controllers.batch.job import indexes
 from workers.controllers.batch.job.indexes import Indexes
 
@@ -19,48 +19,48 @@ def named(name, text):
     return pod("p", metadata={"annotations": {name: text}}).body
 
 
-@pytest.mark.parametrize(
+@cases(
     ("numbers", "text"),
-    [
-        pytest.param([], "", id="none"),
-        pytest.param([0], "0", id="one"),
-        pytest.param([0, 1], "0,1", id="two in a row"),
-        pytest.param([0, 1, 2], "0-2", id="three in a row"),
-        pytest.param([1, 3, 4, 5, 7], "1,3-5,7", id="runs and single ones"),
-        pytest.param([9, 1, 8, 1], "1,8,9", id="any order, repeated"),
-        pytest.param([2147483645, 2147483646], "2147483645,2147483646", id="the largest"),
-    ],
+    {
+        "none": ([], ""),
+        "one": ([0], "0"),
+        "two in a row": ([0, 1], "0,1"),
+        "three in a row": ([0, 1, 2], "0-2"),
+        "runs and single ones": ([1, 3, 4, 5, 7], "1,3-5,7"),
+        "any order, repeated": ([9, 1, 8, 1], "1,8,9"),
+        "the largest": ([2147483645, 2147483646], "2147483645,2147483646"),
+    },
 )
 def test_text_of_indexes(numbers, text):
     assert Indexes.of(numbers).text == text
     assert Indexes.parse(text) == Indexes.of(numbers)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "completions", "numbers"),
-    [
-        pytest.param(None, 5, [], id="no text"),
-        pytest.param("", 5, [], id="empty text"),
-        pytest.param("1,3-4", 5, [1, 3, 4], id="well formed"),
-        pytest.param("3-9", 5, [3, 4], id="the end is clipped"),
-        pytest.param("0-4294967295", 3, [0, 1, 2], id="a huge end is clipped"),
-        pytest.param("1,5,2", 5, [1], id="reading stops at the first start beyond"),
-        pytest.param("1,7-x,2", 5, [1], id="and there though its end cannot be read"),
-        pytest.param("x,1,-,3", 5, [1, 3], id="unreadable parts"),
-        pytest.param("-2,1", 5, [1], id="negative"),
-        pytest.param("1-,-3,2", 5, [2], id="half a range"),
-        pytest.param("1-2-3,4", 5, [4], id="two hyphens"),
-        pytest.param("3-1,4", 5, [4], id="backwards"),
-        pytest.param(",,1,,", 5, [1], id="empty parts"),
-        pytest.param(" 1,2", 5, [2], id="a blank"),
-        pytest.param("1_0,٣,2", 20, [2], id="what only Python reads as a number"),
-        pytest.param("+1,002", 5, [1, 2], id="a sign and leading zeros"),
-        pytest.param("2,1,1-3,0", 5, [0, 1, 2, 3], id="out of order and overlapping"),
-        pytest.param("99999999999999999999,1", 5, [1], id="more than 64 bits is unreadable, not beyond"),
-        pytest.param("9" * 10_000 + ",1", 5, [1], id="thousands of digits"),
-        pytest.param("0-2", 0, [], id="no completions"),
-        pytest.param("1,7-8", None, [1, 7, 8], id="unbounded"),
-    ],
+    {
+        "no text": (None, 5, []),
+        "empty text": ("", 5, []),
+        "well formed": ("1,3-4", 5, [1, 3, 4]),
+        "the end is clipped": ("3-9", 5, [3, 4]),
+        "a huge end is clipped": ("0-4294967295", 3, [0, 1, 2]),
+        "reading stops at the first start beyond": ("1,5,2", 5, [1]),
+        "and there though its end cannot be read": ("1,7-x,2", 5, [1]),
+        "unreadable parts": ("x,1,-,3", 5, [1, 3]),
+        "negative": ("-2,1", 5, [1]),
+        "half a range": ("1-,-3,2", 5, [2]),
+        "two hyphens": ("1-2-3,4", 5, [4]),
+        "backwards": ("3-1,4", 5, [4]),
+        "empty parts": (",,1,,", 5, [1]),
+        "a blank": (" 1,2", 5, [2]),
+        "what only Python reads as a number": ("1_0,٣,2", 20, [2]),
+        "a sign and leading zeros": ("+1,002", 5, [1, 2]),
+        "out of order and overlapping": ("2,1,1-3,0", 5, [0, 1, 2, 3]),
+        "more than 64 bits is unreadable, not beyond": ("99999999999999999999,1", 5, [1]),
+        "thousands of digits": ("9" * 10_000 + ",1", 5, [1]),
+        "no completions": ("0-2", 0, []),
+        "unbounded": ("1,7-8", None, [1, 7, 8]),
+    },
 )
 def test_reading_indexes(text, completions, numbers):
     assert list(Indexes.parse(text, completions)) == numbers
@@ -122,37 +122,37 @@ def test_a_hundred_thousand_indexes_are_one_run():
     assert indexes.pending(2**31 - 1, done, 2) == [100_000, 100_001]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "index"),
-    [
-        pytest.param("0", 0, id="the first"),
-        pytest.param("17", 17, id="a number"),
-        pytest.param("007", 7, id="leading zeros"),
-        pytest.param("-1", None, id="negative"),
-        pytest.param("", None, id="empty"),
-        pytest.param("x", None, id="no number"),
-        pytest.param("1.0", None, id="a fraction"),
-        pytest.param(" 1", None, id="a blank"),
-        pytest.param("1\n", None, id="a line end"),
-        pytest.param("٣", None, id="digits of another script"),
-        pytest.param("9223372036854775807", 2**63 - 1, id="64 bits"),
-        pytest.param("9223372036854775808", None, id="more than 64 bits"),
-        pytest.param("9" * 5000, None, id="thousands of digits"),
-        pytest.param(None, None, id="null"),
-    ],
+    {
+        "the first": ("0", 0),
+        "a number": ("17", 17),
+        "leading zeros": ("007", 7),
+        "negative": ("-1", None),
+        "empty": ("", None),
+        "no number": ("x", None),
+        "a fraction": ("1.0", None),
+        "a blank": (" 1", None),
+        "a line end": ("1\n", None),
+        "digits of another script": ("٣", None),
+        "64 bits": ("9223372036854775807", 2**63 - 1),
+        "more than 64 bits": ("9223372036854775808", None),
+        "thousands of digits": ("9" * 5000, None),
+        "null": (None, None),
+    },
 )
 def test_index_of_a_pod(text, index):
     assert indexes.index_of(named(indexes.INDEX, text)) == index
 
 
-@pytest.mark.parametrize(
+@cases(
     "metadata",
-    [
-        pytest.param({}, id="no annotations"),
-        pytest.param({"annotations": None}, id="null annotations"),
-        pytest.param({"annotations": {}}, id="no such annotation"),
-        pytest.param({"labels": {indexes.INDEX: "3"}}, id="the label alone"),
-    ],
+    {
+        "no annotations": {},
+        "null annotations": {"annotations": None},
+        "no such annotation": {"annotations": {}},
+        "the label alone": {"labels": {indexes.INDEX: "3"}},
+    },
 )
 def test_without_its_annotation_a_pod_has_neither_index_nor_counts(metadata):
     body = pod("p", metadata=metadata).body
@@ -160,18 +160,18 @@ def test_without_its_annotation_a_pod_has_neither_index_nor_counts(metadata):
     assert (indexes.count_of(body), indexes.ignored_count_of(body)) == (0, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "count"),
-    [
-        pytest.param("0", 0, id="none"),
-        pytest.param("3", 3, id="three"),
-        pytest.param("2147483647", 2147483647, id="the largest"),
-        pytest.param("2147483648", 0, id="too large"),
-        pytest.param("9" * 5000, 0, id="thousands of digits"),
-        pytest.param("-1", 0, id="negative"),
-        pytest.param("x", 0, id="unreadable"),
-        pytest.param("", 0, id="empty"),
-    ],
+    {
+        "none": ("0", 0),
+        "three": ("3", 3),
+        "the largest": ("2147483647", 2147483647),
+        "too large": ("2147483648", 0),
+        "thousands of digits": ("9" * 5000, 0),
+        "negative": ("-1", 0),
+        "unreadable": ("x", 0),
+        "empty": ("", 0),
+    },
 )
 def test_failure_counts_of_a_pod(text, count):
     assert indexes.count_of(named(indexes.FAILURE_COUNT, text)) == count

@@ -1,6 +1,5 @@
 """A Job driven at random: pods end and are deleted at any time, the store lags, processes die between two writes."""
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -15,6 +14,7 @@ from hypothesis.stateful import (
 from tests.unit.controllers.batch.job import status_rules
 from tests.unit.controllers.batch.job.job_cluster import JobCluster
 from tests.unit.controllers.factories import NOW, job_snapshot
+from tests.unit.tables import cases
 from workers.api import conditions
 from workers.api.kinds import POD, Object, Ref
 from workers.controllers.batch.job import decide
@@ -227,60 +227,31 @@ class RandomJob(RuleBasedStateMachine):
             assert len(counted) > spec["backoffLimit"]
 
 
-class PlainJob(RandomJob):
-    @initialize(
-        completions=st.integers(0, 6),
-        parallelism=st.integers(1, 4),
-        limit=st.integers(0, 3),
-        policy=st.sampled_from(["TerminatingOrFailed", "Failed"]),
-    )
-    def begin(self, completions, parallelism, limit, policy):
-        self.cluster = LaggingJobCluster(
-            completions=completions, parallelism=parallelism, backoffLimit=limit, podReplacementPolicy=policy
-        )
+def machine(**spec):
+    """A machine of Jobs whose spec has a value of each strategy."""
+
+    class Machine(RandomJob):
+        @initialize(**spec)
+        def begin(self, **drawn):
+            self.cluster = LaggingJobCluster(**drawn)
+
+    return Machine
 
 
-class WorkQueue(RandomJob):
-    @initialize(parallelism=st.integers(1, 4), limit=st.integers(0, 3))
-    def begin(self, parallelism, limit):
-        self.cluster = LaggingJobCluster(parallelism=parallelism, backoffLimit=limit)
+PARALLELISM = {"parallelism": st.integers(1, 4)}
+POLICY = {**PARALLELISM, "podReplacementPolicy": st.sampled_from(["TerminatingOrFailed", "Failed"])}
+INDEXED = {**POLICY, "completionMode": st.just("Indexed")}
 
 
-class IndexedJob(RandomJob):
-    @initialize(
-        completions=st.integers(0, 5),
-        parallelism=st.integers(1, 4),
-        limit=st.integers(0, 4),
-        policy=st.sampled_from(["TerminatingOrFailed", "Failed"]),
-    )
-    def begin(self, completions, parallelism, limit, policy):
-        self.cluster = LaggingJobCluster(
-            completionMode="Indexed",
-            completions=completions,
-            parallelism=parallelism,
-            backoffLimit=limit,
-            podReplacementPolicy=policy,
-        )
-
-
-class JobThatRetriesEachIndex(RandomJob):
-    @initialize(
-        completions=st.integers(1, 5),
-        parallelism=st.integers(1, 4),
-        limit=st.integers(0, 2),
-        policy=st.sampled_from(["TerminatingOrFailed", "Failed"]),
-    )
-    def begin(self, completions, parallelism, limit, policy):
-        self.cluster = LaggingJobCluster(
-            completionMode="Indexed",
-            completions=completions,
-            parallelism=parallelism,
-            backoffLimitPerIndex=limit,
-            podReplacementPolicy=policy,
-        )
-
-
-@pytest.mark.parametrize("machine", [PlainJob, WorkQueue, IndexedJob, JobThatRetriesEachIndex])
+@cases(
+    "machine",
+    {
+        "plain": machine(**POLICY, completions=st.integers(0, 6), backoffLimit=st.integers(0, 3)),
+        "work queue": machine(**PARALLELISM, backoffLimit=st.integers(0, 3)),
+        "indexed": machine(**INDEXED, completions=st.integers(0, 5), backoffLimit=st.integers(0, 4)),
+        "each index": machine(**INDEXED, completions=st.integers(1, 5), backoffLimitPerIndex=st.integers(0, 2)),
+    },
+)
 def test_a_job_keeps_the_rules_and_finishes(machine):
     run_state_machine_as_test(
         machine, settings=settings(max_examples=150, stateful_step_count=40, derandomize=True, deadline=None)

@@ -1,8 +1,7 @@
 """The deletion order of surplus pods of a Job."""
 
-import pytest
-
 from tests.unit.controllers.factories import at, condition, pod
+from tests.unit.tables import cases
 from workers.controllers.batch.job.pods import rank
 
 PLACED = {"nodeName": "n1"}
@@ -10,65 +9,51 @@ SIDECARS = {"nodeName": "n1", "initContainers": [{"name": "side", "restartPolicy
 READY = {"spec": PLACED, "conditions": [condition("Ready", at_=-30)]}
 
 
-def restarted(times, name="main"):
-    return [{"name": name, "restartCount": times}]
-
-
 def ready(since, **more):
     return {"spec": PLACED, **more, "conditions": [condition("Ready", at_=since)]}
 
 
-@pytest.mark.parametrize(
+def restarted(*times, **more):
+    """A ready pod whose regular containers restarted so often."""
+    return ready(-30, containerStatuses=[{"name": "main", "restartCount": number} for number in times], **more)
+
+
+def sidecars(*times, **of_init):
+    """A ready pod with init containers that restarted so often."""
+    statuses = [{"name": name, "restartCount": number} for name, number in of_init.items()]
+    return restarted(*times, spec=SIDECARS, initContainerStatuses=statuses)
+
+
+def created(moment):
+    return {**READY, "metadata": {"creationTimestamp": moment}}
+
+
+@cases(
     ("goes", "stays"),
-    [
-        pytest.param({}, {"spec": PLACED, "phase": "Pending"}, id="no node, whatever its phase"),
-        pytest.param({"spec": PLACED, "phase": "Pending"}, {"spec": PLACED, "phase": "Unknown"}, id="pending"),
-        pytest.param({"spec": PLACED, "phase": "Unknown"}, {"spec": PLACED}, id="unknown"),
-        pytest.param({"spec": PLACED}, READY, id="not ready"),
-        pytest.param(ready(-10), ready(-30), id="ready for a shorter time"),
-        pytest.param(
-            {"spec": PLACED, "conditions": [{"type": "Ready", "status": "True"}]}, READY, id="since when unset"
-        ),
-        pytest.param(
-            ready(-30, containerStatuses=restarted(3)), ready(-30, containerStatuses=restarted(2)), id="more restarts"
-        ),
-        pytest.param(
-            ready(-30, containerStatuses=[*restarted(3), *restarted(0)]),
-            ready(-30, containerStatuses=[*restarted(2), *restarted(2)]),
-            id="the container that restarted most",
-        ),
-        pytest.param(
-            ready(-30, spec=SIDECARS, initContainerStatuses=restarted(2, "side")),
-            ready(-30, spec=SIDECARS, initContainerStatuses=restarted(1, "side")),
-            id="more restarts of one that runs beside them",
-        ),
-        pytest.param(
-            ready(-30, spec=SIDECARS, containerStatuses=restarted(2)),
-            ready(-30, spec=SIDECARS, containerStatuses=restarted(1), initContainerStatuses=restarted(9, "side")),
-            id="regular containers before those",
-        ),
-        pytest.param(
-            ready(-30, spec=SIDECARS, initContainerStatuses=restarted(1, "side")),
-            ready(-30, spec=SIDECARS, initContainerStatuses=restarted(9, "setup")),
-            id="not those that only set up",
-        ),
-        pytest.param(
-            {**READY, "metadata": {"creationTimestamp": at(-40)}},
-            {**READY, "metadata": {"creationTimestamp": at(-50)}},
-            id="younger",
-        ),
-        pytest.param(
-            {**READY, "metadata": {"creationTimestamp": None}},
-            {**READY, "metadata": {"creationTimestamp": at(-40)}},
-            id="created nobody knows when",
-        ),
-        pytest.param(
-            ready(-30, containerStatuses=None, initContainerStatuses=None), READY, id="nulls, and then the name"
-        ),
-    ],
+    {
+        "no node, whatever its phase": ({}, {"spec": PLACED, "phase": "Pending"}),
+        "pending": ({"spec": PLACED, "phase": "Pending"}, {"spec": PLACED, "phase": "Unknown"}),
+        "unknown": ({"spec": PLACED, "phase": "Unknown"}, {"spec": PLACED}),
+        "not ready": ({"spec": PLACED}, READY),
+        "ready for a shorter time": (ready(-10), ready(-30)),
+        "since when unset": ({"spec": PLACED, "conditions": [{"type": "Ready", "status": "True"}]}, READY),
+        "more restarts": (restarted(3), restarted(2)),
+        "the container that restarted most": (restarted(3, 0), restarted(2, 2)),
+        "more restarts of one that runs beside them": (sidecars(side=2), sidecars(side=1)),
+        "regular containers before those": (sidecars(2), sidecars(1, side=9)),
+        "not those that only set up": (sidecars(side=1), sidecars(setup=9)),
+        "younger": (created(at(-40)), created(at(-50))),
+        "created at an unknown time": (created(None), created(at(-40))),
+    },
 )
 def test_the_pod_that_goes_first(goes, stays):
     first, second = dict(goes), dict(stays)
-    a = pod("a", first.pop("phase", "Running"), **first).body
-    b = pod("b", second.pop("phase", "Running"), **second).body
-    assert rank(a) < rank(b)
+    # The names are in the other order: what decides is not the name, which comes last.
+    b = pod("b", first.pop("phase", "Running"), **first).body
+    a = pod("a", second.pop("phase", "Running"), **second).body
+    assert rank(b) < rank(a)
+
+
+def test_nulls_count_as_nothing_and_then_the_name_decides():
+    nulls = pod("a", **ready(-30, containerStatuses=None, initContainerStatuses=None)).body
+    assert rank(nulls) < rank(pod("b", **READY).body)
