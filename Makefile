@@ -20,8 +20,10 @@ demo: $(STAMP)  ## real work through an embedded broker and cluster: make demo F
 demo-pool: $(STAMP)  ## Celery workers as a Deployment that grows and shrinks with its queue: make demo-pool TASKS=200
 	@$(BIN)/python -m deploy.demo.pool --tasks $(TASKS)
 
+# The examples of property tests: the same for as long as the tests are the same.
+SEED   ?= $(shell printf %d 0x$$(git rev-parse --short=7 HEAD:tests 2>/dev/null || echo 0))
 test: $(STAMP)  ## the test suite, two processes per core: make test ARGS="tests/unit -k beat"; ARGS="-n 0 --pdb" to debug
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --hypothesis-seed=$(SEED) $(ARGS)
 
 collected: $(STAMP)  ## import all tests, and compile them for the processes of a parallel run
 	$(BIN)/python -m pytest --collect-only -qqq

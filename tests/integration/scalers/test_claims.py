@@ -176,7 +176,7 @@ MOVES = st.one_of(
 HOW = {"d": "done", "r": "returned", "p": "parked", "t": "retried"}
 
 
-@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(moves=st.lists(MOVES, max_size=15))
 @pytest.mark.parametrize("server", [pytest.param("real", marks=pytest.mark.broker), "fake"])
 def test_the_script_does_what_the_model_does(moves: list[tuple[Any, ...]], server: str, request: Any) -> None:

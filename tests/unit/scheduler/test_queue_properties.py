@@ -10,7 +10,6 @@ from tests.unit.scheduler.machine import QueueMachine
 SETTINGS = settings(
     max_examples=60,
     stateful_step_count=50,
-    derandomize=True,
     database=None,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -243,7 +243,7 @@ class Accounting(RuleBasedStateMachine):
         assert not any(binding.is_bound(job) for job in cluster.jobs.values())
 
 
-_SETTINGS = settings(max_examples=150, stateful_step_count=50, derandomize=True, deadline=None)
+_SETTINGS = settings(max_examples=150, stateful_step_count=50, deadline=None)
 
 
 def test_every_item_has_exactly_one_completed_job_under_any_interleaving():

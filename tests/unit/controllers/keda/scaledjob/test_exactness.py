@@ -281,7 +281,6 @@ class Exactness(RuleBasedStateMachine):
 _SETTINGS = settings(
     max_examples=200,
     stateful_step_count=50,
-    derandomize=True,
     deadline=None,
 )
 

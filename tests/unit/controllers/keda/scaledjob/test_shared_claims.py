@@ -216,7 +216,7 @@ class Sharing(RuleBasedStateMachine):
             cluster.end(name, "Complete")
 
 
-_SETTINGS = settings(max_examples=50, stateful_step_count=30, derandomize=True, deadline=None)
+_SETTINGS = settings(max_examples=50, stateful_step_count=30, deadline=None)
 
 
 def test_there_are_never_more_jobs_than_the_limit_under_any_interleaving() -> None:

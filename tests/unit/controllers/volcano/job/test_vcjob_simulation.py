@@ -239,5 +239,5 @@ def _version(pod):
 
 def test_a_job_keeps_the_rules_and_comes_to_its_end():
     run_state_machine_as_test(
-        VcJobSimulation, settings=settings(max_examples=150, stateful_step_count=40, derandomize=True, deadline=None)
+        VcJobSimulation, settings=settings(max_examples=150, stateful_step_count=40, deadline=None)
     )
