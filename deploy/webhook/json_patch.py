@@ -12,7 +12,8 @@ def patch(old: Any, new: Any, path: str = "") -> list[Operation]:
 
 
 def _changes(old: Any, new: Any, path: str) -> Iterator[Operation]:
-    if type(old) is type(new) and old == new:
+    # Containers are compared entry by entry: to Python [False] and [0] are equal, to JSON they are not.
+    if not isinstance(old, dict | list) and type(old) is type(new) and old == new:
         return
     if isinstance(old, dict) and isinstance(new, dict):
         for key in old:

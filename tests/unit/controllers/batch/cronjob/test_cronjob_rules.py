@@ -127,8 +127,11 @@ def test_every_slot_that_is_passed_was_started_or_is_counted(
 
 
 MOMENTS = st.integers(1_000_000_000, 7_000_000_000).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
-OBJECTS = st.integers(1, 253).flatmap(
-    lambda length: st.from_regex(rf"[a-z0-9]([a-z0-9.-]{{{length}}}[a-z0-9])?", fullmatch=True)
+_LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+OBJECTS = st.builds(
+    lambda part, length: (part * length)[:length].rstrip("-."),
+    st.from_regex(rf"{_LABEL}(\.{_LABEL})*", fullmatch=True),
+    st.integers(1, 253),
 )
 
 

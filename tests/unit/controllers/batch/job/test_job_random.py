@@ -253,6 +253,4 @@ INDEXED = {**POLICY, "completionMode": st.just("Indexed")}
     },
 )
 def test_a_job_keeps_the_rules_and_finishes(machine):
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=150, stateful_step_count=40, deadline=None)
-    )
+    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=40, deadline=None))
