@@ -1,4 +1,4 @@
-# Two commands set everything up by themselves: `make demo` and `make test`. `make check` is what CI runs.
+# Two commands set everything up by themselves: `make demo` and `make test`. CI (.ci/run) runs `make check` and more.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
