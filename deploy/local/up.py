@@ -7,12 +7,12 @@ logs and credentials in one folder, the home. One run owns a home at a time.
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.local import broker
-from deploy.local.supervisor import guard
+from deploy.local import broker, private_files
+from deploy.local.home import Home, owned
 from deploy.local.supervisor.leftovers import Notes
 from deploy.local.supervisor.supervisor import Component, Supervisor
 from deploy.processes import command_lines
@@ -28,49 +28,6 @@ ESTABLISHING = 15.0
 OLDEST = (6, 2)
 #: A Python process with Celery needs seconds to start, more when several start on few cores.
 STARTING = 90.0
-
-
-class _Entry:
-    """A file or folder of the home."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, home: "Home", _owner: object = None) -> Path:
-        return home.root / self._name
-
-
-@dataclass(frozen=True)
-class Home:
-    """The folder of an embedded Penstock."""
-
-    root: Path
-
-    kubeconfig = _Entry("kubeconfig")
-    token = _Entry("token")
-    #: The broker's data and configuration.
-    data = _Entry("broker")
-    #: The broker's URL, password included: only its owner can read it.
-    url = _Entry("broker.url")
-    #: The output of the parts, one file each.
-    logs = _Entry("logs")
-    #: A note per running part (`leftovers.Notes`).
-    parts = _Entry("parts")
-    pods = _Entry("pods")
-    pod_logs = _Entry("pod-logs")
-    #: Locked by the run that owns this home; contains its process id.
-    lock = _Entry("lock")
-
-    def ready(self, name: str) -> Path:
-        """Returns the file that appears when a part can be used."""
-        return self.root / "ready" / name
-
-    def broker_url(self) -> str | None:
-        """The URL of the embedded broker of the last run, or None before the first."""
-        try:
-            return self.url.read_text(encoding="utf-8").strip() or None
-        except OSError:
-            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +192,7 @@ async def run(
         home = options.home
         own = broker.prepare(home.data) if options.own_broker else None
         store = own.url if own else options.settings.broker.get_secret_value()
-        _write_private(home.url, store)
+        private_files.write(home.url, store + "\n")
         if not own:
             await reachable(store)
         parts = plan(options, store, own)
@@ -256,27 +213,6 @@ async def run(
         await supervisor.run(parts.foundations, started=begin)
 
 
-@contextmanager
-def owned(home: Home) -> Iterator[None]:
-    """Own the home for the length of a block.
-
-    Raises UserError naming the run that owns it already, or why there can be no such folder.
-    """
-    try:
-        home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        home.ready("").mkdir(exist_ok=True)
-        descriptor = guard.hold(home.lock)
-    except OSError as error:
-        raise UserError(f"--home {home.root}: {error.strerror}") from error
-    if descriptor is None:
-        pid = guard.holder(home.lock)
-        raise UserError(f"penstock up runs already in {home.root} (pid {pid}); stop it, or choose another --home")
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
 async def _open(settings: Settings, store: str) -> None:
     """Opens the work queues for claims: the processes that held leases ran under this home, and are gone."""
     from pydantic import SecretStr
@@ -286,11 +222,6 @@ async def _open(settings: Settings, store: str) -> None:
     async with base(settings.model_copy(update={"broker": SecretStr(store)})) as parts:
         for lane in parts.lanes.values():
             await lane.open()
-
-
-def _write_private(path: Path, text: str) -> None:
-    path.touch(mode=0o600)
-    path.write_text(text + "\n", encoding="utf-8")
 
 
 async def reachable(store: str) -> None:

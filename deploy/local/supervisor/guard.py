@@ -91,9 +91,10 @@ class Guard:
 def hold(lock: Path) -> int | None:
     """Takes the lock file for the life of this process; its descriptor, or None when another process holds it.
 
-    The file says who holds it (`holder`).
+    The file says who holds it (`holder`). Raises OSError if it cannot be opened, or is a symbolic link.
     """
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # Its content is replaced: a link could lead to any file of this user.
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -10,6 +10,7 @@ import pytest
 
 from deploy.cli import options
 from deploy.local import broker, up
+from deploy.local.home import Home, owned
 from deploy.local.supervisor import guard
 from tests.support.paths import ROOT
 from tests.unit.cli.conftest import Type
@@ -116,16 +117,16 @@ def test_pods_are_as_many_as_asked_for_or_two_per_core(
 def test_a_home_that_cannot_be_made_is_an_error_of_one_line(inside: str, tmp_path: Path) -> None:
     occupied = tmp_path / "file"
     occupied.touch()
-    home = up.Home(occupied / inside)
-    with pytest.raises(UserError, match=rf"^--home {home.root}: [A-Z][a-z ]+$"), up.owned(home):
+    home = Home(occupied / inside)
+    with pytest.raises(UserError, match=rf"^--home {home.root}: [A-Z][a-z ]+$"), owned(home):
         pass
 
 
 def test_a_home_has_one_owner_and_the_second_learns_its_process(tmp_path: Path) -> None:
-    home = up.Home(tmp_path / "home")
+    home = Home(tmp_path / "home")
     holding = (
-        "import sys; from pathlib import Path; from deploy.local import up\n"
-        "with up.owned(up.Home(Path(sys.argv[1]))): print('mine', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from deploy.local.home import Home, owned\n"
+        "with owned(Home(Path(sys.argv[1]))): print('mine', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
         [sys.executable, "-c", holding, str(home.root)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -133,10 +134,10 @@ def test_a_home_has_one_owner_and_the_second_learns_its_process(tmp_path: Path) 
     with other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"mine\n"
-        with pytest.raises(UserError, match=rf"runs already in {home.root} \(pid {other.pid}\)"), up.owned(home):
+        with pytest.raises(UserError, match=rf"runs already in {home.root} \(pid {other.pid}\)"), owned(home):
             pass
         other.kill()
-    with up.owned(home):
+    with owned(home):
         assert home.lock.read_text() == f"{os.getpid()}\n"
         assert guard.hold(home.lock) is None
 
