@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from redis.exceptions import RedisError
+
 from deploy.local import broker, private_files
 from deploy.local.home import Home, owned
 from deploy.local.supervisor.leftovers import Notes
@@ -201,9 +203,11 @@ async def run(
 
         async def begin() -> None:
             if own:
-                await _open(options.settings, store)
+                await while_away("the broker", lambda: _open(options.settings, store), (RedisError, OSError), STARTING)
             report("CRDs")
-            await define(options, kubeconfig)
+            cluster = f"the cluster ({kubeconfig or 'KUBECONFIG'})"
+            patience = STARTING if options.own_cluster else 0.0
+            await while_away(cluster, lambda: define(options, kubeconfig), (Unavailable,), patience)
             report("processes")
             await supervisor.start(*parts.processes)
             if started is not None:
@@ -211,6 +215,25 @@ async def run(
 
         report(", ".join(part.name for part in parts.foundations) or "nothing embedded")
         await supervisor.run(parts.foundations, started=begin)
+
+
+async def while_away(
+    what: str, step: Callable[[], Awaitable[None]], away: tuple[type[Exception], ...], patience: float
+) -> None:
+    """Repeats a step that needs an embedded part while that part is down: the supervisor starts it again.
+
+    Raises UserError if it is still down after `patience` seconds.
+    """
+    deadline = asyncio.get_running_loop().time() + patience
+    while True:
+        try:
+            await step()
+        except away as error:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise UserError(f"{what} does not answer: {error}") from error
+            await asyncio.sleep(0.2)
+        else:
+            return
 
 
 async def _open(settings: Settings, store: str) -> None:
@@ -227,7 +250,7 @@ async def _open(settings: Settings, store: str) -> None:
 async def reachable(store: str) -> None:
     """Raise UserError unless the named broker answers."""
     import redis.asyncio
-    from redis.exceptions import RedisError, ResponseError
+    from redis.exceptions import ResponseError
 
     try:
         async with redis.asyncio.Redis.from_url(store, socket_timeout=5, socket_connect_timeout=3) as client:
@@ -244,7 +267,7 @@ async def reachable(store: str) -> None:
 
 
 async def define(options: UpOptions, kubeconfig: Path | None) -> None:
-    """Make sure that the cluster serves our kinds: store the CRDs, or say which are missing."""
+    """Stores our CRDs in the cluster, or raises UserError naming those that it lacks."""
     from workers.api import crds
 
     settings = options.settings
@@ -260,8 +283,6 @@ async def define(options: UpOptions, kubeconfig: Path | None) -> None:
                 f"the cluster lacks these CRDs: {', '.join(lacking)}; install them with --install-crds, "
                 "or with `penstock crds | kubectl apply -f -`"
             )
-    except Unavailable as error:
-        raise UserError(f"the cluster does not answer ({kubeconfig or 'KUBECONFIG'}): {error}") from error
     finally:
         await cluster.close()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis.exceptions import ConnectionError as AwayError
 
 from deploy.cli import options
 from deploy.local import broker, up
@@ -148,6 +149,28 @@ def test_a_broker_that_does_not_answer_is_named_before_anything_starts(penstock:
     assert "--broker: does not answer" in printed.err
     assert "secret" not in printed.err
     assert "starting" not in printed.err
+
+
+@pytest.mark.parametrize(
+    ("failures", "patience", "message"),
+    [(2, 60.0, None), (1, 0.0, "the broker does not answer: refused")],
+    ids=["it comes back", "not embedded, or away for too long"],
+)
+async def test_a_part_that_is_down_while_others_start_is_waited_for(
+    failures: int, patience: float, message: str | None
+) -> None:
+    answers = iter([AwayError("refused")] * failures)
+
+    async def step() -> None:
+        if error := next(answers, None):
+            raise error
+
+    waiting = up.while_away("the broker", step, (AwayError,), patience)
+    if message is None:
+        await waiting
+    else:
+        with pytest.raises(UserError, match=message):
+            await waiting
 
 
 # --- our kinds in the cluster
