@@ -151,6 +151,8 @@ def _environment(options: UpOptions, store: str) -> dict[str, str]:
     """The settings of every process of ours."""
     environment = {**command_lines.environment(options.settings), "PENSTOCK_BROKER": store}
     environment["PENSTOCK_HOME"] = str(options.home.root)
+    # /metrics asks for no credentials, and this machine may be a laptop in a network of strangers.
+    environment.setdefault("PENSTOCK_METRICS_ADDRESS", "127.0.0.1")
     if options.own_cluster:
         environment["PENSTOCK_KUBECONFIG"] = str(options.home.kubeconfig)
         # An embedded cluster has no other controllers of Jobs, CronJobs and workloads.

@@ -106,6 +106,17 @@ def test_each_process_that_serves_metrics_has_a_port_of_its_own(port: str, ports
     assert [part.env["PENSTOCK_METRICS_PORT"] for part in plan.processes] == ports
 
 
+@pytest.mark.parametrize(
+    ("flags", "address"),
+    [({}, "127.0.0.1"), ({"metrics_address": "0.0.0.0"}, "0.0.0.0")],
+    ids=["by default", "as it was asked for"],
+)
+def test_metrics_of_up_are_for_this_machine_unless_told_otherwise(flags: dict[str, Any], address: str) -> None:
+    for kubeconfig in ({}, {"kubeconfig": "/k"}):
+        parts = planned(metrics_port="9000", **kubeconfig, **flags).processes
+        assert {part.env["PENSTOCK_METRICS_ADDRESS"] for part in parts} == {address}
+
+
 @pytest.mark.parametrize(("wanted", "cores", "pods"), [(7, 2, 7), (0, 1, 4), (0, 2, 4), (0, 8, 16), (0, None, 4)])
 def test_pods_are_as_many_as_asked_for_or_two_per_core(
     wanted: int, cores: int | None, pods: int, monkeypatch: pytest.MonkeyPatch
