@@ -91,9 +91,9 @@ def _embedded(home: Path) -> Path | None:
 
     path = home / "kubeconfig"
     try:
-        private_files.check_folder(home)
         text = private_files.read(path)
         if text is not None:
+            private_files.check_folder(home)
             _check_fields(_parsed(path, text), path)
     except UserError as error:
         raise UserError(

@@ -50,8 +50,10 @@ class Home:
 
     def broker_url(self) -> str | None:
         """Returns the broker URL of the last run, None before the first. Raises UserError if it may be planted."""
-        private_files.check_folder(self.root)
-        return (private_files.read(self.url) or "").strip() or None
+        text = private_files.read(self.url)
+        if text is not None:
+            private_files.check_folder(self.root)
+        return (text or "").strip() or None
 
 
 @contextmanager

@@ -146,3 +146,17 @@ def test_a_strangers_broker_in_the_current_folder_is_refused_and_never_called(tm
     for ask in (lambda: api_connection.broker_url(options.load({})), lambda: push.broker_of(options.load({}), to)):
         with pytest.raises(UserError, match=r"broker\.url: others may read or change it"):
             ask()
+
+
+def test_a_folder_that_others_may_change_is_no_matter_where_there_is_no_home(tmp_path: Path) -> None:
+    from deploy.cli import options
+    from deploy.cli.objects import push
+
+    (tmp_path / ".penstock").mkdir(mode=0o777)
+    (tmp_path / ".penstock").chmod(0o777)
+    elsewhere = kubeconfig(tmp_path / "shared" / "config")
+    elsewhere.parent.chmod(0o777)
+    assert api_connection.target(environ={"HOME": str(tmp_path)}).kubeconfig is None
+    to = api_connection.target(kubeconfig=str(elsewhere), environ={})
+    settings = options.load({})
+    assert push.broker_of(settings, to) == settings.broker.get_secret_value()
