@@ -15,6 +15,8 @@ from redis.exceptions import RedisError
 
 from deploy.local import broker, private_files
 from deploy.local.home import Home, owned
+from deploy.local.kubelet.containers.attempt import PID_FILES
+from deploy.local.supervisor import guard
 from deploy.local.supervisor.leftovers import Notes
 from deploy.local.supervisor.supervisor import Component, Supervisor
 from deploy.processes import command_lines
@@ -216,7 +218,13 @@ async def run(
                 await started(RunningPart(home, supervisor.pids(), kubeconfig, store))
 
         report(", ".join(part.name for part in parts.foundations) or "nothing embedded")
-        await supervisor.run(parts.foundations, started=begin)
+        try:
+            await supervisor.run(parts.foundations, started=begin)
+        finally:
+            if options.own_cluster:
+                # A kubelet that was killed for its slowness, or by a second signal, leaves its pods to its guard, which
+                # waits for a successor before it ends them.
+                guard.end(guard.noted(str(home.pods / "pods"), PID_FILES), 0.0)
 
 
 async def while_away(

@@ -14,7 +14,7 @@ from typing import Any
 
 from deploy.local.kubelet import pod_order
 from deploy.local.kubelet.containers import resource_usage
-from deploy.local.kubelet.containers.attempt import ContainerAttempt
+from deploy.local.kubelet.containers.attempt import PID_FILES, ContainerAttempt
 from deploy.local.kubelet.containers.container_states import ContainerEnding
 from deploy.local.kubelet.node import NodeObject
 from deploy.local.kubelet.pods import status
@@ -355,7 +355,7 @@ async def kubelet(cluster: Cluster, options: KubeletOptions) -> AsyncIterator[Ku
         raise UserError(f"--root {root}: another kubelet works in this folder (pid {guard.holder(lock)})")
     reports, announcer = Reports(cluster), Announcer(cluster, options.events)
     pods = root / "pods"
-    watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell, pids=(pods, "*/*/*/pid"))
+    watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell, pids=(pods, PID_FILES))
     pods.mkdir(exist_ok=True)
     claims = VolumeClaims(cluster, root / "claims")
     host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), claims, announcer)

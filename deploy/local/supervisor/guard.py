@@ -157,8 +157,8 @@ def command_line(pid: int) -> str:
     return listed.stdout
 
 
-def _noted(folder: str, pattern: str) -> set[int]:
-    """Groups whose numbers stand in files."""
+def noted(folder: str, pattern: str) -> set[int]:
+    """Returns the process groups whose numbers are in files, if their leader's command line names the file's folder."""
     found = set()
     for path in Path(folder).glob(pattern):
         with contextlib.suppress(OSError, ValueError):
@@ -201,7 +201,7 @@ def main() -> None:
         else:
             return
     if (groups or pids) and not _succeeded(lock, delay):
-        end(groups | (_noted(*pids) if pids else set()), grace)
+        end(groups | (noted(*pids) if pids else set()), grace)
 
 
 if __name__ == "__main__":
