@@ -44,7 +44,7 @@ def read(path: Path) -> str | None:
     try:
         # A FIFO would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise UserError(f"{path}: {'is a symbolic link' if error.errno == errno.ELOOP else error.strerror}") from error

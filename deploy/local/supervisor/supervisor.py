@@ -62,15 +62,12 @@ class Supervisor:
     """Runs components until `stop`.
 
     logs: folder for the output of the parts. notes: the notes of the running parts, by which the next supervisor ends
-    those that this one could not. echo: also called with (name, line) for every line printed.
+    those that this one could not.
     """
 
-    def __init__(
-        self, logs: Path, *, notes: Notes | None = None, echo: Callable[[str, str], None] | None = None
-    ) -> None:
+    def __init__(self, logs: Path, *, notes: Notes | None = None) -> None:
         self._logs = logs
         self._notes = notes
-        self._echo = echo
         self._guard: Guard | None = None
         self._guarding: asyncio.Task[None] | None = None
         self._running: dict[str, _Child] = {}
@@ -173,7 +170,7 @@ class Supervisor:
         self._guard.add(process.pid)
         if self._notes is not None:
             self._notes.add(component.name, process.pid)
-        child = _Child(component, process, self._logs / f"{component.name}.log", self._echo)
+        child = _Child(component, process, self._logs / f"{component.name}.log")
         self._running[component.name] = child
         return child
 
@@ -255,18 +252,11 @@ class Supervisor:
 class _Child:
     """One running process and the copying of its output."""
 
-    def __init__(
-        self,
-        component: Component,
-        process: asyncio.subprocess.Process,
-        path: Path,
-        echo: Callable[[str, str], None] | None,
-    ) -> None:
+    def __init__(self, component: Component, process: asyncio.subprocess.Process, path: Path) -> None:
         self.component = component
         self.pid = process.pid
         self.tail: deque[str] = deque(maxlen=20)
         self._process = process
-        self._echo = echo
         self._file = RotatingFileHandler(path, maxBytes=LOG_SIZE, backupCount=2, encoding="utf-8")
         self._copier = asyncio.create_task(self._copy())
 
@@ -297,8 +287,6 @@ class _Child:
             text = raw.decode(errors="replace").rstrip("\n")
             self.tail.append(text)
             self._file.emit(logging.makeLogRecord({"msg": text}))
-            if self._echo is not None:
-                self._echo(self.component.name, text)
 
 
 async def _line(stream: asyncio.StreamReader) -> bytes:

@@ -108,4 +108,5 @@ def test_a_private_file_replaces_a_link_and_a_planted_draft(tmp_path: Path) -> N
     private_files.write(tmp_path / "file", "new")
     assert (tmp_path / "precious").read_text() == "mine"
     assert private_files.read(tmp_path / "file") == "new"
-    assert private_files.read(tmp_path / "missing") is None
+    for nothing in (tmp_path / "missing", tmp_path / "file" / "below"):
+        assert private_files.read(nothing) is None
