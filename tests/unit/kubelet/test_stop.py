@@ -83,3 +83,4 @@ async def test_no_pod_begins_any_more_that(
     assert not alive(server.pid("first"))
     assert list((tmp_path / "root" / "pods").iterdir()) == []
     assert not server.pid("late")
+    assert ("late" in server.bound) == bool(held)
