@@ -17,7 +17,14 @@ Colours are for terminals only, and `NO_COLOR` turns them off.
 Commands that read or change objects (`apply` to `template` below) find their cluster in this order: `--kubeconfig`,
 `PENSTOCK_KUBECONFIG`, the kubeconfig that `penstock up` left in its home (`--home`, `PENSTOCK_HOME`, `./.penstock`),
 then KUBECONFIG, `~/.kube/config` and a pod's own account. The embedded cluster's kubeconfig counts even while it is
-stopped, so that a command never reaches another cluster by surprise."""
+stopped, so that a command never reaches another cluster by surprise.
+
+A home may come with a folder from a stranger. So its kubeconfig is used only if it belongs to you, is no symbolic link,
+gives others no rights (0600, which neither `git clone` nor most archives produce), lies in a folder that others cannot
+change, and has nothing but what `penstock up` writes: a server on this machine, its certificate and a token. One with
+`exec`, `auth-provider`, files or a proxy is an error that names the field; nothing in it is run or sent. The same is
+asked of `broker.url`. What you name yourself, by `--kubeconfig`, `PENSTOCK_KUBECONFIG` or KUBECONFIG, is used as it
+is, plugins included."""
 
 SETTINGS = """## Settings
 

@@ -145,6 +145,10 @@ class Settings(BaseSettings):
     external_key: Path | None = Field(None, description="file of that certificate's key")
     external_clients: Path | None = Field(None, description="file of the authorities whose certificates clients show")
     metrics_port: int = Field(0, ge=0, le=65535, description="port for /metrics; 0 serves none")
+    metrics_address: str = Field(
+        "0.0.0.0",
+        description="address for /metrics, which asks for no credentials; unless set, `penstock up` takes 127.0.0.1",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="lowest level that is logged")
     home: Path = Field(Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig")
     pods: int = Field(0, ge=0, description="pods the embedded cluster runs at once; 0 means two per core, at least 4")

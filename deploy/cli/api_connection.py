@@ -3,6 +3,7 @@
 The first of these that exists names it: ``--kubeconfig``, ``PENSTOCK_KUBECONFIG``, the kubeconfig that ``penstock
 up`` left in its home, KUBECONFIG, ``~/.kube/config``, the pod's own service account. The embedded cluster's kubeconfig
 counts even while that cluster is stopped: a `delete` must never reach another cluster because a laptop was restarted.
+For the same reason one that cannot be trusted is an error, not passed over.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
@@ -21,6 +23,7 @@ from workers.errors import ClusterError, Forbidden, Unavailable, UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
+    from workers.settings import Settings
 
 Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -59,7 +62,7 @@ def target(
     settings = options.load({"kubeconfig": kubeconfig, "context": context, "home": home})
     chosen = settings.kubeconfig
     source = options.flag("kubeconfig") if kubeconfig else options.variable("kubeconfig")
-    if chosen is None and (embedded := settings.home / "kubeconfig").exists():
+    if chosen is None and (embedded := _embedded(settings.home)):
         chosen, source = embedded, "the embedded cluster's kubeconfig"
     if chosen is not None and not chosen.is_file():
         raise UserError(f"{source}: no such file: {chosen}")
@@ -67,6 +70,73 @@ def target(
         source = "KUBECONFIG or ~/.kube/config"
     own = _namespace(_files(chosen, environ), settings.context)
     return ConnectionTarget(chosen, settings.context, namespace or own, source, settings.timeout)
+
+
+#: Fields of the kubeconfig that `penstock up` writes, by list and entry. Others name programs to run (exec,
+#: auth-provider), files whose content is sent (tokenFile), or another way to the server (proxy-url).
+_FIELDS = {
+    "clusters": ("cluster", frozenset({"server", "certificate-authority-data"})),
+    "users": ("user", frozenset({"token"})),
+    "contexts": ("context", frozenset({"cluster", "user", "namespace"})),
+}
+
+
+def _embedded(home: Path) -> Path | None:
+    """Returns the kubeconfig of the embedded cluster in this home, or None if there is none.
+
+    The home is by default in the current folder, which may come from a stranger: raises UserError unless the file is
+    private to this user and names nothing but a server of this machine and a token.
+    """
+    from deploy.local import private_files
+
+    path = home / "kubeconfig"
+    try:
+        text = private_files.read(path)
+        if text is not None:
+            private_files.check_folder(home)
+            _check_fields(_parsed(path, text), path)
+    except UserError as error:
+        raise UserError(
+            f"{error}; it is not used. Name a cluster with --kubeconfig, or the folder of your own with --home"
+        ) from error
+    return None if text is None else path
+
+
+def _check_fields(content: Any, path: Path) -> None:
+    for part, (name, known) in _FIELDS.items():
+        for index, entry in enumerate(content.get(part) or ()):
+            fields = entry.get(name) or {}
+            where = f"{path}: {part}[{index}].{name}"
+            if unknown := sorted(set(fields) - known):
+                raise UserError(f"{where}.{unknown[0]}: not a field of an embedded cluster's kubeconfig")
+            server = fields.get("server", "https://localhost")
+            if urlsplit(server).scheme != "https" or urlsplit(server).hostname not in ("127.0.0.1", "::1", "localhost"):
+                raise UserError(f"{where}.server: {server}: not an address of this machine")
+
+
+def _parsed(path: Path, text: str) -> Any:
+    import yaml
+
+    try:
+        content = yaml.safe_load(text) or {}
+        content.get("contexts")
+    except (yaml.YAMLError, AttributeError) as error:
+        raise UserError(f"{path}: not a usable kubeconfig: {error}") from error
+    return content
+
+
+def broker_url(settings: "Settings", *homes: Path) -> str:
+    """Returns the broker's URL: the setting, else that of the first home that has one, else the default.
+
+    homes: tried before the settings' home. Raises UserError if the file with the URL may have been planted.
+    """
+    from deploy.local.home import Home
+
+    if "broker" not in settings.model_fields_set:
+        for home in (*homes, settings.home):
+            if url := Home(home).broker_url():
+                return url
+    return settings.broker.get_secret_value()
 
 
 def _files(chosen: Path | None, environ: Mapping[str, str]) -> list[Path]:
@@ -79,19 +149,17 @@ def _files(chosen: Path | None, environ: Mapping[str, str]) -> list[Path]:
 
 def _namespace(files: list[Path], context: str | None) -> str:
     """Returns the current context's namespace, else the pod's own, else ``default``."""
-    import yaml
-
     contexts: dict[str, str] = {}
     current = context
     for file in files:
         if not file.is_file():
             continue
         try:
-            content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+            content = _parsed(file, file.read_text(encoding="utf-8"))
             current = current or content.get("current-context")
             for entry in content.get("contexts") or ():
                 contexts.setdefault(entry["name"], (entry.get("context") or {}).get("namespace") or "default")
-        except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+        except (OSError, AttributeError, KeyError, TypeError) as error:
             raise UserError(f"{file}: not a usable kubeconfig: {error}") from error
     if context and contexts and context not in contexts:
         raise UserError(f"--context: no context called {context}; there are {', '.join(sorted(contexts))}")

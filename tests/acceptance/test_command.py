@@ -156,6 +156,9 @@ def config_map(**data: str) -> str:
 def test_an_object_is_applied_changed_shown_and_deleted(client: Terminal) -> None:
     assert client.type("apply", "-f", "-", stdin=config_map(a="1", b="2")) == "configmap/settings created\n"
     assert client.type("apply", "-f", "-", stdin=config_map(a="1", b="2")) == "configmap/settings unchanged\n"
+    tried = client.type("apply", "--dry-run", "-f", "-", stdin=config_map(a="3"))
+    assert tried == "configmap/settings configured (dry run)\n"
+    assert yaml.safe_load(client.type("get", "cm", "settings", "-o", "yaml"))["data"] == {"a": "1", "b": "2"}
     assert client.type("apply", "-f", "-", stdin=config_map(a="3")) == "configmap/settings configured\n"
     shown = yaml.safe_load(client.type("get", "cm", "settings", "-o", "yaml"))
     assert (shown["data"], "managedFields" in shown["metadata"]) == ({"a": "3"}, False)

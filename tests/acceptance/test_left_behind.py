@@ -1,9 +1,11 @@
 """Parts and guards of `penstock up` that are killed, and the next `penstock up` after that."""
 
+import signal
 from pathlib import Path
 
 import psutil
 import pytest
+import yaml
 
 from tests.support.terminal import Terminal, family, gone, running, until
 
@@ -36,3 +38,23 @@ def test_up_replaces_its_guard_and_the_next_one_ends_what_nobody_could(tmp_path:
         said = (tmp_path / "again.log").read_text()
         assert "left behind by an earlier run, and ended now, parts apiserver, beat, broker, kubelet" in said
         assert terminal.type("get", "namespaces").startswith("NAME")
+
+
+@pytest.mark.timeout(300)
+def test_no_pod_outlives_an_up_that_was_told_twice(tmp_path: Path) -> None:
+    terminal = Terminal.of(tmp_path)
+    script = f"trap '' TERM; echo $$$$ > {tmp_path}/pid; while :; do sleep 0.1; done"
+    containers = [{"name": "main", "image": "none", "command": ["sh", "-c", script]}]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "deaf"}, "spec": {"containers": containers}}
+    with running(terminal, tmp_path / "up.log") as process:
+        terminal.type("apply", "-f", "-", stdin=yaml.safe_dump(pod))
+        number = until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), "it runs")
+        left = psutil.Process(int(number))
+        process.send_signal(signal.SIGINT)
+
+        def ended() -> bool:
+            process.send_signal(signal.SIGINT)
+            return process.poll() is not None
+
+        until(ended, "up has ended")
+        assert gone([left])

@@ -138,13 +138,15 @@ def lane(name: str, stats: Stats) -> None:
         KEYS.labels(name, state).set(keys)
 
 
-def serve(port: int) -> None:
-    """Serves /metrics on this port of all interfaces, once; 0 serves nothing. A taken port is logged, not raised."""
+def serve(port: int, address: str = "0.0.0.0") -> None:
+    """Serves /metrics on this port of an address, once; 0 serves nothing. A taken port is logged, not raised."""
     if not port or port in _served:
         return
+    where = {"address": address, "port": port}
     try:
-        start_http_server(port)
+        start_http_server(port, address)
     except OSError as error:
-        log.warning("metrics are not served", extra={"port": port, "error": str(error)})
+        log.warning("metrics are not served", extra={**where, "error": str(error)})
     else:
         _served.add(port)
+        log.info("metrics are served", extra=where)

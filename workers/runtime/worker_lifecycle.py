@@ -25,7 +25,8 @@ def serve(lane: str, process: LoopThread[Any]) -> None:
 
     def ready(sender: Any, **_: Any) -> None:
         if LANES[lane][1] in sender.app.amqp.queues.consume_from:
-            metrics.serve(Settings().metrics_port)
+            settings = Settings()
+            metrics.serve(settings.metrics_port, settings.metrics_address)
             try:
                 process.start()
             except UserError as error:

@@ -28,7 +28,7 @@ from workers.api.kinds import (
     Object,
     Ref,
 )
-from workers.errors import ClusterError, Forbidden, NotFound
+from workers.errors import ClusterError, Forbidden, NotFound, UserError
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -285,6 +285,9 @@ async def reading(ref: Ref) -> "Reading | None":
         found = await asked(lambda client, keys: Readings(client, keys).get_many([ref.key]), PATIENCE)
     except (RedisError, OSError, TimeoutError):
         return None
+    except UserError as error:
+        output.note(f"penstock: the last reading is not shown: {error}")
+        return None
     return found[0] if found else None
 
 
@@ -295,17 +298,8 @@ async def asked(question: Callable[["Redis", "Keys"], Awaitable[T]], patience: f
     from scheduler.keys import Keys
 
     settings = options.load({})
-    async with asyncio.timeout(patience), redis.asyncio.Redis.from_url(broker_url(settings)) as client:
+    async with asyncio.timeout(patience), redis.asyncio.Redis.from_url(api_connection.broker_url(settings)) as client:
         return await question(client, Keys(settings.prefix))
-
-
-def broker_url(settings: Any) -> str:
-    """Returns the settings' broker URL, or if none was set that of the embedded cluster in the settings' home."""
-    from deploy.local import up
-
-    if "broker" not in settings.model_fields_set and (url := up.Home(settings.home).broker_url()):
-        return url
-    return str(settings.broker.get_secret_value())
 
 
 def show_reading(found: "Reading | None") -> None:

@@ -74,7 +74,7 @@ def command(
     ref = Ref(SCALED_JOB, target.namespace, name)
 
     async def work(cluster: "Cluster") -> None:
-        scaler = await _scaler(cluster, ref, trigger, settings, _broker(settings, target))
+        scaler = await _scaler(cluster, ref, trigger, settings, broker_of(settings, target))
         await _push(Pushing(ref, scaler, settings.source_timeout), events)
 
     api_connection.run(target, work)
@@ -121,13 +121,9 @@ def _complete(event: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str
     return {"id": str(uuid.uuid4()), "time": times.render(datetime.now(UTC)), **defaults, **event}
 
 
-def _broker(settings: "Settings", target: api_connection.ConnectionTarget) -> str:
+def broker_of(settings: "Settings", target: api_connection.ConnectionTarget) -> str:
     """Returns the URL of the broker that was set, else of the embedded one in the kubeconfig's or settings' folder."""
-    if "broker" not in settings.model_fields_set:
-        for folder in (target.kubeconfig.parent if target.kubeconfig else settings.home, settings.home):
-            if (folder / "broker.url").is_file():
-                return (folder / "broker.url").read_text(encoding="utf-8").strip()
-    return settings.broker.get_secret_value()
+    return api_connection.broker_url(settings, *([target.kubeconfig.parent] if target.kubeconfig else []))
 
 
 async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Settings", broker: str) -> "Push":

@@ -18,6 +18,7 @@ import redis.asyncio as redis
 import uvicorn
 import yaml
 
+from deploy.local import private_files
 from deploy.local.apiserver.app import ApiApp
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
@@ -191,7 +192,7 @@ async def serve(options: ServerOptions) -> None:
         counting = asyncio.create_task(ctx.quotas.run())
         try:
             await prepare(ctx)
-            auth.write_private(options.kubeconfig, kubeconfig(url, files.authority, token))
+            private_files.write(options.kubeconfig, kubeconfig(url, files.authority, token))
             await server.serve(sockets=[listener])
         finally:
             for task in (collecting, counting, writer):
@@ -205,4 +206,4 @@ def _announce(ready: Path | None, url: str) -> None:
     """Writes the ready file: requests are answered from now on."""
     log.info("serving", extra={"url": url})
     if ready is not None:
-        auth.write_private(ready, url + "\n")
+        private_files.write(ready, url + "\n")

@@ -14,7 +14,7 @@ from typing import Any
 
 from deploy.local.kubelet import pod_order
 from deploy.local.kubelet.containers import resource_usage
-from deploy.local.kubelet.containers.attempt import ContainerAttempt
+from deploy.local.kubelet.containers.attempt import PID_FILES, ContainerAttempt
 from deploy.local.kubelet.containers.container_states import ContainerEnding
 from deploy.local.kubelet.node import NodeObject
 from deploy.local.kubelet.pods import status
@@ -84,6 +84,8 @@ class Kubelet:
         self._done: set[str] = set()
         self._left = {path.name for path in host.root.iterdir() if path.is_dir()}
         self._tasks: set[asyncio.Task[None]] = set()
+        #: from the stop signal on: a place that becomes free, or an answer to a binding, begins no pod any more
+        self._stopping = False
 
     async def serve(self, stop: asyncio.Event) -> None:
         """Runs pods until `stop` is set, then ends them all.
@@ -104,6 +106,7 @@ class Kubelet:
             done, _ = await asyncio.wait({*running, stopped}, return_when=asyncio.FIRST_COMPLETED)
             for task in done - {stopped}:
                 task.result()
+            self._stopping = True
             # the copying of output goes on until the last container has ended
             await _cancelled(*running[:-1])
             await self._end_all()
@@ -122,6 +125,10 @@ class Kubelet:
         # a status that cannot be sent in time is sent by the next kubelet
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace + _REPORTING)
+        # once its task is cancelled, a container that was about to start cannot start any more
+        await _cancelled(*self._tasks)
+        for worker in self._workers.values():
+            worker.kill()
 
     # -- following the pods --------------------------------------------------------------------------------------
 
@@ -226,7 +233,7 @@ class Kubelet:
 
     def _place(self) -> None:
         """Gives free places to pods that wait."""
-        while len(self._placed) < self._options.pods and (pod := self._queue.take()) is not None:
+        while not self._stopping and len(self._placed) < self._options.pods and (pod := self._queue.take()) is not None:
             if pod["spec"].get("nodeName"):
                 self._begin(pod)
             else:
@@ -288,6 +295,9 @@ class Kubelet:
     # -- running -------------------------------------------------------------------------------------------------
 
     def _begin(self, pod: Object) -> None:
+        """Runs a pod that has its place; when the kubelet stops, it is left to the next one."""
+        if self._stopping:
+            return
         uid = pod["metadata"]["uid"]
         self._placed.add(uid)
         worker = self._workers[uid] = Worker(self._host, pod, lambda: self._free(uid))
@@ -345,7 +355,7 @@ async def kubelet(cluster: Cluster, options: KubeletOptions) -> AsyncIterator[Ku
         raise UserError(f"--root {root}: another kubelet works in this folder (pid {guard.holder(lock)})")
     reports, announcer = Reports(cluster), Announcer(cluster, options.events)
     pods = root / "pods"
-    watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell, pids=(pods, "*/*/*/pid"))
+    watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell, pids=(pods, PID_FILES))
     pods.mkdir(exist_ok=True)
     claims = VolumeClaims(cluster, root / "claims")
     host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), claims, announcer)

@@ -91,9 +91,10 @@ class Guard:
 def hold(lock: Path) -> int | None:
     """Takes the lock file for the life of this process; its descriptor, or None when another process holds it.
 
-    The file says who holds it (`holder`).
+    The file says who holds it (`holder`). Raises OSError if it cannot be opened, or is a symbolic link.
     """
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # Its content is replaced: a link could lead to any file of this user.
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -156,8 +157,8 @@ def command_line(pid: int) -> str:
     return listed.stdout
 
 
-def _noted(folder: str, pattern: str) -> set[int]:
-    """Groups whose numbers stand in files."""
+def noted(folder: str, pattern: str) -> set[int]:
+    """Returns the process groups whose numbers are in files, if their leader's command line names the file's folder."""
     found = set()
     for path in Path(folder).glob(pattern):
         with contextlib.suppress(OSError, ValueError):
@@ -200,7 +201,7 @@ def main() -> None:
         else:
             return
     if (groups or pids) and not _succeeded(lock, delay):
-        end(groups | (_noted(*pids) if pids else set()), grace)
+        end(groups | (noted(*pids) if pids else set()), grace)
 
 
 if __name__ == "__main__":

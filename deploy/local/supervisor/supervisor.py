@@ -62,27 +62,27 @@ class Supervisor:
     """Runs components until `stop`.
 
     logs: folder for the output of the parts. notes: the notes of the running parts, by which the next supervisor ends
-    those that this one could not. echo: also called with (name, line) for every line printed.
+    those that this one could not.
     """
 
-    def __init__(
-        self, logs: Path, *, notes: Notes | None = None, echo: Callable[[str, str], None] | None = None
-    ) -> None:
+    def __init__(self, logs: Path, *, notes: Notes | None = None) -> None:
         self._logs = logs
         self._notes = notes
-        self._echo = echo
         self._guard: Guard | None = None
         self._guarding: asyncio.Task[None] | None = None
         self._running: dict[str, _Child] = {}
         self._keepers: dict[str, asyncio.Task[None]] = {}
         self._batches: list[tuple[str, ...]] = []
+        #: Deaths of parts that were ready.
+        self._deaths = 0
         self._hurry = asyncio.Event()
 
     async def start(self, *components: Component) -> None:
         """Starts parts side by side and returns when all are ready; they are started again whenever they die.
 
-        They stop side by side too, before those that were started earlier. Raises StartFailed when one ends or is not
-        ready in time; none of them runs then.
+        They stop side by side too, before those that were started earlier. A part that is killed before it is ready, or
+        ends after another part died, is started again. Raises StartFailed when one ends by itself or is not ready in
+        time; none of them runs then.
         """
         self._logs.mkdir(parents=True, exist_ok=True)
         if self._guard is None:
@@ -92,18 +92,21 @@ class Supervisor:
         for component in components:
             if component.name in self._keepers:
                 raise ValueError(f"component {component.name}: already started")
-        children = [await self._spawn(component) for component in components]
-        waits = [asyncio.create_task(_until_ready(child)) for child in children]
+        names = tuple(component.name for component in components)
+        waits: list[asyncio.Task[_Child]] = []
         try:
+            for component in components:
+                child = await self._spawn(component)
+                waits.append(asyncio.create_task(self._until_ready(child)))
             for wait in asyncio.as_completed(waits):
                 await wait
         except BaseException:
             await _cancel(*waits)
-            await self._end(*children)
+            await self._end(*(self._running[name] for name in names if name in self._running))
             raise
-        self._batches.append(tuple(component.name for component in components))
-        for child in children:
-            self._keepers[child.component.name] = asyncio.create_task(self._keep(child))
+        self._batches.append(names)
+        for name, wait in zip(names, waits, strict=True):
+            self._keepers[name] = asyncio.create_task(self._keep(wait.result()))
 
     async def run(
         self, components: Sequence[Component], *, started: Callable[[], Awaitable[None]] | None = None
@@ -167,7 +170,7 @@ class Supervisor:
         self._guard.add(process.pid)
         if self._notes is not None:
             self._notes.add(component.name, process.pid)
-        child = _Child(component, process, self._logs / f"{component.name}.log", self._echo)
+        child = _Child(component, process, self._logs / f"{component.name}.log")
         self._running[component.name] = child
         return child
 
@@ -176,6 +179,7 @@ class Supervisor:
         while True:
             born = time.monotonic()
             code = await child.wait()
+            self._deaths += 1
             self._forget(child)
             pause = SHORTEST if time.monotonic() - born > HEALTHY else pause
             name = child.component.name
@@ -183,6 +187,28 @@ class Supervisor:
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST)
             child = await self._spawn(child.component)
+
+    async def _until_ready(self, child: "_Child") -> "_Child":
+        """Waits until a part is ready; returns its process, which is another one if the first had to be replaced."""
+        component = child.component
+        deadline, pause, deaths = time.monotonic() + component.timeout, SHORTEST, self._deaths
+        while not await _is_ready(component):
+            if time.monotonic() > deadline:
+                raise StartFailed(_last_words(child, f"was not ready within {component.timeout:g} s"))
+            if child.code is None:
+                await asyncio.sleep(0.02)
+                continue
+            await child.drained()
+            # An end by a signal, or while another part is down, says nothing about this part.
+            if child.code >= 0 and deaths == self._deaths:
+                raise StartFailed(_last_words(child, f"ended with exit code {child.code} before it was ready"))
+            fields = {"part": component.name, "code": child.code, "in": pause}
+            log.warning("a part died while it started and is started again", extra=fields)
+            self._forget(child)
+            await asyncio.sleep(pause)
+            pause, deaths = min(pause * 2, LONGEST), self._deaths
+            child = await self._spawn(component)
+        return child
 
     async def _end(self, *children: "_Child") -> None:
         await asyncio.gather(*(self._end_one(child) for child in children))
@@ -226,18 +252,11 @@ class Supervisor:
 class _Child:
     """One running process and the copying of its output."""
 
-    def __init__(
-        self,
-        component: Component,
-        process: asyncio.subprocess.Process,
-        path: Path,
-        echo: Callable[[str, str], None] | None,
-    ) -> None:
+    def __init__(self, component: Component, process: asyncio.subprocess.Process, path: Path) -> None:
         self.component = component
         self.pid = process.pid
         self.tail: deque[str] = deque(maxlen=20)
         self._process = process
-        self._echo = echo
         self._file = RotatingFileHandler(path, maxBytes=LOG_SIZE, backupCount=2, encoding="utf-8")
         self._copier = asyncio.create_task(self._copy())
 
@@ -268,8 +287,6 @@ class _Child:
             text = raw.decode(errors="replace").rstrip("\n")
             self.tail.append(text)
             self._file.emit(logging.makeLogRecord({"msg": text}))
-            if self._echo is not None:
-                self._echo(self.component.name, text)
 
 
 async def _line(stream: asyncio.StreamReader) -> bytes:
@@ -280,18 +297,6 @@ async def _line(stream: asyncio.StreamReader) -> bytes:
         return end.partial
     except asyncio.LimitOverrunError as long:
         return await stream.readexactly(long.consumed)
-
-
-async def _until_ready(child: _Child) -> None:
-    component = child.component
-    deadline = time.monotonic() + component.timeout
-    while not await _is_ready(component):
-        if child.code is not None:
-            await child.drained()
-            raise StartFailed(_last_words(child, f"ended with exit code {child.code} before it was ready"))
-        if time.monotonic() > deadline:
-            raise StartFailed(_last_words(child, f"was not ready within {component.timeout:g} s"))
-        await asyncio.sleep(0.02)
 
 
 async def _is_ready(component: Component) -> bool:

@@ -80,7 +80,7 @@ class FakeCluster:
         if method == "POST":
             return self._create(path, body, dry="dryRun" in (query or {}))
         if method == "PATCH":
-            return self._patch(path, body)
+            return self._patch(path, body, dry="dryRun" in (query or {}))
         return self.objects.pop(path) if path in self.objects else self._missing(path)
 
     async def stream_lines(
@@ -190,13 +190,14 @@ class FakeCluster:
             self.objects[f"{path}/{name}"] = stored
         return stored
 
-    def _patch(self, path: str, body: Any) -> Any:
+    def _patch(self, path: str, body: Any, *, dry: bool) -> Any:
         if path not in self.objects:
             self._missing(path)
-        self._version += 1
         changed = merged(self.objects[path], body)
-        changed["metadata"]["resourceVersion"] = str(self._version)
-        self.objects[path] = changed
+        if not dry:
+            self._version += 1
+            changed["metadata"]["resourceVersion"] = str(self._version)
+            self.objects[path] = changed
         return changed
 
     def _missing(self, path: str) -> Any:

@@ -16,6 +16,7 @@ def kubeconfig(path: Path, *, current: str = "a", **namespaces: str | None) -> P
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"current-context: {current}\ncontexts:\n{contexts}")
+    path.chmod(0o600)
     return path
 
 
@@ -83,3 +84,79 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(arguments: dict[str, Any], me
     (tmp_path / "list").write_text("- a")
     with pytest.raises(UserError, match=message):
         api_connection.target(**arguments)
+
+
+def embedded(folder: Path, cluster: str = "server: 'https://127.0.0.1:1'", user: str = "token: t") -> Path:
+    """The kubeconfig of an embedded cluster, with these fields of its cluster and its user."""
+    path = kubeconfig(folder / ".penstock" / "kubeconfig")
+    clusters, users = f"clusters: [{{name: c, cluster: {{{cluster}}}}}]", f"users: [{{name: u, user: {{{user}}}}}]"
+    path.write_text(f"{path.read_text()}{clusters}\n{users}\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"user": "exec: {command: ./run-me}"}, r"users\[0\]\.user\.exec: not a field"),
+        ({"user": "auth-provider: {name: gcp}"}, r"users\[0\]\.user\.auth-provider: not a field"),
+        ({"user": "tokenFile: /home/me/.ssh/id"}, r"users\[0\]\.user\.tokenFile: not a field"),
+        ({"user": "client-key: /home/me/key"}, r"users\[0\]\.user\.client-key: not a field"),
+        ({"cluster": "server: 'https://127.0.0.1', proxy-url: x"}, r"clusters\[0\]\.cluster\.proxy-url: not a field"),
+        ({"cluster": "server: 'https://example.com'"}, "server: https://example.com: not an address of this machine"),
+        ({"cluster": "server: 'https://127.0.0.1.example.com'"}, "not an address of this machine"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_the_current_folders_kubeconfig_can_only_name_an_embedded_cluster(
+    parts: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    path = embedded(tmp_path, **parts)
+    with pytest.raises(UserError, match=message):
+        api_connection.target(environ={})
+    # A user who names the file trusts it.
+    assert api_connection.target(kubeconfig=str(path), environ={}).kubeconfig == path
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda path: path.chmod(0o644), r"kubeconfig: others may read or change it \(mode 0644\)"),
+        (lambda path: path.parent.chmod(0o775), r"penstock: others may change it \(mode 0775\)"),
+        (lambda path: (path.rename(path.with_name("x")), path.symlink_to("x")), "kubeconfig: is a symbolic link"),
+    ],
+    ids=["a file that others may read, as after git clone", "a folder that others may change", "a link"],
+)
+def test_a_strangers_kubeconfig_in_the_current_folder_is_refused(spoil: Any, message: str, tmp_path: Path) -> None:
+    path = embedded(tmp_path)
+    assert api_connection.target(environ={}).source == "the embedded cluster's kubeconfig"
+    spoil(path)
+    with pytest.raises(UserError, match=message) as refused:
+        api_connection.target(environ={"KUBECONFIG": str(kubeconfig(tmp_path / "other"))})
+    assert "--kubeconfig" in str(refused.value)
+
+
+def test_a_strangers_broker_in_the_current_folder_is_refused_and_never_called(tmp_path: Path) -> None:
+    from deploy.cli import options
+    from deploy.cli.objects import push
+
+    path = embedded(tmp_path)
+    path.with_name("broker.url").write_text("redis://stranger/0")
+    path.with_name("broker.url").chmod(0o644)
+    to = api_connection.target(environ={})
+    for ask in (lambda: api_connection.broker_url(options.load({})), lambda: push.broker_of(options.load({}), to)):
+        with pytest.raises(UserError, match=r"broker\.url: others may read or change it"):
+            ask()
+
+
+def test_a_folder_that_others_may_change_is_no_matter_where_there_is_no_home(tmp_path: Path) -> None:
+    from deploy.cli import options
+    from deploy.cli.objects import push
+
+    (tmp_path / ".penstock").mkdir(mode=0o777)
+    (tmp_path / ".penstock").chmod(0o777)
+    elsewhere = kubeconfig(tmp_path / "shared" / "config")
+    elsewhere.parent.chmod(0o777)
+    assert api_connection.target(environ={"HOME": str(tmp_path)}).kubeconfig is None
+    to = api_connection.target(kubeconfig=str(elsewhere), environ={})
+    settings = options.load({})
+    assert push.broker_of(settings, to) == settings.broker.get_secret_value()

@@ -11,6 +11,7 @@ import pytest
 import redis.exceptions
 
 from deploy.cli import about, main
+from deploy.local import private_files
 from tests.support.paths import ROOT
 from tests.support.terminal import COMMAND
 from tests.unit.cli.conftest import Type
@@ -120,8 +121,7 @@ def test_a_cluster_that_does_not_answer_is_named(
         raise Unavailable("GET /apis: Cannot connect to host 127.0.0.1:1")
 
     monkeypatch.setattr(cluster, "request", silent)
-    (tmp_path / ".penstock").mkdir()
-    (tmp_path / ".penstock" / "kubeconfig").write_text("{}")
+    private_files.write(tmp_path / ".penstock" / "kubeconfig", "{}")
     printed = penstock("get", "pods")
     assert printed.code == 1
     assert ".penstock/kubeconfig" in printed.err

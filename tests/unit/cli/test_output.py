@@ -13,7 +13,8 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("passed", "shown"),
     [
-        (timedelta(seconds=-5), "0s"),
+        (timedelta(seconds=-5), "<invalid>"),
+        (timedelta(seconds=-1), "0s"),
         (timedelta(seconds=119), "119s"),
         (timedelta(minutes=2), "2m"),
         (timedelta(minutes=9, seconds=59), "9m59s"),
@@ -27,6 +28,7 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
         (timedelta(days=7, hours=3), "7d3h"),
         (timedelta(days=8, hours=3), "8d"),
         (timedelta(days=729), "729d"),
+        (timedelta(days=730), "2y"),
         (timedelta(days=731), "2y1d"),
         (timedelta(days=8 * 365 - 1), "7y364d"),
         (timedelta(days=8 * 365 + 1), "8y"),
@@ -39,6 +41,10 @@ def test_an_age_has_kubernetes_short_form(passed: timedelta, shown: str) -> None
 
 def test_no_instant_is_an_unknown_age() -> None:
     assert output.age(None, NOON) == "<unknown>"
+
+
+def test_what_should_have_happened_already_happens_now() -> None:
+    assert output.span(timedelta(seconds=-5)) == "0s"
 
 
 def test_a_table_is_aligned_and_has_nothing_behind_its_last_column(capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,30 +98,30 @@ def test_what_cannot_be_made_is_named(declared: Object, message: str) -> None:
     assert str(raised.value).startswith(message)
 
 
+#: The address that a pod asked for.
+ADDRESS = {"annotations": {"penstock.dev/loopback-address": "127.4.5.6"}}
+
+
 @pytest.mark.parametrize(
-    ("path", "wanted"),
+    ("path", "meta", "wanted"),
     [
-        ("metadata.name", "p"),
-        ("metadata.namespace", "ns"),
-        ("metadata.uid", "u"),
-        ("metadata.labels['app']", "web"),
-        ("metadata.annotations['a/b']", "x"),
-        ("metadata.labels['none']", ""),
-        ("metadata.labels", 'app="web"\nq="a\\"b"'),
-        ("spec.nodeName", "local"),
-        ("status.podIP", "127.0.0.1"),
-        ("status.hostIP", "127.0.0.1"),
+        ("status.podIP", ADDRESS, "127.4.5.6"),
+        ("status.podIPs", ADDRESS, "127.4.5.6"),
+        ("metadata.name", {}, "p"),
+        ("metadata.namespace", {}, "ns"),
+        ("metadata.uid", {}, "u"),
+        ("metadata.labels['app']", {}, "web"),
+        ("metadata.annotations['a/b']", {}, "x"),
+        ("metadata.labels['none']", {}, ""),
+        ("metadata.labels", {}, 'app="web"\nq="a\\"b"'),
+        ("spec.nodeName", {}, "local"),
+        ("status.podIP", {}, "127.0.0.1"),
+        ("status.hostIP", {}, "127.0.0.1"),
     ],
 )
-def test_fields_of_the_pod(path: str, wanted: str) -> None:
-    meta = {"labels": {"q": 'a"b', "app": "web"}, "annotations": {"a/b": "x"}}
+def test_fields_of_the_pod(path: str, meta: Object, wanted: str) -> None:
+    meta = {"labels": {"q": 'a"b', "app": "web"}, "annotations": {"a/b": "x"}} | meta
     assert environment.field(pod(meta=meta, nodeName="local"), path, "") == wanted
-
-
-@pytest.mark.parametrize("path", ["status.podIP", "status.podIPs"])
-def test_a_pod_knows_the_address_it_asked_for(path: str) -> None:
-    meta = {"annotations": {"penstock.dev/loopback-address": "127.4.5.6"}}
-    assert environment.field(pod(meta=meta), path, "") == "127.4.5.6"
 
 
 @cases(

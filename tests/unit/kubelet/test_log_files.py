@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from deploy.local.kubelet.containers import log_files
 from deploy.local.kubelet.containers.log_files import LONGEST, Log
+from tests.unit.tables import cases
 
 LINE = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)", re.DOTALL)
 
@@ -43,34 +44,33 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "logs" / "main" / "0.log"
 
 
-def test_each_line_names_its_stream(folder: Path, path: Path) -> None:
-    printed(folder, "out", b"one\n")
-    printed(folder, "err", b"two\n")
-    Log(folder, path).pump()
-    assert lines(path) == [(b"stdout", b"F", b"one"), (b"stderr", b"F", b"two")]
+OUT, ERR = b"stdout", b"stderr"
 
 
-def test_a_line_is_written_when_it_is_whole(folder: Path, path: Path) -> None:
+@cases(
+    ("written", "logged"),
+    {
+        "each line names its stream": ({"out": b"one\n", "err": b"two\n"}, [(OUT, b"F", b"one"), (ERR, b"F", b"two")]),
+        "a line that is not whole waits": ({"out": b"one\nhel"}, [(OUT, b"F", b"one")]),
+        "a long line comes in pieces": (
+            {"out": b"x" * LONGEST + b"y\n"},
+            [(OUT, b"P", b"x" * LONGEST), (OUT, b"F", b"y")],
+        ),
+    },
+)
+async def test_what_is_printed_is_logged(
+    written: dict[str, bytes], logged: list[tuple[bytes, ...]], folder: Path, path: Path
+) -> None:
     log = Log(folder, path)
-    printed(folder, "out", b"hel")
+    for name, data in written.items():
+        printed(folder, name, data)
     log.pump()
-    assert lines(path) == []
-    printed(folder, "out", b"lo\n")
-    log.pump()
-    assert lines(path) == [(b"stdout", b"F", b"hello")]
-
-
-async def test_an_end_without_a_line_end_is_partial(folder: Path, path: Path) -> None:
-    log = Log(folder, path)
-    printed(folder, "out", b"a\nbye")
+    assert lines(path) == logged
+    printed(folder, "out", b"bye")
     await log.finish()
-    assert lines(path) == [(b"stdout", b"F", b"a"), (b"stdout", b"P", b"bye")]
-
-
-def test_long_lines_come_in_pieces(folder: Path, path: Path) -> None:
-    printed(folder, "out", b"x" * LONGEST + b"y\n")
-    Log(folder, path).pump()
-    assert lines(path) == [(b"stdout", b"P", b"x" * LONGEST), (b"stdout", b"F", b"y")]
+    # What has no line end in the end is partial.
+    rest = written["out"].rpartition(b"\n")[2] + b"bye"
+    assert lines(path) == [*logged, (OUT, b"P", rest)]
 
 
 async def test_one_call_copies_a_bounded_amount_and_the_rest_follows(

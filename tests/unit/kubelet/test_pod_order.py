@@ -18,6 +18,14 @@ def drain(queue: PodQueue) -> list[str]:
     return taken
 
 
+def queued(*pods: Object) -> PodQueue:
+    """These pods arrived one second after the other."""
+    queue = PodQueue()
+    for number, one in enumerate(pods):
+        queue.put(one, float(number))
+    return queue
+
+
 @cases(
     ("pods", "order"),
     {
@@ -27,17 +35,11 @@ def drain(queue: PodQueue) -> list[str]:
     },
 )
 def test_order(pods: list[Object], order: str | list[str]) -> None:
-    queue = PodQueue()
-    for one in pods:
-        queue.put(one, 0.0)
-    assert drain(queue) == list(order)
+    assert drain(queued(*pods)) == list(order)
 
 
 def test_a_pod_that_changes_keeps_its_place_and_is_taken_in_its_newest_version() -> None:
-    queue = PodQueue()
-    queue.put(named("a"), 0.0)
-    queue.put(named("b"), 0.0)
-    queue.put(named("a", hostname="new"), 1.0)
+    queue = queued(named("a"), named("b"), named("a", hostname="new"))
     taken = queue.take()
     assert taken is not None
     assert taken["spec"]["hostname"] == "new"
@@ -45,9 +47,7 @@ def test_a_pod_that_changes_keeps_its_place_and_is_taken_in_its_newest_version()
 
 
 def test_a_pod_that_is_gone_is_not_taken() -> None:
-    queue = PodQueue()
-    for uid in "abc":
-        queue.put(named(uid), 0.0)
+    queue = queued(*map(named, "abc"))
     queue.discard("a")
     queue.keep({"b"})
     assert len(queue) == 1
@@ -55,17 +55,14 @@ def test_a_pod_that_is_gone_is_not_taken() -> None:
 
 
 def test_a_pod_that_left_and_came_back_is_taken_once() -> None:
-    queue = PodQueue()
-    queue.put(named("a"), 0.0)
+    queue = queued(named("a"))
     queue.discard("a")
     queue.put(named("a"), 1.0)
     assert drain(queue) == ["a"]
 
 
 def test_waiting_pods_are_overdue_once_and_some_at_a_time() -> None:
-    queue = PodQueue()
-    for number, uid in enumerate("abc"):
-        queue.put(named(uid), float(number))
+    queue = queued(*map(named, "abc"))
     told = [[one["metadata"]["uid"] for one in queue.overdue(2.5, 1.0, limit)] for limit in (1, 5, 5)]
     assert told == [["a"], ["b"], []]
 

@@ -85,19 +85,29 @@ async def server() -> AsyncIterator[int]:
         yield listening.sockets[0].getsockname()[1]
 
 
+def http(path: str) -> Object:
+    return {"httpGet": {"port": "web", "path": path, "httpHeaders": [{"name": "X-A", "value": "b"}]}}
+
+
 @cases(
-    ("path", "failure"),
-    {"2xx": ("/good", None), "3xx is not followed": ("moved", None), "5xx": ("/bad", "HTTP status 500")},
+    ("probe", "failure"),
+    {
+        "2xx": (http("/good"), None),
+        "3xx is not followed": (http("moved"), None),
+        "5xx": (http("/bad"), "HTTP status 500"),
+        "TCP": ({"tcpSocket": {"port": "web"}}, None),
+        "an unknown port": ({"httpGet": {"port": "api"}}, "container main: no port is named api"),
+        "a command that succeeds": ({"exec": {"command": ["true"]}}, None),
+        "one that fails": ({"exec": {"command": ["sh", "-c", "echo why; exit 3"]}}, "exit code 3: why"),
+        "no such program": ({"exec": {"command": ["no-such"]}}, "No such file"),
+    },
 )
-async def test_http(path: str, failure: str | None, server: int, tmp_path: Path) -> None:
+async def test_a_probe_asks_and_says_why_it_failed(
+    probe: Object, failure: str | None, server: int, tmp_path: Path
+) -> None:
     container = box("main", ports=[{"name": "web", "containerPort": server}])
-    get = {"port": "web", "path": path, "httpHeaders": [{"name": "X-A", "value": "b"}]}
-    assert await probes.ask({"httpGet": get, "timeoutSeconds": 30}, container, env=ENV, cwd=tmp_path) == failure
-
-
-async def test_tcp(server: int, tmp_path: Path) -> None:
-    ask = {"tcpSocket": {"port": server}, "timeoutSeconds": 30}
-    assert await probes.ask(ask, box("main"), env=ENV, cwd=tmp_path) is None
+    answer = await probes.ask({**probe, "timeoutSeconds": 30}, container, env=ENV, cwd=tmp_path)
+    assert answer == failure or (failure == "No such file" and failure in str(answer))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is one loopback address only")
@@ -115,30 +125,11 @@ async def test_a_closed_port_is_a_failure(tmp_path: Path) -> None:
     assert failure is not None
 
 
-@cases(
-    ("command", "failure"),
-    {
-        "success": (["true"], None),
-        "failure": (["sh", "-c", "echo why; exit 3"], "exit code 3: why"),
-        "no program": (["no-such"], "No such file"),
-    },
-)
-async def test_exec(command: list[str], failure: str | None, tmp_path: Path) -> None:
-    probe = {"exec": {"command": command}, "timeoutSeconds": 30}
-    answer = await probes.ask(probe, box("main"), env=ENV, cwd=tmp_path)
-    assert answer == failure or (failure is not None and answer is not None and failure in answer)
-
-
 async def test_a_command_that_takes_too_long_is_a_failure_and_is_ended(tmp_path: Path) -> None:
     probe = {"exec": {"command": ["sh", "-c", "echo $$ > pid; exec sleep 60"]}, "timeoutSeconds": 0.5}
     assert await probes.ask(probe, box("main"), env=ENV, cwd=tmp_path) == "no answer within 0.5 s"
     pid = int((tmp_path / "pid").read_text())
     assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
-async def test_an_unknown_port_is_named(tmp_path: Path) -> None:
-    answer = await probes.ask({"httpGet": {"port": "web"}}, box("main"), env=ENV, cwd=tmp_path)
-    assert answer == "container main: no port is named web"
 
 
 @pytest.mark.parametrize("kind", probes.KINDS)

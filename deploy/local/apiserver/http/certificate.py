@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from deploy.certificate_authority import Authority
-from deploy.local.apiserver.http.token import write_private
+from deploy.local import private_files
 
 #: What clients of this machine call it.
 _NAMES = ("localhost", "127.0.0.1", "::1")
@@ -31,7 +31,7 @@ def ensure(folder: Path, days: int = 3650) -> Files:
     begin = datetime.now(UTC) - timedelta(hours=1)
     authority = Authority("penstock embedded cluster", begin, begin + timedelta(days=days))
     server = authority.sign("localhost", _NAMES)
-    write_private(files.key, server.key)
-    write_private(files.certificate, server.certificate)
-    write_private(files.authority, authority.certificate)
+    private_files.write(files.key, server.key)
+    private_files.write(files.certificate, server.certificate)
+    private_files.write(files.authority, authority.certificate)
     return files

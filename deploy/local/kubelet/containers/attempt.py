@@ -40,6 +40,8 @@ trap : HUP INT QUIT ABRT USR1 USR2 ALRM TERM
 echo $? >"$folder/code"
 """
 _NAME = "penstock-container"
+#: The pid files of all attempts below the folder of the pods.
+PID_FILES = "*/*/*/pid"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 #: Seconds between two polls for the end of a process where the system has no pidfd.

@@ -96,6 +96,11 @@ class Worker:
         self._ending = self._ending or ending
         self._wake.set()
 
+    def kill(self) -> None:
+        """Ends all processes of the pod at once."""
+        for attempt in self._attempts.values():
+            attempt.signal(signal.SIGKILL)
+
     async def run(self) -> None:
         """Runs the pod. Cancelled, it leaves the processes alone, for the next kubelet to find."""
         self._folder.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,7 @@
 """``penstock apply`` and ``penstock delete``."""
 
+import copy
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,9 +113,27 @@ def test_a_kind_defined_in_the_same_run_is_waited_for(cluster: FakeCluster, pens
     assert "widget.example.com/a created" in penstock("apply", "-f", str(manifest)).out
 
 
-def test_a_dry_run_stores_nothing(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
-    assert penstock("apply", "--dry-run", "-f", str(manifest)).out == "configmap/a created (dry run)\n"
-    assert cluster.objects == {}
+@pytest.mark.parametrize(
+    ("there", "outcome", "asked"),
+    [
+        pytest.param({}, "created", ["POST"], id="a new object"),
+        pytest.param({"k": "v", "j": "w"}, "unchanged", [], id="an equal one"),
+        pytest.param({"k": "x", "j": "w"}, "configured", ["PATCH"], id="a changed one"),
+    ],
+)
+def test_a_dry_run_stores_nothing_and_lets_the_server_check_everything(
+    there: dict[str, str], outcome: str, asked: list[str], cluster: FakeCluster, penstock: Type, manifest: Path
+) -> None:
+    if there:
+        changed = manifest.with_name("before.yaml")
+        changed.write_text(manifest.read_text().replace("{k: v, j: w}", json.dumps(there)))
+        penstock("apply", "-f", str(changed))
+    before, calls = copy.deepcopy(cluster.objects), len(cluster.calls)
+    assert penstock("apply", "--dry-run", "-f", str(manifest)).out == f"configmap/a {outcome} (dry run)\n"
+    assert cluster.objects == before
+    requests = zip(cluster.calls[calls:], cluster.queries[calls:], strict=True)
+    written = [(method, query.get("dryRun")) for (method, _), query in requests if method != "GET"]
+    assert written == [(method, "All") for method in asked]
 
 
 # --- delete

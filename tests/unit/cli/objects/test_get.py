@@ -12,23 +12,6 @@ from workers.api.kinds import Kind
 
 
 @pytest.mark.parametrize(
-    "word", ["scaledjobs", "scaledjob", "ScaledJob", "sj", "scaledjobs.keda.sh", "scaledjobs.v1alpha1.keda.sh"]
-)
-def test_a_kind_is_found_by_any_of_its_names(word: str, cluster: FakeCluster, penstock: Type) -> None:
-    cluster.add(SCALED_JOB, "crunch")
-    assert penstock("get", word).out == "NAME     STATUS\ncrunch   Running\n"
-
-
-def test_a_name_that_two_groups_share_means_the_first_and_the_group_tells_them_apart(
-    cluster: FakeCluster, penstock: Type
-) -> None:
-    cluster.add(JOB, "ours")
-    cluster.add(VOLCANO_JOB, "theirs")
-    assert "ours" in penstock("get", "jobs").out
-    assert "theirs" in penstock("get", "jobs.batch.volcano.sh").out
-
-
-@pytest.mark.parametrize(
     ("word", "group"),
     [
         ("jobs", "batch"),
@@ -60,44 +43,45 @@ def test_an_unknown_kind_is_named_with_its_neighbours(cluster: FakeCluster, pens
     assert printed.err == 'penstock: the server has no kind called "podz"; did you mean pod or pods?\n'
 
 
-def test_more_columns_when_wide(cluster: FakeCluster, penstock: Type) -> None:
-    cluster.add(POD, "a", status={"phase": "Pending"})
-    assert penstock("get", "pods", "-o", "wide").out == "NAME   STATUS    UID\na      Pending   uid-a\n"
+A, B = (POD, "a", "x"), (POD, "b", "y")
+CRUNCH = (SCALED_JOB, "crunch", "default")
+NAMES = ("scaledjobs", "scaledjob", "ScaledJob", "sj", "scaledjobs.keda.sh", "scaledjobs.v1alpha1.keda.sh")
+TABLES = {
+    **{f"get {word}": ([CRUNCH], ["NAME     STATUS", "crunch   Running"]) for word in NAMES},
+    "get jobs --no-headers": ([(JOB, "ours", "default"), (VOLCANO_JOB, "theirs", "default")], ["ours   Running"]),
+    "get jobs.batch.volcano.sh --no-headers": (
+        [(JOB, "ours", "default"), (VOLCANO_JOB, "theirs", "default")],
+        ["theirs   Running"],
+    ),
+    "get pods -n x -o wide": ([A], ["NAME   STATUS    UID", "a      Running   uid-a"]),
+    "get po -A": ([A, B], ["NAMESPACE   NAME   STATUS", "x           a      Running", "y           b      Running"]),
+    "get pods -n x --no-headers": ([A, B], ["a      Running"]),
+    # Cluster-scoped kinds have no namespace.
+    "get nodes -n y --no-headers": ([(NODE, "local", "")], ["local   Running"]),
+    "get cm,pods,sj": (
+        [(CONFIG_MAP, "a", "default"), (SCALED_JOB, "b", "default")],
+        [
+            *("NAME          STATUS", "configmap/a   Running", ""),
+            *("NAME                  STATUS", "scaledjob.keda.sh/b   Running"),
+        ],
+    ),
+    "get pods a b -n x": ([A, (POD, "b", "x")], ["NAME   STATUS", "a      Running", "b      Running"]),
+    "get pod/a po/b -n x": ([A, (POD, "b", "x")], ["NAME   STATUS", "a      Running", "b      Running"]),
+}
 
 
-def test_all_namespaces_have_their_own_column(cluster: FakeCluster, penstock: Type) -> None:
-    cluster.add(POD, "a", "x")
-    cluster.add(POD, "b", "y")
-    assert (
-        penstock("get", "po", "-A").out
-        == "NAMESPACE   NAME   STATUS\nx           a      Running\ny           b      Running\n"
-    )
+@pytest.mark.parametrize(("line", "objects", "printed"), [(line, *row) for line, row in TABLES.items()], ids=TABLES)
+def test_objects_are_listed_as_a_table(
+    line: str, objects: list[tuple[Kind, str, str]], printed: list[str], cluster: FakeCluster, penstock: Type
+) -> None:
+    for each in objects:
+        cluster.add(*each)
+    assert penstock(*line.split()).out.splitlines() == printed
 
 
-def test_a_namespace_narrows_and_cluster_scoped_kinds_do_not_care(cluster: FakeCluster, penstock: Type) -> None:
-    cluster.add(POD, "a", "x")
-    cluster.add(NODE, "local")
-    assert "a" in penstock("get", "pods", "-n", "x", "--no-headers").out
+def test_an_empty_namespace_is_said_on_standard_error(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(*A)
     assert penstock("get", "pods", "-n", "y").err == "No resources found in namespace y.\n"
-    assert penstock("get", "nodes", "-n", "y", "--no-headers").out == "local   Running\n"
-
-
-def test_a_prefix_distinguishes_several_kinds(cluster: FakeCluster, penstock: Type) -> None:
-    cluster.add(CONFIG_MAP, "a")
-    cluster.add(SCALED_JOB, "b")
-    out = penstock("get", "cm,pods,sj").out
-    assert (
-        out == "NAME          STATUS\nconfigmap/a   Running\n"
-        "\n"
-        "NAME                  STATUS\nscaledjob.keda.sh/b   Running\n"
-    )
-
-
-def test_several_names_share_one_header(cluster: FakeCluster, penstock: Type) -> None:
-    cluster.add(POD, "a")
-    cluster.add(POD, "b")
-    assert penstock("get", "pods", "a", "b").out.count("NAME") == 1
-    assert penstock("get", "pod/a", "po/b").out.count("NAME") == 1
 
 
 def test_a_missing_object_is_an_error_in_the_servers_words_after_the_others_are_shown(

@@ -1,6 +1,7 @@
 """The process commands: the command lines and settings of their processes."""
 
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,11 +12,13 @@ from redis.exceptions import ResponseError
 from deploy.local import up
 from deploy.processes import command_lines, readiness, watch
 from tests.support.paths import ROOT
+from tests.support.ports import free_port
 from tests.unit.cli.conftest import Type
 from workers.api.kinds import CONFIG_MAP, JOB, POD, SCALED_JOB
 from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING
 from workers.errors import UserError
+from workers.metrics import process as metrics
 
 
 @pytest.mark.parametrize(
@@ -81,6 +84,20 @@ def test_the_ready_file_is_written_only_if_the_environment_names_it(
     monkeypatch.setenv(readiness.VARIABLE, str(tmp_path / "ready"))
     readiness.announce()
     assert (tmp_path / "ready").exists()
+
+
+@pytest.mark.parametrize(("address", "elsewhere"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_metrics_are_served_on_their_address_and_the_log_says_so(
+    address: str, elsewhere: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    port = free_port()
+    with caplog.at_level("INFO"):
+        metrics.serve(port, address)
+    (record,) = (each for each in caplog.records if each.getMessage() == "metrics are served")
+    assert (record.address, record.port) == (address, port)  # type: ignore[attr-defined]
+    for host, answers in (("127.0.0.1", True), ("127.0.0.2", elsewhere)):
+        with socket.socket() as client:
+            assert (client.connect_ex((host, port)) == 0) is answers
 
 
 class _Broker:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis.exceptions import ConnectionError as AwayError
 
 from deploy.cli import options
 from deploy.local import broker, up
+from deploy.local.home import Home, owned
 from deploy.local.supervisor import guard
 from tests.support.paths import ROOT
 from tests.unit.cli.conftest import Type
@@ -104,6 +106,17 @@ def test_each_process_that_serves_metrics_has_a_port_of_its_own(port: str, ports
     assert [part.env["PENSTOCK_METRICS_PORT"] for part in plan.processes] == ports
 
 
+@pytest.mark.parametrize(
+    ("flags", "address"),
+    [({}, "127.0.0.1"), ({"metrics_address": "0.0.0.0"}, "0.0.0.0")],
+    ids=["by default", "as it was asked for"],
+)
+def test_metrics_of_up_are_for_this_machine_unless_told_otherwise(flags: dict[str, Any], address: str) -> None:
+    for kubeconfig in ({}, {"kubeconfig": "/k"}):
+        parts = planned(metrics_port="9000", **kubeconfig, **flags).processes
+        assert {part.env["PENSTOCK_METRICS_ADDRESS"] for part in parts} == {address}
+
+
 @pytest.mark.parametrize(("wanted", "cores", "pods"), [(7, 2, 7), (0, 1, 4), (0, 2, 4), (0, 8, 16), (0, None, 4)])
 def test_pods_are_as_many_as_asked_for_or_two_per_core(
     wanted: int, cores: int | None, pods: int, monkeypatch: pytest.MonkeyPatch
@@ -116,16 +129,16 @@ def test_pods_are_as_many_as_asked_for_or_two_per_core(
 def test_a_home_that_cannot_be_made_is_an_error_of_one_line(inside: str, tmp_path: Path) -> None:
     occupied = tmp_path / "file"
     occupied.touch()
-    home = up.Home(occupied / inside)
-    with pytest.raises(UserError, match=rf"^--home {home.root}: [A-Z][a-z ]+$"), up.owned(home):
+    home = Home(occupied / inside)
+    with pytest.raises(UserError, match=rf"^--home {home.root}: [A-Z][a-z ]+$"), owned(home):
         pass
 
 
 def test_a_home_has_one_owner_and_the_second_learns_its_process(tmp_path: Path) -> None:
-    home = up.Home(tmp_path / "home")
+    home = Home(tmp_path / "home")
     holding = (
-        "import sys; from pathlib import Path; from deploy.local import up\n"
-        "with up.owned(up.Home(Path(sys.argv[1]))): print('mine', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from deploy.local.home import Home, owned\n"
+        "with owned(Home(Path(sys.argv[1]))): print('mine', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
         [sys.executable, "-c", holding, str(home.root)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -133,10 +146,10 @@ def test_a_home_has_one_owner_and_the_second_learns_its_process(tmp_path: Path) 
     with other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"mine\n"
-        with pytest.raises(UserError, match=rf"runs already in {home.root} \(pid {other.pid}\)"), up.owned(home):
+        with pytest.raises(UserError, match=rf"runs already in {home.root} \(pid {other.pid}\)"), owned(home):
             pass
         other.kill()
-    with up.owned(home):
+    with owned(home):
         assert home.lock.read_text() == f"{os.getpid()}\n"
         assert guard.hold(home.lock) is None
 
@@ -147,6 +160,28 @@ def test_a_broker_that_does_not_answer_is_named_before_anything_starts(penstock:
     assert "--broker: does not answer" in printed.err
     assert "secret" not in printed.err
     assert "starting" not in printed.err
+
+
+@pytest.mark.parametrize(
+    ("failures", "patience", "message"),
+    [(2, 60.0, None), (1, 0.0, "the broker does not answer: refused")],
+    ids=["it comes back", "not embedded, or away for too long"],
+)
+async def test_a_part_that_is_down_while_others_start_is_waited_for(
+    failures: int, patience: float, message: str | None
+) -> None:
+    answers = iter([AwayError("refused")] * failures)
+
+    async def step() -> None:
+        if error := next(answers, None):
+            raise error
+
+    waiting = up.while_away("the broker", step, (AwayError,), patience)
+    if message is None:
+        await waiting
+    else:
+        with pytest.raises(UserError, match=message):
+            await waiting
 
 
 # --- our kinds in the cluster

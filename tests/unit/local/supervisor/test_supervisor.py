@@ -64,6 +64,43 @@ async def test_a_part_that_does_not_become_ready_is_named_quoted_and_stopped(
     assert running.pids() == {}
 
 
+@pytest.mark.parametrize(
+    "fails",
+    ["kill -KILL $$", "touch $H/die; until [ -e $H/died ]; do sleep 0.02; done; exit 1"],
+    ids=["it is killed", "it ends after another part died"],
+)
+async def test_a_part_that_cannot_help_its_early_end_is_started_again(
+    fails: str, running: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "SHORTEST", 0.01)
+    home = {"H": str(tmp_path)}
+    dies = "[ -e $H/died ] || { until [ -e $H/die ]; do sleep 0.02; done; touch $H/died; exit 1; }; exec sleep 60"
+    await running.start(shell("base", dies, env=home))
+    script = f"[ -e $H/again ] || {{ touch $H/again; {fails}; }}; touch $H/ready; exec sleep 60"
+    await running.start(shell("part", script, env=home, ready=tmp_path / "ready"))
+    assert alive(running.pids()["part"])
+
+
+async def test_no_part_is_left_when_the_start_of_its_neighbour_is_cancelled(
+    running: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawn, started = running._spawn, []
+
+    async def slow(component: Component) -> object:
+        if component.name == "second":
+            await asyncio.Event().wait()
+        started.append(await spawn(component))
+        return started[-1]
+
+    monkeypatch.setattr(running, "_spawn", slow)
+    starting = asyncio.create_task(running.start(shell("first", "exec sleep 60"), shell("second", "exec sleep 60")))
+    await eventually(lambda: started)
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    await running.stop()
+    assert not alive(started[0].pid)
+
+
 async def test_a_part_that_dies_is_started_again(running: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "SHORTEST", 0.01)
     await running.start(shell("one", "exec sleep 60"))
@@ -73,14 +110,12 @@ async def test_a_part_that_dies_is_started_again(running: Supervisor, monkeypatc
     assert alive(running.pids()["one"])
 
 
-async def test_output_goes_to_a_file_of_its_own_and_to_the_echo(tmp_path: Path) -> None:
-    heard: list[tuple[str, str]] = []
-    one = Supervisor(tmp_path / "logs", echo=lambda name, line: heard.append((name, line)))
-    await one.start(shell("talker", "echo hello; echo again >&2; head -c 200000 /dev/zero | tr '\\0' x; exec sleep 60"))
-    await eventually(lambda: ("talker", "again") in heard)
-    await eventually(lambda: "x" * 1000 in (tmp_path / "logs" / "talker.log").read_text())
-    await one.stop()
-    assert (tmp_path / "logs" / "talker.log").read_text().startswith("hello\nagain\n")
+async def test_output_goes_to_a_file_of_its_own(running: Supervisor, tmp_path: Path) -> None:
+    script = "echo hello; echo again >&2; head -c 200000 /dev/zero | tr '\\0' x; exec sleep 60"
+    await running.start(shell("talker", script))
+    log = tmp_path / "logs" / "talker.log"
+    await eventually(lambda: log.exists() and "x" * 1000 in log.read_text())
+    assert log.read_text().startswith("hello\nagain\n")
 
 
 async def test_parts_stop_in_reverse_order(running: Supervisor, tmp_path: Path) -> None:
