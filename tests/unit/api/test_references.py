@@ -55,10 +55,11 @@ MADE = "volcano.sh/createdByJobTemplate"
         pytest.param(kinds.COMMAND, body(kinds.COMMAND), None, id="without a target"),
         pytest.param(
             kinds.VC_JOB,
-            body(kinds.VC_JOB, {"labels": {MADE: "ns.t"}}),
-            Ref(kinds.JOB_TEMPLATE, "ns", "t"),
+            body(kinds.VC_JOB, {"labels": {MADE: "team.t"}}),
+            Ref(kinds.JOB_TEMPLATE, "team", "t"),
             id="job of a template",
         ),
+        pytest.param(kinds.VC_JOB, body(kinds.VC_JOB, {"labels": {MADE: "ns.t"}}), None, id="of another namespace"),
         pytest.param(kinds.VC_JOB, body(kinds.VC_JOB, {"labels": {MADE: "ns.t.x"}}), None, id="a name with dots"),
         pytest.param(kinds.VC_JOB, body(kinds.VC_JOB), None, id="job of none"),
     ],
