@@ -72,6 +72,11 @@ class ObservedPod:
         """True if its deletion was announced by the annotation OUT_OF_SYNC."""
         return (self.body["metadata"].get("annotations") or {}).get(OUT_OF_SYNC) == "true"
 
+    @property
+    def going(self) -> bool:
+        """True from the announcement of its deletion on: what becomes of it then is no event, as in Volcano."""
+        return self.leaving or self.given_up
+
 
 @dataclass(frozen=True, slots=True)
 class ObservedJob:
