@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
-from workers.admission.volcano.job import defaulted
+from workers.admission.volcano.job import stored
 from workers.api import conditions, times
 from workers.api.kinds import (
     CONFIG_MAP,
@@ -147,7 +147,7 @@ class ObservedJob:
 def observe(snapshot: Snapshot) -> ObservedJob:
     """Returns the view of a snapshot with a job. Raises UserError for a malformed spec or status."""
     assert snapshot.body is not None
-    body = defaulted(snapshot.body)
+    body = stored(snapshot.body)
     job = parse(body)
     groups = tuple(_bodies(snapshot.children.get(POD_GROUP.id, ())))
     return ObservedJob(

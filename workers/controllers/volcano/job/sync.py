@@ -60,7 +60,8 @@ def work(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) ->
     resources = {**plugins.resources(view.job), **claims.resources}
     if missing and not view.group:
         return TaskWork(problem=missing, back=now + RECHECK)
-    if claims.problem and not view.group:
+    # Like Volcano, only the initiation of a Pending job looks for claims; one at work keeps running without.
+    if claims.problem and (not view.group or progress.phase == "Pending"):
         return TaskWork(problem=TaskProblem("PVCError", "PVCNotFound", claims.problem), back=now + RECHECK)
     first = tuple(_needs(view, site, claims))
     # A delayed action may still recreate failed pods.

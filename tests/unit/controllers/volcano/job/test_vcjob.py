@@ -203,6 +203,29 @@ def test_a_missing_claim_is_named_and_looked_for_again():
     assert cluster.status["controlledResources"] == {"volume-pvc-shared": "shared"}
 
 
+@pytest.mark.parametrize("restarted", [False, True], ids=["before its first pod", "after a restart"])
+def test_a_claim_that_goes_after_the_admission_holds_the_pods_of_a_pending_job(restarted):
+    claim = Ref(PERSISTENT_VOLUME_CLAIM, "default", "shared")
+    cluster = VcJobCluster(vcjob(THREE, volumes=[{"mountPath": "/data", "volumeClaimName": "shared"}]), admitting=False)
+    cluster.put(claim, {"metadata": {"name": "shared"}}).settle()
+    if restarted:
+        cluster.grouped("Inqueue").start()
+        cluster.command("RestartJob").settle()
+    del cluster.objects[claim]
+    cluster.grouped("Inqueue").settle()
+    assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Pending", "PVCNotFound", [])
+    cluster.put(claim, {"metadata": {"name": "shared"}}).wait(5)
+    assert (cluster.alive(), cluster.state.get("reason")) == (ALL, None)
+
+
+def test_a_running_job_outlives_a_claim_of_others():
+    cluster = VcJobCluster(vcjob(THREE, volumes=[{"mountPath": "/data", "volumeClaimName": "shared"}]))
+    cluster.put(Ref(PERSISTENT_VOLUME_CLAIM, "default", "shared"), {"metadata": {"name": "shared"}}).start()
+    del cluster.objects[Ref(PERSISTENT_VOLUME_CLAIM, "default", "shared")]
+    cluster.delete("train-worker-1").settle()
+    assert cluster.alive() == ALL, "only the initiation of a job checks its claims, as in Volcano"
+
+
 def test_a_claim_of_the_jobs_own_is_made_once_and_outlives_its_restarts():
     volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
     cluster = begun(volumes=[volume])
@@ -342,6 +365,19 @@ def test_a_running_job_whose_spec_became_unreadable_goes_on_once_it_is_readable(
     assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Running", "Invalid", ALL)
     cluster.edit(maxRetry=3).settle()
     assert (cluster.phase, cluster.state.get("reason")) == ("Running", None)
+
+
+def test_a_job_edited_to_no_least_number_of_pods_has_none():
+    cluster = begun()
+    cluster.edit(minAvailable=0).settle()
+    assert (cluster.group["spec"]["minMember"], cluster.status["minAvailable"]) == (0, 0)
+    cluster.end("Failed", 1).settle()
+    assert cluster.phase == "Completed", "none had to succeed"
+
+
+def test_a_zero_that_nobody_filled_in_at_creation_is_all():
+    cluster = VcJobCluster(vcjob(THREE, minAvailable=0)).start()
+    assert (cluster.group["spec"]["minMember"], cluster.status["minAvailable"]) == (3, 3)
 
 
 def test_a_name_that_is_too_long_is_refused_before_anything_is_made():
