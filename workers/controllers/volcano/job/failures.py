@@ -61,6 +61,8 @@ def summary(failure: Failure) -> str:
 
 def restart_counts(pods: Iterable[ObservedPod], task: Task) -> dict[str, int]:
     """Returns container restarts by pod for the task's pods at work; empty below the task's `maxRetry`."""
+    if task.retries is None:
+        return {}
     found = {pod.name: _restarts(pod.body) for pod in pods if not pod.ended and pod.phase != "Unknown"}
     return found if sum(found.values()) >= task.retries else {}
 

@@ -23,29 +23,32 @@ DISRUPTION_BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavai
 _LONGEST_LABEL = 63
 
 
-def build(job: Job, task: Task, index: int, *, version: int, retries: int, site: Site, held: bool = False) -> Object:
+def build(
+    job: Job, task: Task, index: int, *, version: int, retries: int, site: Site, group: str = "", held: bool = False
+) -> Object:
     """Returns the manifest of the pod `<job>-<task>-<index>`.
 
-    version: of the job; a full kill raises it. retries: restarts so far. held: the pod is gated until admission removes
-    the gate. Raises PluginError for a job that its plugins cannot serve.
+    version: of the job; a full kill raises it. retries: restarts so far. group: its PodGroup, `<job>-<uid>` if empty.
+    held: the pod is gated until admission removes the gate. Raises PluginError for a job that its plugins cannot serve.
     """
     body: Object = {
         "apiVersion": POD.api_version,
         "kind": POD.kind,
-        "metadata": _metadata(job, task, index, version, retries),
+        "metadata": _metadata(job, task, index, version, retries, group or names.group(job)),
         "spec": _spec(job, task, site, held),
     }
     mounted = volumes.mounted(job, body)
     return plugins.pod(plugins.PodSlot(job, site, task, index), mounted)
 
 
-def _metadata(job: Job, task: Task, index: int, version: int, retries: int) -> Object:
+def _metadata(job: Job, task: Task, index: int, version: int, retries: int, group: str) -> Object:
     given = task.metadata
+    annotations = _annotations(job, task, index, version, retries)
     metadata = {
         "name": names.pod(job, task, index),
         "namespace": job.metadata.namespace,
         "labels": {**(given.get("labels") or {}), **_labels(job, task, index)},
-        "annotations": {**(given.get("annotations") or {}), **_annotations(job, task, index, version, retries)},
+        "annotations": {**(given.get("annotations") or {}), **annotations, GROUP_NAME: group},
         "ownerReferences": [names.owner(job)],
     }
     return {**metadata, "finalizers": list(given["finalizers"])} if given.get("finalizers") else metadata
@@ -70,7 +73,6 @@ def _labels(job: Job, task: Task, index: int) -> dict[str, str]:
 def _annotations(job: Job, task: Task, index: int, version: int, retries: int) -> dict[str, str]:
     annotations = {
         names.TASK: task.name,
-        GROUP_NAME: names.group(job),
         names.JOB_NAME: job.metadata.name,
         names.QUEUE: job.spec.queue,
         names.VERSION: str(version),

@@ -230,8 +230,18 @@ def _create(view: ObservedJob, progress: JobProgress, site: Site, place: Place, 
     name, index = place
     task = view.job.spec.task(name)
     assert task is not None
-    held = index >= gang.get(name, 0)
-    body = pods.build(view.job, task, index, version=progress.version, retries=progress.retries, site=site, held=held)
+    # Every pod is created after the admission of its group, so there is one.
+    assert view.group is not None
+    body = pods.build(
+        view.job,
+        task,
+        index,
+        version=progress.version,
+        retries=progress.retries,
+        site=site,
+        group=view.group["metadata"]["name"],
+        held=index >= gang.get(name, 0),
+    )
     return Create(POD, body)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.controllers.factories import NOW, at
+from tests.unit.controllers.factories import NOW, UID, at
 from tests.unit.controllers.volcano.job.vcjob_cluster import SITE, VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
 from tests.unit.tables import cases
@@ -302,6 +302,25 @@ def test_a_deleted_podgroup_is_created_again():
     cluster.settle()
     assert cluster.group["metadata"]["name"] == name
     assert (cluster.phase, cluster.alive()) == ("Running", ALL)
+
+
+@pytest.mark.parametrize("owned", [True, False], ids=["of the Job", "of another owner"])
+def test_a_podgroup_of_the_jobs_name_is_used_if_the_job_owns_it(owned):
+    """Older versions of Volcano named it so."""
+    cluster = VcJobCluster(vcjob(THREE), admitting=False)
+    owner = [{"uid": UID if owned else "other", "controller": True}]
+    old = Ref(POD_GROUP, "default", "train")
+    cluster.put(old, {"metadata": {"name": "train", "namespace": "default", "ownerReferences": owner}, "spec": {}})
+    cluster.settle()
+    groups = [ref.name for ref in cluster.objects if ref.kind == POD_GROUP]
+    assert groups == (["train"] if owned else ["train", f"train-{UID}"])
+    assert cluster.objects[old]["spec"].get("minMember") == (3 if owned else None), "it is brought up to date"
+    current = Ref(POD_GROUP, "default", groups[-1])
+    cluster.put(current, {**cluster.objects[current], "status": {"phase": "Inqueue"}}).settle()
+    pods = {pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] for pod in cluster.pods.values()}
+    assert (cluster.alive(), pods) == (ALL, {groups[-1]})
+    cluster.command("TerminateJob").settle()
+    assert [ref.name for ref in cluster.objects if ref.kind == POD_GROUP] == ([] if owned else ["train"])
 
 
 def test_a_pod_of_an_older_version_that_came_late_goes():
