@@ -85,6 +85,9 @@ class Settings(BaseSettings):
         ge=0,
         description="how long smaller gangs may go past one that waits for more room than they need; 0 is for ever",
     )
+    gang_topology: Names = Field(
+        (), description="node labels that stand for the tiers of networkTopology, the nearest first, comma separated"
+    )
     pod_addresses: bool = Field(
         False,
         description="pods of Volcano Jobs find each other by loopback addresses, not by names: on the embedded cluster",

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from workers.api.kinds import POD, Object
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.api.volcano.job import Job, Task
-from workers.controllers.volcano.job import names, plugins, volumes
+from workers.controllers.volcano.job import names, plugins, podgroup, volumes
 from workers.controllers.volcano.job.names import VOLCANO, Site
+from workers.controllers.volcano.podgroup.topology import with_affinity
 
 RETRY_COUNT = "volcano.sh/job-retry-count"
 TASK_INDEX = "volcano.sh/task-index"
@@ -35,7 +36,7 @@ def build(
         "apiVersion": POD.api_version,
         "kind": POD.kind,
         "metadata": _metadata(job, task, index, version, retries, group or names.group(job)),
-        "spec": _spec(job, task, site, held),
+        "spec": _spec(job, task, index, site, held),
     }
     mounted = volumes.mounted(job, body)
     return plugins.pod(plugins.PodSlot(job, site, task, index), mounted)
@@ -100,7 +101,7 @@ def _copied(given: Mapping[str, str], *keys: str) -> dict[str, str]:
     return {key: given[key] for key in keys if key in given}
 
 
-def _spec(job: Job, task: Task, site: Site, held: bool) -> Object:
+def _spec(job: Job, task: Task, index: int, site: Site, held: bool) -> Object:
     spec = task.pod_spec
     spec["schedulerName"] = site.placing(spec.get("schedulerName") or job.spec.scheduler_name or VOLCANO)
     if held and not spec.get("nodeName"):
@@ -108,4 +109,8 @@ def _spec(job: Job, task: Task, site: Site, held: bool) -> Object:
         spec["schedulingGates"] = [*gates, {"name": GANG_GATE}]
     if job.spec.priority_class_name and not spec.get("priorityClassName"):
         spec["priorityClassName"] = job.spec.priority_class_name
-    return spec
+    spec = with_affinity(spec, podgroup.topology_of(job.spec.network_topology), site.topology, names.labels(job))
+    if (parts := task.partition_policy) is None:
+        return spec
+    partition = {**names.labels(job), names.TASK: task.name, names.PARTITION: str(index // parts.partition_size)}
+    return with_affinity(spec, podgroup.topology_of(parts.network_topology), site.topology, partition)

@@ -123,7 +123,7 @@ class GangDecision:
             return _back_out(group, now)
         if leftovers := deletions(group):
             return Plan(tuple(leftovers), "what is left of a gang that backed out")
-        written = status.status(group, phase, now)
+        written = status.enforcement(group, status.status(group, phase, now), self.rules.topology, now)
         steps: list[Step] = [PatchStatus(written)] if written != group.status else []
         # The phase is written before the gates go: an ungated pod counts as admitted.
         steps += _ungate(group) if phase != PENDING else []

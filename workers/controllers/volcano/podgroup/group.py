@@ -24,11 +24,13 @@ class GangRules:
 
     overcommit: times the nodes' resources that may be promised; 1 for a scheduler without gangs. patience: time for an
     admitted group to get its nodes. overtaking: time after which no group overtakes a waiting one. 0 is for ever.
+    topology: node labels by tier, the nearest first.
     """
 
     overcommit: Fraction = Fraction(1)
     patience: timedelta = timedelta(minutes=5)
     overtaking: timedelta = timedelta(minutes=10)
+    topology: tuple[str, ...] = ()
 
 
 DEFAULT_RULES = GangRules()
@@ -161,8 +163,13 @@ class Group:
     @property
     def pods_first(self) -> bool:
         """True if the group was created for existing pods; Volcano's Jobs create pods after admission."""
+        return controller_of(self.body) is not None and not self.of_a_job
+
+    @property
+    def of_a_job(self) -> bool:
+        """True if a Volcano Job owns the group."""
         owner = controller_of(self.body)
-        return owner is not None and by_manifest(owner["apiVersion"], owner["kind"]) != VC_JOB
+        return owner is not None and by_manifest(owner["apiVersion"], owner["kind"]) == VC_JOB
 
     @property
     def status(self) -> Object:
