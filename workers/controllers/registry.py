@@ -80,6 +80,7 @@ def configured(settings: Settings) -> Mapping[str, Controller]:
             patience=timedelta(seconds=settings.gang_patience),
             overtaking=timedelta(seconds=settings.gang_overtaking),
             topology=settings.gang_topology,
+            reclaim=settings.gang_reclaim,
         ),
         quirks=frozenset(settings.keda_quirks),
     )

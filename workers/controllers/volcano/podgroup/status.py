@@ -52,6 +52,9 @@ def phase(group: Group) -> str:
     that was whole waits again, or is Unknown while some pods run and others are unschedulable. A completed group
     without pods stays completed.
     """
+    if group.is_clearing:
+        # Pods that are being deleted count as placed: the gang would be whole again until the last one is gone.
+        return PENDING
     if not group.members:
         if group.phase == INQUEUE and group.least == 0:
             return COMPLETED
