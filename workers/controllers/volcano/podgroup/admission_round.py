@@ -161,11 +161,11 @@ def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -
         elif _blocks_queue(cluster.tree, group, refusal):
             behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
             admission.waiting += [(each, checks.permanent_refusal(each) or behind) for each in turns.rest(group.queue)]
-    beneficiary, reclaimed = None, ()
-    if rules.reclaim:
-        beneficiary, reclaimed = reclaim.victims(
-            admission.waiting, cluster.groups, cluster.tree, cluster.nodes, ledger, cluster.priorities
-        )
+    beneficiary, reclaimed = (
+        reclaim.victims(admission.waiting, cluster.groups, cluster.tree, cluster.nodes, ledger, cluster.priorities)
+        if rules.reclaim
+        else reclaim.NONE
+    )
     admission.reserve_the_rest()
     grown = growth(cluster.groups, cluster.priorities, cluster.tree, ledger, checks)
     return RoundOutcome(tuple(admission.admitted), tuple(admission.waiting), grown, reclaimed, beneficiary)

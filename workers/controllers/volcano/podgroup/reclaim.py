@@ -18,6 +18,9 @@ from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 #: Annotation (Volcano's): ``false`` keeps a gang from being reclaimed.
 PREEMPTABLE = "volcano.sh/preemptable"
+#: The waiting group that gets room, and the gangs that make it.
+Reclaim = tuple[Group | None, tuple[Group, ...]]
+NONE: Reclaim = (None, ())
 
 
 def victims(
@@ -27,13 +30,13 @@ def victims(
     nodes: Nodes,
     ledger: PlacementLedger,
     priorities: Mapping[str, int],
-) -> tuple[Group | None, tuple[Group, ...]]:
-    """Returns the first waiting group for which gangs can make room, and those gangs; (None, ()) without any.
+) -> Reclaim:
+    """Returns the first waiting group for which gangs can make room, and those gangs; NONE without any.
 
     waiting: the refused groups in order. One group at a time: the next is served when the pods of these are gone.
     """
     if any(group.is_clearing for group in groups):
-        return None, ()
+        return NONE
     ranked = sorted(
         (group for group in groups if _is_reclaimable(group, tree)),
         key=lambda group: (order.rank(group, priorities)[0], group.age),
@@ -43,7 +46,7 @@ def victims(
         owed = refusal.room and _is_owed(group, tree, ledger)
         if owed and (found := _enough(group, ranked, tree, nodes, ledger)):
             return group, found
-    return None, ()
+    return NONE
 
 
 def _is_reclaimable(group: Group, tree: QueueTree) -> bool:

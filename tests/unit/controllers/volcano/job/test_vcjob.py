@@ -55,6 +55,17 @@ def test_a_healthy_job():
     assert not {"controlledResources", "running", "killing"} & set(status)
 
 
+@pytest.mark.parametrize("end", ["Completed", "Failed"])
+def test_the_end_is_written_before_the_podgroup_goes_and_a_killed_process_leaves_it_to_the_next(end):
+    """As in Volcano: a client that sees the final phase may still find the PodGroup."""
+    cluster = begun().end(*(("Failed", 1) if end == "Failed" else ()))
+    cluster.budget = 1
+    cluster.sync()
+    assert (cluster.phase, cluster.group is not None) == (end, True)
+    cluster.settle()
+    assert (cluster.phase, cluster.group) == (end, None)
+
+
 def test_a_healthy_job_of_three_pods_costs_four_status_writes():
     cluster = VcJobCluster(vcjob(THREE)).start()
     cluster.end().settle()
