@@ -1,4 +1,4 @@
-"""Gangs on the embedded cluster: held back until all of their pods may start, and never half of two at once."""
+"""Gangs on the embedded cluster: no pod starts before its whole gang may, and two gangs never start in part."""
 
 from collections.abc import AsyncIterator, Iterable
 from itertools import pairwise
@@ -70,7 +70,7 @@ async def _pods(cluster: Cluster, name: str) -> list[Object]:
 
 
 def _one_after_the_other(*gangs: list[Object]) -> bool:
-    """Whether every process of a gang had ended before the first of the next one started (in whole seconds)."""
+    """Returns True if each gang's processes had ended before the next one's started (in whole seconds)."""
     ended = [
         [one["state"]["terminated"] for pod in pods for one in pod["status"]["containerStatuses"]] for pods in gangs
     ]
@@ -171,7 +171,7 @@ async def test_jobs_of_volcano_run_one_after_the_other(cluster: Cluster) -> None
 
 @pytest.fixture
 async def here(cluster: Cluster) -> AsyncIterator[Object]:
-    """What pods that must run on the one node select; there is a larger one, and nothing ever runs on that."""
+    """Returns the selector of the one real node; a second, larger node never runs a pod."""
     (known,) = (await cluster.list(NODE))[0]
     large = await create(cluster, NODE, {}, "large", labels={"zone": "far"})
     allocatable, ready = {"cpu": "64", "memory": "64Gi", "pods": "99"}, [{"type": "Ready", "status": "True"}]
