@@ -85,6 +85,13 @@ class Settings(BaseSettings):
         ge=0,
         description="how long smaller gangs may go past one that waits for more room than they need; 0 is for ever",
     )
+    gang_reclaim: bool = Field(
+        False,
+        description="gangs of reclaimable queues above their share back out for gangs of queues below theirs",
+    )
+    gang_topology: Names = Field(
+        (), description="node labels that stand for the tiers of networkTopology, the nearest first, comma separated"
+    )
     pod_addresses: bool = Field(
         False,
         description="pods of Volcano Jobs find each other by loopback addresses, not by names: on the embedded cluster",

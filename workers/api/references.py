@@ -47,9 +47,13 @@ def _target_of(command: Object) -> Ref | None:
 
 
 def _template_of(job: Object) -> Ref | None:
-    namespace, dot, name = (job["metadata"].get("labels") or {}).get(CREATED_BY_TEMPLATE, "").partition(".")
+    metadata = job["metadata"]
+    namespace, _, name = (metadata.get("labels") or {}).get(CREATED_BY_TEMPLATE, "").partition(".")
+    # Any user may write the label: without this check a Job would change the status of another namespace's template.
+    if namespace != metadata["namespace"]:
+        return None
     # A name with dots is ambiguous, because a dot ends the namespace; Volcano does not match one either.
-    return Ref(kinds.JOB_TEMPLATE, namespace, name) if dot and name and "." not in name else None
+    return Ref(kinds.JOB_TEMPLATE, namespace, name) if name and "." not in name else None
 
 
 def _group_of_workload(workload: Object) -> Ref | None:

@@ -73,11 +73,14 @@ def configured(settings: Settings) -> Mapping[str, Controller]:
             gang_schedulers=frozenset(settings.scheduler_names),
             scheduler=settings.pod_scheduler,
             addresses=settings.pod_addresses,
+            topology=settings.gang_topology,
         ),
         rules=GangRules(
             overcommit=Fraction(str(settings.gang_overcommit)),
             patience=timedelta(seconds=settings.gang_patience),
             overtaking=timedelta(seconds=settings.gang_overtaking),
+            topology=settings.gang_topology,
+            reclaim=settings.gang_reclaim,
         ),
         quirks=frozenset(settings.keda_quirks),
     )

@@ -9,7 +9,7 @@ import click
 from deploy.cli import api_connection, output
 from deploy.cli.objects import describe
 from deploy.cli.objects.apply import MERGE_PATCH
-from deploy.cli.volcano.verbs import KindVerbs, Work, help_text
+from deploy.cli.volcano.verbs import KindVerbs, Work, age, help_text
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, Object
 from workers.errors import UserError
 
@@ -40,8 +40,8 @@ def group() -> None:
 def row(flow: Object, now: datetime) -> list[Any]:
     """Returns a flow's columns for `list` and `get`."""
     metadata = flow["metadata"]
-    age = output.age(metadata.get("creationTimestamp"), now)
-    return [metadata["name"], metadata["namespace"], phase(flow), age]
+    created = age(metadata.get("creationTimestamp"), now)
+    return [metadata["name"], metadata["namespace"], phase(flow), created]
 
 
 def phase(flow: Object) -> str:

@@ -180,6 +180,12 @@ async def list_objects(cluster: "Cluster", kind: Kind, namespace: str = "") -> l
     return found
 
 
+def age(since: str | None, now: datetime) -> str:
+    """Returns the time since an instant in vcctl's form: whole years keep their days (``2y0d``), unlike kubectl's."""
+    text = output.age(since, now)
+    return f"{text}0d" if text.endswith("y") and int(text[:-1]) < 8 else text
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Prints a table, or a message if there are no rows."""
     if rows:

@@ -1,4 +1,4 @@
-"""Gangs on the embedded cluster: held back until all of their pods may start, and never half of two at once."""
+"""Gangs on the embedded cluster: no pod starts before its whole gang may, and two gangs never start in part."""
 
 from collections.abc import AsyncIterator, Iterable
 from itertools import pairwise
@@ -14,6 +14,8 @@ from tests.integration.controllers.volcano_objects import (
     open_queue,
     phase_of,
     reaches,
+    reports,
+    status,
     task,
     unschedulable,
 )
@@ -26,7 +28,7 @@ from workers.errors import ClusterError
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"volcano": "true", "gang_patience": "3"}
+HOUSE = {"volcano": "true", "gang_patience": "3", "gang_reclaim": "true"}
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ async def _pods(cluster: Cluster, name: str) -> list[Object]:
 
 
 def _one_after_the_other(*gangs: list[Object]) -> bool:
-    """Whether every process of a gang had ended before the first of the next one started (in whole seconds)."""
+    """Returns True if each gang's processes had ended before the next one's started (in whole seconds)."""
     ended = [
         [one["state"]["terminated"] for pod in pods for one in pod["status"]["containerStatuses"]] for pods in gangs
     ]
@@ -169,7 +171,7 @@ async def test_jobs_of_volcano_run_one_after_the_other(cluster: Cluster) -> None
 
 @pytest.fixture
 async def here(cluster: Cluster) -> AsyncIterator[Object]:
-    """What pods that must run on the one node select; there is a larger one, and nothing ever runs on that."""
+    """Returns the selector of the one real node; a second, larger node never runs a pod."""
     (known,) = (await cluster.list(NODE))[0]
     large = await create(cluster, NODE, {}, "large", labels={"zone": "far"})
     allocatable, ready = {"cpu": "64", "memory": "64Gi", "pods": "99"}, [{"type": "Ready", "status": "True"}]
@@ -311,6 +313,28 @@ async def test_no_pod_of_a_group_that_was_let_through_before_it_had_any_starts_a
     assert all(pod["spec"].get("schedulingGates") for pod in await _pods(cluster, "trio"))
     await _pod(cluster, "trio-2", "trio")
     await reaches(cluster, _ref("trio"), "Completed")
+
+
+async def test_a_queue_below_its_share_gets_room_back_from_one_above(cluster: Cluster) -> None:
+    # The node runs four pods at once: two of each queue are its share.
+    await open_queue(cluster, "lent", weight=1)
+    await open_queue(cluster, "owed", weight=1)
+    jobs = [await create(cluster, VC_JOB, _job(600, replicas=2, queue="lent"), name) for name in ("one", "two")]
+    for job in jobs:
+        await reaches(cluster, job, "Running")
+    claims = await create(cluster, VC_JOB, _job(600, replicas=2, queue="owed"), "claims")
+    await reaches(cluster, claims, "Running")
+    # Both were created within one second or not: either may be the younger one.
+    (lost,) = [job for job in jobs if not await _names(cluster, job.name, placed=True)]
+    uid = (await cluster.get(lost))["metadata"]["uid"]
+    await reports(cluster, f"{lost.name}-{uid}", "Reclaimed", "of queue owed")
+    await cluster.delete(claims)
+
+    async def again() -> bool:
+        return len(await _names(cluster, lost.name, placed=True)) == 2
+
+    await eventually(again, within=60)
+    assert not (await status(cluster, lost)).get("retryCount"), "a gang that made room has not failed"
 
 
 @pytest.fixture

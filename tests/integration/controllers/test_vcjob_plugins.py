@@ -1,5 +1,4 @@
-"""What Volcano Jobs' plugins and volumes are for, with real processes on the embedded cluster: the examples run, and
-what somebody deletes is made again."""
+"""Plugins and volumes of Volcano Jobs, with real processes on the embedded cluster: examples, and deleted objects."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -77,7 +76,7 @@ async def is_there(cluster: Cluster, kind: Kind, name: str) -> Object | None:
 
 
 def printed(running: House, pod: Object) -> list[str]:
-    """What the pod's container wrote."""
+    """Returns the lines that the pod's container wrote."""
     metadata = pod["metadata"]
     folder = running.logs / f"default_{metadata['name']}_{metadata['uid']}" / "main"
     return [line.split(" ", 3)[3] for line in (folder / "0.log").read_text().splitlines()]

@@ -164,7 +164,7 @@ async def test_a_job_ends_when_a_task_waits_for_one_that_failed(cluster: Cluster
         groups = (await cluster.list(POD_GROUP, "default"))[0]
         return not [group for group in groups if group["metadata"]["name"].startswith(f"{job.name}-")]
 
-    # It is deleted after the status was written.
+    # The status is written first, so that a killed worker repeats the deletion; Volcano has the same order.
     await eventually(group_is_gone)
 
 

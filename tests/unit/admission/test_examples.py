@@ -111,7 +111,7 @@ def placed(body: Object) -> Object:
 
 
 def kept(small: Any, large: Any) -> bool:
-    """Whether everything that was said is still said."""
+    """Returns True if all values of the first are in the second."""
     if isinstance(small, dict):
         return isinstance(large, dict) and all(kept(value, large.get(key)) for key, value in small.items())
     if isinstance(small, list):

@@ -41,9 +41,10 @@ MADE = "volcano.sh/createdByJobTemplate"
         "without a target": (kinds.COMMAND, body(kinds.COMMAND), None),
         "job of a template": (
             kinds.VC_JOB,
-            body(kinds.VC_JOB, {"labels": {MADE: "ns.t"}}),
-            Ref(kinds.JOB_TEMPLATE, "ns", "t"),
+            body(kinds.VC_JOB, {"labels": {MADE: "team.t"}}),
+            Ref(kinds.JOB_TEMPLATE, "team", "t"),
         ),
+        "of another namespace": (kinds.VC_JOB, body(kinds.VC_JOB, {"labels": {MADE: "ns.t"}}), None),
         "a name with dots": (kinds.VC_JOB, body(kinds.VC_JOB, {"labels": {MADE: "ns.t.x"}}), None),
         "job of none": (kinds.VC_JOB, body(kinds.VC_JOB), None),
     },

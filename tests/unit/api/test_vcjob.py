@@ -114,7 +114,7 @@ def test_limits_hold_in_the_model_and_in_the_schema(given, field):
         ({"replicas": -1}, "replicas"),
         ({"replicas": 2**31}, "replicas"),
         ({"minAvailable": -1}, "minAvailable"),
-        ({"maxRetry": -1}, "maxRetry"),
+        ({"maxRetry": -2}, "maxRetry"),
         ({"topologyPolicy": "some"}, "topologyPolicy"),
         ({"partitionPolicy": {"totalPartitions": 1}}, "partitionPolicy.partitionSize"),
         ({"partitionPolicy": {"totalPartitions": 0, "partitionSize": 1}}, "partitionPolicy.totalPartitions"),

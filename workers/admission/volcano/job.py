@@ -31,6 +31,16 @@ def defaulted(body: Object, schedulers: Sequence[str] = ("volcano",)) -> Object:
     return body if spec == body.get("spec") else {**body, "spec": spec}
 
 
+def stored(body: Object) -> Object:
+    """Returns a stored Job with the defaults of what it lacks.
+
+    Only the creation of a Job replaces a `minAvailable` of 0: one that a later edit wrote is meant.
+    """
+    found = defaulted(body)
+    edited = (body["metadata"].get("generation") or 1) > 1 and (body.get("spec") or {}).get("minAvailable") == 0
+    return {**found, "spec": {**found["spec"], "minAvailable": 0}} if edited else found
+
+
 def filled(spec: Object | None, schedulers: Sequence[str] = ("volcano",)) -> Object | None:
     """Returns a Job's spec with defaults; a spec that the schema refuses is returned as it is."""
     if spec is None:

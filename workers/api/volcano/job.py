@@ -120,8 +120,8 @@ class Task(Model):
     policies: Items[LifecyclePolicy] | None = None
     """They win over the job's."""
     topology_policy: Literal["none", "best-effort", "restricted", "single-numa-node"] | None = None
-    max_retry: Count | None = None
-    """Container restarts after which the task counts as failed; default 3."""
+    max_retry: Annotated[int, Field(ge=-1, le=2**31 - 1)] | None = None
+    """Container restarts after which the task counts as failed; default 3, -1 for never."""
     depends_on: TaskDependsOn | None = None
     partition_policy: PartitionPolicy | None = None
 
@@ -134,9 +134,9 @@ class Task(Model):
         return parts.min_partitions * parts.partition_size if parts and parts.min_partitions else self.replicas
 
     @property
-    def retries(self) -> int:
-        """Container restarts after which the task counts as failed."""
-        return self.max_retry or MAX_RETRY
+    def retries(self) -> int | None:
+        """Container restarts after which the task counts as failed; None for never."""
+        return None if self.max_retry == -1 else self.max_retry or MAX_RETRY
 
     @property
     def metadata(self) -> Object:

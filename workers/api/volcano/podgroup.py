@@ -70,6 +70,8 @@ class AdmissionBackOff(Model):
     since: Instant
     until: Instant
     """Not before this instant is it admitted again."""
+    reclaimed: bool | None = None
+    """The gang made room for one of another queue."""
 
 
 class AdmissionGrant(Model):

@@ -1,14 +1,17 @@
 """``penstock flow`` and ``penstock template``: creating, listing, patching and deleting."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import yaml
 
+from deploy.cli.volcano.flow import row
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from tests.unit.cli.volcano.objects import CREATED, objects, words
 from tests.unit.tables import cases
+from workers.api import times
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, Object
 
 
@@ -73,6 +76,16 @@ def test_flows_are_listed_and_written_out(volcano: FakeCluster, penstock: Type) 
     assert not [each for each in shown if "managedFields" in each["metadata"]]
     assert yaml.safe_load(penstock("flow", "describe", "-N", "nightly", "-o", "json").out) == shown[0]
     assert "Graph:" in penstock("flow", "describe", "-N", "nightly", "-o", "text").out
+
+
+@pytest.mark.parametrize(
+    ("days", "age"), [(729, "729d"), (730, "2y0d"), (731, "2y1d"), (7 * 365, "7y0d"), (2920, "8y")]
+)
+def test_ages_have_vcctls_form(days: int, age: str) -> None:
+    """kubectl leaves out the days of whole years."""
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    created = times.render(now - timedelta(days=days))
+    assert row({"metadata": {"name": "f", "namespace": "n", "creationTimestamp": created}}, now)[-1] == age
 
 
 RETRY = "penstock.dev/retry"

@@ -36,6 +36,7 @@ from workers.controllers.volcano.job import (
     names,
     phases,
     plugins,
+    podgroup,
     policies,
     status,
     sync,
@@ -49,6 +50,7 @@ from workers.controllers.volcano.job.observed import ObservedJob, observe, queue
 from workers.controllers.volcano.job.phases import PhaseOutcome, PhaseRule, TaskCounts
 from workers.controllers.volcano.job.sync import TaskProblem
 from workers.controllers.volcano.job.transitions import JobProgress
+from workers.controllers.volcano.podgroup import topology
 from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING, ComeBack, Delete, PatchStatus, Plan, RecordEvent, Step
 from workers.decision.snapshot import Snapshot
@@ -214,6 +216,7 @@ def _work(draft: _Draft, progress: JobProgress) -> _End:
         draft = draft.add(
             *(RecordEvent("Warning", "PluginError", remark) for remark in plugins.remarks(view.job)),
             *policies.warnings(view.job.spec),
+            *_unenforced(view, draft.site),
         )
     work = sync.work(view, progress, draft.site, draft.now)
     resources = draft.resources if work.resources is None else work.resources
@@ -235,6 +238,12 @@ def _work(draft: _Draft, progress: JobProgress) -> _End:
     if problem and problem.event and (state is None or state.message != problem.message):
         end = replace(end, draft=end.draft.add(RecordEvent("Warning", problem.event, problem.message)))
     return replace(end, back=_first(end.back, work.back))
+
+
+def _unenforced(view: ObservedJob, site: Site) -> Iterator[RecordEvent]:
+    """Yields the Event about fields that are for Volcano's scheduler alone; the PodGroup has a condition about them."""
+    if why := topology.unenforced(podgroup.wanted(view.job, {})["spec"], site.topology, of_a_job=True):
+        yield RecordEvent("Warning", "NotEnforced", why)
 
 
 def _write_first(draft: _Draft, progress: JobProgress) -> _Draft:

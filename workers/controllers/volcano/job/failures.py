@@ -61,6 +61,8 @@ def summary(failure: Failure) -> str:
 
 def restart_counts(pods: Iterable[ObservedPod], task: Task) -> dict[str, int]:
     """Returns container restarts by pod for the task's pods at work; empty below the task's `maxRetry`."""
+    if task.retries is None:
+        return {}
     found = {pod.name: _restarts(pod.body) for pod in pods if not pod.ended and pod.phase != "Unknown"}
     return found if sum(found.values()) >= task.retries else {}
 
@@ -70,7 +72,7 @@ def remembered(view: ObservedJob) -> tuple[Failure, ...]:
     known = view.memory.failures or ()
     failures = {(failure.pod, failure.time): failure for failure in known}
     for pod in view.pods:
-        if pod.phase == "Failed" and not pod.leaving:
+        if pod.phase == "Failed" and not pod.going:
             failure = of(pod)
             failures.setdefault((failure.pod, failure.time), failure)
     for pod in _restarted_too_often(view):
@@ -84,7 +86,7 @@ def remembered(view: ObservedJob) -> tuple[Failure, ...]:
 
 def _restarted_too_often(view: ObservedJob) -> Iterator[ObservedPod]:
     """Yields the pods with a failed container, of tasks whose containers restarted too often."""
-    current = [pod for pod in view.pods if pod.version >= view.version and not pod.leaving]
+    current = [pod for pod in view.pods if pod.version >= view.version and not pod.going]
     for task in view.job.spec.tasks:
         pods = [pod for pod in current if pod.task == task.name]
         restarts = restart_counts(pods, task)

@@ -15,12 +15,14 @@ class Site:
     """The cluster that pods are created for.
 
     gang_schedulers: schedulers whose pods Penstock admits as gangs. scheduler: places the admitted pods. addresses:
-    pods reach each other by loopback addresses, because no names resolve (the embedded cluster).
+    pods reach each other by loopback addresses, because no names resolve (the embedded cluster). topology: node labels
+    by tier, the nearest first.
     """
 
     gang_schedulers: frozenset[str] = frozenset({VOLCANO})
     scheduler: str = "default-scheduler"
     addresses: bool = False
+    topology: tuple[str, ...] = ()
 
     def placing(self, wanted: str) -> str:
         """Returns the scheduler that places a pod whose manifest names `wanted`."""

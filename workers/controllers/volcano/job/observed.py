@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
-from workers.admission.volcano.job import defaulted
+from workers.admission.volcano.job import stored
 from workers.api import conditions, times
 from workers.api.kinds import (
     CONFIG_MAP,
@@ -72,13 +72,18 @@ class ObservedPod:
         """True if its deletion was announced by the annotation OUT_OF_SYNC."""
         return (self.body["metadata"].get("annotations") or {}).get(OUT_OF_SYNC) == "true"
 
+    @property
+    def going(self) -> bool:
+        """True from the announcement of its deletion on: what becomes of it then is no event, as in Volcano."""
+        return self.leaving or self.given_up
+
 
 @dataclass(frozen=True, slots=True)
 class ObservedJob:
     """The view of one decision.
 
     body: with defaults. status: as stored; memory: the same, typed. group: the current PodGroup; groups: also PodGroups
-    that are being deleted or have an old name. attached: plugins' objects. queue: None if it does not exist.
+    that are being deleted. attached: plugins' objects. queue: None if it does not exist.
     failures: failed reconciles in a row; error: of the last one.
     """
 
@@ -142,7 +147,7 @@ class ObservedJob:
 def observe(snapshot: Snapshot) -> ObservedJob:
     """Returns the view of a snapshot with a job. Raises UserError for a malformed spec or status."""
     assert snapshot.body is not None
-    body = defaulted(snapshot.body)
+    body = stored(snapshot.body)
     job = parse(body)
     groups = tuple(_bodies(snapshot.children.get(POD_GROUP.id, ())))
     return ObservedJob(
@@ -152,7 +157,7 @@ def observe(snapshot: Snapshot) -> ObservedJob:
         status=body.get("status") or {},
         memory=_memory(body),
         pods=tuple(sorted(_pods(job, snapshot.children.get(POD.id, ())), key=_place)),
-        group=next((group for group in groups if _is_current(job, group)), None),
+        group=_current(job, groups),
         groups=groups,
         attached={ref_of(kind, one): one for kind in _ATTACHED for one in _bodies(snapshot.children.get(kind.id, ()))},
         commands=tuple(commands.in_order(snapshot)),
@@ -180,9 +185,10 @@ def _bodies(entries: Iterable[CachedObject]) -> Iterator[Object]:
     return (entry.body for entry in entries if entry.body is not None)
 
 
-def _is_current(job: Job, group: Object) -> bool:
-    metadata = group["metadata"]
-    return metadata["name"] == names.group(job) and not metadata.get("deletionTimestamp")
+def _current(job: Job, groups: Iterable[Object]) -> Object | None:
+    """Returns the job's PodGroup. Early versions of Volcano named it like the job; its pods keep that name."""
+    there = {one["metadata"]["name"]: one for one in groups if not one["metadata"].get("deletionTimestamp")}
+    return there.get(names.group(job)) or there.get(job.metadata.name)
 
 
 def _pods(job: Job, entries: Iterable[CachedObject]) -> Iterator[ObservedPod]:

@@ -42,7 +42,7 @@ def wanted(job: Job, priorities: Priorities, waiting: Set[str] = _NOBODY) -> Obj
         "queue": spec.queue,
         "priorityClassName": spec.priority_class_name or None,
         "minResources": min_resources(tasks, least, priorities),
-        "networkTopology": _topology(spec.network_topology),
+        "networkTopology": topology_of(spec.network_topology),
         "subGroupPolicy": [_sub_group(task, task.partition_policy) for task in tasks if task.partition_policy] or None,
     }
     return {
@@ -132,7 +132,7 @@ def _chosen(tasks: list[Task], least: int) -> Iterator[tuple[Task, int]]:
         yield task, more
 
 
-def _topology(given: NetworkTopology | None) -> Object | None:
+def topology_of(given: NetworkTopology | None) -> Object | None:
     """Returns the network topology; a tier by number wins over a tier by name."""
     if given is None:
         return None
@@ -143,7 +143,7 @@ def _topology(given: NetworkTopology | None) -> Object | None:
 
 def _sub_group(task: Task, parts: PartitionPolicy) -> Object:
     """Returns each partition of a task as a gang within the gang."""
-    topology = _topology(parts.network_topology)
+    topology = topology_of(parts.network_topology)
     return {
         "name": task.name,
         "labelSelector": {"matchLabels": {names.TASK: task.name}},

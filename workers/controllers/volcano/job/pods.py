@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from workers.api.kinds import POD, Object
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.api.volcano.job import Job, Task
-from workers.controllers.volcano.job import names, plugins, volumes
+from workers.controllers.volcano.job import names, plugins, podgroup, volumes
 from workers.controllers.volcano.job.names import VOLCANO, Site
+from workers.controllers.volcano.podgroup.topology import with_affinity
 
 RETRY_COUNT = "volcano.sh/job-retry-count"
 TASK_INDEX = "volcano.sh/task-index"
@@ -23,29 +24,32 @@ DISRUPTION_BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavai
 _LONGEST_LABEL = 63
 
 
-def build(job: Job, task: Task, index: int, *, version: int, retries: int, site: Site, held: bool = False) -> Object:
+def build(
+    job: Job, task: Task, index: int, *, version: int, retries: int, site: Site, group: str = "", held: bool = False
+) -> Object:
     """Returns the manifest of the pod `<job>-<task>-<index>`.
 
-    version: of the job; a full kill raises it. retries: restarts so far. held: the pod is gated until admission removes
-    the gate. Raises PluginError for a job that its plugins cannot serve.
+    version: of the job; a full kill raises it. retries: restarts so far. group: its PodGroup, `<job>-<uid>` if empty.
+    held: the pod is gated until admission removes the gate. Raises PluginError for a job that its plugins cannot serve.
     """
     body: Object = {
         "apiVersion": POD.api_version,
         "kind": POD.kind,
-        "metadata": _metadata(job, task, index, version, retries),
-        "spec": _spec(job, task, site, held),
+        "metadata": _metadata(job, task, index, version, retries, group or names.group(job)),
+        "spec": _spec(job, task, index, site, held),
     }
     mounted = volumes.mounted(job, body)
     return plugins.pod(plugins.PodSlot(job, site, task, index), mounted)
 
 
-def _metadata(job: Job, task: Task, index: int, version: int, retries: int) -> Object:
+def _metadata(job: Job, task: Task, index: int, version: int, retries: int, group: str) -> Object:
     given = task.metadata
+    annotations = _annotations(job, task, index, version, retries)
     metadata = {
         "name": names.pod(job, task, index),
         "namespace": job.metadata.namespace,
         "labels": {**(given.get("labels") or {}), **_labels(job, task, index)},
-        "annotations": {**(given.get("annotations") or {}), **_annotations(job, task, index, version, retries)},
+        "annotations": {**(given.get("annotations") or {}), **annotations, GROUP_NAME: group},
         "ownerReferences": [names.owner(job)],
     }
     return {**metadata, "finalizers": list(given["finalizers"])} if given.get("finalizers") else metadata
@@ -70,7 +74,6 @@ def _labels(job: Job, task: Task, index: int) -> dict[str, str]:
 def _annotations(job: Job, task: Task, index: int, version: int, retries: int) -> dict[str, str]:
     annotations = {
         names.TASK: task.name,
-        GROUP_NAME: names.group(job),
         names.JOB_NAME: job.metadata.name,
         names.QUEUE: job.spec.queue,
         names.VERSION: str(version),
@@ -98,7 +101,7 @@ def _copied(given: Mapping[str, str], *keys: str) -> dict[str, str]:
     return {key: given[key] for key in keys if key in given}
 
 
-def _spec(job: Job, task: Task, site: Site, held: bool) -> Object:
+def _spec(job: Job, task: Task, index: int, site: Site, held: bool) -> Object:
     spec = task.pod_spec
     spec["schedulerName"] = site.placing(spec.get("schedulerName") or job.spec.scheduler_name or VOLCANO)
     if held and not spec.get("nodeName"):
@@ -106,4 +109,8 @@ def _spec(job: Job, task: Task, site: Site, held: bool) -> Object:
         spec["schedulingGates"] = [*gates, {"name": GANG_GATE}]
     if job.spec.priority_class_name and not spec.get("priorityClassName"):
         spec["priorityClassName"] = job.spec.priority_class_name
-    return spec
+    spec = with_affinity(spec, podgroup.topology_of(job.spec.network_topology), site.topology, names.labels(job))
+    if (parts := task.partition_policy) is None:
+        return spec
+    partition = {**names.labels(job), names.TASK: task.name, names.PARTITION: str(index // parts.partition_size)}
+    return with_affinity(spec, podgroup.topology_of(parts.network_topology), site.topology, partition)

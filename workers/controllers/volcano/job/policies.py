@@ -37,9 +37,9 @@ class JobEvent:
 
 
 def events(view: ObservedJob, now: datetime) -> list[JobEvent]:
-    """Returns the unanswered events in order. Pods of older versions and pods being deleted cause none."""
+    """Returns the unanswered events in order. Pods of older versions, and pods that are going, cause none."""
     found: list[JobEvent] = []
-    current = {pod.name: pod for pod in view.pods if pod.version >= view.version and not pod.leaving}
+    current = {pod.name: pod for pod in view.pods if pod.version >= view.version and not pod.going}
     for task in view.job.spec.tasks:
         pods = tuple(pod for pod in current.values() if pod.task == task.name)
         found += map(_failed, (pod for pod in pods if pod.phase == "Failed"))
@@ -85,7 +85,7 @@ def _evicted(view: ObservedJob, task: Task, current: dict[str, ObservedPod], now
 
 def _completed(pods: tuple[ObservedPod, ...], task: Task, version: int) -> Iterator[JobEvent]:
     """Yields TaskCompleted if all replicas succeeded, at least one of them in this version."""
-    done = [pod for pod in pods if pod.phase == "Succeeded" and not pod.leaving]
+    done = [pod for pod in pods if pod.phase == "Succeeded" and not pod.going]
     news = [pod for pod in done if pod.version >= version]
     if task.replicas and len(done) >= task.replicas and news:
         last = max(news, key=lambda pod: (failures.finished(pod), pod.name))

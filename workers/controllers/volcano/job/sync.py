@@ -60,7 +60,8 @@ def work(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) ->
     resources = {**plugins.resources(view.job), **claims.resources}
     if missing and not view.group:
         return TaskWork(problem=missing, back=now + RECHECK)
-    if claims.problem and not view.group:
+    # Like Volcano, only the initiation of a Pending job looks for claims; one at work keeps running without.
+    if claims.problem and (not view.group or progress.phase == "Pending"):
         return TaskWork(problem=TaskProblem("PVCError", "PVCNotFound", claims.problem), back=now + RECHECK)
     first = tuple(_needs(view, site, claims))
     # A delayed action may still recreate failed pods.
@@ -229,8 +230,18 @@ def _create(view: ObservedJob, progress: JobProgress, site: Site, place: Place, 
     name, index = place
     task = view.job.spec.task(name)
     assert task is not None
-    held = index >= gang.get(name, 0)
-    body = pods.build(view.job, task, index, version=progress.version, retries=progress.retries, site=site, held=held)
+    # Every pod is created after the admission of its group, so there is one.
+    assert view.group is not None
+    body = pods.build(
+        view.job,
+        task,
+        index,
+        version=progress.version,
+        retries=progress.retries,
+        site=site,
+        group=view.group["metadata"]["name"],
+        held=index >= gang.get(name, 0),
+    )
     return Create(POD, body)
 
 

@@ -9,7 +9,7 @@ from workers.api import times
 from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref
 from workers.api.references import GROUP_NAME
 from workers.controllers.volcano.podgroup import group as groups
-from workers.controllers.volcano.podgroup import nodes, order, status, tree
+from workers.controllers.volcano.podgroup import nodes, order, reclaim, status, tree
 from workers.controllers.volcano.podgroup.checks import AdmissionChecks, Refusal
 from workers.controllers.volcano.podgroup.group import (
     COMPLETED,
@@ -110,17 +110,24 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class RoundOutcome:
-    """admitted: groups that may start. waiting: the others with their reasons, in order. growth: extra pods."""
+    """admitted: groups that may start. waiting: the others with their reasons, in order. growth: extra pods.
+
+    reclaimed: gangs that make room for the beneficiary.
+    """
 
     admitted: tuple[Group, ...]
     waiting: tuple[tuple[Group, Refusal], ...]
     growth: Growth = NONE
+    reclaimed: tuple[Group, ...] = ()
+    beneficiary: Group | None = None
 
 
 def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT_RULES) -> Plan:
     """Returns the round as a plan of the queue `root`; the snapshot must hold everything of EVERYWHERE."""
     outcome = run(observe(snapshot), now, rules)
     steps = plan_steps(outcome.admitted, outcome.waiting, outcome.growth.pods, now)
+    if outcome.beneficiary is not None:
+        steps += _reclaiming(outcome.reclaimed, outcome.beneficiary, now)
     size = sum(len(entries) for entries in snapshot.cluster_wide.values())
     rest = (HoldKey(min(size * PAUSE, LONGEST_PAUSE)),) if size > FEW else ()
     waits = outcome.waiting or outcome.growth.waits
@@ -154,9 +161,14 @@ def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -
         elif _blocks_queue(cluster.tree, group, refusal):
             behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
             admission.waiting += [(each, checks.permanent_refusal(each) or behind) for each in turns.rest(group.queue)]
+    beneficiary, reclaimed = (
+        reclaim.victims(admission.waiting, cluster.groups, cluster.tree, cluster.nodes, ledger, cluster.priorities)
+        if rules.reclaim
+        else reclaim.NONE
+    )
     admission.reserve_the_rest()
     grown = growth(cluster.groups, cluster.priorities, cluster.tree, ledger, checks)
-    return RoundOutcome(tuple(admission.admitted), tuple(admission.waiting), grown)
+    return RoundOutcome(tuple(admission.admitted), tuple(admission.waiting), grown, reclaimed, beneficiary)
 
 
 class _Admission:
@@ -277,6 +289,19 @@ def _grant(group: Group) -> Object:
         old = (group.status.get("admittedFor") or {}).get("minResources") or {}
         granted["minResources"] = {**dict.fromkeys(old), **group.body["spec"]["minResources"]}
     return granted
+
+
+def _reclaiming(groups: Sequence[Group], beneficiary: Group, now: datetime) -> list[Step]:
+    """Returns the steps that begin the back-out of these gangs; the decisions on them delete their pods."""
+    text = f"its room is for {_name(beneficiary)} of queue {beneficiary.queue}, which has less than its share"
+    patches = []
+    for group in groups:
+        conditions = status.with_condition(group.body, status.UNSCHEDULABLE, "True", "Reclaimed", text, now)
+        back = group.next_back_off(now, reclaimed=True).render()
+        written = {"phase": PENDING, "admitted": None, "backOff": back, "conditions": conditions}
+        patches.append(_status_patch(group, written))
+    events = (RecordEvent("Warning", "Reclaimed", text, (group.ref.kind, group.body)) for group in groups)
+    return [Together(tuple(patches), vital=False), *events]
 
 
 def _refusal_patch(group: Group, why: Refusal, now: datetime) -> Patch:

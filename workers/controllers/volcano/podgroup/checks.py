@@ -104,8 +104,10 @@ class AdmissionChecks:
 
     def _backing_off(self, group: Group) -> Refusal | None:
         back = group.back_off
-        if back is None or self._now >= back.until:
+        if back is None or (self._now >= back.until and not group.is_clearing):
             return None
+        if back.reclaimed:
+            return Refusal("BackingOff", "its room was reclaimed for a gang of another queue; it may try again soon")
         times = "once" if back.count == 1 else f"{back.count} times"
         return Refusal("BackingOff", f"the gang was let through {times} and not placed; it may try again soon")
 

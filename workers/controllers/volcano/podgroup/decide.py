@@ -5,7 +5,7 @@ An admitted gang that does not get its nodes in time gives back its resources, a
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from workers.admission.volcano.queue_lookup import ROOT
 from workers.api import times
@@ -20,7 +20,6 @@ from workers.controllers.volcano.podgroup.group import (
     RUNNING,
     GangRules,
     Group,
-    GroupBackOff,
     observe,
 )
 from workers.controllers.volcano.podgroup.members import Member, member, ungate
@@ -37,10 +36,6 @@ from workers.decision.plan import (
     Together,
 )
 from workers.decision.snapshot import Snapshot
-
-#: Wait after the first back-out; it doubles each time.
-FIRST_BACK_OFF = timedelta(seconds=10)
-LONGEST_BACK_OFF = timedelta(minutes=10)
 
 #: Pod annotation: the deletion comes from a controller, not from a user.
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
@@ -59,17 +54,11 @@ def back_out_deadline(group: Group, phase: str, rules: GangRules) -> datetime | 
     return group.admitted_at + patience
 
 
-def next_back_off(group: Group, now: datetime) -> GroupBackOff:
-    """Returns the back-off that begins now."""
-    count = (group.back_off.count if group.back_off else 0) + 1
-    return GroupBackOff(count, now, now + min(FIRST_BACK_OFF * 2 ** min(count - 1, 20), LONGEST_BACK_OFF))
-
-
 def deletions(group: Group) -> list[Step]:
     """Returns the steps that delete the pods of a group that backed out; they may be repeated.
 
-    A gang that was never whole loses all its pods; one that was loses only pods without a node, because the others may
-    have done work. Pods created after the back-out stay: they are gated.
+    A gang that was never whole, or is reclaimed, loses all its pods; any other loses only pods without a node, because
+    the others may have done work. Pods created after the back-out stay: they are gated.
     """
     back = group.back_off
     if group.phase != PENDING or back is None:
@@ -89,7 +78,7 @@ def deletions(group: Group) -> list[Step]:
 
 
 def _of_the_gang(group: Group) -> Iterable[Member]:
-    whole = status.was_whole(group.body)
+    whole = status.was_whole(group.body) and not (group.back_off and group.back_off.reclaimed)
     states = ("waiting",) if whole else ("waiting", "bound", "running")
     return (each for each in group.members if each.state in states and each.replaced)
 
@@ -123,7 +112,7 @@ class GangDecision:
             return _back_out(group, now)
         if leftovers := deletions(group):
             return Plan(tuple(leftovers), "what is left of a gang that backed out")
-        written = status.status(group, phase, now)
+        written = status.enforcement(group, status.status(group, phase, now), self.rules.topology, now)
         steps: list[Step] = [PatchStatus(written)] if written != group.status else []
         # The phase is written before the gates go: an ungated pod counts as admitted.
         steps += _ungate(group) if phase != PENDING else []
@@ -136,7 +125,7 @@ class GangDecision:
 
 def _back_out(group: Group, now: datetime) -> Plan:
     """Writes the end of the attempt before the deletions: no gang is replaced in between, and a crash repeats them."""
-    back = next_back_off(group, now)
+    back = group.next_back_off(now)
     text = f"{group.placed} of {group.least} pods had a node in time: the gang gives back what it holds and waits"
     conditions = status.with_condition(group.body, status.UNSCHEDULABLE, "True", "BackingOff", text, now)
     written = {**status.status(group, PENDING, now), "backOff": back.render(), "conditions": conditions}

@@ -24,11 +24,14 @@ class GangRules:
 
     overcommit: times the nodes' resources that may be promised; 1 for a scheduler without gangs. patience: time for an
     admitted group to get its nodes. overtaking: time after which no group overtakes a waiting one. 0 is for ever.
+    topology: node labels by tier, the nearest first. reclaim: gangs of queues above their share make room for others.
     """
 
     overcommit: Fraction = Fraction(1)
     patience: timedelta = timedelta(minutes=5)
     overtaking: timedelta = timedelta(minutes=10)
+    topology: tuple[str, ...] = ()
+    reclaim: bool = False
 
 
 DEFAULT_RULES = GangRules()
@@ -75,6 +78,10 @@ def _shape_of(sizes: Mapping[str, object] | None, where: Places) -> PodShape:
     return places.shape({**vectors.readable(sizes or EMPTY), "pods": ONE_POD}, where)
 
 
+#: Wait after the first back-out; it doubles each time.
+FIRST_BACK_OFF = timedelta(seconds=10)
+LONGEST_BACK_OFF = timedelta(minutes=10)
+
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
 
 #: Annotation (Volcano's): the wait after which no group overtakes this one.
@@ -95,21 +102,25 @@ def instant(text: str | None) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class GroupBackOff:
-    """The last back-out. count: how often in a row. until: the end of the wait."""
+    """The last back-out. count: how often in a row. until: the end of the wait. reclaimed: for another queue's gang."""
 
     count: int
     since: datetime
     until: datetime
+    reclaimed: bool = False
 
     @classmethod
     def parse(cls, body: Object) -> "GroupBackOff | None":
         """Returns the back-off of a status; None for a malformed one."""
         since, until = instant(body.get("since")), instant(body.get("until"))
-        return cls(int(body.get("count") or 1), since, until) if since and until else None
+        if since is None or until is None:
+            return None
+        return cls(int(body.get("count") or 1), since, until, bool(body.get("reclaimed")))
 
     def render(self) -> Object:
         """Returns the back-off for a status."""
-        return {"count": self.count, "since": times.render(self.since), "until": times.render(self.until)}
+        found = {"count": self.count, "since": times.render(self.since), "until": times.render(self.until)}
+        return {**found, "reclaimed": True} if self.reclaimed else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +172,13 @@ class Group:
     @property
     def pods_first(self) -> bool:
         """True if the group was created for existing pods; Volcano's Jobs create pods after admission."""
+        return controller_of(self.body) is not None and not self.of_a_job
+
+    @property
+    def of_a_job(self) -> bool:
+        """True if a Volcano Job owns the group."""
         owner = controller_of(self.body)
-        return owner is not None and by_manifest(owner["apiVersion"], owner["kind"]) != VC_JOB
+        return owner is not None and by_manifest(owner["apiVersion"], owner["kind"]) == VC_JOB
 
     @property
     def status(self) -> Object:
@@ -267,6 +283,19 @@ class Group:
         """The last back-out, None without one since the gang was whole."""
         body = self.status.get("backOff")
         return GroupBackOff.parse(body) if body else None
+
+    def next_back_off(self, now: datetime, *, reclaimed: bool = False) -> GroupBackOff:
+        """Returns the back-off that begins now."""
+        count = (self.back_off.count if self.back_off else 0) + 1
+        until = now + min(FIRST_BACK_OFF * 2 ** min(count - 1, 20), LONGEST_BACK_OFF)
+        return GroupBackOff(count, now, until, reclaimed)
+
+    @property
+    def is_clearing(self) -> bool:
+        """True while pods of a reclaimed gang still have their nodes."""
+        if self.phase != PENDING or self.back_off is None or not self.back_off.reclaimed:
+            return False
+        return any(each.occupies for each in self.members)
 
     @property
     def admitted_at(self) -> datetime | None:

@@ -9,6 +9,7 @@ from workers.admission.volcano.queue_lookup import ROOT
 from workers.controllers.volcano.podgroup import tree, vectors
 from workers.controllers.volcano.podgroup.group import PENDING, Group
 from workers.controllers.volcano.podgroup.nodes import COMMON, Bins, Nodes
+from workers.controllers.volcano.podgroup.places import Machine
 from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
@@ -42,10 +43,12 @@ class PlacementLedger:
     @cached_property
     def bins(self) -> Bins | None:
         """The room on single nodes, with coming pods of admitted groups placed; None without nodes."""
-        if self._nodes.total is None:
-            return None
+        return None if self._nodes.total is None else self.bins_of(self._nodes.machines)
+
+    def bins_of(self, machines: Iterable[Machine]) -> Bins:
+        """Returns the room on these nodes, with coming pods of admitted groups placed."""
         unmeasured = [name for name in COMMON if not self._nodes.measures(name)]
-        bins = Bins(self._nodes.machines, self._overcommit, unmeasured)
+        bins = Bins(machines, self._overcommit, unmeasured)
         bins.fill([shape for group in self._groups for shape in group.coming])
         return bins
 

@@ -5,10 +5,12 @@ from datetime import datetime
 
 from workers.api import conditions, times
 from workers.api.kinds import Object
-from workers.controllers.volcano.podgroup import vectors
+from workers.controllers.volcano.podgroup import topology, vectors
 from workers.controllers.volcano.podgroup.group import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Group
 
 UNSCHEDULABLE, SCHEDULED = "Unschedulable", "Scheduled"
+#: Penstock's condition, False on a group with fields that nothing enforces.
+ENFORCED = "Enforced"
 
 #: Volcano's reason of a whole gang.
 READY = "tasks in gang are ready to be scheduled"
@@ -50,6 +52,9 @@ def phase(group: Group) -> str:
     that was whole waits again, or is Unknown while some pods run and others are unschedulable. A completed group
     without pods stays completed.
     """
+    if group.is_clearing:
+        # Pods that are being deleted count as placed: the gang would be whole again until the last one is gone.
+        return PENDING
     if not group.members:
         if group.phase == INQUEUE and group.least == 0:
             return COMPLETED
@@ -87,6 +92,18 @@ def status(group: Group, phase: str, now: datetime) -> Object:
         found.pop("admittedFor", None)
     conditions = _conditions(group, phase, now)
     return {**found, "conditions": conditions} if conditions else found
+
+
+def enforcement(group: Group, written: Object, labels: Sequence[str], now: datetime) -> Object:
+    """Returns the status with the condition that names fields which nothing enforces; without it if there are none."""
+    text = topology.unenforced(group.body.get("spec") or {}, labels, group.of_a_job)
+    known = written.get("conditions") or ()
+    if text:
+        body = {**group.body, "status": written}
+        return {**written, "conditions": with_condition(body, ENFORCED, "False", "NotEnforced", text, now)}
+    if not any(each.get("type") == ENFORCED for each in known):
+        return written
+    return {**written, "conditions": [each for each in known if each.get("type") != ENFORCED]}
 
 
 def _conditions(group: Group, phase: str, now: datetime) -> list[Object]:

@@ -29,6 +29,7 @@ class QueueNode:
     deserved: Vector | None = None
     limit: int | None = None
     fifo: bool = False
+    reclaimable: bool = True
     age: tuple[str, str] = ("", "")
 
 
@@ -48,6 +49,7 @@ def observe(body: Object) -> QueueNode:
         deserved=shares.amounts(spec, "deserved") or None,
         limit=spec.get("maxRunningJobs"),
         fifo=spec.get("dequeueStrategy") == "fifo",
+        reclaimable=spec.get("reclaimable") is not False,
         age=(metadata.get("creationTimestamp") or "", metadata.get("uid") or ""),
     )
 

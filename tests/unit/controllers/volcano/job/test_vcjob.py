@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.controllers.factories import NOW, at
+from tests.unit.controllers.factories import NOW, UID, at
 from tests.unit.controllers.volcano.job.vcjob_cluster import SITE, VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
 from tests.unit.tables import cases
@@ -53,6 +53,17 @@ def test_a_healthy_job():
     assert (status["succeeded"], status["version"], status["runningDuration"]) == (3, 1, "2m30s")
     assert status["taskStatusCount"] == {"worker": {"phase": {"Succeeded": 3}}}
     assert not {"controlledResources", "running", "killing"} & set(status)
+
+
+@pytest.mark.parametrize("end", ["Completed", "Failed"])
+def test_the_end_is_written_before_the_podgroup_goes_and_a_killed_process_leaves_it_to_the_next(end):
+    """As in Volcano: a client that sees the final phase may still find the PodGroup."""
+    cluster = begun().end(*(("Failed", 1) if end == "Failed" else ()))
+    cluster.budget = 1
+    cluster.sync()
+    assert (cluster.phase, cluster.group is not None) == (end, True)
+    cluster.settle()
+    assert (cluster.phase, cluster.group) == (end, None)
 
 
 def test_a_healthy_job_of_three_pods_costs_four_status_writes():
@@ -203,6 +214,29 @@ def test_a_missing_claim_is_named_and_looked_for_again():
     assert cluster.status["controlledResources"] == {"volume-pvc-shared": "shared"}
 
 
+@pytest.mark.parametrize("restarted", [False, True], ids=["before its first pod", "after a restart"])
+def test_a_claim_that_goes_after_the_admission_holds_the_pods_of_a_pending_job(restarted):
+    claim = Ref(PERSISTENT_VOLUME_CLAIM, "default", "shared")
+    cluster = VcJobCluster(vcjob(THREE, volumes=[{"mountPath": "/data", "volumeClaimName": "shared"}]), admitting=False)
+    cluster.put(claim, {"metadata": {"name": "shared"}}).settle()
+    if restarted:
+        cluster.grouped("Inqueue").start()
+        cluster.command("RestartJob").settle()
+    del cluster.objects[claim]
+    cluster.grouped("Inqueue").settle()
+    assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Pending", "PVCNotFound", [])
+    cluster.put(claim, {"metadata": {"name": "shared"}}).wait(5)
+    assert (cluster.alive(), cluster.state.get("reason")) == (ALL, None)
+
+
+def test_a_running_job_outlives_a_claim_of_others():
+    cluster = VcJobCluster(vcjob(THREE, volumes=[{"mountPath": "/data", "volumeClaimName": "shared"}]))
+    cluster.put(Ref(PERSISTENT_VOLUME_CLAIM, "default", "shared"), {"metadata": {"name": "shared"}}).start()
+    del cluster.objects[Ref(PERSISTENT_VOLUME_CLAIM, "default", "shared")]
+    cluster.delete("train-worker-1").settle()
+    assert cluster.alive() == ALL, "only the initiation of a job checks its claims, as in Volcano"
+
+
 def test_a_claim_of_the_jobs_own_is_made_once_and_outlives_its_restarts():
     volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
     cluster = begun(volumes=[volume])
@@ -281,6 +315,25 @@ def test_a_deleted_podgroup_is_created_again():
     assert (cluster.phase, cluster.alive()) == ("Running", ALL)
 
 
+@pytest.mark.parametrize("owned", [True, False], ids=["of the Job", "of another owner"])
+def test_a_podgroup_of_the_jobs_name_is_used_if_the_job_owns_it(owned):
+    """Older versions of Volcano named it so."""
+    cluster = VcJobCluster(vcjob(THREE), admitting=False)
+    owner = [{"uid": UID if owned else "other", "controller": True}]
+    old = Ref(POD_GROUP, "default", "train")
+    cluster.put(old, {"metadata": {"name": "train", "namespace": "default", "ownerReferences": owner}, "spec": {}})
+    cluster.settle()
+    groups = [ref.name for ref in cluster.objects if ref.kind == POD_GROUP]
+    assert groups == (["train"] if owned else ["train", f"train-{UID}"])
+    assert cluster.objects[old]["spec"].get("minMember") == (3 if owned else None), "it is brought up to date"
+    current = Ref(POD_GROUP, "default", groups[-1])
+    cluster.put(current, {**cluster.objects[current], "status": {"phase": "Inqueue"}}).settle()
+    pods = {pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] for pod in cluster.pods.values()}
+    assert (cluster.alive(), pods) == (ALL, {groups[-1]})
+    cluster.command("TerminateJob").settle()
+    assert [ref.name for ref in cluster.objects if ref.kind == POD_GROUP] == ([] if owned else ["train"])
+
+
 def test_a_pod_of_an_older_version_that_came_late_goes():
     """A process that was cut off while it made pods makes one after all."""
     cluster = begun()
@@ -342,6 +395,19 @@ def test_a_running_job_whose_spec_became_unreadable_goes_on_once_it_is_readable(
     assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Running", "Invalid", ALL)
     cluster.edit(maxRetry=3).settle()
     assert (cluster.phase, cluster.state.get("reason")) == ("Running", None)
+
+
+def test_a_job_edited_to_no_least_number_of_pods_has_none():
+    cluster = begun()
+    cluster.edit(minAvailable=0).settle()
+    assert (cluster.group["spec"]["minMember"], cluster.status["minAvailable"]) == (0, 0)
+    cluster.end("Failed", 1).settle()
+    assert cluster.phase == "Completed", "none had to succeed"
+
+
+def test_a_zero_that_nobody_filled_in_at_creation_is_all():
+    cluster = VcJobCluster(vcjob(THREE, minAvailable=0)).start()
+    assert (cluster.group["spec"]["minMember"], cluster.status["minAvailable"]) == (3, 3)
 
 
 def test_a_name_that_is_too_long_is_refused_before_anything_is_made():

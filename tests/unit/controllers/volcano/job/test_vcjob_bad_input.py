@@ -106,11 +106,12 @@ def test_more_successes_than_pods(least, told):
 
 
 def test_warnings_are_recorded_once_when_the_job_begins():
-    cluster = VcJobCluster(vcjob(task(policies=[on("PodFailed", "RestartPartition")]), minSuccess=9))
+    given = {"minSuccess": 9, "networkTopology": {"highestTierAllowed": 1}}
+    cluster = VcJobCluster(vcjob(task(policies=[on("PodFailed", "RestartPartition")]), **given))
     for _ in range(3):
         cluster.settle()
         cluster.run()
-    assert [reason for reason, _ in cluster.events] == ["PolicyIgnored", "MinSuccessTooHigh"]
+    assert [reason for reason, _ in cluster.events] == ["PolicyIgnored", "MinSuccessTooHigh", "NotEnforced"]
 
 
 @pytest.mark.parametrize("action", ["RestartPartition", "ResumeJob"])

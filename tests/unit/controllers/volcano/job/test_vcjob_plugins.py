@@ -448,7 +448,7 @@ def test_where_no_names_resolve_hosts_are_addresses():
 
 
 def seen(job_):
-    """Everything the plugins made, as it comes back from an API server; Secrets are never looked at."""
+    """Returns the plugins' objects as an API server stores them, without Secrets, which are never read."""
     found = {}
     for step in plugins.objects(job_, SITE):
         if step.kind != SECRET:

@@ -122,6 +122,47 @@ def test_a_pod_without_a_priority_has_the_jobs(template, job, expected):
     assert spec.get("priorityClassName") == expected
 
 
+TIERS = ("rack", "topology.kubernetes.io/zone")
+JOB = {"volcano.sh/job-name": "train", "volcano.sh/job-namespace": "default"}
+FIRST = {**JOB, "volcano.sh/task-spec": "worker", names.PARTITION: "1"}
+REQUIRED, PREFERRED = (f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred"))
+
+
+def together(labels, key):
+    return {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
+
+
+@cases(
+    "job, partition, affinity",
+    {
+        "none": (None, None, None),
+        "the nearest tier": ({"highestTierAllowed": 1}, None, {REQUIRED: [together(JOB, "rack")]}),
+        "by name": ({"highestTierName": TIERS[1]}, None, {REQUIRED: [together(JOB, TIERS[1])]}),
+        "soft": (
+            {"mode": "soft", "highestTierAllowed": 2},
+            None,
+            {PREFERRED: [{"weight": 100, "podAffinityTerm": together(JOB, TIERS[1])}]},
+        ),
+        "a partition in the job": (
+            {"highestTierAllowed": 2},
+            {"highestTierAllowed": 1},
+            {REQUIRED: [together(JOB, TIERS[1]), together(FIRST, "rack")]},
+        ),
+        "no label for the tier": ({"highestTierAllowed": 3}, {"highestTierName": "row"}, None),
+        "the node itself is no tier": ({"highestTierAllowed": 0}, None, None),
+        "no tier": ({}, {}, None),
+    },
+)
+def test_pods_stay_within_their_tier_by_affinity(job, partition, affinity):
+    parts = {"totalPartitions": 2, "partitionSize": 1, **({"networkTopology": partition} if partition else {})}
+    own = {"podAntiAffinity": {"own": []}}
+    given = task(replicas=2, template={"spec": {"affinity": own}}, partitionPolicy=parts)
+    pod = built(given, index=1, site=Site(topology=TIERS), **({"networkTopology": job} if job else {}))
+    assert pod["spec"]["affinity"] == {**own, **({"podAffinity": affinity} if affinity else {})}
+    plain = built(given, index=1, **({"networkTopology": job} if job else {}))
+    assert plain["spec"]["affinity"] == own
+
+
 @pytest.mark.parametrize(("index", "expected"), [(0, "0"), (1, "0"), (2, "1"), (5, "2")])
 def test_a_pod_knows_its_partition(index, expected):
     parts = {"totalPartitions": 3, "partitionSize": 2}

@@ -37,6 +37,13 @@ def uids(cluster: VcJobCluster) -> dict[str, str]:
     return {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}
 
 
+def marked(cluster: VcJobCluster, name: str) -> VcJobCluster:
+    """Marks a pod as one that a controller deletes."""
+    pod = cluster.pods[name]
+    annotations = {**pod["metadata"]["annotations"], "volcano.sh/controller-out-of-sync": "true"}
+    return cluster.put(ref_of(POD, pod), {**pod, "metadata": {**pod["metadata"], "annotations": annotations}})
+
+
 def renewed(cluster: VcJobCluster, before: dict[str, str]) -> set[str]:
     """The pods that were made again."""
     return {name for name, uid in uids(cluster).items() if before.get(name) != uid}
@@ -212,12 +219,29 @@ def test_pods_of_a_gang_that_backed_out_are_not_evicted():
 def test_a_pod_that_was_marked_before_it_was_deleted_is_not_evicted():
     cluster = begun([on("PodEvicted", "AbortJob")])
     cluster.stubborn = True
-    pod = cluster.pods["train-worker-1"]
-    annotations = {**pod["metadata"]["annotations"], "volcano.sh/controller-out-of-sync": "true"}
-    cluster.put(ref_of(POD, pod), {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}).settle()
+    marked(cluster, "train-worker-1").settle()
     assert cluster.alive() == ["train-ps-0", "train-worker-0"], "whoever marked it may not have come to deleting it"
     cluster.reap().settle()
     assert tuple(cluster.alive()) == PAIR
+
+
+@cases(
+    "policy, end",
+    {
+        "it failed": (on("PodFailed", "AbortJob"), {"phase": "Failed", "code": 1}),
+        "the task is completed with it": (on("TaskCompleted", "AbortJob"), {"phase": "Succeeded"}),
+        "its containers restarted": (on("TaskFailed", "AbortJob"), {"phase": "Running", "code": 1, "restarts": 3}),
+    },
+)
+def test_a_pod_marked_for_deletion_triggers_no_policy(policy, end):
+    cluster = begun(worker=[policy])
+    cluster.stubborn = True
+    cluster.set("train-worker-0", "Succeeded" if end["phase"] == "Succeeded" else "Running")
+    cluster.set("train-worker-1", **end)
+    marked(cluster, "train-worker-1").settle()
+    assert (cluster.phase, cluster.status.get("delayed"), cluster.status.get("failures")) == ("Running", None, None)
+    cluster.reap().start()
+    assert (cluster.phase, tuple(cluster.alive())) == ("Running", PAIR)
 
 
 def test_a_completed_task_completes_the_job():

@@ -144,20 +144,20 @@ class VcJobSimulation(RuleBasedStateMachine):
     def what_is_going_goes(self):
         self.cluster.reap()
 
-    # People
+    # Users
 
     @precondition(lambda self: self.cluster.alive())
     @rule(data=st.data())
-    def somebody_deletes_a_pod(self, data):
+    def a_user_deletes_a_pod(self, data):
         self.cluster.delete(data.draw(st.sampled_from(self.cluster.alive())))
 
     @rule(action=st.sampled_from(COMMANDS))
-    def somebody_commands(self, action):
+    def a_user_commands(self, action):
         self.commands += 1
         self.cluster.command(action)
 
     @rule(suspend=st.booleans())
-    def somebody_suspends(self, suspend):
+    def a_user_suspends(self, suspend):
         self.suspensions += suspend
         self.cluster.edit(suspend=suspend)
 

@@ -158,6 +158,11 @@ def test_containers_that_were_started_again_too_often_are_failures(pods, told):
     assert failures.remembered(seen(job, *pods, known=found)) == found
 
 
+def test_a_task_whose_restarts_have_no_limit_never_fails_by_them():
+    job = vcjob(task("worker", 1, maxRetry=-1))
+    assert failures.remembered(seen(job, pod("worker", 0, containerStatuses=[again(10**6, 5)]))) == ()
+
+
 def test_only_the_first_failure_of_a_restarting_pod_is_stored():
     job = vcjob(task("worker", 1, maxRetry=1))
     first = failures.remembered(seen(job, pod("worker", 0, containerStatuses=[again(1, 5, -9)])))

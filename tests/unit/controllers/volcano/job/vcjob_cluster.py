@@ -146,7 +146,7 @@ class VcJobCluster:
         self.second += seconds
         return self.settle()
 
-    # People
+    # Users
 
     def command(self, action: str, name: str = "", **more: Any) -> Self:
         name = name or f"train-{action.lower()}-{next(self._versions)}"
@@ -162,7 +162,7 @@ class VcJobCluster:
         return self
 
     def delete(self, name: str) -> Self:
-        """Somebody deletes a pod."""
+        """Deletes a pod, as a user does."""
         self._delete(Ref(POD, "default", name))
         return self
 
@@ -183,7 +183,7 @@ class VcJobCluster:
         return self
 
     def set(self, name: str, phase: str, code: int = 0, *, restarts: int = 0, **status: Any) -> Self:
-        """What has become of a pod. restarts: how often its container, which ended with the code, was started again."""
+        """Sets a pod's phase. code: of its container's end. restarts: how often the container was started again."""
         container: Object = {"name": "main", "ready": phase == "Running", "restartCount": restarts}
         ended = {"terminated": {"exitCode": code, "finishedAt": times.render(self.now)}}
         if phase in ("Succeeded", "Failed"):

@@ -77,7 +77,7 @@ class Cluster(LaggingCluster):
         return [name for name in self.jobs if self.phase_of(name) not in ENDED]
 
     def cleanable(self) -> list[str]:
-        """Jobs that are over and whose being made is written down: nobody can tell of others that they ever were."""
+        """Returns the ended Jobs that the status lists: a Job deleted before that leaves no trace."""
         known = {entry.get("job") for entry in (self.status.get("entries") or {}).values()}
         return sorted((set(self.jobs) & known) - set(self.unfinished()))
 
@@ -98,7 +98,7 @@ class Cluster(LaggingCluster):
         self._watch(name)
 
     def obey(self) -> None:
-        """Commands are consumed by whoever runs Jobs."""
+        """Carries out and deletes the Commands, as the Job controller does."""
         for name, command in list(self.commands.items()):
             del self.commands[name]
             target = command["target"]["name"]

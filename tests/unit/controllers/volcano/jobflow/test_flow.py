@@ -12,9 +12,11 @@ from workers.api import times
 from workers.api.kinds import VC_JOB, Object
 from workers.api.volcano.jobflow import CREATED_BY_FLOW, RETRY, FlowEntry
 from workers.controllers.volcano.jobflow import status
+from workers.controllers.volcano.jobflow.decide import decide
 from workers.controllers.volcano.jobflow.dependencies import DependencyState, verdict
 from workers.controllers.volcano.jobflow.jobs import patched
 from workers.controllers.volcano.jobflow.phases import FlowCounts, following
+from workers.decision.plan import ComeBack, PatchStatus, Plan, Step, Together
 from workers.decision.snapshot import Reading, TriggerSample
 
 
@@ -431,6 +433,22 @@ def test_a_refused_job_delays_no_other_entry() -> None:
     cluster.obey()
     cluster.wait(5)
     assert settled(cluster).phase == "Failed"
+
+
+@pytest.mark.parametrize(("failures", "failing"), [(2, False), (3, True)])
+def test_the_third_failure_in_a_row_is_reported_before_the_next_attempt(failures: int, failing: bool) -> None:
+    cluster = Cluster(entry("a"))
+    cluster.failures = failures
+    plan = decide(cluster.snapshot(), NOW)
+    assert isinstance(plan.steps[0], PatchStatus if failing else Together)
+    # The next reconcile takes the report back.
+    assert (ComeBack(NOW) in plan.steps) == failing
+    (written, *_) = [step for step in (*plan.steps, *_meanwhile(plan)) if isinstance(step, PatchStatus)]
+    assert (written.status["flowConditions"][0]["reason"] == "ReconcileFailing") == failing
+
+
+def _meanwhile(plan: Plan) -> list[Step]:
+    return [each for step in plan.steps if isinstance(step, Together) for each in step.meanwhile or ()]
 
 
 def test_a_long_flow_writes_phases_after_a_delay_and_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def check_memory(cluster: Cluster, known: dict[str, str]) -> None:
 
 
 def check_order(cluster: Cluster, at: int, ended: dict[str, str]) -> None:
-    """What was made since `at` had everything it depends on by Volcano's rule. ended: Jobs, by what came of them."""
+    """Asserts that Jobs created since `at` had their dependencies by Volcano's rule. ended: phases of ended Jobs."""
     by_name = {entry["name"]: entry for entry in cluster.body["spec"]["flows"]}
     for job in cluster.made[at:]:
         entry = by_name[entry_of(job)]
@@ -80,7 +80,7 @@ def check_order(cluster: Cluster, at: int, ended: dict[str, str]) -> None:
 
 
 def check_freshness(cluster: Cluster) -> None:
-    """What has run is about the last attempt of what it depends on, and was to run by how that ended."""
+    """Asserts that each Job that ran belongs to the last attempt of its dependencies, whose ends let it run."""
     graph = graphs.of(cluster.body)
     written = {id: node_progress.read(each) for id, each in (cluster.status.get("entries") or {}).items()}
     known = {node.id: written.get(node.id, node_progress.Track()) for node in graph.nodes}

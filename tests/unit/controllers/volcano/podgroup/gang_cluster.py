@@ -78,7 +78,7 @@ class GangCluster:
         self._schedule()
 
     def round(self, *, mixed: bool = False) -> Plan:
-        """What a round decides now. mixed: everything is seen in another order."""
+        """Returns the plan of a round. mixed: the objects come in random order."""
         return rounds.admit(self._everything(mixed=mixed), self.now, self._gangs.rules)
 
     def end(self, name: str) -> None:

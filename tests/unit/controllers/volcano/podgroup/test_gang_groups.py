@@ -117,6 +117,41 @@ def test_a_gang_that_has_grown_says_what_is_not_there_yet_and_not_that_it_has_no
     )
 
 
+RACK = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+PARTS = {"subGroupPolicy": [{"name": "w", "subGroupSize": 2, "minSubGroups": 1}]}
+
+
+@cases(
+    "spec, of_a_job, labels, fields",
+    {
+        "nothing to enforce": ({}, True, (), ()),
+        "a label stands for the tier": (RACK, True, ("rack",), ()),
+        "no label does": (RACK, True, (), ("spec.networkTopology: the setting gang_topology",)),
+        "pods of others": (RACK, False, ("rack",), ("spec.networkTopology: only the pods of Volcano Jobs",)),
+        "partitions": (PARTS, True, (), ("spec.subGroupPolicy[0]: pods beyond the gang",)),
+        "all partitions are the gang": ({"subGroupPolicy": [{"name": "w", "subGroupSize": 2}]}, True, (), ()),
+        "partitions of a tier": (
+            {"subGroupPolicy": [{"name": "w", **RACK}]},
+            False,
+            (),
+            ("spec.subGroupPolicy[0].networkTopology: only the pods", "spec.subGroupPolicy[0]: pods beyond"),
+        ),
+    },
+)
+def test_a_condition_names_what_nothing_enforces(
+    spec: Object, of_a_job: bool, labels: tuple[str, ...], fields: tuple[str, ...]
+) -> None:
+    old = {"conditions": [condition("Enforced", "False", reason="NotEnforced", message="…")]}
+    body = group(phase="Running", status=old, **spec)
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    body["metadata"]["ownerReferences"] = [owner] if of_a_job else []
+    status = status_of(decide(body, *pods(*["running"] * 3), rules=GangRules(topology=labels)))
+    found = conditions.find({"status": status}, "Enforced")
+    assert (found or {}).get("status") == ("False" if fields else None)
+    texts = (found or {}).get("message", "").split("; ") if fields else []
+    assert [text.startswith(field) for text, field in zip(texts, fields, strict=True)] == [True] * len(fields)
+
+
 def test_nothing_is_written_twice() -> None:
     made = pods(*["running"] * 3)
     body = group(phase="Running")

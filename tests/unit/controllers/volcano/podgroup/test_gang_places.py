@@ -50,6 +50,7 @@ def tolerating(**toleration: str) -> Object:
         "Gt": (True, affinity(term("cores", "Gt", "15"))),
         "Gt, as many": (False, affinity(term("cores", "Gt", "16"))),
         "Lt": (True, affinity(term("cores", "Lt", "17"))),
+        "Lt, as many": (False, affinity(term("cores", "Lt", "16"))),
         "Lt, no number": (False, affinity(term("zone", "Lt", "17"))),
         "an operator that nobody knows": (False, affinity(term("zone", "Like", "a"))),
         "by its name": (True, affinity(term("metadata.name", "In", "one", by="matchFields"))),

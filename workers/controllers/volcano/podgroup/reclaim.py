@@ -1,0 +1,116 @@
+"""Reclaim, an option: gangs of queues above their share make room for a gang of a queue below its own.
+
+Volcano's scheduler evicts single pods. Without it a gang can only give back all of its room: it backs out, and waits
+like any other. Only gangs of Volcano Jobs do, because a Job creates its pods again after the next admission.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from workers.controllers.volcano.podgroup import order, vectors
+from workers.controllers.volcano.podgroup.checks import Refusal
+from workers.controllers.volcano.podgroup.group import RUNNING, Group
+from workers.controllers.volcano.podgroup.ledger import PlacementLedger
+from workers.controllers.volcano.podgroup.nodes import Nodes
+from workers.controllers.volcano.podgroup.tree import QueueTree
+from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
+
+#: Annotation (Volcano's): ``false`` keeps a gang from being reclaimed.
+PREEMPTABLE = "volcano.sh/preemptable"
+#: The waiting group that gets room, and the gangs that make it.
+Reclaim = tuple[Group | None, tuple[Group, ...]]
+NONE: Reclaim = (None, ())
+
+
+def victims(
+    waiting: Iterable[tuple[Group, Refusal]],
+    groups: Sequence[Group],
+    tree: QueueTree,
+    nodes: Nodes,
+    ledger: PlacementLedger,
+    priorities: Mapping[str, int],
+) -> Reclaim:
+    """Returns the first waiting group for which gangs can make room, and those gangs; NONE without any.
+
+    waiting: the refused groups in order. One group at a time: the next is served when the pods of these are gone.
+    """
+    if any(group.is_clearing for group in groups):
+        return NONE
+    ranked = sorted(
+        (group for group in groups if _is_reclaimable(group, tree)),
+        key=lambda group: (order.rank(group, priorities)[0], group.age),
+        reverse=True,
+    )
+    for group, refusal in waiting:
+        owed = refusal.room and _is_owed(group, tree, ledger)
+        if owed and (found := _enough(group, ranked, tree, nodes, ledger)):
+            return group, found
+    return NONE
+
+
+def _is_reclaimable(group: Group, tree: QueueTree) -> bool:
+    """Returns True for a whole gang that can start over. Pods that ended would not run again with the others."""
+    annotations = group.body["metadata"].get("annotations") or {}
+    return (
+        group.phase == RUNNING
+        and group.of_a_job
+        and group.queue in tree
+        and tree[group.queue].reclaimable
+        and annotations.get(PREEMPTABLE) != "false"
+        and all(each.state in ("bound", "running", "waiting") for each in group.members)
+    )
+
+
+def _is_owed(group: Group, tree: QueueTree, ledger: PlacementLedger) -> bool:
+    """Returns True if the group's queue, and each queue above it, has no more than its share with the group."""
+    for queue in tree.chains[group.queue][:-1]:
+        share, use = ledger.deserved[queue], ledger.use[queue]
+        if any(name in share and use.get(name, 0) + value > share[name] for name, value in group.need.items()):
+            return False
+    return True
+
+
+def _enough(
+    group: Group, ranked: Sequence[Group], tree: QueueTree, nodes: Nodes, ledger: PlacementLedger
+) -> tuple[Group, ...]:
+    """Returns gangs, the least important first, without which the group fits; empty if there are not enough."""
+    lacking = {
+        name: value - left
+        for name, value in group.need.items()
+        if (left := ledger.left(group.queue, name)) is not None and value > left
+    }
+    found: list[Group] = []
+    given: dict[str, list[Vector]] = defaultdict(list)
+    for victim in ranked:
+        chain = tree.chains[victim.queue][:-1]
+        # Only queues that the two do not share lose the room.
+        losing = [queue for queue in chain if queue not in tree.chains[group.queue]]
+        if not losing or not any(victim.allocated.get(name, 0) for name in lacking):
+            continue
+        if all(_keeps_its_share(queue, (*given[queue], victim.allocated), lacking, ledger) for queue in losing):
+            found.append(victim)
+            for queue in losing:
+                given[queue].append(victim.allocated)
+        if vectors.fits(lacking, vectors.total(each.allocated for each in found)):
+            return tuple(found) if _fits_on_nodes(group, found, nodes, ledger) else ()
+    return ()
+
+
+def _keeps_its_share(queue: str, given: Iterable[Vector], lacking: Iterable[str], ledger: PlacementLedger) -> bool:
+    lost, use, share = vectors.total(given), ledger.use[queue], ledger.deserved[queue]
+    return all(use.get(name, 0) - lost.get(name, 0) >= share.get(name, 0) for name in lacking)
+
+
+def _fits_on_nodes(group: Group, leaving: Iterable[Group], nodes: Nodes, ledger: PlacementLedger) -> bool:
+    """Returns True if each of the group's pods fits on a node once the pods of these gangs are gone."""
+    freed: dict[str, list[Vector]] = defaultdict(list)
+    for each in leaving:
+        for member in each.members:
+            if member.occupies:
+                freed[member.node].append(member.requests)
+    machines = [
+        replace(machine, free=vectors.total((machine.free, *freed.get(machine.name, (EMPTY,)))))
+        for machine in nodes.machines
+    ]
+    return ledger.bins_of(machines).take(group.shapes or ())
