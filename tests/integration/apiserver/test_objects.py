@@ -320,6 +320,16 @@ def test_the_scale_of_a_custom_resource_follows_its_paths(ours: Api) -> None:
     assert ours.patch(f"{path}/g/scale", {"spec": {"replicas": -7}}).code == 422
 
 
+def test_a_definition_without_served_versions_goes_too(ours: Api) -> None:
+    ours.create(DEFINITIONS, definition("nuts"))
+    ours.create(f"/apis/test.penstock.dev/v1/namespaces/{ours.namespace}/nuts", custom("Nut", "n"))
+    at = f"{DEFINITIONS}/nuts.test.penstock.dev"
+    versions = ours.get(at).body["spec"]["versions"]
+    assert ours.patch(at, {"spec": {"versions": [{**versions[0], "served": False}]}}).code == 200
+    assert ours("DELETE", at).code == 200
+    until(lambda: ours.get(at).code == 404, "the definition is gone")
+
+
 def test_a_definition_that_goes_takes_its_objects_along(ours: Api) -> None:
     ours.create(DEFINITIONS, definition("bolts"))
     path = f"/apis/test.penstock.dev/v1/namespaces/{ours.namespace}/bolts"
