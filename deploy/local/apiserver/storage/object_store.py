@@ -91,7 +91,8 @@ class StoredObject:
         meta = body["metadata"]
         return cls(
             key,
-            raw if raw is not None else orjson.dumps(body),
+            # A copy: what orjson answers keeps the buffer it was written in, ten times the size of a small object.
+            raw if raw is not None else bytes(memoryview(orjson.dumps(body))),
             int(meta["resourceVersion"]),
             meta.get("uid", ""),
             meta.get("labels") or {},

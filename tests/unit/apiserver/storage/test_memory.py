@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import tracemalloc
 from collections.abc import Callable
 
 import fakeredis
@@ -24,6 +25,17 @@ def stored(version: int, size: int, key: str = "default/a") -> Stored:
 @pytest.fixture
 def store() -> ObjectStore:
     return ObjectStore(fakeredis.FakeAsyncRedis(), ObjectStoreKeys())
+
+
+def test_a_stored_object_takes_the_room_of_its_json() -> None:
+    body = {"metadata": {"name": "a", "resourceVersion": "1"}, "data": {"a": "x" * 3000}}
+    tracemalloc.start()
+    try:
+        kept = [Stored.of("default/a", body) for _ in range(50)]
+        used, _peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 1.5 * sum(len(record.raw) for record in kept)
 
 
 def changes(store: ObjectStore, sizes: list[int]) -> None:
