@@ -20,7 +20,7 @@ from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery import crd_conditions
 from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.handlers import read as reading
-from deploy.local.apiserver.http.request import ApiRequest, Response, parse_json, parse_yaml, shallow
+from deploy.local.apiserver.http.request import ApiRequest, Response, shallow
 from deploy.local.apiserver.patch import PatchError, patches, strategic
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
@@ -253,8 +253,7 @@ def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], An
     if media not in accepted:
         why = "server-side apply is not offered here" if media == APPLY_PATCH else ""
         raise api_errors.unsupported_media_type(accepted, why)
-    text = request.body.lstrip()
-    document = parse_json(request.body) if text[:1] in (b"{", b"[") or media == JSON_PATCH else parse_yaml(request.body)
+    document = request.document()
 
     def apply(doc: Object) -> Any:
         try:

@@ -25,8 +25,8 @@ from workers.api.kinds import Object
 
 log = logging.getLogger(__name__)
 
-#: Versions written by one script call, and their bytes: keeps the broker's pause, and the wait of the first in line, at a
-#: few ms, and the call far below the gigabyte at which a broker drops its client.
+#: Versions written by one script call, and their bytes: keeps the broker's pause, and the wait of the first in line, at
+#: a few ms, and the call far below the gigabyte at which a broker drops its client.
 BATCH, BATCH_BYTES = 500, 16 * 1024 * 1024
 #: Versions waiting for a broker that does not answer, and their bytes, before new writes are refused.
 BACKLOG, BACKLOG_BYTES = 20_000, 128 * 1024 * 1024
