@@ -26,7 +26,7 @@ class _Loader(yaml.CSafeLoader):
     """
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
-        tag: str = super().resolve(kind, value, implicit)
+        tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
         return "tag:yaml.org,2002:str" if tag in _NUMBERS and ":" in value else tag
 
 
@@ -85,7 +85,7 @@ class _Counted:
         match event:
             case yaml.ScalarEvent():
                 if event.tag in _NUMBERS and ":" in event.value:
-                    raise ValueError(f"line {event.start_mark.line + 1}: a number to base 60")
+                    raise ValueError(f"{event.value[:20]!r} is a number to base 60")
                 self._key(event)
                 self._add(len(event.value) + 1, 0, event.anchor)
             case yaml.CollectionStartEvent():
@@ -120,7 +120,7 @@ class _Counted:
         if around.keys is None or not around.at_key or event.value == "<<":
             return
         if event.value in around.keys:
-            self.again.append((event.start_mark.line + 1, event.value))
+            self.again.append((event.start_mark.line + 1 if event.start_mark else 0, event.value))
         around.keys.add(event.value)
 
     def repeated(self) -> list[str]:
