@@ -14,7 +14,7 @@ HEAD_BYTES, HEAD_SECONDS = 64 * 1024, 30.0
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """uvicorn's HTTP protocol with both limits, of which it has neither: 431 for what is too long, the end when late."""
+    """uvicorn's HTTP protocol with these limits: 431 for a head that is too long, the end for one that is late."""
 
     _size = 0
     _in_head, _refused = True, False

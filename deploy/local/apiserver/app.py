@@ -198,7 +198,7 @@ async def _send(send: Send, response: Response) -> None:
     headers = [
         (b"content-type", response.content_type.encode()),
         (b"content-length", str(len(response.body)).encode()),
-        *((name.lower().encode(), value.encode("latin-1", "replace")) for name, value in response.headers.items()),
+        *((name.lower().encode(), value.encode()) for name, value in response.headers.items()),
     ]
     await send({"type": "http.response.start", "status": response.code, "headers": headers})
     await send({"type": "http.response.body", "body": response.body})

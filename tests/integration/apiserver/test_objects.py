@@ -255,6 +255,14 @@ def test_unknown_fields_are_dropped_warned_about_or_refused(ours: Api) -> None:
     assert 'strict decoding error: unknown field "nonsense"' in strict.message
 
 
+@pytest.mark.parametrize("name", ["a\x07\r\nSet-Cookie: b", "\x00", "ß\u2028", "x" * 100_000], ids=ascii)
+def test_an_unknown_field_may_have_any_name(ours: Api, name: str) -> None:
+    made = ours("POST", ours.maps, config_map() | {name: 1})
+    assert (made.code, made.headers["warning"].startswith('299 - "unknown field')) == (201, True)
+    assert "set-cookie" not in made.headers
+    assert ours.get(f"{ours.maps}/one").code == 200
+
+
 @pytest.mark.parametrize(
     ("text", "media", "remark"),
     [

@@ -15,6 +15,7 @@ from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery.api_resources import RequestTarget, ServedResource
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.handlers.write import remaining
+from deploy.local.apiserver.http import warning_headers
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
@@ -223,7 +224,7 @@ async def one(ctx: Context, request: ApiRequest, target: RequestTarget) -> Respo
 def _warned(resource: ServedResource, options: DeleteOptions) -> dict[str, str]:
     """Returns the Warning header for a deletion that leaves the pods of a Job behind by default."""
     unsaid = resource.orphans and options.propagation is None
-    return {"Warning": f'299 - "{ORPHANED}"'} if unsaid else {}
+    return warning_headers.of([ORPHANED]) if unsaid else {}
 
 
 async def collection(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
