@@ -18,7 +18,8 @@ from tests.integration.apiserver.client import (
 from workers.api import crds
 from workers.api.kinds import SCHEDULED_JOB
 
-TRACKING = "batch.kubernetes.io/job-tracking"
+# Not batch.kubernetes.io/job-tracking: since Kubernetes 1.23 the Job controller takes that off a pod without a Job.
+TRACKING = "test.dev/tracking"
 
 
 def letting_go(uid: str, finalizer: str = TRACKING) -> dict[str, Any]:
