@@ -254,6 +254,24 @@ def test_a_scheduled_job_that_could_never_run_is_refused_each_field_once(ours: A
     assert "spec.exclusions[0]: Invalid value: a schedule needs durationSeconds" in unfit.message
 
 
+@pytest.mark.parametrize("seconds", [2**31, 2**62, 2**63, 10**40])
+def test_numbers_of_seconds_beyond_all_bounds_are_answered(ours: Api, seconds: int) -> None:
+    body = pod()
+    body["spec"] |= {"terminationGracePeriodSeconds": seconds, "nodeName": "local"}
+    ours("POST", ours.pods, body)
+    ours("POST", ours.pods, pod("plain"))
+    for method, path, query in (
+        ("GET", f"{ours.pods}/plain/log", {"sinceSeconds": seconds}),
+        ("GET", f"{ours.pods}/plain/log", {"sinceSeconds": -seconds}),
+        ("GET", ours.pods, {"limit": seconds, "timeoutSeconds": seconds}),
+        ("DELETE", f"{ours.pods}/worker", {}),
+        ("DELETE", f"{ours.pods}/worker", {"gracePeriodSeconds": seconds}),
+        ("DELETE", f"{ours.pods}/worker", {"gracePeriodSeconds": -seconds}),
+    ):
+        answer = ours(method, path, **query)
+        assert answer.code < 500, (method, path, query, answer.text)
+
+
 NONSENSE: dict[str, tuple[str, str, Any, str]] = {
     "a Job nested without end": ("POST", "{jobs}", b'{"a":' * 900 + b"1" + b"}" * 900, "application/json"),
     "a number beyond all bounds": (

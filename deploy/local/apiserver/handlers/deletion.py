@@ -25,6 +25,8 @@ from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, Object
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 #: Keeps a CustomResourceDefinition until its objects are gone.
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+#: The longest time to stop that a pod is given, in seconds: a hundred years.
+LONGEST_GRACE = 100 * 366 * 24 * 3600
 #: Namespaces that are always there.
 PERMANENT = ("default", "kube-system")
 #: The warning for the deletion of a Job without a propagation policy.
@@ -197,8 +199,8 @@ def _pod(body: Object, grace: int | None, now: datetime) -> bool:
         grace = spec.get("terminationGracePeriodSeconds", 30)
     if not spec.get("nodeName") or (body.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         grace = 0
-    if grace < 0:
-        grace = 1
+    # A datetime ends before 64 bits of seconds do; nobody waits for longer than this.
+    grace = 1 if grace < 0 else min(grace, LONGEST_GRACE)
     meta["deletionTimestamp"] = times.render(now + timedelta(seconds=grace))
     meta["deletionGracePeriodSeconds"] = grace
     return grace == 0

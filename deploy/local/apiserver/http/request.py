@@ -61,14 +61,17 @@ class ApiRequest:
         return self.query.get(name, "").lower() in ("1", "true", "t")
 
     def number(self, name: str) -> int | None:
-        """A whole number given as a query parameter; 400 when it is none."""
+        """A whole number given as a query parameter. Raises ApiError (400) for none, and beyond 64 bits as Go does."""
         text = self.query.get(name)
         if not text:
             return None
         try:
-            return int(text)
+            number = int(text)
         except ValueError:
             raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+        if not -(2**63) <= number < 2**63:
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+        return number
 
     @property
     def media_type(self) -> str:
