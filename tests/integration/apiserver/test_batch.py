@@ -272,6 +272,9 @@ def test_numbers_of_seconds_beyond_all_bounds_are_answered(ours: Api, seconds: i
         assert answer.code < 500, (method, path, query, answer.text)
 
 
+ALIASES = b"a: &a [x, x, x, x, x, x, x, x, x]\n" + b"".join(
+    b"%c: &%c [%s]\n" % (name, name, b", ".join([b"*%c" % (name - 1)] * 9)) for name in b"bcdefghi"
+)
 NONSENSE: dict[str, tuple[str, str, Any, str]] = {
     "a Job nested without end": ("POST", "{jobs}", b'{"a":' * 900 + b"1" + b"}" * 900, "application/json"),
     "a number beyond all bounds": (
@@ -280,6 +283,9 @@ NONSENSE: dict[str, tuple[str, str, Any, str]] = {
         b'{"spec": {"parallelism": 1%s}}' % (b"0" * 40),
         "application/json",
     ),
+    "aliases that grow without end": ("POST", "{jobs}", ALIASES, "application/yaml"),
+    "aliases that grow in a patch": ("PATCH", "{jobs}/crunch", ALIASES, MERGE),
+    "brackets without end": ("POST", "{jobs}", b"[" * 10_000, "application/yaml"),
     "bytes in YAML": ("POST", "{jobs}", b"spec: {parallelism: !!binary AAAA}", "application/yaml"),
     "a text for a number": ("PATCH", "{jobs}/crunch", {"spec": {"parallelism": "2"}}, MERGE),
     "a list for an object": ("PATCH", "{jobs}/crunch", {"spec": []}, STRATEGIC),

@@ -81,9 +81,9 @@ class ApiRequest:
     @property
     def is_yaml(self) -> bool:
         """True for a body that has to be read as YAML."""
-        if self.media_type in _PATCHES:
+        if self.method == "PATCH" and self.media_type in _PATCHES:
             return self.body.lstrip()[:1] not in (b"{", b"[")
-        return self.media_type in _YAML and bool(self.body)
+        return self.media_type in _YAML
 
     def document(self) -> Any:
         """The body decoded by its content type: JSON, YAML or protobuf. Raises ApiError (400) for anything else."""
@@ -92,7 +92,7 @@ class ApiRequest:
             if read.error:
                 raise bad_request(f"error converting YAML to JSON: {read.error}")
             return read.value
-        if self.media_type in _JSON or self.media_type.endswith("patch+json"):
+        if self.media_type in _JSON or (self.method == "PATCH" and self.media_type.endswith("patch+json")):
             return parse_json(self.body)
         if self.media_type == protobuf_objects.MEDIA_TYPE:
             return parse_protobuf(self.body)
