@@ -1,11 +1,84 @@
-"""uvicorn's configuration for HTTPS servers: no proxy headers, a listening socket, no server header."""
+"""uvicorn's configuration for HTTPS servers: bounded heads, no proxy headers, a listening socket, no server header."""
 
+import asyncio
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 #: Seconds of idle time between two requests of a connection, and for active responses when the server stops.
 _RESTS, _GRACE = 120, 5
+#: The most bytes before the end of a request's headers, its first line included, and the seconds they may take. They
+#: come before any token, so every process of the machine can send them.
+HEAD_BYTES, HEAD_SECONDS = 64 * 1024, 30.0
+
+
+class BoundedHttp(HttpToolsProtocol):
+    """uvicorn's HTTP protocol with these limits: 431 for a head that is too long, the end for one that is late."""
+
+    _size = 0
+    _in_head, _refused = True, False
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        if self._in_head:
+            self._size += len(data)
+        super().data_received(data)
+        # The parser keeps an unfinished header to itself, so what has come is counted here.
+        if self._in_head and self._size > HEAD_BYTES:
+            self._refuse()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        # The first bytes of a further request on the same connection.
+        if not self._in_head:
+            self._await_head()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._cancel()
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES:
+            self._refuse()
+        else:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self._refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._refused:
+            super().on_message_complete()
+
+    def _await_head(self) -> None:
+        self._in_head, self._size = True, 0
+        # Not close(): a client that does not answer TLS's goodbye would keep the connection.
+        self._late = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+
+    def _cancel(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _refuse(self) -> None:
+        self._cancel()
+        self._refused = True
+        self.transport.write(
+            b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.close()
+        # The client has a second to read it.
+        self.loop.call_later(1.0, self.transport.abort)
 
 
 def configured(app: Any, **certificate: Any) -> uvicorn.Config:
@@ -13,7 +86,7 @@ def configured(app: Any, **certificate: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="none",
-        http="httptools",
+        http=BoundedHttp,
         ws="none",
         lifespan="off",
         access_log=False,

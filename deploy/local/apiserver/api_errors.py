@@ -132,7 +132,9 @@ def forbidden(kind: Kind, name: str, why: str, causes: Sequence[Object] = ()) ->
 
 def unauthorized() -> ApiError:
     """401: no token, or a wrong one."""
-    return ApiError(401, "Unauthorized", "Unauthorized", headers={"WWW-Authenticate": "Bearer"})
+    # Whoever has no token is not waited for: the rest of a body is not read.
+    headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
+    return ApiError(401, "Unauthorized", "Unauthorized", headers=headers)
 
 
 def method_not_allowed() -> ApiError:
@@ -157,7 +159,8 @@ def unsupported_media_type(accepted: Sequence[str], why: str = "") -> ApiError:
 
 def too_large(limit: int) -> ApiError:
     """413."""
-    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}", {})
+    message = f"Request entity too large: limit is {limit}"
+    return ApiError(413, "RequestEntityTooLarge", message, {}, {"Connection": "close"})
 
 
 def expired(message: str) -> ApiError:

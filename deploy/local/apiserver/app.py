@@ -3,11 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import ApiError
+from deploy.local.apiserver.codec import yaml_documents
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.handlers import (
@@ -27,6 +30,7 @@ from deploy.local.apiserver.http.request import (
     ApiRequest,
     Response,
     Stream,
+    YamlBody,
     json_response,
     refusal,
 )
@@ -37,6 +41,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+T = TypeVar("T")
 Answer = Response | Stream
 
 #: What answers a request for an object, by its subresource and method.
@@ -56,6 +61,8 @@ class ApiApp:
         self._ctx = ctx
         self._token = token
         self._documents = Documents(ctx.registry)
+        # YAML of megabytes takes seconds: it is read and written beside the event loop, one document at a time.
+        self._yaml = ThreadPoolExecutor(1, "yaml")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request. Only HTTP is spoken; lifespan events are the server's own business."""
@@ -67,7 +74,12 @@ class ApiApp:
                 raise api_errors.unauthorized()
             if request.method != "GET":
                 request = ApiRequest.of(scope, await _body(receive, request))
+            if request.is_yaml:
+                request = replace(request, yaml=await self._beside(YamlBody.of, request.body))
             answer = await self._answer(request)
+            if isinstance(answer, Response) and answer.yaml:
+                body = await self._beside(yaml_documents.write, answer.body)
+                answer = replace(answer, body=body, content_type="application/yaml")
         except ApiError as error:
             answer = refusal(error)
         except Exception:
@@ -77,6 +89,9 @@ class ApiApp:
             await _send(send, answer)
         else:
             await _stream(receive, send, answer)
+
+    async def _beside(self, function: Callable[[bytes], T], body: bytes) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._yaml, function, body)
 
     async def _answer(self, request: ApiRequest) -> Answer:
         parts = request.path.strip("/").split("/")
@@ -183,7 +198,7 @@ async def _send(send: Send, response: Response) -> None:
     headers = [
         (b"content-type", response.content_type.encode()),
         (b"content-length", str(len(response.body)).encode()),
-        *((name.lower().encode(), value.encode("latin-1", "replace")) for name, value in response.headers.items()),
+        *((name.lower().encode(), value.encode()) for name, value in response.headers.items()),
     ]
     await send({"type": "http.response.start", "status": response.code, "headers": headers})
     await send({"type": "http.response.body", "body": response.body})

@@ -126,10 +126,13 @@ class Collector:
             log.warning("collecting later", extra={"key": key, "error": error.message})
             asyncio.get_running_loop().call_later(1.0, self._add, task, resource, key)
 
-    def _delete(self, resource: ServedResource, record: StoredObject, propagation: str | None = None) -> None:
+    def _delete(
+        self, resource: ServedResource, record: StoredObject, propagation: str | None, *, admitted: bool = False
+    ) -> None:
         options = DeleteOptions(propagation, uid=record.uid)
-        if future := delete(self._ctx, resource, record, options, self._ctx.now()).future:
-            self._writes.append(future)
+        outcome = delete(self._ctx, resource, record, options, self._ctx.now(), admitted=admitted)
+        if outcome.future:
+            self._writes.append(outcome.future)
 
     def _save(self, resource: str, record: StoredObject, body: Object) -> None:
         """Writes an object back, or removes it when nothing keeps it any more."""
@@ -237,12 +240,18 @@ class Collector:
 
     def _clear(self, storage: str, namespace: str) -> bool:
         """Deletes a resource's objects in one namespace, or everywhere; True when there is none left."""
-        store, served = self._ctx.store, self._ctx.registry.by_storage(storage)
+        store = self._ctx.store
+        definition = store.latest(crd_conditions.ID, f"/{storage}")
+        # Objects of a kind none of whose versions is served any more must go, too.
+        unserved = crd_conditions.unserved(definition.body) if definition else None
+        served = self._ctx.registry.by_storage(storage) or unserved
         keys = store.table(storage).within(namespace)
         for key in keys:
             record = store.latest(storage, key)
             if served is not None and record is not None and not record.deleting:
-                self._delete(served, record, "Background")
+                # With their kind all objects go, also those that a rule protects, as in a real API server: it empties
+                # a definition below admission. A namespace is emptied by requests that are judged.
+                self._delete(served, record, "Background", admitted=not namespace)
         return not keys
 
     def _empty_definition(self, resource: str, key: str) -> None:

@@ -33,7 +33,7 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """What came back. Names of headers are in lower case: servers written in Go capitalise them."""
 
     code: int
     headers: dict[str, str]
@@ -89,17 +89,22 @@ class Api:
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
         url = f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
         answer = self.pool.request(method, url, body=data, headers=headers, timeout=PATIENCE, retries=False)
-        return Answer(answer.status, dict(answer.headers), answer.data)
+        return Answer(answer.status, {name.lower(): value for name, value in answer.headers.items()}, answer.data)
 
     def get(self, path: str, **query: Any) -> Answer:
         return self("GET", path, **query)
 
     def needs(self, version: str, what: str) -> None:
-        """Skips the test on a server that is older than what is tested; one without a version is."""
+        """Skips the test on a server that is older than what is tested."""
+        if not self.has(version):
+            found = self.get("/version").body["gitVersion"]
+            pytest.skip(f"{what} came with Kubernetes {version}: NOT tested against {found}")
+
+    def has(self, version: str) -> bool:
+        """True for a server of this version of Kubernetes or a newer one; a server without a version is older."""
         found = self.get("/version").body
         known = int(found["major"] or 0), int(found["minor"].rstrip("+") or 0)
-        if known < tuple(map(int, version.split("."))):
-            pytest.skip(f"{what} came with Kubernetes {version}: NOT tested against {found['gitVersion']}")
+        return known >= tuple(map(int, version.split(".")))
 
     def create(self, path: str, body: Any, **query: Any) -> dict[str, Any]:
         answer = self("POST", path, body, **query)

@@ -18,7 +18,8 @@ from tests.integration.apiserver.client import (
 from workers.api import crds
 from workers.api.kinds import SCHEDULED_JOB
 
-TRACKING = "batch.kubernetes.io/job-tracking"
+# Not batch.kubernetes.io/job-tracking: since Kubernetes 1.23 the Job controller takes that off a pod without a Job.
+TRACKING = "test.dev/tracking"
 
 
 def letting_go(uid: str, finalizer: str = TRACKING) -> dict[str, Any]:
@@ -253,6 +254,27 @@ def test_a_scheduled_job_that_could_never_run_is_refused_each_field_once(ours: A
     assert "spec.exclusions[0]: Invalid value: a schedule needs durationSeconds" in unfit.message
 
 
+@pytest.mark.parametrize("seconds", [2**31, 2**62, 2**63, 10**40])
+def test_numbers_of_seconds_beyond_all_bounds_are_answered(ours: Api, seconds: int) -> None:
+    body = pod()
+    body["spec"] |= {"terminationGracePeriodSeconds": seconds, "nodeName": "local"}
+    ours("POST", ours.pods, body)
+    ours("POST", ours.pods, pod("plain"))
+    for method, path, query in (
+        ("GET", f"{ours.pods}/plain/log", {"sinceSeconds": seconds}),
+        ("GET", f"{ours.pods}/plain/log", {"sinceSeconds": -seconds}),
+        ("GET", ours.pods, {"limit": seconds, "timeoutSeconds": seconds}),
+        ("DELETE", f"{ours.pods}/worker", {}),
+        ("DELETE", f"{ours.pods}/worker", {"gracePeriodSeconds": seconds}),
+        ("DELETE", f"{ours.pods}/worker", {"gracePeriodSeconds": -seconds}),
+    ):
+        answer = ours(method, path, **query)
+        assert answer.code < 500, (method, path, query, answer.text)
+
+
+ALIASES = b"a: &a [x, x, x, x, x, x, x, x, x]\n" + b"".join(
+    b"%c: &%c [%s]\n" % (name, name, b", ".join([b"*%c" % (name - 1)] * 9)) for name in b"bcdefghi"
+)
 NONSENSE: dict[str, tuple[str, str, Any, str]] = {
     "a Job nested without end": ("POST", "{jobs}", b'{"a":' * 900 + b"1" + b"}" * 900, "application/json"),
     "a number beyond all bounds": (
@@ -261,6 +283,9 @@ NONSENSE: dict[str, tuple[str, str, Any, str]] = {
         b'{"spec": {"parallelism": 1%s}}' % (b"0" * 40),
         "application/json",
     ),
+    "aliases that grow without end": ("POST", "{jobs}", ALIASES, "application/yaml"),
+    "aliases that grow in a patch": ("PATCH", "{jobs}/crunch", ALIASES, MERGE),
+    "brackets without end": ("POST", "{jobs}", b"[" * 10_000, "application/yaml"),
     "bytes in YAML": ("POST", "{jobs}", b"spec: {parallelism: !!binary AAAA}", "application/yaml"),
     "a text for a number": ("PATCH", "{jobs}/crunch", {"spec": {"parallelism": "2"}}, MERGE),
     "a list for an object": ("PATCH", "{jobs}/crunch", {"spec": []}, STRATEGIC),

@@ -255,6 +255,14 @@ def test_unknown_fields_are_dropped_warned_about_or_refused(ours: Api) -> None:
     assert 'strict decoding error: unknown field "nonsense"' in strict.message
 
 
+@pytest.mark.parametrize("name", ["a\x07\r\nSet-Cookie: b", "\x00", "ß\u2028", "x" * 100_000], ids=ascii)
+def test_an_unknown_field_may_have_any_name(ours: Api, name: str) -> None:
+    made = ours("POST", ours.maps, config_map() | {name: 1})
+    assert (made.code, made.headers["warning"].startswith('299 - "unknown field')) == (201, True)
+    assert "set-cookie" not in made.headers
+    assert ours.get(f"{ours.maps}/one").code == 200
+
+
 @pytest.mark.parametrize(
     ("text", "media", "remark"),
     [
@@ -318,6 +326,16 @@ def test_the_scale_of_a_custom_resource_follows_its_paths(ours: Api) -> None:
     assert ours.patch(f"{path}/g/scale", {"spec": {"replicas": 7}}).body["spec"] == {"replicas": 7}
     assert ours.get(f"{path}/g").body["spec"] == {"size": 7}
     assert ours.patch(f"{path}/g/scale", {"spec": {"replicas": -7}}).code == 422
+
+
+def test_a_definition_without_served_versions_goes_too(ours: Api) -> None:
+    ours.create(DEFINITIONS, definition("nuts"))
+    ours.create(f"/apis/test.penstock.dev/v1/namespaces/{ours.namespace}/nuts", custom("Nut", "n"))
+    at = f"{DEFINITIONS}/nuts.test.penstock.dev"
+    versions = ours.get(at).body["spec"]["versions"]
+    assert ours.patch(at, {"spec": {"versions": [{**versions[0], "served": False}]}}).code == 200
+    assert ours("DELETE", at).code == 200
+    until(lambda: ours.get(at).code == 404, "the definition is gone")
 
 
 def test_a_definition_that_goes_takes_its_objects_along(ours: Api) -> None:

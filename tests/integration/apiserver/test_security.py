@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import urllib3
 
+from deploy.processes.https import HEAD_BYTES
 from tests.integration.apiserver.client import DEFINITIONS, Api, config_map
 from tests.support.embedded import Embedded, embedded_apiserver
 
@@ -19,6 +20,7 @@ def test_without_the_token_nothing_is_told(ours: Api, header: str | None) -> Non
     for path in (ours.jobs, "/api", "/openapi/v2", DEFINITIONS, "/nothing"):
         answer = ours.pool.request("GET", f"{ours.url}{path}", headers=headers)
         assert (answer.status, answer.json()["reason"]) == (401, "Unauthorized")
+        assert answer.headers["connection"] == "close"
 
 
 def test_health_is_answered_to_anybody(ours: Api) -> None:
@@ -59,6 +61,12 @@ def test_a_body_over_three_mebibytes_is_refused(ours: Api) -> None:
     headers = {**ours.headers(), "Content-Type": "application/json", "Transfer-Encoding": "chunked"}
     endless = ours.pool.request("POST", f"{ours.url}{ours.maps}", body=chunks, headers=headers, retries=False)
     assert endless.status == 413
+
+
+def test_headers_without_end_are_refused_before_a_token_is_shown(ours: Api) -> None:
+    answer = ours.pool.request("GET", f"{ours.url}/livez", headers={"x": "y" * (HEAD_BYTES + 1)}, retries=False)
+    assert answer.status == 431
+    assert ours.get("/livez").code == 200
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "localhost.example"])

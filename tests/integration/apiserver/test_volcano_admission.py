@@ -11,7 +11,7 @@ import pytest
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
-from tests.integration.apiserver.client import DEFINITIONS, Api
+from tests.integration.apiserver.client import DEFINITIONS, Api, until
 from tests.support.embedded import Embedded, embedded_apiserver
 from tests.unit.admission import test_job, test_queue
 from tests.unit.admission.bodies import CONTAINER, group, job, queue, task
@@ -224,6 +224,20 @@ def test_a_command_has_no_spec_and_keeps_its_fields(python: Client) -> None:
     made = python.create(COMMAND, {"metadata": {"generateName": "crunch-abortjob-"}, **fields})
     assert {key: made[key] for key in fields} == fields
     python.delete(COMMAND, made["metadata"]["name"])
+
+
+def test_a_definition_takes_along_what_its_rules_protect(tmp_path: Path) -> None:
+    with embedded_apiserver(tmp_path / "own") as server:
+        api, python = Api(server.kubeconfig), Client(server.kubeconfig)
+        for crd in crds.all_crds(volcano=True):
+            if crd["metadata"]["name"] == QUEUE.id:
+                api.create(DEFINITIONS, crd)
+        for name in ("root", "default"):
+            python.create(QUEUE, queue(name))
+        assert refused(python.delete, QUEUE, "default")[0] == 403
+        assert api("DELETE", f"{DEFINITIONS}/{QUEUE.id}").code == 200
+        until(lambda: api.get(f"{DEFINITIONS}/{QUEUE.id}").code == 404, "the definition is gone")
+        assert api.get(QUEUE.path("")).code == 404
 
 
 def a_pod(name: str, scheduler: str | None = "volcano", **more: Any) -> Object:

@@ -70,9 +70,9 @@ async def test_it_starts_in_its_own_folder_or_in_its_working_directory(
 
 
 async def test_variables_of_any_name_arrive(attempt: ContainerAttempt) -> None:
-    start(attempt, "env", env={**ENV, "PLAIN": "a b", "app.conf": "$x 'y'", "1st": "z"})
+    start(attempt, "env", env={**ENV, "PLAIN": "a b", "app.conf": "$x 'y'", "1st": "z", "-u": "y"})
     await finished(attempt)
-    assert {"PLAIN=a b", "app.conf=$x 'y'", "1st=z"} <= set((attempt.folder / "out").read_text().splitlines())
+    assert {"PLAIN=a b", "app.conf=$x 'y'", "1st=z", "-u=y"} <= set((attempt.folder / "out").read_text().splitlines())
 
 
 @cases(

@@ -9,7 +9,7 @@ from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, SECRET, Object
 
 SOURCES: Sources = {
-    (CONFIG_MAP, "conf"): {"k": b"v", "app.x": b"dotted", "1bad": b"left out", "b=d": b"left out"},
+    (CONFIG_MAP, "conf"): {"k": b"v", "app.x": b"dotted", "1st": b"one", "b=d": b"left out"},
     (SECRET, "word"): {"s": b"hush", "\xe9": b"left out"},
     (CONFIG_MAP, "gone"): None,
 }
@@ -47,13 +47,13 @@ def test_expansion(text: str, wanted: str) -> None:
         "no value is empty": ({"env": [{"name": "A"}]}, {"A": ""}),
         "all keys that can be names": (
             {"envFrom": [{"configMapRef": {"name": "conf"}}]},
-            {"k": "v", "app.x": "dotted"},
+            {"k": "v", "app.x": "dotted", "1st": "one"},
         ),
         "with a prefix": ({"envFrom": [{"secretRef": {"name": "word"}, "prefix": "P_"}]}, {"P_s": "hush"}),
         "an optional object may be missing": ({"envFrom": [{"configMapRef": {"name": "gone", "optional": True}}]}, {}),
         "env outweighs envFrom": (
             {"envFrom": [{"configMapRef": {"name": "conf"}}], "env": [{"name": "k", "value": "own"}]},
-            {"k": "own", "app.x": "dotted"},
+            {"k": "own", "app.x": "dotted", "1st": "one"},
         ),
         "a key of a ConfigMap": (
             {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "conf", "key": "k"}}}]},

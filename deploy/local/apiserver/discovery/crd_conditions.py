@@ -38,6 +38,13 @@ def terminating(store: ObjectStore, resource: ServedResource) -> bool:
     return record is not None and record.deleting
 
 
+def unserved(definition: Object) -> ServedResource:
+    """The resource that a definition stores, also when it serves none of its versions."""
+    spec = definition["spec"]
+    [stored] = [{**version, "served": True} for version in spec["versions"] if version.get("storage")]
+    return next(custom({**definition, "spec": {**spec, "versions": [stored]}}))
+
+
 def serve(registry: ResourceRegistry, definition: Object) -> None:
     """Serves what a definition asks for, in place of what its last version asked for."""
     spec = definition["spec"]

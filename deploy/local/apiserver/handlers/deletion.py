@@ -15,6 +15,7 @@ from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery.api_resources import RequestTarget, ServedResource
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.handlers.write import remaining
+from deploy.local.apiserver.http import warning_headers
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
@@ -24,6 +25,8 @@ from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, Object
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 #: Keeps a CustomResourceDefinition until its objects are gone.
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+#: The longest time to stop that a pod is given, in seconds: a hundred years.
+LONGEST_GRACE = 100 * 366 * 24 * 3600
 #: Namespaces that are always there.
 PERMANENT = ("default", "kube-system")
 #: The warning for the deletion of a Job without a propagation policy.
@@ -98,16 +101,26 @@ class Deletion:
 
 
 def delete(
-    ctx: Context, resource: ServedResource, record: StoredObject, options: DeleteOptions, now: datetime
+    ctx: Context,
+    resource: ServedResource,
+    record: StoredObject,
+    options: DeleteOptions,
+    now: datetime,
+    *,
+    admitted: bool = False,
 ) -> Deletion:
-    """Begins or completes the deletion of an object. Raises ApiError when a precondition does not hold."""
+    """Begins or completes the deletion of an object. Raises ApiError when a precondition or a rule does not allow it.
+
+    admitted: no rule is asked, because the kind of the object goes with it.
+    """
     kind, body = resource.kind, record.body
     meta = body["metadata"]
     name = meta["name"]
     check(kind, name, record, options)
     if kind.id == "namespaces" and name in PERMANENT:
         raise api_errors.forbidden(kind, name, "this namespace may not be deleted")
-    volcano_rules.check_deletion(resource, body, ctx.store)
+    if not admitted:
+        volcano_rules.check_deletion(resource, body, ctx.store)
     before = record.body
     # The definition must outlive its objects, whose kind would not be served any more.
     if kind.id == CUSTOM_RESOURCE_DEFINITION.id and CLEANUP not in (meta.get("finalizers") or ()):
@@ -186,8 +199,8 @@ def _pod(body: Object, grace: int | None, now: datetime) -> bool:
         grace = spec.get("terminationGracePeriodSeconds", 30)
     if not spec.get("nodeName") or (body.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         grace = 0
-    if grace < 0:
-        grace = 1
+    # A datetime ends before 64 bits of seconds do; nobody waits for longer than this.
+    grace = 1 if grace < 0 else min(grace, LONGEST_GRACE)
     meta["deletionTimestamp"] = times.render(now + timedelta(seconds=grace))
     meta["deletionGracePeriodSeconds"] = grace
     return grace == 0
@@ -213,7 +226,7 @@ async def one(ctx: Context, request: ApiRequest, target: RequestTarget) -> Respo
 def _warned(resource: ServedResource, options: DeleteOptions) -> dict[str, str]:
     """Returns the Warning header for a deletion that leaves the pods of a Job behind by default."""
     unsaid = resource.orphans and options.propagation is None
-    return {"Warning": f'299 - "{ORPHANED}"'} if unsaid else {}
+    return warning_headers.of([ORPHANED]) if unsaid else {}
 
 
 async def collection(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:

@@ -21,6 +21,7 @@ from workers.api.kinds import Object
 #: Seconds between two reads of a file that is followed.
 POLL = 0.1
 BLOCK = 64 * 1024
+YEAR = 366 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ def options_of(request: ApiRequest, now: datetime) -> LogOptions:
         raise bad_request("limitBytes: Invalid value: must be greater than 0")
     since = request.query.get("sinceTime", "")
     if seconds is not None:
-        since = (now - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%f")
+        # A year is longer than any pod of a laptop runs, and a datetime ends before 64 bits of seconds do.
+        since = (now - timedelta(seconds=max(-YEAR, min(seconds, YEAR)))).strftime("%Y-%m-%dT%H:%M:%S.%f")
     elif since:
         try:
             since = datetime.fromisoformat(since).strftime("%Y-%m-%dT%H:%M:%S.%f")

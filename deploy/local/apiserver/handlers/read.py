@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 
 import orjson
-import yaml
 
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import ApiError, bad_request
@@ -50,15 +49,11 @@ def shown(ctx: Context, request: ApiRequest, resource: ServedResource, record: S
         case Form.JSON:
             return Response(code, resource.encode(record))
         case Form.YAML:
-            return _yaml(resource.present(record), code)
+            return Response(code, resource.encode(record), yaml=True)
         case Form.METADATA:
             return json_response(_partial(resource.present(record), accept.version), code)
         case Form.TABLE:
             return json_response(_table(ctx, request, accept, resource, [record], str(record.version)), code)
-
-
-def _yaml(body: Object, code: int = 200) -> Response:
-    return Response(code, yaml.safe_dump(body, sort_keys=False).encode(), "application/yaml")
 
 
 def _partial(body: Object, version: str) -> Object:
@@ -193,7 +188,7 @@ def _collection(
     # Items of a built-in kind carry no apiVersion and kind of their own in a list.
     whole = resource.custom or resource.outward
     body = resource.encode_list([resource.encode(record) if whole else record.raw for record in page], metadata)
-    return _yaml(orjson.loads(body)) if accept.form is Form.YAML else Response(200, body)
+    return Response(200, body, yaml=accept.form is Form.YAML)
 
 
 def watching(ctx: Context, request: ApiRequest, target: RequestTarget) -> Stream:

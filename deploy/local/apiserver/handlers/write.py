@@ -6,6 +6,7 @@ other request can come in between.
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -20,7 +21,8 @@ from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery import crd_conditions
 from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.handlers import read as reading
-from deploy.local.apiserver.http.request import ApiRequest, Response, parse_json, parse_yaml, shallow
+from deploy.local.apiserver.http import warning_headers
+from deploy.local.apiserver.http.request import ApiRequest, Response, shallow
 from deploy.local.apiserver.patch import PatchError, patches, strategic
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
@@ -161,10 +163,7 @@ def _name(ctx: Context, target: RequestTarget, meta: Object) -> bool:
 
 
 def _warned(response: Response, warnings: Sequence[str]) -> Response:
-    if not warnings:
-        return response
-    texts = ", ".join('299 - "{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"')) for text in warnings)
-    return Response(response.code, response.body, response.content_type, {**response.headers, "Warning": texts})
+    return replace(response, headers={**response.headers, **warning_headers.of(warnings)}) if warnings else response
 
 
 def _problems(shape: list[FieldError], rules: list[FieldError]) -> list[FieldError]:
@@ -253,8 +252,7 @@ def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], An
     if media not in accepted:
         why = "server-side apply is not offered here" if media == APPLY_PATCH else ""
         raise api_errors.unsupported_media_type(accepted, why)
-    text = request.body.lstrip()
-    document = parse_json(request.body) if text[:1] in (b"{", b"[") or media == JSON_PATCH else parse_yaml(request.body)
+    document = request.document()
 
     def apply(doc: Object) -> Any:
         try:

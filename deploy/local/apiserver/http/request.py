@@ -1,33 +1,53 @@
 """One request: what is asked of which resource, and in which form the answer is wanted."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
-import yaml
 
 from deploy.local.apiserver.api_errors import ApiError, bad_request, not_acceptable, unsupported_media_type
-from deploy.local.apiserver.codec import duplicate_keys as repeated
-from deploy.local.apiserver.codec import protobuf_objects
+from deploy.local.apiserver.codec import duplicate_keys, protobuf_objects, yaml_documents
+from deploy.local.apiserver.codec.yaml_documents import DEEPEST
 
 #: Largest body taken in, in bytes: what kube-apiserver takes.
-LIMIT = 3 * 1024 * 1024
-#: The deepest nesting of an object. orjson cannot encode much deeper ones again.
-DEEPEST = 200
+LIMIT = yaml_documents.LARGEST
+
+_JSON = ("application/json", "text/json")
+_YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+#: Patches whose bodies may be YAML although their type says JSON: `kubectl patch -p` sends them as they were typed.
+_PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json")
+
+
+@dataclass(frozen=True, slots=True)
+class YamlBody:
+    """A YAML body that has been read. repeated: a remark for every repeated key. error: why it cannot be read."""
+
+    value: Any = None
+    repeated: Sequence[str] = ()
+    error: str = ""
+
+    @classmethod
+    def of(cls, body: bytes) -> "YamlBody":
+        """Reads a body. It may take seconds, so it belongs into a thread of its own."""
+        try:
+            return cls(*yaml_documents.read(body))
+        except ValueError as error:
+            return cls(error=str(error))
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request whose body has been read. Header names are in lower case."""
+    """A request whose body has been read. Header names are in lower case. yaml: what a YAML body was read as."""
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes = b""
+    yaml: YamlBody | None = None
 
     @classmethod
     def of(cls, scope: Mapping[str, Any], body: bytes = b"") -> "ApiRequest":
@@ -41,36 +61,48 @@ class ApiRequest:
         return self.query.get(name, "").lower() in ("1", "true", "t")
 
     def number(self, name: str) -> int | None:
-        """A whole number given as a query parameter; 400 when it is none."""
+        """A whole number given as a query parameter. Raises ApiError (400) for none, and beyond 64 bits as Go does."""
         text = self.query.get(name)
         if not text:
             return None
         try:
-            return int(text)
+            number = int(text)
         except ValueError:
             raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+        if not -(2**63) <= number < 2**63:
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+        return number
 
     @property
     def media_type(self) -> str:
         """The body's content type, without parameters; JSON when the client does not say."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower() or "application/json"
 
+    @property
+    def is_yaml(self) -> bool:
+        """True for a body that has to be read as YAML."""
+        if self.method == "PATCH" and self.media_type in _PATCHES:
+            return self.body.lstrip()[:1] not in (b"{", b"[")
+        return self.media_type in _YAML
+
     def document(self) -> Any:
-        """The body decoded by its content type: JSON, YAML or protobuf."""
-        if self.media_type in ("application/json", "text/json"):
+        """The body decoded by its content type: JSON, YAML or protobuf. Raises ApiError (400) for anything else."""
+        if self.is_yaml:
+            read = self.yaml or YamlBody.of(self.body)
+            if read.error:
+                raise bad_request(f"error converting YAML to JSON: {read.error}")
+            return read.value
+        if self.media_type in _JSON or (self.method == "PATCH" and self.media_type.endswith("patch+json")):
             return parse_json(self.body)
-        if self.media_type in ("application/yaml", "application/x-yaml", "text/yaml"):
-            return parse_yaml(self.body)
         if self.media_type == protobuf_objects.MEDIA_TYPE:
             return parse_protobuf(self.body)
         raise unsupported_media_type(("application/json", "application/yaml", protobuf_objects.MEDIA_TYPE))
 
-    def repeated(self, document: Any) -> list[str]:
+    def repeated(self, document: Any) -> Sequence[str]:
         """A remark about every key that is repeated in the body, which was decoded as this document."""
-        if self.media_type == protobuf_objects.MEDIA_TYPE:
-            return []
-        is_json = self.media_type in ("application/json", "text/json")
-        return repeated.in_json(self.body, document) if is_json else repeated.in_yaml(self.body)
+        if self.yaml:
+            return self.yaml.repeated
+        return duplicate_keys.in_json(self.body, document) if self.media_type in _JSON else ()
 
 
 def parse_json(body: bytes) -> Any:
@@ -99,30 +131,14 @@ def shallow(value: Any) -> None:
     raise bad_request(f"the object provided is nested more than {DEEPEST} levels deep")
 
 
-def parse_yaml(body: bytes) -> Any:
-    """Decoded YAML as JSON would have it: timestamps and keys are texts; 400 for what JSON cannot say."""
-    try:
-        return orjson.loads(orjson.dumps(yaml.load(body, Loader=_YamlLoader), option=orjson.OPT_NON_STR_KEYS))
-    except (yaml.YAMLError, orjson.JSONEncodeError, RecursionError) as error:
-        raise bad_request(f"error converting YAML to JSON: {error}") from None
-
-
 def parse_protobuf(body: bytes) -> Any:
     """A decoded protobuf body; 400 for anything else."""
     try:
-        return protobuf_objects.decode(body)
-    except ValueError as error:
+        value = protobuf_objects.decode(body)
+        shallow(value)
+        return value
+    except (ValueError, OverflowError, RecursionError) as error:
         raise bad_request(f"the object provided is unrecognized (must be of type Protobuf): {error}") from None
-
-
-class _YamlLoader(yaml.SafeLoader):
-    """YAML's JSON part: a date is a text."""
-
-
-_YamlLoader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 class Form(Enum):
@@ -166,12 +182,13 @@ def negotiate(header: str, *, tables: bool = True) -> Accept:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A complete answer."""
+    """A complete answer. yaml: the body is JSON that is to be sent as YAML."""
 
     code: int = 200
     body: bytes = b""
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
+    yaml: bool = False
 
 
 @dataclass(frozen=True, slots=True)

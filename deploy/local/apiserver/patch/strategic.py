@@ -5,8 +5,11 @@ Directives, as clients send them: ``$patch`` (replace, delete, merge) in an obje
 be patched this way: a custom resource's lists have no keys that all sides agree on.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
+
+import orjson
 
 from deploy.local.apiserver.codec.definitions import Merging, Type, definition, model_of
 from deploy.local.apiserver.patch import PatchError
@@ -91,18 +94,20 @@ def _list(old: list[Any], patch: list[Any], item: Type, merging: Merging) -> lis
     if any(isinstance(entry, list) for entry in patch):
         raise PatchError("lists of lists are not supported")
     if merging.key is None:
-        merged = old + [_key(entry, None) for entry in patch if entry not in old]
+        merged = old + [_key(entry, None) for entry in patch]
         return _ordered(list(dict.fromkeys(merged)), patch, old, None)
     if any(isinstance(entry, dict) and entry.get(_PATCH) == "replace" for entry in patch):
         return [_plain(entry) for entry in patch if _PATCH not in entry]
     key = merging.key
-    deleted = [_key(entry, key) for entry in patch if isinstance(entry, dict) and entry.get(_PATCH) == "delete"]
+    deleted = {_key(entry, key) for entry in patch if isinstance(entry, dict) and entry.get(_PATCH) == "delete"}
     merged = [entry for entry in old if _key(entry, key) not in deleted]
     plain = [entry for entry in patch if not (isinstance(entry, dict) and entry.get(_PATCH) == "delete")]
+    places: dict[Any, int] = {}
+    for index, known in enumerate(merged):
+        places.setdefault(_key(known, key), index)
     for entry in plain:
-        value = _key(entry, key)
-        at = next((index for index, known in enumerate(merged) if _key(known, key) == value), None)
-        if at is None:
+        at = places.setdefault(_key(entry, key), len(merged))
+        if at == len(merged):
             merged.append(_object({}, entry, item))
         else:
             merged[at] = _object(merged[at], entry, item)
@@ -127,14 +132,14 @@ def _ordered(merged: list[Any], wanted: Sequence[Any], live: Sequence[Any], key:
     rank = {_key(entry, key): index for index, entry in enumerate(wanted)}
     place = {_key(entry, key): index for index, entry in enumerate(live)}
     named = sorted((entry for entry in merged if _key(entry, key) in rank), key=lambda entry: rank[_key(entry, key)])
-    others = [entry for entry in merged if _key(entry, key) not in rank]
+    others = deque(entry for entry in merged if _key(entry, key) not in rank)
     result: list[Any] = []
     for entry in named:
         at = place.get(_key(entry, key))
         while at is not None and others and place.get(_key(others[0], key), at) < at:
-            result.append(others.pop(0))
+            result.append(others.popleft())
         result.append(entry)
-    return result + others
+    return [*result, *others]
 
 
 def _delete_values(result: Object, name: str, values: Any) -> None:
@@ -142,7 +147,8 @@ def _delete_values(result: Object, name: str, values: Any) -> None:
         raise PatchError("invalid patch format of primitive list", status=400)
     old = result.get(name)
     if isinstance(old, list):
-        result[name] = [entry for entry in old if entry not in values]
+        gone = {orjson.dumps(value) for value in values}
+        result[name] = [entry for entry in old if orjson.dumps(entry) not in gone]
 
 
 def _reorder(result: Object, target: Object, name: str, patch: Object, kind: Type) -> None:
@@ -157,7 +163,8 @@ def _reorder(result: Object, target: Object, name: str, patch: Object, kind: Typ
         for entry in patch.get(name) or ()
         if not (isinstance(entry, dict) and entry.get(_PATCH) in ("delete", "replace"))
     ]
-    if given != [value for value in wanted if value in given]:
+    among = set(given)
+    if given != [value for value in wanted if value in among]:
         raise PatchError(
             f"The order in patch list:\n{_go(given)}\n doesn't match {_ORDER}{name} list:\n{_go(wanted)}\n"
         )

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from deploy.local.apiserver.codec import field_errors as fields
 from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.schema import quick_checks
@@ -209,9 +211,19 @@ def _array(schema: Object, value: list[Any], path: str) -> Iterator[FieldError]:
             keys = [{name: item.get(name) for name in names} if isinstance(item, dict) else item for item in value]
         case _:
             return
+    yield from _duplicates(keys, path)
+
+
+def _duplicates(keys: list[Any], path: str) -> Iterator[FieldError]:
+    """Refuses items that were there before. In linear time, by their JSON: a body may have a million of them."""
+    seen: set[bytes] = set()
     for index, key in enumerate(keys):
-        if key in keys[:index]:
+        # 1 and 1.0 are one number, 1 and true are two values.
+        whole = int(key) if isinstance(key, float) and key.is_integer() else key
+        text = orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)
+        if text in seen:
             yield fields.duplicate(f"{path}[{index}]", key)
+        seen.add(text)
 
 
 def _object(schema: Object, value: Object, path: str) -> Iterator[FieldError]:

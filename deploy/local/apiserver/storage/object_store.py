@@ -25,10 +25,11 @@ from workers.api.kinds import Object
 
 log = logging.getLogger(__name__)
 
-#: Versions written by one script call: keeps the broker's pause, and the wait of the first in line, at a few ms.
-BATCH = 500
-#: Versions waiting for a broker that does not answer, before new writes are refused.
-BACKLOG = 20_000
+#: Versions written by one script call, and their bytes: keeps the broker's pause, and the wait of the first in line, at
+#: a few ms, and the call far below the gigabyte at which a broker drops its client.
+BATCH, BATCH_BYTES = 500, 16 * 1024 * 1024
+#: Versions waiting for a broker that does not answer, and their bytes, before new writes are refused.
+BACKLOG, BACKLOG_BYTES = 20_000, 128 * 1024 * 1024
 #: Field of the hash of changes that holds the version the store began with: no resource id is spelled like this.
 BORN = "*"
 
@@ -90,7 +91,8 @@ class StoredObject:
         meta = body["metadata"]
         return cls(
             key,
-            raw if raw is not None else orjson.dumps(body),
+            # A copy: what orjson answers keeps the buffer it was written in, ten times the size of a small object.
+            raw if raw is not None else bytes(memoryview(orjson.dumps(body))),
             int(meta["resourceVersion"]),
             meta.get("uid", ""),
             meta.get("labels") or {},
@@ -157,6 +159,7 @@ class ObjectStore:
         self._tables: dict[str, Table] = {}
         self._flight: defaultdict[str, dict[str, StoredChange]] = defaultdict(dict)
         self._queue: list[tuple[StoredChange, asyncio.Future[StoredObject]]] = []
+        self._waiting = 0
         self._wake = asyncio.Event()
         self._assigned = 0
         self.born = 0
@@ -237,8 +240,8 @@ class ObjectStore:
         return self._enqueue(StoredChange(resource, before, StoredObject.of(key, body), deleted=True))
 
     def _next(self) -> int:
-        if len(self._queue) >= BACKLOG:
-            raise Overloaded(f"{BACKLOG} writes wait for the broker")
+        if len(self._queue) >= BACKLOG or self._waiting >= BACKLOG_BYTES:
+            raise Overloaded(f"{len(self._queue)} writes of {self._waiting} bytes wait for the broker")
         self._assigned += 1
         return self._assigned
 
@@ -247,6 +250,7 @@ class ObjectStore:
         # The next write of this object builds on a version that no reader sees before the broker has it.
         self._flight[change.resource][change.after.key] = change
         self._queue.append((change, future))
+        self._waiting += len(change.after.raw)
         self._wake.set()
         return future
 
@@ -256,7 +260,7 @@ class ObjectStore:
             await self._wake.wait()
             self._wake.clear()
             while self._queue:
-                batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
+                batch = self._take()
                 try:
                     await self._write([change for change, _ in batch])
                 except Displaced as error:
@@ -266,6 +270,17 @@ class ObjectStore:
                     self._apply(change)
                     if not future.done():
                         future.set_result(change.after)
+
+    def _take(self) -> list[tuple[StoredChange, asyncio.Future[StoredObject]]]:
+        """Takes the next batch out of the line: at least one change."""
+        size = count = 0
+        for change, _ in self._queue[:BATCH]:
+            if count and size + len(change.after.raw) > BATCH_BYTES:
+                break
+            size, count = size + len(change.after.raw), count + 1
+        batch, self._queue = self._queue[:count], self._queue[count:]
+        self._waiting -= size
+        return batch
 
     def _fail(self, batch: Sequence[tuple[StoredChange, asyncio.Future[StoredObject]]], error: Displaced) -> None:
         """Fails the futures of all writes that have not happened."""

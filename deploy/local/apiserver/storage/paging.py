@@ -5,6 +5,7 @@ Old snapshots are dropped; their continue tokens are then answered with 410 and 
 consistency, as kube-apiserver does after etcd was compacted.
 """
 
+import asyncio
 import base64
 import binascii
 import time
@@ -53,13 +54,19 @@ class Snapshots:
         """Remembers a list for its next pages."""
         self._kept[storage, namespace, version] = (time.monotonic(), records)
         self._kept.move_to_end((storage, namespace, version))
-        while len(self._kept) > KEPT or next(iter(self._kept.values()))[0] < time.monotonic() - AGE:
-            self._kept.popitem(last=False)
+        self.forget()
+        asyncio.get_running_loop().call_later(AGE + 1, self.forget)
 
     def find(self, storage: str, namespace: str, version: int) -> Sequence[StoredObject] | None:
         """The list of that moment, if it is still known."""
+        self.forget()
         kept = self._kept.get((storage, namespace, version))
         return kept[1] if kept else None
+
+    def forget(self) -> None:
+        """Drops the lists that are too old or too many: they keep objects that are no more."""
+        while self._kept and (len(self._kept) > KEPT or next(iter(self._kept.values()))[0] < time.monotonic() - AGE):
+            self._kept.popitem(last=False)
 
 
 def lost(token: Token) -> ApiError:

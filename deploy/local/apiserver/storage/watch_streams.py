@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from deploy.local.apiserver.api_errors import too_old
 from deploy.local.apiserver.storage.object_store import ObjectStore, StoredChange, StoredObject
 
-#: Changes remembered per resource.
-HISTORY = 8192
-#: Events a slow client may lag behind before its watch ends; it resumes from what it saw.
-LAG = 16_384
+#: Changes remembered per resource, and the bytes of their objects: those may have megabytes each.
+HISTORY, HISTORY_BYTES = 8192, 8 * 1024 * 1024
+#: Events, and bytes of their objects, that a slow client may lag behind before its watch ends; it resumes from what it
+#: saw.
+LAG, LAG_BYTES = 16_384, 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +66,16 @@ class Watcher:
     seen: int
     _events: deque[WatchedChange] = field(default_factory=deque)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _bytes: int = 0
     closed: bool = False
 
     def offer(self, change: StoredChange) -> None:
         """Takes in a change; called for every change of the resource, in order."""
         if event := event_of(change, self.filter):
-            self._events.append(event)
-            self._wake.set()
-            if len(self._events) > LAG:
+            self.add(event)
+            # What was there before the watch began does not count: the store keeps those objects anyway.
+            self._bytes += len(event.record.raw)
+            if len(self._events) > LAG or self._bytes > LAG_BYTES:
                 self.close()
 
     def add(self, event: WatchedChange) -> None:
@@ -96,6 +99,7 @@ class Watcher:
         self._wake.clear()
         events = list(self._events)
         self._events.clear()
+        self._bytes = 0
         return events
 
 
@@ -106,6 +110,7 @@ class Hub:
         self._store = store
         self._size = history
         self._history: dict[str, deque[StoredChange]] = defaultdict(deque)
+        self._bytes: dict[str, int] = defaultdict(int)
         self._floors = {resource: store.table(resource).changed for resource in store.resources()}
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
         self.closing = False
@@ -115,8 +120,12 @@ class Hub:
         resource = change.resource
         past = self._history[resource]
         past.append(change)
-        if len(past) > self._size:
-            self._floors[resource] = past.popleft().after.version
+        # Only the new versions count: an earlier one is the new version of the change before.
+        self._bytes[resource] += len(change.after.raw)
+        while len(past) > self._size or (self._bytes[resource] > HISTORY_BYTES and len(past) > 1):
+            forgotten = past.popleft().after
+            self._bytes[resource] -= len(forgotten.raw)
+            self._floors[resource] = forgotten.version
         for watcher in self._watchers[resource]:
             watcher.offer(change)
 

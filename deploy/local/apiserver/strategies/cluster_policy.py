@@ -54,7 +54,7 @@ class PriorityClassStrategy(Strategy):
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
         errors = field_errors.immutable("preemptionPolicy", new.get("preemptionPolicy"), old.get("preemptionPolicy"))
         if new.get("value") != old.get("value"):
-            errors.append(field_errors.forbidden("Value", "may not be changed in an update."))
+            errors.append(field_errors.forbidden("value", "may not be changed in an update."))
         return errors
 
 

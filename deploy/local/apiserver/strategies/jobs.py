@@ -252,7 +252,9 @@ def _exit_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[Fiel
     if not values:
         yield field_errors.invalid(f"{path}.values", values, "at least one value is required")
     elif len(values) > 255:
+        # Not looked at one by one: a body may have a million of them.
         yield field_errors.too_many(f"{path}.values", len(values), 255)
+        return
     for index, value in enumerate(values):
         if operator == "In" and value == 0:
             yield field_errors.invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator")

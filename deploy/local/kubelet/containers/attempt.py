@@ -84,7 +84,8 @@ class ContainerAttempt:
         program = _which(command[0], env.get("PATH", os.defpath), directory)
         # a shell drops variables whose names it could not write itself (``app.conf``)
         odd = [f"{name}={value}" for name, value in env.items() if not _IDENTIFIER.fullmatch(name)]
-        prefix = ["/usr/bin/env", *odd] if odd else []
+        # A name may begin with a hyphen, as options do.
+        prefix = ["/usr/bin/env", "--", *odd] if odd else []
         with (self.folder / "out").open("ab") as out, (self.folder / "err").open("ab") as err:
             self._child = subprocess.Popen(
                 ["/bin/sh", "-c", _SHIM, _NAME, str(self.folder), *prefix, program, *command[1:]],

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from workers.api import loopback_addresses, quantities
+from workers.api import loopback_addresses, names, quantities
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object
 from workers.errors import UserError
 
@@ -18,7 +18,6 @@ Sources = Mapping[tuple[Kind, str], Mapping[str, bytes] | None]
 
 _ONE = 10**9
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
-_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
@@ -81,7 +80,7 @@ def _from_source(source: Object, sources: Sources, where: str) -> dict[str, str]
     return {
         prefix + key: value.decode(errors="surrogateescape")
         for key, value in (data or {}).items()
-        if _NAME.fullmatch(prefix + key) and b"\0" not in value
+        if not names.env_name(prefix + key) and b"\0" not in value
     }
 
 

@@ -21,25 +21,3 @@ from tests.unit.tables import cases
 def test_in_json(text: str, found: list[str]) -> None:
     said = duplicate_keys.in_json(text.encode(), orjson.loads(text))
     assert said == [f'duplicate field "{path}"' for path in found]
-
-
-@cases(
-    ("text", "found"),
-    {
-        "none": ("a: 1\nb: {c: 1}\n", []),
-        "at the top": ("a: 1\na: 2\n", [(2, "a")]),
-        "inside": ("a:\n- b: 1\n  b: 2\nc: 1\nc: 1\n", [(3, "b"), (5, "c")]),
-        "once for all aliases": ("a: &x {b: 1, b: 2}\nc: *x\n", [(1, "b")]),
-        "what is merged is no repetition": ("a: &x {b: 1}\nc:\n  <<: *x\n  b: 2\n", []),
-        "nothing": ("", []),
-        "a scalar": ("null\n...\n", []),
-    },
-)
-def test_in_yaml(text: str, found: list[tuple[int, str]]) -> None:
-    assert duplicate_keys.in_yaml(text.encode()) == [
-        f'line {line}: key "{key}" already set in map' for line, key in found
-    ]
-
-
-def test_an_alias_of_its_own_node_is_visited_once() -> None:
-    assert duplicate_keys.in_yaml(b"&x [*x, {a: 1, a: 2}]") == ['line 1: key "a" already set in map']

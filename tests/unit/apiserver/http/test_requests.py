@@ -1,43 +1,12 @@
 """Bodies of requests: what they decode to, and that nothing but JSON's values ever comes out of them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from deploy.local.apiserver.api_errors import ApiError
-from deploy.local.apiserver.http.request import DEEPEST, parse_json, parse_yaml
-from tests.unit.tables import cases
-
-
-@cases(
-    ("text", "value"),
-    {
-        "a date is a text": (b"day: 2026-01-01", {"day": "2026-01-01"}),
-        "a key is a text": (b"1: one", {"1": "one"}),
-        "a number that is none": (b"a: .nan", {"a": None}),
-        "a list": (b"- true\n- yes", [True, True]),
-    },
-)
-def test_yaml_is_read_as_json(text: bytes, value: Any) -> None:
-    assert parse_yaml(text) == value
-
-
-@cases(
-    "text",
-    {
-        "broken": b"a: [",
-        "bytes": b"a: !!binary AAAA",
-        "a set": b"a: !!set {b}",
-        "a number beyond all bounds": b"a: 1" + b"0" * 40,
-        "a list in itself": b"a: &x [*x]",
-        "too deep": b"[" * 5000,
-        "an object of another language": b"a: !!python/object:os.system {}",
-    },
-)
-def test_yaml_that_json_cannot_express_is_refused(text: bytes) -> None:
-    with pytest.raises(ApiError) as refused:
-        parse_yaml(text)
-    assert refused.value.code == 400
+from deploy.local.apiserver.http.request import DEEPEST, ApiRequest, YamlBody, parse_json
 
 
 @pytest.mark.parametrize(("depth", "fine"), [(DEEPEST, True), (DEEPEST + 1, False), (1000, False), (5000, False)])
@@ -53,3 +22,32 @@ def test_json_may_be_nested_only_as_deeply_as_it_can_be_written(depth: int, fine
 
 def test_json_may_be_long() -> None:
     assert len(parse_json(b"[" + b"{}," * 5000 + b"{}]")) == 5001
+
+
+@pytest.mark.parametrize(
+    ("method", "media", "body", "document"),
+    [
+        ("POST", "application/json", b"{}", {}),
+        ("POST", "application/yaml", b"# nothing\n[]", []),
+        ("POST", "application/merge-patch+json", b"{}", None),
+        ("POST", "application/merge-patch+json", b"a: 1", None),
+        ("PATCH", "application/yaml", b"a: 1", {"a": 1}),
+        ("PATCH", "application/merge-patch+json", b"a: 1", {"a": 1}),
+        ("PATCH", "application/merge-patch+json", b' {"a": 1}', {"a": 1}),
+        ("PATCH", "application/json-patch+json", b"[]", []),
+        ("PATCH", "application/json", b"a: 1", None),
+        ("PATCH", "application/json-patch+json", b"- 1", None),
+        ("PATCH", "application/yaml", b"a: [", None),
+        ("PATCH", "text/plain", b"{}", None),
+    ],
+)
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_body_is_read_by_its_type(method: str, media: str, body: bytes, document: Any, beside: bool) -> None:
+    request = ApiRequest(method, "/", {}, {"content-type": media}, body)
+    request = replace(request, yaml=YamlBody.of(body)) if request.is_yaml and beside else request
+    if document is not None:
+        assert request.document() == document
+        return
+    with pytest.raises(ApiError) as refused:
+        request.document()
+    assert refused.value.code == (415 if media == "text/plain" or method == "POST" else 400)

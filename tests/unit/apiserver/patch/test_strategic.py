@@ -141,6 +141,36 @@ def test_custom_resources_have_no_keys() -> None:
         strategic_merge_patch(SCALED_JOB, {}, {})
 
 
+MANY = [{"name": str(number), "value": "1"} for number in range(60_000)]
+
+
+@cases(
+    ("patch", "count"),
+    {
+        "items": ({"spec": {"containers": [{"name": "c", "env": MANY}]}}, 60_000),
+        "deletions": (
+            {"spec": {"containers": [{"name": "c", "env": [{**each, "$patch": "delete"} for each in MANY]}]}},
+            0,
+        ),
+        "an order": (
+            {"spec": {"containers": [{"name": "c", "$setElementOrder/env": MANY[::-1], "env": MANY[::-1]}]}},
+            60_000,
+        ),
+    },
+)
+def test_a_large_patch_takes_no_longer_than_its_length(patch: Any, count: int) -> None:
+    """Its items are found by their keys: with the square of their number it would take minutes and time out."""
+    doc = pod(containers=[{"name": "c", "env": MANY}])
+    assert len(strategic_merge_patch(POD, doc, patch)["spec"]["containers"][0]["env"]) == count
+
+
+@pytest.mark.parametrize("field", ["finalizers", "$deleteFromPrimitiveList/finalizers"])
+def test_a_large_set_takes_no_longer_than_its_length(field: str) -> None:
+    names = [str(number) for number in range(60_000)]
+    result = strategic_merge_patch(POD, {"metadata": {"finalizers": names}}, {"metadata": {field: names}})
+    assert result["metadata"]["finalizers"] == ([] if field.startswith("$") else names)
+
+
 letters = st.lists(st.sampled_from("ABCDEFG"), unique=True, max_size=6)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from deploy.local.apiserver.codec.field_errors import DecodeError
-from deploy.local.apiserver.schema import schema
+from deploy.local.apiserver.schema import schema, structural
 from tests.unit.apiserver.examples import refusals
 from tests.unit.tables import cases
 
@@ -119,6 +119,18 @@ def test_a_value_that_breaks_its_schema_is_refused(refusal: str, body: Any) -> N
 )
 def test_a_value_that_keeps_its_schema_is_fine(spec: Any) -> None:
     assert FOO.validate(foo(**spec)) == []
+
+
+def test_a_large_list_without_duplicates_takes_no_longer_than_its_length() -> None:
+    assert FOO.validate(foo(set=[str(number) for number in range(100_000)])) == []
+
+
+@pytest.mark.parametrize(
+    ("items", "found"), [([1, 1.0], 1), ([1, True], 0), ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], 1), (["1", 1], 0)]
+)
+def test_items_of_a_set_are_compared_as_json(items: list[Any], found: int) -> None:
+    schema_of = {"type": "array", "x-kubernetes-list-type": "set"}
+    assert len(structural.validator(schema_of)(items)) == found
 
 
 def test_the_root_is_judged_too() -> None:

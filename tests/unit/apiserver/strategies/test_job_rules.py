@@ -260,6 +260,11 @@ def test_an_own_selector_needs_manualselector() -> None:
     ]
 
 
+def test_exit_codes_beyond_the_limit_are_not_looked_at_one_by_one() -> None:
+    found = problems(JOB, job(**codes(*range(200_000, 0, -1))))
+    assert [field for field, _ in found] == [f"spec.{CODES}.values"]
+
+
 def test_generated_labels_cannot_be_forged() -> None:
     body = job(template=template(labels={"job-name": "other"}))
     assert [field for field, _ in problems(JOB, body)] == ["spec.template.metadata.labels[job-name]"]

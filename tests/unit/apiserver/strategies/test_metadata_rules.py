@@ -165,7 +165,7 @@ def test_a_custom_resource_without_one() -> None:
         (names.dns_label, ["a-1"], ["a.1", "-a"]),
         (names.dns_subdomain, ["a.b"], ["a..b"]),
         (names.port_name, ["http-2"], ["a--b", "a" * 16, "-a"]),
-        (names.env_name, ["A.b-c_1"], ["1A", ".."]),
+        (names.env_name, ["A.b-c_1", "1-", "..", " ", "a b{}~"], ["a=b", "ß", "a\n", "\x7f", ""]),
         (names.config_key, ["a.b"], ["a/b", ".."]),
         (names.domain_path, ["example.com/a/b"], ["example.com", "Example.com/a", "example.com/a b"]),
         (names.qualified_name, ["x.y/z"], ["a" * 64, "x.y/"]),

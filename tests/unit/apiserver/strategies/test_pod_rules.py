@@ -114,6 +114,8 @@ def source(**source: Any) -> dict[str, Any]:
         "image: Required value": {"image": ""},
         f"imagePullPolicy: {unsupported('x', 'Always', 'IfNotPresent', 'Never')}": {"imagePullPolicy": "x"},
         "env[0].name: Required value": {"env": [{"name": ""}]},
+        'env[0].name: Invalid value: "A=B": a valid environment variable name must consist only of printable ASCII '
+        "characters other than '='": {"env": [{"name": "A=B"}]},
         'env[0].valueFrom: Invalid value: "": must specify one of: '
         "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`": source(),
         'env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty': {

@@ -1,0 +1,126 @@
+"""What the store keeps beside the objects is bounded in bytes: past changes, slow watchers, pages, writes in line."""
+
+import asyncio
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import fakeredis
+import pytest
+
+from deploy.local.apiserver.api_errors import ApiError
+from deploy.local.apiserver.storage import object_store, paging, watch_streams
+from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStoreKeys, Overloaded, StoredChange
+from deploy.local.apiserver.storage.object_store import StoredObject as Stored
+from deploy.local.apiserver.storage.paging import Snapshots
+from deploy.local.apiserver.storage.watch_streams import Filter, Hub
+
+LARGE = 1024 * 1024
+
+
+def stored(version: int, size: int, key: str = "default/a") -> Stored:
+    return Stored(key, b"x" * size, version, "u", {}, (), deleting=False)
+
+
+@pytest.fixture
+def store() -> ObjectStore:
+    return ObjectStore(fakeredis.FakeAsyncRedis(), ObjectStoreKeys())
+
+
+def test_a_stored_object_takes_the_room_of_its_json() -> None:
+    body = {"metadata": {"name": "a", "resourceVersion": "1"}, "data": {"a": "x" * 3000}}
+    tracemalloc.start()
+    try:
+        kept = [Stored.of("default/a", body) for _ in range(50)]
+        used, _peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 1.5 * sum(len(record.raw) for record in kept)
+
+
+def changes(store: ObjectStore, sizes: list[int]) -> None:
+    """One object goes through versions of these sizes."""
+    before = None
+    for version, size in enumerate(sizes, 1):
+        after = stored(version, size)
+        store.version = version
+        for listener in store.listeners:
+            listener(StoredChange("jobs.batch", before, after))
+        before = after
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "oldest"),
+    [
+        pytest.param(50, 100, 0, id="small changes are all remembered"),
+        pytest.param(50, LARGE, 50 - watch_streams.HISTORY_BYTES // LARGE, id="large ones as far as they fit"),
+        pytest.param(5, watch_streams.HISTORY_BYTES + 1, 4, id="the last one always"),
+    ],
+)
+def test_the_changes_that_are_remembered_are_bounded_in_bytes(
+    store: ObjectStore, count: int, size: int, oldest: int
+) -> None:
+    hub = Hub(store)
+    changes(store, [size] * count)
+    assert hub.floor("jobs.batch") == oldest
+    assert len(hub._since("jobs.batch", oldest)) == count - oldest
+    if oldest:
+        with pytest.raises(ApiError):
+            hub.open("jobs.batch", Filter(), oldest - 1)
+
+
+@pytest.mark.parametrize(("size", "closed"), [(LARGE, True), (1000, False)])
+def test_a_watcher_that_does_not_read_is_cut_off_by_bytes(store: ObjectStore, size: int, closed: bool) -> None:
+    watcher = Hub(store).open("jobs.batch", Filter(), None)
+    changes(store, [size] * (watch_streams.LAG_BYTES // LARGE + 1))
+    assert watcher.closed is closed
+
+
+async def test_a_watcher_that_reads_is_not(store: ObjectStore) -> None:
+    watcher = Hub(store).open("jobs.batch", Filter(), None)
+    for _ in range(3):
+        changes(store, [LARGE] * (watch_streams.LAG_BYTES // LARGE))
+        assert await watcher.next(0.0)
+    assert not watcher.closed
+
+
+@pytest.mark.parametrize(("age", "found"), [(0.0, True), (paging.AGE + 1, False)])
+async def test_a_page_is_forgotten_in_time_though_no_other_is_kept(
+    monkeypatch: pytest.MonkeyPatch, age: float, found: bool
+) -> None:
+    snapshots = Snapshots()
+    snapshots.keep("pods", "", 1, [stored(1, 10)])
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + age)
+    assert (snapshots.find("pods", "", 1) is not None) is found
+    assert bool(snapshots._kept) is found
+
+
+async def test_a_page_is_forgotten_though_nobody_lists_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    later: list[tuple[float, Callable[[], None]]] = []
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda *call: later.append(call))
+    snapshots = Snapshots()
+    snapshots.keep("pods", "", 1, [stored(1, 10)])
+    [(delay, forget)] = later
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + delay)
+    forget()
+    assert not snapshots._kept
+
+
+async def test_writes_that_wait_for_the_broker_are_bounded_in_bytes(store: ObjectStore) -> None:
+    def write(number: int) -> "asyncio.Future[Stored]":
+        return store.put("configmaps", f"default/{number}", {"metadata": {"name": "a"}, "data": {"a": "x" * LARGE}})
+
+    count = object_store.BACKLOG_BYTES // LARGE
+    for number in range(count):
+        write(number)
+    with pytest.raises(Overloaded):
+        write(-1)
+    assert store.latest("configmaps", "default/-1") is None
+    # As the broker takes them, in calls that are bounded too, there is room again.
+    batches = []
+    while batch := store._take():
+        batches.append(sum(len(change.after.raw) for change, _ in batch))
+    assert (max(batches) <= object_store.BATCH_BYTES, len(batches) < count) == (True, True)
+    write(-1)
