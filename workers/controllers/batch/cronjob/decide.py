@@ -14,7 +14,7 @@ from workers.api import scheduledjob as manifest
 from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, VC_CRON_JOB, VC_JOB, Object, Ref
 from workers.api.volcano import cronjob as volcano
 from workers.controllers.batch.cronjob import dialect, due, history, starting, status
-from workers.controllers.batch.cronjob.cursor import MISSED, Cursor
+from workers.controllers.batch.cronjob.cursor import EDIT_LAG, MISSED, OBSERVED, Cursor, record_schedule
 from workers.controllers.batch.cronjob.due import Due, Settled, Timing, TimingProblem
 from workers.controllers.batch.cronjob.manual import RunRequest
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
@@ -108,8 +108,13 @@ class Decision:
 
 
 def read_clock(view: ObservedSchedule) -> ClockState:
-    """Finds the due slots. A cursor more than a day ahead is set back to now, or nothing would run for days."""
+    """Finds the due slots. A cursor more than a day ahead is set back to now, or nothing would run for days.
+
+    As in Kubernetes an edited schedule waits for its next slot: those before the edit were never due.
+    """
     cursor, now = view.cursor, view.now
+    if view.edited:
+        cursor = replace(cursor, edited=(now - EDIT_LAG).replace(microsecond=0))
     if cursor.is_absurd(now):
         cursor = Cursor(cursor.created, scheduled=now)
     timing = due.read_timing(view, cursor)
@@ -204,6 +209,9 @@ def _annotations(decision: Decision, settled: Settled) -> Object:
         before, after = view.cursor.missed, _advance(decision, settled).missed
         if before != after:
             changed[MISSED] = times.render(after) if after else None
+        recorded = record_schedule(view.schedule, decision.clock.cursor.edited)
+        if not view.deleting and recorded != (view.body["metadata"].get("annotations") or {}).get(OBSERVED):
+            changed[OBSERVED] = recorded
     return changed
 
 
@@ -240,6 +248,8 @@ def _status(decision: Decision, runs: tuple[ObservedRun, ...], settled: Settled)
             "lastMissedTime": times.render(cursor.missed) if cursor.missed else None,
             "nextScheduleTime": times.render(following) if following else None,
             "missedRuns": missed or None,
+            "observedSchedule": view.schedule,
+            "scheduleEditTime": times.render(cursor.edited) if cursor.edited else None,
             **status.runs(runs, view.spec.outcomes_limit),
         }
         if not view.deleting:

@@ -158,7 +158,7 @@ def read_timing(view: ObservedSchedule, cursor: Cursor) -> Timing | TimingProble
             uid=view.body["metadata"]["uid"],
             seconds=not view.is_cron_job,
             created=cursor.created,
-            since=cursor.at,
+            since=cursor.anchor,
         )
     except cron.CronError as error:
         message = f"unparseable schedule: {_texts(view)}: {error}"

@@ -176,7 +176,9 @@ def test_a_wrong_manifest_is_named_and_does_nothing_else(spec):
 
 
 def test_11_with_no_slot_it_comes_back_at_the_next():
-    assert new_cluster("0 3 * * *").decide(NOON).steps == (ComeBack(clock("03:00", 2)),)
+    cluster = new_cluster("0 3 * * *")
+    cluster.settle(NOON)
+    assert cluster.decide(NOON).steps == (ComeBack(clock("03:00", 2)),)
 
 
 def test_12_a_run_that_is_lost_to_the_deadline_is_reported_once():
@@ -207,6 +209,7 @@ def test_13_a_slot_whose_job_is_there_or_was_is_handled():
     """Killed between the Job and the status: neither is the Job made again, nor the slot forgotten."""
     for vanished in (False, True):
         cluster = new_cluster()
+        cluster.settle(NOON)
         cluster.step(clock("12:01"), steps=1)
         assert (cluster.made, cluster.status) == ([minute("12:01")], {})
         if vanished:
