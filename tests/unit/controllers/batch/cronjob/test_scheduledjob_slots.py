@@ -288,7 +288,7 @@ def test_what_is_excluded_for_ever_never_fires(exclusions):
     assert cluster.ready() == ("False", "NeverFires")
     (condition,) = cluster.status["conditions"]
     assert condition["message"] == (
-        "invalid schedule: '0 * * * *': it never fires: spec.exclusions excludes every slot that was looked at"
+        "invalid schedule: 0 * * * * : it never fires: spec.exclusions excludes every slot that was looked at"
     )
 
 

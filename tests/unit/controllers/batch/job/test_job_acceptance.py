@@ -335,9 +335,9 @@ def test_a_success_policy_ends_a_job_as_soon_as_it_is_met_and_never_before(rules
     cluster.settle()
     possible = Indexes.of(index for index, code in enumerate(codes) if code == 0)
     completed = Indexes.parse(cluster.status.get("completedIndexes"))
-    if judge_success(policy_, possible):
+    if judge_success(policy_, possible, 4):
         assert cluster.ending == ("Complete", "SuccessPolicy")
-        assert judge_success(policy_, completed)
+        assert judge_success(policy_, completed, 4)
     elif len(possible) == 4:
         assert cluster.ending == ("Complete", "CompletionsReached")
     else:
