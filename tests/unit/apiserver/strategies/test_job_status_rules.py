@@ -163,7 +163,7 @@ def test_a_status_write_touches_nothing_else() -> None:
             {},
             {},
             "startTime",
-            "Required value: startTime cannot be removed for unsuspended job",
+            "Invalid value: null: field is immutable for unsuspended job once set",
         ),
         "failed at once": (
             {"startTime": START},
@@ -216,3 +216,9 @@ def test_completed_and_failed_indexes_never_overlap(completed: list[int], failed
     now = {"completedIndexes": ",".join(map(str, completed)), "failedIndexes": ",".join(map(str, failed))}
     found = refused({}, now, completionMode="Indexed", completions=100, parallelism=100, backoffLimitPerIndex=1)
     assert found == ["failedIndexes"] * bool(set(completed) & set(failed))
+
+
+@cases(("now", "value"), {"another": ({"startTime": END}, f'"{END}"'), "none any more": ({}, "null")})
+def test_why_a_start_may_not_change(now: Any, value: str) -> None:
+    (error,) = job_status.validate({"spec": {}, "status": now}, {"spec": {}, "status": {"startTime": START}})
+    assert error.message == f"Invalid value: {value}: field is immutable for unsuspended job once set"
