@@ -110,7 +110,7 @@ class Month(RuleBasedStateMachine):
     def workers_are_away(self, length):
         self.cluster.now += length
 
-    # The key of a worker that died is soon in other hands: nobody has to remember deleted Jobs for an hour.
+    # Another worker takes the key of a dead one within seconds, so deleted Jobs need not be remembered for an hour.
     @precondition(lambda self: not self.died)
     @rule()
     def the_clock_is_an_hour_fast(self):
@@ -305,7 +305,7 @@ AND_BACK = {
 @pytest.mark.parametrize("kind", [CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB], ids=str)
 @cases(("there", "back"), AND_BACK)
 def test_a_run_whose_job_was_all_there_was_of_it_does_not_come_twice(kind, there, back):
-    """The worker died before the status told of it, and by the time the slot is due once more the Job is forgotten."""
+    """The worker died before the status listed it, and by the time the slot is due once more the Job is forgotten."""
     cluster = Cluster(kind, NOON - timedelta(minutes=5), schedule="0 12 * * *")
     cluster.settle()
     cluster.now = NOON

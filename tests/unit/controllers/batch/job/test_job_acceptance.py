@@ -220,7 +220,7 @@ def test_a_pod_deleted_by_a_client_before_the_success_was_decided_has_failed():
 
 
 def test_a_pod_that_a_suspension_stopped_fails_no_job():
-    """Its exit code is that of the signal, and somebody else's finalizer keeps it in sight."""
+    """Its exit code is that of the signal, and a foreign finalizer keeps the pod."""
     cluster = JobCluster(
         by_index(None), **INDEXED, completions=1, parallelism=1, podFailurePolicy=policy(c137="FailJob")
     )

@@ -84,7 +84,7 @@ RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": 
         "past one that does not match": ([on("In", 2)], exits(1, 2), failing(2, "b")),
         "the named container": ([on("In", 1, 2, containerName="b")], exits(1, 2), failing(2, "b")),
         "only the named one": ([on("In", 1, containerName="b")], exits(1, 2), NO_MATCH),
-        "an empty name is nobody's": ([on("In", 1, containerName="")], exits(1), NO_MATCH),
+        "an empty name names no container": ([on("In", 1, containerName="")], exits(1), NO_MATCH),
         "a null name means any container": ([on("In", 1, containerName=None)], exits(1), failing(1)),
         "an init container": ([on("In", 1)], exits(initContainerStatuses=SETUP), failing(1, "setup")),
         "regular containers before those": ([on("In", 1, 2)], exits(2, initContainerStatuses=SETUP), failing(2)),
