@@ -35,6 +35,8 @@ def _checked(text: str, limit: int, pattern: re.Pattern[str], malformed: str) ->
 @lru_cache(maxsize=4096)
 def dns_label(text: str) -> tuple[str, ...]:
     """Checks an RFC 1123 label: at most 63 characters."""
+    if "." in text and _SUBDOMAIN.fullmatch(text):
+        return (*((_too_long(63),) if len(text) > 63 else ()), "must not contain dots")
     return _checked(
         text,
         63,

@@ -237,6 +237,10 @@ class ScheduledJobStatus(Model):
     conditions: Items[ScheduledJobCondition] | None = None
     observed_generation: int | None = None
     """The generation of the spec of the last decision."""
+    observed_schedule: str | None = None
+    """The schedules of the last decision, with their zones."""
+    schedule_edit_time: Instant | None = None
+    """When the schedules were last edited: slots before it were never due."""
 
 
 class ScheduledJob(Model):

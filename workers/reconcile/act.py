@@ -111,6 +111,8 @@ class _Run:
         # References only: a stage may create a thousand objects.
         self._named = frozenset(ref for step in plan.steps if isinstance(step, PatchStatus) for ref in step.made)
         self._made: dict[Ref, Object] = {}
+        # Children that an earlier plan created: they are no news.
+        self._known: set[Ref] = set()
         self._steps: Mapping[type, Callable[[Any], Awaitable[None]]] = {
             Create: self._create,
             Delete: self._delete,
@@ -172,6 +174,7 @@ class _Run:
                 if step.any_owner:
                     return
                 raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=error.status) from error
+            self._known.add(ref)
             # An earlier plan created it, and it may have progressed since: unlike our own effects, that marks our key.
             await self._actor.notify(await self._actor.store.apply(step.kind, [ObjectVersion(created)]))
         else:
@@ -310,7 +313,8 @@ class _Run:
                 try:
                     # Two statements: `done += await …` would read `done` before the wait, and lose others' additions.
                     created = await self._carry_out(step)
-                    done += created
+                    known = isinstance(step, Create) and ref_of(step.kind, step.body) in self._known
+                    done += created and not known
                 except Exception as error:
                     errors.append(error)
 

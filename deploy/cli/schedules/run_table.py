@@ -73,7 +73,7 @@ def _timetable(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable
         uid=body["metadata"].get("uid", ""),
         seconds=kind.id == SCHEDULED_JOB.id,
         created=handled.created,
-        since=handled.at,
+        since=handled.anchor,
     )
     return spec, found, handled.at
 

@@ -92,7 +92,7 @@ async def pods_of(cluster: Cluster, app: str) -> list[Object]:
 
 
 async def serves(cluster: Cluster, web: Ref, number: int) -> bool:
-    """Whether the Deployment has exactly so many pods, all at work."""
+    """Returns True if the Deployment has exactly so many pods, all available."""
     status = (await cluster.get(web))["status"]
     return (status.get("replicas", 0), status.get("availableReplicas", 0)) == (number, number)
 

@@ -65,7 +65,7 @@ async def ended(cluster: Cluster, job: Object) -> Object:
 
 
 async def nothing_held(cluster: Cluster, job: Object) -> bool:
-    """Whether every pod of the Job has been counted and let go."""
+    """Returns True if no pod of the Job holds the tracking finalizer."""
     return not any(TRACKING in (pod["metadata"].get("finalizers") or ()) for pod in await pods_of(cluster, job))
 
 

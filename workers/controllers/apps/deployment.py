@@ -191,9 +191,9 @@ def _size(run: _Rollout, body: Object, goals: Mapping[str, int]) -> Iterator[Ste
 
 def _created(made: Object) -> Iterator[Step]:
     name, goal = name_of(made), size(made)
-    yield Create(REPLICA_SET, made)
-    if goal:
-        yield RecordEvent("Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {goal}")
+    scaled = RecordEvent("Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {goal}")
+    # A stage, whose Event tells only of what this plan creates: an earlier one may have created the set.
+    yield Together((Create(REPLICA_SET, made),), then=scaled if goal else None)
 
 
 # --- revisions

@@ -12,15 +12,40 @@ _ONE = Amount.parse("1")
 
 
 def requests(spec: Object) -> dict[str, Amount]:
-    """Returns the resources that a scheduler reserves for a pod. A limit without a request counts as a request."""
-    return _whole(spec, _requested)
+    """Returns the resources that a scheduler reserves for a pod. A limit without a request counts as a request.
+
+    As in Kubernetes the resources of the pod as a whole (`spec.resources`) take the place of its containers'.
+    """
+    found = _whole(spec, _requested)
+    unasked = {name: limit for name, limit in _of_pod(spec, "limits").items() if name not in found}
+    return amounts.total((found | unasked | _of_pod(spec, "requests"), amounts.parse(spec.get("overhead"))))
 
 
 def limits(spec: Object) -> dict[str, Amount]:
     """Returns the pod's limits, for resources with a limit."""
-    found = _whole({**spec, "overhead": None}, _limited)
+    found = _whole(spec, _limited) | _of_pod(spec, "limits")
     overhead = {name: more for name, more in amounts.parse(spec.get("overhead")).items() if name in found}
     return amounts.total((found, overhead))
+
+
+def of_containers(spec: Object) -> dict[str, Amount]:
+    """Returns what the containers request as they are written, without the resources of the pod as a whole."""
+    return _whole(spec, lambda container: amounts.parse((container.get("resources") or {}).get("requests")))
+
+
+def is_of_pods(name: str) -> bool:
+    """True for a resource that a pod can have as a whole: cpu, memory and huge pages."""
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
+
+
+def has_of_pod(spec: Object) -> bool:
+    """True if the pod has resources as a whole."""
+    return bool(_of_pod(spec, "requests") or _of_pod(spec, "limits"))
+
+
+def _of_pod(spec: Object, part: str) -> dict[str, Amount]:
+    given = (spec.get("resources") or {}).get(part)
+    return {name: amount for name, amount in amounts.parse(given).items() if is_of_pods(name)}
 
 
 def usage(spec: Object) -> dict[str, Amount]:
@@ -37,7 +62,7 @@ def usage(spec: Object) -> dict[str, Amount]:
 
 
 def _whole(spec: Object, of: Callable[[Object], Amounts]) -> dict[str, Amount]:
-    """Returns the sum of the containers, or the maximum of the init containers if that is larger, plus overhead.
+    """Returns the sum of the containers, or the maximum of the init containers if that is larger.
 
     A sidecar (an init container that restarts) counts with both.
     """
@@ -50,7 +75,7 @@ def _whole(spec: Object, of: Callable[[Object], Amounts]) -> dict[str, Amount]:
         else:
             before.append(amounts.total((beside, of(container))))
     running = amounts.total((beside, *(of(container) for container in spec.get("containers") or ())))
-    return amounts.total((amounts.largest((running, *before)), amounts.parse(spec.get("overhead"))))
+    return amounts.largest((running, *before))
 
 
 def _requested(container: Object) -> Amounts:

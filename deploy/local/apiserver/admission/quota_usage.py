@@ -72,8 +72,8 @@ def _containers(spec: Object) -> Iterator[Object]:
 
 
 def _is_best_effort(spec: Object) -> bool:
-    """True if no container requests, or is limited in, cpu or memory."""
-    resources = (container.get("resources") or {} for container in _containers(spec))
+    """True if neither the pod as a whole nor a container requests, or is limited in, cpu or memory."""
+    resources = (each.get("resources") or {} for each in (spec, *_containers(spec)))
     return not any(
         quantities.parse(str(text)) > 0
         for each in resources
@@ -119,13 +119,15 @@ def undeclared(spec: Object, hard: Mapping[str, object]) -> str:
     found: list[str] = []
     for name in sorted(each for each in _DEMANDED if each in hard):
         part, resource = ("limits", name[7:]) if name.startswith("limits.") else ("requests", name.split(".")[-1])
+        if resource in _declared(spec, part):
+            continue  # by the pod as a whole
         missing = [each["name"] for each in _containers(spec) if resource not in _declared(each, part)]
         found += [f"{name} for: {','.join(missing)}"] if missing else []
     return "; ".join(found)
 
 
-def _declared(container: Object, part: str) -> Mapping[str, object]:
-    """Returns a container's requests or limits; a limit implies a request."""
-    resources = container.get("resources") or {}
+def _declared(body: Object, part: str) -> Mapping[str, object]:
+    """Returns the requests or limits of a container, or of a pod as a whole; a limit implies a request."""
+    resources = body.get("resources") or {}
     limits = resources.get("limits") or {}
     return limits if part == "limits" else {**limits, **(resources.get("requests") or {})}

@@ -7,6 +7,7 @@ import base64
 from collections.abc import Callable, Mapping
 
 from workers.api.kinds import Kind, Object
+from workers.controllers.volcano import amounts, pod_requests
 
 Default = Callable[[Object], Object]
 
@@ -131,7 +132,22 @@ def _requests(container: Object) -> Object:
     return {**container, "resources": {**container["resources"], "requests": requests}}
 
 
-_REQUESTS = _fields({"enableServiceLinks": True}, each={"initContainers": _requests, "containers": _requests})
+def _pod_requests(spec: Object) -> Object:
+    """In pods, requests of the whole that are not given follow from the containers' requests, or from its limits."""
+    if not (resources := spec.get("resources")):
+        return spec
+    given = resources.get("requests") or {}
+    found = amounts.render(pod_requests.requests({**spec, "overhead": None}))
+    whole = {name: text for name, text in found.items() if pod_requests.is_of_pods(name) and name not in given}
+    return {**spec, "resources": {**resources, "requests": {**given, **whole}}} if whole else spec
+
+
+_CONTAINERS_IN_PODS = _fields({"enableServiceLinks": True}, each={"initContainers": _requests, "containers": _requests})
+
+
+def _in_pods(spec: Object) -> Object:
+    """The defaults that pods have and templates do not."""
+    return _pod_requests(_CONTAINERS_IN_PODS(spec))
 
 
 def labelled(body: Object) -> Object:
@@ -229,7 +245,7 @@ _CRON_JOB = {
 _DEPLOYMENT = {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
 _STATEFUL_SET = {"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"}
 _BY_KIND: dict[str, Default] = {
-    "pods": _spec(_pod_spec, _REQUESTS),
+    "pods": _spec(_pod_spec, _in_pods),
     "jobs.batch": _spec(_job_spec),
     "cronjobs.batch": _spec(
         _fields(_CRON_JOB, always={"jobTemplate": _fields({"metadata": {}}, always={"spec": _TEMPLATED})})

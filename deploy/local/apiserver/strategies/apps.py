@@ -38,7 +38,7 @@ class WorkloadStrategy(Strategy):
         template = own.get("template") or {}
         errors = list(field_errors.judge(own, "spec", _NUMBERS))
         errors += _selector(own.get("selector"), (template.get("metadata") or {}).get("labels") or {})
-        errors += podspec.template(template, "spec.template")
+        errors += podspec.template(_with_claims(template, own), "spec.template")
         policy = (template.get("spec") or {}).get("restartPolicy")
         if policy and policy != "Always" and policy in podspec.RESTART_POLICIES:
             errors.append(field_errors.not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
@@ -61,6 +61,15 @@ class RevisionStrategy(Strategy):
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
         return field_errors.immutable("data", new.get("data"), old.get("data"))
+
+
+def _with_claims(template: Object, own: Object) -> Object:
+    """Returns the template with a volume for every volumeClaimTemplate: the controller puts them into the pods."""
+    body = template.get("spec") or {}
+    known = {volume.get("name") for volume in body.get("volumes") or ()}
+    claims = [(each.get("metadata") or {}).get("name", "") for each in own.get("volumeClaimTemplates") or ()]
+    added = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims if name not in known]
+    return {**template, "spec": {**body, "volumes": [*(body.get("volumes") or ()), *added]}} if added else template
 
 
 def _selector(selector: Object | None, labels: Object) -> Iterator[FieldError]:

@@ -40,14 +40,17 @@ class CronJobStrategy(Strategy):
         return [*_schedule(own, before), *(() if known else _zone(own))]
 
     def warnings(self, body: Object, old: Object | None = None) -> list[str]:
+        of_jobs = jobs.spec_warnings(body["spec"]["jobTemplate"].get("spec") or {}, "spec.jobTemplate.spec")
         if old is None:
-            return names.unusual(body["metadata"].get("name", ""))
-        if "TZ" not in body["spec"].get("schedule", ""):
-            return []
-        return [
-            "cannot use TZ or CRON_TZ in spec.schedule, use timeZone instead, see "
-            "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
-        ]
+            return [*names.unusual(body["metadata"].get("name", "")), *of_jobs]
+        found = of_jobs if jobs.changes_spec(body, old) else []
+        if "TZ" in body["spec"].get("schedule", ""):
+            # The path is Kubernetes' own, word for word.
+            found.append(
+                "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "
+                "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+            )
+        return found
 
 
 def _schedule(own: Object, before: Object) -> Iterator[FieldError]:

@@ -179,7 +179,8 @@ def _start(now: Object, before: Object, spec: Object) -> Iterator[FieldError]:
         return
     resumed = holds(before, "Suspended") and not holds(now, "Suspended")
     if not spec.get("suspend") and not resumed:
-        yield field_errors.required("status.startTime", "startTime cannot be removed for unsuspended job")
+        detail = "field is immutable for unsuspended job once set"
+        yield field_errors.invalid("status.startTime", now.get("startTime"), detail)
 
 
 def _finished(now: Object, spec: Object, changed: set[str]) -> Iterator[FieldError]:

@@ -59,7 +59,25 @@ class JobStrategy(Strategy):
         return job_status.validate(new, old)
 
     def warnings(self, body: Object, old: Object | None = None) -> list[str]:
-        return names.unusual(body["metadata"].get("name", "")) if old is None else []
+        if old is not None:
+            return spec_warnings(body["spec"], "spec") if changes_spec(body, old) else []
+        return [*names.unusual(body["metadata"].get("name", "")), *spec_warnings(body["spec"], "spec")]
+
+
+def changes_spec(body: Object, old: Object) -> bool:
+    """True if the version `body` of an object declares something else than the version `old`."""
+    return bool(body["metadata"].get("generation") != old["metadata"].get("generation"))
+
+
+def spec_warnings(own: Object, path: str) -> list[str]:
+    """Returns the warnings about an acceptable spec of a Job; also for the template of a CronJob."""
+    many = (own.get("completions") or 0) > _MANY and (own.get("parallelism") or 0) > _MANY // 10
+    if own.get("completionMode") != "Indexed" or not many:
+        return []
+    return [
+        f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, "
+        "Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+    ]
 
 
 def _selected(own: Object, job: Object) -> Object:

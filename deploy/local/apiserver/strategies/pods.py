@@ -10,6 +10,7 @@ from deploy.local.apiserver.strategies import podspec
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import quantities
 from workers.api.kinds import Object
+from workers.controllers.volcano import pod_requests
 
 _CHANGES = (
     "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, "
@@ -109,8 +110,13 @@ def _fixed(spec: Object, *, gated: bool) -> Object:
 
 
 def qos_class(spec: Object) -> str:
-    """Guaranteed, Burstable or BestEffort, from the cpu and memory that the containers request and are limited to."""
+    """Guaranteed, Burstable or BestEffort, from the cpu and memory that the containers request and are limited to.
+
+    Resources of the pod as a whole take the place of its containers'.
+    """
     containers = [*(spec.get("initContainers") or ()), *spec.get("containers", ())]
+    if pod_requests.has_of_pod(spec):
+        containers = [spec]
     guaranteed = bool(containers)
     anything = False
     for container in containers:

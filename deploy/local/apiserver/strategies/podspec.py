@@ -1,7 +1,7 @@
 """The rules of pod specs, in pods and in templates."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ from deploy.local.apiserver.codec.field_errors import FieldError, Rule, between,
 from deploy.local.apiserver.strategies import metadata
 from workers.api import names, quantities
 from workers.api.kinds import Object
+from workers.controllers.volcano import amounts, pod_requests
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
@@ -47,7 +48,7 @@ def spec(body: Object, path: str) -> list[FieldError]:
     for field in ("containers", "initContainers"):
         for index, container in enumerate(body.get(field) or ()):
             errors += _container(container, f"{path}.{field}[{index}]", mountable, taken)
-    return [*errors, *judge(body, path, _POD)]
+    return [*errors, *judge(body, path, _POD), *_of_whole_pod(body, f"{path}.resources")]
 
 
 def _unique(name: str, seen: set[str], path: str) -> Iterator[FieldError]:
@@ -207,12 +208,49 @@ def _resource_name(name: str, path: str) -> Iterator[FieldError]:
     yield field_errors.invalid(path, name, "must be a standard resource for containers")
 
 
-def _resources(path: str, resources: Object | None) -> Iterator[FieldError]:
+def _pod_resource_name(name: str, path: str) -> Iterator[FieldError]:
+    problems = names.qualified_name(name)
+    yield from (field_errors.invalid(path, name, problem) for problem in problems)
+    if problems or pod_requests.is_of_pods(name):
+        return
+    if name in _RESOURCES or "/" in name:
+        yield field_errors.not_supported(path, name, ("cpu", "hugepages-", "memory"))
+    else:
+        yield field_errors.invalid(path, name, "must be a standard resource type or fully qualified")
+
+
+def _of_whole_pod(spec: Object, path: str) -> Iterator[FieldError]:
+    """The resources of a pod as a whole cover those of its containers."""
+    if not (resources := spec.get("resources")):
+        return
+    if resources.get("claims"):
+        yield field_errors.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
+    problems = [*_resources(path, resources, _pod_resource_name)]
+    yield from problems
+    if problems:
+        return
+    requests, limits = (amounts.parse(resources.get(part)) for part in ("requests", "limits"))
+    for name, whole in sorted(pod_requests.of_containers(spec).items()):
+        if name in requests and whole.value > requests[name].value:
+            detail = f"must be greater than or equal to aggregate container requests of {whole}"
+            yield field_errors.invalid(f"{path}.requests[{name}]", str(requests[name]), detail)
+    for index, container in enumerate(spec.get("containers") or ()):
+        own = amounts.parse((container.get("resources") or {}).get("limits"))
+        for name, limit in sorted(own.items()):
+            if name in limits and limit.value > limits[name].value:
+                # The path is Kubernetes' own: it begins at the resources of the pod.
+                detail = f"must be less than or equal to pod limits of {limits[name]}"
+                yield field_errors.invalid(f"{path}.containers[{index}][{name}].limits", str(limit), detail)
+
+
+def _resources(
+    path: str, resources: Object | None, check_name: Callable[[str, str], Iterable[FieldError]] = _resource_name
+) -> Iterator[FieldError]:
     limits, requests = ((resources or {}).get(part) or {} for part in ("limits", "requests"))
-    for part, amounts in (("limits", limits), ("requests", requests)):
-        for name, amount in amounts.items():
+    for part, listed in (("limits", limits), ("requests", requests)):
+        for name, amount in listed.items():
             place = f"{path}.{part}[{name}]"
-            yield from _resource_name(name, place)
+            yield from check_name(name, place)
             if quantities.parse(amount) < 0:
                 yield field_errors.invalid(place, amount, field_errors.NON_NEGATIVE)
     for name, amount in requests.items():

@@ -21,6 +21,10 @@ def pod(*, phase: str = "Running", requests: Object | None = None, limits: Objec
     return {"spec": {"containers": [{"name": "c", "resources": resources}], **spec}, "status": {"phase": phase}}
 
 
+#: Resources of a pod as a whole.
+WHOLE = {"limits": {"cpu": "2"}}
+
+
 def service(type_: str, ports: int) -> Object:
     return {"spec": {"type": type_, "ports": [{"port": number + 1} for number in range(ports)]}}
 
@@ -69,6 +73,7 @@ def test_the_usage_of_an_object_has_the_names_of_quotas(kind: Kind, body: Object
         (pod(requests={"cpu": "0"}), {"NotTerminating", "BestEffort"}),
         (pod(requests={"example.com/gpu": "1"}), {"NotTerminating", "BestEffort"}),
         (pod(limits={"memory": "1"}), {"NotTerminating", "NotBestEffort"}),
+        (pod(resources=WHOLE), {"NotTerminating", "NotBestEffort"}),
         (pod(activeDeadlineSeconds=5), {"Terminating", "BestEffort"}),
         (pod(priorityClassName="high"), {"NotTerminating", "BestEffort", "PriorityClass"}),
         (
@@ -116,6 +121,8 @@ def test_which_objects_a_quota_means(spec: Object, plain: bool, high: bool, othe
         (["limits.cpu"], pod(requests={"cpu": "1"}), "limits.cpu for: c"),
         (["memory", "cpu"], pod(requests={"cpu": "1"}), "memory for: c"),
         (["requests.memory"], pod(initContainers=[{"name": "i"}, {"name": "j"}]), "requests.memory for: i,j,c"),
+        (["limits.cpu", "requests.cpu"], pod(resources=WHOLE), ""),
+        (["limits.cpu", "memory"], pod(resources=WHOLE), "memory for: c"),
         (["limits.cpu", "limits.memory"], pod(), "limits.cpu for: c; limits.memory for: c"),
     ],
 )

@@ -180,4 +180,8 @@ def test_authors_are_warned_once_of_names_and_always_of_zones_in_schedules() -> 
     rules, body = strategies.strategy(CRON_JOB), {**cron(), "metadata": {**METADATA, "name": "a.b"}}
     assert ["DNS label" in warning for warning in rules.warnings(body)] == [True]
     assert rules.warnings(body, body) == []
-    assert ["use timeZone instead" in warning for warning in rules.warnings(ZONED, ZONED)] == [True]
+    (zoned,) = rules.warnings(ZONED, ZONED)
+    assert zoned.startswith("cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://")
+    many = of_job(completionMode="Indexed", completions=100_001, parallelism=10_001)
+    (indexed,) = rules.warnings(cron(**many))
+    assert indexed.startswith("spec.jobTemplate.spec: In Indexed Jobs with")

@@ -300,7 +300,32 @@ def test_names_must_leave_room_for_labels_and_indexes() -> None:
 def test_a_name_with_a_dot_is_accepted_with_a_warning() -> None:
     body = job(metadata={"name": "a.b"})
     assert problems(JOB, body) == []
-    assert ["DNS label" in warning for warning in strategies.strategy(JOB).warnings(body)] == [True]
+    (warning,) = strategies.strategy(JOB).warnings(body)
+    assert warning.endswith("a DNS label is recommended: [must not contain dots]")
+
+
+@pytest.mark.parametrize(
+    ("completions", "parallelism", "mode", "warned"),
+    [
+        (100_001, 10_001, "Indexed", True),
+        (100_000, 10_001, "Indexed", False),
+        (100_001, 10_000, "Indexed", False),
+        (100_001, 10_001, "NonIndexed", False),
+    ],
+)
+def test_very_many_indexes_are_warned_of_whenever_the_spec_changes(
+    completions: int, parallelism: int, mode: str, warned: bool
+) -> None:
+    rules = strategies.strategy(JOB)
+    body = job(completionMode=mode, completions=completions, parallelism=parallelism)
+    text = (
+        "spec: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, "
+        "Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+    )
+    assert rules.warnings(body) == [text] * warned
+    older = {**body, "metadata": {**body["metadata"], "generation": 1}}
+    newer = {**body, "metadata": {**body["metadata"], "generation": 2}}
+    assert (rules.warnings(newer, older), rules.warnings(older, older)) == ([text] * warned, [])
 
 
 STORED = created(JOB, job(completions=3, parallelism=2))

@@ -157,7 +157,11 @@ def test_a_status_write_touches_nothing_else() -> None:
         'completionTime: Invalid value: "2026-01-10T13:00:00Z": completionTime cannot be mutated': (
             (COMPLETE, {**COMPLETE, "completionTime": "2026-01-10T13:00:00Z"}, {})
         ),
-        "startTime: Required value: startTime cannot be removed for unsuspended job": ({"startTime": START}, {}, {}),
+        "startTime: Invalid value: null: field is immutable for unsuspended job once set": (
+            {"startTime": START},
+            {},
+            {},
+        ),
         "conditions: Invalid value: cannot set Failed=True condition without the FailureTarget=true condition": (
             ({"startTime": START}, {"startTime": START, "conditions": true("Failed")}, {})
         ),
@@ -191,3 +195,9 @@ def test_completed_and_failed_indexes_never_overlap(completed: list[int], failed
     now = {"completedIndexes": ",".join(map(str, completed)), "failedIndexes": ",".join(map(str, failed))}
     found = refused({}, now, completionMode="Indexed", completions=100, parallelism=100, backoffLimitPerIndex=1)
     assert found == ["failedIndexes"] * bool(set(completed) & set(failed))
+
+
+@cases(("now", "value"), {"another": ({"startTime": END}, f'"{END}"'), "none any more": ({}, "null")})
+def test_why_a_start_may_not_change(now: Any, value: str) -> None:
+    (error,) = job_status.validate({"spec": {}, "status": now}, {"spec": {}, "status": {"startTime": START}})
+    assert error.message == f"Invalid value: {value}: field is immutable for unsuspended job once set"

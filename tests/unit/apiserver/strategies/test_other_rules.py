@@ -97,6 +97,16 @@ def test_the_selector_of_a_deployment_is_fixed() -> None:
     assert [field for field, _ in found] == ["spec.selector"]
 
 
+def test_a_stateful_set_mounts_the_claims_that_it_has_templates_of() -> None:
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("data", "logs", "other")]
+    pods = {**template(), "metadata": {"labels": {"a": "b"}}}
+    pods["spec"] = {**pods["spec"], "restartPolicy": "Always", "volumes": [{"name": "logs"}]}
+    pods["spec"]["containers"] = [{**pods["spec"]["containers"][0], "volumeMounts": mounts}]
+    claims = [{"metadata": {"name": name}, "spec": {}} for name in ("data", "logs")]
+    found = problems(STATEFUL_SET, workload(serviceName="s", template=pods, volumeClaimTemplates=claims))
+    assert [field for field, _ in found] == ["spec.template.spec.containers[0].volumeMounts[2].name"]
+
+
 def test_little_of_a_stateful_set_may_change() -> None:
     stored = created(STATEFUL_SET, workload(serviceName="s"))
     assert changed(STATEFUL_SET, stored, {**stored, "spec": {**stored["spec"], "replicas": 3}})[1] == []

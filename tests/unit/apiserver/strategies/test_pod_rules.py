@@ -183,6 +183,14 @@ def variable(**resource: Any) -> dict[str, Any]:
     return in_container(**source(resourceFieldRef=resource))
 
 
+def whole(resources: Any, **second: Any) -> dict[str, Any]:
+    """A pod with resources of its own whose two containers and sidecar request 2 CPUs. second: of its container."""
+    first = {**CONTAINER, "resources": {"requests": {"cpu": "1"}}}
+    other = {**CONTAINER, "name": "b", "resources": {"requests": {"cpu": "500m"}, **second}}
+    side = {**CONTAINER, "name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "500m"}}}
+    return {"containers": [first, other], "initContainers": [side], "resources": resources}
+
+
 def configured(*items: Any) -> dict[str, Any]:
     return {"volumes": [{"name": "v", "configMap": {"name": "c", "items": list(items)}}]}
 
@@ -230,6 +238,26 @@ def configured(*items: Any) -> dict[str, Any]:
             ["volumes[0].secret.secretName", "containers[0].volumeMounts[0].name"],
         ),
         "a blank before an image": (in_container(image=" x"), ["containers[0].image"]),
+        "a request of the pod below its containers'": (
+            whole({"requests": {"cpu": "1500m", "memory": "1Gi"}}),
+            ["resources.requests[cpu]"],
+        ),
+        "one that covers them": (whole({"requests": {"cpu": "2"}, "limits": {"cpu": "3"}}), []),
+        "only memory is of the pod": (whole({"limits": {"memory": "1Gi"}}), []),
+        "a container's limit above the pod's": (
+            whole({"limits": {"cpu": "2"}}, limits={"cpu": "3"}),
+            ["resources.containers[1][cpu].limits"],
+        ),
+        "a resource that no pod has as a whole": (
+            whole({"requests": {"example.com/gpu": "1", "ephemeral-storage": "1"}}),
+            ["resources.requests[example.com/gpu]", "resources.requests[ephemeral-storage]"],
+        ),
+        "requests above limits": (whole({"requests": {"cpu": "4"}, "limits": {"cpu": "3"}}), ["resources.requests"]),
+        "less than nothing": (
+            whole({"limits": {"memory": "-1"}}),
+            ["resources.limits[memory]", "resources.requests[memory]"],
+        ),
+        "claims": (whole({"claims": [{"name": "a"}]}), ["resources.claims"]),
         "no containers": ({"containers": []}, ["containers"]),
         "one name twice": ({"containers": [CONTAINER, CONTAINER]}, ["containers[1].name"]),
         "an init container of that name": ({"initContainers": [CONTAINER]}, ["initContainers[0].name"]),
@@ -338,3 +366,16 @@ def test_gates_are_only_taken_away(spec: Any, refused: list[str]) -> None:
 )
 def test_quality_of_service(resources: Any, quality: str) -> None:
     assert qos_class({"containers": [{"resources": resources}]}) == quality
+    assert qos_class({"containers": [{"resources": {}}], "resources": resources}) == quality
+
+
+def test_what_a_pod_requests_as_a_whole_covers_its_containers_and_says_why_not() -> None:
+    ((_, message),) = problems(POD, pod(**whole({"requests": {"cpu": "1500m"}})))
+    assert message == 'Invalid value: "1500m": must be greater than or equal to aggregate container requests of 2'
+
+
+def test_requests_of_a_whole_pod_follow_from_its_containers_and_limits() -> None:
+    """In a pod; a template stays as it was written."""
+    limits = {"cpu": "4", "memory": "1Gi"}
+    asked = created(POD, pod(**whole({"limits": limits})))["spec"]["resources"]
+    assert asked == {"limits": limits, "requests": {"cpu": "2", "memory": "1Gi"}}

@@ -187,14 +187,14 @@ LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 @cases(
     ("entry", "moves"),
     {
-        "matches and is nobody's": (_pod("a", owned=False), True),
-        "nobody's, another label": (_pod("a", owned=False, labels={"app": "x"}), False),
-        "nobody's and leaving": (_pod("a", owned=False, metadata=LEAVING), False),
-        "nobody's and ended": (_pod("a", owned=False, status={"phase": "Failed"}), False),
+        "without an owner, matches": (_pod("a", owned=False), True),
+        "without an owner, another label": (_pod("a", owned=False, labels={"app": "x"}), False),
+        "without an owner, being deleted": (_pod("a", owned=False, metadata=LEAVING), False),
+        "without an owner, finished": (_pod("a", owned=False, status={"phase": "Failed"}), False),
         "ours": (_pod("a", owned=True), False),
         "ours, another label": (_pod("a", owned=True, labels={"app": "x"}), True),
-        "ours and ended": (_pod("a", owned=True, labels={}, status={"phase": "Failed"}), False),
-        "ours and leaving": (_pod("a", owned=True, labels={}, metadata=LEAVING), False),
+        "ours and finished": (_pod("a", owned=True, labels={}, status={"phase": "Failed"}), False),
+        "ours, being deleted": (_pod("a", owned=True, labels={}, metadata=LEAVING), False),
     },
 )
 def test_who_changes_hands(entry: CachedObject, moves: bool):

@@ -62,7 +62,7 @@ def test_sets_never_leave_too_few_available_pods(wanted: int, surge: int, less: 
         "none wanted": ([2, 10], [12, 12], 0, [0, 0]),
         "an empty set stays empty": ([3, 0, 9], [12, 12, 12], 24, [6, 0, 18]),
         "nothing to share": ([4, 4], [8, 8], 8, [4, 4]),
-        "nobody knows what it was": ([1, 1], [None, None], 4, [2, 2]),
+        "the size before is unknown": ([1, 1], [None, None], 4, [2, 2]),
         "no sets": ([], [], 4, []),
     },
 )

@@ -52,6 +52,16 @@ async def test_a_taken_name_does_not_count_among_what_was_done_together(rig):
     ]
 
 
+@pytest.mark.parametrize(("known", "told"), [("", "3"), ("a", "2"), ("abc", None)])
+async def test_an_object_of_an_earlier_plan_is_not_told_as_created(rig, known, told):
+    for name in known:
+        rig.cluster.add(JOB, rig.job(name))
+    jobs = tuple(Create(JOB, rig.job(name)) for name in "abc")
+    await rig.act(Together(jobs, RecordEvent("Normal", "SuccessfulCreate", "{done}")))
+    assert rig.recorder.records == ([("SuccessfulCreate", told)] if told else [])
+    assert sorted(await rig.children()) == ["a", "b", "c"]
+
+
 async def test_a_finalizer_is_removed_despite_concurrent_writes(rig):
     body, step = await rig.held(finalizers=("other", HELD))
     rig.cluster.add(JOB, {**body, "status": {"phase": "Failed"}})

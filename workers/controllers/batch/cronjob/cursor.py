@@ -8,26 +8,40 @@ from workers.api.kinds import Object
 
 #: The newest slot whose run was missed; a CronJob's status has no field for it.
 MISSED = "penstock.dev/last-missed-time"
+#: The schedule of the last decision, and since when it counts if it was edited; a CronJob's status has no field for it.
+OBSERVED = "penstock.dev/observed-schedule"
 
 #: A cursor this far in the future is not waited for: no clock was set back by that much.
 ABSURD = timedelta(days=1)
+#: An edit of the schedule was made at most this long before the decision that finds it: a slot in between is not lost.
+EDIT_LAG = timedelta(seconds=2)
 #: Tolerated difference between the clocks of two machines.
 SKEW = timedelta(seconds=10)
 
+_SINCE = " since "
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """created: of the object. scheduled: the newest slot whose run was started. missed: the newest that was not."""
+    """created: of the object. scheduled: the newest slot whose run was started. missed: the newest that was not.
+
+    edited: when the schedule was last edited; its slots before that were never due.
+    """
 
     created: datetime
     scheduled: datetime | None = None
     missed: datetime | None = None
+    edited: datetime | None = None
 
     @property
     def at(self) -> datetime:
-        """Slots up to this instant are handled; at first those before the object was created."""
+        """Slots up to this instant are handled, or are none; at first those before the object was created."""
+        return max(self.anchor, self.edited) if self.edited else self.anchor
+
+    @property
+    def anchor(self) -> datetime:
+        """The newest handled slot, from which an ``@every`` goes on; at first the object's creation."""
         return max((slot for slot in (self.scheduled, self.missed) if slot), default=self.created)
 
     def is_ahead(self, now: datetime) -> bool:
@@ -40,12 +54,30 @@ class Cursor:
 
 
 def observed(body: Object, *, annotated: bool) -> Cursor:
-    """Reads an object's cursor. annotated: the missed slot is in a CronJob's annotation, otherwise in the status."""
+    """Reads an object's cursor. annotated: parts of it are in a CronJob's annotations, otherwise in the status."""
     metadata, status = body["metadata"], body.get("status") or {}
     missed = (metadata.get("annotations") or {}).get(MISSED) if annotated else status.get("lastMissedTime")
     return Cursor(
-        times.parse(metadata["creationTimestamp"]), _instant(status.get("lastScheduleTime")), _instant(missed)
+        times.parse(metadata["creationTimestamp"]),
+        _instant(status.get("lastScheduleTime")),
+        _instant(missed),
+        recorded_schedule(body, annotated=annotated)[1],
     )
+
+
+def recorded_schedule(body: Object, *, annotated: bool) -> tuple[str | None, datetime | None]:
+    """Returns the schedule of the last decision, None before the first, and since when it counts if it was edited."""
+    if not annotated:
+        status = body.get("status") or {}
+        return status.get("observedSchedule"), _instant(status.get("scheduleEditTime"))
+    text = (body["metadata"].get("annotations") or {}).get(OBSERVED)
+    schedule, _, since = (text or "").rpartition(_SINCE)
+    return (schedule, edited) if schedule and (edited := _instant(since)) else (text, None)
+
+
+def record_schedule(schedule: str, edited: datetime | None) -> str:
+    """Returns the annotation that `recorded_schedule` reads."""
+    return f"{schedule}{_SINCE}{times.render(edited)}" if edited else schedule
 
 
 def _instant(text: object) -> datetime | None:

@@ -14,7 +14,7 @@ from workers.api import scheduledjob as manifest
 from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, VC_CRON_JOB, VC_JOB, Object, Ref
 from workers.api.volcano import cronjob as volcano
 from workers.controllers.batch.cronjob import dialect, due, history, starting, status
-from workers.controllers.batch.cronjob.cursor import MISSED, Cursor
+from workers.controllers.batch.cronjob.cursor import EDIT_LAG, MISSED, OBSERVED, Cursor, record_schedule
 from workers.controllers.batch.cronjob.due import Due, Settled, Timing, TimingProblem
 from workers.controllers.batch.cronjob.manual import RunRequest
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
@@ -108,8 +108,13 @@ class Decision:
 
 
 def read_clock(view: ObservedSchedule) -> ClockState:
-    """Finds the due slots. A cursor more than a day ahead is set back to now, or nothing would run for days."""
+    """Finds the due slots. A cursor more than a day ahead is set back to now, or nothing would run for days.
+
+    As in Kubernetes an edited schedule waits for its next slot: those before the edit were never due.
+    """
     cursor, now = view.cursor, view.now
+    if view.edited:
+        cursor = replace(cursor, edited=(now - EDIT_LAG).replace(microsecond=0))
     if cursor.is_absurd(now):
         cursor = Cursor(cursor.created, scheduled=now)
     timing = due.read_timing(view, cursor)
@@ -176,6 +181,8 @@ def order_steps(decision: Decision) -> Iterator[Step]:
     # Unfinished Jobs whose runs are over: they exceeded their limit, or are replaced.
     if obsolete := [job for run in runs if run.over and (job := run.live)]:
         yield history.deletion(obsolete, vital=True)
+        if not decision.starts:
+            yield PatchStatus(_status(decision, runs, decision.clock.settled(())))
     if decision.starts:
         yield from _create(decision)
     yield from _requeue(decision)
@@ -185,7 +192,8 @@ def _record_observed(decision: Decision) -> Iterator[Step]:
     """Writes the observed status, then its Events: in this order a crash may lose an Event and repeats none."""
     view, clock = decision.view, decision.clock
     settled = clock.settled(())
-    new = _status(decision, decision.runs, settled)
+    # A run that is replaced is at work until its Job is deleted, which may be refused.
+    new = _status(decision, view.runs, settled, ending=True)
     if new != view.status:
         yield PatchStatus(new)
     if annotations := _annotations(decision, settled):
@@ -204,6 +212,9 @@ def _annotations(decision: Decision, settled: Settled) -> Object:
         before, after = view.cursor.missed, _advance(decision, settled).missed
         if before != after:
             changed[MISSED] = times.render(after) if after else None
+        recorded = record_schedule(view.schedule, decision.clock.cursor.edited)
+        if not view.deleting and recorded != (view.body["metadata"].get("annotations") or {}).get(OBSERVED):
+            changed[OBSERVED] = recorded
     return changed
 
 
@@ -228,10 +239,10 @@ def _advance(decision: Decision, settled: Settled) -> Cursor:
     return cursor
 
 
-def _status(decision: Decision, runs: tuple[ObservedRun, ...], settled: Settled) -> Object:
-    """Returns the whole status. runs: those to list."""
+def _status(decision: Decision, runs: tuple[ObservedRun, ...], settled: Settled, *, ending: bool = False) -> Object:
+    """Returns the whole status. runs: those to list. ending: Jobs whose runs are over still work if they exist."""
     view, cursor = decision.view, _advance(decision, settled)
-    active = [job for run in runs if not run.over and (job := run.live)]
+    active = [job for run in runs if (ending or not run.over) and (job := run.live)]
     computed = status.common(view.status, active, cursor, view.jobs)
     if not view.is_cron_job:
         following = _next_slot(decision.clock, cursor)
@@ -240,6 +251,8 @@ def _status(decision: Decision, runs: tuple[ObservedRun, ...], settled: Settled)
             "lastMissedTime": times.render(cursor.missed) if cursor.missed else None,
             "nextScheduleTime": times.render(following) if following else None,
             "missedRuns": missed or None,
+            "observedSchedule": view.schedule,
+            "scheduleEditTime": times.render(cursor.edited) if cursor.edited else None,
             **status.runs(runs, view.spec.outcomes_limit),
         }
         if not view.deleting:
@@ -284,7 +297,7 @@ def _warnings(decision: Decision) -> Iterator[RecordEvent]:
         if clock.due.many:
             yield RecordEvent("Warning", "TooManyMissedTimes", _TOO_MANY)
         if "TZ" in (view.spec.schedule or ""):
-            yield RecordEvent("Warning", "UnsupportedSchedule", _ZONE_IN_TEXT)
+            yield RecordEvent("Warning", "UnsupportedSchedule", _ZONE_IN_TEXT.format(schedule=view.spec.schedule))
         if _shares_its_name(decision, choice.slots[-1]):
             yield RecordEvent("Warning", "UnsupportedSchedule", _SEVERAL_A_MINUTE)
 
@@ -369,10 +382,11 @@ def _explain(decision: Decision) -> str:
 
 _WAITS = "Not starting job because prior execution is running and concurrency policy is Forbid"
 _REPLACES = "Jobs that are still running give way to the next one: the concurrency policy is Replace"
-_TOO_MANY = (
-    f"More than {due.MANY} start times were missed. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+_TOO_MANY = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+_ZONE_IN_TEXT = (
+    'CRON_TZ or TZ used in schedule "{schedule}" is not officially supported, see '
+    "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
 )
-_ZONE_IN_TEXT = "a time zone belongs into .spec.timeZone; TZ or CRON_TZ in .spec.schedule is not supported"
 _SEVERAL_A_MINUTE = "the schedule has several times in one minute, and Jobs are named by the minute: one of them runs"
 
 CRON_JOBS = Controller(kind=CRON_JOB, decide=decide, children=(JOB,))

@@ -59,7 +59,8 @@ class Due:
     """The slots that are due and not handled yet.
 
     slots: the newest of them, oldest first; older: there are more. open: those whose runs may start now. in_order: no
-    slot may be passed over for a newer one. started: those whose runs have had a Job.
+    slot may be passed over for a newer one. started: those whose runs have had a Job. many: more than `MANY` of them
+    are not older than startingDeadlineSeconds allows.
     """
 
     in_order: bool = False
@@ -67,11 +68,7 @@ class Due:
     older: bool = False
     open: tuple[datetime, ...] = ()
     started: frozenset[datetime] = field(default_factory=frozenset)
-
-    @property
-    def many(self) -> bool:
-        """True if more slots passed than `MANY`."""
-        return self.older or len(self.slots) > MANY
+    many: bool = False
 
     def settled(self, starting: Collection[datetime]) -> Settled:
         """Returns the slots handled once the runs of these slots have started."""
@@ -119,7 +116,15 @@ def of(
         for slot in candidates
         if slot not in known and ((limit := expiry(timetable, spec, slot)) is None or now < limit)
     )
-    return Due(all_of_them, tuple(slots), older, may_start, known)
+    return Due(all_of_them, tuple(slots), older, may_start, known, _are_many(slots, older, spec, now))
+
+
+def _are_many(slots: list[datetime], older: bool, spec: ScheduledJobSpec, now: datetime) -> bool:
+    """True if more than `MANY` slots are missed; as in Kubernetes the starting deadline bounds those that count."""
+    if spec.starting_deadline_seconds is None:
+        return older or len(slots) > MANY
+    deadline = timedelta(seconds=min(spec.starting_deadline_seconds, _FOREVER))
+    return sum(now - slot < deadline for slot in slots) > MANY
 
 
 def in_order(spec: ScheduledJobSpec) -> bool:
@@ -145,11 +150,9 @@ SUSPENDED = TimingProblem("Suspended", "suspended: no run starts but those that 
 
 def read_timing(view: ObservedSchedule, cursor: Cursor) -> Timing | TimingProblem:
     """Returns the timetable, or the problem with it. Kubernetes' order of checks: zone, suspension, schedule."""
-    try:
-        for name in _zones(view):
-            cron.zone(name)
-    except cron.ZoneError as error:
-        return TimingProblem("UnknownTimeZone", f"invalid timeZone: {error}", view.dialect.zone)
+    for name in _zones(view):
+        if problem := cron.check_zone(name):
+            return TimingProblem("UnknownTimeZone", f'invalid timeZone: "{name}": {problem}', view.dialect.zone)
     if view.spec.suspend:
         return SUSPENDED
     try:
@@ -158,16 +161,22 @@ def read_timing(view: ObservedSchedule, cursor: Cursor) -> Timing | TimingProble
             uid=view.body["metadata"]["uid"],
             seconds=not view.is_cron_job,
             created=cursor.created,
-            since=cursor.at,
+            since=cursor.anchor,
         )
     except cron.CronError as error:
-        message = f"unparseable schedule: {_texts(view)}: {error}"
+        if view.edited and view.is_cron_job:
+            # Kubernetes finds it in the update's handler first, and says so in words of its own.
+            message = f"unparseable schedule for cronjob: {', '.join(_texts(view))}"
+            return TimingProblem("UnparseableSchedule", message, "UnParseableCronJobSchedule")
+        quoted = ", ".join(f'"{text}"' for text in _texts(view))
+        message = f"unparseable schedule: {quoted} : {error}"
         return TimingProblem("UnparseableSchedule", message, view.dialect.unparseable)
     except UserError as error:
         return TimingProblem("InvalidSpec", str(error), "InvalidSpec")
     if (first := table.next(cursor.at)) is None:
         why = _excluded(view) if table.fires_without_exclusions(cursor.at) else ""
-        return TimingProblem("NeverFires", f"invalid schedule: {_texts(view)}: it never fires{why}", "InvalidSchedule")
+        message = f"invalid schedule: {', '.join(_texts(view))} : it never fires{why}"
+        return TimingProblem("NeverFires", message, "InvalidSchedule")
     return Timing(table, first)
 
 
@@ -186,6 +195,6 @@ def _zones(view: ObservedSchedule) -> list[str]:
     return [zone for zone in named if zone is not None]
 
 
-def _texts(view: ObservedSchedule) -> str:
+def _texts(view: ObservedSchedule) -> list[str]:
     texts = [view.spec.schedule, *(each.schedule for each in view.spec.schedules or ())]
-    return ", ".join(repr(text) for text in texts if text)
+    return [text for text in texts if text]

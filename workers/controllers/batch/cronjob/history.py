@@ -24,7 +24,7 @@ def deletion(jobs: list[Object], *, vital: bool) -> Together:
     return Together(
         tuple(Delete(ref_of(ending.kind_of(job), job), job["metadata"]["uid"]) for job in jobs),
         then=RecordEvent("Normal", "SuccessfulDelete", f"Deleted {subject}"),
-        otherwise=RecordEvent("Warning", "FailedDelete", "Deleting a job failed: {error}"),
+        otherwise=RecordEvent("Warning", "FailedDelete", "Deleted job: {error}"),
         vital=vital,
     )
 

@@ -67,6 +67,20 @@ class ObservedSchedule:
         """The cursor as observed."""
         return cursor.observed(self.body, annotated=self.is_cron_job)
 
+    @property
+    def schedule(self) -> str:
+        """All schedules of the spec, with their zones, as one text that changes with any of them."""
+        spec = self.spec
+        lines = [(spec.schedule, spec.time_zone)] if spec.schedule else []
+        lines += [(each.schedule, each.time_zone or spec.time_zone) for each in spec.schedules or ()]
+        return "; ".join(f"{text} ({zone})" if zone else text for text, zone in lines)
+
+    @cached_property
+    def edited(self) -> bool:
+        """True if the schedule was edited since the last decision."""
+        before, _ = cursor.recorded_schedule(self.body, annotated=self.is_cron_job)
+        return before is not None and before != self.schedule
+
     @cached_property
     def children(self) -> Children:
         """The Jobs by run."""

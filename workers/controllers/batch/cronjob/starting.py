@@ -108,6 +108,4 @@ def creation(view: ObservedSchedule, starts: Sequence[Start]) -> Together:
 
 
 def _taken(name: str) -> RecordEvent:
-    return RecordEvent(
-        "Warning", "FailedCreate", f"Job {name} exists and belongs to somebody else: this run is left out"
-    )
+    return RecordEvent("Warning", "FailedCreate", f"Job {name} exists and is not this object's: this run is left out")

@@ -126,7 +126,7 @@ def report_unexpected(others: Iterable[Object], reason: str) -> list[Together]:
                 ),
             ),
             then=RecordEvent(
-                "Warning", reason, f"Saw a job that the controller did not create: {job['metadata']['name']}"
+                "Warning", reason, f"Saw a job that the controller did not create or forgot: {job['metadata']['name']}"
             ),
             vital=False,
         )

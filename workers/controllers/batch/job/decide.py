@@ -49,10 +49,9 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
         expiry = cleanup.expire(snapshot, job, spec.of(job), end, now)
         return Plan((*cleanup.clear(children), *expiry.steps), expiry.why)
     deleting = pods.is_deleting(job)
-    if mode := spec.unknown_mode(job):
-        warning = RecordEvent(
-            "Warning", "UnknownCompletionMode", f"completion mode {mode!r} is not known; the Job is not run"
-        )
+    if spec.has_unknown_mode(job):
+        text = "Skipped Job sync because completion mode is unknown"
+        warning = RecordEvent("Warning", "UnknownCompletionMode", text)
         return Plan(cleanup.release(children) if deleting else (warning,), warning.message)
     run = JobRun(snapshot, job, spec.of(job), deleting, now)
     if not deleting and (claims := adoption.claim(snapshot, POD, counted=True)):

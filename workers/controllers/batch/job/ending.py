@@ -70,7 +70,7 @@ def _by_indexes(spec: BatchJobSpec, observed: ObservedBatchJob) -> JobEnding | N
             return _TOO_MANY_INDEXES
         if failed and len(failed) + len(observed.completed) >= spec.size:
             return _FAILED_INDEXES
-    if message := policies.judge_success(spec.success_policy, observed.completed):
+    if message := policies.judge_success(spec.success_policy, observed.completed, spec.size):
         return JobEnding("SuccessCriteriaMet", "SuccessPolicy", message)
     return None
 

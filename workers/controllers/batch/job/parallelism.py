@@ -8,7 +8,7 @@ from workers.api import conditions
 from workers.api.kinds import Object
 from workers.controllers import adoption, pod_stages
 from workers.controllers.batch.job import backoff, creation
-from workers.controllers.batch.job.indexes import Indexes, pending
+from workers.controllers.batch.job.indexes import pending
 from workers.controllers.batch.job.observed import ObservedBatchJob
 from workers.controllers.batch.job.pods import delays_replacement, is_tracked, rank, valid_index
 from workers.controllers.batch.job.status import PodCounts
@@ -112,20 +112,22 @@ def _add(job: Object, observed: ObservedBatchJob, taken: Set[str], missing: int,
     requeue_at = now if missing > number else None
     if spec.per_index:
         delayed = dict(_delayed(observed, now))
-        indexes = _pending(observed, Indexes.of(delayed), number)
+        # An index in backoff keeps its place: taken by a higher one, it would be retried only when that one ends.
+        chosen = _pending(observed, number)
+        indexes = [index for index in chosen if index not in delayed]
         bodies = list(creation.indexed_pods(job, spec, taken, indexes, observed.retried))
         if any(index in observed.retried for index in indexes):
             # Once their replacements exist the failed pods are counted.
             requeue_at = now
-        elif len(indexes) < number and delayed:
-            requeue_at = min(delayed.values())
+        elif len(indexes) < len(chosen) and not (indexes and requeue_at):
+            requeue_at = min(delayed[index] for index in chosen if index in delayed)
     else:
         failed = [pod for pod in observed.pods.failed if delays_replacement(pod)]
         ready_at = backoff.ready_at(observed.pods.succeeded, failed)
         if ready_at and ready_at > now:
             return JobWork((), counts, ready_at)
         if spec.indexed:
-            bodies = list(creation.indexed_pods(job, spec, taken, _pending(observed, Indexes(), number), {}))
+            bodies = list(creation.indexed_pods(job, spec, taken, _pending(observed, number), {}))
         else:
             bodies = list(creation.pods(job, spec, taken, number))
     return JobWork(pod_stages.create(bodies), replace(counts, active=counts.active + len(bodies)), requeue_at)
@@ -138,5 +140,5 @@ def _delayed(observed: ObservedBatchJob, now: datetime) -> Iterator[tuple[int, d
             yield index, ready_at
 
 
-def _pending(observed: ObservedBatchJob, delayed: Indexes, number: int) -> list[int]:
-    return pending(observed.spec.size, observed.done | observed.occupied | delayed, number)
+def _pending(observed: ObservedBatchJob, number: int) -> list[int]:
+    return pending(observed.spec.size, observed.done | observed.occupied, number)

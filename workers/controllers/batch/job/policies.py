@@ -75,22 +75,25 @@ def _failed_container(requirement: Object, containers: Iterable[Object]) -> tupl
     return None
 
 
-def judge_success(policy: Object | None, completed: Indexes) -> str | None:
-    """Returns a message with the rule that the completed indexes meet, or None. Without any success no rule is met."""
+def judge_success(policy: Object | None, completed: Indexes, completions: int) -> str | None:
+    """Returns a message with the rule that the completed indexes meet, or None. Without any success no rule is met.
+
+    completions: indexes of a rule beyond them, of a Job that shrank, are not asked for.
+    """
     if not completed:
         return None
     for position, rule in enumerate((policy or {}).get("rules") or ()):
-        if _meets(rule, completed):
+        if _meets(rule, completed, completions):
             return f"Matched rules at index {position}"
     return None
 
 
-def _meets(rule: Object, completed: Indexes) -> bool:
+def _meets(rule: Object, completed: Indexes, completions: int) -> bool:
     """True if all indexes of the rule are completed, or succeededCount of them; a rule without indexes counts any."""
     text, count = rule.get("succeededIndexes"), rule.get("succeededCount")
     if text is None:
         return count is not None and len(completed) >= count
-    if not (required := Indexes.parse(text)):
+    if not (required := Indexes.parse(text, completions)):
         return False
     done = required & completed
     return done == required or (count is not None and len(done) >= count)

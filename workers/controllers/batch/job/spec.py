@@ -87,10 +87,9 @@ def of(body: Object) -> BatchJobSpec:
     )
 
 
-def unknown_mode(body: Object) -> str | None:
-    """Returns a completionMode of a later version of the API, which this controller does not understand; else None."""
-    mode = body["spec"].get("completionMode") or "NonIndexed"
-    return None if mode in _MODES else str(mode)
+def has_unknown_mode(body: Object) -> bool:
+    """True for a completionMode of a later version of the API, which this controller does not understand."""
+    return (body["spec"].get("completionMode") or "NonIndexed") not in _MODES
 
 
 def managed(jobs: Jobs) -> Callable[[Object], bool]:

@@ -13,6 +13,7 @@ from workers.controllers.batch.job.pods import JobPods
 from workers.controllers.batch.job.spec import BatchJobSpec
 from workers.decision.plan import CountMetric, PatchStatus, RecordEvent, Step
 
+_TOO_MANY = "Too many succeeded pods running after completion count reached"
 _RESULTS = {"Complete": "succeeded", "Failed": "failed"}
 
 
@@ -150,7 +151,7 @@ def _events(spec: BatchJobSpec, before: Object, after: Object) -> Iterator[Recor
             case "Complete":
                 wanted, succeeded = spec.completions, after.get("succeeded", 0)
                 if wanted is not None and succeeded > wanted:
-                    yield RecordEvent("Warning", "TooManySucceededPods", f"{succeeded} of {wanted} succeeded")
+                    yield RecordEvent("Warning", "TooManySucceededPods", _TOO_MANY)
                 yield RecordEvent("Normal", "Completed", "Job completed")
 
 

@@ -23,6 +23,8 @@ from workers.decision.plan import (
 )
 from workers.decision.snapshot import CachedObject, Snapshot
 
+#: A CronJob's annotation with the schedule of the last decision.
+OBSERVED = "penstock.dev/observed-schedule"
 #: A Sunday, 12:00 UTC.
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 UID = "8d3f5f2e-0000-4000-8000-000000000001"
@@ -232,7 +234,9 @@ class CronCluster:
 
     @property
     def annotations(self) -> Object:
-        return self.body["metadata"].get("annotations", {})
+        """The annotations but the one that records the schedule."""
+        annotations = self.body["metadata"].get("annotations", {})
+        return {key: value for key, value in annotations.items() if key != OBSERVED}
 
     def active(self) -> list[str]:
         return [each["name"] for each in self.status.get("active", ())]

@@ -141,9 +141,12 @@ TROUBLES = {
 
 @cases(("spec", "reason"), TROUBLES)
 def test_what_keeps_everything_from_starting(spec, reason):
+    """A schedule that an edit made unreadable has a reason of its own at first, as in Kubernetes."""
     cluster = running()
     cluster.edit(**spec)
-    assert reasons(cluster.settle(clock("12:05"))) == ([reason] if reason else [])
+    edited = "UnParseableCronJobSchedule" if reason == "UnparseableSchedule" else reason
+    assert reasons(cluster.settle(clock("12:05"))) == ([edited] if edited else [])
+    assert reasons(cluster.settle(clock("12:06"))) == ([reason] if reason else [])
     assert (cluster.made, cluster.back) == ([minute("12:01")], None)
 
 
@@ -155,6 +158,40 @@ def test_with_any_problem_jobs_are_tidied_and_cleaned_up(spec):
     events = reasons(cluster.settle(clock("12:01:30")))
     assert {"SawCompletedJob", "SuccessfulDelete"} <= set(events)
     assert (cluster.jobs, cluster.active()) == ({}, [])
+
+
+TEXTS = {
+    "UnknownTimeZone": (
+        {"timeZone": "Mars/Olympus"},
+        'invalid timeZone: "Mars/Olympus": unknown time zone',
+    ),
+    "UnparseableSchedule": ({"schedule": "often"}, 'unparseable schedule: "often" : '),
+    "InvalidSchedule": ({"schedule": "0 0 30 2 *"}, "invalid schedule: 0 0 30 2 * : "),
+    "UnsupportedSchedule": (
+        {"schedule": "TZ=UTC * * * * *"},
+        'CRON_TZ or TZ used in schedule "TZ=UTC * * * * *" is not officially supported, see '
+        "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
+    ),
+}
+
+
+@pytest.mark.parametrize(("reason", "case"), TEXTS.items(), ids=TEXTS)
+def test_events_have_kubernetes_texts(reason, case):
+    spec, text = case
+    (told,) = [each.message for each in new_cluster(**spec).settle(clock("12:01")) if each.reason == reason]
+    assert told.startswith(text)
+
+
+def test_events_about_jobs_have_kubernetes_texts():
+    cluster = running(concurrencyPolicy="Replace")
+    cluster.put({"metadata": {"name": "by-hand", "namespace": "default"}, "spec": {}}, clock("12:01:30"))
+    cluster.refusing = {Delete}
+    told = {each.reason: each.message for each in cluster.settle(clock("12:02"))}
+    assert told["UnexpectedJob"] == "Saw a job that the controller did not create or forgot: by-hand"
+    assert told["FailedDelete"] == "Deleted job: {error}"
+    cluster.edit(schedule="often")
+    (edited,) = cluster.settle(clock("12:03"))
+    assert edited.message == "unparseable schedule for cronjob: often"
 
 
 MANIFESTS = {
@@ -176,7 +213,9 @@ def test_a_wrong_manifest_is_named_and_does_nothing_else(spec):
 
 
 def test_11_with_no_slot_it_comes_back_at_the_next():
-    assert new_cluster("0 3 * * *").decide(NOON).steps == (ComeBack(clock("03:00", 2)),)
+    cluster = new_cluster("0 3 * * *")
+    cluster.settle(NOON)
+    assert cluster.decide(NOON).steps == (ComeBack(clock("03:00", 2)),)
 
 
 def test_12_a_run_that_is_lost_to_the_deadline_is_reported_once():
@@ -207,6 +246,7 @@ def test_13_a_slot_whose_job_is_there_or_was_is_handled():
     """Killed between the Job and the status: neither is the Job made again, nor the slot forgotten."""
     for vanished in (False, True):
         cluster = new_cluster()
+        cluster.settle(NOON)
         cluster.step(clock("12:01"), steps=1)
         assert (cluster.made, cluster.status) == ([minute("12:01")], {})
         if vanished:
@@ -258,10 +298,8 @@ def test_14_a_job_that_is_about_to_end_has_not(condition):
 def test_15_replace_deletes_what_is_running_and_starts():
     cluster = running(concurrencyPolicy="Replace")
     plan = cluster.decide(clock("12:02"))
-    assert [type(step) for step in plan.steps] == [
-        PatchStatus, Together, Together, CountMetric, PatchStatus, ComeBack,
-    ]  # fmt: skip
-    assert plan.steps[1].steps == (Delete(Ref(JOB, "default", minute("12:01")), f"uid-{minute('12:01')}"),)
+    assert [type(step) for step in plan.steps] == [Together, Together, CountMetric, PatchStatus, ComeBack]
+    assert plan.steps[0].steps == (Delete(Ref(JOB, "default", minute("12:01")), f"uid-{minute('12:01')}"),)
     assert reasons(cluster.settle(clock("12:02"))) == ["SuccessfulDelete", "SuccessfulCreate"]
     assert (list(cluster.jobs), cluster.active()) == ([minute("12:02")], [minute("12:02")])
 
@@ -270,7 +308,7 @@ def test_15_replace_starts_nothing_beside_what_it_cannot_delete():
     cluster = running(concurrencyPolicy="Replace")
     cluster.refusing = {Delete}
     assert reasons(cluster.settle(clock("12:02"))) == ["FailedDelete"]
-    assert list(cluster.jobs) == [minute("12:01")]
+    assert list(cluster.jobs) == cluster.active() == [minute("12:01")], "it is still at work"
     cluster.refusing = set()
     assert reasons(cluster.settle(clock("12:02:05"))) == ["SuccessfulDelete", "SuccessfulCreate"]
     assert list(cluster.jobs) == [minute("12:02")]

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 from scheduler import cron
 from tests.unit.controllers.batch.cronjob.cronjob_cluster import Cluster
+from tests.unit.controllers.batch.cronjob.cronjobs import OBSERVED
 from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
@@ -26,6 +27,8 @@ from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
 MONTH = timedelta(days=31)
 HOUR = timedelta(hours=1)
 NOON = datetime(2024, 3, 1, 12, 0, tzinfo=UTC)
+#: As long before the decision that finds it an edit may have been made.
+EDIT_LAG = timedelta(seconds=2)
 #: No Job is at work for longer while time passes.
 LONGEST = timedelta(hours=3)
 #: Months in which clocks are changed in some of the zones.
@@ -70,6 +73,9 @@ class Month(RuleBasedStateMachine):
         cluster, before = self.cluster, cursor(self.cluster.body)
         if not cluster.lagging:
             cluster.catch_up()
+        if is_edited(cluster.body):
+            # Slots before the edit were never due.
+            before = max(before, cluster.now - EDIT_LAG)
         cluster.settle()
         self.died = False
         self.ahead = max(self.ahead, cluster.now)
@@ -104,7 +110,7 @@ class Month(RuleBasedStateMachine):
     def workers_are_away(self, length):
         self.cluster.now += length
 
-    # The key of a worker that died is soon in other hands: nobody has to remember deleted Jobs for an hour.
+    # Another worker takes the key of a dead one within seconds, so deleted Jobs need not be remembered for an hour.
     @precondition(lambda self: not self.died)
     @rule()
     def the_clock_is_an_hour_fast(self):
@@ -199,8 +205,18 @@ def cursor(body: Object) -> datetime:
     """Returns the cursor in the status."""
     status, metadata = body.get("status") or {}, body["metadata"]
     missed = status.get("lastMissedTime") or metadata.get("annotations", {}).get("penstock.dev/last-missed-time")
+    edited = status.get("scheduleEditTime") or metadata.get("annotations", {}).get(OBSERVED, "").partition(" since ")[2]
     known = [each for each in (status.get("lastScheduleTime"), missed) if each]
-    return times.parse(max(known, default=metadata["creationTimestamp"]))
+    anchor = max(known, default=metadata["creationTimestamp"])
+    return times.parse(max(anchor, edited or anchor))
+
+
+def is_edited(body: Object) -> bool:
+    """True if no decision has recorded the object's present schedule, and one has recorded another."""
+    annotation = body["metadata"].get("annotations", {}).get(OBSERVED, "").partition(" since ")[0]
+    recorded = (body.get("status") or {}).get("observedSchedule") or annotation
+    spec = body["spec"]
+    return bool(recorded) and recorded != spec["schedule"] + (f" ({zone})" if (zone := spec.get("timeZone")) else "")
 
 
 def passed(body: Object, since: datetime, until: datetime) -> list[datetime]:
@@ -289,7 +305,7 @@ AND_BACK = {
 @pytest.mark.parametrize("kind", [CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB], ids=str)
 @cases(("there", "back"), AND_BACK)
 def test_a_run_whose_job_was_all_there_was_of_it_does_not_come_twice(kind, there, back):
-    """The worker died before the status told of it, and by the time the slot is due once more the Job is forgotten."""
+    """The worker died before the status listed it, and by the time the slot is due once more the Job is forgotten."""
     cluster = Cluster(kind, NOON - timedelta(minutes=5), schedule="0 12 * * *")
     cluster.settle()
     cluster.now = NOON

@@ -171,7 +171,7 @@ CHOICES = {
     "forbid: who asked goes first, alone": ("Forbid", False, (A, B), SLOTS, Choice((A,))),
     "forbid: the oldest slot": ("Forbid", False, (), SLOTS, Choice((), SLOTS[:1])),
     "forbid: all wait": ("Forbid", True, (A,), SLOTS, Choice(waits=True)),
-    "forbid: nobody waits for nothing": ("Forbid", True, (), (), Choice()),
+    "forbid: nothing waits": ("Forbid", True, (), (), Choice()),
     "replace: the newest slot": ("Replace", True, (), SLOTS, Choice((), SLOTS[-1:], replaces=True)),
     "replace: who asked goes last": ("Replace", False, (A,), SLOTS, Choice((), SLOTS[-1:])),
     "replace: who asked": ("Replace", True, (A, B), (), Choice((A,), (), replaces=True)),

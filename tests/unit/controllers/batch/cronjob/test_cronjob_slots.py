@@ -4,11 +4,21 @@ from datetime import timedelta
 
 import pytest
 
-from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, minute, reasons
+from tests.unit.controllers.batch.cronjob.cronjobs import (
+    NOON,
+    OBSERVED,
+    after,
+    clock,
+    cron_job_cluster,
+    minute,
+    reasons,
+    scheduled_job_cluster,
+)
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
 from tests.unit.tables import cases
 from workers.api import times
+from workers.decision.plan import ComeBack
 
 # --- unmet slots: where Kubernetes estimates
 
@@ -48,12 +58,26 @@ def test_a_run_may_be_as_late_as_its_deadline(deadline, now, runs):
     assert (cluster.made, events) == (([minute("12:01")], ["SuccessfulCreate"]) if runs else ([], ["MissSchedule"]))
 
 
-@pytest.mark.parametrize(("passed", "warned"), [(100, False), (101, True), (5000, True)])
-def test_more_than_a_hundred_missed_slots_are_warned_of_and_block_nothing(passed, warned):
-    cluster = new_cluster()
+@pytest.mark.parametrize(
+    ("passed", "deadline", "warned"),
+    [
+        (100, None, False),
+        (101, None, True),
+        (5000, None, True),
+        (5000, 200, False),
+        (5000, 6000, False),
+        (5000, 6060, True),
+        (90, 10**6, False),
+    ],
+)
+def test_more_than_a_hundred_missed_slots_are_warned_of_and_block_nothing(passed, deadline, warned):
+    """Only those that the deadline still allows count, as in Kubernetes."""
+    cluster = new_cluster(**({"startingDeadlineSeconds": deadline} if deadline else {}))
     events = cluster.settle(after(60 * passed))
     assert len(cluster.made) == 1
-    assert ("TooManyMissedTimes" in reasons(events)) is warned
+    told = [each.message for each in events if each.reason == "TooManyMissedTimes"]
+    too_many = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+    assert told == [too_many] * warned
     (missed,) = [each.message for each in events if each.reason == "MissSchedule"]
     assert missed.startswith(f"Missed {passed - 1 if passed <= 101 else 'at least 100'} scheduled time(s)")
 
@@ -158,23 +182,67 @@ def test_a_malformed_time_counts_as_none(text):
 
 # --- edits
 
+#: 10:00 of the next day is when the edit is made; the last run was at noon.
 EDITS = {
-    "a new schedule makes up its newest slot": ({"schedule": "0 9 * * *"}, {}, [minute("09:00", 2)]),
-    "unless the deadline prevents": ({"schedule": "0 9 * * *"}, {"startingDeadlineSeconds": 600}, []),
-    "a new zone": ({"timeZone": "Asia/Tokyo"}, {}, [minute("03:00", 2)]),
+    "a time that has passed today": ({"schedule": "0 9 * * *"}, {}, clock("09:00", 3)),
+    "a time that is to come": ({"schedule": "0 11 * * *"}, {}, clock("11:00", 2)),
+    "more times, the old one among them": ({"schedule": "0 9,12 * * *"}, {}, clock("12:00", 2)),
+    "with a deadline": ({"schedule": "0 9 * * *"}, {"startingDeadlineSeconds": 7200}, clock("09:00", 3)),
+    "another zone": ({"timeZone": "Asia/Tokyo"}, {}, clock("03:00", 3)),
+    "an interval counts from the last run": ({"schedule": "@every 3h"}, {}, clock("12:00", 2)),
+    "suspended, resumed with it": (
+        {"schedule": "0 9 * * *", "suspend": False},
+        {"suspend": True},
+        clock("09:00", 3),
+    ),
 }
 
 
-@cases(("edit", "spec", "made"), EDITS)
-def test_an_edit_counts_from_the_last_run(edit, spec, made):
-    cluster = new_cluster("0 12 * * *", status={"lastScheduleTime": times.render(NOON)}, **spec)
-    cluster.settle(clock("10:00", 2))
-    assert cluster.back == clock("12:00", 2)
+@pytest.mark.parametrize("new", [cron_job_cluster, scheduled_job_cluster], ids=["CronJob", "ScheduledJob"])
+@cases(("edit", "spec", "first"), EDITS)
+def test_an_edited_schedule_waits_for_its_next_slot(new, edit, spec, first):
+    cluster = new("0 12 * * *", **spec)
+    cluster.body["status"] = {"lastScheduleTime": times.render(NOON)}
+    cluster.settle(clock("09:59", 2))
     cluster.edit(**edit)
-    cluster.settle(clock("10:00", 2))
-    assert cluster.made == made
-    assert cluster.back is not None
-    assert cluster.back != clock("12:00", 2)
+    assert reasons(cluster.settle(clock("10:00", 2))) == []
+    assert cluster.settle(clock("10:00:30", 2)) == []
+    assert (cluster.made, cluster.back) == ([], first)
+    cluster.settle(first)
+    assert len(cluster.made) == 1
+
+
+@pytest.mark.parametrize("new", [cron_job_cluster, scheduled_job_cluster], ids=["CronJob", "ScheduledJob"])
+def test_an_edit_before_the_first_run_waits_too_and_loses_no_slot_that_it_just_preceded(new):
+    cluster = new("0 20 * * *")
+    cluster.settle(clock("12:30"))
+    cluster.edit(schedule="0 12 * * *")
+    cluster.settle(clock("13:00"))
+    assert (cluster.made, cluster.back) == ([], clock("12:00", 2))
+    cluster.edit(schedule="30 13 * * *")
+    cluster.settle(clock("13:30:01"))
+    assert len(cluster.made) == 1, "the edit may have been made before the slot"
+
+
+def test_a_plan_that_records_an_edit_may_end_anywhere():
+    for steps in range(3):
+        cluster = cron_job_cluster("0 20 * * *")
+        cluster.settle(clock("12:30"))
+        cluster.edit(schedule="0 12,20 * * *")
+        cluster.step(clock("13:00"), steps=steps)
+        cluster.settle(clock("13:00:01"))
+        assert (cluster.made, cluster.back) == ([], clock("20:00"))
+
+
+def test_a_schedule_is_recorded_once_and_its_edit_with_the_instant():
+    cluster = cron_job_cluster("0 20 * * *", timeZone="Asia/Tokyo")
+    cluster.settle(clock("12:30"))
+    assert cluster.body["metadata"]["annotations"] == {OBSERVED: "0 20 * * * (Asia/Tokyo)"}
+    cluster.edit(schedule="0 12 * * *")
+    cluster.settle(clock("13:00:10"))
+    edited = "0 12 * * * (Asia/Tokyo) since 2026-03-01T13:00:08Z"
+    assert cluster.body["metadata"]["annotations"] == {OBSERVED: edited}
+    assert cluster.decide(clock("14:00")).steps == (ComeBack(clock("03:00", 2)),)
 
 
 @pytest.mark.parametrize(("deadline", "made"), [(None, [minute("12:10")]), (5, [])], ids=["", "with a deadline"])

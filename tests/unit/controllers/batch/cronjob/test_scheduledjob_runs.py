@@ -204,6 +204,10 @@ def test_a_job_that_the_limit_does_not_reach_is_deleted():
     cluster = running("1 12 * * *", runTimeLimitSeconds=60)
     assert cluster.back == after(90, clock("12:01"))
     assert cluster.settle(after(89, clock("12:01"))) == []
+    cluster.refusing = {Delete}
+    assert reasons(cluster.settle(after(90, clock("12:01")))) == ["FailedDelete"]
+    assert cluster.active() == [second("12:01")], "it is still at work"
+    cluster.refusing = set()
     events = cluster.settle(after(90, clock("12:01")))
     assert reasons(events) == ["SuccessfulDelete"]
     assert (cluster.jobs, outcomes(cluster)) == ({}, [(second("12:01"), "TimedOut")])
@@ -297,7 +301,8 @@ def test_a_run_that_could_not_be_replaced_runs_again():
     cluster = running(concurrencyPolicy="Replace")
     cluster.refusing = {Delete}
     cluster.settle(clock("12:02"))
-    assert outcomes(cluster) == [(second("12:01"), "Replaced")]
+    assert (at_work(cluster), outcomes(cluster)) == ([(second("12:01"), "Running")], [])
+    assert cluster.active() == [second("12:01")]
     cluster.edit(suspend=True)
     cluster.settle(clock("12:02:01"))
     assert at_work(cluster) == [(second("12:01"), "Running")]

@@ -258,7 +258,7 @@ def test_no_run_starts_in_an_excluded_time(exclusions, slots, at_once):
         cluster.run(clock("12:05:30"))
     cluster.settle(clock("12:05:30"))
     assert cluster.made == [second(slot) for slot in slots]
-    assert "missedRuns" not in cluster.status, "nobody missed them"
+    assert "missedRuns" not in cluster.status, "excluded slots are not missed"
 
 
 def test_an_excluded_time_is_leapt_over():
@@ -288,7 +288,7 @@ def test_what_is_excluded_for_ever_never_fires(exclusions):
     assert cluster.ready() == ("False", "NeverFires")
     (condition,) = cluster.status["conditions"]
     assert condition["message"] == (
-        "invalid schedule: '0 * * * *': it never fires: spec.exclusions excludes every slot that was looked at"
+        "invalid schedule: 0 * * * * : it never fires: spec.exclusions excludes every slot that was looked at"
     )
 
 

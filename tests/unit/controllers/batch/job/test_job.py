@@ -307,7 +307,8 @@ def test_a_job_made_suspended_gets_no_pods_and_no_start():
 def test_a_mode_of_a_later_version_is_reported_and_not_run():
     plan = run(job(completionMode="Sideways"), pod("a"))
     (record,) = plan.steps
-    assert (record.type, record.reason) == ("Warning", "UnknownCompletionMode")
+    text = "Skipped Job sync because completion mode is unknown"
+    assert record == RecordEvent("Warning", "UnknownCompletionMode", text)
     going = run(job(completionMode="Sideways", metadata={"deletionTimestamp": at(0)}), pod("a"))
     assert counted(going) == ["a"]
 

@@ -1,4 +1,4 @@
-"""Which pods are a Job's: adoption, release, and pods that have lost their Job."""
+"""Adoption and release of a Job's pods, and pods that have lost their Job."""
 
 import pytest
 
@@ -182,12 +182,12 @@ FOREIGN = selected(managedBy="example.com/other")
         "another kind's": (owned("x", ownerReferences=[{**CREATED, "controller": True}], **GOING), False, None),
         "another group's Job": (owned_by(apiVersion="batch.volcano.sh/v1alpha1", **GOING), False, None),
         "an owner that does not control it": (owned_by(controller=False), True, JOB_REF),
-        "tracked, and nobody controls it": (tracked(), True, JOB_REF),
+        "tracked, without a controller": (tracked(), True, JOB_REF),
         "tracked and without a name": (tracked(labels={}), True, None),
         "its Job may want it": (unowned("x"), True, JOB_REF),
         "not any more": (unowned("x", **GOING), False, JOB_REF),
         "named by the newer label": (unowned("x", labels={"batch.kubernetes.io/job-name": "crunch"}), True, JOB_REF),
-        "nobody's": (unowned("x", labels={"app": "x"}), False, None),
+        "without any label of a Job": (unowned("x", labels={"app": "x"}), False, None),
     },
 )
 def test_which_pods_are_looked_at(found, accepted, relative):

@@ -173,6 +173,8 @@ def test_completion(spec, pods, ends):
 def test_a_pod_too_many_that_succeeded_is_reported():
     plan = run(job(status=started(), completions=1), succeeded("a"), succeeded("b"))
     assert events(plan) == ["TooManySucceededPods", "Completed"]
+    (told,) = [step for step in plan.steps if getattr(step, "reason", "") == "TooManySucceededPods"]
+    assert told.message == "Too many succeeded pods running after completion count reached"
 
 
 def test_a_finished_job_has_started():

@@ -42,6 +42,11 @@ def lost(index):
     return of(index, "Failed", failures=0)
 
 
+def waiting(index):
+    """A failed pod whose index waits for seven more seconds."""
+    return of(index, "Failed", failures=0, ended=-3)
+
+
 def indexes(plan):
     return [int(step.body["metadata"]["annotations"][INDEX]) for step in staged(plan, Create)]
 
@@ -163,6 +168,21 @@ def test_every_index_waits_on_its_own():
     assert counted(plan) == []
     alone = run(each(completions=2, parallelism=2), *failed)
     assert (indexes(alone), back(alone)) == ([], 7)
+
+
+@cases(
+    ("pods", "expected", "again"),
+    {
+        "a new one starts beside it": ([waiting(0)], [1], 7),
+        "and no second one": ([waiting(0), of(1)], [], 7),
+        "two that wait keep both places": ([waiting(0), waiting(1)], [], 7),
+        "it is retried in its place": ([of(0, "Failed", failures=0), of(1)], [0], 0),
+        "a lower one goes first": ([waiting(3)], [0, 1], None),
+    },
+)
+def test_an_index_that_waits_for_its_retry_keeps_its_place(pods, expected, again):
+    plan = run(each(parallelism=2), *pods)
+    assert (indexes(plan), back(plan)) == (expected, again)
 
 
 @cases(

@@ -84,7 +84,7 @@ RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": 
         "past one that does not match": ([on("In", 2)], exits(1, 2), failing(2, "b")),
         "the named container": ([on("In", 1, 2, containerName="b")], exits(1, 2), failing(2, "b")),
         "only the named one": ([on("In", 1, containerName="b")], exits(1, 2), NO_MATCH),
-        "an empty name is nobody's": ([on("In", 1, containerName="")], exits(1), NO_MATCH),
+        "an empty name names no container": ([on("In", 1, containerName="")], exits(1), NO_MATCH),
         "a null name means any container": ([on("In", 1, containerName=None)], exits(1), failing(1)),
         "an init container": ([on("In", 1)], exits(initContainerStatuses=SETUP), failing(1, "setup")),
         "regular containers before those": ([on("In", 1, 2)], exits(2, initContainerStatuses=SETUP), failing(2)),
@@ -190,12 +190,17 @@ def rule(indexes=None, count=None):
 )
 def test_when_a_success_policy_is_met(rules, completed, position):
     expected = None if position is None else f"Matched rules at index {position}"
-    assert judge_success({"rules": rules}, Indexes.parse(completed)) == expected
+    assert judge_success({"rules": rules}, Indexes.parse(completed), 2**31) == expected
 
 
 @cases("policy", {"none": None, "empty": {}})
 def test_without_a_success_policy_nothing_is_met(policy):
-    assert judge_success(policy, Indexes.parse("0-9")) is None
+    assert judge_success(policy, Indexes.parse("0-9"), 10) is None
+
+
+@pytest.mark.parametrize(("text", "completions", "met"), [("0-5", 3, True), ("0-5", 4, False), ("7", 3, False)])
+def test_indexes_of_a_rule_beyond_the_completions_are_not_asked_for(text, completions, met):
+    assert (judge_success({"rules": [rule(text)]}, Indexes.parse("0-2"), completions) is not None) is met
 
 
 @given(st.sets(st.integers(0, 9), min_size=1), st.sets(st.integers(0, 9)), st.one_of(st.none(), st.integers(0, 10)))
@@ -203,4 +208,4 @@ def test_success_is_as_plain_sets_say(required, completed, count):
     done = required & completed
     expected = bool(completed) and (done == required or (count is not None and len(done) >= count))
     policy = {"rules": [rule(Indexes.of(required).text, count)]}
-    assert (judge_success(policy, Indexes.of(completed)) is not None) is expected
+    assert (judge_success(policy, Indexes.of(completed), 10) is not None) is expected

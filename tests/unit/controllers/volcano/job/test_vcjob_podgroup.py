@@ -300,6 +300,29 @@ def test_an_existing_group_follows_the_job(there, expected):
     assert podgroup.patch(stored(wanted, **there), wanted) == (expected and {"spec": expected})
 
 
+@pytest.mark.parametrize(
+    ("resources", "requested", "limited"),
+    [
+        ({"requests": {"cpu": "3"}}, {"cpu": "3", "memory": "1Gi"}, {"cpu": "2"}),
+        ({"limits": {"cpu": "4", "memory": "2Gi"}}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "4", "memory": "2Gi"}),
+        ({"limits": {"hugepages-2Mi": "4Mi"}}, {"cpu": "2", "memory": "1Gi", "hugepages-2Mi": "4Mi"}, None),
+        ({"requests": {"example.com/gpu": "1"}}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "2"}),
+        ({}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "2"}),
+    ],
+    ids=["requests", "limits", "limits of what no container asks for", "not of whole pods", "nothing"],
+)
+def test_resources_of_a_whole_pod_take_the_place_of_its_containers(resources, requested, limited):
+    containers = [{"resources": {"requests": {"cpu": "1", "memory": "512Mi"}, "limits": {"cpu": "1"}}}] * 2
+    spec = {"containers": containers, "resources": resources}
+    assert amounts.render(pod_requests.requests(spec)) == dict(sorted(requested.items()))
+    if limited is not None:
+        assert amounts.render(pod_requests.limits(spec)) == limited
+    whole = {**spec, "overhead": {"cpu": "1"}}
+    more = pod_requests.requests(whole)["cpu"].value - pod_requests.requests(spec)["cpu"].value
+    assert more == amounts.Amount.parse("1").value
+    assert str(pod_requests.usage(spec)["requests.cpu"]) == requested["cpu"]
+
+
 def test_requests_and_limits_count_the_runtime_only_where_there_is_something():
     spec = asks(container({"cpu": "1"}, cpu="1"), overhead={"memory": "1Mi"})["spec"]
     assert amounts.render(pod_requests.requests(spec)) == {"cpu": "1", "memory": "1Mi"}
