@@ -42,8 +42,14 @@ class Keys:
 
     @property
     def generation(self) -> str:
-        """The random id of this keyspace; its absence reveals a FLUSHALL."""
+        """The generation of this keyspace: data of an earlier one may have been lost (scheduler/lua/generation.lua)."""
         return f"{self.tag}:generation"
+
+    @staticmethod
+    def began(generation: bytes | None) -> int:
+        """Returns when the generation of this value began (µs, broker's clock), 0 for the first of a keyspace."""
+        last = (generation or b"").rpartition(b" ")[2]
+        return int(last) if last.isdigit() else 0
 
     def lane(self, name: str) -> LaneKeys:
         """Returns the keys of the lane of this name."""

@@ -188,6 +188,8 @@ class Lane:
         self._generation = keys.generation.encode()
         self._lease = _micros(lease)
         self._base, self._cap = _micros(backoff.base), _micros(backoff.cap)
+        # The last generation that this process has seen, and the highest token in it.
+        self._seen = (b"", 0)
 
     async def mark(self, keys: Iterable[str], *, priority: int = 0, forgive: bool = False) -> Marked:
         """Makes these keys ready; leased ones become dirty, and those in backoff stay there.
@@ -219,8 +221,9 @@ class Lane:
         now, ready, closed, generation, token, *pairs = await SCRIPTS["claim"](
             self._client,
             (self._generation, self.keys.call(call), *self._lane),
-            (self._now(), n, self._lease, "1" if notified else "0", call),
+            (self._now(), n, self._lease, "1" if notified else "0", call, *self._seen),
         )
+        self._seen = (generation, max(token, self._seen[1] if generation == self._seen[0] else 0))
         id = generation.decode()
         leases = tuple(
             Lease(key.decode(), token, deadline, *_failures(failure), id)

@@ -5,9 +5,13 @@ order of arrival. The script that stores a version also marks the keys it concer
 dies leaves both done or neither.
 """
 
+import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import uuid4
 
 from redis.asyncio import Redis
 
@@ -51,7 +55,7 @@ class LeadershipLost(PenstockError):  # noqa: N818 - an event, not a failure
 
 
 class StoreLost(PenstockError):  # noqa: N818
-    """The store does not know this reflector's epoch (the broker was flushed): list everything again."""
+    """The store does not have what reflectors wrote (the broker lost data, or may have): list everything again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,10 @@ class Store:
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
         self._decoded = DecodeCache()
+        # By kind id, the number of reflectors' writes that this process knows: a lower one in the store reveals a loss.
+        # One write at a time: of two at once, the loss of the first could stay hidden behind the second.
+        self._writes: defaultdict[str, int] = defaultdict(int)
+        self._one_write: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
         kinds = ";".join(f"{kind}={','.join(lane.name for lane in lanes)}" for kind, lanes in self._watched.items())
         self._routes = f"{kinds}|{';'.join(f'{lane.name}:{lane.slots}' for lane in lanes.values())}"
@@ -185,12 +193,15 @@ class Store:
         acting: str | None = None,
         epoch: int | None = None,
         listing: Listing | None = None,
+        read_after: int | None = None,
     ) -> Mapping[str, int]:
         """Stores changes of one kind; outdated ones do nothing. Returns the notifications to send, by lane.
 
         acting: the key being reconciled: its own plan's effects do not mark it. epoch: of a reflector, checked
         (`LeadershipLost`, `StoreLost`); a worker's write-through has none. listing: these objects are a page of it and
-        all mark their keys, changed or not. Kinds that are never stored are ignored.
+        all mark their keys, changed or not. read_after: these objects were read one by one from the API server after
+        this moment (µs, broker's clock). They replace what was stored before it, even a later version: it belongs to
+        another history. Kinds that are never stored are ignored.
         """
         if kind.id in codec.NEVER_STORED:
             return {}
@@ -198,12 +209,12 @@ class Store:
         number = listing.epoch if listing else epoch
         watched, adopted, refers_to = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
         for first in range(0, len(changes), BATCH):
-            args: list[Arg] = [self._now(), kind.id, self._routes, acting or ""]
-            args += ["" if number is None else number, listing.id if listing else ""]
+            args: list[Arg] = [self._routes, acting or "", "" if number is None else number]
+            args += [listing.id if listing else "", "" if read_after is None else read_after]
             for change in changes[first : first + BATCH]:
                 args += codec.arguments(kind, change, watched, adopted=adopted, refers_to=refers_to)
-            answer = _accepted(kind, await _SCRIPTS["apply"](self._client, self._writing(kind), args))
-            _add_up(notifications, answer[2])
+            _, settled = await self._write("apply", kind, self._writing(kind), args, ordered=number is not None)
+            _add_up(notifications, settled)
         return notifications
 
     async def begin(self, kind: Kind, epoch: int) -> Listing:
@@ -213,10 +224,8 @@ class Store:
         """
         if kind.id in codec.NEVER_STORED:
             raise ValueError(f"{kind.id} are not kept in the store, and cannot be followed")
-        args: list[Arg] = [self._now(), kind.id, epoch]
-        keys = [self.keys.freshness, self.keys.listed(kind.id)]
-        answer = _accepted(kind, await _SCRIPTS["begin"](self._client, keys, args))
-        return Listing(kind, epoch, answer[2].decode())
+        _, id = await self._write("begin", kind, [self.keys.listed(kind.id)], [epoch])
+        return Listing(kind, epoch, id.decode())
 
     async def finish(self, listing: Listing, versions: Mapping[str, str]) -> Mapping[str, int]:
         """Ends a relist whose pages were all applied: objects not in them, and no newer, become tombstones.
@@ -228,9 +237,8 @@ class Store:
         cursor = b"0"
         pairs: list[Arg] = [part for pair in versions.items() for part in pair]
         while True:
-            args: list[Arg] = [self._now(), listing.kind.id, self._routes, listing.epoch, listing.id, cursor, BATCH]
-            answer = await _SCRIPTS["absent"](self._client, self._writing(listing.kind), args + pairs)
-            _, cursor, settled = _accepted(listing.kind, answer)
+            args: list[Arg] = [self._routes, listing.epoch, listing.id, cursor, BATCH, *pairs]
+            cursor, settled = await self._write("absent", listing.kind, self._writing(listing.kind), args)
             _add_up(notifications, settled)
             if cursor == b"0":
                 return notifications
@@ -242,9 +250,26 @@ class Store:
 
     async def touch(self, kind: Kind, epoch: int, fresh: int | None) -> int:
         """Records that all changes before `fresh` (µs, broker's clock; None: none) are stored. Returns now."""
-        args: list[Arg] = [self._now(), kind.id, epoch, "" if fresh is None else fresh, self._tombstone]
-        keys = [self.keys.freshness, *self._tables(kind)]
-        return int(_accepted(kind, await _SCRIPTS["touch"](self._client, keys, args))[1])
+        args: list[Arg] = [epoch, "" if fresh is None else fresh, self._tombstone]
+        return int((await self._write("touch", kind, self._tables(kind), args))[0])
+
+    async def _write(
+        self, script: str, kind: Kind, keys: Sequence[str], args: Sequence[Arg], *, ordered: bool = True
+    ) -> Sequence[Any]:
+        """Calls a writing script. Returns its answer without the number of writes.
+
+        ordered: the write is a reflector's. Raises LeadershipLost or StoreLost if the script refused it.
+        """
+        async with self._one_write[kind.id] if ordered else nullcontext():
+            known = [self._now(), kind.id, self._writes[kind.id], uuid4().hex]
+            names = [self.keys.keys.generation, self.keys.freshness, *keys]
+            answer = await _SCRIPTS[script](self._client, names, [*known, *args])
+            if answer[0] == b"deposed":
+                raise LeadershipLost(f"another reflector leads {kind.id}")
+            if answer[0] == b"lost":
+                raise StoreLost(f"the store of {kind.id} has to be filled again")
+            self._writes[kind.id] = max(self._writes[kind.id], answer[1])
+        return answer[2:]  # type: ignore[no-any-return]
 
     # Reading
 
@@ -322,7 +347,7 @@ class Store:
         kinds = {kind.id: kind for _, kind, children in wanted for kind in (kind, *children)}
         kinds |= {kind.id: kind for kind in more}
         index = {kind_id: position for position, kind_id in enumerate(kinds, start=1)}
-        keys = [self.keys.freshness]
+        keys = [self.keys.keys.generation, self.keys.freshness]
         for kind_id in kinds:
             keys += [self.keys.objects(kind_id), self.keys.owners(kind_id)]
         answers: list[Observation] = []
@@ -359,7 +384,7 @@ class Store:
         return [self.keys.objects(kind.id), self.keys.owners(kind.id), self.keys.gone(kind.id)]
 
     def _writing(self, kind: Kind) -> list[str]:
-        return [self.keys.freshness, self.keys.listed(kind.id), *self._tables(kind), *self._route_keys]
+        return [self.keys.listed(kind.id), *self._tables(kind), *self._route_keys]
 
     def _is_watched(self, kind: Kind) -> Callable[[Object], bool]:
         if kind.id not in self._watched:
@@ -373,15 +398,6 @@ def _everything(_body: Object) -> bool:
 
 def _nothing(_body: Object) -> bool:
     return False
-
-
-def _accepted(kind: Kind, answer: Sequence[Any]) -> Sequence[Any]:
-    """Returns a script's answer. Raises LeadershipLost or StoreLost if it refused to write for this reflector."""
-    if answer[0] == b"deposed":
-        raise LeadershipLost(f"another reflector leads {kind.id}")
-    if answer[0] == b"lost":
-        raise StoreLost(f"the store of {kind.id} has to be filled again")
-    return answer
 
 
 def _add_up(notifications: dict[str, int], settled: Sequence[Any]) -> None:

@@ -38,14 +38,24 @@ class Readings:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._hash = f"{keys.tag}:readings"
+        self._generation = keys.generation
 
     async def get_many(self, keys: Iterable[str]) -> list[Reading | None]:
-        """Returns the readings of these objects in their order, None for a missing one; one round trip."""
+        """Returns the readings of these objects in their order, None for a missing one; one round trip.
+
+        A reading from before the broker lost data counts as missing: what was decided on it since may be lost, and
+        deciding on it once more could create the same Jobs again.
+        """
         wanted = list(keys)
         if not wanted:
             return []
-        values: list[Any] = await self._client.hmget(self._hash, wanted)
-        return [_decoded(key, value) if value else None for key, value in zip(wanted, values, strict=True)]
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hmget(self._hash, wanted)
+        pipeline.get(self._generation)
+        values, generation = await pipeline.execute()
+        began = Keys.began(generation)
+        readings = (_decoded(key, value) if value else None for key, value in zip(wanted, values, strict=True))
+        return [reading if reading and reading.started >= began else None for reading in readings]
 
     async def put_many(
         self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()
