@@ -4,6 +4,7 @@ Its state is in the broker. Every transition is one Lua script (``scheduler/lua`
 on the broker's own clock; this module encodes arguments and decodes answers.
 """
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.scripts import Arg, Script, load
+
+log = logging.getLogger(__name__)
 
 #: Most keys that travel in one call, so that no call keeps the broker from its other work for long.
 PIECE = 1000
@@ -225,11 +228,24 @@ class Lane:
         )
         self._seen = (generation, max(token, self._seen[1] if generation == self._seen[0] else 0))
         id = generation.decode()
-        leases = tuple(
-            Lease(key.decode(), token, deadline, *_failures(failure), id)
-            for key, failure in zip(pairs[::2], pairs[1::2], strict=True)
+        leases, unreadable = [], []
+        for key, failure in zip(pairs[::2], pairs[1::2], strict=True):
+            try:
+                leases.append(Lease(key.decode(), token, deadline, *_failures(failure), id))
+            except UnicodeDecodeError:
+                unreadable += [key, token]
+        if unreadable:
+            await self._drop(unreadable)
+        return ClaimedKeys(tuple(leases), now, ready, closed / 1e6 if closed else None)
+
+    async def _drop(self, claimed: Sequence[Arg]) -> None:
+        """Settles claimed keys that cannot be read: pairs of key and token."""
+        log.error("keys that cannot be read were dropped", extra={"lane": self.name, "keys": repr(claimed[::2])})
+        await SCRIPTS["finish"](
+            self._client,
+            (self.keys.call(uuid.uuid4().hex), *self._lane),
+            (self._now(), self.slots, self._lease, self._base, self._cap, len(claimed) // 2, 0, 0, 0, *claimed),
         )
-        return ClaimedKeys(leases, now, ready, closed / 1e6 if closed else None)
 
     async def renew(self, leases: Iterable[Lease]) -> frozenset[Lease]:
         """Extends these to one whole lease from now. Returns the lost ones."""
@@ -323,8 +339,9 @@ def _micros(seconds: float) -> int:
 def _failures(text: bytes) -> tuple[int, str | None]:
     if not text:
         return 0, None
-    count, _, reason = text.decode().partition(" ")
-    return int(count), reason
+    count, _, reason = text.decode(errors="replace").partition(" ")
+    # The script that counts failures takes what it cannot read for none, too.
+    return (int(count), reason) if count.isdecimal() else (0, None)
 
 
 def _pieces(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -27,7 +27,7 @@ local notified = ARGV[4] == '1'
 local candidate = ARGV[5]
 
 local seen = redis.call('HMGET', from.meta, 'generation', 'token')
-local lost = seen[1] == ARGV[6] and tonumber(seen[2] or 0) < tonumber(ARGV[7])
+local lost = seen[1] == ARGV[6] and number(seen[2]) < tonumber(ARGV[7])
 local id, opens = adopt(generation, from.meta, candidate, now, lease, lost)
 
 local function answer(token, keys)
@@ -61,7 +61,7 @@ end
 
 local meta = redis.call('HMGET', from.meta, 'virtual', 'token', 'notifications')
 if notified then
-  redis.call('HSET', from.meta, 'notifications', math.max(0, tonumber(meta[3] or 0) - 1))
+  redis.call('HSET', from.meta, 'notifications', math.max(0, number(meta[3]) - 1))
 end
 if now < opens then
   return answer(0, {})
@@ -74,8 +74,8 @@ if #first == 0 then
   return answer(0, {})
 end
 -- Seeded with the time, so that tokens keep rising after a FLUSHALL has erased the last one.
-local token = math.max(tonumber(meta[2] or 0) + 1, now)
-local virtual = math.max(tonumber(meta[1] or 0), tonumber(first[#first]))
+local token = math.max(number(meta[2]) + 1, now)
+local virtual = math.max(number(meta[1]), tonumber(first[#first]))
 local deadline = now + lease
 local keys, leased, leases = {}, {}, {}
 for i = 1, #first, 2 do

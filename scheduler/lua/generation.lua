@@ -5,6 +5,8 @@
 -- wrote. What belongs to an earlier generation must not be believed: lanes refuse claims for one lease, because holders
 -- of lost leases may still write until their own deadlines pass, and reflectors list their kinds again.
 
+-- include: batches
+
 -- Returns the run id of this server, '-' where the account may not ask for it.
 local function run_id()
   local info = redis.pcall('INFO', 'server')
@@ -38,7 +40,7 @@ local function adopt(generation, meta, candidate, now, lease, lost)
   local id = generation_for(generation, candidate, now, lost)
   local known = redis.call('HMGET', meta, 'generation', 'opens')
   if known[1] == id then
-    return id, tonumber(known[2])
+    return id, number(known[2])
   end
   redis.call('HSET', meta, 'generation', id, 'opens', now + lease)
   return id, now + lease

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from scheduler.scripts import Arg, Script, load
+from scheduler.scripts import Arg, Script, load, readable
 from workers.decision import claims
 from workers.decision.snapshot import Reading, TriggerSample
 
@@ -49,13 +49,17 @@ class Readings:
         wanted = list(keys)
         if not wanted:
             return []
-        pipeline = self._client.pipeline(transaction=False)
-        pipeline.hmget(self._hash, wanted)
-        pipeline.get(self._generation)
-        values, generation = await pipeline.execute()
+
+        async def read() -> tuple[list[bytes | None], bytes | None]:
+            pipeline = self._client.pipeline(transaction=False)
+            pipeline.hmget(self._hash, wanted)
+            pipeline.get(self._generation)
+            values, generation = await pipeline.execute()
+            return values, generation
+
+        values, generation = await readable(self._client, [self._hash, self._generation], read)
         began = Keys.began(generation)
-        readings = (_decoded(key, value) if value else None for key, value in zip(wanted, values, strict=True))
-        return [reading if reading and reading.started >= began else None for reading in readings]
+        return [_decoded(key, value, began) if value else None for key, value in zip(wanted, values, strict=True)]
 
     async def put_many(
         self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()
@@ -80,14 +84,16 @@ class Readings:
             await self._client.hdel(self._hash, *unwanted)
 
 
-def _decoded(key: str, value: bytes) -> Reading | None:
-    """Decodes a reading; None for one in the format of another version."""
+def _decoded(key: str, value: bytes, began: int) -> Reading | None:
+    """Decodes a reading; None for one in the format of another version, and for one from before `began` (µs)."""
     try:
         body: dict[str, Any] = orjson.loads(value.partition(b" ")[2])
+        if body["started"] < began:
+            return None
         samples = tuple(TriggerSample(**_known(sample, _SAMPLE)) for sample in body.get("samples", ()))
         ledger = claims.ledger(body["ledger"]) if body.get("ledger") else None
         return Reading(**{**_known(body, _READING), "samples": samples, "ledger": ledger})
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         log.warning("a reading that cannot be read counts as none", extra={"key": key})
         return None
 

@@ -49,9 +49,14 @@ end
 local listed = read_many('SMISMEMBER', KEYS[3], fields)
 for i, field in ipairs(fields) do
   local e = found[i]
-  local version = versions[''] or versions[string.match(field, '^([^/]*)/')] or e.version
-  if listed[i] == 0 and (e.version <= version or m.outdated(e)) then
-    m.bury(field, version)
+  if not e then
+    -- It cannot be read, and the relist did not replace it.
+    redis.call('HDEL', KEYS[4], field)
+  elseif listed[i] == 0 then
+    local version = versions[''] or versions[string.match(field, '^([^/]*)/')] or e.version
+    if e.version <= version or m.outdated(e) then
+      m.bury(field, version)
+    end
   end
 end
 if page[1] == '0' then

@@ -11,7 +11,7 @@
 --       then   per request: what, index of the object's kind, number of child kinds, their indices. what: a field of
 --              the objects hash, or '=<uid>' to read only the children of that uid
 -- Answer: {now, {freshness of each kind, '' for one not listed in this generation}, answers}; one answer per request, in order, maybe for the first few
--- only: {value or '', {field, value, ...} per child kind}
+-- only: {value or nil, {field, value, ...} per child kind}
 -- include: clock
 -- include: batches
 -- include: freshness
@@ -51,7 +51,7 @@ local answers = {}
 local i = 4 + count
 while i <= #ARGV and (room > 0 or #answers == 0) do
   local what, index, kinds = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
-  local answer = { '' }
+  local answer = { false }
   local uid = string.match(what, '^=(.*)$')
   if not uid then
     local value = redis.call('HGET', KEYS[2 * index + 1], what)

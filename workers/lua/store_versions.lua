@@ -6,7 +6,7 @@
 --   m.overruling(moment)          -- from here on versions were read from the API server after this moment (us)
 --   m.take(field, new, json)      -- stores a version; returns true if it changed anything
 --   m.bury(field, version)        -- stores a tombstone
---   m.remind(field)               -- marks a watched object although nothing changed
+--   m.remind(field)               -- indexes a known object, and marks a watched one, although nothing changed
 --   return m.settle()             -- writes; returns {changed, lane name, notifications, lane name, notifications, ...}
 --
 -- keys[at+1..at+3]: objects, owners, gone of the kind; keys[at+4...]: as `routes` names them, in its order:
@@ -157,7 +157,7 @@ local function mover(keys, at, kind, now, acting, routes)
 
   -- Replaces known() for a value that was read already.
   function m.offer(field, value)
-    entries[field] = entry(value)
+    entries[field] = entry(value) or false
     return entries[field]
   end
 
@@ -222,6 +222,13 @@ local function mover(keys, at, kind, now, acting, routes)
 
   function m.remind(field)
     local e = entries[field]
+    if e then
+      -- Its entries of the indexes may be lost although it is stored.
+      if e.owner ~= '-' then
+        named[e.owner .. ' ' .. field] = true
+      end
+      index_reference(field, nil, e)
+    end
     if e and e.watched then
       for _, into in ipairs(lanes_of[kind] or {}) do
         mark(into, kind .. '/' .. field, now, priority, false)
