@@ -16,8 +16,8 @@ LEASE = 20.0
 #: Seconds before the end of the lease in which no publishing starts.
 MARGIN = 1.0
 
-_ACQUIRE = Script(load("scheduler", "acquire_run"))
-_RELEASE = Script(load("scheduler", "release_run"))
+_ACQUIRE = Script(load("scheduler", "acquire_run"), ours=True)
+_RELEASE = Script(load("scheduler", "release_run"), ours=True)
 
 
 @dataclass(frozen=True, slots=True)

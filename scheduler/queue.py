@@ -28,7 +28,7 @@ PATIENCE = 1.0
 
 #: The transitions, by name.
 SCRIPTS = {
-    name: Script(load("scheduler", name))
+    name: Script(load("scheduler", name), ours=True)
     for name in ("mark", "book", "claim", "renew", "finish", "sweep", "stats", "open")
 }
 

@@ -58,14 +58,19 @@ def _read(package: str, name: str) -> str:
 
 
 class Script:
-    """One script, called by its digest; its text is sent only to a server that does not know it yet."""
+    """One script, called by its digest; its text is sent only to a server that does not know it yet.
 
-    def __init__(self, text: str) -> None:
+    ours: its keys are those of `scheduler.keys`, in our broker; one of a wrong type is set aside. Keys of a measured
+    server belong to its users, whatever their names.
+    """
+
+    def __init__(self, text: str, *, ours: bool = False) -> None:
         self.text = text
+        self._ours = ours
         self.digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
     async def __call__(self, client: Redis, keys: Sequence[str | bytes], args: Sequence[Arg]) -> Any:
-        """Returns the script's answer; a key of a wrong type is set aside before.
+        """Returns the script's answer.
 
         Raises redis.exceptions.RedisError if the broker refuses or is away.
         """
@@ -77,7 +82,7 @@ class Script:
                 await client.script_load(self.text)
                 return await client.evalsha(self.digest, len(keys), *keys, *args)
 
-        return await readable(client, keys, call)
+        return await (readable(client, keys, call) if self._ours else call())
 
 
 async def readable(client: Redis, keys: Sequence[str | bytes], call: Callable[[], Awaitable[Result]]) -> Result:

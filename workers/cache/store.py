@@ -50,7 +50,7 @@ TOMBSTONE = 600.0
 #: Seconds that values which could not be read are kept.
 UNREADABLE = 7 * 24 * 3600
 
-_SCRIPTS = {name: Script(load("workers", name)) for name in ("apply", "begin", "absent", "touch", "observe")}
+_SCRIPTS = {name: Script(load("workers", name), ours=True) for name in ("apply", "begin", "absent", "touch", "observe")}
 #: One read: a field of the hash (or ``=<uid>`` for the children only), its kind, the kinds of its children.
 _Wanted = tuple[str, Kind, tuple[Kind, ...]]
 

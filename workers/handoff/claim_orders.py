@@ -15,7 +15,7 @@ from workers.decision.claims import ClaimOrder
 
 log = logging.getLogger(__name__)
 
-_STORE = Script(load("workers", "order"))
+_STORE = Script(load("workers", "order"), ours=True)
 
 
 class ClaimOrders:

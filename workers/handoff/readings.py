@@ -16,7 +16,7 @@ from workers.decision.snapshot import Reading, TriggerSample
 
 log = logging.getLogger(__name__)
 
-_STORE = Script(load("workers", "readings"))
+_STORE = Script(load("workers", "readings"), ours=True)
 _READING = frozenset(field.name for field in fields(Reading))
 _SAMPLE = frozenset(field.name for field in fields(TriggerSample))
 

@@ -33,7 +33,7 @@ RECOUNT = 5.0
 #: Waiting objects that are marked when room is given back.
 WOKEN = 16
 
-_RESERVE, _RECOUNT = Script(load("workers", "reserve")), Script(load("workers", "recount"))
+_RESERVE, _RECOUNT = (Script(load("workers", name), ours=True) for name in ("reserve", "recount"))
 
 
 class Reservations:

@@ -68,6 +68,12 @@ MUTANTS = {
     "coming back is forgotten": ("finish", "elseif i > ends[2] then", "elseif false then"),
     "an old booking stays": ("finish", "write_many('ZREM', of.later, unbooked)", ""),
     "a booking made meanwhile is dropped": ("finish", "if booked[i] == 0 then", "if true then"),
+    "coming back replaces a booking made meanwhile": ("finish", "booked[i] == 1 and earlier or later", "later"),
+    "a later booking made meanwhile delays coming back": (
+        "finish",
+        "write_many('ZADD', of.later, earlier, 'LT')",
+        "write_many('ZADD', of.later, earlier, 'GT')",
+    ),
     "the later of two bookings wins": (
         "book",
         "write_many('ZADD', into.later, later, 'LT')",

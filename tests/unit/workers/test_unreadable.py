@@ -1,8 +1,10 @@
 """Broken entries of the broker: each is set aside or replaced and logged, and everything else goes on."""
 
 import pytest
+from redis.exceptions import ResponseError
 
 from scheduler.keys import TYPES, Keys, type_of
+from scheduler.scripts import Script
 from tests.unit.workers.acting import OWNER, owned
 from tests.unit.workers.reconciling import WorkerRig
 from workers.api.kinds import JOB, SCALED_JOB
@@ -130,3 +132,16 @@ async def test_a_ready_key_that_cannot_be_read_is_dropped_and_the_others_of_its_
     stats = await broken.lane.stats()
     assert (stats.ready, stats.leased) == (0, 0)
     assert "keys that cannot be read were dropped" in caplog.text
+
+
+@pytest.mark.parametrize("ours", [True, False])
+async def test_a_key_of_a_measured_server_is_never_set_aside(client, ours):
+    key = "{shop}:orders"
+    await client.rpush(key, "an order")
+    script = Script("return redis.call('HGET', KEYS[1], 'x')", ours=ours)
+    if ours:
+        assert await script(client, [key], []) is None
+    else:
+        with pytest.raises(ResponseError, match="WRONGTYPE"):
+            await script(client, [key], [])
+    assert (await client.llen(key) == 1) is not ours
