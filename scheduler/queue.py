@@ -226,6 +226,9 @@ class Lane:
             (self._generation, self.keys.call(call), *self._lane),
             (self._now(), n, self._lease, "1" if notified else "0", call, *self._seen),
         )
+        if generation != self._seen[0] and self._seen[0]:
+            waits = round(closed / 1e6, 1)
+            log.warning("the broker lost data, or may have", extra={"lane": self.name, "claims wait for": waits})
         self._seen = (generation, max(token, self._seen[1] if generation == self._seen[0] else 0))
         id = generation.decode()
         leases, unreadable = [], []
