@@ -1,5 +1,6 @@
 """The names of the queue's keys in the broker; no other module spells them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,6 +30,31 @@ class LaneKeys:
         return f"{self.tag}:lane:{self.name}:{part}"
 
 
+#: The types of all keys of ours, by the part of the name that follows the hash tag; of a lane by the last part.
+TYPES: Mapping[str, bytes] = {
+    **dict.fromkeys(("ready", "since", "tenants", "later", "leases", "owners", "gone", "decisions"), b"zset"),
+    **dict.fromkeys(("leased", "failures", "meta", "objects", "freshness", "readings", "orders", "limit"), b"hash"),
+    "unreadable": b"hash",
+    **dict.fromkeys(("dirty", "booked", "listed"), b"set"),
+    **dict.fromkeys(("generation", "call"), b"string"),
+    "decision": b"list",
+    "runs": b"hash",
+}
+
+
+def type_of(key: str) -> bytes | None:
+    """Returns the type that this key must have, None if it is none of ours."""
+    parts = key.partition("}:")[2].split(":")
+    of_group = {"lane": 2, "beat": 1}.get(parts[0], 0)
+    return TYPES.get(parts[of_group]) if len(parts) > of_group else None
+
+
+def loses_work(key: str) -> bool:
+    """Returns true if keys would be missing from lanes, or objects from the store, without this key's content."""
+    parts = key.partition("}:")[2].split(":")
+    return parts[0] in {"objects", "owners", "gone", "freshness"} or (parts[0] == "lane" and "call" not in parts[2:3])
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """All key names under one prefix, with one hash tag: on a cluster-mode server one script may use any of them."""
@@ -42,8 +68,14 @@ class Keys:
 
     @property
     def generation(self) -> str:
-        """The random id of this keyspace; its absence reveals a FLUSHALL."""
+        """The generation of this keyspace: data of an earlier one may have been lost (scheduler/lua/generation.lua)."""
         return f"{self.tag}:generation"
+
+    @staticmethod
+    def began(generation: bytes | None) -> int:
+        """Returns when the generation of this value began (µs, broker's clock), 0 for the first of a keyspace."""
+        last = (generation or b"").rpartition(b" ")[2]
+        return int(last) if last.isdigit() else 0
 
     def lane(self, name: str) -> LaneKeys:
         """Returns the keys of the lane of this name."""

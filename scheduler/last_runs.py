@@ -16,8 +16,8 @@ LEASE = 20.0
 #: Seconds before the end of the lease in which no publishing starts.
 MARGIN = 1.0
 
-_ACQUIRE = Script(load("scheduler", "acquire_run"))
-_RELEASE = Script(load("scheduler", "release_run"))
+_ACQUIRE = Script(load("scheduler", "acquire_run"), ours=True)
+_RELEASE = Script(load("scheduler", "release_run"), ours=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,9 @@ class LastRuns:
                 pipe.hsetnx(runs, name, str(moment))
             pipe.hmget(runs, list(last))
             known = (await pipe.execute())[-1]
-        return {name: int(moment) for name, moment in zip(last, known, strict=True) if moment is not None}
+        # A moment that cannot be read counts as unknown: the next run replaces it.
+        moments = zip(last, known, strict=True)
+        return {name: int(moment) if moment.isdigit() else last[name] for name, moment in moments if moment is not None}
 
     async def acquire(self, name: str, last: int) -> RunLease | int | None:
         """Leases the run that follows the one at `last`.

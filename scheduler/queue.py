@@ -4,6 +4,7 @@ Its state is in the broker. Every transition is one Lua script (``scheduler/lua`
 on the broker's own clock; this module encodes arguments and decodes answers.
 """
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,8 @@ from redis.asyncio import Redis
 from scheduler.keys import Keys
 from scheduler.scripts import Arg, Script, load
 
+log = logging.getLogger(__name__)
+
 #: Most keys that travel in one call, so that no call keeps the broker from its other work for long.
 PIECE = 1000
 
@@ -25,7 +28,7 @@ PATIENCE = 1.0
 
 #: The transitions, by name.
 SCRIPTS = {
-    name: Script(load("scheduler", name))
+    name: Script(load("scheduler", name), ours=True)
     for name in ("mark", "book", "claim", "renew", "finish", "sweep", "stats", "open")
 }
 
@@ -188,6 +191,8 @@ class Lane:
         self._generation = keys.generation.encode()
         self._lease = _micros(lease)
         self._base, self._cap = _micros(backoff.base), _micros(backoff.cap)
+        # The last generation that this process has seen, and the highest token in it.
+        self._seen = (b"", 0)
 
     async def mark(self, keys: Iterable[str], *, priority: int = 0, forgive: bool = False) -> Marked:
         """Makes these keys ready; leased ones become dirty, and those in backoff stay there.
@@ -219,14 +224,31 @@ class Lane:
         now, ready, closed, generation, token, *pairs = await SCRIPTS["claim"](
             self._client,
             (self._generation, self.keys.call(call), *self._lane),
-            (self._now(), n, self._lease, "1" if notified else "0", call),
+            (self._now(), n, self._lease, "1" if notified else "0", call, *self._seen),
         )
+        if generation != self._seen[0] and self._seen[0]:
+            waits = round(closed / 1e6, 1)
+            log.warning("the broker lost data, or may have", extra={"lane": self.name, "claims wait for": waits})
+        self._seen = (generation, max(token, self._seen[1] if generation == self._seen[0] else 0))
         id = generation.decode()
-        leases = tuple(
-            Lease(key.decode(), token, deadline, *_failures(failure), id)
-            for key, failure in zip(pairs[::2], pairs[1::2], strict=True)
+        leases, unreadable = [], []
+        for key, failure in zip(pairs[::2], pairs[1::2], strict=True):
+            try:
+                leases.append(Lease(key.decode(), token, deadline, *_failures(failure), id))
+            except UnicodeDecodeError:
+                unreadable += [key, token]
+        if unreadable:
+            await self._drop(unreadable)
+        return ClaimedKeys(tuple(leases), now, ready, closed / 1e6 if closed else None)
+
+    async def _drop(self, claimed: Sequence[Arg]) -> None:
+        """Settles claimed keys that cannot be read: pairs of key and token."""
+        log.error("keys that cannot be read were dropped", extra={"lane": self.name, "keys": repr(claimed[::2])})
+        await SCRIPTS["finish"](
+            self._client,
+            (self.keys.call(uuid.uuid4().hex), *self._lane),
+            (self._now(), self.slots, self._lease, self._base, self._cap, len(claimed) // 2, 0, 0, 0, *claimed),
         )
-        return ClaimedKeys(leases, now, ready, closed / 1e6 if closed else None)
 
     async def renew(self, leases: Iterable[Lease]) -> frozenset[Lease]:
         """Extends these to one whole lease from now. Returns the lost ones."""
@@ -320,8 +342,9 @@ def _micros(seconds: float) -> int:
 def _failures(text: bytes) -> tuple[int, str | None]:
     if not text:
         return 0, None
-    count, _, reason = text.decode().partition(" ")
-    return int(count), reason
+    count, _, reason = text.decode(errors="replace").partition(" ")
+    # The script that counts failures takes what it cannot read for none, too.
+    return (int(count), reason) if count.isdecimal() else (0, None)
 
 
 def _pieces(items: Iterable[Item]) -> Iterator[list[Item]]:

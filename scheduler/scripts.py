@@ -5,17 +5,27 @@ then in ``scheduler``; a part that is there already is not repeated.
 """
 
 import hashlib
+import logging
 import re
-from collections.abc import Sequence
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 from redis.asyncio import Redis
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
+
+from scheduler.keys import loses_work, type_of
+
+log = logging.getLogger(__name__)
 
 #: Types that redis-py sends as script arguments.
 Arg = str | bytes | int | float
+
+Result = TypeVar("Result")
 
 _INCLUDE = re.compile(r"^-- include: (?P<name>[a-z_]+)$", re.MULTILINE)
 
@@ -48,16 +58,62 @@ def _read(package: str, name: str) -> str:
 
 
 class Script:
-    """One script, called by its digest; its text is sent only to a server that does not know it yet."""
+    """One script, called by its digest; its text is sent only to a server that does not know it yet.
 
-    def __init__(self, text: str) -> None:
+    ours: its keys are those of `scheduler.keys`, in our broker; one of a wrong type is set aside. Keys of a measured
+    server belong to its users, whatever their names.
+    """
+
+    def __init__(self, text: str, *, ours: bool = False) -> None:
         self.text = text
+        self._ours = ours
         self.digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
     async def __call__(self, client: Redis, keys: Sequence[str | bytes], args: Sequence[Arg]) -> Any:
-        """Returns the script's answer. Raises redis.exceptions.RedisError if the broker refuses or is away."""
-        try:
-            return await client.evalsha(self.digest, len(keys), *keys, *args)
-        except NoScriptError:
-            await client.script_load(self.text)
-            return await client.evalsha(self.digest, len(keys), *keys, *args)
+        """Returns the script's answer.
+
+        Raises redis.exceptions.RedisError if the broker refuses or is away.
+        """
+
+        async def call() -> Any:
+            try:
+                return await client.evalsha(self.digest, len(keys), *keys, *args)
+            except NoScriptError:
+                await client.script_load(self.text)
+                return await client.evalsha(self.digest, len(keys), *keys, *args)
+
+        return await (readable(client, keys, call) if self._ours else call())
+
+
+async def readable(client: Redis, keys: Sequence[str | bytes], call: Callable[[], Awaitable[Result]]) -> Result:
+    """Returns what the call returns; if it fails for the type of a key, that key is renamed, and the call repeated.
+
+    One broken key would otherwise stop everything that reads it, for ever. Without the content of a lane or of the
+    store a new generation begins, in which it is filled again from the cluster.
+    """
+    try:
+        return await call()
+    except ResponseError as error:
+        if "WRONGTYPE" not in str(error) or not await _set_aside(client, keys):
+            raise
+    return await call()
+
+
+async def _set_aside(client: Redis, keys: Sequence[str | bytes]) -> bool:
+    """Renames the keys whose type is not theirs. Returns true if there were any."""
+    found = False
+    for key in keys:
+        name = key.decode() if isinstance(key, bytes) else key
+        type_: Any = await client.type(name)
+        wanted = type_of(name)
+        if wanted and type_ not in (wanted, b"none"):
+            aside = f"{name}:unreadable:{time.time_ns() // 1000}"
+            log.error("a key of a wrong type was set aside", extra={"key": name, "type": type_.decode(), "as": aside})
+            # Another process may have renamed it in between.
+            with suppress(ResponseError):
+                await client.rename(name, aside)
+            found = True
+            if loses_work(name):
+                generation = f"{name.partition('}')[0]}}}:generation"
+                await Script(load("scheduler", "lose"))(client, [generation], [uuid.uuid4().hex])
+    return found

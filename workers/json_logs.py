@@ -4,12 +4,38 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from socket import gaierror
 from typing import Any
 
 import orjson
+import redis.exceptions as redis
+from kombu.exceptions import OperationalError
 
 #: What a LogRecord carries by itself; everything else came in as `extra`.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "data"}
+
+
+#: Errors by which libraries tell that a server is away, or does not answer in time.
+OUTAGES = (redis.ConnectionError, redis.TimeoutError, OperationalError, ConnectionError, TimeoutError, gaierror)
+
+
+class OrdinaryOutages(logging.Filter):
+    """Shows an outage of a server as a warning of one line, whoever logs it.
+
+    A server that is away is waited for, and no fault of ours. Celery logs an error with a traceback per attempt.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Changes the record; every record passes."""
+        arguments = record.args if isinstance(record.args, tuple) else ()
+        raised = record.exc_info[1] if record.exc_info else None
+        cause = raised or next((each for each in arguments if isinstance(each, OUTAGES)), None)
+        if isinstance(cause, OUTAGES):
+            record.exc_info = record.exc_text = None
+            record.error = str(cause)
+            if record.levelno > logging.WARNING:
+                record.levelno, record.levelname = logging.WARNING, "WARNING"
+        return True
 
 
 class JsonLines(logging.Formatter):
@@ -59,6 +85,7 @@ def set_up(level: str) -> None:
     """Sends our own log lines to standard error from this level on, and other libraries' from WARNING on."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
+    handler.addFilter(OrdinaryOutages())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for package in ("scheduler", "workers", "scalers", "deploy"):
         logging.getLogger(package).setLevel(level)

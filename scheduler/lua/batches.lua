@@ -2,6 +2,11 @@
 
 local PIECE = 4000
 
+-- Returns a stored number; 0 for a missing value, and for one that is no number: one broken field must stop no lane.
+local function number(value)
+  return tonumber(value or 0) or 0
+end
+
 -- Returns one answer per item of a command that takes many (HMGET, ZMSCORE, SMISMEMBER), in order.
 local function read_many(command, key, items)
   if #items <= PIECE then

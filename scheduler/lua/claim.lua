@@ -8,6 +8,8 @@
 --       3      lease (us)
 --       4      '1' if the caller consumes a notification, which is then no longer under way; else '0'
 --       5      the id to give a new generation
+--       6, 7   the last generation and token that the caller has seen: a lower token in the lane, in the same
+--              generation, reveals that data was lost
 -- Answer: {now (us), still ready, us until claims are allowed (0: they are), generation, token, key, failure, ...}
 --         failure: '' or '<failures in a row> <reason of the last>'
 -- Replay: returns the keys that the first call claimed, as far as the caller still holds them.
@@ -24,7 +26,9 @@ local lease = tonumber(ARGV[3])
 local notified = ARGV[4] == '1'
 local candidate = ARGV[5]
 
-local id, opens = adopt(generation, from.meta, candidate, now, lease)
+local seen = redis.call('HMGET', from.meta, 'generation', 'token')
+local lost = seen[1] == ARGV[6] and number(seen[2]) < tonumber(ARGV[7])
+local id, opens = adopt(generation, from.meta, candidate, now, lease, lost)
 
 local function answer(token, keys)
   local answered = { now, redis.call('ZCARD', from.ready), math.max(0, opens - now), id, token }
@@ -57,7 +61,7 @@ end
 
 local meta = redis.call('HMGET', from.meta, 'virtual', 'token', 'notifications')
 if notified then
-  redis.call('HSET', from.meta, 'notifications', math.max(0, tonumber(meta[3] or 0) - 1))
+  redis.call('HSET', from.meta, 'notifications', math.max(0, number(meta[3]) - 1))
 end
 if now < opens then
   return answer(0, {})
@@ -70,8 +74,8 @@ if #first == 0 then
   return answer(0, {})
 end
 -- Seeded with the time, so that tokens keep rising after a FLUSHALL has erased the last one.
-local token = math.max(tonumber(meta[2] or 0) + 1, now)
-local virtual = math.max(tonumber(meta[1] or 0), tonumber(first[#first]))
+local token = math.max(number(meta[2]) + 1, now)
+local virtual = math.max(number(meta[1]), tonumber(first[#first]))
 local deadline = now + lease
 local keys, leased, leases = {}, {}, {}
 for i = 1, #first, 2 do

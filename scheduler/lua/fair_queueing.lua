@@ -64,7 +64,7 @@ end
 local function finishes(into, virtual)
   return setmetatable({}, {
     __index = function(known, tenant)
-      local finish = math.max(tonumber(redis.call('ZSCORE', into.tenants, tenant) or 0), virtual)
+      local finish = math.max(number(redis.call('ZSCORE', into.tenants, tenant)), virtual)
       rawset(known, tenant, finish)
       return finish
     end,
@@ -98,7 +98,7 @@ local function settle(into, slots)
     local leased = read_many('HMGET', into.leased, keys)
     local scores = read_many('ZMSCORE', into.ready, keys)
     local failures = read_many('HMGET', into.failures, keys)
-    local finish = finishes(into, tonumber(meta[1] or 0))
+    local finish = finishes(into, number(meta[1]))
     local dirty, ready, since, forgiven, awaited, charged = {}, {}, {}, {}, {}, {}
     for i, key in ipairs(keys) do
       local mark = into.marks[key]
@@ -144,5 +144,5 @@ local function settle(into, slots)
     write_many('ZREM', into.later, awaited)
     into.news, into.marks = {}, {}
   end
-  return newly, notifications_missing(into, slots, tonumber(meta[2] or 0), tonumber(meta[3] or 0))
+  return newly, notifications_missing(into, slots, number(meta[2]), number(meta[3]))
 end

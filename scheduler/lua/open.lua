@@ -20,7 +20,7 @@ local slots = tonumber(ARGV[2])
 local most = tonumber(ARGV[3])
 local candidate = ARGV[4]
 
-local id = adopt(generation, of.meta, candidate, now, 0)
+adopt(generation, of.meta, candidate, now, 0, false)
 redis.call('HSET', of.meta, 'opens', 0, 'notifications', 0)
 
 local keys = redis.call('ZRANGE', of.leases, 0, most - 1)

@@ -18,6 +18,6 @@ return {
   redis.call('ZCOUNT', of.leases, '-inf', now),
   redis.call('SCARD', of.dirty),
   redis.call('HLEN', of.failures),
-  tonumber(redis.call('HGET', of.meta, 'notifications') or 0),
+  number(redis.call('HGET', of.meta, 'notifications')),
   oldest[2] and math.max(0, now - tonumber(oldest[2])) or -1,
 }

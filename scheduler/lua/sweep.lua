@@ -62,9 +62,9 @@ local function notifications_lost()
     return false
   end
   local meta = redis.call('HMGET', of.meta, 'claimed', 'repairs', 'repaired', 'opens')
-  local repairs = math.min(tonumber(meta[2] or 0), MOST_DOUBLINGS)
+  local repairs = math.min(number(meta[2]), MOST_DOUBLINGS)
   local quiet = now
-    - math.max(tonumber(oldest[2]), tonumber(meta[1] or 0), tonumber(meta[3] or 0), tonumber(meta[4] or 0))
+    - math.max(tonumber(oldest[2]), number(meta[1]), number(meta[3]), number(meta[4]))
   if quiet < patience * 2 ^ repairs then
     return false
   end

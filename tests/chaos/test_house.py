@@ -1,4 +1,4 @@
-"""The whole house under kill -9, SIGSTOP and lost connections: every item is done once, by one Job."""
+"""A whole installation under kill -9, SIGSTOP, lost connections and lost data: one Job does each item, once."""
 
 import asyncio
 import contextlib
@@ -7,6 +7,7 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import psutil
@@ -110,22 +111,37 @@ def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
     assert faults(ended[0]) == []
 
 
-async def flush(part: str, broker: str) -> None:
-    """Lose everything that only the broker knows, and nothing more until the quarantine of a lease is over."""
-    async with redis.Redis.from_url(broker) as client:
+async def flush(broker: ValkeyServer) -> None:
+    """Deletes everything that only the broker knows, and nothing more until the quarantine of a lease is over."""
+    async with redis.Redis(port=broker.port) as client:
         await client.flushall()
     await asyncio.sleep(SHORT)
 
 
-def test_the_broker_is_emptied_again_and_again(tmp_path: Path):
-    """The cluster's objects are kept elsewhere here: on a real one they are not the broker's either."""
+async def restore_older(broker: ValkeyServer) -> None:
+    """Kills the broker and starts it with data that is some seconds old, in which it acknowledged writes."""
+    async with redis.Redis(port=broker.port) as client:
+        await client.execute_command("SAVE")
+    await asyncio.sleep(random.uniform(1.0, STALE))
+    await asyncio.to_thread(broker.terminate)
+    await asyncio.to_thread(broker.start)
+    await asyncio.sleep(SHORT)
+
+
+@pytest.mark.parametrize("loss", [flush, restore_older])
+def test_the_broker_loses_data_again_and_again(tmp_path: Path, loss: Callable[[ValkeyServer], Awaitable[None]]):
+    """The API server's objects are kept elsewhere here, as on a real cluster."""
     random.seed(7)
     paths = manifest.files(100)
     quiet = {"save": ""}
 
-    async def house(kubeconfig: Path, logs: Path, broker: str, queue_url: str) -> DemoRun:
+    async def lose(_part: str, _broker: str) -> None:
+        await loss(broker)
+
+    async def run_parts(kubeconfig: Path, logs: Path) -> DemoRun:
+        url = f"{broker.connection_url}/0"
         asked = Settings(
-            broker=broker, kubeconfig=kubeconfig, home=tmp_path / "home", jobs="all", lease=SHORT, leadership=3
+            broker=url, kubeconfig=kubeconfig, home=tmp_path / "home", jobs="all", lease=SHORT, leadership=3
         )
         options = up.UpOptions(asked)
         options.home.ready("").mkdir(parents=True)
@@ -133,22 +149,20 @@ def test_the_broker_is_emptied_again_and_again(tmp_path: Path):
         kubelet = Component("kubelet", (sys.executable, "-m", "deploy.local.kubelet", *arguments, "--max-pods", "4"))
         cluster = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=15, in_flight=16)
         supervisor = Supervisor(tmp_path / "logs")
-        async with cluster, redis.Redis.from_url(queue_url) as queue:
+        async with cluster, redis.Redis(port=queue_server.port) as queue:
             await up.install(cluster, crds.all_crds())
             try:
-                for part in (kubelet, *up.plan(options, broker).processes):
+                for part in (kubelet, *up.plan(options, url).processes):
                     await supervisor.start(part)
-                address = queue_url.removeprefix("redis://").partition("/")[0]
-                await cluster.create(SCALED_JOB, manifest.scaled_job(address))
-                return await feed(paths, cluster, queue, [(flush, "")] * 4, broker)
+                await cluster.create(SCALED_JOB, manifest.scaled_job(f"127.0.0.1:{queue_server.port}"))
+                return await feed(paths, cluster, queue, [(lose, "")] * 4, url)
             finally:
                 await supervisor.stop()
 
     with (
         embedded_apiserver(tmp_path / "cluster") as server,
         ValkeyServer(config=quiet) as broker,
-        ValkeyServer(config={**quiet, "notify-keyspace-events": "Kl"}) as queue,
+        ValkeyServer(config={**quiet, "notify-keyspace-events": "Kl"}) as queue_server,
     ):
-        urls = (f"{broker.connection_url}/0", f"{queue.connection_url}/0")
-        seen = asyncio.run(house(server.kubeconfig, server.logs, *urls))
+        seen = asyncio.run(run_parts(server.kubeconfig, server.logs))
     assert faults(seen) == []

@@ -29,6 +29,16 @@ NEVER_STORED = frozenset({SECRET.id})
 _SECRETIVE = frozenset({TRIGGER_AUTHENTICATION.id, CLUSTER_TRIGGER_AUTHENTICATION.id})
 
 
+class Unreadable(ValueError):  # noqa: N818 - the object's state, not the reader's
+    """An object that lacks what every object has, or has it in a form that the store cannot keep."""
+
+
+def require_stored(kind: Kind) -> None:
+    """Raises ValueError for a kind that is never stored: its objects would look as if they did not exist."""
+    if kind.id in NEVER_STORED:
+        raise ValueError(f"{kind.id} are not kept in the store, and cannot be followed")
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
     """One version of an object: its body as the API server sent it, or None once it is gone.
@@ -84,12 +94,17 @@ def ref(kind: Kind, name: bytes) -> Ref:
 
 
 def entry(of: Ref, value: bytes | None) -> CachedObject | None:
-    """Decodes a value of the hash; None for no value."""
-    if not value:
+    """Decodes a value of the hash; None for no value. Raises ValueError for one that cannot be read."""
+    if value is None:
         return None
     parts = value.split(b" ", _FIELDS_BEFORE_JSON)
+    if len(parts) <= _FIELDS_BEFORE_JSON:
+        raise ValueError("its header is not whole")
     json = parts[_FIELDS_BEFORE_JSON]
-    return CachedObject(of, None if json == _GONE else orjson.loads(json), int(parts[1]))
+    body = None if json == _GONE else orjson.loads(json)
+    if body is not None and not (isinstance(body, dict) and isinstance(body.get("metadata"), dict)):
+        raise ValueError("it has no metadata")
+    return CachedObject(of, body, int(parts[1]))
 
 
 def arguments(
@@ -103,22 +118,43 @@ def arguments(
     """Encodes a change as ten arguments of workers/lua/apply.lua.
 
     watched: True for objects that a controller of ours reconciles. adopted: unowned objects of this kind are indexed.
-    refers_to: the object that an object of this kind names; None if no controller asks.
+    refers_to: the object that an object of this kind names; None if no controller asks. Raises `Unreadable`.
     """
+    if change.body is None and change.last is None and (change.ref is None or not change.uid):
+        raise ValueError("a change without a body must say whose: ref and uid")
+    try:
+        return _arguments(kind, change, watched, adopted=adopted, refers_to=refers_to)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Unreadable(str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}") from error
+
+
+def _arguments(
+    kind: Kind,
+    change: ObjectVersion,
+    watched: Callable[[Object], bool],
+    *,
+    adopted: bool,
+    refers_to: Callable[[Object], Ref | None] | None,
+) -> list[Arg]:
     state = change.body or change.last
     if state is None:
-        if change.ref is None or not change.uid:
-            raise ValueError("a change without a body must say whose: ref and uid")
+        assert change.ref is not None
         return [field(change.ref), 0, change.uid, NONE, NONE, NONE, NONE, NONE, "00", _GONE]
     metadata = state["metadata"]
     generation = metadata.get("generation", NONE)
+    version, uid = metadata["resourceVersion"], metadata["uid"]
+    owner, owner_key = _owner(state, adopted=adopted)
+    # The header is made of words.
+    if not str(version).isdecimal() or any(" " in str(word) for word in (uid, owner, owner_key, generation)):
+        raise Unreadable(f"resourceVersion {version!r}, uid {uid!r}, generation {generation!r}")
     annotations = orjson.dumps(metadata.get("annotations") or {}, option=orjson.OPT_SORT_KEYS)
     flags = f"{watched(state):d}{'deletionTimestamp' in metadata:d}"
     return [
         field(ref_of(kind, state)),
-        metadata["resourceVersion"],
-        metadata["uid"],
-        *_owner(state, adopted=adopted),
+        version,
+        uid,
+        owner,
+        owner_key,
         _named(state, refers_to),
         generation,
         f"{generation}.{zlib.crc32(annotations):x}",

@@ -24,7 +24,7 @@ class DecodeCache:
 
     def entry(self, kind: Kind, name: bytes, value: bytes | None) -> CachedObject | None:
         """Decodes a value of the hash; None for no value. name: its field in the hash of its kind."""
-        if not value:
+        if value is None:
             return None
         key = (kind.id, name)
         known = self._kept.get(key)

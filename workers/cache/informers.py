@@ -72,7 +72,7 @@ class _Floor:
         try:
             return await self._store.epoch(self._kind)
         except RedisError as error:
-            raise Unavailable(f"the broker does not answer: {error}") from error
+            raise Unavailable(f"the broker does not tell the epoch: {error}") from error
 
 
 def _until_deposed(reflector: Reflector) -> Work:

@@ -19,7 +19,8 @@ from redis.exceptions import RedisError
 
 from workers import errors
 from workers.api.kinds import Kind, Object
-from workers.cache.store import Listing, ObjectVersion, Store, StoreLost
+from workers.cache.codec import require_stored
+from workers.cache.store import LeadershipLost, Listing, ObjectVersion, Store, StoreLost
 from workers.client.rest import WatchEvent
 from workers.json_logs import Outage
 from workers.metrics.objects import ObjectTable
@@ -113,6 +114,7 @@ class Reflector:
 
     async def run(self, epoch: int) -> None:
         """Follows the kind until cancelled. Raises `LeadershipLost` once a reflector of a later epoch writes."""
+        require_stored(self._kind)
         try:
             await self._run(epoch)
         finally:
@@ -131,6 +133,11 @@ class Reflector:
                 log.info("listing again", extra={"kind": self._kind.id, "reason": str(error)})
             except (errors.ClusterError, RedisError) as error:
                 log.warning("could not list", extra={"kind": self._kind.id, "error": str(error)})
+            except LeadershipLost:
+                raise
+            except Exception:
+                # A fault of one kind must not end the informers of all the others.
+                log.exception("the reflector failed; listing again", extra={"kind": self._kind.id})
             failures = 1 if self._clock() - began > self._pace.cap else failures + 1
             await asyncio.sleep(self._pace.pause(failures))
 
@@ -156,7 +163,7 @@ class Reflector:
                 changes = [ObjectVersion(body) for body in objects]
                 await self._notify(await self._store.apply(self._kind, changes, listing=listing))
                 if self._table:
-                    self._table.listed(objects)
+                    self._table.listed(body for body in objects if (body.get("metadata") or {}).get("name"))
                 version = page_version
         return version
 
@@ -216,19 +223,31 @@ class Reflector:
                     stream.fresh = max(stream.fresh, proof)
 
     async def _store_burst(self, epoch: int, stream: _Stream, burst: Sequence[WatchEvent]) -> None:
+        readable = [event for event in burst if self._is_readable(event)]
+        moved = [event for event in readable if event.type != "BOOKMARK"]
         changes = [
             ObjectVersion.deleted(self._kind, event.object) if event.type == "DELETED" else ObjectVersion(event.object)
-            for event in burst
-            if event.type != "BOOKMARK"
+            for event in moved
         ]
         if changes:
             await self._notify(await self._store.apply(self._kind, changes, epoch=epoch))
         if self._table:
-            for event in burst:
-                if event.type != "BOOKMARK":
-                    self._table.update(event.object, deleted=event.type == "DELETED")
+            for event in moved:
+                self._table.update(event.object, deleted=event.type == "DELETED")
         # Only now: a burst that could not be stored is watched again.
-        stream.version = burst[-1].object["metadata"]["resourceVersion"]
+        if readable:
+            stream.version = readable[-1].object["metadata"]["resourceVersion"]
+
+    def _is_readable(self, event: WatchEvent) -> bool:
+        """Returns true if the event says what it is about; others are logged and left out."""
+        needed = ("resourceVersion",) if event.type == "BOOKMARK" else ("resourceVersion", "name", "uid")
+        metadata = event.object.get("metadata") if isinstance(event.object, dict) else None
+        said = isinstance(metadata, dict) and all(isinstance(metadata.get(name), str) for name in needed)
+        if metadata and said and metadata["resourceVersion"].isdecimal():
+            return True
+        quoted = repr(event.object)[:200]
+        log.error("a watch event cannot be read", extra={"kind": self._kind.id, "type": event.type, "object": quoted})
+        return False
 
     async def _beat(self, epoch: int, streams: Sequence[_Stream]) -> None:
         """Claims freshness every beat. Raises `StoreLost` when the broker was flushed, or `LeadershipLost`."""

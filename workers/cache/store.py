@@ -5,15 +5,20 @@ order of arrival. The script that stores a version also marks the keys it concer
 dies leaves both done or neither.
 """
 
+import asyncio
+import logging
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import uuid4
 
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from scheduler.scripts import Arg, Script, load
+from scheduler.scripts import Arg, Script, load, readable
 from workers.api.kinds import Kind, Object, Ref
 from workers.cache import codec
 from workers.cache.codec import ObjectVersion
@@ -34,14 +39,18 @@ __all__ = [
     "StoreLost",
 ]
 
+log = logging.getLogger(__name__)
+
 #: Changes of one `apply` call, and objects of one `absent` call: some milliseconds of the broker's time.
 BATCH = 200
 #: Bytes of objects one answer carries, about.
 ANSWER = 8 << 20
 #: Seconds a tombstone is kept: longer than any late version of the object can be on its way.
 TOMBSTONE = 600.0
+#: Seconds that values which could not be read are kept.
+UNREADABLE = 7 * 24 * 3600
 
-_SCRIPTS = {name: Script(load("workers", name)) for name in ("apply", "begin", "absent", "touch", "observe")}
+_SCRIPTS = {name: Script(load("workers", name), ours=True) for name in ("apply", "begin", "absent", "touch", "observe")}
 #: One read: a field of the hash (or ``=<uid>`` for the children only), its kind, the kinds of its children.
 _Wanted = tuple[str, Kind, tuple[Kind, ...]]
 
@@ -51,7 +60,7 @@ class LeadershipLost(PenstockError):  # noqa: N818 - an event, not a failure
 
 
 class StoreLost(PenstockError):  # noqa: N818
-    """The store does not know this reflector's epoch (the broker was flushed): list everything again."""
+    """The store does not have what reflectors wrote (the broker lost data, or may have): list everything again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +139,11 @@ class StoreKeys:
         """ZSET of tombstones by time of deletion."""
         return f"{self.keys.tag}:gone:{kind_id}"
 
+    @property
+    def unreadable(self) -> str:
+        """HASH <kind id>/<namespace>/<name> -> a value of an objects hash that could not be read."""
+        return f"{self.keys.tag}:unreadable"
+
     def listed(self, kind_id: str) -> str:
         """SET of the fields that the relist in progress has named so far."""
         return f"{self.keys.tag}:listed:{kind_id}"
@@ -168,6 +182,12 @@ class Store:
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
         self._decoded = DecodeCache()
+        # By kind id, the number of reflectors' writes that this process knows: a lower one in the store reveals a loss.
+        # One write at a time: of two at once, the loss of the first could stay hidden behind the second.
+        self._writes: defaultdict[str, int] = defaultdict(int)
+        self._one_write: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # Values that could not be read, by kind and field, with the reason.
+        self._unreadable: dict[tuple[Kind, bytes], tuple[bytes, str]] = {}
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
         kinds = ";".join(f"{kind}={','.join(lane.name for lane in lanes)}" for kind, lanes in self._watched.items())
         self._routes = f"{kinds}|{';'.join(f'{lane.name}:{lane.slots}' for lane in lanes.values())}"
@@ -185,12 +205,15 @@ class Store:
         acting: str | None = None,
         epoch: int | None = None,
         listing: Listing | None = None,
+        read_after: int | None = None,
     ) -> Mapping[str, int]:
         """Stores changes of one kind; outdated ones do nothing. Returns the notifications to send, by lane.
 
         acting: the key being reconciled: its own plan's effects do not mark it. epoch: of a reflector, checked
         (`LeadershipLost`, `StoreLost`); a worker's write-through has none. listing: these objects are a page of it and
-        all mark their keys, changed or not. Kinds that are never stored are ignored.
+        all mark their keys, changed or not. read_after: these objects were read one by one from the API server after
+        this moment (µs, broker's clock). They replace what was stored before it, even a later version: it belongs to
+        another history. Kinds that are never stored are ignored.
         """
         if kind.id in codec.NEVER_STORED:
             return {}
@@ -198,25 +221,35 @@ class Store:
         number = listing.epoch if listing else epoch
         watched, adopted, refers_to = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
         for first in range(0, len(changes), BATCH):
-            args: list[Arg] = [self._now(), kind.id, self._routes, acting or ""]
-            args += ["" if number is None else number, listing.id if listing else ""]
+            args: list[Arg] = [self._routes, acting or "", "" if number is None else number]
+            args += [listing.id if listing else "", "" if read_after is None else read_after]
             for change in changes[first : first + BATCH]:
-                args += codec.arguments(kind, change, watched, adopted=adopted, refers_to=refers_to)
-            answer = _accepted(kind, await _SCRIPTS["apply"](self._client, self._writing(kind), args))
-            _add_up(notifications, answer[2])
+                try:
+                    args += codec.arguments(kind, change, watched, adopted=adopted, refers_to=refers_to)
+                except codec.Unreadable as error:
+                    await self._keep_known(kind, change, error, listing)
+            _, settled = await self._write("apply", kind, self._writing(kind), args, ordered=number is not None)
+            _add_up(notifications, settled)
         return notifications
+
+    async def _keep_known(self, kind: Kind, change: ObjectVersion, error: Exception, listing: Listing | None) -> None:
+        """Leaves an object that cannot be stored as it is in the store; a relist does not count it as deleted."""
+        metadata = (change.body or change.last or {}).get("metadata")
+        name = "?"
+        if isinstance(metadata, dict) and isinstance(metadata.get("name"), str):
+            name = f"{metadata.get('namespace') or ''}/{metadata['name']}"
+            if listing:
+                await self._client.sadd(self.keys.listed(kind.id), name)
+        log.error("an object cannot be stored", extra={"kind": kind.id, "object": name, "error": str(error)})
 
     async def begin(self, kind: Kind, epoch: int) -> Listing:
         """Begins a relist; reflectors of earlier epochs can write no more, and get `LeadershipLost`.
 
         Raises ValueError for a kind that is never stored: its objects would look as if they did not exist.
         """
-        if kind.id in codec.NEVER_STORED:
-            raise ValueError(f"{kind.id} are not kept in the store, and cannot be followed")
-        args: list[Arg] = [self._now(), kind.id, epoch]
-        keys = [self.keys.freshness, self.keys.listed(kind.id)]
-        answer = _accepted(kind, await _SCRIPTS["begin"](self._client, keys, args))
-        return Listing(kind, epoch, answer[2].decode())
+        codec.require_stored(kind)
+        _, id = await self._write("begin", kind, [self.keys.listed(kind.id)], [epoch])
+        return Listing(kind, epoch, id.decode())
 
     async def finish(self, listing: Listing, versions: Mapping[str, str]) -> Mapping[str, int]:
         """Ends a relist whose pages were all applied: objects not in them, and no newer, become tombstones.
@@ -228,23 +261,41 @@ class Store:
         cursor = b"0"
         pairs: list[Arg] = [part for pair in versions.items() for part in pair]
         while True:
-            args: list[Arg] = [self._now(), listing.kind.id, self._routes, listing.epoch, listing.id, cursor, BATCH]
-            answer = await _SCRIPTS["absent"](self._client, self._writing(listing.kind), args + pairs)
-            _, cursor, settled = _accepted(listing.kind, answer)
+            args: list[Arg] = [self._routes, listing.epoch, listing.id, cursor, BATCH, *pairs]
+            cursor, settled = await self._write("absent", listing.kind, self._writing(listing.kind), args)
             _add_up(notifications, settled)
             if cursor == b"0":
                 return notifications
 
     async def epoch(self, kind: Kind) -> int:
         """Returns the epoch of the reflector that may write, 0 before the first."""
-        value: Any = await self._client.hget(self.keys.freshness, kind.id)
-        return int(value.split(b" ")[1]) if value else 0
+        key = self.keys.freshness
+        value: Any = await readable(self._client, [key], lambda: self._client.hget(key, kind.id))
+        words = (value or b"").split(b" ")
+        return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
 
     async def touch(self, kind: Kind, epoch: int, fresh: int | None) -> int:
         """Records that all changes before `fresh` (µs, broker's clock; None: none) are stored. Returns now."""
-        args: list[Arg] = [self._now(), kind.id, epoch, "" if fresh is None else fresh, self._tombstone]
-        keys = [self.keys.freshness, *self._tables(kind)]
-        return int(_accepted(kind, await _SCRIPTS["touch"](self._client, keys, args))[1])
+        args: list[Arg] = [epoch, "" if fresh is None else fresh, self._tombstone]
+        return int((await self._write("touch", kind, self._tables(kind), args))[0])
+
+    async def _write(
+        self, script: str, kind: Kind, keys: Sequence[str], args: Sequence[Arg], *, ordered: bool = True
+    ) -> Sequence[Any]:
+        """Calls a writing script. Returns its answer without the number of writes.
+
+        ordered: the write is a reflector's. Raises LeadershipLost or StoreLost if the script refused it.
+        """
+        async with self._one_write[kind.id] if ordered else nullcontext():
+            known = [self._now(), kind.id, self._writes[kind.id], uuid4().hex]
+            names = [self.keys.keys.generation, self.keys.freshness, *keys]
+            answer = await _SCRIPTS[script](self._client, names, [*known, *args])
+            if answer[0] == b"deposed":
+                raise LeadershipLost(f"another reflector leads {kind.id}")
+            if answer[0] == b"lost":
+                raise StoreLost(f"the store of {kind.id} has to be filled again")
+            self._writes[kind.id] = max(self._writes[kind.id], answer[1])
+        return answer[2:]  # type: ignore[no-any-return]
 
     # Reading
 
@@ -254,10 +305,20 @@ class Store:
 
     async def get_many(self, refs: Sequence[Ref]) -> list[CachedObject | None]:
         """As `get`, in one round trip."""
-        pipeline = self._client.pipeline(transaction=False)
-        for ref in refs:
-            pipeline.hget(self.keys.objects(ref.kind.id), codec.field(ref))
-        return [codec.entry(ref, value) for ref, value in zip(refs, await pipeline.execute(), strict=True)]
+
+        async def read() -> list[bytes | None]:
+            pipeline = self._client.pipeline(transaction=False)
+            for ref in refs:
+                pipeline.hget(self.keys.objects(ref.kind.id), codec.field(ref))
+            values: list[bytes | None] = await pipeline.execute()
+            return values
+
+        values = await readable(self._client, list({self.keys.objects(ref.kind.id) for ref in refs}), read)
+        entries = [
+            self._decode(ref.kind, codec.field(ref).encode(), value) for ref, value in zip(refs, values, strict=True)
+        ]
+        await self._set_unreadable_aside()
+        return entries
 
     async def children(self, kind: Kind, owner_uid: str) -> tuple[CachedObject, ...]:
         """Returns the objects of this kind whose controller has this uid, tombstones included."""
@@ -303,10 +364,17 @@ class Store:
         """Yields all living objects of a kind, in no order."""
         # HSCAN may return a field twice.
         seen: set[bytes] = set()
-        async for name, value in self._client.hscan_iter(self.keys.objects(kind.id), count=BATCH):
-            if name not in seen and (entry := codec.entry(codec.ref(kind, name), value)) and not entry.gone:
-                seen.add(name)
-                yield entry
+        key, cursor = self.keys.objects(kind.id), 0
+        while True:
+            page: Any = await readable(self._client, [key], lambda at=cursor: self._client.hscan(key, at, count=BATCH))  # type: ignore[misc]
+            cursor, found = page
+            for name, value in found.items():
+                if name not in seen and (entry := self._decode(kind, name, value, keep=False)) and not entry.gone:
+                    seen.add(name)
+                    yield entry
+            await self._set_unreadable_aside()
+            if not cursor:
+                return
 
     async def freshness(self, kinds: Iterable[Kind]) -> Ages:
         """Returns by kind id the seconds of changes that may be missing; None for a kind that was never listed."""
@@ -322,7 +390,7 @@ class Store:
         kinds = {kind.id: kind for _, kind, children in wanted for kind in (kind, *children)}
         kinds |= {kind.id: kind for kind in more}
         index = {kind_id: position for position, kind_id in enumerate(kinds, start=1)}
-        keys = [self.keys.freshness]
+        keys = [self.keys.keys.generation, self.keys.freshness]
         for kind_id in kinds:
             keys += [self.keys.objects(kind_id), self.keys.owners(kind_id)]
         answers: list[Observation] = []
@@ -338,7 +406,35 @@ class Store:
                 ages[kind_id] = older(ages[kind_id], age(value, int(moment)))
             for answer in found:
                 answers.append(self._observation(wanted[len(answers)], answer))
+        # What cannot be read makes its kind unknown: an object that is left out must not look deleted.
+        ages |= dict.fromkeys(await self._set_unreadable_aside(), None)
         return now, ages, answers
+
+    def _decode(self, kind: Kind, name: bytes, value: bytes | None, *, keep: bool = True) -> CachedObject | None:
+        """Decodes a value; None for no value, and for one that cannot be read, which is noted. keep: in the cache."""
+        try:
+            return self._decoded.entry(kind, name, value) if keep else codec.entry(codec.ref(kind, name), value)
+        except ValueError as error:
+            self._unreadable[kind, name] = (value or b"", str(error))
+            return None
+
+    async def _set_unreadable_aside(self) -> set[str]:
+        """Moves the values that could not be read, so that their kinds are listed again. Returns the kinds' ids."""
+        unreadable, self._unreadable = self._unreadable, {}
+        for (kind, name), (value, error) in unreadable.items():
+            field = name.decode(errors="replace")
+            log.error(
+                "a stored object cannot be read and was set aside",
+                extra={"kind": kind.id, "object": field, "as": self.keys.unreadable, "error": error},
+            )
+            pipeline = self._client.pipeline()
+            pipeline.hset(self.keys.unreadable, f"{kind.id}/{field}", value)
+            pipeline.expire(self.keys.unreadable, UNREADABLE)
+            pipeline.hdel(self.keys.objects(kind.id), name)
+            # Its reflector finds no progress of its own, and lists the kind again.
+            pipeline.hdel(self.keys.freshness, kind.id)
+            await pipeline.execute()
+        return {kind.id for kind, _ in unreadable}
 
     def _observation(self, wanted: _Wanted, answer: Sequence[Any]) -> Observation:
         what, kind, children = wanted
@@ -346,11 +442,11 @@ class Store:
             child.id: tuple(
                 entry
                 for name, value in zip(flat[0::2], flat[1::2], strict=True)
-                if (entry := self._decoded.entry(child, name, value))
+                if (entry := self._decode(child, name, value))
             )
             for child, flat in zip(children, answer[1:], strict=True)
         }
-        return Observation(self._decoded.entry(kind, what.encode(), answer[0]), found)
+        return Observation(self._decode(kind, what.encode(), answer[0]), found)
 
     def _now(self) -> Arg:
         return self._clock() if self._clock else ""
@@ -359,7 +455,7 @@ class Store:
         return [self.keys.objects(kind.id), self.keys.owners(kind.id), self.keys.gone(kind.id)]
 
     def _writing(self, kind: Kind) -> list[str]:
-        return [self.keys.freshness, self.keys.listed(kind.id), *self._tables(kind), *self._route_keys]
+        return [self.keys.listed(kind.id), *self._tables(kind), *self._route_keys]
 
     def _is_watched(self, kind: Kind) -> Callable[[Object], bool]:
         if kind.id not in self._watched:
@@ -373,15 +469,6 @@ def _everything(_body: Object) -> bool:
 
 def _nothing(_body: Object) -> bool:
     return False
-
-
-def _accepted(kind: Kind, answer: Sequence[Any]) -> Sequence[Any]:
-    """Returns a script's answer. Raises LeadershipLost or StoreLost if it refused to write for this reflector."""
-    if answer[0] == b"deposed":
-        raise LeadershipLost(f"another reflector leads {kind.id}")
-    if answer[0] == b"lost":
-        raise StoreLost(f"the store of {kind.id} has to be filled again")
-    return answer
 
 
 def _add_up(notifications: dict[str, int], settled: Sequence[Any]) -> None:

@@ -120,12 +120,14 @@ class Cluster:
         query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(limit), "continue": ""}
         while True:
             answer = await self._object("GET", kind.path(namespace), query=query)
-            items = answer.get("items") or []
+            metadata = answer.get("metadata")
+            if not isinstance(metadata, dict):
+                raise errors.Unavailable(f"list of {kind.id}: the answer has no metadata: {str(answer)[:200]}")
+            items = [item for item in answer.get("items") or [] if isinstance(item, dict)]
             for item in items:
                 # Items of built-in kinds come without these two.
                 item.setdefault("apiVersion", kind.api_version)
                 item.setdefault("kind", kind.kind)
-            metadata = answer["metadata"]
             yield items, metadata.get("resourceVersion", "")
             query["continue"] = metadata.get("continue") or ""
             if not query["continue"]:
@@ -321,5 +323,6 @@ def _event(kind: Kind, line: bytes) -> WatchEvent:
     except (ValueError, KeyError, TypeError) as error:
         raise errors.Unavailable(f"watch of {kind.id}: not an event: {line[:200]!r}") from error
     if type_ == "ERROR":
+        body = body if isinstance(body, dict) else {}
         raise transport.refused(f"watch of {kind.id}", int(body.get("code") or 0), body)
-    return WatchEvent(type_, body)
+    return WatchEvent(type_, body if isinstance(body, dict) else {})

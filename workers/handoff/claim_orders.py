@@ -9,13 +9,13 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from scheduler.scripts import Script, load
+from scheduler.scripts import Script, load, readable
 from workers.decision import claims
 from workers.decision.claims import ClaimOrder
 
 log = logging.getLogger(__name__)
 
-_STORE = Script(load("workers", "order"))
+_STORE = Script(load("workers", "order"), ours=True)
 
 
 class ClaimOrders:
@@ -39,7 +39,7 @@ class ClaimOrders:
         wanted = list(keys)
         if not wanted:
             return []
-        values: list[Any] = await self._client.hmget(self._hash, wanted)
+        values: list[Any] = await readable(self._client, [self._hash], lambda: self._client.hmget(self._hash, wanted))
         return [_decoded(key, value) if value else None for key, value in zip(wanted, values, strict=True)]
 
     async def drop(self, keys: Iterable[str]) -> None:
@@ -52,6 +52,6 @@ def _decoded(key: str, value: bytes) -> ClaimOrder | None:
     """Decodes an order; None for one in the format of another version."""
     try:
         return claims.order(orjson.loads(value.partition(b" ")[2]))
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         log.warning("an order that cannot be read counts as none", extra={"key": key})
         return None

@@ -10,13 +10,13 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from scheduler.scripts import Arg, Script, load
+from scheduler.scripts import Arg, Script, load, readable
 from workers.decision import claims
 from workers.decision.snapshot import Reading, TriggerSample
 
 log = logging.getLogger(__name__)
 
-_STORE = Script(load("workers", "readings"))
+_STORE = Script(load("workers", "readings"), ours=True)
 _READING = frozenset(field.name for field in fields(Reading))
 _SAMPLE = frozenset(field.name for field in fields(TriggerSample))
 
@@ -38,14 +38,28 @@ class Readings:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._hash = f"{keys.tag}:readings"
+        self._generation = keys.generation
 
     async def get_many(self, keys: Iterable[str]) -> list[Reading | None]:
-        """Returns the readings of these objects in their order, None for a missing one; one round trip."""
+        """Returns the readings of these objects in their order, None for a missing one; one round trip.
+
+        A reading from before the broker lost data counts as missing: what was decided on it since may be lost, and
+        deciding on it once more could create the same Jobs again.
+        """
         wanted = list(keys)
         if not wanted:
             return []
-        values: list[Any] = await self._client.hmget(self._hash, wanted)
-        return [_decoded(key, value) if value else None for key, value in zip(wanted, values, strict=True)]
+
+        async def read() -> tuple[list[bytes | None], bytes | None]:
+            pipeline = self._client.pipeline(transaction=False)
+            pipeline.hmget(self._hash, wanted)
+            pipeline.get(self._generation)
+            values, generation = await pipeline.execute()
+            return values, generation
+
+        values, generation = await readable(self._client, [self._hash, self._generation], read)
+        began = Keys.began(generation)
+        return [_decoded(key, value, began) if value else None for key, value in zip(wanted, values, strict=True)]
 
     async def put_many(
         self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()
@@ -70,14 +84,16 @@ class Readings:
             await self._client.hdel(self._hash, *unwanted)
 
 
-def _decoded(key: str, value: bytes) -> Reading | None:
-    """Decodes a reading; None for one in the format of another version."""
+def _decoded(key: str, value: bytes, began: int) -> Reading | None:
+    """Decodes a reading; None for one in the format of another version, and for one from before `began` (µs)."""
     try:
         body: dict[str, Any] = orjson.loads(value.partition(b" ")[2])
+        if body["started"] < began:
+            return None
         samples = tuple(TriggerSample(**_known(sample, _SAMPLE)) for sample in body.get("samples", ()))
         ledger = claims.ledger(body["ledger"]) if body.get("ledger") else None
         return Reading(**{**_known(body, _READING), "samples": samples, "ledger": ledger})
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         log.warning("a reading that cannot be read counts as none", extra={"key": key})
         return None
 

@@ -3,19 +3,22 @@
 -- another cluster behind the broker, they belong to another history.
 -- Checks a bounded number of objects; call again with the cursor until it is 0.
 --
--- KEYS  1      freshness
---       2      names of the relist
---       3..    objects, owners, gone of the kind, then the routes' (see store_versions.lua)
+-- KEYS  1      generation
+--       2      freshness
+--       3      names of the relist
+--       4..    objects, owners, gone of the kind, then the routes' (see store_versions.lua)
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
---       3      routes
---       4      epoch
---       5      id of the relist
---       6      cursor, '0' to begin
---       7      number of objects to check, about
---       8..    pairs: namespace ('' stands for all), resourceVersion of its list. Objects of namespaces that were not
+--       3      the number of writes that the reflector knows
+--       4      the id to give a new generation
+--       5      routes
+--       6      epoch
+--       7      id of the relist
+--       8      cursor, '0' to begin
+--       9      number of objects to check, about
+--       10..   pairs: namespace ('' stands for all), resourceVersion of its list. Objects of namespaces that were not
 --              listed become tombstones, too: their namespace is not followed any more
--- Answer: {'ok', next cursor, {changed, lane name, notifications, ...}}, or {'deposed'} or {'lost'}
+-- Answer: {'ok', number of writes, next cursor, {changed, lane name, notifications, ...}}, or {'deposed'} or {'lost'}
 -- Replay: a tombstone stays one.
 -- include: clock
 -- include: freshness
@@ -23,32 +26,40 @@
 
 local now = clock(ARGV[1])
 local kind = ARGV[2]
-local refusal = refused(freshness(KEYS[1], kind), tonumber(ARGV[4]), ARGV[5])
+local f = freshness(KEYS[2], kind)
+local writer = { epoch = tonumber(ARGV[6]), listing = ARGV[7], writes = tonumber(ARGV[3]), candidate = ARGV[4] }
+local refusal = refused(KEYS[1], f, writer, now)
 if refusal then
   return { refusal }
 end
+local writes = set_freshness(KEYS[2], kind, f)
 local versions = {}
-for i = 8, #ARGV, 2 do
+for i = 10, #ARGV, 2 do
   versions[ARGV[i]] = tonumber(ARGV[i + 1])
 end
 
-local m = mover(KEYS, 2, kind, now, '', ARGV[3])
-m.relisting(tonumber(ARGV[5]))
-local page = redis.call('HSCAN', KEYS[3], ARGV[6], 'COUNT', ARGV[7])
+local m = mover(KEYS, 3, kind, now, '', ARGV[5])
+m.relisting(tonumber(ARGV[7]))
+local page = redis.call('HSCAN', KEYS[4], ARGV[8], 'COUNT', ARGV[9])
 local fields, found = {}, {}
 for i = 1, #page[2], 2 do
   fields[#fields + 1] = page[2][i]
   found[#found + 1] = m.offer(page[2][i], page[2][i + 1])
 end
-local listed = read_many('SMISMEMBER', KEYS[2], fields)
+local listed = read_many('SMISMEMBER', KEYS[3], fields)
 for i, field in ipairs(fields) do
   local e = found[i]
-  local version = versions[''] or versions[string.match(field, '^([^/]*)/')] or e.version
-  if listed[i] == 0 and (e.version <= version or m.outdated(e)) then
-    m.bury(field, version)
+  if not e then
+    -- It cannot be read, and the relist did not replace it.
+    redis.call('HDEL', KEYS[4], field)
+  elseif listed[i] == 0 then
+    local version = versions[''] or versions[string.match(field, '^([^/]*)/')] or e.version
+    if e.version <= version or m.outdated(e) then
+      m.bury(field, version)
+    end
   end
 end
 if page[1] == '0' then
-  redis.call('DEL', KEYS[2])
+  redis.call('DEL', KEYS[3])
 end
-return { 'ok', page[1], m.settle() }
+return { 'ok', writes, page[1], m.settle() }

@@ -1,18 +1,23 @@
 -- Stores versions of objects of one kind; the later version wins, in any order of arrival. A stored version marks the
 -- object's key, its owner's, and that of the object it names, in the same transaction: no change is stored unmarked.
 --
--- KEYS  1      freshness
---       2      names of the relist in progress
---       3..    objects, owners, gone of the kind, then the routes' (see store_versions.lua)
+-- KEYS  1      generation
+--       2      freshness
+--       3      names of the relist in progress
+--       4..    objects, owners, gone of the kind, then the routes' (see store_versions.lua)
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
---       3      routes
---       4      key whose plan made these changes, and which is not marked; or ''
---       5      epoch of the reflector that writes, or '' for a worker's write-through
---       6      id of the relist these objects are a page of, or ''
---       7..    per object 10: field, resourceVersion (0: unknown), uid, owner uid or '-', owner key or '-', key of the
+--       3      the number of writes that the reflector knows
+--       4      the id to give a new generation
+--       5      routes
+--       6      key whose plan made these changes, and which is not marked; or ''
+--       7      epoch of the reflector that writes, or '' for a worker's write-through
+--       8      id of the relist these objects are a page of, or ''
+--       9      the moment after which these objects were read from the API server, one by one (us), or '': they replace
+--              what was stored before it, whatever its version
+--       10..   per object 10: field, resourceVersion (0: unknown), uid, owner uid or '-', owner key or '-', key of the
 --              object it refers to or '-', generation, stamp, two flags (watched, deleting), JSON or '-'
--- Answer: {'ok', now, {changed, lane name, notifications, ...}}, or {'deposed'} or {'lost'} (freshness.lua), unchanged
+-- Answer: {'ok', number of writes, now, {changed, lane name, notifications, ...}}, or {'deposed'} or {'lost'} (freshness.lua), unchanged
 -- Replay: the same versions again change nothing.
 -- include: clock
 -- include: freshness
@@ -20,26 +25,34 @@
 
 local now = clock(ARGV[1])
 local kind = ARGV[2]
-local listing = ARGV[6]
-if ARGV[5] ~= '' then
-  local refusal = refused(freshness(KEYS[1], kind), tonumber(ARGV[5]), listing)
+local listing = ARGV[8]
+local writes = 0
+if ARGV[7] ~= '' then
+  local f = freshness(KEYS[2], kind)
+  local writer =
+    { epoch = tonumber(ARGV[7]), listing = listing, writes = tonumber(ARGV[3]), candidate = ARGV[4] }
+  local refusal = refused(KEYS[1], f, writer, now)
   if refusal then
     return { refusal }
   end
+  writes = set_freshness(KEYS[2], kind, f)
 end
 
-local m = mover(KEYS, 2, kind, now, ARGV[4], ARGV[3])
+local m = mover(KEYS, 3, kind, now, ARGV[6], ARGV[5])
+if ARGV[9] ~= '' then
+  m.overruling(tonumber(ARGV[9]))
+end
 local fields = {}
-for i = 7, #ARGV, 10 do
+for i = 10, #ARGV, 10 do
   fields[#fields + 1] = ARGV[i]
 end
 m.known(fields)
 if listing ~= '' then
   m.relisting(tonumber(listing))
-  write_many('SADD', KEYS[2], fields)
-  redis.call('EXPIRE', KEYS[2], 3600)
+  write_many('SADD', KEYS[3], fields)
+  redis.call('EXPIRE', KEYS[3], 3600)
 end
-for i = 7, #ARGV, 10 do
+for i = 10, #ARGV, 10 do
   local new = {
     version = tonumber(ARGV[i + 1]),
     uid = ARGV[i + 2],
@@ -56,4 +69,4 @@ for i = 7, #ARGV, 10 do
     m.remind(ARGV[i])
   end
 end
-return { 'ok', string.format('%.0f', now), m.settle() }
+return { 'ok', writes, string.format('%.0f', now), m.settle() }

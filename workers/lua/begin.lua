@@ -1,22 +1,34 @@
 -- Begins a relist of a kind: from now on reflectors of lower epochs, and earlier relists, may not write.
 --
--- KEYS  1      freshness
---       2      names of the relist in progress
+-- KEYS  1      generation
+--       2      freshness
+--       3      names of the relist in progress
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
---       3      epoch
--- Answer: {'ok', now, relist id}, or {'deposed'}
+--       3      the number of writes that the reflector knows
+--       4      the id to give a new generation
+--       5      epoch
+-- Answer: {'ok', number of writes, now, relist id}, or {'deposed'}
 -- Replay: begins once more; only the last relist counts.
 -- include: clock
 -- include: freshness
 
 local now = clock(ARGV[1])
-local kind, epoch = ARGV[2], tonumber(ARGV[3])
-local f = freshness(KEYS[1], kind)
+local kind, epoch = ARGV[2], tonumber(ARGV[5])
+local known = tonumber(ARGV[3])
+local f = freshness(KEYS[2], kind)
 if f and f.epoch > epoch then
   return { 'deposed' }
 end
 local listing = string.format('%.0f', math.max(now, (f and tonumber(f.listing) or 0) + 1))
-redis.call('DEL', KEYS[2])
-set_freshness(KEYS[1], kind, { us = f and f.us or 0, epoch = epoch, listing = listing })
-return { 'ok', string.format('%.0f', now), listing }
+redis.call('DEL', KEYS[3])
+local id = generation_for(KEYS[1], ARGV[4], now, f and f.writes < known)
+local writes = set_freshness(KEYS[2], kind, {
+  -- What an earlier generation claimed is not believed before this relist has ended.
+  us = f and f.generation == id and f.us or 0,
+  epoch = epoch,
+  listing = listing,
+  generation = id,
+  writes = math.max(f and f.writes or 0, known),
+})
+return { 'ok', writes, string.format('%.0f', now), listing }

@@ -10,13 +10,16 @@
 -- deletionTimestamp. JSON: the object, or '-' for a tombstone.
 local HEAD = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%d)(%d) '
 
--- Returns the header of a value; nil for no value.
+-- Returns the header of a value; nil for no value, and for one that cannot be read: it counts as missing.
 local function entry(value)
   if not value then
     return nil
   end
   local _, last, version, seen, uid, owner, owner_key, refers_to, generation, stamp, watched, deleting =
     string.find(value, HEAD)
+  if not last or not tonumber(version) or not tonumber(seen) then
+    return nil
+  end
   return {
     version = tonumber(version),
     seen = seen,

@@ -1,25 +1,27 @@
 -- Reads many objects with their children, and the freshness of the kinds. The index of owners makes it cost what these
 -- objects and their children cost, however many others are stored.
 --
--- KEYS  1      freshness
---       2..    pairs: objects and owners of a kind
+-- KEYS  1      generation
+--       2      freshness
+--       3..    pairs: objects and owners of a kind
 -- ARGV  1      clock override: '' or us (tests)
 --       2      stop after an answer of about so many bytes
 --       3      how many kinds: n
 --       4..    n kinds, in the order of the pairs in KEYS
 --       then   per request: what, index of the object's kind, number of child kinds, their indices. what: a field of
 --              the objects hash, or '=<uid>' to read only the children of that uid
--- Answer: {now, {freshness of each kind or ''}, answers}; one answer per request, in order, maybe for the first few
--- only: {value or '', {field, value, ...} per child kind}
+-- Answer: {now, {freshness of each kind, '' for one not listed in this generation}, answers}; one answer per request, in order, maybe for the first few
+-- only: {value or nil, {field, value, ...} per child kind}
 -- include: clock
 -- include: batches
+-- include: freshness
 
 local now = clock(ARGV[1])
 local room = tonumber(ARGV[2])
 local count = tonumber(ARGV[3])
 
 local function children(uid, index)
-  local members = redis.call('ZRANGEBYLEX', KEYS[2 * index + 1], '[' .. uid .. ' ', '(' .. uid .. '!')
+  local members = redis.call('ZRANGEBYLEX', KEYS[2 * index + 2], '[' .. uid .. ' ', '(' .. uid .. '!')
   if #members == 0 then
     return members
   end
@@ -27,7 +29,7 @@ local function children(uid, index)
   for i, member in ipairs(members) do
     fields[i] = string.sub(member, #uid + 2)
   end
-  for i, value in ipairs(read_many('HMGET', KEYS[2 * index], fields)) do
+  for i, value in ipairs(read_many('HMGET', KEYS[2 * index + 1], fields)) do
     if value then
       answer[#answer + 1] = fields[i]
       answer[#answer + 1] = value
@@ -37,19 +39,22 @@ local function children(uid, index)
   return answer
 end
 
+-- Without a generation, or in a later one than a kind was listed in, the kind is unknown: changes may have been lost.
+local generation = generation_of(KEYS[1])
 local ages = {}
-for i, value in ipairs(redis.call('HMGET', KEYS[1], unpack(ARGV, 4, 3 + count))) do
-  ages[i] = value or ''
+for i = 1, count do
+  local f = freshness(KEYS[2], ARGV[3 + i])
+  ages[i] = f and f.generation == generation and string.format('%.0f', f.us) or ''
 end
 
 local answers = {}
 local i = 4 + count
 while i <= #ARGV and (room > 0 or #answers == 0) do
   local what, index, kinds = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
-  local answer = { '' }
+  local answer = { false }
   local uid = string.match(what, '^=(.*)$')
   if not uid then
-    local value = redis.call('HGET', KEYS[2 * index], what)
+    local value = redis.call('HGET', KEYS[2 * index + 1], what)
     if value then
       answer[1] = value
       room = room - #value

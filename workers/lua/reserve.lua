@@ -1,7 +1,7 @@
 -- Reserves Jobs for one object in all of its limits: as many as every limit allows, never more in total than a limit,
 -- and no more than a fair share where objects compete.
--- KEYS: one ledger per limit: HASH object's key -> '<uid> <reserved> <wanted> <us>'; the field '#' says that the ledger
---       was filled from the store (recount.lua)
+-- KEYS: the generation, then one ledger per limit: HASH object's key -> '<uid> <reserved> <wanted> <us>'; the field '#' is the generation in
+--       which the ledger was filled from the store (recount.lua): one of another generation must be filled again
 -- ARGV: 1 clock override (us) or '', 2 the object's key, 3 its uid, 4 its Jobs now, 5 Jobs wanted, 6 Jobs whose grant
 --       is never taken back, 7 '1' to give back nothing, else '0', 8 seconds that an unused ledger is kept, 9 seconds
 --       for which what others wanted counts, then per ledger its limit
@@ -9,6 +9,7 @@
 --       objects that wait for what was given back}
 -- Replay: reserving again changes nothing.
 -- include: clock
+-- include: generation
 
 local now = clock(ARGV[1])
 local me, uid, alive, wanted = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -17,7 +18,7 @@ local seconds, believed = tonumber(ARGV[8]), tonumber(ARGV[9]) * 1000000
 
 local function parse(value)
   local of, reserved, wants, us = string.match(value, '^(%S*) (%d+) (%d+) (%d+)$')
-  return { uid = of, reserved = tonumber(reserved), wanted = tonumber(wants), us = tonumber(us) }
+  return of and { uid = of, reserved = tonumber(reserved), wanted = tonumber(wants), us = tonumber(us) }
 end
 
 -- Max-min fairness: returns the share to which all wishes can be granted, and how many above it may have one more.
@@ -36,14 +37,19 @@ local function level(wishes, limit)
 end
 
 local grants, waiting, before = {}, {}, 0
-for i, key in ipairs(KEYS) do
+local generation = generation_of(KEYS[1]) or ''
+local ledgers = { unpack(KEYS, 2) }
+for i, key in ipairs(ledgers) do
   local limit = tonumber(ARGV[9 + i])
   local all = redis.call('HGETALL', key)
   local seeded, others, above, wishes, mine = false, 0, 0, { wanted }, nil
   local known = {}
   for f = 1, #all, 2 do
     if all[f] == '#' then
-      seeded = true
+      seeded = all[f + 1] == generation
+    elseif not parse(all[f + 1]) then
+      -- recount.lua drops what cannot be read.
+      return { 'unknown', i - 1 }
     elseif all[f] == me then
       mine = parse(all[f + 1])
     else
@@ -77,7 +83,7 @@ for i, key in ipairs(KEYS) do
 end
 local granted = math.max(alive, math.min(unpack(grants)))
 local reserved = keep and math.max(granted, before) or granted
-for i, key in ipairs(KEYS) do
+for i, key in ipairs(ledgers) do
   -- Jobs that another limit refuses are not kept free in this one.
   local wish = wanted
   for j, grant in ipairs(grants) do

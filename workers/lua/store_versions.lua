@@ -3,9 +3,10 @@
 --   local m = mover(keys, at, kind, now, acting, routes)
 --   m.known(fields)               -- reads the stored entries, once for all
 --   m.relisting(begun)            -- from here on versions come from a relist that was begun then (us)
+--   m.overruling(moment)          -- from here on versions were read from the API server after this moment (us)
 --   m.take(field, new, json)      -- stores a version; returns true if it changed anything
 --   m.bury(field, version)        -- stores a tombstone
---   m.remind(field)               -- marks a watched object although nothing changed
+--   m.remind(field)               -- indexes a known object, and marks a watched one, although nothing changed
 --   return m.settle()             -- writes; returns {changed, lane name, notifications, lane name, notifications, ...}
 --
 -- keys[at+1..at+3]: objects, owners, gone of the kind; keys[at+4...]: as `routes` names them, in its order:
@@ -127,8 +128,8 @@ local function mover(keys, at, kind, now, acting, routes)
   end
 
   -- Returns true if `new` replaces `old`. Versions order all, but a uid never returns once it is gone, and a deletion
-  -- of unknown version (0) concerns only the object of its uid. A relist replaces every version stored before it began:
-  -- its own may be lower (the cluster was restored from a backup, or is another one), or equal with another header (the
+  -- of unknown version (0) concerns only the object of its uid. A relist, or an object read by
+  -- itself, replaces every version stored before that began: its own may be lower (the cluster was restored from a backup, or is another one), or equal with another header (the
   -- header depends on the controllers that run, and a new release may have others).
   local function supersedes(old, new)
     if not old then
@@ -156,12 +157,16 @@ local function mover(keys, at, kind, now, acting, routes)
 
   -- Replaces known() for a value that was read already.
   function m.offer(field, value)
-    entries[field] = entry(value)
+    entries[field] = entry(value) or false
     return entries[field]
   end
 
   function m.relisting(since)
     priority, begun = RELIST, since
+  end
+
+  function m.overruling(moment)
+    begun = moment
   end
 
   function m.outdated(e)
@@ -217,6 +222,13 @@ local function mover(keys, at, kind, now, acting, routes)
 
   function m.remind(field)
     local e = entries[field]
+    if e then
+      -- Its entries of the indexes may be lost although it is stored.
+      if e.owner ~= '-' then
+        named[e.owner .. ' ' .. field] = true
+      end
+      index_reference(field, nil, e)
+    end
     if e and e.watched then
       for _, into in ipairs(lanes_of[kind] or {}) do
         mark(into, kind .. '/' .. field, now, priority, false)

@@ -1,14 +1,17 @@
 -- Records a reflector's progress: all changes before a moment are stored. Also deletes a bounded number of tombstones
 -- that are older than any late version of their object can be.
 --
--- KEYS  1      freshness
---       2..4   objects, owners, gone of the kind
+-- KEYS  1      generation
+--       2      freshness
+--       3..5   objects, owners, gone of the kind
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
---       3      epoch
---       4      the moment, us on the broker's clock; '' leaves it unchanged
---       5      age after which a tombstone is deleted, us
--- Answer: {'ok', now}, or {'deposed'} or {'lost'}
+--       3      the number of writes that the reflector knows
+--       4      the id to give a new generation
+--       5      epoch
+--       6      the moment, us on the broker's clock; '' leaves it unchanged
+--       7      age after which a tombstone is deleted, us
+-- Answer: {'ok', number of writes, now}, or {'deposed'} or {'lost'}
 -- Replay: harmless; the moment never goes back.
 -- include: clock
 -- include: batches
@@ -17,25 +20,26 @@
 
 local now = clock(ARGV[1])
 local kind = ARGV[2]
-local f = freshness(KEYS[1], kind)
-local refusal = refused(f, tonumber(ARGV[3]), '')
+local f = freshness(KEYS[2], kind)
+local writer = { epoch = tonumber(ARGV[5]), listing = '', writes = tonumber(ARGV[3]), candidate = ARGV[4] }
+local refusal = refused(KEYS[1], f, writer, now)
 if refusal then
   return { refusal }
 end
-if ARGV[4] ~= '' then
-  f.us = math.max(f.us, math.min(tonumber(ARGV[4]), now))
-  set_freshness(KEYS[1], kind, f)
+if ARGV[6] ~= '' then
+  f.us = math.max(f.us, math.min(tonumber(ARGV[6]), now))
 end
+local writes = set_freshness(KEYS[2], kind, f)
 
-local old = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now - tonumber(ARGV[5]), 'LIMIT', 0, 100)
+local old = redis.call('ZRANGEBYSCORE', KEYS[5], '-inf', now - tonumber(ARGV[7]), 'LIMIT', 0, 100)
 local members = {}
-for i, value in ipairs(read_many('HMGET', KEYS[2], old)) do
+for i, value in ipairs(read_many('HMGET', KEYS[3], old)) do
   local e = entry(value)
   if e and e.owner ~= '-' then
     members[#members + 1] = e.owner .. ' ' .. old[i]
   end
 end
-write_many('ZREM', KEYS[3], members)
-write_many('HDEL', KEYS[2], old)
-write_many('ZREM', KEYS[4], old)
-return { 'ok', string.format('%.0f', now) }
+write_many('ZREM', KEYS[4], members)
+write_many('HDEL', KEYS[3], old)
+write_many('ZREM', KEYS[5], old)
+return { 'ok', writes, string.format('%.0f', now) }

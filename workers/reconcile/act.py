@@ -1,6 +1,7 @@
 """The executor of plans: one policy for order, fencing, conflicts, concurrency and write-through."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -40,6 +41,8 @@ from workers.handoff.claim_orders import ClaimOrders
 from workers.metrics import process
 from workers.reconcile.step_handlers import edit_list, with_secret
 from workers.runtime.leases import Notify
+
+log = logging.getLogger(__name__)
 
 #: Pauses (seconds) before a create that got no answer is posted again.
 REPEATS = (0.1, 0.5)
@@ -153,7 +156,38 @@ class _Run:
             # The plan's status counts on the object that was not created: decide once more.
             await self._enqueue(self._actor.reconcile, self._snapshot.ref)
             return False
+        except (Conflict, NotFound):
+            if isinstance(step, PatchStatus):
+                await self._refresh(self._snapshot.ref)
+            elif isinstance(step, Patch | Delete | Unfinalize):
+                await self._refresh(step.ref)
+            raise
         return True
+
+    async def _refresh(self, ref: Ref) -> None:
+        """Reads an object on which a write failed from the API server, and stores it.
+
+        The store may be behind, or hold a version of another history (a restored cluster or broker): without the API
+        server's state the next decision would fail the same way, until the next relist.
+        """
+        try:
+            found = await self._actor.cluster.get(ref)
+        except NotFound:
+            entry = await self._actor.store.get(ref)
+            if entry is None or entry.body is None:
+                return
+            change = ObjectVersion.gone(ref, entry.body["metadata"]["uid"])
+        except ClusterError as error:
+            log.debug("an object was not read again", extra={"object": str(ref), "error": str(error)})
+            return
+        else:
+            change = ObjectVersion(found)
+        await self._store_read(ref, change)
+
+    async def _store_read(self, ref: Ref, change: ObjectVersion) -> None:
+        """Stores what was read from the API server just now: unlike our own effects, a change marks our key."""
+        after = self._snapshot.at or None
+        await self._actor.notify(await self._actor.store.apply(ref.kind, [change], read_after=after))
 
     @asynccontextmanager
     async def _fenced(self) -> AsyncIterator[None]:
@@ -175,8 +209,8 @@ class _Run:
                     return
                 raise AlreadyExists(f"{ref} exists and belongs to somebody else", status=error.status) from error
             self._known.add(ref)
-            # An earlier plan created it, and it may have progressed since: unlike our own effects, that marks our key.
-            await self._actor.notify(await self._actor.store.apply(step.kind, [ObjectVersion(created)]))
+            # An earlier plan created it, and it may have progressed since.
+            await self._store_read(ref, ObjectVersion(created))
         else:
             process.CREATED.labels(self._snapshot.ref.kind.id, step.kind.id, self._snapshot.ref.namespace).inc()
             await self._effects.add(step.kind, ObjectVersion(created))
@@ -232,6 +266,7 @@ class _Run:
             if step.resource_version:
                 raise
             # The uid differs: the observed object is gone, and another one has its name.
+            await self._refresh(step.ref)
             return
         if answer.get("kind") == step.ref.kind.kind and "deletionTimestamp" in answer["metadata"]:
             await self._effects.add(step.ref.kind, ObjectVersion.left(step.ref.kind, answer))

@@ -42,7 +42,7 @@ LARGEST = sys.float_info.max
 #: Objects whose last decision this process remembers, so that an equal one costs no round trip.
 KNOWN = 20_000
 
-_STORE = Script(load("workers", "decisions"))
+_STORE = Script(load("workers", "decisions"), ours=True)
 #: Steps that change nothing in the cluster.
 _SILENT = (ComeBack, PollNow, MarkObject, CountMetric, HoldKey)
 

@@ -14,6 +14,7 @@ from workers.decision.limits import LimitReservation
 from workers.decision.plan import Plan
 from workers.decision.snapshot import Snapshot
 from workers.errors import ClusterError, Conflict, NotFound, Stale, Unavailable, UserError
+from workers.json_logs import OUTAGES
 from workers.metrics import process
 from workers.reconcile.act import UNCERTAIN, Actor
 from workers.reconcile.decision_log import DecisionLog
@@ -144,6 +145,9 @@ class Reconciler:
             # A concurrent write or deletion is expected, and decided on afresh.
             level = logging.INFO if isinstance(error, Conflict | NotFound) else logging.WARNING
             log.log(level, "a reconcile failed", extra={"key": lease.key, "error": reason})
+        elif isinstance(error, OUTAGES):
+            reason = f"the broker does not answer: {error}"
+            log.warning("a reconcile failed", extra={"key": lease.key, "error": reason})
         else:
             reason = f"{type(error).__name__}: {error}"
             log.error("a reconcile failed unexpectedly", extra={"key": lease.key}, exc_info=error)

@@ -33,7 +33,7 @@ RECOUNT = 5.0
 #: Waiting objects that are marked when room is given back.
 WOKEN = 16
 
-_RESERVE, _RECOUNT = Script(load("workers", "reserve")), Script(load("workers", "recount"))
+_RESERVE, _RECOUNT = (Script(load("workers", name), ours=True) for name in ("reserve", "recount"))
 
 
 class Reservations:
@@ -42,6 +42,7 @@ class Reservations:
     def __init__(self, client: Redis, keys: Keys, store: Store, lane: Lane, notify: Notify, *, stale: float) -> None:
         self._client = client
         self._tag = keys.tag
+        self._generation = keys.generation
         self._store = store
         self._lane = lane
         self._notify = notify
@@ -63,7 +64,7 @@ class Reservations:
 
     async def _reserve(self, snapshot: Snapshot, asked: LimitReservation) -> int:
         assert snapshot.body is not None
-        ledgers = [self._ledger(limit) for limit in asked.limits]
+        ledgers = [self._generation, *(self._ledger(limit) for limit in asked.limits)]
         # After a failure Jobs may exist that the watch has not shown yet: what was reserved for them is kept.
         keep = "1" if snapshot.failures else "0"
         args: list[Arg] = ["", snapshot.ref.key, snapshot.body["metadata"]["uid"], asked.alive, asked.wanted]
@@ -83,7 +84,7 @@ class Reservations:
         args: list[Arg] = ["", SETTLED, KEPT]
         for key, (uid, alive) in counted.items():
             args += (key, uid, alive)
-        freed: int = await _RECOUNT(self._client, [self._ledger(limit)], args)
+        freed: int = await _RECOUNT(self._client, [self._generation, self._ledger(limit)], args)
         self._recounted = {id: at for id, at in self._recounted.items() if time.monotonic() - at < RECOUNT}
         self._recounted[limit.id] = time.monotonic()
         return freed

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from scheduler.queue import ClaimedKeys, Failed
 from workers.json_logs import Outage
@@ -100,6 +100,7 @@ class Consumer:
             with process.ACTIVE.labels(self._keeper.lane.name).track_inprogress():
                 await self._handle(claim, self._keeper)
         except Exception as error:
+            # Of a broker that is away the leases expire, and the sweep resumes the lane.
             log.exception("a claim could not be processed", extra={"lane": self._keeper.lane.name})
             left = [lease for lease in claim.leases if self._keeper.holds(lease)]
             reason = f"{type(error).__name__}: {error}"[:500]
@@ -116,8 +117,10 @@ class Consumer:
                 swept = await lane.sweep()
                 await self._notify({lane.name: swept.notifications})
                 process.lane(lane.name, await lane.stats())
+            except ResponseError as error:
+                outage.lasts("the broker answers with an error", lane=lane.name, error=str(error))
             except RedisError as error:
-                # The broker may be away; the sweep resumes the lane when it is back.
+                # The sweep resumes the lane when the broker is back.
                 outage.lasts("the broker is away; waiting for it", lane=lane.name, error=str(error))
             except Exception:
                 log.exception("a sweep failed", extra={"lane": lane.name})

@@ -243,6 +243,35 @@ class TestNotifications:
         assert (await lane.sweep()).notifications == 1
 
 
+@pytest.mark.parametrize(
+    ("booked", "outcome", "due"),
+    [
+        pytest.param(None, RequeueAt(1_700_000_030), 30, id="none"),
+        pytest.param(10, RequeueAt(1_700_000_030), 10, id="earlier than the decision asks for"),
+        pytest.param(50, RequeueAt(1_700_000_030), 30, id="later than the decision asks for"),
+        pytest.param(10, Done(), 10, id="done"),
+        pytest.param(10, Requeue(), 10, id="requeued"),
+        pytest.param(None, Done(), None, id="none, and done"),
+    ],
+)
+@pytest.mark.parametrize("before", [None, 5, 20], ids=["", "one before the lease", "a later one before the lease"])
+async def test_a_booking_made_during_a_lease_survives_it_and_one_made_before_does_not(
+    lane: Lane, clock: Clock, booked: int | None, outcome: Outcome, due: int | None, before: int | None
+) -> None:
+    await lane.mark([A])
+    if before:
+        await lane.book({A: clock.seconds + before})
+    (lease,) = (await lane.claim(1)).leases
+    if booked:
+        await lane.book({A: clock.seconds + booked})
+    await lane.finish([(lease, outcome)])
+    if booked and before:
+        # Both are one entry of the table of due times: the earlier one stays.
+        due = min(before, booked, *([30] if isinstance(outcome, RequeueAt) else []))
+    found = (await lane.sweep()).next
+    assert (found and found - clock.seconds) == due
+
+
 class Flaky:
     """A client whose broker carries a call out and then cannot say so."""
 

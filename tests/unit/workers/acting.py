@@ -68,9 +68,9 @@ class ActorRig:
         if self.lost_after is not None and self.checks > self.lost_after:
             raise LeaseLost("it ran out")
 
-    async def act(self, *steps, ref=OWNER, body=None):
-        """Carries out a plan for the ScaledJob, or for the object `body` at `ref`."""
-        return await self.actor.act(Snapshot(ref, body or self.owner), Plan(steps), self.check)
+    async def act(self, *steps, ref=OWNER, body=None, at=0):
+        """Carries out a plan for the ScaledJob, or for the object `body` at `ref`, observed `at` this moment."""
+        return await self.actor.act(Snapshot(ref, body or self.owner, at=at), Plan(steps), self.check)
 
     def job(self, name, **status):
         """Returns a Job of the ScaledJob's."""

@@ -1,12 +1,16 @@
-"""What is said in the log, and how often."""
+"""Log lines: outages once and as warnings, faults with their tracebacks."""
 
 import logging
+import sys
 from unittest.mock import Mock
 
+import orjson
 import pytest
+import redis.exceptions as redis
+from kombu.exceptions import OperationalError
 
 from workers.app import app
-from workers.json_logs import Outage
+from workers.json_logs import JsonLines, OrdinaryOutages, Outage
 
 log = logging.getLogger("workers.test")
 
@@ -44,3 +48,30 @@ def test_a_new_outage_is_logged_at_once(caplog):
 
 def test_a_worker_started_by_celery_alone_has_threads_that_share_the_loop():
     assert app.conf.worker_pool == "threads"
+
+
+@pytest.mark.parametrize(
+    ("error", "ordinary"),
+    [
+        (redis.ConnectionError("Error 111 connecting to 127.0.0.1:6379"), True),
+        (redis.TimeoutError("Timeout reading"), True),
+        (OperationalError("no route to the broker"), True),
+        (ConnectionRefusedError(111, "Connection refused"), True),
+        (redis.ResponseError("WRONGTYPE"), False),
+        (KeyError("spec"), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("how", ["traceback", "argument"])
+def test_an_outage_is_a_warning_of_one_line_and_a_fault_an_error(error, ordinary, how):
+    try:
+        raise error
+    except Exception:
+        raised = sys.exc_info()
+    text, args, info = ("consumer failed", (), raised) if how == "traceback" else ("cannot connect: %s", (error,), None)
+    record = logging.LogRecord("celery.worker", logging.ERROR, __file__, 1, text, args, info)
+    assert OrdinaryOutages().filter(record)
+    line = orjson.loads(JsonLines().format(record))
+    assert line["level"] == ("WARNING" if ordinary else "ERROR")
+    assert ("Traceback" in line.get("error", "")) is (not ordinary and how == "traceback")
+    assert not ordinary or str(error) in line["error"]

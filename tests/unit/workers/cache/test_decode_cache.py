@@ -12,7 +12,7 @@ from workers.decision.snapshot import CachedObject
 
 def value(version: int, body: Object | None = None, seen: int = 7) -> bytes:
     """An object of this version as it stands in the broker; without a body its tombstone."""
-    json = b"-" if body is None else orjson.dumps(body)
+    json = b"-" if body is None else orjson.dumps({"metadata": {}, **body})
     return f"{version} {seen} uid - - - - 1 10 ".encode() + json
 
 
@@ -29,9 +29,9 @@ def test_neither_a_newer_version_nor_a_namesake_is_taken_for_it():
     newer = recall.entry(JOB, b"default/a", value(2, {"a": 2}))
     gone = recall.entry(JOB, b"default/a", value(3))
     other = recall.entry(POD, b"default/a", value(3, {"a": 4}))
-    assert newer == CachedObject(codec.ref(JOB, b"default/a"), {"a": 2}, 7)
+    assert newer == CachedObject(codec.ref(JOB, b"default/a"), {"metadata": {}, "a": 2}, 7)
     assert gone == CachedObject(codec.ref(JOB, b"default/a"), None, 7)
-    assert other == CachedObject(codec.ref(POD, b"default/a"), {"a": 4}, 7)
+    assert other == CachedObject(codec.ref(POD, b"default/a"), {"metadata": {}, "a": 4}, 7)
     assert recall.entry(JOB, b"default/a", None) is None
 
 

@@ -13,9 +13,10 @@ from scheduler.queue import Lane
 from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
 from tests.unit.workers.objects import job, key, ref
-from workers.api.kinds import JOB
+from workers.api.kinds import JOB, Kind
 from workers.cache.reflector import Pace, Reflector
 from workers.cache.store import LeadershipLost, Store
+from workers.client.rest import WatchEvent
 from workers.errors import Unavailable
 
 QUICK = Pace(relist=3600, watch=3600, beat=0.01, probe=0.03, base=0.01, cap=0.05)
@@ -141,6 +142,67 @@ async def test_an_event_that_comes_twice_is_one(rig: ReflectorRig) -> None:
         rig.cluster.put(JOB, job("b", 0))
         await eventually(rig.in_step)
     assert (await rig.lane.stats()).dirty == 0
+
+
+UNREADABLE: dict[str, Any] = {
+    "no object": None,
+    "no metadata": {"kind": "Job"},
+    "no name": {"metadata": {"uid": "u", "resourceVersion": "101"}},
+    "no uid": {"metadata": {"namespace": "default", "name": "x", "resourceVersion": "101"}},
+    "a version that is no number": job("x", 0) | {"metadata": {"name": "x", "uid": "u", "resourceVersion": "x y"}},
+    "an owner without a uid": job("x", 101, ownerReferences=[{"controller": True}]),
+    "a uid of two words": job("x", 101, uid="two words"),
+}
+
+
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("type_", ["MODIFIED", "DELETED"])
+async def test_an_event_that_cannot_be_read_is_logged_and_left_out(
+    rig: ReflectorRig, body: Any, type_: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with rig.informing() as informing:
+        await eventually(rig.fresh)
+        rig.cluster.version += 1
+        rig.cluster.log.append((rig.cluster.version, JOB, WatchEvent(type_, body)))
+        rig.cluster.put(JOB, job("b", 0))
+        await eventually(rig.in_step)
+        assert not informing.done()
+    assert rig.cluster.lists == 1
+    assert "cannot be" in caplog.text
+
+
+async def test_a_listed_object_that_cannot_be_stored_is_not_taken_for_deleted(rig: ReflectorRig) -> None:
+    known = rig.cluster.put(JOB, job("a", 0))
+    async with rig.informing():
+        await eventually(rig.in_step)
+    known["metadata"]["ownerReferences"] = [{"controller": True}]
+    rig.cluster.put(JOB, job("b", 0))
+    async with rig.informing(epoch=2):
+
+        async def stored() -> bool:
+            return "c" in await rig.mirrored()
+
+        await eventually(lambda: len(rig.cluster.watches) == 2)
+        # The watch stores it after the list has ended.
+        rig.cluster.put(JOB, job("c", 0))
+        await eventually(stored)
+        assert set(await rig.mirrored()) == {"a", "b", "c"}
+
+
+async def test_a_fault_of_a_reflector_does_not_end_it(
+    rig: ReflectorRig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begin, faults = rig.store.begin, iter([KeyError("metadata")])
+
+    async def faulty(kind: Kind, epoch: int) -> Any:
+        if fault := next(faults, None):
+            raise fault
+        return await begin(kind, epoch)
+
+    monkeypatch.setattr(rig.store, "begin", faulty)
+    async with rig.informing():
+        await eventually(rig.fresh)
+    assert "the reflector failed; listing again" in caplog.text
 
 
 async def test_freshness_is_claimed_while_the_stream_is_quiet_and_the_server_answers(rig: ReflectorRig) -> None:

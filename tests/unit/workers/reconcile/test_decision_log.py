@@ -112,12 +112,25 @@ async def test_what_cannot_be_read_is_none(client):
     assert [each.why for each in await decisions.of(WORK)] == ["good"]
 
 
-async def test_a_broker_that_refuses_costs_the_memory_only(client):
+async def test_a_broker_that_refuses_costs_the_log_only(client, monkeypatch):
+    decisions = DecisionLog(client, KEYS)
+
+    async def refuses(*_):
+        raise RedisError("no")
+
+    monkeypatch.setattr(module, "_STORE", refuses)
+    await decisions.note([(seen(), WRITES)])
+    assert await decisions.of(WORK) == []
+
+
+async def test_a_list_of_a_wrong_type_is_set_aside(client):
     decisions = DecisionLog(client, KEYS)
     await client.set("{test}:decision:" + WORK.key, "not a list")
-    await decisions.note([(seen(), WRITES)])
     with pytest.raises(RedisError):
         await decisions.of(WORK)
+    await decisions.note([(seen(), WRITES)])
+    assert [each.why for each in await decisions.of(WORK)] == [WRITES.why]
+    assert await client.get("{test}:generation") is None, "no work was lost"
 
 
 def test_deeds_in_words():

@@ -165,11 +165,12 @@ def test_the_script_answers_as_the_arithmetic_says(limit, steps):
 async def _as_the_model(limit, steps):
     async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None) as client:
         model, ledger = SharedCap(limit), "{x}:cap"
-        await client.hset(ledger, "#", "1")
+        # Filled in the current generation: there is none.
+        await client.hset(ledger, "#", "")
         for name, alive, more, held, keep in steps:
             before = dict(model.granted)
             arguments = ["", name, "uid", alive, alive + more, held, int(keep), 60, 60, limit]
-            answer = await module._RESERVE(client, [ledger], arguments)
+            answer = await module._RESERVE(client, ["{x}:generation", ledger], arguments)
             assert answer[1] == model.ask(name, alive=alive, wanted=alive + more, held=held, keep=keep)
             values = await client.hgetall(ledger)
             assert {

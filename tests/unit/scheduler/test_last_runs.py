@@ -1,0 +1,39 @@
+"""Last runs of periodic entries in a broker that lost or broke them."""
+
+import pytest
+from redis.asyncio import Redis
+
+from scheduler.keys import Keys
+from scheduler.last_runs import LastRuns, RunLease
+
+RUNS = "{test}:beat:runs"
+
+
+@pytest.mark.parametrize(
+    ("stored", "answer"),
+    [
+        pytest.param("200", RunLease, id="the one that the caller knows"),
+        pytest.param("300", 300, id="a later one"),
+        pytest.param("100", RunLease, id="an older one, of a broker that was restored"),
+        pytest.param("garbage", RunLease, id="one that cannot be read"),
+        pytest.param(None, RunLease, id="none"),
+    ],
+)
+async def test_a_run_is_leased_unless_a_later_one_is_known(
+    fake_redis: Redis, stored: str | None, answer: int | type[RunLease]
+) -> None:
+    runs = LastRuns(fake_redis, Keys("test"))
+    if stored is not None:
+        await fake_redis.hset(RUNS, "report", stored)
+    lease = await runs.acquire("report", 200)
+    if answer is RunLease:
+        assert isinstance(lease, RunLease)
+        assert await runs.release(lease, 210)
+        assert await runs.load({"report": 0}) == {"report": 210}
+    else:
+        assert lease == answer
+
+
+async def test_a_last_run_that_cannot_be_read_counts_as_unknown(fake_redis: Redis) -> None:
+    await fake_redis.hset(RUNS, "report", "garbage")
+    assert await LastRuns(fake_redis, Keys("test")).load({"report": 7, "other": 8}) == {"report": 7, "other": 8}
