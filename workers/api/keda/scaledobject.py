@@ -104,6 +104,8 @@ class ScalingModifiers(Model):
     def _goes_together(self) -> "ScalingModifiers":
         if bool(self.formula) != bool(self.target):
             raise ValueError("formula and target are only possible together")
+        if not self.formula and (self.activation_target or self.metric_type):
+            raise ValueError("activationTarget and metricType need a formula and a target")
         if self.target and _number(self.target) <= 0:
             raise ValueError("target must be above 0")
         if self.activation_target:

@@ -99,10 +99,14 @@ def _decide(snapshot: Snapshot, now: datetime) -> Plan:
     if pause is not None:
         return _pause(body, scaled, scale, pause, now, added)
     if scale.error is not None:
+        reading = snapshot.reading
+        known = reading if reading and reading.generation == scaled.metadata.generation else None
         fields = target_and_spec_fields(scaled, body, scale)
-        status = KedaStatus(observed, before.without_pause().unreadable(scale), fields)
-        steps: tuple[Step, ...] = (*added, *write(status, before), ComeBack(now + RETRY))
-        return Plan(steps, f"the target cannot be read: {scale.error}")
+        conditions = before.without_pause().unreadable(scale, known.problem if known else None)
+        # A poll finds what is wrong with the triggers, which is told with the missing target and not after it.
+        poll = () if known else (PollNow(),)
+        steps: tuple[Step, ...] = (*added, *poll, *write(KedaStatus(observed, conditions, fields), before))
+        return Plan((*steps, ComeBack(now + RETRY)), f"the target cannot be read: {scale.error}")
     return _scale(ObservedScaledObject.of(snapshot, body, scaled, composite, scale, now), added)
 
 
@@ -324,16 +328,18 @@ def settle(
         problem = seen.reading.problem or "the reading is not of these triggers"
         return KedaStatus(seen.status, conditions.failed(problem), fields)
     memory = steering.answer.memory if steering else _memory(seen) or ScalingMemory()
-    fields |= reading_fields(seen.status, measured.samples, memory)
+    fallback = seen.scaled.spec.fallback
+    fields |= reading_fields(seen.status, measured.samples, memory, health=fallback is not None)
     fields["resourceMetricNames"] = list(dict.fromkeys(each.asked.resource for each in measured.usages)) or None
-    if verdict.active and verdict.row != "A2":
+    # A target that a pause of scaling out holds down does not become active, so that the cooldown does not begin anew.
+    held = verdict.row == "A1" and verdict.replicas is None
+    if verdict.active and verdict.row != "A2" and not held:
         fields["lastActiveTime"] = times.render(seen.now)
     # Unknown pod usage is a problem only for a target that the metrics steer.
     failing: list[Metric | PodUsage] = []
     failing += measured.metrics if verdict.row in ("A2", "I2") else ()
     failing += measured.usages if steering else ()
     problems = ", ".join(f"{each.name}: {each.error}" for each in failing if each.error is not None)
-    fallback = seen.scaled.spec.fallback
     conditions = (
         conditions.with_readiness(problems, partly=verdict.row != "I2")
         .with_activity(verdict.active, verdict.cooling)
