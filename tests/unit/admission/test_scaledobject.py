@@ -33,7 +33,7 @@ def found(body: Object, *others: Object, old: Object | None = None) -> list[tupl
 @cases(
     ("spec", "field", "message"),
     {
-        "its model": ({"minReplicaCount": 101}, "spec", "minReplicaCount 101 is above"),
+        "its model": ({"minReplicaCount": 101}, "spec.minReplicaCount", "minReplicaCount 101 is above"),
         "no formula": (formula("a +"), "spec.advanced.scalingModifiers.formula", "position 4"),
         "a formula of nobody": (formula("b"), "spec.advanced.scalingModifiers.formula", "no trigger named b"),
         "a formula of itself": (

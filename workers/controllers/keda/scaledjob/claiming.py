@@ -132,21 +132,8 @@ class ObservedClaiming:
         return KedaStatus(self.body.get("status") or {}, conditions, spec_fields(self.scaled.spec))
 
 
-def _unfit(spec: ScaledJobSpec) -> str | None:
-    """Returns the part of a spec that contradicts one Job per item, None if there is none."""
-    if len(spec.triggers) > 1:
-        return "items are claimed from one trigger, and there are several"
-    if spec.min_replica_count:
-        return "with strategy claim there is a Job for an item only: minReplicaCount must be 0"
-    if spec.fallback and spec.fallback.behavior != "none":
-        return "with strategy claim there is a Job for an item only: there can be no fallback"
-    if spec.job_creation_cooldown_seconds:
-        return "an item that was claimed is not counted again: jobCreationCooldownSeconds must be 0 with strategy claim"
-    return None
-
-
 def _ledger_of_spec(body: Object, spec: ScaledJobSpec) -> str | None:
-    if spec.strategy.strategy != "claim" or _unfit(spec):
+    if spec.strategy.strategy != "claim" or spec.claim_contradictions:
         return None
     trigger = body["spec"]["triggers"][0]
     place = {key: trigger[key] for key in ("type", "metadata", "authenticationRef") if trigger.get(key)}
@@ -156,8 +143,8 @@ def _ledger_of_spec(body: Object, spec: ScaledJobSpec) -> str | None:
 def _problem(spec: ScaledJobSpec, reading: Reading | None) -> str | None:
     if spec.strategy.strategy != "claim":
         return None
-    if problem := _unfit(spec):
-        return f"scalingStrategy: {problem}"
+    if spec.claim_contradictions:
+        return f"scalingStrategy: {'; '.join(spec.claim_contradictions)}"
     if reading and any(not sample.claimable for sample in reading.samples):
         return f"scalingStrategy: items of trigger type {spec.triggers[0].type} cannot be claimed"
     return None

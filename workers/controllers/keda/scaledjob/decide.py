@@ -39,7 +39,7 @@ from workers.controllers.keda.scaledjob.status import (
     write,
     write_around,
 )
-from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields
+from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields, with_trigger_problem
 from workers.decision.claims import ledger_of
 from workers.decision.controller import Controller
 from workers.decision.plan import (
@@ -71,7 +71,8 @@ def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
     try:
         scaled = manifest.parse(body)
     except UserError as error:
-        steps = write(KedaStatus(body.get("status") or {}, before.unmeasured(str(error))), before)
+        problems = with_trigger_problem((str(error),), snapshot)
+        steps = write(KedaStatus(body.get("status") or {}, before.unmeasured(problems)), before)
         return Plan((*finalizer.add(snapshot, body), *steps), "the manifest is wrong")
     if scaled.spec.strategy.strategy == "claim" or ledger_of(body):
         return claiming.decide(snapshot, body, scaled, now)

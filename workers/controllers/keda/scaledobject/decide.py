@@ -25,7 +25,7 @@ from workers.controllers.keda.scaledobject.status import (
 )
 from workers.controllers.keda.scaledobject.trigger_metrics import Metric, Replicas
 from workers.controllers.keda.scaledobject.usage import PodUsage
-from workers.controllers.keda.status import KedaStatus
+from workers.controllers.keda.status import KedaStatus, with_trigger_problem
 from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING, ComeBack, Figure, Plan, PollNow, RecordEvent, Step
 from workers.decision.snapshot import Reading, Scalable, Snapshot, TriggerSample
@@ -87,10 +87,10 @@ def _decide(snapshot: Snapshot, now: datetime) -> Plan:
     observed, before = body.get("status") or {}, ScaledObjectConditions.observed(body)
     added = finalizer.add(snapshot, body, {LABEL: body["metadata"]["name"]})
     try:
-        scaled = manifest.parse(body)
-        composite, pause = scaling_modifiers.read(scaled.spec), Pause.of(body)
-    except UserError as error:
-        return Plan((*added, *write(KedaStatus(observed, before.failed(str(error))), before)), "the manifest is wrong")
+        scaled, composite, pause = _checked(body)
+    except ManifestProblems as error:
+        conditions = before.failed(with_trigger_problem(error.found, snapshot))
+        return Plan((*added, *write(KedaStatus(observed, conditions), before)), "the manifest is wrong")
     scale = snapshot.scale or _UNREAD
     if taken := rivals.found(scaled, body, snapshot.peers, scale):
         written = write(KedaStatus(observed, before.failed(taken.why)), before)
@@ -99,15 +99,40 @@ def _decide(snapshot: Snapshot, now: datetime) -> Plan:
     if pause is not None:
         return _pause(body, scaled, scale, pause, now, added)
     if scale.error is not None:
-        reading = snapshot.reading
-        known = reading if reading and reading.generation == scaled.metadata.generation else None
         fields = target_and_spec_fields(scaled, body, scale)
-        conditions = before.without_pause().unreadable(scale, known.problem if known else None)
+        conditions = before.without_pause().unreadable(scale, with_trigger_problem((), snapshot))
         # A poll finds what is wrong with the triggers, which is told with the missing target and not after it.
-        poll = () if known else (PollNow(),)
+        measured = snapshot.reading and snapshot.reading.generation == scaled.metadata.generation
+        poll = () if measured else (PollNow(),)
         steps: tuple[Step, ...] = (*added, *poll, *write(KedaStatus(observed, conditions, fields), before))
         return Plan((*steps, ComeBack(now + RETRY)), f"the target cannot be read: {scale.error}")
     return _scale(ObservedScaledObject.of(snapshot, body, scaled, composite, scale, now), added)
+
+
+class ManifestProblems(UserError):  # noqa: N818 - as workers.api.model.Problems
+    """A ScaledObject whose manifest contradicts itself. found: every problem."""
+
+    def __init__(self, found: tuple[str, ...]) -> None:
+        super().__init__("; ".join(found))
+        self.found = found
+
+
+def _checked(body: Object) -> tuple[ScaledObject, Composite | None, Pause | None]:
+    """Returns the typed object, its formula and its pause. Raises ManifestProblems."""
+    problems: list[str] = []
+    scaled = composite = pause = None
+    try:
+        scaled = manifest.parse(body)
+        composite = scaling_modifiers.read(scaled.spec)
+    except UserError as error:
+        problems.append(str(error))
+    try:
+        pause = Pause.of(body)
+    except UserError as error:
+        problems.append(str(error))
+    if problems or scaled is None:
+        raise ManifestProblems(tuple(problems))
+    return scaled, composite, pause
 
 
 def _delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:

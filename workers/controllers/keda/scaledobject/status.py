@@ -23,7 +23,7 @@ class ScaledObjectConditions(keda.KedaConditions):
         active = KedaCondition("Unknown", "UnknownState", "the triggers are not acted on")
         return replace(self, ready=KedaCondition("False", reason, message), active=active)
 
-    def unreadable(self, scale: Scalable, problem: str | None = None) -> "ScaledObjectConditions":
+    def unreadable(self, scale: Scalable, problem: str = "") -> "ScaledObjectConditions":
         """Returns the conditions of an object whose target is missing or could not be read.
 
         problem: what is wrong with the triggers, told at once with a missing target. While the target merely cannot be

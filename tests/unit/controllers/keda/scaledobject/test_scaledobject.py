@@ -303,6 +303,16 @@ def test_a_wrong_manifest(spec) -> None:
     assert "ScaledObjectCheckFailed" in events(plan)
 
 
+def test_all_problems_are_named_at_once() -> None:
+    body = annotated("paused-replicas", "x", advanced={"scalingModifiers": {"formula": "a", "target": "2"}})
+    plan = decided(body, scale(2), problem="trigger 0 (ibmmq): is not supported")
+    message = condition(plan, "Ready")["message"]
+    assert [text in message for text in ("no trigger named a", "not a number of replicas", "(ibmmq)")] == [True] * 3
+    wrong = decided(scaled_object(maxReplicaCount=0), scale(2), problem="trigger 0 (ibmmq): is not supported")
+    assert "maxReplicaCount" in condition(wrong, "Ready")["message"]
+    assert "(ibmmq)" in condition(wrong, "Ready")["message"]
+
+
 def test_modifiers_decide_instead_of_the_triggers() -> None:
     modifiers = {"formula": "a + b", "target": "2"}
     triggers = [{**TRIGGER, "name": name} for name in "ab"]
