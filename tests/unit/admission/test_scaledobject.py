@@ -93,6 +93,11 @@ def test_what_is_anothers_already(other: Object, field: str | None) -> None:
     assert len(found(body, other, old=named("work", minReplicaCount=1))) == bool(field)
 
 
+def test_a_wrong_manifest_of_a_taken_target_is_both() -> None:
+    wrong = named("work", minReplicaCount=101)
+    assert [where for where, _ in found(wrong, named("other"))] == ["spec.minReplicaCount", "spec.scaleTargetRef"]
+
+
 def test_servers_and_webhooks_know_the_rule() -> None:
     rules = RULES[SCALED_OBJECT.id]
     assert rules.judges == (SCALED_OBJECT,)

@@ -285,7 +285,7 @@ def test_jobs_of_claims_are_told_what_asked_for_them() -> None:
         "a trigger without items": ({}, "items of trigger type redis cannot be claimed"),
         "all of it at once": (
             {"triggers": [TRIGGER, OTHER], "minReplicaCount": 1, "fallback": {"replicas": 2}},
-            "one trigger, and there are several; minReplicaCount must be 0, because there is a Job for an item only; there",
+            "there are several; minReplicaCount must be 0, because there is a Job for an item only; there can be",
         ),
     },
 )
