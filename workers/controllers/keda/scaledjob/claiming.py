@@ -12,6 +12,7 @@ import orjson
 
 from workers.api import bool_annotations
 from workers.api.keda.scaledjob import ScaledJob, ScaledJobSpec
+from workers.api.keda_compat import Quirks
 from workers.api.kinds import JOB, Object
 from workers.controllers import rounding
 from workers.controllers.keda import authentication_users, finalizer
@@ -51,7 +52,7 @@ def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -
     return _with_ledger(seen, limits, _allowed(maximum, limits.allowance), now)
 
 
-def delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
+def delete(snapshot: Snapshot, body: Object, now: datetime, quirks: Quirks) -> Plan:
     """Returns the plan for a ScaledJob that is being deleted and has a ledger: its items are returned first."""
     seen = claims.observe(snapshot, body, closing=True)
     # All unfinished Jobs of claims go, also if the ledger cannot be read.
@@ -64,7 +65,7 @@ def delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
     if seen.is_closed and not deletes:
         steps += binding.unbind(each for each in seen.jobs if each.body and binding.is_bound(each.body))
         steps += [
-            *authentication_users.removed(snapshot),
+            *authentication_users.removed(snapshot, quirks),
             finalizer.remove(snapshot, body, {LEDGER: None}),
             RecordEvent("Warning", "ScaledJobDeleted", "The ScaledJob was deleted"),
         ]

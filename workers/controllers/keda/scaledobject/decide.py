@@ -5,12 +5,14 @@ stages: observe, measure, activate, steer, settle, and the plan; each stage is a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from workers.api import bool_annotations, times
 from workers.api.keda import scaledobject as manifest
-from workers.api.keda.scaledobject import ScaledObject, is_resource
+from workers.api.keda.scaledobject import ScaledObject, ScaledObjectFallback, ScaledObjectSpec, is_resource
+from workers.api.keda_compat import NONE, Quirks
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.controllers.keda import authentication_users, finalizer
 from workers.controllers.keda.scaledobject import activation, behavior, modifiers, rivals, target, usage
@@ -73,17 +75,17 @@ class Pause:
         return cls(int(text))
 
 
-def decide(snapshot: Snapshot, now: datetime) -> Plan:
-    """Returns the plan for a ScaledObject, its target and its last reading."""
-    return authentication_users.with_users(_decide(snapshot, now), snapshot)
+def decide(snapshot: Snapshot, now: datetime, quirks: Quirks = NONE) -> Plan:
+    """Returns the plan for a ScaledObject, its target and its last reading. quirks: KEDA's behavior that is wanted."""
+    return authentication_users.with_users(_decide(snapshot, now, quirks), snapshot, quirks)
 
 
-def _decide(snapshot: Snapshot, now: datetime) -> Plan:
+def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
     body = snapshot.body
     if body is None:
         return NOTHING
     if body["metadata"].get("deletionTimestamp"):
-        return _delete(snapshot, body, now)
+        return _delete(snapshot, body, now, quirks)
     observed, before = body.get("status") or {}, ScaledObjectConditions.observed(body)
     added = finalizer.add(snapshot, body, {LABEL: body["metadata"]["name"]})
     try:
@@ -106,7 +108,7 @@ def _decide(snapshot: Snapshot, now: datetime) -> Plan:
         poll = () if measured else (PollNow(),)
         steps: tuple[Step, ...] = (*added, *poll, *write(KedaStatus(observed, conditions, fields), before))
         return Plan((*steps, ComeBack(now + RETRY)), f"the target cannot be read: {scale.error}")
-    return _scale(ObservedScaledObject.of(snapshot, body, scaled, composite, scale, now), added)
+    return _scale(ObservedScaledObject.of(snapshot, body, scaled, composite, scale, now, quirks), added)
 
 
 class ManifestProblems(UserError):  # noqa: N818 - as workers.api.model.Problems
@@ -135,7 +137,7 @@ def _checked(body: Object) -> tuple[ScaledObject, Composite | None, Pause | None
     return scaled, composite, pause
 
 
-def _delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
+def _delete(snapshot: Snapshot, body: Object, now: datetime, quirks: Quirks) -> Plan:
     """Restores the target's original replicas if the spec asks for it, then takes the finalizer off."""
     if not finalizer.is_on(body):
         return NOTHING
@@ -150,7 +152,7 @@ def _delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
         if scale.error is None:
             records = target.rescale_events(original, "the ScaledObject was deleted")
             steps += target.rescale(observed, scale, original, *records)
-    steps += authentication_users.removed(snapshot)
+    steps += authentication_users.removed(snapshot, quirks)
     steps.append(finalizer.remove(snapshot, body))
     steps.append(RecordEvent("Warning", "ScaledObjectDeleted", "The ScaledObject was deleted"))
     return Plan(tuple(steps), "being deleted")
@@ -197,7 +199,8 @@ class ObservedScaledObject:
     """Stage 1: the ScaledObject as the decision sees it.
 
     before: the observed conditions. reading: the last one if it is of this generation, young, and not from before a
-    pause. forced: activation is forced by annotation. cools_down: the end of the cooldown.
+    pause. forced: activation is forced by annotation. cools_down: the end of the cooldown. fallback: the one in force.
+    quirks: KEDA's behavior that is wanted.
     """
 
     snapshot: Snapshot
@@ -213,6 +216,8 @@ class ObservedScaledObject:
     scale_in_paused: bool
     scale_out_paused: bool
     cools_down: datetime
+    fallback: ScaledObjectFallback | None
+    quirks: Quirks
 
     @classmethod
     def of(
@@ -223,6 +228,7 @@ class ObservedScaledObject:
         composite: Composite | None,
         scale: Scalable,
         now: datetime,
+        quirks: Quirks,
     ) -> "ObservedScaledObject":
         status, before = body.get("status") or {}, ScaledObjectConditions.observed(body)
         reading, annotation = snapshot.reading, bool_annotations.annotation
@@ -246,7 +252,15 @@ class ObservedScaledObject:
             annotation(body, PAUSED_SCALE_IN),
             annotation(body, PAUSED_SCALE_OUT),
             activation.cools_down(scaled.spec, created, times.instant(status.get("lastActiveTime"))),
+            _fallback(scaled.spec, quirks),
+            quirks,
         )
+
+
+def _fallback(spec: ScaledObjectSpec, quirks: Quirks) -> ScaledObjectFallback | None:
+    if "whole-fallback-targets" in quirks and not (spec.modifiers.target or "1").isdecimal():
+        return None
+    return spec.fallback
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +293,11 @@ def measure(seen: ObservedScaledObject) -> ReplicaMeasurement | None:
     samples = tuple(sample for sample, _ in polled)
     replicas = Replicas(seen.scale.replicas, seen.scale.ready)
     if seen.composite:
-        found: tuple[Metric, ...] = (modifiers.apply(seen.composite, samples, spec.fallback, replicas),)
+        found: tuple[Metric, ...] = (modifiers.apply(seen.composite, samples, seen.fallback, replicas),)
     else:
-        found = metrics.of(samples, [trigger for _, trigger in polled], spec.fallback, replicas)
+        found = metrics.of(samples, [trigger for _, trigger in polled], seen.fallback, replicas)
+    if "zero-fallback-activates" in seen.quirks:
+        found = tuple(replace(each, active=each.active or (each.made_up and each.error is None)) for each in found)
     return ReplicaMeasurement(reading, samples, found, usage.of(spec.triggers, seen.scale, seen.now))
 
 
@@ -323,7 +339,8 @@ def steer(seen: ObservedScaledObject, measured: ReplicaMeasurement, verdict: Act
     bounds = ReplicaBounds(max(1, spec.minimum), spec.maximum)
     others = [each.proposal(current, rules.tolerance) for each in measured.usages]
     replicas = Replicas(current, seen.scale.ready)
-    proposal = metrics.propose(measured.metrics, replicas, rules.tolerance, others)
+    damped = "ready-pods-only" not in seen.quirks
+    proposal = metrics.propose(measured.metrics, replicas, rules.tolerance, others, damped=damped)
     answer = behavior.follow(proposal, current, bounds, rules, _memory(seen), seen.now)
     if (answer.replicas < current and seen.scale_in_paused) or (answer.replicas > current and seen.scale_out_paused):
         answer = BehaviorAnswer(current, answer.memory)
@@ -353,7 +370,7 @@ def settle(
         problem = seen.reading.problem or "the reading is not of these triggers"
         return KedaStatus(seen.status, conditions.failed(problem), fields)
     memory = steering.answer.memory if steering else _memory(seen) or ScalingMemory()
-    fallback = seen.scaled.spec.fallback
+    fallback = seen.fallback
     fields |= reading_fields(seen.status, measured.samples, memory, health=fallback is not None)
     fields["resourceMetricNames"] = list(dict.fromkeys(each.asked.resource for each in measured.usages)) or None
     # A target that a pause of scaling out holds down does not become active, so that the cooldown does not begin anew.
@@ -442,3 +459,8 @@ def _why(
 
 
 CONTROLLER = Controller(kind=SCALED_OBJECT, decide=decide, peers=True, scales=target.of, polled=True)
+
+
+def controller(quirks: Quirks = NONE) -> Controller:
+    """Returns the controller. quirks: KEDA's behavior that is wanted."""
+    return replace(CONTROLLER, decide=partial(decide, quirks=quirks)) if quirks else CONTROLLER

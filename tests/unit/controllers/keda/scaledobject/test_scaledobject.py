@@ -27,6 +27,7 @@ MISSING = Scalable(TARGET, error="gone", missing=True)
 ACTIVE = {"lastActiveTime": at(-10), "memory": {}}
 FALLBACK = {"failureThreshold": 3, "replicas": 6}
 WITH_FALLBACK = scaled_object(fallback=FALLBACK)
+NO_REPLICAS = scaled_object(fallback={**FALLBACK, "replicas": 0})
 READY = ("True", "ScaledObjectReady")
 
 
@@ -311,6 +312,48 @@ def test_all_problems_are_named_at_once() -> None:
     wrong = decided(scaled_object(maxReplicaCount=0), scale(2), problem="trigger 0 (ibmmq): is not supported")
     assert "maxReplicaCount" in condition(wrong, "Ready")["message"]
     assert "(ibmmq)" in condition(wrong, "Ready")["message"]
+
+
+VALUE = {"triggers": [{**TRIGGER, "metricType": "Value"}], "status": {"memory": {}}}
+HALVES = {"advanced": {"scalingModifiers": {"formula": "a", "target": "2.5"}}, "triggers": [{**TRIGGER, "name": "a"}]}
+
+
+@cases(
+    ("quirk", "body", "target", "measured", "ours", "kedas"),
+    {
+        "ready pods only": ("ready-pods-only", scaled_object(**VALUE), scale(9, ready=2), sample(3, target=1), None, 6),
+        "ready pods only: more": (
+            "ready-pods-only",
+            scaled_object(**VALUE),
+            scale(2, ready=2),
+            sample(2, target=1),
+            4,
+            4,
+        ),
+        "whole targets": (
+            "whole-fallback-targets",
+            scaled_object(fallback=FALLBACK, **HALVES),
+            scale(3),
+            failing(4),
+            6,
+            None,
+        ),
+        "a whole target": ("whole-fallback-targets", WITH_FALLBACK, scale(3), failing(4), 6, 6),
+        "a fallback of none": ("zero-fallback-activates", NO_REPLICAS, scale(0), failing(4), None, 1),
+    },
+)
+def test_kedas_way_on_demand(quirk, body, target, measured, ours, kedas) -> None:
+    seen = snapshot(body, target, reading(measured))
+    for quirks, replicas in ((frozenset(), ours), (frozenset({quirk}), kedas)):
+        step = scaling(decide(seen, NOW, quirks))
+        assert (step and step.replicas) == replicas
+
+
+def test_a_fallback_without_effect_has_no_health() -> None:
+    seen = snapshot(scaled_object(fallback=FALLBACK, **HALVES), scale(3), reading(failing(4)))
+    plan = decide(seen, NOW, frozenset({"whole-fallback-targets"}))
+    assert "health" not in status_of(plan)
+    assert verdict(plan, "Fallback") == ("False", "NoFallbackFound")
 
 
 def test_modifiers_decide_instead_of_the_triggers() -> None:
