@@ -89,7 +89,7 @@ class Review:
         return self._refusal([*found, *(each for each in in_templates if each.field not in fields)], 422)
 
     def _warnings(self, body: Object) -> list[str]:
-        """Returns what the client is told of an accepted object; nothing again for a spec that stays the same."""
+        """Returns the warnings about an accepted object; none again for a spec that stays the same."""
         if self.old is not None and self.old.get("spec") == body.get("spec"):
             return []
         return warnings(body, REGISTRY.unknown)

@@ -103,7 +103,7 @@ def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
     if scale.error is not None:
         fields = target_and_spec_fields(scaled, body, scale)
         conditions = before.without_pause().unreadable(scale, with_trigger_problem((), snapshot))
-        # A poll finds what is wrong with the triggers, which is told with the missing target and not after it.
+        # A poll finds errors of the triggers, which the condition names with the missing target and not after it.
         measured = snapshot.reading and snapshot.reading.generation == scaled.metadata.generation
         poll = () if measured else (PollNow(),)
         steps: tuple[Step, ...] = (*added, *poll, *write(KedaStatus(observed, conditions, fields), before))

@@ -26,7 +26,7 @@ class ScaledObjectConditions(keda.KedaConditions):
     def unreadable(self, scale: Scalable, problem: str = "") -> "ScaledObjectConditions":
         """Returns the conditions of an object whose target is missing or could not be read.
 
-        problem: what is wrong with the triggers, told at once with a missing target. While the target merely cannot be
+        problem: the error of the triggers, reported together with a missing target. While the target merely cannot be
         read Active stays as it was, because the triggers may be as active as before.
         """
         if scale.missing:
