@@ -40,6 +40,14 @@ class ScalerRegistry:
         """Every type there is a scaler for."""
         return tuple(sorted({*self._classes, *(point.name for point in entry_points(group=GROUP))}))
 
+    def unknown(self, type: str) -> str | None:
+        """What is wrong with a trigger type, None for one there is a scaler for. No scaler is loaded."""
+        if type in self.known():
+            return None
+        if type in KEDA_TYPES:
+            return f"trigger type {type} is not supported yet"
+        return f"there is no trigger type {type}"
+
     def find(self, type: str) -> type[Scaler]:
         """The class for a trigger type.
 
@@ -51,9 +59,8 @@ class ScalerRegistry:
                 self.register(type)(_load(point))
         if type in self._classes:
             return self._classes[type]
-        if type in KEDA_TYPES:
-            raise UserError(f"trigger type {type} is not supported yet; supported are {', '.join(self.known())}")
-        raise UserError(f"there is no trigger type {type}; known are {', '.join(self.known())}")
+        known = "supported" if type in KEDA_TYPES else "known"
+        raise UserError(f"{self.unknown(type)}; {known} are {', '.join(self.known())}")
 
 
 def _load(point: EntryPoint) -> type[Scaler]:

@@ -1,16 +1,20 @@
 """The generator of deploy/rbac.yaml: each process's rights, from the needs of controllers and triggers.
 
 ``python -m deploy.manifests.rbac > deploy/rbac.yaml``. Every process has its own service account: the informers' only
-reads, the scalers' reads Secrets, the workers' does not.
+reads, the workers' sees no Secret. The scalers' reads Secrets in Penstock's own namespace; Secrets elsewhere and tokens
+of service accounts are roles that an administrator binds, or that the options of this command bind.
 """
 
+import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import yaml
 
 from deploy.processes.watch import followed
+from workers.api import names
 from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
     CONFIG_MAP,
@@ -36,6 +40,25 @@ from workers.decision.controller import Controller
 HEADER = "# Made by `python -m deploy.manifests.rbac`; a test keeps it in step with the controllers.\n"
 
 NAMESPACE = "penstock"
+
+_SCALER = "penstock-scaler"
+#: ClusterRoles of the scalers' credentials, which are bound by namespace.
+SECRETS, TOKENS = f"{_SCALER}-secrets", f"{_SCALER}-tokens"
+#: Stands for all namespaces in an option.
+EVERYWHERE = "*"
+_SECRETS_HELP = "namespace whose Secrets triggers may use, * for all; may be repeated"
+_TOKENS_HELP = "NAMESPACE/ACCOUNT, NAMESPACE or *: service accounts whose tokens triggers may use; may be repeated"
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """Rights beyond the default. secrets: namespaces. tokens: namespaces, or accounts as ``namespace/name``."""
+
+    secrets: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
+
+
+NOTHING = Grants()
 
 #: Allowed verbs by group and resource.
 Rules = Mapping[tuple[str, str], Iterable[str]]
@@ -88,12 +111,18 @@ def measuring() -> Rules:
         (TRIGGER_AUTHENTICATION, "", ("get",)),
         (CLUSTER_TRIGGER_AUTHENTICATION, "", ("get",)),
         (CONFIG_MAP, "", ("get",)),
-        (SECRET, "", ("get",)),
-        (SERVICE_ACCOUNT, "token", ("create",)),
         (ENDPOINTS, "", ("get",)),
         (POD, "", ("list",)),
         *((kind, "", ("get",)) for kind in _WORKLOADS),
     )
+
+
+def credentials() -> Mapping[str, Rules]:
+    """Returns the scalers' further rules by role: with these one acts as others, so each namespace is a decision."""
+    return {
+        SECRETS: allowing((SECRET, "", ("get",))),
+        TOKENS: allowing((SERVICE_ACCOUNT, "token", ("create",))),
+    }
 
 
 def leading() -> Rules:
@@ -109,8 +138,8 @@ def allowing(*wanted: tuple[Kind, str, Iterable[str]]) -> Rules:
     return {what: sorted(verbs) for what, verbs in sorted(found.items())}
 
 
-def documents() -> Iterator[Object]:
-    """Yields the namespace, and per process a service account, a role and its binding."""
+def documents(granted: Grants) -> Iterator[Object]:
+    """Yields the namespace, per process a service account, a role and its binding, and the roles of credentials."""
     known = controllers()
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     for process, rules in (("watch", watching(known)), ("worker", acting(known)), ("scaler", measuring())):
@@ -121,6 +150,31 @@ def documents() -> Iterator[Object]:
     metadata = {"name": "penstock-watch", "namespace": NAMESPACE}
     yield role("Role", metadata, leading())
     yield binding("Role", metadata, "penstock-watch")
+    for name, rules in credentials().items():
+        yield role("ClusterRole", {"name": name}, rules)
+    # ClusterTriggerAuthentications refer to Secrets of this namespace.
+    for namespace in (NAMESPACE, *granted.secrets):
+        yield from bound(SECRETS, namespace, _SCALER)
+    for place in granted.tokens:
+        namespace, _, account = place.partition("/")
+        yield from _token(namespace, account) if account else bound(TOKENS, namespace, _SCALER)
+
+
+def bound(name: str, namespace: str, account: str) -> Iterator[Object]:
+    """Yields the binding of a ClusterRole to an account, in one namespace or, for `*`, in all."""
+    if namespace == EVERYWHERE:
+        yield binding("ClusterRole", {"name": name}, account)
+    else:
+        yield {**binding("ClusterRole", {"name": name, "namespace": namespace}, account), "kind": "RoleBinding"}
+
+
+def _token(namespace: str, account: str) -> Iterator[Object]:
+    """Yields the role for tokens of one service account, and its binding."""
+    metadata = {"name": f"{TOKENS}-{account}", "namespace": namespace}
+    made = role("Role", metadata, credentials()[TOKENS])
+    # The request names the account, so that the right can be limited to it.
+    yield {**made, "rules": [{**rule, "resourceNames": [account]} for rule in made["rules"]]}
+    yield binding("Role", metadata, _SCALER)
 
 
 def role(kind: str, metadata: Object, rules: Rules) -> Object:
@@ -154,10 +208,37 @@ def text(documents: Iterable[Object]) -> str:
     )
 
 
-def render() -> str:
+def options(arguments: Sequence[str]) -> Grants:
+    """Returns the rights that command line options ask for. Exits with a message if they are malformed."""
+    parser = argparse.ArgumentParser(
+        "python -m deploy.manifests.rbac", description="Prints the manifests of the rights."
+    )
+    parser.add_argument(
+        "--secrets", action="append", default=[], metavar="NAMESPACE", type=namespace_option, help=_SECRETS_HELP
+    )
+    parser.add_argument("--tokens", action="append", default=[], metavar="WHOSE", type=_accounts, help=_TOKENS_HELP)
+    given = parser.parse_args(arguments)
+    return Grants(tuple(given.secrets), tuple(given.tokens))
+
+
+def namespace_option(text: str) -> str:
+    """Returns the value of an option that names a namespace or all. Raises argparse.ArgumentTypeError."""
+    if text != EVERYWHERE and names.dns_label(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no namespace, and not {EVERYWHERE}")
+    return text
+
+
+def _accounts(text: str) -> str:
+    namespace, slash, account = text.partition("/")
+    if slash and names.dns_subdomain(account):
+        raise argparse.ArgumentTypeError(f"{account!r} is no name of a service account")
+    return namespace_option(namespace) + slash + account
+
+
+def render(granted: Grants = NOTHING) -> str:
     """Returns the whole file."""
-    return HEADER + text(documents())
+    return HEADER + text(documents(granted))
 
 
 if __name__ == "__main__":
-    sys.stdout.write(render())
+    sys.stdout.write(render(options(sys.argv[1:])))

@@ -4,10 +4,11 @@
 admission; the webhook's account may read the objects of its rules, and write its certificate and its configurations.
 """
 
+import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from deploy.manifests.rbac import MAKE, NAMESPACE, Rules, allowing, binding, role, text
+from deploy.manifests.rbac import MAKE, NAMESPACE, Rules, allowing, binding, bound, namespace_option, role, text
 from deploy.processes.watch import followed
 from deploy.webhook.registration import MUTATING, VALIDATING
 from deploy.webhook.review_lookups import POD_TEMPLATE
@@ -34,6 +35,8 @@ from workers.settings import Settings
 
 HEADER = "# Made by `python -m deploy.manifests.volcano`; a test keeps it in step with the controllers.\n"
 
+#: ClusterRole of plugin ssh, which is bound by namespace: with it a worker reads every Secret there.
+SSH = "penstock-worker-ssh"
 #: The webhook's port in its pod.
 _PORT = 8443
 _LABELS = {"app.kubernetes.io/name": "penstock", "app.kubernetes.io/component": "webhook"}
@@ -66,9 +69,12 @@ def acting() -> Rules:
         *((kind, "", MAKE) for kind in made),
         (COMMAND, "", ("create", "delete", "get")),
         (PERSISTENT_VOLUME_CLAIM, "", ("create", "get")),
-        # The ssh key pairs of Jobs, whose content no controller reads.
-        (SECRET, "", ("create", "delete", "get")),
     )
+
+
+def key_pairs() -> Rules:
+    """Returns the workers' rules for plugin ssh, which keeps the key pair of a Job in a Secret."""
+    return allowing((SECRET, "", ("create", "delete", "get")))
 
 
 def judging() -> Rules:
@@ -83,12 +89,18 @@ def judging() -> Rules:
     )
 
 
-def documents() -> Iterator[Object]:
-    """Yields further rights for the accounts of deploy/rbac.yaml, and the webhook's account, rights and Service."""
+def documents(ssh: Iterable[str] = ()) -> Iterator[Object]:
+    """Yields further rights for the accounts of deploy/rbac.yaml, and the webhook's account, rights and Service.
+
+    ssh: namespaces whose Jobs may have plugin ssh; `*` for all.
+    """
     for process, rules in (("watch", watching()), ("worker", acting())):
         metadata = {"name": f"penstock-{process}-volcano"}
         yield role("ClusterRole", metadata, rules)
         yield binding("ClusterRole", metadata, f"penstock-{process}")
+    yield role("ClusterRole", {"name": SSH}, key_pairs())
+    for namespace in ssh:
+        yield from bound(SSH, namespace, "penstock-worker")
     name = str(Settings.model_fields["webhook_service"].default)
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}
     yield role("ClusterRole", {"name": name}, judging())
@@ -104,10 +116,20 @@ def documents() -> Iterator[Object]:
     }
 
 
-def render() -> str:
-    """Returns the whole file."""
-    return HEADER + text(documents())
+def render(ssh: Iterable[str] = ()) -> str:
+    """Returns the whole file. ssh: as for `documents`."""
+    return HEADER + text(documents(ssh))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prints the file. Exits with a message if an option is malformed."""
+    parser = argparse.ArgumentParser("python -m deploy.manifests.volcano", description="Prints the manifests.")
+    described = "namespace whose Jobs may have plugin ssh, * for all; may be repeated"
+    parser.add_argument(
+        "--ssh", action="append", default=[], metavar="NAMESPACE", type=namespace_option, help=described
+    )
+    sys.stdout.write(render(parser.parse_args(arguments).ssh))
 
 
 if __name__ == "__main__":
-    sys.stdout.write(render())
+    main(sys.argv[1:])

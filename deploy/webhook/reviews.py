@@ -8,10 +8,12 @@ from typing import Any
 import orjson
 
 from deploy.webhook import json_patch
+from scalers.trigger_types import REGISTRY
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.findings import Finding, joined
 from workers.admission.lookup import Lookup
 from workers.admission.rules import RULES, KindRules, Needs
+from workers.admission.warnings import warnings
 from workers.api.kinds import Object
 
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
@@ -81,8 +83,16 @@ class Review:
         if self.body is None:
             return self._answer(allowed=True)
         found = list(self.rules.problems(self.body, self.old, lookup, options))
+        if not found and (said := self._warnings(self.body)):
+            return self._answer(allowed=True, warnings=said)
         fields = {finding.field for finding in found}
         return self._refusal([*found, *(each for each in in_templates if each.field not in fields)], 422)
+
+    def _warnings(self, body: Object) -> list[str]:
+        """Returns the warnings about an accepted object; none again for a spec that stays the same."""
+        if self.old is not None and self.old.get("spec") == body.get("spec"):
+            return []
+        return warnings(body, REGISTRY.unknown)
 
     def _refusal(self, found: Sequence[Finding], code: int) -> Object:
         if not found:

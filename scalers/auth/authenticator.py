@@ -15,13 +15,6 @@ from workers.api.keda.triggerauthentication import AuthenticationSpec, OAuth2, S
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, CONFIG_MAP, SECRET, Kind, Object, Ref
 from workers.errors import ClusterError, PenstockError, Unavailable, UserError
 
-#: Fields for services that are not supported, as a manifest spells them.
-_UNSUPPORTED = {
-    "azure_key_vault": "azureKeyVault",
-    "gcp_secret_manager": "gcpSecretManager",
-    "aws_secret_manager": "awsSecretManager",
-}
-
 
 class Unreachable(PenstockError):  # noqa: N818 - as workers.errors.Unavailable
     """An object that an authentication names cannot be read now; the texts read before may still be valid."""
@@ -101,7 +94,8 @@ class _Resolution:
     view: LookupView
 
     async def of(self, spec: AuthenticationSpec) -> Hidden:
-        self._refuse_unsupported(spec)
+        if refused := "; ".join(f"{path}: {text}" for path, text in triggerauthentication.unsupported(spec)):
+            raise UserError(f"{self.ref}: {refused}")
         if spec.file_path:
             return await self._file(spec.file_path)
         found = dict(await self._variables(spec.env))
@@ -124,13 +118,6 @@ class _Resolution:
         if spec.oauth2:
             found |= await self._client(spec.oauth2)
         return Hidden(found)
-
-    def _refuse_unsupported(self, spec: AuthenticationSpec) -> None:
-        for name, spelled in _UNSUPPORTED.items():
-            if getattr(spec, name) is not None:
-                raise self._error(spelled, "is not supported")
-        if spec.pod_identity and spec.pod_identity.provider != "none":
-            raise self._error("podIdentity.provider", f"{spec.pod_identity.provider} is not supported, only none is")
 
     async def _file(self, path: str) -> Hidden:
         if self.ref.kind != CLUSTER_TRIGGER_AUTHENTICATION:

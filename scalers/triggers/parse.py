@@ -197,7 +197,7 @@ class Triggers:
         try:
             workload = await self._workload(ref, body, specs, view)
         except PenstockError as error:
-            return known.parsed if known and isinstance(error, Unavailable) else Parsed(problem=str(error))
+            return known.parsed if known and isinstance(error, Unavailable) else self._refused(error, specs)
         supplied = await self._supplied(specs, workload, view)
         if known and any(isinstance(answer, Unreachable) for answer in supplied):
             return known.parsed
@@ -208,13 +208,24 @@ class Triggers:
         try:
             variables, absent = await self._environment(workload, specs, view)
         except PenstockError as error:
-            return known.parsed if known and isinstance(error, Unavailable) else Parsed(problem=str(error))
+            return known.parsed if known and isinstance(error, Unavailable) else self._refused(error, specs)
         parsed = await self._parsed(ref, uid, specs, _Supplies(variables, absent, supplied))
         # A wrong environment of a workload may be corrected in the workload, which does not change the object.
         elsewhere = parsed.problem and ref.kind == SCALED_OBJECT and _names_variables(specs)
         if len(credentials) == len(supplied) and not elsewhere:
             remember(self._known, uid, _Known(current, parsed, credentials, since), self._limit)
         return parsed
+
+    def _refused(self, error: PenstockError, specs: Sequence[Object]) -> Parsed:
+        """Returns the problem of triggers whose workload cannot be used, with the types that would not work anyway."""
+        problems = [str(error)]
+        for index, spec in enumerate(specs):
+            type_ = spec.get("type") or ""
+            try:
+                self._registry.find(type_)
+            except UserError as unknown:
+                problems.append(f"trigger {index} ({type_}): {unknown}")
+        return Parsed(problem=_joined(problems))
 
     def forget(self, uid: str) -> None:
         """Looks everything outside this object up anew: its values may have changed if a measurement failed."""

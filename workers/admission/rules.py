@@ -8,7 +8,21 @@ from workers.admission.admission_options import AdmissionOptions
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.admission.volcano import cronjob, job, jobflow, podgroup, queue
-from workers.api.kinds import JOB_FLOW, POD, POD_GROUP, QUEUE, SCALED_OBJECT, VC_CRON_JOB, VC_JOB, Kind, Object, Ref
+from workers.api.kinds import (
+    CLUSTER_TRIGGER_AUTHENTICATION,
+    JOB_FLOW,
+    POD,
+    POD_GROUP,
+    QUEUE,
+    SCALED_JOB,
+    SCALED_OBJECT,
+    TRIGGER_AUTHENTICATION,
+    VC_CRON_JOB,
+    VC_JOB,
+    Kind,
+    Object,
+    Ref,
+)
 
 #: Objects, and whole kinds, to observe before a rule is called.
 Needs = tuple[Ref | Kind, ...]
@@ -80,6 +94,11 @@ _ALL = (
         defaulted=lambda body, lookup, _options: podgroup.defaulted(body, lookup),
         looks=lambda body: (podgroup.namespace_of(body),),
         judges=(QUEUE,),
+    ),
+    *(
+        # Judged by warnings only, as KEDA's controllers say the same in a condition.
+        KindRules(kind, lambda _body, _old, _lookup, _options: (), vital=False)
+        for kind in (SCALED_JOB, TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION)
     ),
     KindRules(
         SCALED_OBJECT,

@@ -18,10 +18,10 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
     if old is not None and (old.get("spec") == body.get("spec") or body["metadata"].get("deletionTimestamp")):
         return []
     try:
-        spec = scaledobject.parse(body).spec
+        own = [*_formula(scaledobject.parse(body).spec)]
     except Problems as error:
-        return [Finding(problem.field, problem.message) for problem in error.found]
-    return [*_formula(spec), *_taken(body, lookup)]
+        own = [Finding(problem.field, problem.message) for problem in error.found]
+    return [*own, *_taken(body, lookup)]
 
 
 def _formula(spec: ScaledObjectSpec) -> Iterator[Finding]:

@@ -1,11 +1,12 @@
 """The base of all typed kinds: camelCase names, strict types, and errors that name object and field."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from workers.api.kinds import Kind, Object
 from workers.errors import UserError
@@ -30,6 +31,19 @@ class Model(BaseModel):
 
 
 M = TypeVar("M", bound=Model)
+
+#: One problem that a model's own check found: the path below the model, and what is wrong there.
+Found = tuple[tuple[str | int, ...], str]
+
+
+def refuse(found: Iterable[Found]) -> None:
+    """Raises a validator's error that names all these problems; does nothing without any."""
+    lines = [
+        InitErrorDetails(type=PydanticCustomError("problem", "{text}", {"text": text}), loc=path, input=None)
+        for path, text in found
+    ]
+    if lines:
+        raise ValidationError.from_exception_data("problems", lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,11 +40,11 @@ def controllers(
     apps/v1; the cluster's own controllers must not run. policies: obey ScalePolicies; their CRD must be installed.
     volcano: reconcile Volcano's kinds; their CRDs must be installed, and Volcano's own controllers must not run. site:
     the cluster that the pods of Volcano's Jobs are made for. rules: the admission rules of gangs. quirks: KEDA's
-    behavior that is wanted for ScaledJobs.
+    behavior that is wanted.
     """
     known = [
         scaledjob.controller(policies=policies, quirks=quirks),
-        scaledobject.CONTROLLER,
+        scaledobject.controller(quirks),
         *authentication.CONTROLLERS,
         cronjob.SCHEDULED_JOBS,
         job.controller(jobs),

@@ -15,8 +15,9 @@ from tests.integration.apiserver.client import DEFINITIONS, Api, until
 from tests.support.embedded import Embedded, embedded_apiserver
 from tests.unit.admission import test_job, test_queue
 from tests.unit.admission.bodies import CONTAINER, group, job, queue, task
+from tests.unit.controllers.factories import scaled_job
 from workers.api import crds
-from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, VC_CRON_JOB, VC_JOB, Kind, Object
+from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, SCALED_JOB, VC_CRON_JOB, VC_JOB, Kind, Object
 from workers.api.references import GANG_GATE
 
 
@@ -281,3 +282,13 @@ def test_kubectl_shows_what_is_wrong(gangs: Embedded, tmp_path: Path) -> None:
     )
     assert done.returncode
     assert "spec.queue: Invalid value: there is no queue 'nowhere'" in done.stderr
+
+
+def test_a_scaled_job_that_will_not_work_is_stored_with_a_warning(gangs: Embedded) -> None:
+    api, path = Api(gangs.kubeconfig), SCALED_JOB.path("default")
+    made = api("POST", path, scaled_job(metadata={"name": "mq"}, triggers=[{"type": "ibmmq", "metadata": {}}]))
+    text = '299 - "spec.triggers[0].type: trigger type ibmmq is not supported yet"'
+    assert (made.code, made.headers["warning"]) == (201, text)
+    changed = api.patch(f"{path}/mq", {"spec": {"pollingInterval": 5}})
+    assert changed.headers["warning"] == text
+    assert "warning" not in api.patch(f"{path}/mq", {"metadata": {"labels": {"a": "b"}}}).headers

@@ -33,7 +33,7 @@ def found(body: Object, *others: Object, old: Object | None = None) -> list[tupl
 @cases(
     ("spec", "field", "message"),
     {
-        "its model": ({"minReplicaCount": 101}, "spec", "minReplicaCount 101 is above"),
+        "its model": ({"minReplicaCount": 101}, "spec.minReplicaCount", "minReplicaCount 101 is above"),
         "no formula": (formula("a +"), "spec.advanced.scalingModifiers.formula", "position 4"),
         "a formula of nobody": (formula("b"), "spec.advanced.scalingModifiers.formula", "no trigger named b"),
         "a formula of itself": (
@@ -91,6 +91,11 @@ def test_what_is_anothers_already(other: Object, field: str | None) -> None:
     going = {**body, "metadata": {**body["metadata"], "deletionTimestamp": at(0)}}
     assert found(going, other, old=named("work", minReplicaCount=1)) == [], "and may go"
     assert len(found(body, other, old=named("work", minReplicaCount=1))) == bool(field)
+
+
+def test_a_wrong_manifest_of_a_taken_target_is_both() -> None:
+    wrong = named("work", minReplicaCount=101)
+    assert [where for where, _ in found(wrong, named("other"))] == ["spec.minReplicaCount", "spec.scaleTargetRef"]
 
 
 def test_servers_and_webhooks_know_the_rule() -> None:

@@ -75,7 +75,7 @@ def test_what_keda_accepts_is_accepted(metadata, spec):
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        ({"jobTargetRef": {}}, "spec.jobTargetRef: template is required"),
+        ({"jobTargetRef": {}}, "spec.jobTargetRef.template: is required"),
         ({"jobTargetRef": None}, "spec.jobTargetRef: "),
         ({"triggers": []}, "spec.triggers: "),
         ({"triggers": None}, "spec.triggers: "),
@@ -83,8 +83,8 @@ def test_what_keda_accepts_is_accepted(metadata, spec):
         ({"triggers": [{"type": "", "metadata": {}}]}, "spec.triggers[0].type: "),
         ({"triggers": [{"type": "redis"}]}, "spec.triggers[0].metadata: "),
         ({"triggers": [{"type": "redis", "metadata": {"listLength": 5}}]}, "spec.triggers[0].metadata.listLength: "),
-        ({"triggers": [{**TRIGGER, "name": "a"}] * 2}, "spec.triggers: [1].name: 'a' is used"),
-        ({"triggers": [{**TRIGGER, "metricType": "Value"}]}, "spec.triggers: [0].metricType: "),
+        ({"triggers": [{**TRIGGER, "name": "a"}] * 2}, "spec.triggers[1].name: 'a' is used"),
+        ({"triggers": [{**TRIGGER, "metricType": "Value"}]}, "spec.triggers[0].metricType: "),
         ({"triggers": [{**TRIGGER, "type": "cron", "useCachedMetrics": True}]}, "[0].useCachedMetrics: "),
         ({"triggers": [{**TRIGGER, "authenticationRef": {}}]}, "spec.triggers[0].authenticationRef.name: "),
         ({"pollingInterval": 0}, "spec.pollingInterval: "),

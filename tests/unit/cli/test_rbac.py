@@ -12,6 +12,7 @@ from scalers.triggers.parse import Triggers
 from tests.integration.scalers.every_trigger import EXAMPLES
 from tests.support.paths import ROOT
 from tests.unit.scalers.cluster import Cluster
+from tests.unit.tables import cases
 from workers.api.kinds import (
     CRON_JOB,
     DEPLOYMENT,
@@ -22,6 +23,7 @@ from workers.api.kinds import (
     SCALED_JOB,
     SCALED_OBJECT,
     SECRET,
+    SERVICE_ACCOUNT,
     TRIGGER_AUTHENTICATION,
     Kind,
     Ref,
@@ -62,7 +64,8 @@ def test_the_file_matches_the_needs_of_the_controllers() -> None:
         ("ClusterRole penstock-worker", "patch", DEPLOYMENT, "scale"),
         ("ClusterRole penstock-worker", "patch", TRIGGER_AUTHENTICATION, "status"),
         ("ClusterRole penstock-worker", "patch", CRON_JOB, ""),
-        ("ClusterRole penstock-scaler", "get", SECRET, ""),
+        ("ClusterRole penstock-scaler-secrets", "get", SECRET, ""),
+        ("ClusterRole penstock-scaler-tokens", "create", SERVICE_ACCOUNT, "token"),
         ("Role penstock-watch", "update", LEASE, ""),
     ],
 )
@@ -73,18 +76,68 @@ def test_allowed(role: str, verb: str, kind: Kind, subresource: str) -> None:
 @pytest.mark.parametrize(
     ("role", "verb", "kind"),
     [
+        ("ClusterRole penstock-scaler", "get", SECRET),
         ("ClusterRole penstock-watch", "get", SECRET),
         ("ClusterRole penstock-watch", "patch", SCALED_JOB),
         ("ClusterRole penstock-worker", "get", SECRET),
         ("ClusterRole penstock-worker", "delete", SCALED_OBJECT),
         ("ClusterRole penstock-worker", "patch", DEPLOYMENT),
-        ("ClusterRole penstock-scaler", "list", SECRET),
+        ("ClusterRole penstock-scaler-secrets", "list", SECRET),
         ("ClusterRole penstock-scaler", "create", JOB),
         ("ClusterRole penstock-watch", "update", LEASE),
     ],
 )
 def test_refused(role: str, verb: str, kind: Kind) -> None:
     assert not allowed(role, verb, kind)
+
+
+def granted(*options: str) -> set[tuple[str, str, str]]:
+    """The bindings that the generator writes with these options: account, the bound role, and its namespace or `*`."""
+    found = set()
+    for each in yaml.safe_load_all(rbac.render(rbac.options(options))):
+        if each["kind"].endswith("Binding"):
+            (account,) = each["subjects"]
+            place = "*" if each["kind"] == "ClusterRoleBinding" else each["metadata"]["namespace"]
+            found.add((account["name"], each["roleRef"]["name"], place))
+    return found
+
+
+def test_by_default_secrets_are_readable_in_the_own_namespace_only_and_tokens_nowhere() -> None:
+    sensitive = {each for each in granted() if each[1].startswith("penstock-scaler-")}
+    assert sensitive == {("penstock-scaler", "penstock-scaler-secrets", "penstock")}
+
+
+@cases(
+    ("option", "role", "place"),
+    {
+        "Secrets of a namespace": ("--secrets=team", "penstock-scaler-secrets", "team"),
+        "all Secrets": ("--secrets=*", "penstock-scaler-secrets", "*"),
+        "tokens of one account": ("--tokens=team/reader", "penstock-scaler-tokens-reader", "team"),
+        "tokens of a namespace": ("--tokens=team", "penstock-scaler-tokens", "team"),
+        "tokens of all accounts": ("--tokens=*", "penstock-scaler-tokens", "*"),
+    },
+)
+def test_more_is_granted_by_name(option: str, role: str, place: str) -> None:
+    assert granted(option) - granted() == {("penstock-scaler", role, place)}
+
+
+def test_the_token_of_one_account_is_that_of_no_other() -> None:
+    documents = yaml.safe_load_all(rbac.render(rbac.options(["--tokens=team/reader"])))
+    (role,) = (
+        each for each in documents if each["metadata"]["name"] == "penstock-scaler-tokens-reader" and "rules" in each
+    )
+    assert (role["kind"], role["metadata"]["namespace"]) == ("Role", "team")
+    rule = {"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"], "resourceNames": ["reader"]}
+    assert role["rules"] == [rule]
+
+
+@pytest.mark.parametrize(
+    "option", ["--tokens=", "--tokens=team/", "--tokens=a/b/c", "--secrets=", "--secrets=team/x", "x"]
+)
+def test_a_wrong_option_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        rbac.options([option])
+    assert "usage:" in capsys.readouterr().err
 
 
 def test_every_followed_kind_may_be_listed_and_watched() -> None:
@@ -116,11 +169,8 @@ async def test_every_object_that_triggers_look_up_may_be_read() -> None:
     asked = [each for each in cluster.asked if isinstance(each, Ref)]
     assert len(asked) == 4
     for ref in asked:
-        assert allowed("ClusterRole penstock-scaler", "get", ref.kind), ref
+        role = "penstock-scaler-secrets" if ref.kind == SECRET else "penstock-scaler"
+        assert allowed(f"ClusterRole {role}", "get", ref.kind), ref
     assert [path for path in cluster.asked if isinstance(path, str)] == [
         "/api/v1/namespaces/team/serviceaccounts/reader/token"
     ]
-    assert any(
-        "serviceaccounts/token" in rule["resources"] and rule["verbs"] == ["create"]
-        for rule in roles()["ClusterRole penstock-scaler"]
-    )

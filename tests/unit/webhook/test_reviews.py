@@ -13,6 +13,7 @@ from deploy.webhook import json_patch as differences
 from deploy.webhook import reviews
 from deploy.webhook.registration import MUTATING, VALIDATING, Place, wanted
 from tests.unit.admission.bodies import group, job, known, queue, task
+from tests.unit.controllers.factories import scaled_job
 from tests.unit.tables import cases
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.lookup import Known
@@ -125,6 +126,25 @@ def test_an_answer_names_every_field(review, expected):
         assert all(field in status["message"] for field in causes)
 
 
+MQ = {"type": "ibmmq", "metadata": {}}
+UNSUPPORTED = ["spec.triggers[0].type: trigger type ibmmq is not supported yet"]
+
+
+@cases(
+    ("body", "old", "expected"),
+    {
+        "nothing to say": (scaled_job(), None, None),
+        "a type of KEDA's": (scaled_job(triggers=[MQ]), None, UNSUPPORTED),
+        "a changed spec": (scaled_job(triggers=[MQ]), scaled_job(), UNSUPPORTED),
+        "the same spec": (scaled_job(triggers=[MQ]), scaled_job(triggers=[MQ], metadata={"labels": {}}), None),
+    },
+)
+def test_an_accepted_object_may_be_warned_of(body, old, expected):
+    operation = "UPDATE" if old else "CREATE"
+    answer = response(asked("scaledjobs", "keda.sh", "v1alpha1", body, old, operation).validation(known(), OPTIONS))
+    assert (answer["allowed"], answer.get("warnings")) == (True, expected)
+
+
 def test_the_api_servers_findings_on_templates_are_in_the_answer():
     review = job_asked(job())
     found = [reviews.Finding("spec.tasks[0].template.spec.containers[0].image", "Required value")]
@@ -192,8 +212,8 @@ def test_every_rule_is_asked_for():
 def test_foreign_pods_start_without_the_webhook(choosing):
     for name, each in webhooks(Place("system", "hook", match_conditions=choosing)).items():
         if "-pods-core" not in name:
-            # Of ScaledObjects the controller says what is wrong, as KEDA's does without its webhook.
-            assert each["failurePolicy"] == ("Ignore" if "-scaledobjects-" in name else "Fail")
+            # Of KEDA's kinds the controller says what is wrong, as KEDA's does without its webhook.
+            assert each["failurePolicy"] == ("Ignore" if "-keda-sh" in name else "Fail")
             continue
         assert each["failurePolicy"] == ("Fail" if choosing else "Ignore")
         assert ("matchConditions" in each) is choosing

@@ -4,13 +4,14 @@ The constraints of KEDA's schema (minimum, enum, required) stand here, and the C
 field without a default stays None; the controller applies KEDA's default.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from workers.api import model
 from workers.api.kinds import SCALED_JOB, Object
-from workers.api.model import Items, Model
+from workers.api.model import Found, Items, Model, refuse
 
 #: Default seconds between two polls (KEDA's).
 POLLING_INTERVAL = 30
@@ -52,6 +53,17 @@ class TriggerSpec(Model):
     metric_type: Literal["AverageValue", "Value", "Utilization"] | None = None
     """Not allowed for a ScaledJob."""
     use_cached_metrics: bool | None = None
+
+
+def common_problems(triggers: Sequence[TriggerSpec]) -> Iterator[Found]:
+    """Yields what KEDA refuses of the triggers of both kinds: names used twice, and caching that cannot work."""
+    seen: set[str] = set()
+    for index, trigger in enumerate(triggers):
+        if trigger.name and trigger.name in seen:
+            yield ("triggers", index, "name"), f"{trigger.name!r} is used by another trigger"
+        seen.add(trigger.name or "")
+        if trigger.use_cached_metrics and trigger.type in _NEVER_CACHED:
+            yield ("triggers", index, "useCachedMetrics"), f"not possible with type {trigger.type}"
 
 
 class ClaimSettings(Model):
@@ -111,12 +123,6 @@ class ScaledJobFallback(Model):
     replicas: Natural | None = None
     """Behavior fixed: Jobs kept alive beyond minReplicaCount."""
 
-    @model_validator(mode="after")
-    def _is_whole(self) -> Self:
-        if self.behavior in (None, "fixed") and self.replicas is None:
-            raise ValueError("replicas is required with behavior fixed")
-        return self
-
 
 #: A Job's spec in a structural schema: unknown fields are preserved, and a pod template is required.
 JOB_SCHEMA = {
@@ -156,40 +162,48 @@ class ScaledJobSpec(Model):
     pass_trigger: bool | None = None
     """Annotations and variables of Jobs name the trigger that asked for them; default false. Not KEDA's."""
 
-    @field_validator("job_target_ref")
-    @classmethod
-    def _has_a_template(cls, value: dict[str, Any]) -> dict[str, Any]:
-        if not isinstance(value.get("template"), dict):
-            raise ValueError("template is required and must be a pod template")
-        return value
-
-    @field_validator("triggers")
-    @classmethod
-    def _triggers_go_together(cls, triggers: tuple[TriggerSpec, ...]) -> tuple[TriggerSpec, ...]:
-        """Applies KEDA's checks: names are unique, and some settings are not for ScaledJobs."""
-        seen: set[str] = set()
-        for index, trigger in enumerate(triggers):
-            if trigger.name and trigger.name in seen:
-                raise ValueError(f"[{index}].name: {trigger.name!r} is used by another trigger")
-            seen.add(trigger.name or "")
-            if trigger.metric_type is not None:
-                raise ValueError(f"[{index}].metricType: a ScaledJob's triggers have none")
-            if trigger.use_cached_metrics and trigger.type in _NEVER_CACHED:
-                raise ValueError(f"[{index}].useCachedMetrics: not possible with type {trigger.type}")
-        return triggers
-
     @model_validator(mode="after")
-    def _weights_are_of_triggers(self) -> Self:
+    def _fits(self) -> Self:
+        refuse(self._problems())
+        return self
+
+    def _problems(self) -> Iterator[Found]:
+        """Applies KEDA's checks and those of Penstock's own fields."""
+        if not isinstance(self.job_target_ref.get("template"), dict):
+            yield ("jobTargetRef", "template"), "is required and must be a pod template"
+        yield from common_problems(self.triggers)
+        for index, trigger in enumerate(self.triggers):
+            if trigger.metric_type is not None:
+                yield ("triggers", index, "metricType"), "a ScaledJob's triggers have none"
+        fallback = self.fallback
+        if fallback and fallback.behavior in (None, "fixed") and fallback.replicas is None:
+            yield ("fallback", "replicas"), "is required with behavior fixed"
         names = {trigger.name for trigger in self.triggers}
         for name in self.strategy.weights or ():
             if name not in names:
-                raise ValueError(f"scalingStrategy.weights: there is no trigger named {name!r}")
-        return self
+                yield ("scalingStrategy", "weights", name), f"there is no trigger named {name!r}"
 
     @property
     def strategy(self) -> ScalingStrategy:
         """Returns the scaling strategy, empty if the manifest has none."""
         return self.scaling_strategy or ScalingStrategy()
+
+    @property
+    def claim_contradictions(self) -> tuple[str, ...]:
+        """Returns the parts of a spec with strategy claim that contradict one Job per item."""
+        if self.strategy.strategy != "claim":
+            return ()
+        no_fallback = self.fallback is None or self.fallback.behavior == "none"
+        rules = (
+            (len(self.triggers) == 1, "items are claimed from one trigger, and there are several"),
+            (not self.min_replica_count, "minReplicaCount must be 0, because there is a Job for an item only"),
+            (no_fallback, "there can be no fallback, because there is a Job for an item only"),
+            (
+                not self.job_creation_cooldown_seconds,
+                "jobCreationCooldownSeconds must be 0, because a claimed item is not counted again",
+            ),
+        )
+        return tuple(text for holds, text in rules if not holds)
 
     @property
     def interval(self) -> int:

@@ -4,10 +4,11 @@ The checks are those of KEDA's schema, and those of its webhook that need only t
 default stays None; the controller applies KEDA's default.
 """
 
-from math import isfinite
+from collections.abc import Iterator
+from math import inf, isfinite
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from workers.api import model, quantities
 from workers.api.keda.scaledjob import (
@@ -19,9 +20,10 @@ from workers.api.keda.scaledjob import (
     ScaledJobMetadata,
     Text,
     TriggerSpec,
+    common_problems,
 )
 from workers.api.kinds import SCALED_OBJECT, Object
-from workers.api.model import Items, Model
+from workers.api.model import Found, Items, Model, refuse
 
 #: KEDA's defaults (replicas; seconds).
 MAX_REPLICAS = 100
@@ -36,7 +38,6 @@ MetricType = Literal["AverageValue", "Value"]
 
 #: Trigger types that KEDA leaves to the resource metrics API.
 RESOURCE_TRIGGERS = frozenset({"cpu", "memory"})
-_NEVER_CACHED = frozenset({*RESOURCE_TRIGGERS, "cron"})
 
 
 class ScaleTargetRef(Model):
@@ -100,15 +101,24 @@ class ScalingModifiers(Model):
     metric_type: MetricType | None = None
     """Default AverageValue."""
 
-    @model_validator(mode="after")
-    def _goes_together(self) -> "ScalingModifiers":
+    def problems(self) -> Iterator[Found]:
+        """Yields what is wrong with the fields together."""
         if bool(self.formula) != bool(self.target):
-            raise ValueError("formula and target are only possible together")
-        if self.target and _number(self.target) <= 0:
-            raise ValueError("target must be above 0")
-        if self.activation_target:
-            _number(self.activation_target)
-        return self
+            yield (), "formula and target are only possible together"
+        if not self.formula and not self.target and (self.activation_target or self.metric_type):
+            yield (), "activationTarget and metricType need a formula and a target"
+        for name, text, least in (("target", self.target, 0.0), ("activationTarget", self.activation_target, -inf)):
+            if not text:
+                continue
+            try:
+                number = float(text)
+            except ValueError:
+                yield (name,), f"{text!r} is not a number"
+            else:
+                if not isfinite(number):
+                    yield (name,), f"{text!r} is not a finite number"
+                elif number <= least:
+                    yield (name,), f"must be above {least:g}"
 
 
 class Advanced(Model):
@@ -151,46 +161,42 @@ class ScaledObjectSpec(Model):
     advanced: Advanced | None = None
     fallback: ScaledObjectFallback | None = None
 
-    @field_validator("triggers")
-    @classmethod
-    def _triggers_go_together(cls, triggers: tuple[TriggerSpec, ...]) -> tuple[TriggerSpec, ...]:
-        seen: set[str] = set()
-        for index, trigger in enumerate(triggers):
-            if trigger.name and trigger.name in seen:
-                raise ValueError(f"[{index}].name: {trigger.name!r} is used by another trigger")
-            seen.add(trigger.name or "")
-            if trigger.type in RESOURCE_TRIGGERS:
-                _check_resource(index, trigger)
-            elif trigger.metric_type == "Utilization":
-                raise ValueError(f"[{index}].metricType: Utilization is for cpu and memory only")
-            if trigger.use_cached_metrics and trigger.type in _NEVER_CACHED:
-                raise ValueError(f"[{index}].useCachedMetrics: not possible with type {trigger.type}")
-        return triggers
-
     @model_validator(mode="after")
-    def _bounds_fit(self) -> "ScaledObjectSpec":
+    def _fits(self) -> "ScaledObjectSpec":
+        """Applies KEDA's checks."""
+        modifiers = ((("advanced", "scalingModifiers", *path), text) for path, text in self.modifiers.problems())
+        refuse((*self._trigger_problems(), *self._bounds_problems(), *self._resource_problems(), *modifiers))
+        return self
+
+    def _trigger_problems(self) -> Iterator[Found]:
+        yield from common_problems(self.triggers)
+        for index, trigger in enumerate(self.triggers):
+            if trigger.type in RESOURCE_TRIGGERS:
+                yield from _resource_target(index, trigger)
+            elif trigger.metric_type == "Utilization":
+                yield ("triggers", index, "metricType"), "Utilization is for cpu and memory only"
+
+    def _bounds_problems(self) -> Iterator[Found]:
         """Applies KEDA's check, which takes an explicit minReplicaCount of 0 for 1, and an unset one for 0."""
         minimum = 0 if self.min_replica_count is None else max(1, self.min_replica_count)
         if self.maximum < 1:
-            raise ValueError("maxReplicaCount must be at least 1")
+            yield ("maxReplicaCount",), "must be at least 1"
         if minimum > self.maximum:
-            raise ValueError(f"minReplicaCount {minimum} is above maxReplicaCount {self.maximum}")
+            yield ("minReplicaCount",), f"minReplicaCount {minimum} is above maxReplicaCount {self.maximum}"
         if self.idle_replica_count is not None and self.idle_replica_count >= minimum:
-            raise ValueError(f"idleReplicaCount {self.idle_replica_count} is not below minReplicaCount {minimum}")
+            text = f"idleReplicaCount {self.idle_replica_count} is not below minReplicaCount {minimum}"
+            yield ("idleReplicaCount",), text
         if self.fallback and self.fallback.behavior == "scalingModifiers" and not self.modifiers.formula:
-            raise ValueError("fallback.behavior: scalingModifiers needs a formula")
-        return self
+            yield ("fallback", "behavior"), "scalingModifiers needs a formula"
 
-    @model_validator(mode="after")
-    def _resources_fit(self) -> "ScaledObjectSpec":
+    def _resource_problems(self) -> Iterator[Found]:
         """Applies KEDA's checks of a spec whose triggers are all cpu or memory."""
         if any(trigger.type not in RESOURCE_TRIGGERS for trigger in self.triggers):
-            return self
+            return
         if self.min_replica_count == 0:
-            raise ValueError("minReplicaCount: cpu and memory alone cannot scale to zero, it must be above 0")
+            yield ("minReplicaCount",), "cpu and memory alone cannot scale to zero, it must be above 0"
         if self.fallback and not self.modifiers.formula:
-            raise ValueError("fallback: has no meaning where all triggers are cpu or memory")
-        return self
+            yield ("fallback",), "has no meaning where all triggers are cpu or memory"
 
     @property
     def interval(self) -> int:
@@ -302,32 +308,23 @@ def parse(body: Object) -> ScaledObject:
     return model.parse(ScaledObject, SCALED_OBJECT, body)
 
 
-def _check_resource(index: int, trigger: TriggerSpec) -> None:
-    """Raises ValueError for a cpu or memory trigger without a valid target."""
+def _resource_target(index: int, trigger: TriggerSpec) -> Iterator[Found]:
+    """Yields what is wrong with the target of a cpu or memory trigger."""
     if trigger.metric_type not in ("Utilization", "AverageValue"):
-        raise ValueError(f"[{index}].metricType: must be Utilization or AverageValue with type {trigger.type}")
-    text = trigger.metadata.get("value", "")
-    where = f"[{index}].metadata.value"
+        yield ("triggers", index, "metricType"), f"must be Utilization or AverageValue with type {trigger.type}"
+        return
+    text, place = trigger.metadata.get("value", ""), ("triggers", index, "metadata", "value")
     if trigger.metric_type == "Utilization":
         if not (text.isascii() and text.isdecimal() and 0 < int(text[:10]) < 10**9):
-            raise ValueError(f"{where}: must be percent of the requests, a whole number above 0, not {text[:40]!r}")
+            yield place, f"must be percent of the requests, a whole number above 0, not {text[:40]!r}"
         return
     try:
         amount = quantities.parse(text)
     except ValueError:
-        raise ValueError(f"{where}: must be a quantity such as 500m or 200Mi, not {text[:40]!r}") from None
-    if amount <= 0:
-        raise ValueError(f"{where}: must be above 0")
-
-
-def _number(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a number") from None
-    if not isfinite(found):
-        raise ValueError(f"{text!r} is not a finite number")
-    return found
+        yield place, f"must be a quantity such as 500m or 200Mi, not {text[:40]!r}"
+    else:
+        if amount <= 0:
+            yield place, "must be above 0"
 
 
 def is_resource(trigger: TriggerSpec) -> bool:

@@ -4,6 +4,7 @@ An authentication refers to secrets, but a Vault token may stand in it: its text
 only metadata and status of these kinds.
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, WithJsonSchema
@@ -184,6 +185,18 @@ class Authentication(Model):
     """A TriggerAuthentication or ClusterTriggerAuthentication."""
 
     spec: AuthenticationSpec
+
+
+def unsupported(spec: AuthenticationSpec) -> Iterator[tuple[str, str]]:
+    """Yields field and reason of every source that KEDA has and Penstock does not support."""
+    vendors = {
+        "azureKeyVault": spec.azure_key_vault,
+        "gcpSecretManager": spec.gcp_secret_manager,
+        "awsSecretManager": spec.aws_secret_manager,
+    }
+    yield from ((f"spec.{name}", "is not supported") for name, given in vendors.items() if given is not None)
+    if spec.pod_identity and spec.pod_identity.provider != "none":
+        yield "spec.podIdentity.provider", f"{spec.pod_identity.provider} is not supported, only none is"
 
 
 def kind_of(reference_kind: str | None) -> Kind | None:

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from workers.api.keda.triggerauthentication import kind_of
+from workers.api.keda_compat import NONE, Quirks
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object, Ref
 from workers.decision.plan import EditList, PatchStatus, Plan, Step
 from workers.decision.snapshot import Snapshot
 
 
-def with_users(plan: Plan, snapshot: Snapshot) -> Plan:
+def with_users(plan: Plan, snapshot: Snapshot, quirks: Quirks = NONE) -> Plan:
     """Returns the plan with steps that list its object as a user of the authentications it refers to.
 
-    The steps come only with a status that names other authentications than the observed one, so that an unchanged
-    object costs nothing; and just before that status, so that a crash in between repeats them.
+    quirks: KEDA's behavior that is wanted. The steps come only with a status that names other authentications than the
+    observed one, so that an unchanged object costs nothing; and just before that status, so that a crash in between
+    repeats them.
     """
     observed = ((snapshot.body or {}).get("status") or {}).get("authenticationsTypes") or ""
     steps: list[Step] = []
@@ -24,23 +26,24 @@ def with_users(plan: Plan, snapshot: Snapshot) -> Plan:
         if isinstance(step, PatchStatus) and (step.status.get("authenticationsTypes") or "") != observed:
             used = tuple(dict.fromkeys(_referenced(snapshot.ref, snapshot.body or {})))
             left = [ref for ref in _named(snapshot.ref, observed) if ref not in used]
-            steps += [_edit(snapshot.ref, ref, present=True) for ref in used]
-            steps += [_edit(snapshot.ref, ref, present=False) for ref in left]
+            steps += [_edit(snapshot.ref, ref, quirks, present=True) for ref in used]
+            steps += [_edit(snapshot.ref, ref, quirks, present=False) for ref in left]
             observed = step.status.get("authenticationsTypes") or ""
         steps.append(step)
     return plan if len(steps) == len(plan.steps) else replace(plan, steps=tuple(steps))
 
 
-def removed(snapshot: Snapshot) -> tuple[EditList, ...]:
-    """Returns the steps that take the object out of all lists of users."""
+def removed(snapshot: Snapshot, quirks: Quirks) -> tuple[EditList, ...]:
+    """Returns the steps that take the object out of all lists of users. quirks: KEDA's behavior that is wanted."""
     body = snapshot.body or {}
     observed = (body.get("status") or {}).get("authenticationsTypes") or ""
     known = dict.fromkeys((*_referenced(snapshot.ref, body), *_named(snapshot.ref, observed)))
-    return tuple(_edit(snapshot.ref, ref, present=False) for ref in known)
+    return tuple(_edit(snapshot.ref, ref, quirks, present=False) for ref in known)
 
 
-def _edit(user: Ref, authentication: Ref, *, present: bool) -> EditList:
-    name = user.name if authentication.namespace else f"{user.namespace}/{user.name}"
+def _edit(user: Ref, authentication: Ref, quirks: Quirks, *, present: bool) -> EditList:
+    bare = authentication.namespace or "bare-user-names" in quirks
+    name = user.name if bare else f"{user.namespace}/{user.name}"
     return EditList(authentication, user.kind.plural, name, present)
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 from workers.api.keda.scaledjob import TriggerSpec
 from workers.api.kinds import Object
 from workers.decision.plan import RecordEvent
-from workers.decision.snapshot import TriggerSample
+from workers.decision.snapshot import Snapshot, TriggerSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,16 @@ class KedaStatus(Generic[C]):
     def changed(self) -> bool:
         """Returns True if the status differs from the observed one."""
         return self.render() != self.observed
+
+
+def with_trigger_problem(problems: Iterable[str], snapshot: Snapshot) -> str:
+    """Returns these problems and the one that the last poll found in the triggers of this spec, as one text.
+
+    So a user who corrects one of them does not meet the next only then.
+    """
+    reading, generation = snapshot.reading, (snapshot.body or {}).get("metadata", {}).get("generation", 0)
+    found = reading.problem if reading and reading.generation == generation else None
+    return "; ".join((*problems, *((found,) if found else ())))
 
 
 class Triggered(Protocol):

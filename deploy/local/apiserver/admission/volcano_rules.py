@@ -14,8 +14,10 @@ from deploy.local.apiserver.discovery.api_resources import ServedResource
 from deploy.local.apiserver.schema import defaults
 from deploy.local.apiserver.storage.object_store import ObjectStore
 from deploy.local.apiserver.strategies import podspec
+from scalers.trigger_types import REGISTRY
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.rules import RULES, KindRules
+from workers.admission.warnings import warnings
 from workers.api.kinds import Kind, Object, Ref
 
 
@@ -57,6 +59,13 @@ def validate(
         reported = {error.field for error in found}
         found += _templates((path, template) for path, template in rules.templates(body) if path not in reported)
     return found
+
+
+def warned(resource: ServedResource, body: Object, old: Object | None) -> list[str]:
+    """Returns the warnings about an accepted object; none again for a spec that stays the same."""
+    if _rules(resource) is None or (old is not None and old.get("spec") == body.get("spec")):
+        return []
+    return warnings(body, REGISTRY.unknown)
 
 
 def check_deletion(resource: ServedResource, body: Object, store: ObjectStore) -> None:

@@ -203,7 +203,7 @@ async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Re
         raise api_errors.already_exists(kind, name, generated=generated)
     if kind.id == crd_conditions.ID:
         body = crd_conditions.established(body, now)
-    warnings += strategy.warnings(body)
+    warnings += [*strategy.warnings(body), *volcano_rules.warned(resource, body, None)]
     stored = resource.strip(body)
     if dry(request):
         record = StoredObject.of(key, {**stored, "metadata": {**stored["metadata"], "resourceVersion": "0"}})
@@ -324,7 +324,7 @@ async def _replace(
         body = strategy.prepare_update(body, old)
         errors = _problems(resource.schema.validate(body), strategy.validate_update(body, old))
         errors = errors or volcano_rules.validate(resource, body, old, ctx.store, ctx.admission)
-        warnings += strategy.warnings(body, old)
+        warnings += [*strategy.warnings(body, old), *volcano_rules.warned(resource, body, old)]
     if errors:
         raise api_errors.invalid(kind, target.name, errors)
     if kind.id == crd_conditions.ID and not target.subresource:

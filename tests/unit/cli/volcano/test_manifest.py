@@ -37,6 +37,9 @@ FILE = ROOT / "deploy" / "volcano.yaml"
 WATCH, WORKER, WEBHOOK = (f"ClusterRole penstock-{name}" for name in ("watch-volcano", "worker-volcano", "webhook"))
 
 
+SSH = "ClusterRole penstock-worker-ssh"
+
+
 def documents() -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(FILE.read_text()))
 
@@ -64,8 +67,8 @@ def test_a_kind_that_is_run_is_seen_and_its_status_written(kind: Kind) -> None:
 @pytest.mark.parametrize(
     ("verb", "kind"),
     [
-        *(("create", kind) for kind in (POD, POD_GROUP, SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, VC_JOB, COMMAND)),
-        *(("delete", kind) for kind in (POD, POD_GROUP, SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, VC_JOB, COMMAND)),
+        *(("create", kind) for kind in (POD, POD_GROUP, SERVICE, CONFIG_MAP, NETWORK_POLICY, VC_JOB, COMMAND)),
+        *(("delete", kind) for kind in (POD, POD_GROUP, SERVICE, CONFIG_MAP, NETWORK_POLICY, VC_JOB, COMMAND)),
         *(("patch", kind) for kind in (POD, POD_GROUP, QUEUE)),
         ("create", PERSISTENT_VOLUME_CLAIM),
         ("create", kinds.EVENT),
@@ -78,8 +81,8 @@ def test_the_requests_of_plans_are_allowed(verb: str, kind: Kind) -> None:
 @pytest.mark.parametrize(
     ("role", "verb", "kind"),
     [
-        (WORKER, "list", SECRET),
-        (WORKER, "patch", SECRET),
+        *((WORKER, verb, SECRET) for verb in ("create", "delete", "get", "list", "patch")),
+        *((SSH, verb, SECRET) for verb in ("list", "patch")),
         (WORKER, "delete", PERSISTENT_VOLUME_CLAIM),
         (WORKER, "delete", QUEUE),
         (WATCH, "patch", VC_JOB),
@@ -91,6 +94,19 @@ def test_the_requests_of_plans_are_allowed(verb: str, kind: Kind) -> None:
 )
 def test_refused(role: str, verb: str, kind: Kind) -> None:
     assert not allowed(role, verb, kind)
+
+
+def test_secrets_of_key_pairs_are_allowed_by_namespace_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert all(allowed(SSH, verb, SECRET) for verb in ("create", "delete", "get"))
+    places = {}
+    for option in ("team", "*"):
+        volcano.main(["--ssh", option])
+        made = [each for each in yaml.safe_load_all(capsys.readouterr().out) if each not in documents()]
+        (places[option],) = (
+            (each["kind"], each["metadata"].get("namespace"), each["roleRef"]["name"]) for each in made
+        )
+    name = SSH.removeprefix("ClusterRole ")
+    assert places == {"team": ("RoleBinding", "team", name), "*": ("ClusterRoleBinding", None, name)}
 
 
 def test_every_followed_kind_may_be_listed_and_watched() -> None:

@@ -65,6 +65,17 @@ def test_lists_follow_the_spec(references: list, observed: str, expected: list) 
         assert plan.steps.index(lists(plan)[-1]) == status_step - 1, "just before the status that says so"
 
 
+def test_names_may_come_without_namespaces() -> None:
+    shared = [{"name": "shared", "kind": "ClusterTriggerAuthentication"}]
+    bare = frozenset({"bare-user-names"})
+    found = scaled_object(triggers=trigger(*shared))
+    plan = decide_object(of_object(found, scale(0), reading(*samples(1))), NOW, bare)
+    assert lists(plan) == [EditList(SHARED, "scaledobjects", "work")]
+    going = {"deletionTimestamp": at(-1), "finalizers": ["finalizer.keda.sh"]}
+    plan = decide_job(of_job(scaled_job(metadata=going, triggers=trigger(*shared))), NOW, bare)
+    assert lists(plan) == [EditList(SHARED, "scaledjobs", "work", present=False)]
+
+
 def test_scaled_jobs_have_a_list_of_their_own() -> None:
     body = scaled_job(triggers=trigger({"name": "login"}))
     plan = decide_job(of_job(body, reading=reading(*samples(1))), NOW)

@@ -74,6 +74,19 @@ async def test_an_authentication_may_name_variables_of_the_target(cluster: Serve
     assert "main:1" in address(await Triggers(lookups=cluster.lookups()).parse(REF, object_))
 
 
+@pytest.mark.parametrize("down", [None, Forbidden("you may not", status=403)], ids=["missing", "forbidden"])
+async def test_an_unknown_trigger_type_is_told_beside_a_target_that_lacks_variables(
+    cluster: Served, down: Exception | None
+) -> None:
+    cluster.down = down
+    object_ = body(name="other")
+    object_["spec"]["triggers"] += [{"type": "ibmmq", "metadata": {}}, {"type": "reddis", "metadata": {}}]
+    problem = str((await Triggers(lookups=cluster.lookups()).parse(REF, object_)).problem)
+    assert ("you may not" if down else "no container") in problem
+    assert "trigger 1 (ibmmq): trigger type ibmmq is not supported" in problem
+    assert "trigger 2 (reddis): there is no trigger type reddis" in problem
+
+
 async def test_the_target_is_not_asked_for_when_nothing_of_it_is_needed(cluster: Served) -> None:
     object_ = body()
     object_["spec"]["triggers"] = [{"type": "redis", "metadata": {"address": "a:1", "listName": "work"}}]

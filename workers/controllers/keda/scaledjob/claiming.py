@@ -12,6 +12,7 @@ import orjson
 
 from workers.api import bool_annotations
 from workers.api.keda.scaledjob import ScaledJob, ScaledJobSpec
+from workers.api.keda_compat import Quirks
 from workers.api.kinds import JOB, Object
 from workers.controllers import rounding
 from workers.controllers.keda import authentication_users, finalizer
@@ -51,7 +52,7 @@ def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -
     return _with_ledger(seen, limits, _allowed(maximum, limits.allowance), now)
 
 
-def delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
+def delete(snapshot: Snapshot, body: Object, now: datetime, quirks: Quirks) -> Plan:
     """Returns the plan for a ScaledJob that is being deleted and has a ledger: its items are returned first."""
     seen = claims.observe(snapshot, body, closing=True)
     # All unfinished Jobs of claims go, also if the ledger cannot be read.
@@ -64,7 +65,7 @@ def delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
     if seen.is_closed and not deletes:
         steps += binding.unbind(each for each in seen.jobs if each.body and binding.is_bound(each.body))
         steps += [
-            *authentication_users.removed(snapshot),
+            *authentication_users.removed(snapshot, quirks),
             finalizer.remove(snapshot, body, {LEDGER: None}),
             RecordEvent("Warning", "ScaledJobDeleted", "The ScaledJob was deleted"),
         ]
@@ -132,21 +133,8 @@ class ObservedClaiming:
         return KedaStatus(self.body.get("status") or {}, conditions, spec_fields(self.scaled.spec))
 
 
-def _unfit(spec: ScaledJobSpec) -> str | None:
-    """Returns the part of a spec that contradicts one Job per item, None if there is none."""
-    if len(spec.triggers) > 1:
-        return "items are claimed from one trigger, and there are several"
-    if spec.min_replica_count:
-        return "with strategy claim there is a Job for an item only: minReplicaCount must be 0"
-    if spec.fallback and spec.fallback.behavior != "none":
-        return "with strategy claim there is a Job for an item only: there can be no fallback"
-    if spec.job_creation_cooldown_seconds:
-        return "an item that was claimed is not counted again: jobCreationCooldownSeconds must be 0 with strategy claim"
-    return None
-
-
 def _ledger_of_spec(body: Object, spec: ScaledJobSpec) -> str | None:
-    if spec.strategy.strategy != "claim" or _unfit(spec):
+    if spec.strategy.strategy != "claim" or spec.claim_contradictions:
         return None
     trigger = body["spec"]["triggers"][0]
     place = {key: trigger[key] for key in ("type", "metadata", "authenticationRef") if trigger.get(key)}
@@ -156,8 +144,8 @@ def _ledger_of_spec(body: Object, spec: ScaledJobSpec) -> str | None:
 def _problem(spec: ScaledJobSpec, reading: Reading | None) -> str | None:
     if spec.strategy.strategy != "claim":
         return None
-    if problem := _unfit(spec):
-        return f"scalingStrategy: {problem}"
+    if spec.claim_contradictions:
+        return f"scalingStrategy: {'; '.join(spec.claim_contradictions)}"
     if reading and any(not sample.claimable for sample in reading.samples):
         return f"scalingStrategy: items of trigger type {spec.triggers[0].type} cannot be claimed"
     return None

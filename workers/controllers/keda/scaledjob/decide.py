@@ -39,7 +39,7 @@ from workers.controllers.keda.scaledjob.status import (
     write,
     write_around,
 )
-from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields
+from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields, with_trigger_problem
 from workers.decision.claims import ledger_of
 from workers.decision.controller import Controller
 from workers.decision.plan import (
@@ -58,7 +58,7 @@ from workers.errors import UserError
 
 def decide(snapshot: Snapshot, now: datetime, quirks: Quirks = NONE) -> Plan:
     """Returns the plan for a ScaledJob, its Jobs and its last reading. quirks: KEDA's behavior that is wanted."""
-    return authentication_users.with_users(_decide(snapshot, now, quirks), snapshot)
+    return authentication_users.with_users(_decide(snapshot, now, quirks), snapshot, quirks)
 
 
 def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
@@ -66,12 +66,13 @@ def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
     if body is None:
         return claiming.release_orphans(snapshot)
     if body["metadata"].get("deletionTimestamp"):
-        return claiming.delete(snapshot, body, now) if ledger_of(body) else _delete(snapshot, body)
+        return claiming.delete(snapshot, body, now, quirks) if ledger_of(body) else _delete(snapshot, body, quirks)
     before = ScaledJobConditions.observed(body)
     try:
         scaled = manifest.parse(body)
     except UserError as error:
-        steps = write(KedaStatus(body.get("status") or {}, before.unmeasured(str(error))), before)
+        problems = with_trigger_problem((str(error),), snapshot)
+        steps = write(KedaStatus(body.get("status") or {}, before.unmeasured(problems)), before)
         return Plan((*finalizer.add(snapshot, body), *steps), "the manifest is wrong")
     if scaled.spec.strategy.strategy == "claim" or ledger_of(body):
         return claiming.decide(snapshot, body, scaled, now)
@@ -81,12 +82,13 @@ def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
     return _scale(snapshot, body, scaled, now, quirks)
 
 
-def _delete(snapshot: Snapshot, body: Object) -> Plan:
+def _delete(snapshot: Snapshot, body: Object, quirks: Quirks) -> Plan:
     """Takes the finalizer off; the garbage collector deletes the Jobs."""
     if not finalizer.is_on(body):
         return NOTHING
     record = RecordEvent("Warning", "ScaledJobDeleted", "The ScaledJob was deleted")
-    return Plan((*authentication_users.removed(snapshot), finalizer.remove(snapshot, body), record), "being deleted")
+    left = authentication_users.removed(snapshot, quirks)
+    return Plan((*left, finalizer.remove(snapshot, body), record), "being deleted")
 
 
 def _scale(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime, quirks: Quirks) -> Plan:
@@ -103,7 +105,7 @@ def _scale(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime, q
     poll = needs_reading(seen, measured, proposed, number, quirks)
     status = settle(seen, measured, limits, now, quirks)
     return Plan(
-        tuple(_steps(seen, measured, proposed, limits, number, poll, status, now)),
+        tuple(_steps(seen, measured, proposed, limits, number, poll, status, now, quirks)),
         _why(measured, proposed, number, poll),
         tuple(_figures(seen, measured, proposed, limits)),
         levels=_levels(seen, measured),
@@ -251,6 +253,7 @@ def _steps(
     poll: bool,
     status: KedaStatus[ScaledJobConditions],
     now: datetime,
+    quirks: Quirks,
 ) -> Iterator[Step]:
     """Stage 6: yields new Jobs before all that can wait, and a fresh reading after all that it must see."""
     yield from finalizer.add(seen.snapshot, seen.body)
@@ -259,7 +262,7 @@ def _steps(
     others: list[Step] = [*binding.unbind(binding.ended(seen.jobs))]
     others += () if rolled else cleanup.trim_history(seen.scaled.spec, seen.jobs)
     others += (PollNow(),) if poll else ()
-    creates = _creates(seen, measured, number)
+    creates = _creates(seen, measured, number, quirks)
     yield from write_around(creates, others, status, seen.before, seen.snapshot.last_error, seen.reading)
     yield from circuit_breaker_events(status.observed, status.fields)
     if rolled or number > jobs.MAX_CREATES:
@@ -270,13 +273,17 @@ def _steps(
         yield ComeBack(proposed.cooling.end(at, now))
 
 
-def _creates(seen: ObservedScaledJob, measured: JobMeasurement | None, number: int) -> tuple[Step, ...]:
+def _creates(seen: ObservedScaledJob, measured: JobMeasurement | None, number: int, quirks: Quirks) -> tuple[Step, ...]:
     if not number or measured is None or measured.outlived or measured.demand is None:
         return ()
     scaled = jobs.annotated(seen.scaled, measured.reading, measured.demand)
     taken = {entry.ref.name for entry in seen.jobs}
     free = jobs.free_names(measured.names, taken, min(number, jobs.MAX_CREATES))
-    return (jobs.create(jobs.build(scaled, free)),)
+    stage = jobs.create(jobs.build(scaled, free))
+    if "requested-jobs-event" not in quirks:
+        return (stage,)
+    # The Event comes first, because a refused Job ends the plan.
+    return jobs.created_event(str(len(stage.steps))), replace(stage, then=None)
 
 
 def _figures(

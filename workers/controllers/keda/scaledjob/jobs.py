@@ -46,9 +46,14 @@ def create(bodies: Iterable[Object]) -> Together:
     """Returns the step that creates these Jobs concurrently and records their number and every distinct error."""
     return Together(
         tuple(Create(JOB, body) for body in bodies),
-        then=RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs"),
+        then=created_event("{done}"),
         otherwise=RecordEvent("Warning", "KEDAJobCreateFailed", "Creating a job failed: {error}"),
     )
+
+
+def created_event(number: str) -> RecordEvent:
+    """Returns KEDA's Event of created Jobs."""
+    return RecordEvent("Normal", "KEDAJobsCreated", f"Created {number} jobs")
 
 
 def free_names(names: ScaledJobNames, taken: Set[str], number: int) -> Iterator[str]:

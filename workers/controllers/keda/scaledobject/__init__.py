@@ -4,6 +4,6 @@
 target.
 """
 
-from workers.controllers.keda.scaledobject.decide import CONTROLLER, decide
+from workers.controllers.keda.scaledobject.decide import CONTROLLER, controller, decide
 
-__all__ = ["CONTROLLER", "decide"]
+__all__ = ["CONTROLLER", "controller", "decide"]

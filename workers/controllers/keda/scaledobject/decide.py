@@ -5,12 +5,14 @@ stages: observe, measure, activate, steer, settle, and the plan; each stage is a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from workers.api import bool_annotations, times
 from workers.api.keda import scaledobject as manifest
-from workers.api.keda.scaledobject import ScaledObject, is_resource
+from workers.api.keda.scaledobject import ScaledObject, ScaledObjectFallback, ScaledObjectSpec, is_resource
+from workers.api.keda_compat import NONE, Quirks
 from workers.api.kinds import SCALED_OBJECT, Object
 from workers.controllers.keda import authentication_users, finalizer
 from workers.controllers.keda.scaledobject import activation, behavior, modifiers, rivals, target, usage
@@ -25,7 +27,7 @@ from workers.controllers.keda.scaledobject.status import (
 )
 from workers.controllers.keda.scaledobject.trigger_metrics import Metric, Replicas
 from workers.controllers.keda.scaledobject.usage import PodUsage
-from workers.controllers.keda.status import KedaStatus
+from workers.controllers.keda.status import KedaStatus, with_trigger_problem
 from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING, ComeBack, Figure, Plan, PollNow, RecordEvent, Step
 from workers.decision.snapshot import Reading, Scalable, Snapshot, TriggerSample
@@ -73,24 +75,24 @@ class Pause:
         return cls(int(text))
 
 
-def decide(snapshot: Snapshot, now: datetime) -> Plan:
-    """Returns the plan for a ScaledObject, its target and its last reading."""
-    return authentication_users.with_users(_decide(snapshot, now), snapshot)
+def decide(snapshot: Snapshot, now: datetime, quirks: Quirks = NONE) -> Plan:
+    """Returns the plan for a ScaledObject, its target and its last reading. quirks: KEDA's behavior that is wanted."""
+    return authentication_users.with_users(_decide(snapshot, now, quirks), snapshot, quirks)
 
 
-def _decide(snapshot: Snapshot, now: datetime) -> Plan:
+def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
     body = snapshot.body
     if body is None:
         return NOTHING
     if body["metadata"].get("deletionTimestamp"):
-        return _delete(snapshot, body, now)
+        return _delete(snapshot, body, now, quirks)
     observed, before = body.get("status") or {}, ScaledObjectConditions.observed(body)
     added = finalizer.add(snapshot, body, {LABEL: body["metadata"]["name"]})
     try:
-        scaled = manifest.parse(body)
-        composite, pause = scaling_modifiers.read(scaled.spec), Pause.of(body)
-    except UserError as error:
-        return Plan((*added, *write(KedaStatus(observed, before.failed(str(error))), before)), "the manifest is wrong")
+        scaled, composite, pause = _checked(body)
+    except ManifestProblems as error:
+        conditions = before.failed(with_trigger_problem(error.found, snapshot))
+        return Plan((*added, *write(KedaStatus(observed, conditions), before)), "the manifest is wrong")
     scale = snapshot.scale or _UNREAD
     if taken := rivals.found(scaled, body, snapshot.peers, scale):
         written = write(KedaStatus(observed, before.failed(taken.why)), before)
@@ -100,13 +102,42 @@ def _decide(snapshot: Snapshot, now: datetime) -> Plan:
         return _pause(body, scaled, scale, pause, now, added)
     if scale.error is not None:
         fields = target_and_spec_fields(scaled, body, scale)
-        status = KedaStatus(observed, before.without_pause().unreadable(scale), fields)
-        steps: tuple[Step, ...] = (*added, *write(status, before), ComeBack(now + RETRY))
-        return Plan(steps, f"the target cannot be read: {scale.error}")
-    return _scale(ObservedScaledObject.of(snapshot, body, scaled, composite, scale, now), added)
+        conditions = before.without_pause().unreadable(scale, with_trigger_problem((), snapshot))
+        # A poll finds errors of the triggers, which the condition names with the missing target and not after it.
+        measured = snapshot.reading and snapshot.reading.generation == scaled.metadata.generation
+        poll = () if measured else (PollNow(),)
+        steps: tuple[Step, ...] = (*added, *poll, *write(KedaStatus(observed, conditions, fields), before))
+        return Plan((*steps, ComeBack(now + RETRY)), f"the target cannot be read: {scale.error}")
+    return _scale(ObservedScaledObject.of(snapshot, body, scaled, composite, scale, now, quirks), added)
 
 
-def _delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
+class ManifestProblems(UserError):  # noqa: N818 - as workers.api.model.Problems
+    """A ScaledObject whose manifest contradicts itself. found: every problem."""
+
+    def __init__(self, found: tuple[str, ...]) -> None:
+        super().__init__("; ".join(found))
+        self.found = found
+
+
+def _checked(body: Object) -> tuple[ScaledObject, Composite | None, Pause | None]:
+    """Returns the typed object, its formula and its pause. Raises ManifestProblems."""
+    problems: list[str] = []
+    scaled = composite = pause = None
+    try:
+        scaled = manifest.parse(body)
+        composite = scaling_modifiers.read(scaled.spec)
+    except UserError as error:
+        problems.append(str(error))
+    try:
+        pause = Pause.of(body)
+    except UserError as error:
+        problems.append(str(error))
+    if problems or scaled is None:
+        raise ManifestProblems(tuple(problems))
+    return scaled, composite, pause
+
+
+def _delete(snapshot: Snapshot, body: Object, now: datetime, quirks: Quirks) -> Plan:
     """Restores the target's original replicas if the spec asks for it, then takes the finalizer off."""
     if not finalizer.is_on(body):
         return NOTHING
@@ -121,7 +152,7 @@ def _delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
         if scale.error is None:
             records = target.rescale_events(original, "the ScaledObject was deleted")
             steps += target.rescale(observed, scale, original, *records)
-    steps += authentication_users.removed(snapshot)
+    steps += authentication_users.removed(snapshot, quirks)
     steps.append(finalizer.remove(snapshot, body))
     steps.append(RecordEvent("Warning", "ScaledObjectDeleted", "The ScaledObject was deleted"))
     return Plan(tuple(steps), "being deleted")
@@ -168,7 +199,8 @@ class ObservedScaledObject:
     """Stage 1: the ScaledObject as the decision sees it.
 
     before: the observed conditions. reading: the last one if it is of this generation, young, and not from before a
-    pause. forced: activation is forced by annotation. cools_down: the end of the cooldown.
+    pause. forced: activation is forced by annotation. cools_down: the end of the cooldown. fallback: the one in force.
+    quirks: KEDA's behavior that is wanted.
     """
 
     snapshot: Snapshot
@@ -184,6 +216,8 @@ class ObservedScaledObject:
     scale_in_paused: bool
     scale_out_paused: bool
     cools_down: datetime
+    fallback: ScaledObjectFallback | None
+    quirks: Quirks
 
     @classmethod
     def of(
@@ -194,6 +228,7 @@ class ObservedScaledObject:
         composite: Composite | None,
         scale: Scalable,
         now: datetime,
+        quirks: Quirks,
     ) -> "ObservedScaledObject":
         status, before = body.get("status") or {}, ScaledObjectConditions.observed(body)
         reading, annotation = snapshot.reading, bool_annotations.annotation
@@ -217,7 +252,15 @@ class ObservedScaledObject:
             annotation(body, PAUSED_SCALE_IN),
             annotation(body, PAUSED_SCALE_OUT),
             activation.cools_down(scaled.spec, created, times.instant(status.get("lastActiveTime"))),
+            _fallback(scaled.spec, quirks),
+            quirks,
         )
+
+
+def _fallback(spec: ScaledObjectSpec, quirks: Quirks) -> ScaledObjectFallback | None:
+    if "whole-fallback-targets" in quirks and not (spec.modifiers.target or "1").isdecimal():
+        return None
+    return spec.fallback
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +293,11 @@ def measure(seen: ObservedScaledObject) -> ReplicaMeasurement | None:
     samples = tuple(sample for sample, _ in polled)
     replicas = Replicas(seen.scale.replicas, seen.scale.ready)
     if seen.composite:
-        found: tuple[Metric, ...] = (modifiers.apply(seen.composite, samples, spec.fallback, replicas),)
+        found: tuple[Metric, ...] = (modifiers.apply(seen.composite, samples, seen.fallback, replicas),)
     else:
-        found = metrics.of(samples, [trigger for _, trigger in polled], spec.fallback, replicas)
+        found = metrics.of(samples, [trigger for _, trigger in polled], seen.fallback, replicas)
+    if "zero-fallback-activates" in seen.quirks:
+        found = tuple(replace(each, active=each.active or (each.made_up and each.error is None)) for each in found)
     return ReplicaMeasurement(reading, samples, found, usage.of(spec.triggers, seen.scale, seen.now))
 
 
@@ -294,7 +339,8 @@ def steer(seen: ObservedScaledObject, measured: ReplicaMeasurement, verdict: Act
     bounds = ReplicaBounds(max(1, spec.minimum), spec.maximum)
     others = [each.proposal(current, rules.tolerance) for each in measured.usages]
     replicas = Replicas(current, seen.scale.ready)
-    proposal = metrics.propose(measured.metrics, replicas, rules.tolerance, others)
+    damped = "ready-pods-only" not in seen.quirks
+    proposal = metrics.propose(measured.metrics, replicas, rules.tolerance, others, damped=damped)
     answer = behavior.follow(proposal, current, bounds, rules, _memory(seen), seen.now)
     if (answer.replicas < current and seen.scale_in_paused) or (answer.replicas > current and seen.scale_out_paused):
         answer = BehaviorAnswer(current, answer.memory)
@@ -324,16 +370,18 @@ def settle(
         problem = seen.reading.problem or "the reading is not of these triggers"
         return KedaStatus(seen.status, conditions.failed(problem), fields)
     memory = steering.answer.memory if steering else _memory(seen) or ScalingMemory()
-    fields |= reading_fields(seen.status, measured.samples, memory)
+    fallback = seen.fallback
+    fields |= reading_fields(seen.status, measured.samples, memory, health=fallback is not None)
     fields["resourceMetricNames"] = list(dict.fromkeys(each.asked.resource for each in measured.usages)) or None
-    if verdict.active and verdict.row != "A2":
+    # A target that a pause of scaling out holds down does not become active, so that the cooldown does not begin anew.
+    held = verdict.row == "A1" and verdict.replicas is None
+    if verdict.active and verdict.row != "A2" and not held:
         fields["lastActiveTime"] = times.render(seen.now)
     # Unknown pod usage is a problem only for a target that the metrics steer.
     failing: list[Metric | PodUsage] = []
     failing += measured.metrics if verdict.row in ("A2", "I2") else ()
     failing += measured.usages if steering else ()
     problems = ", ".join(f"{each.name}: {each.error}" for each in failing if each.error is not None)
-    fallback = seen.scaled.spec.fallback
     conditions = (
         conditions.with_readiness(problems, partly=verdict.row != "I2")
         .with_activity(verdict.active, verdict.cooling)
@@ -411,3 +459,8 @@ def _why(
 
 
 CONTROLLER = Controller(kind=SCALED_OBJECT, decide=decide, peers=True, scales=target.of, polled=True)
+
+
+def controller(quirks: Quirks = NONE) -> Controller:
+    """Returns the controller. quirks: KEDA's behavior that is wanted."""
+    return replace(CONTROLLER, decide=partial(decide, quirks=quirks)) if quirks else CONTROLLER

@@ -23,11 +23,16 @@ class ScaledObjectConditions(keda.KedaConditions):
         active = KedaCondition("Unknown", "UnknownState", "the triggers are not acted on")
         return replace(self, ready=KedaCondition("False", reason, message), active=active)
 
-    def unreadable(self, scale: Scalable) -> "ScaledObjectConditions":
-        """Returns the conditions of an object whose target is missing or could not be read."""
+    def unreadable(self, scale: Scalable, problem: str = "") -> "ScaledObjectConditions":
+        """Returns the conditions of an object whose target is missing or could not be read.
+
+        problem: the error of the triggers, reported together with a missing target. While the target merely cannot be
+        read Active stays as it was, because the triggers may be as active as before.
+        """
         if scale.missing:
-            return self.failed(f"spec.scaleTargetRef: {scale.error}")
-        return self.failed(f"the target cannot be read: {scale.error}", "ErrorGettingCurrentReplicas")
+            return self.failed("; ".join(filter(None, (f"spec.scaleTargetRef: {scale.error}", problem))))
+        text = f"the target cannot be read: {scale.error}"
+        return replace(self, ready=KedaCondition("False", "ErrorGettingCurrentReplicas", text))
 
     def with_activity(self, active: bool, cooling: bool) -> "ScaledObjectConditions":
         """Returns the conditions with Active. cooling: only the cooldown keeps the replicas."""
@@ -72,18 +77,23 @@ def target_fields(observed: Object, scale: Scalable) -> Object:
     }
 
 
-def reading_fields(observed: Object, samples: Sequence[TriggerSample], memory: ScalingMemory) -> Object:
-    """Returns the fields that follow from a reading; a trigger that could not be measured keeps its activity."""
+def reading_fields(
+    observed: Object, samples: Sequence[TriggerSample], memory: ScalingMemory, *, health: bool
+) -> Object:
+    """Returns the fields that follow from a reading; a trigger that could not be measured keeps its activity.
+
+    health: the object has a fallback. KEDA counts failures for these only and leaves the status of others untouched.
+    """
     return {
         "externalMetricNames": [sample.name for sample in samples],
         **activity_fields(observed, samples),
-        "health": {sample.name: _health(sample) for sample in samples},
+        **({"health": {sample.name: _health(sample) for sample in samples}} if health else {}),
         "memory": memory.render(),
     }
 
 
 def _health(sample: TriggerSample) -> Object:
-    """Returns the failures in a row; only an object with a fallback counts beyond the first."""
+    """Returns the failures in a row."""
     if sample.error is None:
         return {"numberOfFailures": 0, "status": "Happy"}
     return {"numberOfFailures": max(1, sample.failures), "status": "Failing"}

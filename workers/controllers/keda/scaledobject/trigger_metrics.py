@@ -102,12 +102,16 @@ def propose(
     replicas: Replicas,
     tolerance: Tolerance = Tolerance(),
     others: Iterable[int | None] = (),
+    *,
+    damped: bool = True,
 ) -> int | None:
-    """Returns the largest proposal, None if the metrics propose nothing. others: proposals of pod usage.
+    """Returns the largest proposal, None if the metrics propose nothing.
+
+    others: proposals of pod usage. damped: pods that are not ready do not reverse the direction of a metric.
 
     If a metric has no value, its proposal is unknown and could be higher, so only more replicas are proposed.
     """
-    found = [*(_proposal(metric, replicas, tolerance) for metric in metrics), *others]
+    found = [*(_proposal(metric, replicas, tolerance, damped) for metric in metrics), *others]
     known = [proposal for proposal in found if proposal is not None]
     if not known:
         return None
@@ -115,7 +119,7 @@ def propose(
     return None if len(known) < len(found) and largest < replicas.current else largest
 
 
-def _proposal(metric: Metric, replicas: Replicas, tolerance: Tolerance) -> int | None:
+def _proposal(metric: Metric, replicas: Replicas, tolerance: Tolerance, damped: bool) -> int | None:
     if metric.error is not None or metric.target <= 0:
         return None
     if metric.kind == "AverageValue":
@@ -130,6 +134,8 @@ def _proposal(metric: Metric, replicas: Replicas, tolerance: Tolerance) -> int |
     if replicas.ready is None:
         return None
     proposal = rounding.up(ratio * replicas.ready)
+    if not damped:
+        return proposal
     # Pods that are not ready must not turn a value above its target into fewer replicas, nor below it into more.
     return max(proposal, replicas.current) if ratio > 1 else min(proposal, replicas.current)
 

@@ -283,6 +283,10 @@ def test_jobs_of_claims_are_told_what_asked_for_them() -> None:
         "a fallback": ({"fallback": {"replicas": 2}}, "there can be no fallback"),
         "a cool-down": ({"jobCreationCooldownSeconds": 9}, "jobCreationCooldownSeconds must be 0"),
         "a trigger without items": ({}, "items of trigger type redis cannot be claimed"),
+        "all of it at once": (
+            {"triggers": [TRIGGER, OTHER], "minReplicaCount": 1, "fallback": {"replicas": 2}},
+            "there are several; minReplicaCount must be 0, because there is a Job for an item only; there can be",
+        ),
     },
 )
 def test_what_cannot_be_claimed_is_said(spec: Object, message: str) -> None:

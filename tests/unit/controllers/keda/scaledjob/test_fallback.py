@@ -118,8 +118,8 @@ def test_a_fallback_never_goes_beyond_the_maximum(replicas, maximum, running, qu
 @cases(
     ("fallback", "field"),
     {
-        "no replicas": ({"failureThreshold": 1}, "replicas is required"),
-        "fixed without replicas": ({"behavior": "fixed"}, "replicas is required"),
+        "no replicas": ({"failureThreshold": 1}, "replicas: is required"),
+        "fixed without replicas": ({"behavior": "fixed"}, "replicas: is required"),
         "an unknown behavior": ({"behavior": "panic", "replicas": 1}, "spec.fallback.behavior"),
         "a negative number": ({"replicas": -1}, "spec.fallback.replicas"),
     },

@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.unit.controllers.factories import NOW, at, child, reading, sample, scaled_job, snapshot
-from tests.unit.controllers.plans import created, shape, status_of
+from tests.unit.controllers.plans import created, events, shape, status_of
 from tests.unit.tables import cases
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers import registry
 from workers.controllers.keda.scaledjob import creation, decide
 from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
+from workers.decision.plan import RecordEvent, Together
 from workers.settings import Settings
 
 COUNTING = frozenset({"poll-counting"})
@@ -74,6 +75,18 @@ def test_last_active_time(quirks, expected):
     body = scaled_job(status={"lastActiveTime": at(-1)})
     plan = decide(snapshot(body, child("work-10-0"), reading=reading(sample(1))), NOW, quirks)
     assert status_of(plan)["lastActiveTime"] == at(expected)
+
+
+def test_the_event_of_created_jobs_may_count_the_requested_ones():
+    seen = snapshot(scaled_job(), reading=reading(sample(3)))
+    ours, kedas = decide(seen, NOW), decide(seen, NOW, frozenset({"requested-jobs-event"}))
+    requested = RecordEvent("Normal", "KEDAJobsCreated", "Created 3 jobs")
+    assert requested not in ours.steps
+    stage = next(step for step in kedas.steps if isinstance(step, Together))
+    assert stage.then is None
+    assert kedas.steps.index(requested) < kedas.steps.index(stage), "whatever becomes of the creates"
+    idle = snapshot(scaled_job(), reading=reading(sample(0)))
+    assert "KEDAJobsCreated" not in events(decide(idle, NOW, frozenset({"requested-jobs-event"})))
 
 
 def test_quirks_are_asked_for_by_name(monkeypatch):

@@ -155,6 +155,17 @@ def test_a_wrong_manifest_fails_the_check_and_names_object_and_field():
     assert events(plan) == ["ScaledJobCheckFailed"]
 
 
+def test_a_wrong_trigger_is_named_beside_a_wrong_manifest():
+    problem = "trigger 0 (ibmmq): is not supported"
+    told = {}
+    for generation in (0, 1):
+        seen = snapshot(scaled_job(maxReplicaCount=0), reading=reading(problem=problem, generation=generation))
+        told[generation] = condition(decide(seen, NOW), "Ready")["message"]
+    assert all("spec.maxReplicaCount" in message for message in told.values())
+    assert problem in told[1]
+    assert problem not in told[0], "that was another spec"
+
+
 def test_an_event_is_told_once_per_change():
     seen = {"reading": reading(sample(0, error="x"))}
     body = settled(scaled_job(), **seen)

@@ -16,16 +16,18 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     scaling,
     snapshot,
 )
-from tests.unit.controllers.plans import back, events, status_of, verdict
+from tests.unit.controllers.plans import back, condition, events, status_of, verdict
 from tests.unit.tables import cases
 from workers.controllers.keda.scaledobject import CONTROLLER, decide
 from workers.decision.controller import ScaleTarget
 from workers.decision.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, PollNow, Scale
 from workers.decision.snapshot import Scalable
 
+MISSING = Scalable(TARGET, error="gone", missing=True)
 ACTIVE = {"lastActiveTime": at(-10), "memory": {}}
 FALLBACK = {"failureThreshold": 3, "replicas": 6}
 WITH_FALLBACK = scaled_object(fallback=FALLBACK)
+NO_REPLICAS = scaled_object(fallback={**FALLBACK, "replicas": 0})
 READY = ("True", "ScaledObjectReady")
 
 
@@ -81,6 +83,36 @@ def test_replicas_and_activity(body, current, value, replicas, active) -> None:
         assert (step.ref, step.resource_version) == (TARGET, "70")
 
 
+OUT_PAUSED = {"autoscaling.keda.sh/paused-scale-out": "true"}
+
+
+@cases(
+    ("annotations", "current", "written"),
+    {
+        "active": ({}, 2, at(0)),
+        "activated": ({}, 0, at(0)),
+        "scaling out is paused at zero": (OUT_PAUSED, 0, ACTIVE["lastActiveTime"]),
+        "scaling out is paused above zero": (OUT_PAUSED, 2, at(0)),
+    },
+)
+def test_a_target_that_a_pause_holds_down_was_not_active(annotations, current, written) -> None:
+    body = scaled_object(metadata={"annotations": annotations}, status=ACTIVE)
+    assert status_of(decided(body, scale(current), sample(5)))["lastActiveTime"] == written
+
+
+@cases(
+    ("more", "known", "expected"),
+    {
+        "no fallback": ({}, None, None),
+        "no fallback any more: left as it was": ({}, {"x": {}}, {"x": {}}),
+        "a fallback": ({"fallback": FALLBACK}, None, {"s0-redis-work": {"numberOfFailures": 0, "status": "Happy"}}),
+    },
+)
+def test_only_an_object_with_a_fallback_has_health(more, known, expected) -> None:
+    status = {"health": known} if known else {}
+    assert status_of(decided(scaled_object(status=status, **more), scale(2), sample(5))).get("health") == expected
+
+
 @cases(
     ("body", "current", "failed", "replicas", "ready", "fallback"),
     {
@@ -117,9 +149,8 @@ def test_failures(body, current, failed, replicas, ready, fallback) -> None:
     assert (step and step.replicas) == replicas
     assert verdict(plan, "Ready") == ready
     assert verdict(plan, "Fallback")[1] == fallback
-    assert status_of(plan)["health"] == {
-        "s0-redis-work": {"numberOfFailures": max(1, failed.failures), "status": "Failing"}
-    }
+    health = {"s0-redis-work": {"numberOfFailures": max(1, failed.failures), "status": "Failing"}}
+    assert status_of(plan).get("health") == (health if body is WITH_FALLBACK else None)
 
 
 def test_one_of_two_fails() -> None:
@@ -175,7 +206,6 @@ def test_the_status_of_a_healthy_one() -> None:
         "lastActiveTime": at(0),
         "externalMetricNames": ["s0-redis-work"],
         "triggersActivity": {"s0-redis-work": {"isActive": True}},
-        "health": {"s0-redis-work": {"numberOfFailures": 0, "status": "Happy"}},
         "triggersTypes": "redis",
         "authenticationsTypes": "",
         "memory": {"highs": [{"at": at(0), "replicas": 2}]},
@@ -229,18 +259,35 @@ def test_triggers_that_cannot_be_measured_at_all() -> None:
 
 
 @cases(
-    ("target", "reason"),
+    ("target", "reason", "active"),
     {
-        "not now": (Scalable(TARGET, error="away"), "ErrorGettingCurrentReplicas"),
-        "not there": (Scalable(TARGET, error="gone", missing=True), "ScaledObjectCheckFailed"),
-        "never read": (None, "ErrorGettingCurrentReplicas"),
+        "not now": (Scalable(TARGET, error="away"), "ErrorGettingCurrentReplicas", ("True", "ScalerActive")),
+        "not there": (MISSING, "ScaledObjectCheckFailed", ("Unknown", "UnknownState")),
+        "never read": (None, "ErrorGettingCurrentReplicas", ("True", "ScalerActive")),
     },
 )
-def test_a_target_that_cannot_be_read(target, reason) -> None:
-    plan = decided(scaled_object(), target, sample(5))
+def test_a_target_that_cannot_be_read(target, reason, active) -> None:
+    status = {"conditions": [{"type": "Active", "status": "True", "reason": "ScalerActive"}]}
+    plan = decided(scaled_object(status=status), target, sample(5))
     assert scaling(plan) is None
     assert verdict(plan, "Ready") == ("False", reason)
+    assert verdict(plan, "Active") == active, "as KEDA: the last poll that could be acted on has the word"
     assert back(plan) == 15
+
+
+@cases(
+    ("read", "polls", "told"),
+    {
+        "no reading yet": ({}, True, ["gone"]),
+        "a reading of another spec": ({"problem": "trigger 0 (redis): x", "generation": 0}, True, ["gone"]),
+        "a trigger is wrong": ({"problem": "trigger 0 (ibmmq): is not supported"}, False, ["gone", "(ibmmq): is not"]),
+    },
+)
+def test_a_wrong_trigger_is_told_beside_a_missing_target(read, polls, told) -> None:
+    plan = decided(scaled_object(), MISSING, **read)
+    assert any(isinstance(step, PollNow) for step in plan.steps) is polls
+    assert all(text in condition(plan, "Ready")["message"] for text in told)
+    assert ("trigger 0" in condition(plan, "Ready")["message"]) is (len(told) > 1)
 
 
 @cases(
@@ -255,6 +302,58 @@ def test_a_wrong_manifest(spec) -> None:
     assert scaling(plan) is None
     assert verdict(plan, "Ready") == ("False", "ScaledObjectCheckFailed")
     assert "ScaledObjectCheckFailed" in events(plan)
+
+
+def test_all_problems_are_named_at_once() -> None:
+    body = annotated("paused-replicas", "x", advanced={"scalingModifiers": {"formula": "a", "target": "2"}})
+    plan = decided(body, scale(2), problem="trigger 0 (ibmmq): is not supported")
+    message = condition(plan, "Ready")["message"]
+    assert [text in message for text in ("no trigger named a", "not a number of replicas", "(ibmmq)")] == [True] * 3
+    wrong = decided(scaled_object(maxReplicaCount=0), scale(2), problem="trigger 0 (ibmmq): is not supported")
+    assert "maxReplicaCount" in condition(wrong, "Ready")["message"]
+    assert "(ibmmq)" in condition(wrong, "Ready")["message"]
+
+
+VALUE = {"triggers": [{**TRIGGER, "metricType": "Value"}], "status": {"memory": {}}}
+HALVES = {"advanced": {"scalingModifiers": {"formula": "a", "target": "2.5"}}, "triggers": [{**TRIGGER, "name": "a"}]}
+
+
+@cases(
+    ("quirk", "body", "target", "measured", "ours", "kedas"),
+    {
+        "ready pods only": ("ready-pods-only", scaled_object(**VALUE), scale(9, ready=2), sample(3, target=1), None, 6),
+        "ready pods only: more": (
+            "ready-pods-only",
+            scaled_object(**VALUE),
+            scale(2, ready=2),
+            sample(2, target=1),
+            4,
+            4,
+        ),
+        "whole targets": (
+            "whole-fallback-targets",
+            scaled_object(fallback=FALLBACK, **HALVES),
+            scale(3),
+            failing(4),
+            6,
+            None,
+        ),
+        "a whole target": ("whole-fallback-targets", WITH_FALLBACK, scale(3), failing(4), 6, 6),
+        "a fallback of none": ("zero-fallback-activates", NO_REPLICAS, scale(0), failing(4), None, 1),
+    },
+)
+def test_kedas_way_on_demand(quirk, body, target, measured, ours, kedas) -> None:
+    seen = snapshot(body, target, reading(measured))
+    for quirks, replicas in ((frozenset(), ours), (frozenset({quirk}), kedas)):
+        step = scaling(decide(seen, NOW, quirks))
+        assert (step and step.replicas) == replicas
+
+
+def test_a_fallback_without_effect_has_no_health() -> None:
+    seen = snapshot(scaled_object(fallback=FALLBACK, **HALVES), scale(3), reading(failing(4)))
+    plan = decide(seen, NOW, frozenset({"whole-fallback-targets"}))
+    assert "health" not in status_of(plan)
+    assert verdict(plan, "Fallback") == ("False", "NoFallbackFound")
 
 
 def test_modifiers_decide_instead_of_the_triggers() -> None:
@@ -350,7 +449,7 @@ RESTORE = {"advanced": {"restoreToOriginalReplicaCount": True}}
         "left as it is": (deleted(), scale(2), [Patch]),
         "restored": (deleted(**RESTORE), scale(2), [Scale, Patch]),
         "restored already": (deleted(**RESTORE), scale(7), [Patch]),
-        "nothing to restore": (deleted(**RESTORE), Scalable(TARGET, error="gone", missing=True), [Patch]),
+        "nothing to restore": (deleted(**RESTORE), MISSING, [Patch]),
         "not before it can be read": (deleted(**RESTORE), Scalable(TARGET, error="away"), [ComeBack]),
     },
 )

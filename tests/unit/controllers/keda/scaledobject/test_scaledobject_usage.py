@@ -237,7 +237,7 @@ def test_decisions(more: Object, seen: Scalable, samples: list, replicas: int | 
 
 
 def test_the_status_tells_metrics_of_pods_from_others() -> None:
-    body = scaled_object(triggers=[CPU, TRIGGER])
+    body = scaled_object(triggers=[CPU, TRIGGER], fallback={"failureThreshold": 3, "replicas": 6})
     plan = decide(snapshot(body, three("50m", "50m", "50m"), reading(sample(0, **IDLE), sample(3, name="s1-q"))), NOW)
     status = status_of(plan)
     assert (status["resourceMetricNames"], status["externalMetricNames"]) == (["cpu"], ["s1-q"])

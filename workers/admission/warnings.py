@@ -1,0 +1,94 @@
+"""Warnings about objects of KEDA's kinds that an API server accepts: what their controllers will report, at apply."""
+
+from collections.abc import Callable, Iterator
+
+from workers.api import kinds
+from workers.api.keda import scaledjob, scaledobject, triggerauthentication
+from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
+from workers.api.kinds import (
+    CLUSTER_TRIGGER_AUTHENTICATION,
+    SCALED_JOB,
+    SCALED_OBJECT,
+    TRIGGER_AUTHENTICATION,
+    Kind,
+    Object,
+)
+from workers.api.model import Problems
+
+#: Returns what is wrong with a trigger type, None for one that can be measured.
+UnknownType = Callable[[str], str | None]
+
+
+def any_type(_type: str) -> None:
+    """Judges no trigger type, for callers that do not know the scalers."""
+
+
+def warnings(body: Object, unknown_type: UnknownType = any_type) -> list[str]:
+    """Returns every problem that the object shows by itself, each with its field; empty for a kind that is not KEDA's.
+
+    An API server sends them to the client that writes the object. unknown_type: judges the types of triggers, which
+    this package does not know.
+    """
+    kind = kinds.by_manifest(str(body.get("apiVersion") or ""), str(body.get("kind") or ""))
+    if kind in (TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION):
+        return [_plain(text) for text in _of_authentication(kind, body)]
+    if kind not in (SCALED_JOB, SCALED_OBJECT):
+        return []
+    found = _of_scaled_job(body) if kind == SCALED_JOB else _of_scaled_object(body)
+    return [_plain(text) for text in (*found, *_of_types(body, unknown_type))]
+
+
+def _plain(text: str) -> str:
+    """Returns the text in printable ASCII, because it becomes an HTTP header and quotes the manifest."""
+    return "".join(each if " " <= each <= "~" else f"\\u{ord(each):04x}" for each in text)
+
+
+def _of_types(body: Object, unknown_type: UnknownType) -> Iterator[str]:
+    triggers = (body.get("spec") or {}).get("triggers")
+    for index, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
+        # The model reports a trigger without a type.
+        name = trigger.get("type") if isinstance(trigger, dict) else None
+        if isinstance(name, str) and name and (problem := unknown_type(name)):
+            yield f"spec.triggers[{index}].type: {problem}"
+
+
+def _of_scaled_job(body: Object) -> Iterator[str]:
+    try:
+        spec = scaledjob.parse(body).spec
+    except Problems as error:
+        yield from _listed(error)
+        return
+    for text in spec.claim_contradictions:
+        yield f"spec.scalingStrategy: {text}"
+    for index, trigger in enumerate(spec.triggers):
+        if trigger.type in RESOURCE_TRIGGERS:
+            yield f"spec.triggers[{index}]: {trigger.type} has no effect on a ScaledJob"
+
+
+def _of_scaled_object(body: Object) -> Iterator[str]:
+    try:
+        spec = scaledobject.parse(body).spec
+    except Problems as error:
+        yield from _listed(error)
+        return
+    if spec.minimum > 0 and spec.idle_replica_count is None:
+        # KEDA warns of pollingInterval too, which here says how often replicas above the minimum are decided on.
+        for name, value in (
+            ("cooldownPeriod", spec.cooldown_period),
+            ("initialCooldownPeriod", spec.initial_cooldown_period),
+        ):
+            if value is not None:
+                yield f"spec.{name}: has no effect while minReplicaCount is above 0 without an idleReplicaCount"
+
+
+def _of_authentication(kind: Kind, body: Object) -> Iterator[str]:
+    try:
+        spec = triggerauthentication.parse(kind, body).spec
+    except Problems as error:
+        yield from _listed(error)
+        return
+    yield from (f"{path}: {text}" for path, text in triggerauthentication.unsupported(spec))
+
+
+def _listed(error: Problems) -> Iterator[str]:
+    return (f"{problem.field}: {problem.message}" for problem in error.found)
