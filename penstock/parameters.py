@@ -8,7 +8,7 @@ blank wins; blank means absent.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
@@ -79,6 +79,9 @@ _KNOWN = frozenset({Source.NAMESPACE, Source.OWNER, Source.BROKER, Source.PREFIX
 
 #: Parameters that KEDA once read of every trigger and ignores now; manifests still have them.
 _RETIRED = frozenset({"metricName"})
+
+#: Texts of an authentication that change how a server is trusted: a type that does not know them must not ignore them.
+_TRUST = frozenset({"tls", "ca", "cert", "key", "caCert", "tlsClientCert", "tlsClientKey", "sasl", "sslmode"})
 
 #: The order of a parameter that declares none.
 ANYWHERE = (Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT)
@@ -201,6 +204,7 @@ class Parameters(BaseModel):
         """
         origins = {field_name: Origin.of(field_name, info) for field_name, info in cls.model_fields.items()}
         _refuse_unknown(trigger, origins.values())
+        _refuse_unhonoured(trigger, origins.values())
         values: dict[str, Any] = {}
         for field_name, origin in origins.items():
             found = origin.look_up(trigger)
@@ -233,6 +237,19 @@ def refuse_unset(parameters: type[Parameters], trigger: Trigger) -> None:
             raise trigger.error(
                 used[0], f"names the variable {used[1]}, which the container does not set, or only once it runs"
             )
+
+
+def _refuse_unhonoured(trigger: Trigger, origins: Collection[Origin]) -> None:
+    """Raises SettingsError for a text of the authentication about TLS or the login that the type does not know.
+
+    A type that takes nothing from authentications has no server to log in to.
+    """
+    known = {name for origin in origins if Source.AUTHENTICATION in origin.sources for name in origin.names}
+    if not known or trigger.lenient:
+        return
+    for name in sorted(_TRUST.intersection(trigger.authentication) - known):
+        if trigger.authentication[name].strip() not in ("", "disable", "none"):
+            raise trigger.error(name, "of the authentication is not honoured by this type")
 
 
 def _refuse_unknown(trigger: Trigger, origins: Iterable[Origin]) -> None:

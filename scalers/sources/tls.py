@@ -46,6 +46,15 @@ class Certificates(Parameters):
             raise ParameterError("cert" if self.key else "key", "cert and key must come together")
         return TLS(self.ca or "", self.cert or "", _text(self.key), self._password(), verify=not self.unsafe_ssl)
 
+    def refuse_unused(self, without: str) -> None:
+        """Raises ParameterError for a certificate that is given although no TLS is spoken. without: what would.
+
+        Who gives a certificate expects TLS: credentials must not go in the clear because a switch was forgotten.
+        """
+        for name in ("ca", "cert"):
+            if getattr(self, name):
+                raise ParameterError(name, f"is of no use without {without}")
+
     def _password(self) -> str:
         return ""
 

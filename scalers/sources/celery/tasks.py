@@ -71,6 +71,10 @@ class CeleryTasks(Certificates, Scaler):
         if not all(self.queues):
             raise ParameterError("queues", "must be names of queues, separated by commas")
         self.certificates()
+        if url.files:
+            raise ParameterError(
+                "broker", f"{url.files[0]} is not supported: give ca, cert and key to the authentication"
+            )
         if (url.scheme in broker_url.SENTINEL) != bool(self.sentinel_master):
             raise ParameterError("sentinelMaster", "and a sentinel:// broker must come together")
         if url.scheme in broker_url.AMQP:
@@ -88,6 +92,8 @@ class CeleryTasks(Certificates, Scaler):
             raise
         except ValueError as error:
             raise ParameterError("broker", str(error)) from None
+        if url.scheme != "rediss":
+            self.refuse_unused("a rediss:// broker")
         self._tls.context()
         return self
 

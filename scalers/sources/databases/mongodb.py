@@ -114,6 +114,8 @@ class MongoDB(ProtectedCertificates, Scaler):
         self._check_uri()
         if self.tls == "enable":
             material.context()
+        elif "tls" not in self.model_fields_set:
+            self.refuse_unused("tls: enable")
         return self
 
     def _check_uri(self) -> None:

@@ -48,6 +48,9 @@ class PostgreSQL(SQLSource):
             place = {"host": self.host, "port": self.port}
             login = {"userName": self.user_name, "dbName": self.db_name, "sslmode": self.sslmode}
             require({**place, **login}, "connection")
+        elif self.sslmode is not None:
+            # KEDA ignores it: the connection would be less secure than the trigger says.
+            raise ParameterError("sslmode", "is of no use beside connection: write it into connection")
         try:
             self.server  # noqa: B018 - libpq reads it, and refuses what it does not understand
         except psycopg.ProgrammingError:

@@ -70,6 +70,11 @@ class Etcd(ProtectedCertificates, WebSource):
     def _whole(self) -> Self:
         if (self.username is None) != (self.password is None):
             raise ParameterError("username", "and password must come together")
+        plain = [base for base in self.bases if base.startswith("http://")]
+        if plain and self.tls == "enable":
+            raise ParameterError("endpoints", "must not begin with http:// where TLS is switched on")
+        if plain and "tls" not in self.model_fields_set:
+            self.refuse_unused("tls: enable")
         return self
 
     @property

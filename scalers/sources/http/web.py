@@ -197,6 +197,8 @@ class WebSource(Certificates, Scaler):
                 raise ParameterError("authModes", f"{mode} is none of {', '.join(_MODES)}")
         if len(_EXCLUSIVE.intersection(self.auth_modes)) > 1:
             raise ParameterError("authModes", "bearer, basic and oauth exclude each other")
+        if "tls" in self.auth_modes and parts.scheme == "http":
+            raise ParameterError("authModes", "tls needs a URL with https")
         for name, value in self._needed():
             if value is None:
                 raise ParameterError(name, f"is required by authModes {','.join(self.auth_modes)}")

@@ -99,6 +99,8 @@ class KafkaSource(ProtectedCertificates, Scaler):
         material = self.certificates()
         if self.tls == "enable":
             material.context()
+        elif "tls" not in self.model_fields_set:
+            self.refuse_unused("tls: enable")
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import orjson
 from aiohttp import encode_basic_auth
@@ -22,6 +22,9 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 Mode = Literal[
     "QueueLength", "MessageRate", "DeliverGetRate", "PublishedToDeliveredRatio", "ExpectedQueueConsumptionTime"
 ]
+
+#: Options of a broker's URL that change how it is trusted; they name files of KEDA's pod.
+_URL_OPTIONS = frozenset({"cacertfile", "certfile", "keyfile", "server_name_indication", "auth_mechanism"})
 
 #: Messages per Job unless the trigger says otherwise.
 _LENGTH = 20.0
@@ -136,7 +139,7 @@ class RabbitMQ(ProtectedCertificates, WebSource):
             raise ParameterError("clientID", "is required by oauthTokenURI")
         if self.workload_identity_resource:
             raise ParameterError("workloadIdentityResource", "is not supported")
-        self.certificates()
+        self._check_tls()
         if self._is_http:
             return self
         for name, asked in (
@@ -149,6 +152,21 @@ class RabbitMQ(ProtectedCertificates, WebSource):
             if asked:
                 raise ParameterError(name, "is possible over http only")
         return self
+
+    def _check_tls(self) -> None:
+        parts = urlsplit(self.host.get_secret_value())
+        for name in dict(parse_qsl(parts.query)):
+            if name in _URL_OPTIONS:
+                raise ParameterError("host", f"{name} is not supported: give ca, cert and key to the authentication")
+        self.certificates()
+        if self.tls == "enable" and parts.scheme == "http":
+            raise ParameterError("tls", "needs a host with https:// or amqps://")
+        if "tls" in self.model_fields_set:
+            return
+        if parts.scheme in ("http", "amqp"):
+            self.refuse_unused("tls: enable")
+        elif self.cert and "tls" not in self.auth_modes:
+            raise ParameterError("cert", "is of no use without tls: enable")
 
     @property
     def _is_http(self) -> bool:

@@ -46,6 +46,8 @@ class RedisSource(ProtectedCertificates, Scaler):
         self.certificates()
         if tls := self.tls():
             tls.context()
+        elif self.enable_tls is None and self.tls_mode is None:
+            self.refuse_unused("enableTLS or tls: enable")
         return self
 
     @property

@@ -65,7 +65,8 @@ def test_what_the_authentication_says_of_tls_and_tokens() -> None:
     ca, cert, key = ours.authority.strip(), ours.client.strip(), ours.client_key.strip()
     shown = {"ca": ca, "cert": cert, "key": key}
     assert of(**shown, tls="enable").material == TLS(ca, cert, key)
-    assert of(**shown).material == TLS(ca), "a client's certificate is shown only where tls is enabled"
+    assert of(ca=ca).material == TLS(ca)
+    assert of(**shown, tls="disable").material == TLS(ca)
     assert of(oauthTokenURI="http://t", clientID="c").modes == ("oauth",)
     assert of(username="u", password="p").modes == ()
 
