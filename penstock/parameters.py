@@ -72,16 +72,21 @@ class Source(Enum):
     #: The URL of Penstock's own broker, and the first part of its keys there; no manifest can set them.
     BROKER = "broker"
     PREFIX = "prefix"
+    #: The names in PENSTOCK_KEDA_QUIRKS, separated by commas.
+    QUIRKS = "quirks"
 
 
 #: Sources that Penstock fills itself; a trigger has them as attributes of that name.
-_KNOWN = frozenset({Source.NAMESPACE, Source.OWNER, Source.BROKER, Source.PREFIX})
+_KNOWN = frozenset({Source.NAMESPACE, Source.OWNER, Source.BROKER, Source.PREFIX, Source.QUIRKS})
 
 #: Parameters that KEDA once read of every trigger and ignores now; manifests still have them.
 _RETIRED = frozenset({"metricName"})
 
 #: Texts of an authentication that change how a server is trusted: a type that does not know them must not ignore them.
 _TRUST = frozenset({"tls", "ca", "cert", "key", "caCert", "tlsClientCert", "tlsClientKey", "sasl", "sslmode"})
+
+#: The name in PENSTOCK_KEDA_QUIRKS under which options about TLS that have no effect are ignored.
+IGNORED_TRUST = "ignored-trust"
 
 #: The order of a parameter that declares none.
 ANYWHERE = (Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT)
@@ -93,8 +98,8 @@ class Trigger:
 
     namespace, owner: the object's namespace and name. environment: variables of the target container. absent: names of
     its variables whose optional ConfigMap or Secret does not exist. authentication: texts that authenticationRef
-    supplies. broker, prefix: Penstock's own. lenient: ignores metadata that are no parameter, as KEDA does. Fields that
-    may hold secrets are in no repr.
+    supplies. broker, prefix: Penstock's own. quirks: the names in PENSTOCK_KEDA_QUIRKS, separated by commas. Fields
+    that may hold secrets are in no repr.
     """
 
     index: int
@@ -108,7 +113,7 @@ class Trigger:
     owner: str = ""
     broker: str = field(default="", repr=False)
     prefix: str = ""
-    lenient: bool = False
+    quirks: str = ""
 
     def error(self, field: str, message: str) -> SettingsError:
         """Returns the error of one of this trigger's parameters."""
@@ -245,7 +250,7 @@ def _refuse_unhonoured(trigger: Trigger, origins: Collection[Origin]) -> None:
     A type that takes nothing from authentications has no server to log in to.
     """
     known = {name for origin in origins if Source.AUTHENTICATION in origin.sources for name in origin.names}
-    if not known or trigger.lenient:
+    if not known or IGNORED_TRUST in trigger.quirks.split(","):
         return
     for name in sorted(_TRUST.intersection(trigger.authentication) - known):
         if trigger.authentication[name].strip() not in ("", "disable", "none"):
@@ -254,7 +259,7 @@ def _refuse_unhonoured(trigger: Trigger, origins: Collection[Origin]) -> None:
 
 def _refuse_unknown(trigger: Trigger, origins: Iterable[Origin]) -> None:
     accepted = {key for origin in origins for key in origin.accepted}
-    for key in () if trigger.lenient else trigger.metadata:
+    for key in () if "unknown-parameters" in trigger.quirks.split(",") else trigger.metadata:
         if key not in accepted and key not in _RETIRED:
             raise trigger.error(key, f"is not a parameter of this type; {_hint(key, accepted)}")
 

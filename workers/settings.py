@@ -4,7 +4,7 @@ Nothing below the command line and the Celery app reads the environment.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -94,8 +94,7 @@ class Settings(BaseSettings):
 
     keda_quirks: Annotated[tuple[Quirk, ...], NoDecode, BeforeValidator(_split)] = Field(
         (),
-        description="KEDA's behaviour to keep where ours differs, comma separated: poll-counting, last-active-time,"
-        " unknown-parameters, unset-variables",
+        description=f"KEDA's behaviour to keep where ours differs, comma separated: {', '.join(get_args(Quirk))}",
     )
 
     lease: float = Field(15.0, gt=0.1, description="how long a claimed key stays ours without renewal")

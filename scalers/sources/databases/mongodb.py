@@ -10,7 +10,7 @@ from pydantic import SecretStr, model_validator
 
 from penstock.extras import needed
 from penstock.parameters import ParameterError, require
-from penstock.scaler import Connections, Scaler, Source, SourceError, Unreached, parameter
+from penstock.scaler import Connections, Source, SourceError, Unreached, parameter
 from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.tls import TLS, ProtectedCertificates
 
@@ -83,7 +83,7 @@ class MongoClient:
         return options
 
 
-class MongoDB(ProtectedCertificates, Scaler):
+class MongoDB(ProtectedCertificates):
     """Documents of one collection that match a query."""
 
     collection: str = parameter(sources=(_M,), description="collection whose documents are counted")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 import orjson
 from pydantic import field_validator, model_validator
 
-from penstock.parameters import ParameterError
+from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.http import extracting
@@ -71,7 +71,7 @@ class Etcd(ProtectedCertificates, WebSource):
         if (self.username is None) != (self.password is None):
             raise ParameterError("username", "and password must come together")
         plain = [base for base in self.bases if base.startswith("http://")]
-        if plain and self.tls == "enable":
+        if plain and self.tls == "enable" and IGNORED_TRUST not in self.quirks:
             raise ParameterError("endpoints", "must not begin with http:// where TLS is switched on")
         if plain and "tls" not in self.model_fields_set:
             self.refuse_unused("tls: enable")

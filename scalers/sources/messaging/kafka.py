@@ -9,7 +9,7 @@ from pydantic import SecretStr, field_validator, model_validator
 
 from penstock.extras import needed
 from penstock.parameters import ParameterError
-from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, TooSlow, Unreached, parameter
+from penstock.scaler import Connections, Measure, Source, SourceError, TooSlow, Unreached, parameter
 from scalers.sources.field_properties import value_of
 from scalers.sources.messaging import kafka_lag
 from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, Inquiry, KafkaClient, KafkaCluster, Offsets
@@ -22,7 +22,7 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 _MISSING = frozenset({"gssapi", "aws_msk_iam", "oauthbearer"})
 
 
-class KafkaSource(ProtectedCertificates, Scaler):
+class KafkaSource(ProtectedCertificates):
     """The parameters and the measurement of both triggers. A subclass defines `topics`."""
 
     #: KEDA's names of the SASL mechanisms of this trigger, supported here or not.

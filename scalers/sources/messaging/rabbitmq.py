@@ -9,7 +9,7 @@ import orjson
 from aiohttp import encode_basic_auth
 from pydantic import SecretStr, model_validator
 
-from penstock.parameters import ParameterError
+from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Connections, Measure, Source, SourceError, parameter
 from scalers.sources.field_properties import value_of
 from scalers.sources.http.web import Session, WebSource
@@ -48,15 +48,16 @@ class Depth:
         return cls(float(messages), float(published), float(delivered))
 
     @classmethod
-    def together(cls, depths: Sequence[Self], operation: str) -> Self:
-        """Returns the `sum`, `avg` or `max` of each number of several queues."""
+    def together(cls, depths: Sequence[Self], operation: str, *, whole: bool = False) -> Self:
+        """Returns the `sum`, `avg` or `max` of each number of several queues. whole: divides messages as integers."""
         if not depths:
             return cls(0.0, 0.0, 0.0)
         columns = [[d.messages for d in depths], [d.published for d in depths], [d.delivered for d in depths]]
         if operation == "max":
             return cls(*(max(column) for column in columns))
         share = len(depths) if operation == "avg" else 1
-        return cls(*(sum(column) / share for column in columns))
+        messages, *rates = map(sum, columns)
+        return cls(messages // share if whole else messages / share, *(rate / share for rate in rates))
 
 
 def measure(depth: Depth, mode: Mode, activation: float) -> Measure:
@@ -139,6 +140,7 @@ class RabbitMQ(ProtectedCertificates, WebSource):
             raise ParameterError("clientID", "is required by oauthTokenURI")
         if self.workload_identity_resource:
             raise ParameterError("workloadIdentityResource", "is not supported")
+        self.certificates()
         self._check_tls()
         if self._is_http:
             return self
@@ -155,10 +157,11 @@ class RabbitMQ(ProtectedCertificates, WebSource):
 
     def _check_tls(self) -> None:
         parts = urlsplit(self.host.get_secret_value())
+        if IGNORED_TRUST in self.quirks:
+            return
         for name in dict(parse_qsl(parts.query)):
             if name in _URL_OPTIONS:
                 raise ParameterError("host", f"{name} is not supported: give ca, cert and key to the authentication")
-        self.certificates()
         if self.tls == "enable" and parts.scheme == "http":
             raise ParameterError("tls", "needs a host with https:// or amqps://")
         if "tls" in self.model_fields_set:
@@ -268,9 +271,10 @@ class RabbitMQ(ProtectedCertificates, WebSource):
         else:
             path += f"/{quote(self.queue_name, safe='')}"
         answer = await self.get(session, path, query, headers=headers)
-        return measure(self._depth(answer.body), self.mode or "QueueLength", self.activation_value)
+        return measure(self.depth(answer.body), self.mode or "QueueLength", self.activation_value)
 
-    def _depth(self, body: bytes) -> Depth:
+    def depth(self, body: bytes) -> Depth:
+        """Returns the depth in an answer of the management plugin. Raises SourceError."""
         with self.understanding("one of the management plugin"):
             found: Any = orjson.loads(body)
             if not self.use_regex:
@@ -278,4 +282,4 @@ class RabbitMQ(ProtectedCertificates, WebSource):
             if found.get("page_count", 1) > 1:
                 raise SourceError(f"{self.server}: more than pageSize={self.page_size} queues match")
             depths = [Depth.of(queue, ready_only=self.exclude_unacknowledged) for queue in found["items"]]
-        return Depth.together(depths, self.operation)
+        return Depth.together(depths, self.operation, whole="integer-average" in self.quirks)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import aio_pika
+import orjson
 import pytest
 
 from penstock.connections import Connections
@@ -47,6 +48,13 @@ def test_several_queues_as_one() -> None:
     assert Depth.together(depths, "avg") == Depth(2, 2, 2)
     assert Depth.together(depths, "max") == Depth(3, 2, 3)
     assert Depth.together([], "avg") == Depth(0, 0, 0)
+
+
+@pytest.mark.parametrize(("quirks", "messages"), [((), 3.5), (("integer-average",), 3.0)])
+def test_kedas_average_is_a_whole_number_of_messages(quirks: tuple[str, ...], messages: float) -> None:
+    asked = scaler("http://rabbit/", useRegex="true", operation="avg").model_copy(update={"quirks": quirks})
+    queues = [{"messages": count, "message_stats": {"publish_details": {"rate": 1.0}}} for count in (3, 4)]
+    assert asked.depth(orjson.dumps({"items": [*queues]})) == Depth(messages, 1.0, 0.0)
 
 
 def of(**authentication: str) -> RabbitMQ:

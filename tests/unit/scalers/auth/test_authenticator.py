@@ -37,9 +37,11 @@ def cluster() -> Cluster:
     return cluster
 
 
-async def resolve(cluster: Cluster, reference: Object = TEAM, *, folder: Path | None = None, **lookups: Any) -> Hidden:
+async def resolve(
+    cluster: Cluster, reference: Object = TEAM, *, folder: Path | None = None, lenient: bool = False, **lookups: Any
+) -> Hidden:
     workload = Workload("team", TEMPLATE)
-    authenticator = Authenticator("penstock", folder=folder)
+    authenticator = Authenticator("penstock", folder=folder, missing_is_empty=lenient)
     return await authenticator.parameters(reference, workload, cluster.lookups(**lookups).view())
 
 
@@ -162,6 +164,16 @@ async def test_what_is_missing_is_named(cluster: Cluster, spec: Object, message:
     with pytest.raises(UserError) as refused:
         await resolve(cluster)
     assert str(refused.value) == f"TriggerAuthentication team/login: spec.{message}"
+
+
+@pytest.mark.parametrize("name", [name for name in MISSING if name.startswith("no such")])
+async def test_kedas_way_supplies_an_empty_text(cluster: Cluster, name: str) -> None:
+    spec = MISSING[name][0]
+    cluster.authentication(**spec)
+    [entries] = spec.values()
+    supplied = await resolve(cluster, lenient=True)
+    assert supplied[entries[-1]["parameter"]] == ""
+    assert await resolve(cluster, {"name": "nope"}, lenient=True) == {}
 
 
 @pytest.mark.parametrize(
