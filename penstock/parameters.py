@@ -14,7 +14,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, Self, Union, get_args, get_origin
+from typing import Any, ClassVar, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.alias_generators import to_camel
@@ -200,6 +200,9 @@ class Parameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
+    #: KEDA's parameters of this type, in metadata or an authentication, that are refused as not supported.
+    unsupported: ClassVar[frozenset[str]] = frozenset()
+
     @classmethod
     def parse(cls, trigger: Trigger) -> Self:
         """Returns the parameters of this trigger.
@@ -208,6 +211,8 @@ class Parameters(BaseModel):
         parameter without a text, and a metadata key that is no parameter.
         """
         origins = {field_name: Origin.of(field_name, info) for field_name, info in cls.model_fields.items()}
+        for name in sorted(cls.unsupported.intersection({*trigger.metadata, *trigger.authentication})):
+            raise trigger.error(name, "is KEDA's and not supported here")
         _refuse_unknown(trigger, origins.values())
         _refuse_unhonoured(trigger, origins.values())
         values: dict[str, Any] = {}

@@ -92,7 +92,9 @@ class MongoDB(ProtectedCertificates):
     activation_query_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
     db_name: str = parameter(sources=(_M, _A), description="database of the collection")
     connection_string: SecretStr | None = parameter(
-        None, sources=(_A, _E), description="connection string, instead of `host`, `port`, `username` and `password`"
+        None,
+        sources=(_A, _M, _E),
+        description="connection string, instead of `host`, `port`, `username` and `password`",
     )
     scheme: Literal["mongodb", "mongodb+srv"] = parameter(
         "mongodb", sources=(_M, _A), description="`mongodb+srv` finds the servers by DNS"
@@ -100,7 +102,7 @@ class MongoDB(ProtectedCertificates):
     host: str | None = parameter(None, sources=(_M, _A), description="host of the server")
     port: str | None = parameter(None, sources=(_M, _A), description="none with `mongodb+srv`")
     username: str | None = parameter(None, sources=(_M, _A), description="user name of the login")
-    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
+    password: SecretStr | None = parameter(None, sources=(_A, _M, _E), description="password of the login")
     tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,), description="`enable` speaks TLS")
 
     @model_validator(mode="after")

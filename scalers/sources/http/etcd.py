@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import orjson
-from pydantic import field_validator, model_validator
+from pydantic import SecretStr, field_validator, model_validator
 
 from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Source, SourceError, parameter
@@ -14,7 +14,7 @@ from scalers.sources.http import extracting
 from scalers.sources.http.web import Server, Session, WebSource
 from scalers.sources.tls import TLS, ProtectedCertificates
 
-_M, _A = Source.METADATA, Source.AUTHENTICATION
+_M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,8 @@ class Etcd(ProtectedCertificates, WebSource):
         gt=0,
         description="seconds between etcd's progress reports; a watch silent for twice as long is opened again",
     )
+    username: str | None = parameter(None, sources=(_A, _E), description="user name of the login")
+    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
     tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,), description="`enable` speaks TLS")
 
     @field_validator("endpoints")

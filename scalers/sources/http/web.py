@@ -32,6 +32,11 @@ _CODED = frozenset({"authorization"})
 _EXCLUSIVE = frozenset({"bearer", "basic", "oauth"})
 
 
+#: Parameters of Amazon's logins.
+AMAZON = frozenset(
+    {"awsRegion", "identityOwner", "awsAccessKeyID", "awsSecretAccessKey", "awsSessionToken", "awsRoleArn"}
+)
+
 #: Seconds before its end at which a token is replaced, and lifetime of one that names none.
 _EARLY = 30.0
 _LIFETIME = 300.0
@@ -154,7 +159,7 @@ class WebSource(Certificates):
     auth_modes: tuple[str, ...] = parameter(
         (),
         also=("authMode",),
-        sources=(_M,),
+        sources=(_M, _A),
         description="ways to log in: `apiKey`, `basic`, `tls`, `bearer`, `custom`, `oauth`",
     )
     username: str | None = parameter(None, sources=(_A,), description="user name, for `basic`")
@@ -162,7 +167,7 @@ class WebSource(Certificates):
     bearer_token: SecretStr | None = parameter(
         None, also=("token",), sources=(_A,), description="token of the header `Authorization: Bearer`, for `bearer`"
     )
-    api_key: SecretStr | None = parameter(None, sources=(_A,), description="key, for `apiKey`")
+    api_key: SecretStr | None = parameter(None, sources=(_M, _A), description="key, for `apiKey`")
     method: Literal["header", "query"] = parameter(
         "header", sources=(_M, _A), description="`apiKey`: where the key is sent"
     )
@@ -181,7 +186,7 @@ class WebSource(Certificates):
     )
     client_id: str | None = parameter(None, name="clientID", sources=(_A,), description="`oauth`: id of the client")
     client_secret: SecretStr | None = parameter(None, sources=(_A,), description="`oauth`: secret of the client")
-    scopes: tuple[str, ...] = parameter((), sources=(_A,), description="`oauth`: scopes to ask for")
+    scopes: tuple[str, ...] = parameter((), also=("scope",), sources=(_A,), description="`oauth`: scopes to ask for")
     endpoint_params: str | None = parameter(
         None, sources=(_A,), description="`oauth`: further form fields, as a query string"
     )

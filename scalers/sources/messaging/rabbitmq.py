@@ -85,6 +85,8 @@ def measure(depth: Depth, mode: Mode, activation: float) -> Measure:
 class RabbitMQ(ProtectedCertificates, WebSource):
     """The depth or the rates of one queue, or over HTTP of all whose names match."""
 
+    unsupported = frozenset({"workloadIdentityResource"})
+
     host: SecretStr = parameter(
         sources=(_M, _A, _E),
         description="URL of the broker (`amqp://`) or its management plugin (`http://`), with login and virtual host",
@@ -124,7 +126,6 @@ class RabbitMQ(ProtectedCertificates, WebSource):
     tls: Literal["enable", "disable"] = parameter(
         "disable", sources=(_A,), description="`enable` speaks TLS with the certificates given"
     )
-    workload_identity_resource: str | None = parameter(None, sources=(_A,), description="not supported")
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
@@ -136,10 +137,11 @@ class RabbitMQ(ProtectedCertificates, WebSource):
             raise ParameterError("username", "and password must come together")
         if self.oauth_token_uri and self.username:
             raise ParameterError("oauthTokenURI", "and username exclude each other")
-        if self.oauth_token_uri and self.client_id is None:
-            raise ParameterError("clientID", "is required by oauthTokenURI")
-        if self.workload_identity_resource:
-            raise ParameterError("workloadIdentityResource", "is not supported")
+        tokens = {"oauthTokenURI": self.oauth_token_uri, "clientID": self.client_id, "clientSecret": self.client_secret}
+        for name, value in tokens.items():
+            # Without all of them the login would be that of the host, or guest's.
+            if value is None and any(tokens.values()):
+                raise ParameterError(name, f"is required by {next(each for each in tokens if tokens[each])}")
         self.certificates()
         self._check_tls()
         if self._is_http:

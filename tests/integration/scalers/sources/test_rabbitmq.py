@@ -75,7 +75,7 @@ def test_what_the_authentication_says_of_tls_and_tokens() -> None:
     assert of(**shown, tls="enable").material == TLS(ca, cert, key)
     assert of(ca=ca).material == TLS(ca)
     assert of(**shown, tls="disable").material == TLS(ca)
-    assert of(oauthTokenURI="http://t", clientID="c").modes == ("oauth",)
+    assert of(oauthTokenURI="http://t", clientID="c", clientSecret="s").modes == ("oauth",)
     assert of(username="u", password="p").modes == ()
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.celery.tasks import CeleryTasks
@@ -14,7 +15,7 @@ from scalers.sources.events.push import Push
 from scalers.sources.messaging.kafka import Kafka
 from scalers.sources.tls import TLS
 from scalers.trigger_types import REGISTRY
-from tests.integration.scalers.every_trigger import EXAMPLES, Example
+from tests.integration.scalers.every_trigger import EXAMPLES, MARKER, Example
 from tests.support.certificates import certificates
 from tests.unit.scalers import malformed
 
@@ -73,6 +74,7 @@ MODE, ASKED = {"mode": "QueueLength", "value": "1"}, {"authModes": "basic,bearer
 APP, NO_TOKEN = {"applicationID": "42", "installationID": "7"}, {"@personalAccessToken": None}
 PARTS, NO_URI = {"host": "a", "port": "1", "username": "u"}, {"@connectionString": None}
 LIMIT, EVEN = {"limitToPartitionsWithLag": "true"}, {"ensureEvenDistributionOfPartitions": "true"}
+TOKENS = {**NO_LOGIN, "@oauthTokenURI": "http://t", "@clientID": "me", "@clientSecret": "hush-hush"}
 HTTPS = {"serverAddress": "https://a"}
 SAID_TWICE = {"enableTLS": "false", "@tls": "disable"}
 
@@ -253,8 +255,9 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
             {**OVER_AMQP, "excludeUnacknowledged": "true"},
             *("excludeUnacknowledged", "over http only"),
         ),
-        "tokens without a client": ({**NO_LOGIN, "@oauthTokenURI": "http://t"}, "clientID", "is required"),
-        "Azure": ({"@workloadIdentityResource": "res"}, "workloadIdentityResource", "is not supported"),
+        "tokens without a client": ({**NO_LOGIN, "@oauthTokenURI": "http://t"}, "clientID", "is required by"),
+        "tokens without a secret": ({**TOKENS, "@clientSecret": None}, "clientSecret", "is required by"),
+        "tokens from nowhere": ({**TOKENS, "@oauthTokenURI": None}, "oauthTokenURI", "is required by"),
         "no key": ({"@cert": PEM.client}, "key", "must come together"),
         "a certificate without TLS": ({"host": "https://a/", **SHOWN}, "cert", "is of no use without tls: enable"),
     },
@@ -411,3 +414,42 @@ def test_there_are_options_to_ignore() -> None:
         "postgresql",
         "rabbitmq",
     }
+
+
+@pytest.mark.parametrize(
+    ("type_", "name"),
+    [
+        *(("prometheus", name) for name in ("awsRegion", "identityOwner", "@awsAccessKeyID", "credentialsFromEnv")),
+        *(("apache-kafka", name) for name in ("awsRegion", "identityOwner", "@awsRoleArn")),
+        *(("kafka", name) for name in ("awsRegion", "saslTokenProvider", "@keytab", "@oauthExtensions")),
+        *(("opensearch", name) for name in ("enableTLS", "@caCert", "@clientCert", "@clientKey")),
+        *(("cpu", "type"), ("memory", "type"), ("rabbitmq", "@workloadIdentityResource")),
+    ],
+)
+@pytest.mark.parametrize("quirks", ["", "unknown-parameters,ignored-trust"], ids=["ours", "lenient"])
+def test_kedas_parameters_that_are_not_supported_are_not_called_unknown(type_: str, name: str, quirks: str) -> None:
+    trigger = replace(but(type_, {name: "something"}), quirks=quirks)
+    malformed.refused(REGISTRY.find(type_), trigger, name.removeprefix("@"), "is KEDA's and not supported here")
+
+
+OAUTH = {"authModes": "oauth", "@oauthTokenURI": "http://t", "@clientID": "me", "@scope": "a,b"}
+FROM_ENV = {"@username": None, "@password": None, "usernameFromEnv": "TOKEN", "passwordFromEnv": "TOKEN"}
+
+
+@pytest.mark.parametrize(
+    ("type_", "changes", "field", "value"),
+    [
+        ("metrics-api", {"@apiKey": None, "apiKey": "k"}, "api_key", SecretStr("k")),
+        ("metrics-api", {"authMode": None, "@authModes": "apiKey"}, "modes", ("apiKey",)),
+        ("prometheus", OAUTH, "scopes", ("a", "b")),
+        ("mongodb", {**NO_URI, "connectionString": "mongodb://u:hush@a:1/x"}, "patience", 10.0),
+        ("mongodb", {**NO_URI, **PARTS, "password": "hush"}, "password", SecretStr("hush")),
+        ("etcd", FROM_ENV, "username", f"{MARKER}-variable"),
+        ("elasticsearch", {"query": None, "@query": "{}"}, "query", "{}"),
+        ("kafka", {"fullMetadata": "true"}, "full_metadata", True),
+    ],
+)
+def test_parameters_come_from_every_source_that_keda_reads(
+    type_: str, changes: Mapping[str, str | None], field: str, value: object
+) -> None:
+    assert getattr(REGISTRY.find(type_).parse(but(type_, changes)), field) == value
