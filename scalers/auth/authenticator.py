@@ -1,9 +1,10 @@
 """Resolves authenticationRefs: the parameters in a TriggerAuthentication or ClusterTriggerAuthentication."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from scalers.auth import mounted_files, template_environment
@@ -14,6 +15,8 @@ from workers.api.keda import triggerauthentication
 from workers.api.keda.triggerauthentication import AuthenticationSpec, OAuth2, SecretEntry, Variable
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, CONFIG_MAP, SECRET, Kind, Object, Ref
 from workers.errors import ClusterError, PenstockError, Unavailable, UserError
+
+T = TypeVar("T")
 
 #: Fields for services that are not supported, as a manifest spells them.
 _UNSUPPORTED = {
@@ -107,9 +110,14 @@ class _Resolution:
 
     async def of(self, spec: AuthenticationSpec) -> Hidden:
         self._refuse_unsupported(spec)
-        if spec.file_path:
-            return await self._file(spec.file_path)
+        if spec.file_path and self.ref.kind != CLUSTER_TRIGGER_AUTHENTICATION:
+            raise self._error("filePath", "is for a ClusterTriggerAuthentication only")
+        if spec.file_path and isinstance(spec.file_path, str):
+            return await self._mounted("filePath", mounted_files.read, spec.file_path)
         found = dict(await self._variables(spec.env))
+        listed = () if isinstance(spec.file_path, str) else spec.file_path or ()
+        for index, entry in enumerate(listed):
+            found[entry.parameter] = await self._mounted(f"filePath[{index}]", mounted_files.text, entry.path)
         found |= await self._entries("configMapTargetRef", CONFIG_MAP, spec.config_map_target_ref)
         found |= await self._entries("secretTargetRef", SECRET, spec.secret_target_ref)
         if spec.hashi_corp_vault:
@@ -137,13 +145,11 @@ class _Resolution:
         if spec.pod_identity and spec.pod_identity.provider != "none":
             raise self._error("podIdentity.provider", f"{spec.pod_identity.provider} is not supported, only none is")
 
-    async def _file(self, path: str) -> Hidden:
-        if self.ref.kind != CLUSTER_TRIGGER_AUTHENTICATION:
-            raise self._error("filePath", "is for a ClusterTriggerAuthentication only")
+    async def _mounted(self, field: str, read: Callable[[Path | None, str], T], path: str) -> T:
         try:
-            return await asyncio.to_thread(mounted_files.read, self.authenticator.folder, path)
+            return await asyncio.to_thread(read, self.authenticator.folder, path)
         except UserError as error:
-            raise self._wrapped("filePath", error) from error
+            raise self._wrapped(field, error) from error
 
     async def _variables(self, variables: Sequence[Variable]) -> Hidden:
         found: dict[str, str] = {}
