@@ -145,6 +145,26 @@ async def test_a_login_goes_no_less_protected_than_the_connection_string_says(
     assert bool(b"".join(heard)) is (said is None), "not even the user's name"
 
 
+@pytest.mark.parametrize(("options", "shown"), [("", False), ("?allowCleartextPasswords=true", True)])
+async def test_a_server_that_asks_for_the_password_afterwards_gets_it_only_where_that_is_allowed(
+    connections: Connections, options: str, shown: bool
+) -> None:
+    heard: list[bytes] = []
+    switch = b"\xfemysql_clear_password\0"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting("mysql_native_password"))
+        heard.append(await reader.read(1 << 16))
+        writer.write(len(switch).to_bytes(3, "little") + b"\2" + switch)
+        heard.append(await reader.read(1 << 16))
+
+    async with behaving(serve) as port:
+        with pytest.raises(SourceError, match="Lost connection" if shown else "by mysql_clear_password"):
+            await MySQL.read([by_dsn(port, options)], connections)
+        await connections.close()
+    assert (b"hush" in b"".join(heard)) is shown
+
+
 @pytest.mark.parametrize("make", [of_postgres, of_mysql])
 async def test_a_server_that_hangs_or_refuses_is_unknown_and_named(make) -> None:
     async with hanging() as hung:
