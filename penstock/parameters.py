@@ -8,13 +8,13 @@ blank wins; blank means absent.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, Self, Union, get_args, get_origin
+from typing import Any, ClassVar, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.alias_generators import to_camel
@@ -72,13 +72,21 @@ class Source(Enum):
     #: The URL of Penstock's own broker, and the first part of its keys there; no manifest can set them.
     BROKER = "broker"
     PREFIX = "prefix"
+    #: The names in PENSTOCK_KEDA_QUIRKS, separated by commas.
+    QUIRKS = "quirks"
 
 
 #: Sources that Penstock fills itself; a trigger has them as attributes of that name.
-_KNOWN = frozenset({Source.NAMESPACE, Source.OWNER, Source.BROKER, Source.PREFIX})
+_KNOWN = frozenset({Source.NAMESPACE, Source.OWNER, Source.BROKER, Source.PREFIX, Source.QUIRKS})
 
 #: Parameters that KEDA once read of every trigger and ignores now; manifests still have them.
 _RETIRED = frozenset({"metricName"})
+
+#: Texts of an authentication that change how a server is trusted: a type that does not know them must not ignore them.
+_TRUST = frozenset({"tls", "ca", "cert", "key", "caCert", "tlsClientCert", "tlsClientKey", "sasl", "sslmode"})
+
+#: The name in PENSTOCK_KEDA_QUIRKS under which options about TLS that have no effect are ignored.
+IGNORED_TRUST = "ignored-trust"
 
 #: The order of a parameter that declares none.
 ANYWHERE = (Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT)
@@ -90,8 +98,8 @@ class Trigger:
 
     namespace, owner: the object's namespace and name. environment: variables of the target container. absent: names of
     its variables whose optional ConfigMap or Secret does not exist. authentication: texts that authenticationRef
-    supplies. broker, prefix: Penstock's own. lenient: ignores metadata that are no parameter, as KEDA does. Fields that
-    may hold secrets are in no repr.
+    supplies. broker, prefix: Penstock's own. quirks: the names in PENSTOCK_KEDA_QUIRKS, separated by commas. Fields
+    that may hold secrets are in no repr.
     """
 
     index: int
@@ -105,7 +113,7 @@ class Trigger:
     owner: str = ""
     broker: str = field(default="", repr=False)
     prefix: str = ""
-    lenient: bool = False
+    quirks: str = ""
 
     def error(self, field: str, message: str) -> SettingsError:
         """Returns the error of one of this trigger's parameters."""
@@ -192,6 +200,9 @@ class Parameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
+    #: KEDA's parameters of this type, in metadata or an authentication, that are refused as not supported.
+    unsupported: ClassVar[frozenset[str]] = frozenset()
+
     @classmethod
     def parse(cls, trigger: Trigger) -> Self:
         """Returns the parameters of this trigger.
@@ -200,7 +211,10 @@ class Parameters(BaseModel):
         parameter without a text, and a metadata key that is no parameter.
         """
         origins = {field_name: Origin.of(field_name, info) for field_name, info in cls.model_fields.items()}
+        for name in sorted(cls.unsupported.intersection({*trigger.metadata, *trigger.authentication})):
+            raise trigger.error(name, "is KEDA's and not supported here")
         _refuse_unknown(trigger, origins.values())
+        _refuse_unhonoured(trigger, origins.values())
         values: dict[str, Any] = {}
         for field_name, origin in origins.items():
             found = origin.look_up(trigger)
@@ -235,9 +249,22 @@ def refuse_unset(parameters: type[Parameters], trigger: Trigger) -> None:
             )
 
 
+def _refuse_unhonoured(trigger: Trigger, origins: Collection[Origin]) -> None:
+    """Raises SettingsError for a text of the authentication about TLS or the login that the type does not know.
+
+    A type that takes nothing from authentications has no server to log in to.
+    """
+    known = {name for origin in origins if Source.AUTHENTICATION in origin.sources for name in origin.names}
+    if not known or IGNORED_TRUST in trigger.quirks.split(","):
+        return
+    for name in sorted(_TRUST.intersection(trigger.authentication) - known):
+        if trigger.authentication[name].strip() not in ("", "disable", "none"):
+            raise trigger.error(name, "of the authentication is not honoured by this type")
+
+
 def _refuse_unknown(trigger: Trigger, origins: Iterable[Origin]) -> None:
     accepted = {key for origin in origins for key in origin.accepted}
-    for key in () if trigger.lenient else trigger.metadata:
+    for key in () if "unknown-parameters" in trigger.quirks.split(",") else trigger.metadata:
         if key not in accepted and key not in _RETIRED:
             raise trigger.error(key, f"is not a parameter of this type; {_hint(key, accepted)}")
 

@@ -60,6 +60,9 @@ class Scaler(Parameters):
     by side) or `read` (all of one server at once).
     """
 
+    #: The names in PENSTOCK_KEDA_QUIRKS: KEDA's behaviours that are wanted instead of Penstock's.
+    quirks: tuple[str, ...] = parameter((), sources=(Source.QUIRKS,))
+
     @property
     @abstractmethod
     def metric(self) -> str:

@@ -50,12 +50,16 @@ _LARGEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The triggers that are served. types: none means every registered one. broker, prefix: Penstock's own."""
+    """The triggers that are served. types: none means every registered one. broker, prefix: Penstock's own.
+
+    quirks: KEDA's behaviors that are wanted, see workers.api.keda_compat.
+    """
 
     registry: ScalerRegistry
     types: Collection[str] = ()
     broker: str = field(default="", repr=False)
     prefix: str = "penstock"
+    quirks: Collection[str] = ()
 
     def scaler(self, reference: Any) -> Scaler:
         """Returns the trigger that a ScaledObjectRef names. Raises UserError."""
@@ -78,6 +82,7 @@ class Offer:
                 owner=reference.name,
                 broker=self.broker,
                 prefix=self.prefix,
+                quirks=",".join(self.quirks),
             )
         )
 

@@ -80,7 +80,14 @@ def render() -> str:
 
 
 def _section(scaler: type[Scaler]) -> str:
-    return "\n".join((f"{(scaler.__doc__ or '').splitlines()[0]}\n", *_table(scaler)))
+    lines = [f"{(scaler.__doc__ or '').splitlines()[0]}\n", *_table(scaler)]
+    if scaler.unsupported:
+        names = ", ".join(f"`{name}`" for name in sorted(scaler.unsupported))
+        lines += [
+            "",
+            textwrap.fill(f"Of KEDA's parameters not supported here: {names}.", WIDTH, break_on_hyphens=False),
+        ]
+    return "\n".join(lines)
 
 
 def _table(scaler: type[Scaler]) -> Iterator[str]:

@@ -44,7 +44,8 @@ async def _run(settings: Settings, stop: asyncio.Event) -> None:
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[int]:
     """Runs the server; yields its port. Raises UserError if it cannot listen at the configured address."""
-    offer = Offer(REGISTRY, settings.external_triggers, settings.broker.get_secret_value(), settings.prefix)
+    broker = settings.broker.get_secret_value()
+    offer = Offer(REGISTRY, settings.external_triggers, broker, settings.prefix, settings.keda_quirks)
     sources = BatchedReader(
         Connections(patience=settings.source_timeout / 4),
         CircuitBreakers(BreakerPolicy(cap=settings.polling, probe=settings.source_timeout)),

@@ -1,9 +1,10 @@
 """Resolves authenticationRefs: the parameters in a TriggerAuthentication or ClusterTriggerAuthentication."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from scalers.auth import mounted_files, template_environment
@@ -14,6 +15,8 @@ from workers.api.keda import triggerauthentication
 from workers.api.keda.triggerauthentication import AuthenticationSpec, OAuth2, SecretEntry, Variable
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, CONFIG_MAP, SECRET, Kind, Object, Ref
 from workers.errors import ClusterError, PenstockError, Unavailable, UserError
+
+T = TypeVar("T")
 
 
 class Unreachable(PenstockError):  # noqa: N818 - as workers.errors.Unavailable
@@ -41,12 +44,14 @@ class Authenticator:
     """Resolves authenticationRefs.
 
     own_namespace: of the ConfigMaps, Secrets and service accounts of ClusterTriggerAuthentications. vaults: for
-    hashiCorpVault. folder: filePath is relative to it.
+    hashiCorpVault. folder: filePath is relative to it. missing_is_empty: a missing object, key or variable supplies an
+    empty text, as in KEDA.
     """
 
     own_namespace: str = "default"
     vaults: Vaults = field(default_factory=Vaults)
     folder: Path | None = None
+    missing_is_empty: bool = False
 
     async def parameters(self, reference: Object, workload: Workload, view: LookupView) -> Hidden:
         """Returns the parameters that an authenticationRef supplies, in KEDA's order: of two of one name the later
@@ -59,18 +64,21 @@ class Authenticator:
         cluster = ref.kind == CLUSTER_TRIGGER_AUTHENTICATION
         resolution = _Resolution(self, ref, self.own_namespace if cluster else workload.namespace, workload, view)
         try:
-            return await resolution.of(await view.remembered((ref, "spec"), lambda: _read(ref, view)))
+            spec = await view.remembered((ref, "spec"), lambda: _read(ref, view))
+            if spec is None and self.missing_is_empty:
+                return Hidden()
+            if spec is None:
+                raise UserError(f"authenticationRef: {ref} does not exist")
+            return await resolution.of(spec)
         except Unavailable as error:
             raise Unreachable(f"{ref}: {error}") from error
         except ClusterError as error:
             raise UserError(f"{ref}: {error}") from error
 
 
-async def _read(ref: Ref, view: LookupView) -> AuthenticationSpec:
+async def _read(ref: Ref, view: LookupView) -> AuthenticationSpec | None:
     body = await view.lookups.find(ref)
-    if body is None:
-        raise UserError(f"authenticationRef: {ref} does not exist")
-    return triggerauthentication.parse(ref.kind, body).spec
+    return None if body is None else triggerauthentication.parse(ref.kind, body).spec
 
 
 def _referenced(reference: Object, namespace: str) -> Ref:
@@ -96,9 +104,14 @@ class _Resolution:
     async def of(self, spec: AuthenticationSpec) -> Hidden:
         if refused := "; ".join(f"{path}: {text}" for path, text in triggerauthentication.unsupported(spec)):
             raise UserError(f"{self.ref}: {refused}")
-        if spec.file_path:
-            return await self._file(spec.file_path)
+        if spec.file_path and self.ref.kind != CLUSTER_TRIGGER_AUTHENTICATION:
+            raise self._error("filePath", "is for a ClusterTriggerAuthentication only")
+        if spec.file_path and isinstance(spec.file_path, str):
+            return await self._mounted("filePath", mounted_files.read, spec.file_path)
         found = dict(await self._variables(spec.env))
+        listed = () if isinstance(spec.file_path, str) else spec.file_path or ()
+        for index, entry in enumerate(listed):
+            found[entry.parameter] = await self._mounted(f"filePath[{index}]", mounted_files.text, entry.path)
         found |= await self._entries("configMapTargetRef", CONFIG_MAP, spec.config_map_target_ref)
         found |= await self._entries("secretTargetRef", SECRET, spec.secret_target_ref)
         if spec.hashi_corp_vault:
@@ -113,19 +126,17 @@ class _Resolution:
             token = await self.view.token(self.namespace, bound.service_account_name)
             if token is None:
                 account = f"ServiceAccount {self.namespace}/{bound.service_account_name}"
-                raise self._error(f"boundServiceAccountToken[{index}]", f"{account} does not exist")
+                token = self._missing(f"boundServiceAccountToken[{index}]", f"{account} does not exist")
             found[bound.parameter] = token
         if spec.oauth2:
             found |= await self._client(spec.oauth2)
         return Hidden(found)
 
-    async def _file(self, path: str) -> Hidden:
-        if self.ref.kind != CLUSTER_TRIGGER_AUTHENTICATION:
-            raise self._error("filePath", "is for a ClusterTriggerAuthentication only")
+    async def _mounted(self, field: str, read: Callable[[Path | None, str], T], path: str) -> T:
         try:
-            return await asyncio.to_thread(mounted_files.read, self.authenticator.folder, path)
+            return await asyncio.to_thread(read, self.authenticator.folder, path)
         except UserError as error:
-            raise self._wrapped("filePath", error) from error
+            raise self._wrapped(field, error) from error
 
     async def _variables(self, variables: Sequence[Variable]) -> Hidden:
         found: dict[str, str] = {}
@@ -138,10 +149,12 @@ class _Resolution:
                         self.workload.template, container, self.workload.namespace, self.view.entries
                     )
                 except UserError as error:
-                    raise self._wrapped(f"env[{index}]", error) from error
-            if variable.name not in environments[container]:
-                raise self._error(f"env[{index}]", f"the container does not set {variable.name}")
-            found[variable.parameter] = environments[container][variable.name]
+                    found[variable.parameter] = self._missing(f"env[{index}]", str(error))
+                    continue
+            text = environments[container].get(variable.name)
+            if text is None:
+                text = self._missing(f"env[{index}]", f"the container does not set {variable.name}")
+            found[variable.parameter] = text
         return Hidden(found)
 
     async def _entries(self, field: str, kind: Kind, entries: Sequence[SecretEntry]) -> Hidden:
@@ -160,10 +173,8 @@ class _Resolution:
         except UserError as error:
             raise self._wrapped(field, error) from error
         if entries is None:
-            raise self._error(field, f"{ref} does not exist")
-        if key not in entries:
-            raise self._error(field, f"{ref} has no key {key}")
-        return entries[key]
+            return self._missing(field, f"{ref} does not exist")
+        return entries[key] if key in entries else self._missing(field, f"{ref} has no key {key}")
 
     async def _client(self, oauth2: OAuth2) -> Hidden:
         secret = oauth2.client_secret.value_from.secret_key_ref
@@ -177,6 +188,12 @@ class _Resolution:
                 "endpointParams": urlencode(oauth2.token_url_params),
             }
         )
+
+    def _missing(self, field: str, message: str) -> str:
+        """Returns the text of something that does not exist, if there is one; otherwise raises UserError."""
+        if self.authenticator.missing_is_empty:
+            return ""
+        raise self._error(field, message)
 
     def _error(self, field: str, message: str) -> UserError:
         return UserError(f"{self.ref}: spec.{field}: {message}")

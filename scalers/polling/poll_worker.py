@@ -77,12 +77,16 @@ def _triggers(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:
             own_namespace=settings.own_namespace,
             restricted=settings.restrict_secrets,
         ),
-        authenticator=Authenticator(settings.own_namespace, vaults, settings.auth_folder),
+        authenticator=Authenticator(
+            settings.own_namespace,
+            vaults,
+            settings.auth_folder,
+            missing_is_empty="missing-secrets" in settings.keda_quirks,
+        ),
         broker=settings.broker.get_secret_value(),
         prefix=settings.prefix,
         most=settings.max_triggers,
-        lenient="unknown-parameters" in settings.keda_quirks,
-        unset="unset-variables" in settings.keda_quirks,
+        quirks=settings.keda_quirks,
     )
 
 

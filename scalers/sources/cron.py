@@ -1,5 +1,6 @@
 """KEDA's `cron` trigger: a number of replicas from one tick of a schedule to another."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Self
 
@@ -10,6 +11,9 @@ from penstock.scaler import Scaler, Source, parameter
 from scheduler import cron
 
 _M = (Source.METADATA,)
+
+#: The name in PENSTOCK_KEDA_QUIRKS under which the next ticks decide.
+_NEXT_TICKS = "cron-next-ticks"
 
 #: Longer than the time between two ticks of any schedule, but for those of 29 February around the year 2100.
 _PAST = timedelta(days=4 * 366)
@@ -34,10 +38,12 @@ class CronScaler(Scaler):
             raise ParameterError("timezone", str(error)) from None
         now = datetime.now(UTC)
         for name, text in (("start", self.start), ("end", self.end)):
-            if text.startswith("@") or "TZ" in text:
+            # A zone in front of an expression goes before `timezone`, as in KEDA.
+            if re.sub(r"^(CRON_)?TZ=\S* +", "", text).startswith("@"):
                 raise ParameterError(name, "must be five fields such as 0 8 * * *")
             try:
-                if cron.parse(text, zone=self.timezone).next(now) is None:
+                never = cron.parse(text, zone=self.timezone).next(now) is None
+                if never and _NEXT_TICKS not in self.quirks:
                     raise ParameterError(name, "never fires: there is no such date")
             except cron.CronError as error:
                 raise ParameterError(name, str(error)) from None
@@ -57,9 +63,17 @@ class CronScaler(Scaler):
 
         KEDA compares the next ticks instead, which opens a window a day early when a clock change skips its start.
         """
+        if _NEXT_TICKS in self.quirks:
+            return self._ends_before_it_starts(now)
         opened = cron.parse(self.start, zone=self.timezone).latest(now - _PAST, now)
         closed = cron.parse(self.end, zone=self.timezone).latest(now - _PAST, now)
         return opened is not None and (closed is None or opened > closed)
+
+    def _ends_before_it_starts(self, now: datetime) -> bool:
+        starts = cron.parse(self.start, zone=self.timezone).next(now)
+        ends = cron.parse(self.end, zone=self.timezone).next(now)
+        # KEDA's library gives the year 1 for what never fires.
+        return ends is not None and (starts is None or starts >= ends)
 
     async def measure(self) -> float:
         """Returns the replicas wanted now."""

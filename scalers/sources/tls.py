@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from pydantic import SecretStr
 
-from penstock.parameters import ParameterError, Parameters, Source, parameter
+from penstock.parameters import IGNORED_TRUST, ParameterError
+from penstock.scaler import Scaler, Source, parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class TLS:
         return _context(self)
 
 
-class Certificates(Parameters):
+class Certificates(Scaler):
     """KEDA's parameters of TLS, for triggers to inherit."""
 
     unsafe_ssl: bool = parameter(False, sources=(Source.METADATA,), description="accept any certificate of the server")
@@ -45,6 +46,15 @@ class Certificates(Parameters):
         if (self.cert is None) != (self.key is None):
             raise ParameterError("cert" if self.key else "key", "cert and key must come together")
         return TLS(self.ca or "", self.cert or "", _text(self.key), self._password(), verify=not self.unsafe_ssl)
+
+    def refuse_unused(self, without: str) -> None:
+        """Raises ParameterError for a certificate that is given although no TLS is spoken. without: what would.
+
+        Who gives a certificate expects TLS: credentials must not go in the clear because a switch was forgotten.
+        """
+        for name in ("ca", "cert"):
+            if getattr(self, name) and IGNORED_TRUST not in self.quirks:
+                raise ParameterError(name, f"is of no use without {without}")
 
     def _password(self) -> str:
         return ""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -144,9 +144,8 @@ class Triggers:
 
     lookups: reads everything outside the object. authenticator: resolves authenticationRefs. broker, prefix: URL of
     Penstock's own broker and first part of its keys, for triggers that are measured there. limit: most objects in the
-    cache. most: triggers that one object may have; parsing more would delay the others. lenient: ignores metadata that
-    are no parameter, as KEDA does. unset: takes parameters from variables that the container does not set for absent,
-    as KEDA does.
+    cache. most: triggers that one object may have; parsing more would delay the others. quirks: KEDA's behaviors that
+    are wanted, see workers.api.keda_compat.
     """
 
     def __init__(
@@ -159,8 +158,7 @@ class Triggers:
         prefix: str = "",
         limit: int = 20_000,
         most: int = 1_000,
-        lenient: bool = False,
-        unset: bool = False,
+        quirks: Iterable[str] = (),
     ) -> None:
         self._registry = registry
         self._broker = broker
@@ -169,8 +167,7 @@ class Triggers:
         self._authenticator = authenticator or Authenticator()
         self._limit = limit
         self._most = most
-        self._lenient = lenient
-        self._unset = unset
+        self._quirks = frozenset(quirks)
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     async def parse(self, ref: Ref, body: Object) -> Parsed:
@@ -315,10 +312,10 @@ class Triggers:
             owner=ref.name,
             broker=self._broker,
             prefix=self._prefix,
-            lenient=self._lenient,
+            quirks=",".join(sorted(self._quirks)),
         )
         scaler = scaler_class.parse(trigger)
-        if not self._unset:
+        if "unset-variables" not in self._quirks:
             refuse_unset(scaler_class, trigger)
         _check_properties(bare, scaler)
         return TriggerProbe(metric_name(bare.index, scaler.metric), bare.type, scaler, SourceKey.of(scaler, alone))

@@ -19,6 +19,11 @@ Quirk = Literal[
     "bare-user-names",
     "unknown-parameters",
     "unset-variables",
+    "missing-secrets",
+    "ignored-trust",
+    "partial-aggregation",
+    "cron-next-ticks",
+    "integer-average",
 ]
 Quirks = frozenset[Quirk]
 
@@ -84,6 +89,32 @@ FLAGS: Mapping[Quirk, Difference] = {
         " without a password",
         "it is refused, with the parameter and the variable. A variable that refers to an `optional` key of a ConfigMap"
         " or Secret may be missing",
+    ),
+    "missing-secrets": Difference(
+        "triggers",
+        "a Secret, ConfigMap, key, variable or authentication that does not exist supplies an empty text",
+        "it is refused, with the object and the key",
+    ),
+    "ignored-trust": Difference(
+        "triggers",
+        "certificates, options and texts of an authentication about TLS that have no effect are ignored",
+        "they are refused by name: what asks for security has it",
+    ),
+    "partial-aggregation": Difference(
+        "metrics-api",
+        "an aggregated value leaves out the endpoints that fail",
+        "the value is unknown until every endpoint answers",
+    ),
+    "cron-next-ticks": Difference(
+        "cron",
+        "the window is open if its end fires before its next start, also across a clock change, and of schedules that"
+        " never fire",
+        "it is open from a start to the next end",
+    ),
+    "integer-average": Difference(
+        "rabbitmq",
+        "`operation: avg` divides whole numbers of messages without a remainder",
+        "the average has its fraction",
     ),
 }
 

@@ -139,7 +139,11 @@ async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Setting
         raise UserError(f"namespace {ref.namespace} has no ScaledJob called {ref.name}") from None
     lookups = Lookups(cluster.get, cluster.request, own_namespace=settings.own_namespace)
     triggers = Triggers(
-        lookups=lookups, authenticator=Authenticator(settings.own_namespace), broker=broker, prefix=settings.prefix
+        lookups=lookups,
+        authenticator=Authenticator(settings.own_namespace),
+        broker=broker,
+        prefix=settings.prefix,
+        quirks=settings.keda_quirks,
     )
     parsed = await triggers.parse(ref, body)
     if parsed.problem:

@@ -19,8 +19,8 @@ _FORMS = (
 class BrokerURL:
     """The parts of a broker URL. places: host and port (0: the scheme's). path: database or virtual host.
 
-    verify: of the server's certificate, None if the query does not say; authorities: file of the certificates to
-    trust, on the machine where the URL was written.
+    verify: of the server's certificate, None if the query does not say. authorities: file of the certificates to
+    trust, on the machine where the URL was written. files: options of the query that name such files.
     """
 
     scheme: str
@@ -30,6 +30,7 @@ class BrokerURL:
     password: str | None = field(repr=False)
     verify: bool | None = None
     authorities: str = ""
+    files: tuple[str, ...] = ()
 
     @property
     def database(self) -> int:
@@ -71,6 +72,7 @@ def parse(text: str) -> BrokerURL:
         password=unquote(first.password) if first.password else None,
         verify=_verify(first),
         authorities=_last(first, "ssl_ca_certs"),
+        files=tuple(name for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile") if _last(first, name)),
     )
 
 

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError, model_validator
 
-from penstock.parameters import ParameterError
-from penstock.scaler import Connections, Measure, Scaler, Source, parameter
+from penstock.parameters import IGNORED_TRUST, ParameterError
+from penstock.scaler import Connections, Measure, Source, parameter
 from scalers.concurrency import side_by_side
 from scalers.sources.celery import backlog, broker_url
 from scalers.sources.celery.backlog import Backlog, TransportLayout
@@ -33,7 +33,7 @@ _REDIS_ONLY = {
 }
 
 
-class CeleryTasks(Certificates, Scaler):
+class CeleryTasks(Certificates):
     """Tasks of Celery queues that are not done: those that wait, and those that workers have not acknowledged."""
 
     broker: SecretStr = parameter(
@@ -71,6 +71,10 @@ class CeleryTasks(Certificates, Scaler):
         if not all(self.queues):
             raise ParameterError("queues", "must be names of queues, separated by commas")
         self.certificates()
+        if url.files and IGNORED_TRUST not in self.quirks:
+            raise ParameterError(
+                "broker", f"{url.files[0]} is not supported: give ca, cert and key to the authentication"
+            )
         if (url.scheme in broker_url.SENTINEL) != bool(self.sentinel_master):
             raise ParameterError("sentinelMaster", "and a sentinel:// broker must come together")
         if url.scheme in broker_url.AMQP:
@@ -88,6 +92,8 @@ class CeleryTasks(Certificates, Scaler):
             raise
         except ValueError as error:
             raise ParameterError("broker", str(error)) from None
+        if url.scheme != "rediss":
+            self.refuse_unused("a rediss:// broker")
         self._tls.context()
         return self
 
@@ -155,6 +161,7 @@ class CeleryTasks(Certificates, Scaler):
             "password": SecretStr(url.password or "guest"),
             "unsafe_ssl": not self._tls.verify,
             "ca": self.ca,
+            "quirks": self.quirks,
         }
         try:
             return tuple(RabbitMQ(queue_name=queue, **shared) for queue in self.queues)

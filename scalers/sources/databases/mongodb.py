@@ -10,7 +10,7 @@ from pydantic import SecretStr, model_validator
 
 from penstock.extras import needed
 from penstock.parameters import ParameterError, require
-from penstock.scaler import Connections, Scaler, Source, SourceError, Unreached, parameter
+from penstock.scaler import Connections, Source, SourceError, Unreached, parameter
 from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.tls import TLS, ProtectedCertificates
 
@@ -83,7 +83,7 @@ class MongoClient:
         return options
 
 
-class MongoDB(ProtectedCertificates, Scaler):
+class MongoDB(ProtectedCertificates):
     """Documents of one collection that match a query."""
 
     collection: str = parameter(sources=(_M,), description="collection whose documents are counted")
@@ -92,7 +92,9 @@ class MongoDB(ProtectedCertificates, Scaler):
     activation_query_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
     db_name: str = parameter(sources=(_M, _A), description="database of the collection")
     connection_string: SecretStr | None = parameter(
-        None, sources=(_A, _E), description="connection string, instead of `host`, `port`, `username` and `password`"
+        None,
+        sources=(_A, _M, _E),
+        description="connection string, instead of `host`, `port`, `username` and `password`",
     )
     scheme: Literal["mongodb", "mongodb+srv"] = parameter(
         "mongodb", sources=(_M, _A), description="`mongodb+srv` finds the servers by DNS"
@@ -100,7 +102,7 @@ class MongoDB(ProtectedCertificates, Scaler):
     host: str | None = parameter(None, sources=(_M, _A), description="host of the server")
     port: str | None = parameter(None, sources=(_M, _A), description="none with `mongodb+srv`")
     username: str | None = parameter(None, sources=(_M, _A), description="user name of the login")
-    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
+    password: SecretStr | None = parameter(None, sources=(_A, _M, _E), description="password of the login")
     tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,), description="`enable` speaks TLS")
 
     @model_validator(mode="after")
@@ -114,6 +116,8 @@ class MongoDB(ProtectedCertificates, Scaler):
         self._check_uri()
         if self.tls == "enable":
             material.context()
+        elif "tls" not in self.model_fields_set:
+            self.refuse_unused("tls: enable")
         return self
 
     def _check_uri(self) -> None:

@@ -1,17 +1,20 @@
 """KEDA's `mysql` trigger: the number that a query returns, on MySQL and MariaDB."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, Self
+from urllib.parse import parse_qsl
 
 from pydantic import SecretStr, model_validator
 
 from penstock.extras import needed
-from penstock.parameters import ParameterError, require
+from penstock.parameters import TRUTHS, ParameterError, require
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
 from scalers.sources.field_properties import text_of, value_of
+from scalers.sources.tls import TLS
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
@@ -21,19 +24,34 @@ _DSN = re.compile(
     r"/(?P<database>[^?]*)(?:\?(?P<options>.*))?"
 )
 
+#: Options of a connection string that change how the server is trusted, and their values that are Go's defaults.
+_TRUST = {
+    "allowNativePasswords": True,
+    "allowOldPasswords": False,
+    "allowFallbackToPlaintext": False,
+    "serverPubKey": None,
+}
+
 #: Error numbers of the client library: the connection is lost. Others are the server's answer to a query.
 _CLIENT_ERRORS = range(2000, 3000)
 
 
 @dataclass(frozen=True, slots=True)
 class MySQLDatabase:
-    """A database with the login. The password is in neither repr nor text."""
+    """A database with the login. The password is in neither repr nor text.
+
+    tls: None speaks none. tls_if_possible: goes on without it if the server has none. cleartext: a server may ask for
+    the password itself.
+    """
 
     host: str
     port: int
     name: str
     user: str
     password: str = field(repr=False)
+    tls: TLS | None = None
+    tls_if_possible: bool = False
+    cleartext: bool = False
 
     def __str__(self) -> str:
         return f"mysql://{self.host}:{self.port}/{self.name}"
@@ -45,7 +63,9 @@ class MySQL(SQLSource):
     query_value: float = parameter(sources=(_M,), ge=0, description="value that one Job is meant for")
     activation_query_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
     connection_string: SecretStr | None = parameter(
-        None, sources=(_A, _E), description="`user:password@tcp(host:port)/database`, instead of the other parameters"
+        None,
+        sources=(_A, _E),
+        description="`user:password@tcp(host:port)/database?tls=true`, instead of the other parameters",
     )
     username: str | None = parameter(None, sources=(_M, _A, _E), description="user name of the login")
 
@@ -75,6 +95,7 @@ class MySQL(SQLSource):
             found["database"],
             found["user"] or "",
             found["password"] or "",
+            **_security(dict(parse_qsl(found["options"] or "", keep_blank_values=True))),
         )
 
     metric: ClassVar[str] = text_of("mysql-{0.server.name}")
@@ -94,17 +115,22 @@ class MySQLConnection(SqlLink):
 
     async def connect(self) -> Any:
         database = self._database
+        connection = _guarded()(
+            host=database.host,
+            port=database.port,
+            user=database.user,
+            password=database.password,
+            db=database.name,
+            autocommit=True,
+            ssl=database.tls.context() if database.tls else None,
+        )
+        connection.database = database
         try:
-            return await needed("aiomysql", "mysql").connect(
-                host=database.host,
-                port=database.port,
-                user=database.user,
-                password=database.password,
-                db=database.name,
-                autocommit=True,
-            )
+            await connection._connect()
         except (needed("pymysql", "mysql").err.MySQLError, OSError) as error:
-            raise ConnectionLost(_said(error)) from None
+            cause = f": {error.__cause__}" if isinstance(error.__cause__, OSError) else ""
+            raise ConnectionLost(f"{_said(error)}{cause}") from None
+        return connection
 
     async def first(self, query: str) -> Sequence[Any] | None:
         errors = needed("pymysql", "mysql").err
@@ -131,6 +157,54 @@ class MySQLConnection(SqlLink):
     async def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
+
+
+def _security(options: Mapping[str, str]) -> dict[str, Any]:
+    """Returns what the options of a connection string say of trust. Raises ParameterError for what is not honoured."""
+
+    def refused(what: str) -> ParameterError:
+        return ParameterError("connectionString", f"the option {what}")
+
+    for name, default in _TRUST.items():
+        if name in options and TRUTHS.get(options[name], options[name]) is not default:
+            raise refused(f"{name}{'' if default is None else f'={options[name]}'} is not supported")
+    word = options.get("tls", "false")
+    wanted = TRUTHS.get(word, word.lower())
+    if wanted not in (True, False, "skip-verify", "preferred"):
+        raise refused(f"tls={word} names a configuration that only a program can register")
+    return {
+        "tls": TLS(verify=wanted is True) if wanted else None,
+        "tls_if_possible": wanted == "preferred",
+        "cleartext": TRUTHS.get(options.get("allowCleartextPasswords", ""), False),
+    }
+
+
+@cache
+def _guarded() -> Any:
+    """Returns the library's class of connections, with two refusals that it lacks."""
+    library, errors = needed("aiomysql", "mysql"), needed("pymysql", "mysql").err
+    flag = needed("pymysql.constants.CLIENT", "mysql").SSL
+
+    class Guarded(library.Connection):  # type: ignore[misc, name-defined]
+        database: MySQLDatabase
+
+        async def _request_authentication(self) -> None:
+            # The library would send the login in the clear: whoever sits between could take the flag away.
+            if self._ssl_context and not self.server_capabilities & flag and not self.database.tls_if_possible:
+                raise errors.OperationalError(2026, "the server speaks no TLS")
+            self._check(self._server_auth_plugin)
+            await super()._request_authentication()
+
+        async def _process_auth(self, plugin_name: bytes, auth_packet: Any) -> Any:
+            self._check(plugin_name.decode(errors="replace"))
+            return await super()._process_auth(plugin_name, auth_packet)
+
+        def _check(self, plugin: str) -> None:
+            """Refuses ways to log in that show the password to the server, as Go's driver does."""
+            if plugin == "mysql_old_password" or (plugin == "mysql_clear_password" and not self.database.cleartext):
+                raise errors.OperationalError(2059, f"the server asks for a login by {plugin}, which is refused")
+
+    return Guarded
 
 
 def _said(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 from pydantic import SecretStr, model_validator
 
 from penstock.extras import needed
-from penstock.parameters import ParameterError, require
+from penstock.parameters import IGNORED_TRUST, ParameterError, require
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
 from scalers.sources.field_properties import value_of
@@ -48,6 +48,9 @@ class PostgreSQL(SQLSource):
             place = {"host": self.host, "port": self.port}
             login = {"userName": self.user_name, "dbName": self.db_name, "sslmode": self.sslmode}
             require({**place, **login}, "connection")
+        elif self.sslmode is not None and IGNORED_TRUST not in self.quirks:
+            # KEDA ignores it: the connection would be less secure than the trigger says.
+            raise ParameterError("sslmode", "is of no use beside connection: write it into connection")
         try:
             self.server  # noqa: B018 - libpq reads it, and refuses what it does not understand
         except psycopg.ProgrammingError:

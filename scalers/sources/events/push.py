@@ -131,6 +131,8 @@ def _own(text: str) -> RedisServer:
     url = broker_url.parse(text)
     if url.scheme not in broker_url.REDIS:
         raise ValueError("is no redis:// or rediss:// URL")
+    if unused := [name for name in url.files if name != "ssl_ca_certs"]:
+        raise ValueError(f"{unused[0]} is not supported")
     ca = Path(url.authorities).read_text() if url.authorities else ""
     tls = TLS(ca, verify=url.verify is not False) if url.scheme == "rediss" else None
     return RedisServer(*url.places[0], url.database, url.username, url.password, tls)

@@ -95,12 +95,12 @@ class External(Scaler):
         """Returns value, target and activity, as KEDA combines them for a ScaledJob. Raises SourceError.
 
         The value is the sum of the values of all metrics with the first one's name; the target is the mean over
-        all metrics.
+        all metrics. A server that names no metric is not asked further: there is nothing to measure.
         """
         reference = self._reference.message()
         specs = await client.specs(reference)
         if not specs:
-            raise SourceError(f"{self.server}: GetMetricSpec: names no metric")
+            return Measure(0.0, active=False, target=0.0)
         value = 0.0
         for _ in range(sum(spec.metricName == specs[0].metricName for spec in specs)):
             value += sum(map(_value, await client.values(reference, specs[0].metricName)))

@@ -33,7 +33,7 @@ class Elasticsearch(WebSource):
     password: SecretStr | None = parameter(None, sources=(_A, _E, _M), description="password of the login")
     index: str = parameter(sources=(_A, _M), description="index to search; several are separated by `;`")
     query: str | None = parameter(
-        None, sources=(_M,), description="search body as JSON; not together with `searchTemplateName`"
+        None, sources=(_A, _M), description="search body as JSON; not together with `searchTemplateName`"
     )
     search_template_name: str | None = parameter(
         None, sources=(_A, _M), description="stored search template to run instead of `query`"
@@ -130,6 +130,8 @@ def _of_cloud(cloud_id: str) -> str:
 
 class OpenSearch(Elasticsearch):
     """The same on an OpenSearch cluster."""
+
+    unsupported = frozenset({"enableTLS", "caCert", "clientCert", "clientKey"})
 
     @property
     def metric(self) -> str:

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import orjson
-from pydantic import field_validator, model_validator
+from pydantic import SecretStr, field_validator, model_validator
 
-from penstock.parameters import ParameterError
+from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.http import extracting
 from scalers.sources.http.web import Server, Session, WebSource
 from scalers.sources.tls import TLS, ProtectedCertificates
 
-_M, _A = Source.METADATA, Source.AUTHENTICATION
+_M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,8 @@ class Etcd(ProtectedCertificates, WebSource):
         gt=0,
         description="seconds between etcd's progress reports; a watch silent for twice as long is opened again",
     )
+    username: str | None = parameter(None, sources=(_A, _E), description="user name of the login")
+    password: SecretStr | None = parameter(None, sources=(_A, _E), description="password of the login")
     tls: Literal["enable", "disable"] = parameter("disable", sources=(_A,), description="`enable` speaks TLS")
 
     @field_validator("endpoints")
@@ -70,6 +72,11 @@ class Etcd(ProtectedCertificates, WebSource):
     def _whole(self) -> Self:
         if (self.username is None) != (self.password is None):
             raise ParameterError("username", "and password must come together")
+        plain = [base for base in self.bases if base.startswith("http://")]
+        if plain and self.tls == "enable" and IGNORED_TRUST not in self.quirks:
+            raise ParameterError("endpoints", "must not begin with http:// where TLS is switched on")
+        if plain and "tls" not in self.model_fields_set:
+            self.refuse_unused("tls: enable")
         return self
 
     @property

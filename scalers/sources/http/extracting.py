@@ -63,6 +63,7 @@ def from_xml(body: bytes, path: str) -> float | None:
     return number(_walk({root.tag: _tree(root)}, path), path)
 
 
+_COUNTER = re.compile(r"^(#[ \t]*TYPE[ \t]+\S+[ \t]+)counter\b", re.MULTILINE)
 _SELECTOR = re.compile(r"\s*(?P<name>[A-Za-z_:][A-Za-z0-9_:]*)\s*(?:\{(?P<labels>.*)\})?\s*")
 _LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 
@@ -87,7 +88,8 @@ def from_prometheus(body: bytes, text: str) -> float | None:
     """The first sample of this name whose labels contain the given ones. Raises SourceError."""
     name, labels = selector(text)
     try:
-        for family in text_string_to_metric_families(body.decode()):
+        # The parser appends _total to the names of counters that lack it, as OpenMetrics demands; KEDA does not.
+        for family in text_string_to_metric_families(_COUNTER.sub(r"\1untyped", body.decode())):
             for sample in family.samples:
                 if sample.name == name and labels.items() <= sample.labels.items():
                     return number(sample.value, text)

@@ -18,6 +18,9 @@ from workers.errors import ClusterError, NotFound
 
 _M = (Source.METADATA,)
 
+#: The name in PENSTOCK_KEDA_QUIRKS under which endpoints that fail are left out.
+_PARTIAL = "partial-aggregation"
+
 #: Endpoints asked at once.
 _AT_ONCE = 5
 
@@ -76,8 +79,12 @@ class MetricsAPI(WebSource):
             async with turns:
                 return await self._value(session, base)
 
+        answers = await asyncio.gather(*(one(base) for base in bases), return_exceptions=True)
+        values = [answer for answer in answers if isinstance(answer, float)]
+        failures = [answer for answer in answers if isinstance(answer, BaseException)]
         # KEDA leaves failed endpoints out; the sum without one of them would be wrong, and nothing would say so.
-        values = await asyncio.gather(*(one(base) for base in bases))
+        if failures and not (values and _PARTIAL in self.quirks):
+            raise failures[0]
         return _AGGREGATES[self.aggregation_type](values)
 
     async def _value(self, session: Session, base: str) -> float:

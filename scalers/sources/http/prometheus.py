@@ -8,7 +8,7 @@ import orjson
 
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.field_properties import value_of
-from scalers.sources.http.web import Session, WebSource
+from scalers.sources.http.web import AMAZON, Session, WebSource
 
 _M = (Source.METADATA,)
 
@@ -36,7 +36,7 @@ class Vector(WebSource):
         with self.understanding("one of a query"):
             answer: Any = orjson.loads(body)
             result = answer["data"]["result"]
-            if answer["data"]["resultType"] == "scalar":
+            if answer["data"].get("resultType") == "scalar":
                 result = [{"value": result}]
             if len(result) > 1:
                 raise SourceError(f"{self.server}: the query answers {len(result)} series, it must be one")
@@ -51,6 +51,8 @@ class Vector(WebSource):
 
 class Prometheus(Vector):
     """A query on a Prometheus server, or on anything that speaks its HTTP API."""
+
+    unsupported = AMAZON | {"credentialsFromEnv", "credentialsFromEnvFile"}
 
     namespace: str | None = parameter(
         None, sources=_M, description="sent as the query parameter `namespace`, for servers with several tenants"

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urlsplit
 import aiohttp
 from pydantic import SecretStr, model_validator
 
-from penstock.parameters import ParameterError
-from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, Unreached, parameter
+from penstock.parameters import IGNORED_TRUST, ParameterError
+from penstock.scaler import Connections, Measure, Source, SourceError, Unreached, parameter
 from scalers.sources.tls import TLS, Certificates
 from workers.client.rest import Cluster
 
@@ -31,6 +31,11 @@ _MODES = ("apiKey", "basic", "tls", "bearer", "custom", "oauth")
 _CODED = frozenset({"authorization"})
 _EXCLUSIVE = frozenset({"bearer", "basic", "oauth"})
 
+
+#: Parameters of Amazon's logins.
+AMAZON = frozenset(
+    {"awsRegion", "identityOwner", "awsAccessKeyID", "awsSecretAccessKey", "awsSessionToken", "awsRoleArn"}
+)
 
 #: Seconds before its end at which a token is replaced, and lifetime of one that names none.
 _EARLY = 30.0
@@ -148,13 +153,13 @@ class HttpAnswer:
         return " ".join(text[:400].split())[:120] or "nothing"
 
 
-class WebSource(Certificates, Scaler):
+class WebSource(Certificates):
     """The base of triggers over HTTP. A subclass defines `url` and `ask`."""
 
     auth_modes: tuple[str, ...] = parameter(
         (),
         also=("authMode",),
-        sources=(_M,),
+        sources=(_M, _A),
         description="ways to log in: `apiKey`, `basic`, `tls`, `bearer`, `custom`, `oauth`",
     )
     username: str | None = parameter(None, sources=(_A,), description="user name, for `basic`")
@@ -162,7 +167,7 @@ class WebSource(Certificates, Scaler):
     bearer_token: SecretStr | None = parameter(
         None, also=("token",), sources=(_A,), description="token of the header `Authorization: Bearer`, for `bearer`"
     )
-    api_key: SecretStr | None = parameter(None, sources=(_A,), description="key, for `apiKey`")
+    api_key: SecretStr | None = parameter(None, sources=(_M, _A), description="key, for `apiKey`")
     method: Literal["header", "query"] = parameter(
         "header", sources=(_M, _A), description="`apiKey`: where the key is sent"
     )
@@ -181,7 +186,7 @@ class WebSource(Certificates, Scaler):
     )
     client_id: str | None = parameter(None, name="clientID", sources=(_A,), description="`oauth`: id of the client")
     client_secret: SecretStr | None = parameter(None, sources=(_A,), description="`oauth`: secret of the client")
-    scopes: tuple[str, ...] = parameter((), sources=(_A,), description="`oauth`: scopes to ask for")
+    scopes: tuple[str, ...] = parameter((), also=("scope",), sources=(_A,), description="`oauth`: scopes to ask for")
     endpoint_params: str | None = parameter(
         None, sources=(_A,), description="`oauth`: further form fields, as a query string"
     )
@@ -197,6 +202,8 @@ class WebSource(Certificates, Scaler):
                 raise ParameterError("authModes", f"{mode} is none of {', '.join(_MODES)}")
         if len(_EXCLUSIVE.intersection(self.auth_modes)) > 1:
             raise ParameterError("authModes", "bearer, basic and oauth exclude each other")
+        if "tls" in self.auth_modes and parts.scheme == "http" and IGNORED_TRUST not in self.quirks:
+            raise ParameterError("authModes", "tls needs a URL with https")
         for name, value in self._needed():
             if value is None:
                 raise ParameterError(name, f"is required by authModes {','.join(self.auth_modes)}")

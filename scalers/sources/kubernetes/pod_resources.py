@@ -16,6 +16,9 @@ _M = (Source.METADATA,)
 class PodResource(Scaler):
     """The consumption of pods. It asks for no Job and is never active by itself."""
 
+    # KEDA's older spelling of the trigger's metricType, which it refuses as well.
+    unsupported = frozenset({"type"})
+
     value: str = parameter(
         sources=_M,
         description="per pod: percent of the requests (metricType Utilization) or a quantity (AverageValue)",

@@ -9,8 +9,9 @@ from pydantic import SecretStr, field_validator, model_validator
 
 from penstock.extras import needed
 from penstock.parameters import ParameterError
-from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, TooSlow, Unreached, parameter
+from penstock.scaler import Connections, Measure, Source, SourceError, TooSlow, Unreached, parameter
 from scalers.sources.field_properties import value_of
+from scalers.sources.http.web import AMAZON
 from scalers.sources.messaging import kafka_lag
 from scalers.sources.messaging.kafka_client import EXTRA, MECHANISMS, Inquiry, KafkaClient, KafkaCluster, Offsets
 from scalers.sources.messaging.kafka_lag import LagRules, Partition
@@ -22,7 +23,10 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 _MISSING = frozenset({"gssapi", "aws_msk_iam", "oauthbearer"})
 
 
-class KafkaSource(ProtectedCertificates, Scaler):
+_KERBEROS = frozenset({"keytab", "realm", "kerberosConfig", "kerberosServiceName", "kerberosDisableFAST"})
+
+
+class KafkaSource(ProtectedCertificates):
     """The parameters and the measurement of both triggers. A subclass defines `topics`."""
 
     #: KEDA's names of the SASL mechanisms of this trigger, supported here or not.
@@ -99,6 +103,8 @@ class KafkaSource(ProtectedCertificates, Scaler):
         material = self.certificates()
         if self.tls == "enable":
             material.context()
+        elif "tls" not in self.model_fields_set:
+            self.refuse_unused("tls: enable")
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -211,6 +217,7 @@ class ApacheKafka(KafkaSource):
     """Lag of a consumer group on some topics, or on all that it has committed to."""
 
     logins = frozenset({*MECHANISMS, "gssapi", "aws_msk_iam"})
+    unsupported = AMAZON | _KERBEROS
     topic: tuple[str, ...] = parameter((), sources=(_M, _E), description="none: all that the group has committed to")
 
     topics: ClassVar[tuple[str, ...]] = value_of("topic")
@@ -220,8 +227,10 @@ class Kafka(KafkaSource):
     """Lag of a consumer group on one topic, or on all that it has committed to."""
 
     logins = frozenset({*MECHANISMS, "gssapi", "oauthbearer"})
+    unsupported = AMAZON | _KERBEROS | {"saslTokenProvider", "oauthTokenEndpointUri", "oauthExtensions"}
     topic: str | None = parameter(None, sources=(_M, _E), description="none: all that the group has committed to")
     version: str | None = parameter(None, sources=(_M,), description="it has no effect: brokers are asked for theirs")
+    full_metadata: bool = parameter(False, sources=(_M,), description="it has no effect on what is measured")
 
     @property
     def topics(self) -> tuple[str, ...]:

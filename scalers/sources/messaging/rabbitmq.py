@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import orjson
 from aiohttp import encode_basic_auth
 from pydantic import SecretStr, model_validator
 
-from penstock.parameters import ParameterError
+from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Connections, Measure, Source, SourceError, parameter
 from scalers.sources.field_properties import value_of
 from scalers.sources.http.web import Session, WebSource
@@ -22,6 +22,9 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 Mode = Literal[
     "QueueLength", "MessageRate", "DeliverGetRate", "PublishedToDeliveredRatio", "ExpectedQueueConsumptionTime"
 ]
+
+#: Options of a broker's URL that change how it is trusted; they name files of KEDA's pod.
+_URL_OPTIONS = frozenset({"cacertfile", "certfile", "keyfile", "server_name_indication", "auth_mechanism"})
 
 #: Messages per Job unless the trigger says otherwise.
 _LENGTH = 20.0
@@ -45,15 +48,16 @@ class Depth:
         return cls(float(messages), float(published), float(delivered))
 
     @classmethod
-    def together(cls, depths: Sequence[Self], operation: str) -> Self:
-        """Returns the `sum`, `avg` or `max` of each number of several queues."""
+    def together(cls, depths: Sequence[Self], operation: str, *, whole: bool = False) -> Self:
+        """Returns the `sum`, `avg` or `max` of each number of several queues. whole: divides messages as integers."""
         if not depths:
             return cls(0.0, 0.0, 0.0)
         columns = [[d.messages for d in depths], [d.published for d in depths], [d.delivered for d in depths]]
         if operation == "max":
             return cls(*(max(column) for column in columns))
         share = len(depths) if operation == "avg" else 1
-        return cls(*(sum(column) / share for column in columns))
+        messages, *rates = map(sum, columns)
+        return cls(messages // share if whole else messages / share, *(rate / share for rate in rates))
 
 
 def measure(depth: Depth, mode: Mode, activation: float) -> Measure:
@@ -80,6 +84,8 @@ def measure(depth: Depth, mode: Mode, activation: float) -> Measure:
 
 class RabbitMQ(ProtectedCertificates, WebSource):
     """The depth or the rates of one queue, or over HTTP of all whose names match."""
+
+    unsupported = frozenset({"workloadIdentityResource"})
 
     host: SecretStr = parameter(
         sources=(_M, _A, _E),
@@ -120,7 +126,6 @@ class RabbitMQ(ProtectedCertificates, WebSource):
     tls: Literal["enable", "disable"] = parameter(
         "disable", sources=(_A,), description="`enable` speaks TLS with the certificates given"
     )
-    workload_identity_resource: str | None = parameter(None, sources=(_A,), description="not supported")
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
@@ -132,11 +137,13 @@ class RabbitMQ(ProtectedCertificates, WebSource):
             raise ParameterError("username", "and password must come together")
         if self.oauth_token_uri and self.username:
             raise ParameterError("oauthTokenURI", "and username exclude each other")
-        if self.oauth_token_uri and self.client_id is None:
-            raise ParameterError("clientID", "is required by oauthTokenURI")
-        if self.workload_identity_resource:
-            raise ParameterError("workloadIdentityResource", "is not supported")
+        tokens = {"oauthTokenURI": self.oauth_token_uri, "clientID": self.client_id, "clientSecret": self.client_secret}
+        for name, value in tokens.items():
+            # Without all of them the login would be that of the host, or guest's.
+            if value is None and any(tokens.values()):
+                raise ParameterError(name, f"is required by {next(each for each in tokens if tokens[each])}")
         self.certificates()
+        self._check_tls()
         if self._is_http:
             return self
         for name, asked in (
@@ -149,6 +156,22 @@ class RabbitMQ(ProtectedCertificates, WebSource):
             if asked:
                 raise ParameterError(name, "is possible over http only")
         return self
+
+    def _check_tls(self) -> None:
+        parts = urlsplit(self.host.get_secret_value())
+        if IGNORED_TRUST in self.quirks:
+            return
+        for name in dict(parse_qsl(parts.query)):
+            if name in _URL_OPTIONS:
+                raise ParameterError("host", f"{name} is not supported: give ca, cert and key to the authentication")
+        if self.tls == "enable" and parts.scheme == "http":
+            raise ParameterError("tls", "needs a host with https:// or amqps://")
+        if "tls" in self.model_fields_set:
+            return
+        if parts.scheme in ("http", "amqp"):
+            self.refuse_unused("tls: enable")
+        elif self.cert and "tls" not in self.auth_modes:
+            raise ParameterError("cert", "is of no use without tls: enable")
 
     @property
     def _is_http(self) -> bool:
@@ -250,9 +273,10 @@ class RabbitMQ(ProtectedCertificates, WebSource):
         else:
             path += f"/{quote(self.queue_name, safe='')}"
         answer = await self.get(session, path, query, headers=headers)
-        return measure(self._depth(answer.body), self.mode or "QueueLength", self.activation_value)
+        return measure(self.depth(answer.body), self.mode or "QueueLength", self.activation_value)
 
-    def _depth(self, body: bytes) -> Depth:
+    def depth(self, body: bytes) -> Depth:
+        """Returns the depth in an answer of the management plugin. Raises SourceError."""
         with self.understanding("one of the management plugin"):
             found: Any = orjson.loads(body)
             if not self.use_regex:
@@ -260,4 +284,4 @@ class RabbitMQ(ProtectedCertificates, WebSource):
             if found.get("page_count", 1) > 1:
                 raise SourceError(f"{self.server}: more than pageSize={self.page_size} queues match")
             depths = [Depth.of(queue, ready_only=self.exclude_unacknowledged) for queue in found["items"]]
-        return Depth.together(depths, self.operation)
+        return Depth.together(depths, self.operation, whole="integer-average" in self.quirks)

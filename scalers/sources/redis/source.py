@@ -8,7 +8,7 @@ from pydantic import SecretStr, model_validator
 from redis import exceptions
 
 from penstock.parameters import ParameterError
-from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from penstock.scaler import Connections, Measure, Source, SourceError, parameter
 from scalers.sources.redis.cluster import RedisCluster
 from scalers.sources.redis.connection import Answer, Question, RedisLink, RedisServer, Topology, reason
 from scalers.sources.redis.sentinel import RedisSentinel
@@ -17,7 +17,7 @@ from scalers.sources.tls import TLS, ProtectedCertificates
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
 
-class RedisSource(ProtectedCertificates, Scaler):
+class RedisSource(ProtectedCertificates):
     """The base of all triggers of the family. A subclass defines the question, another one the server."""
 
     addresses: tuple[str, ...] = parameter(
@@ -46,6 +46,8 @@ class RedisSource(ProtectedCertificates, Scaler):
         self.certificates()
         if tls := self.tls():
             tls.context()
+        elif self.enable_tls is None and self.tls_mode is None:
+            self.refuse_unused("enableTLS or tls: enable")
         return self
 
     @property

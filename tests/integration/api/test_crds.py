@@ -11,7 +11,7 @@ import yaml
 from tests.support.conditions import eventually
 from tests.support.paths import ROOT
 from workers.api import conditions, crds
-from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, SCHEDULED_JOB, Ref
+from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, SCHEDULED_JOB, Ref
 from workers.client.rest import Cluster
 from workers.errors import Invalid, NotFound
 
@@ -190,3 +190,11 @@ async def test_a_wrong_field_of_a_scheduledjob_is_refused_and_named(objects, rel
     named = field if release > (1, 20) else field.partition("[")[0]
     with pytest.raises(Invalid, match=re.escape(named)):
         await objects.create(SCHEDULED_JOB, body)
+
+
+@pytest.mark.parametrize("given", ["a/b.json", [{"parameter": "apiKey", "path": "key"}]], ids=["text", "list"])
+async def test_both_forms_of_a_file_path_are_kept(cluster: Cluster, given: object) -> None:
+    ref = Ref(CLUSTER_TRIGGER_AUTHENTICATION, "", f"files-{type(given).__name__}")
+    body = {"apiVersion": "keda.sh/v1alpha1", "kind": ref.kind.kind, "metadata": {"name": ref.name}}
+    await cluster.create(CLUSTER_TRIGGER_AUTHENTICATION, {**body, "spec": {"filePath": given}})
+    assert (await cluster.get(ref))["spec"] == {"filePath": given}

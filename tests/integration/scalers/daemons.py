@@ -124,7 +124,7 @@ async def psql(port: int) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
 
 
 @asynccontextmanager
-async def mariadb(folder: Path) -> AsyncIterator[int]:
+async def mariadb(folder: Path, *more: str) -> AsyncIterator[int]:
     """A MariaDB server with the user `work` (password hush) and the database `work`; yields its port."""
     server, install = needs("mariadbd", "mariadb-server"), needs("mariadb-install-db", "mariadb-server")
     folder.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,12 @@ async def mariadb(folder: Path) -> AsyncIterator[int]:
     assert await made.wait() == 0
     port = free_port()
     command = [server, "--no-defaults", user, data, f"--port={port}", "--bind-address=127.0.0.1", "--skip-name-resolve"]
-    command += [f"--socket={folder / 's'}", f"--pid-file={folder / 'pid'}", f"--init-file={folder / 'first.sql'}"]
+    command += [
+        f"--socket={folder / 's'}",
+        f"--pid-file={folder / 'pid'}",
+        f"--init-file={folder / 'first.sql'}",
+        *more,
+    ]
     async with running(command, folder, listens(port)):
         yield port
 

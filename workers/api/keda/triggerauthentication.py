@@ -23,6 +23,9 @@ Vendor = dict[str, Any]
 #: The only supported grant. A structural schema has enumerations and no constants.
 _CLIENT_CREDENTIALS = {"type": "string", "enum": ["clientCredentials"]}
 
+#: KEDA 2.20 knows a text, its documentation a list; a structural schema cannot say that a field is either.
+_ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
+
 Provider = Literal["none", "azure-workload", "gcp", "aws", "aws-eks"]
 
 
@@ -43,6 +46,14 @@ class SecretEntry(Model):
     name: Text
     """Of the ConfigMap or Secret."""
     key: Text
+
+
+class FileEntry(Model):
+    """A parameter from a file."""
+
+    parameter: Text
+    path: Text
+    """Of the file, below the folder of such files."""
 
 
 class VaultCredential(Model):
@@ -150,8 +161,8 @@ class AuthenticationSpec(Model):
 
     env: Items[Variable] = ()
     """Variables of the workload's container."""
-    file_path: str | None = None
-    """Cluster kind only: a JSON file of parameters, instead of all other sources."""
+    file_path: Annotated[str | Items[FileEntry] | None, WithJsonSchema(_ANYTHING)] = None
+    """Cluster kind only: a JSON file of parameters, instead of all other sources; or files, each with its parameter."""
     config_map_target_ref: Items[SecretEntry] = ()
     """Keys of ConfigMaps."""
     secret_target_ref: Items[SecretEntry] = ()

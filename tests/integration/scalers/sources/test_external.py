@@ -32,6 +32,9 @@ SPEC, VALUE = {"metricName": "depth", "targetSize": 5}, {"metricName": "depth", 
     [
         pytest.param([SPEC], [VALUE], True, Measure(12, True, target=5), id="whole numbers"),
         pytest.param([SPEC], [VALUE], False, Measure(12, False, target=5), id="activity is the server's to say"),
+        pytest.param(
+            [], [VALUE], True, Measure(0, False, target=0), id="no metric: nothing to measure, and not active"
+        ),
         pytest.param([SPEC], [], True, Measure(0, True, target=5), id="no value is nothing, and still active"),
         pytest.param([SPEC], [VALUE, VALUE], True, Measure(24, True, target=5), id="several values are added"),
         pytest.param(
@@ -100,12 +103,6 @@ async def test_a_call_that_fails_is_an_error_of_its_trigger(
     [answer] = await External.read([trigger], connections)
     assert isinstance(answer, SourceError)
     assert str(answer) == f"{server.address}: {method}: INTERNAL: no disk for ***"
-
-
-async def test_a_server_that_names_no_metric_is_an_error(server: ExternalServer, connections: Connections) -> None:
-    server.specs = []
-    [answer] = await External.read([asking(server.address)], connections)
-    assert str(answer) == f"{server.address}: GetMetricSpec: names no metric"
 
 
 async def test_all_triggers_of_an_address_share_a_channel(server: ExternalServer, connections: Connections) -> None:

@@ -159,6 +159,16 @@ async def test_what_is_wrong_is_said(redis_url: str, metadata: dict[str, str], s
         assert said in (refused.value.details() or "")
 
 
+async def test_kedas_way_is_that_of_the_setting(redis_url: str) -> None:
+    asked = reference(trigger="cron", timezone="UTC", start="0 0 30 2 *", end="0 0 1 1 *", desiredReplicas="2")
+    async with served(redis_url, keda_quirks="cron-next-ticks") as address:
+        assert (await call(address, IS_ACTIVE, asked)).result, "its start never comes"
+    async with served(redis_url) as address:
+        with pytest.raises(aio.AioRpcError) as refused:
+            await call(address, IS_ACTIVE, asked)
+        assert "never fires" in (refused.value.details() or "")
+
+
 async def test_a_source_that_is_away_is_an_error_and_never_nothing(redis_url: str) -> None:
     asked = reference(trigger="redis", address=f"127.0.0.1:{refusing()}", listName="l")
     async with served(redis_url) as address:

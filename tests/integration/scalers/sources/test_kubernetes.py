@@ -133,11 +133,15 @@ async def test_the_metrics_of_every_endpoint_of_a_service(cluster: Cluster, name
     connections = Connections(cluster=loopback)  # type: ignore[arg-type]
     scalers = [asking("pair", how) for how in ("average", "sum", "max", "min")]
     scalers += [asking("broken", "sum"), asking("empty"), asking("none")]
+    partial = [each.model_copy(update={"quirks": ("partial-aggregation",)}) for each in scalers]
     answers: list[Any] = [(await MetricsAPI.read([scaler], connections))[0] for scaler in scalers]
     assert answers[:4] == [3.0, 6.0, 4.0, 2.0]
     for answer, reason in zip(answers[4:], ["127.0.0.9:", "no endpoint that is ready", "does not exist"], strict=True):
         assert isinstance(answer, SourceError)
         assert reason in str(answer)
+    kedas: list[Any] = [(await MetricsAPI.read([scaler], connections))[0] for scaler in partial]
+    assert kedas[:5] == [3.0, 6.0, 4.0, 2.0, 2.0], "KEDA leaves out what fails"
+    assert all(isinstance(answer, SourceError) for answer in kedas[5:])
     await connections.close()
     await runner.cleanup()
 

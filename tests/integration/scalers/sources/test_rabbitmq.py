@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import aio_pika
+import orjson
 import pytest
 
 from penstock.connections import Connections
@@ -49,6 +50,13 @@ def test_several_queues_as_one() -> None:
     assert Depth.together([], "avg") == Depth(0, 0, 0)
 
 
+@pytest.mark.parametrize(("quirks", "messages"), [((), 3.5), (("integer-average",), 3.0)])
+def test_kedas_average_is_a_whole_number_of_messages(quirks: tuple[str, ...], messages: float) -> None:
+    asked = scaler("http://rabbit/", useRegex="true", operation="avg").model_copy(update={"quirks": quirks})
+    queues = [{"messages": count, "message_stats": {"publish_details": {"rate": 1.0}}} for count in (3, 4)]
+    assert asked.depth(orjson.dumps({"items": [*queues]})) == Depth(messages, 1.0, 0.0)
+
+
 def of(**authentication: str) -> RabbitMQ:
     return RabbitMQ.parse(
         Trigger(
@@ -65,8 +73,9 @@ def test_what_the_authentication_says_of_tls_and_tokens() -> None:
     ca, cert, key = ours.authority.strip(), ours.client.strip(), ours.client_key.strip()
     shown = {"ca": ca, "cert": cert, "key": key}
     assert of(**shown, tls="enable").material == TLS(ca, cert, key)
-    assert of(**shown).material == TLS(ca), "a client's certificate is shown only where tls is enabled"
-    assert of(oauthTokenURI="http://t", clientID="c").modes == ("oauth",)
+    assert of(ca=ca).material == TLS(ca)
+    assert of(**shown, tls="disable").material == TLS(ca)
+    assert of(oauthTokenURI="http://t", clientID="c", clientSecret="s").modes == ("oauth",)
     assert of(username="u", password="p").modes == ()
 
 

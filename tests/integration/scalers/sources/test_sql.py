@@ -1,5 +1,6 @@
 """The `postgresql` and `mysql` triggers against real servers."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from scalers.sources.databases.mysql import MySQL
 from scalers.sources.databases.postgresql import PostgreSQL
 from tests.integration.scalers.daemons import CONNINFO, mariadb, postgres, psql
 from tests.integration.scalers.servers import ask, hanging, reading, refusing
+from tests.support.certificates import certificates
+from tests.support.servers import behaving
 
 
 def of_postgres(port: int, query: str, password: str = "hush", **metadata: str) -> PostgreSQL:
@@ -82,13 +85,84 @@ async def test_a_real_mariadb(tmp_path: Path, connections: Connections) -> None:
             await cursor.execute("INSERT INTO jobs VALUES (1), (2), (3)")
         setup.close()
         check(list(await MySQL.read([of_mysql(port, query) for query, _ in QUERIES], connections)))
-        metadata = {"query": "SELECT 4", "queryValue": "1"}
-        whole = {"connectionString": f"work:hush@tcp(127.0.0.1:{port})/work?timeout=5s"}
-        trigger = Trigger(0, "mysql", metadata=metadata, authentication=whole)
-        assert await MySQL.read([MySQL.parse(trigger)], connections) == [4.0]
+        assert await MySQL.read([by_dsn(port, "?timeout=5s")], connections) == [4.0]
         with pytest.raises(SourceError, match="Access denied") as refused:
             await MySQL.read([of_mysql(port, "SELECT 1", password="wrong-one")], connections)
         assert "wrong-one" not in str(refused.value)
+
+
+def by_dsn(port: int, options: str) -> MySQL:
+    metadata = {"query": "SELECT 4", "queryValue": "1"}
+    whole = {"connectionString": f"work:hush@tcp(127.0.0.1:{port})/work{options}"}
+    return MySQL.parse(Trigger(0, "mysql", metadata=metadata, authentication=whole))
+
+
+async def test_tls_of_a_connection_string(tmp_path: Path, connections: Connections) -> None:
+    ours = certificates()
+    for name, text in (("cert", ours.server), ("key", ours.server_key), ("ca", ours.authority)):
+        (tmp_path / name).write_text(text)
+    options = [f"--ssl-{name}={tmp_path / name}" for name in ("cert", "key", "ca")]
+    async with mariadb(tmp_path / "db", *options, "--require-secure-transport=ON") as port:
+        for word in ("skip-verify", "preferred"):
+            assert await MySQL.read([by_dsn(port, f"?tls={word}")], connections) == [4.0]
+        for word, reason in (("true", "CERTIFICATE_VERIFY_FAILED"), ("false", "Access denied")):
+            with pytest.raises(SourceError, match=reason):
+                await MySQL.read([by_dsn(port, f"?tls={word}")], connections)
+
+
+def greeting(plugin: str) -> bytes:
+    """A MySQL server's first packet: it speaks no TLS."""
+    flags = (0x000FA20F & ~0x0800).to_bytes(4, "little")
+    head = b"\x0a8.0.0\0" + bytes(4) + b"saltsalt\0" + flags[:2] + b"\x21\x02\0" + flags[2:] + b"\x15" + bytes(10)
+    body = head + b"saltsaltsalt\0" + plugin.encode() + b"\0"
+    return len(body).to_bytes(3, "little") + b"\0" + body
+
+
+@pytest.mark.parametrize(
+    ("options", "plugin", "said"),
+    [
+        ("?tls=true", "mysql_native_password", "the server speaks no TLS"),
+        ("?tls=skip-verify", "mysql_native_password", "the server speaks no TLS"),
+        ("", "mysql_clear_password", "asks for a login by mysql_clear_password"),
+        ("?tls=preferred", "mysql_clear_password", "asks for a login by mysql_clear_password"),
+        ("?tls=preferred", "mysql_native_password", None),
+        ("?allowCleartextPasswords=true", "mysql_clear_password", None),
+    ],
+)
+async def test_a_login_goes_no_less_protected_than_the_connection_string_says(
+    connections: Connections, options: str, plugin: str, said: str | None
+) -> None:
+    heard: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting(plugin))
+        heard.append(await reader.read(1 << 16))
+
+    async with behaving(serve) as port:
+        with pytest.raises(SourceError, match=said or "Lost connection"):
+            await MySQL.read([by_dsn(port, options)], connections)
+        await connections.close()
+    assert bool(b"".join(heard)) is (said is None), "not even the user's name"
+
+
+@pytest.mark.parametrize(("options", "shown"), [("", False), ("?allowCleartextPasswords=true", True)])
+async def test_a_server_that_asks_for_the_password_afterwards_gets_it_only_where_that_is_allowed(
+    connections: Connections, options: str, shown: bool
+) -> None:
+    heard: list[bytes] = []
+    switch = b"\xfemysql_clear_password\0"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting("mysql_native_password"))
+        heard.append(await reader.read(1 << 16))
+        writer.write(len(switch).to_bytes(3, "little") + b"\2" + switch)
+        heard.append(await reader.read(1 << 16))
+
+    async with behaving(serve) as port:
+        with pytest.raises(SourceError, match="Lost connection" if shown else "by mysql_clear_password"):
+            await MySQL.read([by_dsn(port, options)], connections)
+        await connections.close()
+    assert (b"hush" in b"".join(heard)) is shown
 
 
 @pytest.mark.parametrize("make", [of_postgres, of_mysql])

@@ -69,6 +69,7 @@ def vector(*values: str) -> bytes:
     [
         pytest.param(vector('"12.5"'), {}, 12.5, id="one sample"),
         pytest.param(b'{"data":{"resultType":"scalar","result":[1,"3"]}}', {}, 3.0, id="a scalar"),
+        pytest.param(b'{"data":{"result":[{"value":[1,"3"]}]}}', {}, 3.0, id="an answer that does not tell its type"),
         pytest.param(vector(), {}, 0.0, id="nothing is 0"),
         pytest.param(vector(), {"ignoreNullValues": "false"}, "answers nothing", id="nothing is an error"),
         pytest.param(vector('"NaN"'), {}, 0.0, id="not a number is 0"),

@@ -1,6 +1,7 @@
 """What authenticationRefs supply: KEDA's fields and order, and errors that name what is missing and tell no secret."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,11 @@ def cluster() -> Cluster:
     return cluster
 
 
-async def resolve(cluster: Cluster, reference: Object = TEAM, *, folder: Path | None = None, **lookups: Any) -> Hidden:
+async def resolve(
+    cluster: Cluster, reference: Object = TEAM, *, folder: Path | None = None, lenient: bool = False, **lookups: Any
+) -> Hidden:
     workload = Workload("team", TEMPLATE)
-    authenticator = Authenticator("penstock", folder=folder)
+    authenticator = Authenticator("penstock", folder=folder, missing_is_empty=lenient)
     return await authenticator.parameters(reference, workload, cluster.lookups(**lookups).view())
 
 
@@ -139,6 +142,10 @@ MISSING: dict[str, tuple[Object, str]] = {
         "boundServiceAccountToken[0]: ServiceAccount team/nope does not exist",
     ),
     "a file": ({"filePath": "x.json"}, "filePath: is for a ClusterTriggerAuthentication only"),
+    "a listed file": (
+        {"filePath": [{"parameter": "apiKey", "path": "x"}]},
+        "filePath: is for a ClusterTriggerAuthentication only",
+    ),
     "Azure's vault": ({"azureKeyVault": {"vaultURI": "x"}}, "azureKeyVault: is not supported"),
     "Google's secrets": ({"gcpSecretManager": {"secrets": []}}, "gcpSecretManager: is not supported"),
     "Amazon's secrets": ({"awsSecretManager": {"secrets": []}}, "awsSecretManager: is not supported"),
@@ -162,6 +169,16 @@ async def test_what_is_missing_is_named(cluster: Cluster, spec: Object, message:
     with pytest.raises(UserError) as refused:
         await resolve(cluster)
     assert str(refused.value) == f"TriggerAuthentication team/login: spec.{message}"
+
+
+@pytest.mark.parametrize("name", [name for name in MISSING if name.startswith("no such")])
+async def test_kedas_way_supplies_an_empty_text(cluster: Cluster, name: str) -> None:
+    spec = MISSING[name][0]
+    cluster.authentication(**spec)
+    [entries] = spec.values()
+    supplied = await resolve(cluster, lenient=True)
+    assert supplied[entries[-1]["parameter"]] == ""
+    assert await resolve(cluster, {"name": "nope"}, lenient=True) == {}
 
 
 @pytest.mark.parametrize(
@@ -223,6 +240,30 @@ async def test_a_file_replaces_everything_else(cluster: Cluster, tmp_path: Path)
     (tmp_path / "deep" / "auth.json").write_text(json.dumps({"username": "bob"}))
     cluster.authentication(namespace="", filePath="deep/auth.json", secretTargetRef=[entry()])
     assert await resolve(cluster, OWN, folder=tmp_path) == {"username": "bob"}
+
+
+async def test_a_list_of_files_supplies_a_text_each_between_variables_and_config_maps(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_text("of-the-file\n")
+    paths = [{"parameter": name, "path": "key"} for name in ("apiKey", "username", "password")]
+    variable = {"parameter": "username", "name": "USER"}
+    cluster.authentication(namespace="", filePath=paths, env=[variable], configMapTargetRef=[entry()])
+    supplied = {"apiKey": "of-the-file", "username": "of-the-file", "password": "public penstock"}
+    assert await resolve(cluster, OWN, folder=tmp_path) == supplied
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("../x", "filePath[0]: ../x must be relative and without .."), ("odd", "filePath[0]: odd is not a text")],
+)
+async def test_a_listed_file_that_will_not_do_is_named(
+    cluster: Cluster, tmp_path: Path, path: str, message: str
+) -> None:
+    (tmp_path / "odd").write_bytes(b"\xff")
+    cluster.authentication(namespace="", filePath=[{"parameter": "apiKey", "path": path}])
+    with pytest.raises(UserError, match=rf"spec\.{re.escape(message)}$"):
+        await resolve(cluster, OWN, folder=tmp_path)
 
 
 async def test_links_within_the_folder_are_followed_as_kubernetes_mounts_secrets(

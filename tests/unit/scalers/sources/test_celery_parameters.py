@@ -46,7 +46,7 @@ def test_no_text_of_a_scaler_shows_a_secret() -> None:
         ),
         pytest.param(
             "rediss://a?ssl_cert_reqs=required&ssl_ca_certs=/a.pem",
-            BrokerURL("rediss", (("a", 6379),), "", None, None, verify=True, authorities="/a.pem"),
+            BrokerURL("rediss", (("a", 6379),), "", None, None, True, "/a.pem", ("ssl_ca_certs",)),
             id="TLS checked",
         ),
         pytest.param(

@@ -14,6 +14,8 @@ work{queue="b"} 7
 plain 1.5e3
 """
 
+COUNTERS = b"# TYPE jobs counter\njobs 4\n# TYPE done_total counter\ndone_total 5\n"
+
 
 @pytest.mark.parametrize(
     ("read", "body", "path", "value"),
@@ -30,6 +32,8 @@ plain 1.5e3
         pytest.param(extracting.from_prometheus, TEXT, 'work{queue="b"}', 7, id="text, by label"),
         pytest.param(extracting.from_prometheus, TEXT, 'work{kind="x", queue="a"}', 3, id="text, by two labels"),
         pytest.param(extracting.from_prometheus, TEXT, "plain", 1500, id="text, without labels"),
+        pytest.param(extracting.from_prometheus, COUNTERS, "jobs", 4, id="text, a counter without _total"),
+        pytest.param(extracting.from_prometheus, COUNTERS, "done_total", 5, id="text, a counter with it"),
     ],
 )
 def test_found(read, body: bytes, path: str, value: float | None) -> None:
@@ -53,6 +57,8 @@ def test_found(read, body: bytes, path: str, value: float | None) -> None:
         ),
         pytest.param(extracting.from_prometheus, b"work{ 3", "work", "not in Prometheus' text", id="no such text"),
         pytest.param(extracting.from_prometheus, TEXT, 'work{queue="c"}', "nothing at", id="text, missing"),
+        pytest.param(extracting.from_prometheus, COUNTERS, "jobs_total", "nothing at", id="text, no such counter"),
+        pytest.param(extracting.from_prometheus, COUNTERS, "done", "nothing at", id="text, half a counter's name"),
         pytest.param(extracting.from_prometheus, b"work NaN\n", "work", "is nan", id="text, not a number"),
     ],
 )

@@ -1,18 +1,21 @@
 """The parameters of every trigger type: wrong ones are refused, and secrets stay hidden."""
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.celery.tasks import CeleryTasks
 from scalers.sources.events.push import Push
 from scalers.sources.messaging.kafka import Kafka
+from scalers.sources.tls import TLS
 from scalers.trigger_types import REGISTRY
-from tests.integration.scalers.every_trigger import EXAMPLES, Example
+from tests.integration.scalers.every_trigger import EXAMPLES, MARKER, Example
 from tests.support.certificates import certificates
 from tests.unit.scalers import malformed
 
@@ -71,6 +74,8 @@ MODE, ASKED = {"mode": "QueueLength", "value": "1"}, {"authModes": "basic,bearer
 APP, NO_TOKEN = {"applicationID": "42", "installationID": "7"}, {"@personalAccessToken": None}
 PARTS, NO_URI = {"host": "a", "port": "1", "username": "u"}, {"@connectionString": None}
 LIMIT, EVEN = {"limitToPartitionsWithLag": "true"}, {"ensureEvenDistributionOfPartitions": "true"}
+TOKENS = {**NO_LOGIN, "@oauthTokenURI": "http://t", "@clientID": "me", "@clientSecret": "hush-hush"}
+HTTPS = {"serverAddress": "https://a"}
 SAID_TWICE = {"enableTLS": "false", "@tls": "disable"}
 
 #: What a type checks beyond types and bounds: what is changed, the parameter that is named, and part of the complaint.
@@ -101,7 +106,12 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "a certificate without its key": ({"@cert": "no-pem"}, "key", "come together"),
         "a key without its certificate": ({"@key": "no-pem"}, "cert", "come together"),
         "no certificate": ({**REDISS, "@ca": "no-pem"}, "ca", "is not a certificate"),
-        "RabbitMQ: no certificate": ({**AMQP, "@ca": "no-pem"}, "ca", "is not a certificate"),
+        "an authority without TLS": ({"@ca": PEM.authority}, "ca", "is of no use without a rediss:// broker"),
+        "a file of another machine": (
+            {"broker": "rediss://a?ssl_ca_certs=/a.pem"},
+            *("broker", "ssl_ca_certs is not supported: give ca, cert and key"),
+        ),
+        "RabbitMQ: no certificate": ({"broker": "amqps://a", "@ca": "no-pem"}, "ca", "is not a certificate"),
         "RabbitMQ: a client's": ({**AMQP, "@cert": "no-pem", "@key": "no-pem"}, "cert", "Redis only"),
     },
     "cron": {
@@ -110,7 +120,8 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "an hour too many": ({"end": "0 25 * * *"}, "end", "above maximum"),
         "30 February": ({"start": "0 0 30 2 *"}, "start", "never fires"),
         "a descriptor": ({"start": "@daily"}, "start", "five fields"),
-        "a zone inside": ({"start": "TZ=UTC 0 8 * * *"}, "start", "five fields"),
+        "a descriptor behind a zone": ({"start": "TZ=UTC @daily"}, "start", "five fields"),
+        "a zone inside that is none": ({"end": "TZ=Mars/Base 0 8 * * *"}, "end", "Mars/Base"),
         "start and end are the same": ({"end": " 0 8 * *  *"}, "end", "must differ"),
     },
     "elasticsearch": {
@@ -122,6 +133,12 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
     },
     "etcd": {
         "an empty endpoint": ({"endpoints": "a:1,,b:2"}, "endpoints", "must be addresses"),
+        "TLS and http": (
+            {"@tls": "enable", "endpoints": "http://a:1"},
+            "endpoints",
+            "must not begin with http:// where TLS",
+        ),
+        "an authority without TLS": ({"@ca": PEM.authority}, "ca", "is of no use without tls: enable"),
         "a user without a password": ({"@password": None}, "username", "and password must come together"),
         "a certificate without a key": ({"@tls": "enable", "@cert": "no-pem"}, "key", "must come together"),
     },
@@ -158,6 +175,8 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "no user": ({"@username": None}, "username", "is required by sasl"),
         "no key": ({"@cert": "no-pem"}, "key", "must come together"),
         "no authority": ({"@ca": "no-pem", "tls": "enable"}, "ca", "is not a certificate"),
+        "an authority without TLS": ({"@ca": PEM.authority}, "ca", "is of no use without tls: enable"),
+        "a certificate without TLS": (SHOWN, "cert", "is of no use without tls: enable"),
     },
     "kubernetes-resource": {
         "JSON without a place": ({"format": "json"}, "valueLocation", "is required by"),
@@ -178,9 +197,20 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "a list": ({"query": "[1]"}, "query", "must be a JSON document"),
         "no key": ({"@cert": "no-pem"}, "key", "must come together"),
         "no authority": ({"@tls": "enable", "@ca": "no-pem"}, "ca", "certificate"),
+        "an authority without TLS": ({"@ca": PEM.authority}, "ca", "is of no use without tls: enable"),
     },
     "mysql": {
         "nowhere": (NO_URI, "host", "is required, or connectionString"),
+        "TLS by a name": ({"@connectionString": "u:hush@tcp(h)/d?tls=ours"}, "connectionString", "tls=ours names"),
+        "a server's key": (
+            {"@connectionString": "u:hush@tcp(h)/d?serverPubKey=k"},
+            *("connectionString", "the option serverPubKey is not supported"),
+        ),
+        "no native passwords": (
+            {"@connectionString": "u:hush@tcp(h)/d?allowNativePasswords=false"},
+            *("connectionString", "allowNativePasswords=false is not supported"),
+        ),
+        "an authority": ({"@ca": PEM.authority}, "ca", "of the authentication is not honoured by this type"),
         "no DSN": ({"@connectionString": "u:hush@tcp(h"}, "connectionString", "must be user:password@tcp"),
         "no port": (
             {**NO_URI, **PARTS, "port": "x", "dbName": "d", "@password": "hush-hush"},
@@ -190,6 +220,8 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
     },
     "postgresql": {
         "nowhere": ({"@connection": None}, "host", "is required, or connection"),
+        "sslmode beside a connection string": ({"sslmode": "verify-full"}, "sslmode", "write it into connection"),
+        "a switch of TLS": ({"@tls": "enable"}, "tls", "of the authentication is not honoured by this type"),
         "no connection string": ({"@connection": "host==h hush"}, "connection", "is not a connection string"),
     },
     "prometheus": {
@@ -197,10 +229,11 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "no HTTP": ({"serverAddress": "ftp://x"}, "serverAddress", "must be a URL"),
         "unknown mode": ({"authModes": "magic"}, "authModes", "magic is none of"),
         "two modes that exclude each other": (ASKED, "authModes", "exclude each other"),
+        "a certificate over http": ({"authModes": "tls", **SHOWN}, "authModes", "tls needs a URL with https"),
         "basic without a user": ({"authModes": "basic"}, "username", "is required by"),
         "no token": ({"@bearerToken": None}, "bearerToken", "is required by"),
-        "tls without a key": ({"authModes": "tls", "@cert": "no-pem"}, "key", "is required by"),
-        "no PEM": ({"authModes": "tls", "@cert": "#", "@key": "%"}, "cert", "and key cannot be used"),
+        "tls without a key": ({**HTTPS, "authModes": "tls", "@cert": "no-pem"}, "key", "is required by"),
+        "no PEM": ({**HTTPS, "authModes": "tls", "@cert": "#", "@key": "%"}, "cert", "and key cannot be used"),
         "ca is no certificate": ({"@ca": "no-pem"}, "ca", "in PEM form"),
         "oauth": ({"authModes": "oauth"}, "oauthTokenURI", "is required by"),
     },
@@ -210,15 +243,23 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "a mode without a value": ({"mode": "QueueLength"}, "mode", "and value must come together"),
         "a value without a mode": ({"value": "5"}, "mode", "and value must come together"),
         "both spellings": ({**MODE, "queueLength": "1"}, "queueLength", "is the older spelling"),
+        "TLS over http": ({"@tls": "enable"}, "tls", "needs a host with https:// or amqps://"),
+        "an authority without TLS": ({**OVER_AMQP, "@ca": PEM.authority}, "ca", "is of no use without tls: enable"),
+        "a file of another machine": (
+            {"host": "amqps://a/?cacertfile=/a.pem"},
+            *("host", "cacertfile is not supported: give ca, cert and key"),
+        ),
         "a rate over AMQP": ({**OVER_AMQP, **MODE, "mode": "MessageRate"}, "mode", "over http only"),
         "a pattern over AMQP": ({**OVER_AMQP, "useRegex": "true"}, "useRegex", "over http only"),
         "only ready ones over AMQP": (
             {**OVER_AMQP, "excludeUnacknowledged": "true"},
             *("excludeUnacknowledged", "over http only"),
         ),
-        "tokens without a client": ({**NO_LOGIN, "@oauthTokenURI": "http://t"}, "clientID", "is required"),
-        "Azure": ({"@workloadIdentityResource": "res"}, "workloadIdentityResource", "is not supported"),
+        "tokens without a client": ({**NO_LOGIN, "@oauthTokenURI": "http://t"}, "clientID", "is required by"),
+        "tokens without a secret": ({**TOKENS, "@clientSecret": None}, "clientSecret", "is required by"),
+        "tokens from nowhere": ({**TOKENS, "@oauthTokenURI": None}, "oauthTokenURI", "is required by"),
         "no key": ({"@cert": PEM.client}, "key", "must come together"),
+        "a certificate without TLS": ({"host": "https://a/", **SHOWN}, "cert", "is of no use without tls: enable"),
     },
     "redis": {
         "no address": ({"address": None}, "address", "is required, or host and port"),
@@ -228,6 +269,7 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "port too high": ({"address": "a:70000"}, "address", "must be host:port"),
         "host without port": ({"address": None, "host": "h"}, "host", "as many hosts as ports"),
         "a port is missing": ({"hosts": "a,b", "ports": "1"}, "host", "as many hosts as ports"),
+        "an authority without TLS": ({"@ca": PEM.authority}, "ca", "is of no use without enableTLS or tls: enable"),
         "said twice": (SAID_TWICE, "enableTLS", "must not be given together with tls of the authentication"),
         "no key": ({"@cert": PEM.client}, "key", "must come together"),
         "no certificate": ({"@key": PEM.client_key}, "cert", "must come together"),
@@ -322,3 +364,92 @@ def test_how_kafka_logs_in(sasl: str, mechanism: str, tls: str, protocol: str) -
     assert (options["sasl_plain_username"], options["sasl_plain_password"]) == ("some-user", "hush-hush")
     assert (options["ssl_context"] is not None) == (tls == "enable")
     assert "hush" not in f"{server} {server!r}"
+
+
+@pytest.mark.parametrize(
+    ("options", "tls"),
+    [
+        ("", None),
+        ("?tls=false&timeout=5s&parseTime=true", None),
+        ("?timeout=5s&tls=true", TLS()),
+        ("?tls=TRUE", TLS()),
+        ("?tls=skip-verify", TLS(verify=False)),
+        ("?tls=preferred", TLS(verify=False)),
+    ],
+)
+def test_tls_of_a_mysql_connection_string(options: str, tls: TLS | None) -> None:
+    trigger = but("mysql", {"@connectionString": f"u:hush@tcp(h:1)/d{options}"})
+    server: Any = REGISTRY.find("mysql").parse(trigger).server
+    assert (server.host, server.name, server.tls, server.tls_if_possible) == ("h", "d", tls, "preferred" in options)
+
+
+@pytest.mark.parametrize("type_", ["kafka", "mongodb", "redis", "rabbitmq", "etcd"])
+def test_certificates_are_ignored_where_tls_is_expressly_off(type_: str) -> None:
+    changes = {"@tls": "disable", "@ca": PEM.authority, **(OVER_AMQP if type_ == "rabbitmq" else {})}
+    REGISTRY.find(type_).parse(but(type_, changes))
+
+
+#: Complaints of the table above about rows that KEDA takes.
+_NO_EFFECT = "is of no use|of the authentication|tls needs|needs a host|must not begin|[a-z_]+ is not supported: give"
+IGNORED = [
+    pytest.param(type_, changes, id=f"{type_} {name}")
+    for type_, rows in INCONSISTENT.items()
+    for name, (changes, _, complaint) in rows.items()
+    if re.match(_NO_EFFECT, complaint)
+]
+
+
+@pytest.mark.parametrize(("type_", "changes"), IGNORED)
+def test_kedas_way_ignores_options_about_tls_that_have_no_effect(type_: str, changes: Mapping[str, str | None]) -> None:
+    REGISTRY.find(type_).parse(replace(but(type_, changes), quirks="ignored-trust"))
+
+
+def test_there_are_options_to_ignore() -> None:
+    assert {row.values[0] for row in IGNORED} >= {
+        "celery",
+        "etcd",
+        "kafka",
+        "mongodb",
+        "mysql",
+        "postgresql",
+        "rabbitmq",
+    }
+
+
+@pytest.mark.parametrize(
+    ("type_", "name"),
+    [
+        *(("prometheus", name) for name in ("awsRegion", "identityOwner", "@awsAccessKeyID", "credentialsFromEnv")),
+        *(("apache-kafka", name) for name in ("awsRegion", "identityOwner", "@awsRoleArn")),
+        *(("kafka", name) for name in ("awsRegion", "saslTokenProvider", "@keytab", "@oauthExtensions")),
+        *(("opensearch", name) for name in ("enableTLS", "@caCert", "@clientCert", "@clientKey")),
+        *(("cpu", "type"), ("memory", "type"), ("rabbitmq", "@workloadIdentityResource")),
+    ],
+)
+@pytest.mark.parametrize("quirks", ["", "unknown-parameters,ignored-trust"], ids=["ours", "lenient"])
+def test_kedas_parameters_that_are_not_supported_are_not_called_unknown(type_: str, name: str, quirks: str) -> None:
+    trigger = replace(but(type_, {name: "something"}), quirks=quirks)
+    malformed.refused(REGISTRY.find(type_), trigger, name.removeprefix("@"), "is KEDA's and not supported here")
+
+
+OAUTH = {"authModes": "oauth", "@oauthTokenURI": "http://t", "@clientID": "me", "@scope": "a,b"}
+FROM_ENV = {"@username": None, "@password": None, "usernameFromEnv": "TOKEN", "passwordFromEnv": "TOKEN"}
+
+
+@pytest.mark.parametrize(
+    ("type_", "changes", "field", "value"),
+    [
+        ("metrics-api", {"@apiKey": None, "apiKey": "k"}, "api_key", SecretStr("k")),
+        ("metrics-api", {"authMode": None, "@authModes": "apiKey"}, "modes", ("apiKey",)),
+        ("prometheus", OAUTH, "scopes", ("a", "b")),
+        ("mongodb", {**NO_URI, "connectionString": "mongodb://u:hush@a:1/x"}, "patience", 10.0),
+        ("mongodb", {**NO_URI, **PARTS, "password": "hush"}, "password", SecretStr("hush")),
+        ("etcd", FROM_ENV, "username", f"{MARKER}-variable"),
+        ("elasticsearch", {"query": None, "@query": "{}"}, "query", "{}"),
+        ("kafka", {"fullMetadata": "true"}, "full_metadata", True),
+    ],
+)
+def test_parameters_come_from_every_source_that_keda_reads(
+    type_: str, changes: Mapping[str, str | None], field: str, value: object
+) -> None:
+    assert getattr(REGISTRY.find(type_).parse(but(type_, changes)), field) == value

@@ -52,7 +52,9 @@ async def test_a_password_from_a_variable(
 
 
 async def test_kedas_way_measures_without_it(cluster: Cluster) -> None:
-    parsed = await Triggers(lookups=cluster.lookups(), unset=True).parse(REF, body(trigger(None, passwordFromEnv="PW")))
+    parsed = await Triggers(lookups=cluster.lookups(), quirks=["unset-variables"]).parse(
+        REF, body(trigger(None, passwordFromEnv="PW"))
+    )
     [probe] = parsed.probes
     scaler: Any = probe.scaler
     assert (parsed.problem, scaler.password) == (None, None)

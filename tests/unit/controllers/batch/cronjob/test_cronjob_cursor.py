@@ -1,0 +1,32 @@
+"""A cursor that lies in the future: tolerated, waited for, or given up."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from workers.controllers.batch.cronjob.cursor import Cursor
+
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+MOMENT = timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize("field", ["scheduled", "missed"])
+@pytest.mark.parametrize(
+    ("ahead_by", "ahead", "absurd"),
+    [
+        pytest.param(-timedelta(hours=1), False, False, id="in the past"),
+        pytest.param(timedelta(seconds=10), False, False, id="as far as clocks differ"),
+        pytest.param(timedelta(seconds=10) + MOMENT, True, False, id="further: it is waited for"),
+        pytest.param(timedelta(hours=23), True, False, id="no clock is set back by more than a day"),
+        pytest.param(timedelta(days=1), True, False, id="by a day"),
+        pytest.param(timedelta(days=1) + MOMENT, True, True, id="by more: it is given up"),
+    ],
+)
+def test_how_far_ahead_a_cursor_may_be(field: str, ahead_by: timedelta, ahead: bool, absurd: bool) -> None:
+    cursor = Cursor(NOW - timedelta(days=30), **{field: NOW + ahead_by})
+    assert (cursor.is_ahead(NOW), cursor.is_absurd(NOW)) == (ahead, absurd)
+
+
+def test_the_creation_of_an_object_is_no_cursor() -> None:
+    created = Cursor(NOW + timedelta(days=3))
+    assert (created.is_ahead(NOW), created.is_absurd(NOW)) == (False, False)
