@@ -93,27 +93,27 @@ FLAGS: Mapping[Quirk, Difference] = {
     "missing-secrets": Difference(
         "triggers",
         "a Secret, ConfigMap, key, variable or authentication that does not exist supplies an empty text",
-        "it is refused, with the object and the key",
+        "the condition names what is missing, and nothing is measured"
+        " ([why](authentication.md#a-missing-source-is-an-error))",
     ),
     "ignored-trust": Difference(
         "triggers",
         "certificates, options and texts of an authentication about TLS that have no effect are ignored",
-        "they are refused by name: what asks for security has it",
+        "they are refused by name",
     ),
     "partial-aggregation": Difference(
-        "metrics-api",
-        "an aggregated value leaves out the endpoints that fail",
-        "the value is unknown until every endpoint answers",
+        "triggers",
+        "`metrics-api` leaves endpoints that fail out of the aggregated value",
+        "one that fails makes the value unknown",
     ),
     "cron-next-ticks": Difference(
-        "cron",
-        "the window is open if its end fires before its next start, also across a clock change, and of schedules that"
-        " never fire",
-        "it is open from a start to the next end",
+        "triggers",
+        "a `cron` window is open if its end fires before its next start, also across a change of the clock",
+        "it is open from a start to the end after it",
     ),
     "integer-average": Difference(
-        "rabbitmq",
-        "`operation: avg` divides whole numbers of messages without a remainder",
+        "triggers",
+        "`rabbitmq` with `operation: avg` divides whole numbers of messages without a remainder",
         "the average has its fraction",
     ),
 }
@@ -195,6 +195,30 @@ WITHOUT_FLAG: tuple[Difference, ...] = (
         "the webhook warns of a `pollingInterval` where the minimum is above 0",
         "no warning: it says how often replicas above the minimum are decided on",
         "the warning would be wrong",
+    ),
+    Difference(
+        "triggers",
+        "hosts, URLs, ports and a negative `desiredReplicas` of cron fail in the poll, or are taken as they are",
+        "they are refused when the trigger is read, by name",
+        "the poll could only fail",
+    ),
+    Difference(
+        "triggers",
+        "parameters of services that are not supported here (`awsRegion`, `identityOwner` …) have an effect",
+        "they are refused as not supported, also with `unknown-parameters`",
+        "what authenticates must not be ignored",
+    ),
+    Difference(
+        "triggers",
+        "a `ca` that cannot be read is ignored; one that can is trusted beside the system's authorities",
+        "it is refused; it is trusted in their stead",
+        "a narrower trust is what the parameter asks for",
+    ),
+    Difference(
+        "external",
+        "a trigger whose `GetMetricSpec` fails is dropped",
+        "it is an error of the trigger",
+        _UNKNOWN,
     ),
     Difference(
         "authentications",

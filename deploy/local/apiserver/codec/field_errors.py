@@ -3,6 +3,7 @@
 Clients show these texts to people and some match on them, so the wording is part of the protocol.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,15 +39,17 @@ class DecodeError(ValueError):
 def shown(value: Any) -> str:
     """A value as error messages quote it: texts in quotes, lists and maps of them in Go's way, the rest as JSON."""
     match value:
-        case bool() | int() | float():
-            return orjson.dumps(value).decode()
         case {} if value and all(isinstance(item, str) for item in value.values()):
             pairs = ", ".join(f"{shown(key)}:{shown(value[key])}" for key in sorted(value))
             return f"map[string]string{{{pairs}}}"
         case [_, *_] if all(isinstance(item, str) for item in value):
             return f"[]string{{{', '.join(map(shown, value))}}}"
         case _:
-            return orjson.dumps(value).decode()
+            try:
+                return orjson.dumps(value).decode()
+            except TypeError:
+                # orjson writes no whole number beyond 64 bits.
+                return json.dumps(value)
 
 
 def required(field: str, detail: str = "") -> FieldError:
