@@ -1,10 +1,9 @@
 -- The keyspace's generation: '<id> <run id of the server> <us of its beginning, 0 of the first>', or missing after a
--- FLUSHALL. A new one
--- begins when data may have been lost: the key is missing, another server answers than the one that began it (a restart
--- or a fail-over, which may bring back older data: nothing shows that it lost nothing), or a writer finds less than it
--- wrote. What belongs to an earlier generation must not be believed: lanes refuse claims for one lease, because holders
--- of lost leases may still write until their own deadlines pass, and reflectors list their kinds again.
-
+-- FLUSHALL. A new one begins when data may have been lost: the key is missing, another server answers than the one that
+-- began it (a restart or a fail-over, which may bring back older data: nothing shows that it lost nothing), or a writer
+-- finds less than it wrote. What belongs to an earlier generation must not be believed: lanes refuse claims for one
+-- lease, because holders of lost leases may still write until their own deadlines pass, and reflectors list their kinds
+-- again.
 -- include: batches
 
 -- Returns the run id of this server, '-' where the account may not ask for it.
