@@ -13,12 +13,15 @@ _ONE = Amount.parse("1")
 
 def requests(spec: Object) -> dict[str, Amount]:
     """Returns the resources that a scheduler reserves for a pod. A limit without a request counts as a request."""
-    return _whole(spec, _requested)
+    whole, bounds = _of_the_pod(spec, "requests"), _of_the_pod(spec, "limits")
+    containers = _of_containers(spec, _requested)
+    # As for a container, a limit of the pod is its request where nothing else is.
+    return amounts.total(({**bounds, **containers, **whole}, amounts.parse(spec.get("overhead"))))
 
 
 def limits(spec: Object) -> dict[str, Amount]:
     """Returns the pod's limits, for resources with a limit."""
-    found = _whole({**spec, "overhead": None}, _limited)
+    found = {**_of_containers(spec, _limited), **_of_the_pod(spec, "limits")}
     overhead = {name: more for name, more in amounts.parse(spec.get("overhead")).items() if name in found}
     return amounts.total((found, overhead))
 
@@ -36,8 +39,14 @@ def usage(spec: Object) -> dict[str, Amount]:
     return found | {f"limits.{name}": bounds[name] for name in _COMMON if name in bounds}
 
 
-def _whole(spec: Object, of: Callable[[Object], Amounts]) -> dict[str, Amount]:
-    """Returns the sum of the containers, or the maximum of the init containers if that is larger, plus overhead.
+def _of_the_pod(spec: Object, kind: str) -> Amounts:
+    """Returns the amounts of the pod as a whole (`spec.resources`), which replace those of its containers."""
+    given = amounts.parse((spec.get("resources") or {}).get(kind))
+    return {name: each for name, each in given.items() if name in ("cpu", "memory") or name.startswith("hugepages-")}
+
+
+def _of_containers(spec: Object, of: Callable[[Object], Amounts]) -> dict[str, Amount]:
+    """Returns the sum of the containers, or the maximum of the init containers if that is larger.
 
     A sidecar (an init container that restarts) counts with both.
     """
@@ -50,7 +59,7 @@ def _whole(spec: Object, of: Callable[[Object], Amounts]) -> dict[str, Amount]:
         else:
             before.append(amounts.total((beside, of(container))))
     running = amounts.total((beside, *(of(container) for container in spec.get("containers") or ())))
-    return amounts.total((amounts.largest((running, *before)), amounts.parse(spec.get("overhead"))))
+    return amounts.largest((running, *before))
 
 
 def _requested(container: Object) -> Amounts:
