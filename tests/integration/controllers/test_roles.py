@@ -1,4 +1,4 @@
-"""Every kind is reconciled on a real API server by processes with exactly the roles of deploy/.
+"""Every kind is reconciled on a real API server by processes with exactly the roles of deploy/, and Secrets by name.
 
 The server authorizes by RBAC. Each process has its own service account and its own token; an administrator installs
 the definitions and the roles, creates the objects, and runs the pods.
@@ -83,6 +83,11 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         deploy = ROOT / "deploy"
         found.kubectl("apply", "-f", str(deploy / "crds"))
         found.kubectl("apply", "-f", str(deploy / "rbac.yaml"), "-f", str(deploy / "volcano.yaml"))
+        # The authentications of `default` name Secrets there, which the scalers read where it is allowed by name.
+        account = "--serviceaccount=penstock:penstock-scaler"
+        found.kubectl(
+            "create", "rolebinding", "secrets", "-n", "default", "--clusterrole=penstock-scaler-secrets", account
+        )
         for name in names:
             if name == "kubelet":
                 words = [sys.executable, "-m", "deploy.local.kubelet", "--kubeconfig", str(found.config)]

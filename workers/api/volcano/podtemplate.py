@@ -38,11 +38,22 @@ class _Container(Model):
     restart_policy: str | None = None
 
 
+class _PodAffinity(Model):
+    required_during_scheduling_ignored_during_execution: _Things | None = None
+    preferred_during_scheduling_ignored_during_execution: _Things | None = None
+
+
+class _Affinity(Model):
+    pod_affinity: _PodAffinity | None = None
+
+
 class _PodSpec(Model):
     containers: Items[_Container] | None = None
     init_containers: Items[_Container] | None = None
     volumes: _Things | None = None
     overhead: _Amounts | None = None
+    resources: _Resources | None = None
+    affinity: _Affinity | None = None
     hostname: str | None = None
     subdomain: str | None = None
     scheduler_name: str | None = None

@@ -28,9 +28,12 @@ TEMPLATE = {
         "volumes": [{"name": "own", "emptyDir": {}}],
         "hostname": "h",
         "overhead": {"cpu": "1m"},
+        "resources": {"limits": {"cpu": "1"}},
+        "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}},
         "priorityClassName": "high",
     },
 }
+SITE = Site(topology=("rack",))
 PARTS = {"totalPartitions": 1, "partitionSize": 2, "minPartitions": 1}
 BODY = vcjob(
     task("master", template=TEMPLATE),
@@ -38,7 +41,7 @@ BODY = vcjob(
     metadata={"labels": {"l": "m"}, "annotations": {"n": "o"}},
     plugins={name: ["--port=1"] for name in sorted(plugins.KNOWN - {"ray"})},
     volumes=[{"mountPath": "/a", "volumeClaim": {"x": 1}}, {"mountPath": "/b", "volumeClaimName": "c"}],
-    networkTopology={"mode": "hard"},
+    networkTopology={"mode": "hard", "highestTierAllowed": 1},
     policies=[{"event": "PodFailed", "action": "RestartJob", "timeout": "1m"}],
 )
 
@@ -46,10 +49,10 @@ BODY = vcjob(
 def whole(path, value):
     """Everything that is made of the Job with this value at this place."""
     job = parse(defaulted(odd.mutated(BODY, [(path, value)])))
-    steps = plugins.objects(job, Site())
+    steps = plugins.objects(job, SITE)
     for each in job.spec.tasks:
         for index in range(min(each.replicas, 3)):
-            pods.build(job, each, index, version=0, retries=0, site=Site())
+            pods.build(job, each, index, version=0, retries=0, site=SITE)
     wanted = podgroup.wanted(job, {})
     return job, steps, wanted
 

@@ -187,6 +187,23 @@ def both(name, text):
             {**both("cpu", "1"), **both("memory", "1Gi"), "limits.cpu": "2", "limits.memory": "1Gi"},
         ),
         "a limit alone is a request too": (asks(container({"cpu": "2"})), {**both("cpu", "2"), "limits.cpu": "2"}),
+        "the pod as a whole": (
+            asks(container(cpu="1"), container(cpu="1", memory="1Gi"), resources={"requests": {"cpu": "3"}}),
+            {**both("cpu", "3"), **both("memory", "1Gi")},
+        ),
+        "less than its init container": (
+            asks(container(), init=[container(cpu="3")], resources={"requests": {"cpu": "2"}}, overhead={"cpu": "1"}),
+            both("cpu", "3"),
+        ),
+        "a limit of the pod alone": (
+            asks(container(), resources={"limits": {"memory": "1Gi"}}),
+            {**both("memory", "1Gi"), "limits.memory": "1Gi"},
+        ),
+        "a limit of the pod beside requests of its containers": (
+            asks(container(cpu="1"), resources={"limits": {"cpu": "3"}}),
+            {**both("cpu", "1"), "limits.cpu": "3"},
+        ),
+        "extended resources are not the pod's": (asks(container(), resources={"requests": {GPU: "1"}}), {}),
         "extended: no limits": (asks(container({GPU: "2"}, **{GPU: "2"})), both(GPU, "2")),
         "huge pages": (asks(container(hugepages_2Mi="4Mi")), both("hugepages-2Mi", "4Mi")),
         "a name of Kubernetes' own": (asks(container(**{"scheduling.kubernetes.io/x": "1"})), {}),
