@@ -285,6 +285,10 @@ class JobFlowStatus(Model):
     """Of a flow with a schedule: the flows that are at work."""
     last_schedule_time: Instant | None = None
     next_schedule_time: Instant | None = None
+    observed_schedule: str | None = None
+    """The schedule of the last decision, with its zone."""
+    schedule_edit_time: Instant | None = None
+    """When the schedule was last edited: slots before it were never due."""
     observed_generation: int | None = None
 
 

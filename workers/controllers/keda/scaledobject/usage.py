@@ -138,6 +138,12 @@ def _is_ready(wanted: Asked, pod: Object, metrics: Object | None, now: datetime)
 
 
 def _requested(wanted: Asked, pod: Object) -> int:
+    # Requests of the pod as a whole take the place of its containers', as for the HorizontalPodAutoscaler.
+    whole = (pod["spec"].get("resources") or {}).get("requests")
+    if whole and not wanted.container:
+        if not (amount := quantities.parse(str(whole.get(wanted.resource) or 0))):
+            raise Unmeasured(f"pod {pod['metadata']['name']} requests no {wanted.resource} as a whole")
+        return amount
     total = 0
     for container in pod["spec"].get("containers") or ():
         if wanted.container and container["name"] != wanted.container:

@@ -8,6 +8,7 @@ from functools import cached_property
 from scheduler import cron
 from workers.api import times
 from workers.api.kinds import JOB_FLOW, Object, owner_reference, ref_of
+from workers.controllers.batch.cronjob.cursor import EDIT_LAG
 from workers.controllers.volcano.jobflow import phases, status
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.controllers.volcano.jobflow.status import FlowReady
@@ -98,6 +99,20 @@ class _Scheduled:
         last = self.view.status.get("lastScheduleTime")
         return max(begin, times.parse(last)) if last else begin
 
+    @property
+    def _text(self) -> str:
+        """The schedule with its zone."""
+        spec = self.view.spec
+        return f"{spec.schedule} ({spec.time_zone})" if spec.time_zone else spec.schedule or ""
+
+    @cached_property
+    def _edited(self) -> datetime | None:
+        """When the schedule was last edited: as for a CronJob, its slots before that were never due."""
+        if self.view.status.get("observedSchedule", self._text) != self._text:
+            return (self.view.now - EDIT_LAG).replace(microsecond=0)
+        known = self.view.status.get("scheduleEditTime")
+        return times.parse(known) if known else None
+
     @cached_property
     def _due(self) -> datetime | None:
         """The newest due slot that is not handled."""
@@ -105,6 +120,8 @@ class _Scheduled:
             return None
         slot = self._schedule.latest(self._since, self.view.now)
         deadline = self.view.spec.starting_deadline_seconds
+        if slot is not None and self._edited is not None and slot <= self._edited:
+            return None
         if slot is None or deadline is None or self.view.now - slot < timedelta(seconds=deadline) + _SECOND:
             return slot
         return None
@@ -144,8 +161,9 @@ class _Scheduled:
             "spec": {key: value for key, value in body["spec"].items() if key not in FIELDS},
         }
         taken = RecordEvent("Warning", "FailedCreate", f"JobFlow {name} exists and belongs to somebody else")
-        yield Create(JOB_FLOW, flow, taken=taken)
-        yield RecordEvent("Normal", "SuccessfulCreate", f"Created flow {name}")
+        # A stage, whose Event tells only of what this plan creates: an earlier one may have created the flow.
+        created = RecordEvent("Normal", "SuccessfulCreate", f"Created flow {name}")
+        yield Together((Create(JOB_FLOW, flow, taken=taken),), then=created)
 
     def _status(self) -> Object:
         handled = self._slot or (self._due if self._due and self._was_made(self._due) else None)
@@ -158,6 +176,8 @@ class _Scheduled:
             "active": sorted(active),
             "lastScheduleTime": times.render(handled) if handled else self.view.status.get("lastScheduleTime"),
             "nextScheduleTime": times.render(following) if following else None,
+            "observedSchedule": self._text,
+            "scheduleEditTime": times.render(self._edited) if self._edited else None,
             "observedGeneration": self.view.body["metadata"].get("generation"),
             "flowConditions": FlowReady("True", phases.SCHEDULED, "flows start when they are due").render(
                 self.view.status, self.view.now

@@ -175,6 +175,17 @@ def test_what_is_not_known_says_why(seen: Scalable, container: str, why: str) ->
     assert found.proposal(3, Tolerance()) is None
 
 
+def test_requests_of_a_whole_pod_take_the_place_of_its_containers() -> None:
+    seen = target([pod("a")], [metrics("a", "100m")])
+    assert proposed(CPU, seen, 1) == 2
+    seen.pods[0]["spec"]["resources"] = {"requests": {"cpu": "200m"}}
+    assert proposed(CPU, seen, 1) == 1
+    assert proposed({**CPU, "metadata": {"value": "50", "containerName": "main"}}, seen, 1) == 2
+    seen.pods[0]["spec"]["resources"] = {"requests": {"memory": "1Gi"}}
+    (found,) = usage.of(spec(triggers=[CPU]).triggers, seen, NOW)
+    assert found.error == "pod a requests no cpu as a whole"
+
+
 def test_a_limit_without_a_request_is_one() -> None:
     body = pod("a", request=None)
     body["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "100m"}}

@@ -815,6 +815,17 @@ def test_a_schedule_makes_flows_that_have_none() -> None:
     assert cluster.back == NOW + timedelta(minutes=10)
 
 
+@pytest.mark.parametrize("edit", [{"schedule": "1,30 * * * *"}, {"schedule": "1,5 * * * *"}], ids=["another", "more"])
+def test_an_edited_schedule_waits_for_its_next_slot(edit: dict[str, str]) -> None:
+    cluster = scheduled()
+    cluster.wait(120)
+    cluster.edit(**edit)
+    assert (settled(cluster).flows, settled(cluster).flows) == ({}, {})
+    assert cluster.back is not None
+    cluster.now = cluster.back
+    assert len(settled(cluster).flows) == 1
+
+
 def test_slots_within_one_minute_have_flows_of_their_own() -> None:
     cluster = settled(Cluster(entry("a"), schedule="@every 20s"))
     for _ in range(3):
