@@ -13,7 +13,8 @@ _STATEFUL_CHANGES = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
-_PERCENT = re.compile(r"[0-9]+%")
+# No more digits than a number is read from.
+_PERCENT = re.compile(r"[0-9]{1,18}%")
 _PERCENT_RULE = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or  '93%', "
     "regex used for validation is '[0-9]+%')"

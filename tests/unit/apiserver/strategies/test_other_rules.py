@@ -68,6 +68,7 @@ def test_a_deployment_is_refused(spec: Any, field: str) -> None:
         "no share": ({"maxSurge": "0%", "maxUnavailable": 0}, {"maxUnavailable": "when `maxSurge` is 0"}),
         "more than all": ({"maxUnavailable": "101%"}, {"maxUnavailable": "greater than 100%"}),
         "a word": ({"maxUnavailable": "x"}, {"maxUnavailable": "valid percent string"}),
+        "a share without end": ({"maxUnavailable": "1" * 5000 + "%"}, {"maxUnavailable": "valid percent string"}),
         "a number as text": ({"maxSurge": "5"}, {"maxSurge": "valid percent string"}),
         "below zero": ({"maxSurge": -1}, {"maxSurge": "greater than or equal to 0"}),
     },
