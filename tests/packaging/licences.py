@@ -8,6 +8,7 @@ import re
 import sys
 from dataclasses import dataclass
 from importlib import metadata
+from typing import Any
 
 from tests.packaging import dependencies
 
@@ -77,7 +78,7 @@ def _one(words: list[str], allowed: frozenset[str]) -> tuple[bool, list[str]]:
 
 def of(name: str) -> Licence:
     """The expression of a distribution's metadata; else one of its classifiers, all of which hold, or of its text."""
-    described = metadata.metadata(name)
+    described: Any = metadata.metadata(name)
     expression = described.get("License-Expression")
     if not expression:
         texts = [

@@ -113,8 +113,8 @@ async def web(kubectl: Kubectl, cluster: Cluster) -> AsyncIterator[Ref]:
 async def test_a_rollout_is_followed_remembered_and_undone(kubectl: Kubectl, cluster: Cluster, web: Ref) -> None:
     assert "deployment.apps/web" in kubectl("get", "deployments", "-o", "name")
     kubectl("set", "env", "deployment/web", "COLOUR=green")
-    told = await asyncio.to_thread(kubectl, "rollout", "status", "deployment/web", "--timeout=60s")
-    assert told.endswith('deployment "web" successfully rolled out\n')
+    output = await asyncio.to_thread(kubectl, "rollout", "status", "deployment/web", "--timeout=60s")
+    assert output.endswith('deployment "web" successfully rolled out\n')
     assert {colour(pod) for pod in await pods_of(cluster, "web")} == {"green"}
     history = kubectl("rollout", "history", "deployment/web")
     assert [line.split()[0] for line in history.splitlines() if line[:1].isdigit()] == ["1", "2"]

@@ -1,6 +1,6 @@
 """A Volcano Job from its creation to its end: every process of ours and real pods, on the embedded cluster.
 
-A real API server of today's age is not at hand: the one that we test with, an old one, cannot write custom resources.
+On a real API server its kind is reconciled in test_roles.py.
 """
 
 from collections.abc import AsyncIterator

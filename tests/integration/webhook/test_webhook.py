@@ -42,8 +42,7 @@ pytestmark = pytest.mark.real_apiserver
 _numbers = itertools.count(1)
 OPTIONS = AdmissionOptions(("volcano",), "plain")
 BUDGET = "volcano.sh/jdb-min-available"
-#: The pods of a Volcano Job are judged, and left as they are: Debian's kube-apiserver 1.20, which is what there is to
-#: test against, dies of every JSON patch (as of every custom resource), and cannot choose pods.
+#: The pods of a Volcano Job are judged, and left as they are: an API server before 1.27 cannot choose pods.
 OWNER = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "1", "controller": True}
 
 
@@ -243,7 +242,7 @@ async def test_what_somebody_deletes_or_spoils_is_made_again(cluster: Cluster, w
 async def test_kinds_of_volcano_are_judged_by_what_the_cluster_has(
     cluster: Cluster, namespace: str, webhook: Webhook
 ) -> None:
-    """Asked as the API server asks: 1.20 cannot store objects of these kinds."""
+    """Asked as the API server asks."""
     for crd in crds.all_crds():
         if crd["metadata"]["name"] in ("queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh"):
             await cluster.create(CUSTOM_RESOURCE_DEFINITION, crd)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.admission.bodies import fields, group, known, queue
 from workers.admission.volcano import queue as rules
 from workers.admission.volcano.queue_lookup import ROOT
+from workers.api.kinds import QUEUE
 
 TREE, WEIGHTS = f"metadata.annotations[{rules.HIERARCHY}]", f"metadata.annotations[{rules.WEIGHTS}]"
 
@@ -190,7 +191,7 @@ CHANGED = {
 
 @pytest.mark.parametrize(("name", "change", "expected"), CHANGED.values(), ids=CHANGED)
 def test_a_change_is_judged_from_above_and_from_below(name, change, expected):
-    (old,) = (each for each in CLUSTER.every(rules.QUEUE) if each["metadata"]["name"] == name)
+    (old,) = (each for each in CLUSTER.every(QUEUE) if each["metadata"]["name"] == name)
     new = {**old, "spec": {**old["spec"], **change}}
     assert fields(rules.problems(new, old, CLUSTER)) == expected
 

@@ -1,6 +1,7 @@
 """The text of a schedule: every rule of the grammar, and the words in which a wrong text is refused."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -152,8 +153,10 @@ SAME = {
 
 @pytest.mark.parametrize(("text", "other"), SAME.items())
 def test_texts_that_mean_the_same(text, other):
-    assert parse(text).fields == parse(other).fields
-    assert parse(text).zone is parse(other).zone
+    one: Any = parse(text)
+    another: Any = parse(other)
+    assert one.fields == another.fields
+    assert one.zone is another.zone
     assert parse(text).text == text
 
 
@@ -198,7 +201,9 @@ def test_fields_have_no_interval():
 
 
 def test_with_a_zone_the_white_space_around_a_macro_does_not_matter():
-    assert parse(" @daily ", zone="UTC").fields == parse("@daily").fields
+    zoned: Any = parse(" @daily ", zone="UTC")
+    plain: Any = parse("@daily")
+    assert zoned.fields == plain.fields
     with pytest.raises(CronError, match="found 0"):
         parse("", zone="UTC")
 

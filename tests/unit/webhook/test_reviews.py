@@ -16,6 +16,7 @@ from tests.unit.admission.bodies import group, job, known, queue, task
 from tests.unit.controllers.factories import scaled_job
 from tests.unit.tables import cases
 from workers.admission.admission_options import AdmissionOptions
+from workers.admission.findings import Finding
 from workers.admission.lookup import Known
 from workers.admission.rules import RULES
 from workers.admission.volcano import job as rules
@@ -147,10 +148,10 @@ def test_an_accepted_object_may_be_warned_of(body, old, expected):
 
 def test_the_api_servers_findings_on_templates_are_in_the_answer():
     review = job_asked(job())
-    found = [reviews.Finding("spec.tasks[0].template.spec.containers[0].image", "Required value")]
+    found = [Finding("spec.tasks[0].template.spec.containers[0].image", "Required value")]
     assert response(review.validation(known(), OPTIONS, found))["status"]["message"] == str(found[0])
     wrong = job_asked(job(task(minAvailable=2)))
-    twice = [reviews.Finding("spec.tasks[0].minAvailable", "in other words"), *found]
+    twice = [Finding("spec.tasks[0].minAvailable", "in other words"), *found]
     causes = response(wrong.validation(known(), OPTIONS, twice))["status"]["details"]["causes"]
     assert [cause["field"] for cause in causes] == ["spec.tasks[0].minAvailable", found[0].field]
     assert [path for path, _ in review.templates] == ["spec.tasks[0].template"]

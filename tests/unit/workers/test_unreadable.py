@@ -1,5 +1,7 @@
 """Broken entries of the broker: each is set aside or replaced and logged, and everything else goes on."""
 
+from typing import Any
+
 import pytest
 from redis.exceptions import ResponseError
 
@@ -22,7 +24,7 @@ CHILD = b"default/child"
 @pytest.fixture
 async def broken(client):
     """A worker whose ScaledJob has a child and a reading, and has been reconciled."""
-    worker = WorkerRig(client, lambda snapshot, now: NOTHING)
+    worker: Any = WorkerRig(client, lambda snapshot, now: NOTHING)
     worker.client = client
     worker.own(spec={})
     worker.cluster.add(JOB, owned("child", worker.owner))

@@ -141,8 +141,8 @@ async def test_a_real_broker(tmp_path: Path, connections: Connections) -> None:
         with pytest.raises(SourceError, match=r"(?i)access.refused|login was refused") as refused:
             await read(RabbitMQ.parse(wrong))
         assert "wrong-one" not in str(refused.value)
-        for message in taken:
-            await message.ack()
+        for each in taken:
+            await each.ack()
         await client.close()
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from deploy.local.apiserver.api_errors import ApiError
-from deploy.local.apiserver.http.request import DEEPEST, ApiRequest, YamlBody, parse_json
+from deploy.local.apiserver.codec.yaml_documents import DEEPEST
+from deploy.local.apiserver.http.request import ApiRequest, YamlBody, parse_json
 
 
 @pytest.mark.parametrize(("depth", "fine"), [(DEEPEST, True), (DEEPEST + 1, False), (1000, False), (5000, False)])

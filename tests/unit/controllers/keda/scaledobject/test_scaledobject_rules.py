@@ -1,6 +1,7 @@
 """The rules of ScaledObjects one by one: activation, fallback, modifiers, proposals."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -129,7 +130,7 @@ def modified(formula: str, *, behavior: str | None = None, bare: bool = False, *
     )
 
 
-def applied(given: object, *samples: object, current: int = 2) -> Metric:
+def applied(given: Any, *samples: object, current: int = 2) -> Metric:
     composite = scaling_modifiers.read(given)
     assert composite is not None
     return modifiers.apply(composite, samples, given.fallback, Replicas(current, ready=current))

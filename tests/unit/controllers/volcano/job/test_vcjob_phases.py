@@ -1,5 +1,7 @@
 """The state machine of a Volcano Job, cell by cell, and the rules by which phases follow from counts."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ REST = ("SyncJob", "EnqueueJob", "Unheard", "")
 EVERY = (*JOB, *PARTS, *REST)
 
 #: Phase: what actions do in it. ``+``: it counts as a restart; a letter: the rule that decides afterwards.
-TABLE = {
+TABLE: dict[str, dict[Any, str]] = {
     "Pending": {
         "RestartJob": "KillNone -> Restarting +",
         PARTS: "KillTarget -> Restarting +",

@@ -69,8 +69,8 @@ def _queue(draw: st.DrawFn, name: str, parent: str) -> Object:
 
 
 def _held(cluster: Objects) -> tuple[ClusterView, RoundOutcome]:
-    cluster = rounds.observe(everything(**cluster))
-    return cluster, rounds.run(cluster, NOW)
+    view = rounds.observe(everything(**cluster))
+    return view, rounds.run(view, NOW)
 
 
 def _books(cluster: ClusterView, admitted: tuple[Group, ...] = ()) -> PlacementLedger:
@@ -86,8 +86,8 @@ def _cpu(vector: Mapping[str, int]) -> int:
 
 @settings(max_examples=300)
 @given(clusters())
-def test_queues_never_get_more_than_they_may_have(cluster: Objects) -> None:
-    cluster, outcome = _held(cluster)
+def test_queues_never_get_more_than_they_may_have(objects: Objects) -> None:
+    cluster, outcome = _held(objects)
     before, after = _books(cluster), _books(cluster, outcome.admitted)
     for name in cluster.tree:
         limit = cluster.tree[name].capability.get("cpu")
@@ -100,8 +100,8 @@ def test_queues_never_get_more_than_they_may_have(cluster: Objects) -> None:
 
 @settings(max_examples=300)
 @given(clusters())
-def test_no_more_is_promised_than_there_is_and_guarantees_stay_free(cluster: Objects) -> None:
-    cluster, outcome = _held(cluster)
+def test_no_more_is_promised_than_there_is_and_guarantees_stay_free(objects: Objects) -> None:
+    cluster, outcome = _held(objects)
     if cluster.nodes.total is None or not outcome.admitted:
         return
     total = _cpu(cluster.nodes.total)
