@@ -76,17 +76,17 @@ def test_at_most_a_burst_at_once_and_then_the_rest():
 
 
 ROWS = [
-    pytest.param(pod("x", node="", phase="Pending"), pod("y", phase="Pending"), id="without a node"),
-    pytest.param(pod("x", phase="Pending"), pod("y"), id="not running"),
-    pytest.param(pod("x"), pod("y", ready=1), id="not ready"),
+    pytest.param(pod("z", node="", phase="Pending"), pod("y", phase="Pending"), id="without a node"),
+    pytest.param(pod("z", phase="Pending"), pod("y"), id="not running"),
+    pytest.param(pod("z"), pod("y", ready=1), id="not ready"),
     pytest.param(
-        pod("x", ready=100, annotations={COST: "-5"}), pod("y", ready=1, annotations={COST: "1"}), id="cheaper"
+        pod("z", ready=100, annotations={COST: "-5"}), pod("y", ready=1, annotations={COST: "1"}), id="cheaper"
     ),
     pytest.param(
-        pod("x", annotations={COST: "100"}), pod("y", ready=1, annotations={COST: "-9"}), id="cost bends to readiness"
+        pod("z", annotations={COST: "100"}), pod("y", ready=1, annotations={COST: "-9"}), id="cost bends to readiness"
     ),
-    pytest.param(pod("x", ready=1), pod("y", ready=100), id="ready for a shorter time"),
-    pytest.param(pod("x", ready=9, creationTimestamp=times.render(NOW)), pod("y", ready=9), id="younger"),
+    pytest.param(pod("z", ready=1), pod("y", ready=100), id="ready for a shorter time"),
+    pytest.param(pod("z", ready=9, creationTimestamp=times.render(NOW)), pod("y", ready=9), id="younger"),
 ]
 
 

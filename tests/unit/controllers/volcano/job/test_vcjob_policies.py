@@ -494,6 +494,21 @@ def test_a_pod_that_stays_pending_is_answered_and_one_that_starts_is_not():
     assert (cluster.phase, cluster.status["retryCount"], cluster.status.get("delayed")) == ("Running", 1, None)
 
 
+def test_a_pod_in_the_place_of_a_pending_one_has_its_own_time():
+    cluster = VcJobCluster(vcjob(task("worker"), policies=[on("PodPending", "RestartJob", "1m")])).settle()
+    cluster.wait(30)
+    (ref,) = (ref for ref in cluster.objects if ref.kind == POD)
+    # Both happen between two decisions: none of them sees the Job without its pod.
+    pod = cluster.objects[ref]
+    replaced = {"uid": "another", "creationTimestamp": times.render(cluster.now)}
+    cluster.objects[ref] = {**pod, "metadata": {**pod["metadata"], **replaced}}
+    cluster.settle()
+    cluster.wait(59)
+    assert cluster.status.get("retryCount", 0) == 0
+    cluster.wait(1)
+    assert cluster.status["retryCount"] == 1
+
+
 def _delayed(event: str, number: int) -> Delayed:
     due = times.render(NOW + timedelta(seconds=number))
     return Delayed(action="RestartPod", event=event, due=due, task="worker", pod=f"train-worker-{number}", level="pod")

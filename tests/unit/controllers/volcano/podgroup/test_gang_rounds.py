@@ -478,8 +478,16 @@ def test_what_is_used_of_a_quota_is_counted_where_its_status_does_not_say(
     assert words(found) == ({"gang": told} if there else {})
 
 
-def test_a_quota_for_some_pods_only_is_the_api_servers() -> None:
-    some = [quota(cpu="1", spec={"scopes": ["BestEffort"]})]
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        {"scopes": ["BestEffort"]},
+        {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "Exists"}]}},
+    ],
+    ids=lambda scopes: next(iter(scopes)),
+)
+def test_a_quota_for_some_pods_only_is_the_api_servers(scopes: Object) -> None:
+    some = [quota(cpu="1", spec=scopes)]
     assert names(outcome(groups=[group()], quotas=some, nodes=[node()])) == ["gang"]
 
 
