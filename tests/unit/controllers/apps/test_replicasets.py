@@ -94,7 +94,7 @@ ROWS = [
 def test_which_pod_goes_first(first: Object, last: Object):
     assert rank(first) < rank(last)
     plan = decide(snapshot(replica_set(1), last, first), NOW)
-    assert deleted(plan) == ["x"]
+    assert deleted(plan) == ["z"]
     assert (status_of(plan)["replicas"], status_of(plan)["terminatingReplicas"]) == (1, 1)
     assert back(plan) == 1
 
