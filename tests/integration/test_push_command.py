@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 
+from deploy.local import private_files
 from penstock.cloudevents import wrong
 from tests.unit.cli.conftest import Type, _clean_environment, cluster, penstock
 from tests.unit.cli.fake import SCALED_JOB, FakeCluster
@@ -231,9 +232,9 @@ def test_the_embedded_broker_is_found(
     monkeypatch.delenv("PENSTOCK_BROKER")
     orders(cluster)
     home = tmp_path / "home"
-    home.mkdir()
-    (home / "broker.url").write_text(redis_server)
-    (home / "kubeconfig").write_text("{}")
+    home.mkdir(mode=0o700)
+    private_files.write(home / "broker.url", redis_server)
+    private_files.write(home / "kubeconfig", "{}")
     assert penstock("push", "orders", "--home", str(home), "--id", "1").code == 0
     monkeypatch.setenv("PENSTOCK_HOME", str(home))
     assert penstock("push", "orders", "--id", "2").code == 0

@@ -402,8 +402,12 @@ async def test_a_scaler_of_somebody_else_that_breaks_is_a_reason_without_its_sec
 
 async def test_a_failure_of_our_own_brings_the_keys_back(world: World, port: int, caplog: Any) -> None:
     await world.apply(scaled_job("work", redis_trigger(port, "queue")))
-    await world.client.set("{test}:readings", "not a hash")
+
+    async def faulty(*_: Any, **__: Any) -> None:
+        raise KeyError("a fault")
+
     async with world.polling() as polling:
+        world.readings.put_many = faulty  # type: ignore[method-assign]
         await polling.once()
     stats = await world.poll.stats()
     assert (stats.leased, stats.failing, stats.later) == (0, 1, 1)

@@ -175,6 +175,7 @@ async def test_a_listed_object_that_cannot_be_stored_is_not_taken_for_deleted(ri
     known = rig.cluster.put(JOB, job("a", 0))
     async with rig.informing():
         await eventually(rig.in_step)
+        await eventually(lambda: len(rig.cluster.watches) == 1)
     known["metadata"]["ownerReferences"] = [{"controller": True}]
     rig.cluster.put(JOB, job("b", 0))
     async with rig.informing(epoch=2):
