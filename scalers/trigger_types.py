@@ -15,7 +15,7 @@ S = TypeVar("S", bound=type[Scaler])
 
 
 class ScalerRegistry:
-    """Which class measures triggers of which type."""
+    """The classes of scalers, by trigger type."""
 
     def __init__(self) -> None:
         self._classes: dict[str, type[Scaler]] = {}
@@ -41,7 +41,7 @@ class ScalerRegistry:
         return tuple(sorted({*self._classes, *(point.name for point in entry_points(group=GROUP))}))
 
     def unknown(self, type: str) -> str | None:
-        """What is wrong with a trigger type, None for one there is a scaler for. No scaler is loaded."""
+        """Returns the error of an unknown trigger type, None for a known one. Loads no scaler."""
         if type in self.known():
             return None
         if type in KEDA_TYPES:

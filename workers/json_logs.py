@@ -20,7 +20,7 @@ OUTAGES = (redis.ConnectionError, redis.TimeoutError, OperationalError, Connecti
 
 
 class OrdinaryOutages(logging.Filter):
-    """Shows an outage of a server as a warning of one line, whoever logs it.
+    """Shows an outage of a server as a warning of one line.
 
     A server that is away is waited for, and no fault of ours. Celery logs an error with a traceback per attempt.
     """

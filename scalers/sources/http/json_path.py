@@ -181,7 +181,7 @@ def _pattern(text: str) -> tuple[str, ...]:
 
 
 def _fits(text: str, pattern: tuple[str, ...]) -> bool:
-    """Whether a text is one of the pattern's. It takes no more steps than the product of both lengths."""
+    """Returns whether the pattern matches a text. It takes no more steps than the product of both lengths."""
     at = place = 0
     star, tried = -1, 0
     while at < len(text):

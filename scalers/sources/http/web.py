@@ -276,7 +276,7 @@ class WebSource(Certificates):
 
     @contextmanager
     def understanding(self, form: str) -> Iterator[None]:
-        """Turns the exceptions of a body of another form, whatever it is, into SourceError."""
+        """Turns the exceptions of a body of another form into SourceError."""
         try:
             yield
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):

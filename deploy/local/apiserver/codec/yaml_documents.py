@@ -42,7 +42,7 @@ def read(body: bytes) -> tuple[Any, list[str]]:
     Raises ValueError for what JSON cannot express and for what is nested too deeply or grows too large.
     """
     try:
-        counted = _Counted()
+        counted = _EventCount()
         for event in yaml.parse(body, Loader=_Loader):
             counted.take(event)
         loaded = yaml.load(body, Loader=_Loader)
@@ -61,7 +61,7 @@ def write(text: bytes) -> bytes:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCollection:
     """A list or a map that has not ended. size and depth: of what it holds so far. keys: of a map, None for a list."""
 
     anchor: str | None
@@ -72,10 +72,10 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Counted:
-    """What the events of a document add up to: (size, depth) by anchor, and the keys that are repeated, by line."""
+class _EventCount:
+    """The sum of the events of a document: (size, depth) by anchor, and the keys that are repeated, by line."""
 
-    open: list[_Open] = field(default_factory=lambda: [_Open(None, None, depth=0)])
+    open: list[_OpenCollection] = field(default_factory=lambda: [_OpenCollection(None, None, depth=0)])
     anchors: dict[str, tuple[int, int]] = field(default_factory=dict)
     again: list[tuple[int, str]] = field(default_factory=list)
     aliased: bool = False
@@ -91,7 +91,9 @@ class _Counted:
             case yaml.CollectionStartEvent():
                 if len(self.open) > DEEPEST:
                     raise ValueError(f"the document is nested more than {DEEPEST} levels deep")
-                self.open.append(_Open(event.anchor, set() if isinstance(event, yaml.MappingStartEvent) else None))
+                self.open.append(
+                    _OpenCollection(event.anchor, set() if isinstance(event, yaml.MappingStartEvent) else None)
+                )
             case yaml.CollectionEndEvent():
                 ended = self.open.pop()
                 self._add(ended.size, ended.depth, ended.anchor)

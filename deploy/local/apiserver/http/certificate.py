@@ -13,7 +13,7 @@ _NAMES = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where the certificates are. authority: what clients trust. certificate and key: what the server shows."""
+    """The files of the certificates. authority: what clients trust. certificate and key: what the server shows."""
 
     authority: Path
     certificate: Path

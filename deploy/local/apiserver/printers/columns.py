@@ -79,7 +79,7 @@ def _containers(template: Object | None) -> list[Any]:
 
 
 def _selected(spec: Object) -> str:
-    """What a spec selects, on one line, as ``-l`` takes it."""
+    """Returns the selector of a spec on one line, as ``-l`` takes it."""
     return selectors.spelled(spec.get("selector")) or "<none>"
 
 

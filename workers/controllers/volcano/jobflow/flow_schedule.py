@@ -107,7 +107,7 @@ class _Scheduled:
 
     @cached_property
     def _edited(self) -> datetime | None:
-        """When the schedule was last edited: as for a CronJob, its slots before that were never due."""
+        """Returns the time of the last edit of the schedule. As for a CronJob, slots before it were never due."""
         if self.view.status.get("observedSchedule", self._text) != self._text:
             return (self.view.now - EDIT_LAG).replace(microsecond=0)
         known = self.view.status.get("scheduleEditTime")
