@@ -1,6 +1,6 @@
 """Warnings about objects of KEDA's kinds that an API server accepts: what their controllers will report, at apply."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from workers.api import kinds
 from workers.api.keda import scaledjob, scaledobject, triggerauthentication
@@ -30,12 +30,18 @@ def warnings(body: Object, unknown_type: UnknownType = any_type) -> list[str]:
     this package does not know.
     """
     kind = kinds.by_manifest(str(body.get("apiVersion") or ""), str(body.get("kind") or ""))
-    if kind in (TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION):
-        return [_plain(text) for text in _of_authentication(kind, body)]
-    if kind not in (SCALED_JOB, SCALED_OBJECT):
+    if kind is None or kind not in _RULES:
         return []
-    found = _of_scaled_job(body) if kind == SCALED_JOB else _of_scaled_object(body)
-    return [_plain(text) for text in (*found, *_of_types(body, unknown_type))]
+    types = _of_types(body, unknown_type) if kind in (SCALED_JOB, SCALED_OBJECT) else ()
+    return [_plain(text) for text in (*_of_kind(kind, body), *types)]
+
+
+def _of_kind(kind: Kind, body: Object) -> Iterator[str]:
+    # Each rule parses first: what the model refuses is all that can be said of an object.
+    try:
+        yield from _RULES[kind](kind, body)
+    except Problems as error:
+        yield from (f"{problem.field}: {problem.message}" for problem in error.found)
 
 
 def _plain(text: str) -> str:
@@ -52,12 +58,8 @@ def _of_types(body: Object, unknown_type: UnknownType) -> Iterator[str]:
             yield f"spec.triggers[{index}].type: {problem}"
 
 
-def _of_scaled_job(body: Object) -> Iterator[str]:
-    try:
-        spec = scaledjob.parse(body).spec
-    except Problems as error:
-        yield from _listed(error)
-        return
+def _of_scaled_job(_kind: Kind, body: Object) -> Iterator[str]:
+    spec = scaledjob.parse(body).spec
     for text in spec.claim_contradictions:
         yield f"spec.scalingStrategy: {text}"
     for index, trigger in enumerate(spec.triggers):
@@ -65,12 +67,8 @@ def _of_scaled_job(body: Object) -> Iterator[str]:
             yield f"spec.triggers[{index}]: {trigger.type} has no effect on a ScaledJob"
 
 
-def _of_scaled_object(body: Object) -> Iterator[str]:
-    try:
-        spec = scaledobject.parse(body).spec
-    except Problems as error:
-        yield from _listed(error)
-        return
+def _of_scaled_object(_kind: Kind, body: Object) -> Iterator[str]:
+    spec = scaledobject.parse(body).spec
     if spec.minimum > 0 and spec.idle_replica_count is None:
         # KEDA warns of pollingInterval too, which here says how often replicas above the minimum are decided on.
         for name, value in (
@@ -82,13 +80,13 @@ def _of_scaled_object(body: Object) -> Iterator[str]:
 
 
 def _of_authentication(kind: Kind, body: Object) -> Iterator[str]:
-    try:
-        spec = triggerauthentication.parse(kind, body).spec
-    except Problems as error:
-        yield from _listed(error)
-        return
+    spec = triggerauthentication.parse(kind, body).spec
     yield from (f"{path}: {text}" for path, text in triggerauthentication.unsupported(spec))
 
 
-def _listed(error: Problems) -> Iterator[str]:
-    return (f"{problem.field}: {problem.message}" for problem in error.found)
+_RULES: Mapping[Kind, Callable[[Kind, Object], Iterator[str]]] = {
+    SCALED_JOB: _of_scaled_job,
+    SCALED_OBJECT: _of_scaled_object,
+    TRIGGER_AUTHENTICATION: _of_authentication,
+    CLUSTER_TRIGGER_AUTHENTICATION: _of_authentication,
+}
