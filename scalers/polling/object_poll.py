@@ -27,8 +27,8 @@ class ObjectPoll:
     """The poll of one object.
 
     started: the instant of the claim (µs, broker's clock). previous: the last reading under its name, perhaps of
-    another object. order: for its ledger, if it has one. samples: by the trigger's place. limit, claims: of its ledger
-    once the order was carried out. again: seconds after which one of the values changes by itself.
+    another object. order: for its ledger, if it has one. samples: by the trigger's place. carried_out: the order that
+    its ledger took. claims: of its ledger after that. again: seconds after which one of the values changes by itself.
     """
 
     lease: Lease
@@ -38,7 +38,7 @@ class ObjectPoll:
     started: int
     order: ClaimOrder | None = None
     samples: dict[int, TriggerSample] = field(default_factory=dict)
-    limit: int | None = None
+    carried_out: ClaimOrder | None = None
     claims: tuple[ClaimedItem, ...] | None = None
     again: float = math.inf
 
@@ -76,7 +76,7 @@ class ObjectPoll:
             return
         self.take(0, Measure(found.waiting))
         order = self.claim_request.order
-        self.limit, self.claims = order.limit if order and found.applied else None, found.claims
+        self.carried_out, self.claims = order if found.applied else None, found.claims
 
     def take(self, place: int, answer: Answer, breaker: CircuitBreaker | None = None) -> None:
         """Takes the answer of the trigger at this place. breaker: its source's, if it is open."""
@@ -120,8 +120,14 @@ class ObjectPoll:
             samples=tuple(self.samples[place] for place in range(len(self.parsed.probes))),
             problem=self.parsed.problem,
             uid=self.uid,
-            ledger=ClaimLedger(self.ledger_name, self.limit, self.claims) if self.ledger_name else None,
+            ledger=self._ledger(),
         )
+
+    def _ledger(self) -> ClaimLedger | None:
+        if self.ledger_name is None:
+            return None
+        order = self.carried_out
+        return ClaimLedger(self.ledger_name, order and order.limit, self.claims, order and order.id)
 
 
 def sample(probe: TriggerProbe, answer: Answer) -> TriggerSample:

@@ -92,7 +92,9 @@ async def worker(
     readings = Readings(client, keys)
     reconciler = Reconciler(
         controllers=controllers,
-        observer=Observer(controllers=controllers, store=store, readings=readings, stale=3600.0),
+        observer=Observer(
+            controllers=controllers, store=store, readings=readings, stale=3600.0, orders=ClaimOrders(client, keys)
+        ),
         actor=Actor(
             cluster=cluster,
             store=store,

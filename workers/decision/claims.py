@@ -39,12 +39,13 @@ class ClaimLedger:
     """The ledger as one poll found it after carrying out an order.
 
     of: the ledger's name. limit: the order's, or None when none was carried out. claims: all claimed items, oldest
-    first; None when the ledger could not be read.
+    first; None when the ledger could not be read. order: the id of the order, or None.
     """
 
     of: str
     limit: int | None = None
     claims: tuple[ClaimedItem, ...] | None = None
+    order: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from workers.api.kinds import Object, Ref
-from workers.decision.claims import ClaimLedger
+from workers.decision.claims import ClaimLedger, ClaimOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,7 @@ class Snapshot:
     cluster_wide: by kind id, all objects of the kinds that the controller reads whole.
     allowance: the answer to a plan's reservation: the most unfinished Jobs this object may have; None before.
     reading: the last one, or None before the first.
+    order: the last one that a decision stored for the ledger of that reading; polls may not have carried it out yet.
     scale: the workload this object scales.
     failures: reconciles of this object that failed in a row; last_error: the reason of the last.
     at: when all this was observed (microseconds, broker's clock), 0 when unknown.
@@ -127,6 +128,7 @@ class Snapshot:
     cluster_wide: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     allowance: int | None = None
     reading: Reading | None = None
+    order: ClaimOrder | None = None
     scale: Scalable | None = None
     failures: int = 0
     last_error: str | None = None

@@ -14,9 +14,11 @@ from workers.cache import codec
 from workers.cache.staleness import require_fresh
 from workers.cache.store import Observation, Observations, ObserveRequest, Store
 from workers.client.scale_client import Scales
+from workers.decision.claims import ClaimOrder
 from workers.decision.controller import Controller
 from workers.decision.snapshot import CachedObject, Reading, Scalable, Snapshot
 from workers.errors import Stale
+from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
 
 log = logging.getLogger(__name__)
@@ -28,7 +30,7 @@ class Observer:
     """Reads what these controllers ask for.
 
     controllers: by kind id. stale: age in seconds at which a kind is too old to decide on. scales: reads the workloads
-    that objects scale; without it `Snapshot.scale` stays None.
+    that objects scale; without it `Snapshot.scale` stays None. orders: of claims; without it `Snapshot.order` does.
     """
 
     def __init__(
@@ -39,12 +41,14 @@ class Observer:
         readings: Readings,
         stale: float,
         scales: Scales | None = None,
+        orders: ClaimOrders | None = None,
     ) -> None:
         self.controllers = controllers
         self.store = store
         self.readings = readings
         self.stale = stale
         self.scales = scales
+        self.orders = orders
 
     async def observe(self, leases: Sequence[Lease]) -> Mapping[Lease, Snapshot | Exception]:
         """Returns a snapshot, or an error, for every object that a controller reconciles.
@@ -79,6 +83,7 @@ class _Observation:
     cluster_wide: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     peers: tuple[CachedObject, ...] = ()
     reading: Reading | None = None
+    order: ClaimOrder | None = None
     error: Exception | None = None
 
     def snapshot(self, at: int) -> Snapshot:
@@ -94,6 +99,7 @@ class _Observation:
             relatives=self.relatives,
             scale=self.scale,
             reading=self.reading,
+            order=self.order,
             failures=self.lease.failures,
             last_error=self.lease.reason,
             at=at,
@@ -109,6 +115,7 @@ class _ObserveBatch:
         self._readings = observer.readings
         self._stale = observer.stale
         self._scales = observer.scales
+        self._orders = observer.orders
         self._observed: list[_Observation] = []
 
     async def take(self, refs: Mapping[Lease, Ref]) -> Mapping[Lease, Snapshot | Exception]:
@@ -246,6 +253,11 @@ class _ObserveBatch:
         readings = await self._readings.get_many([one.lease.key for one in polled])
         for one, reading in zip(polled, readings, strict=True):
             one.reading = _reading_of(one.body, reading)
+        claiming = [one for one in polled if one.reading and one.reading.ledger]
+        if self._orders and claiming:
+            orders = await self._orders.get_many([one.lease.key for one in claiming])
+            for one, order in zip(claiming, orders, strict=True):
+                one.order = order
 
     def _ask(self, question: Callable[[Controller, Object], tuple[T, ...]]) -> list[tuple[_Observation, tuple[T, ...]]]:
         """Returns the objects with what their controllers ask for; a controller's error becomes its object's."""

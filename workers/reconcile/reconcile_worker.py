@@ -35,6 +35,7 @@ async def reconciling(settings: Settings) -> AsyncIterator[Consumer]:
                 readings=parts.readings,
                 stale=settings.stale,
                 scales=Scales(cluster),
+                orders=parts.orders,
             ),
             actor=Actor(
                 cluster=cluster,

@@ -32,7 +32,7 @@ async def test_an_order_is_carried_out_by_every_poll_until_another_comes(world: 
         assert await ledger(world) == ClaimLedger(of(body), None, ())
         await world.orders.put(key("work"), ClaimOrder(1, of(body), 2), world.poll)
         await polling.once()
-        assert await ledger(world) == ClaimLedger(of(body), 2, ())
+        assert await ledger(world) == ClaimLedger(of(body), 2, (), order=1)
         await world.client.rpush("queue", "a", "b", "c")
         await world.deciding()
         await polling.again("work")

@@ -43,7 +43,12 @@ class WorkerRig(ActorRig):
         )
         self.controllers = {SCALED_JOB.id: controller}
         self.observer = Observer(
-            controllers=self.controllers, store=self.store, readings=self.readings, stale=10.0, scales=workloads
+            controllers=self.controllers,
+            store=self.store,
+            readings=self.readings,
+            stale=10.0,
+            scales=workloads,
+            orders=self.actor.orders,
         )
         self.reconciler = Reconciler(
             controllers=self.controllers,

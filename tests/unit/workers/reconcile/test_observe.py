@@ -11,6 +11,7 @@ from tests.unit.workers.objects import NAMES
 from tests.unit.workers.reconciling import Counted, nothing
 from workers.api.kinds import JOB, POD, SCALE_POLICY, SCALED_JOB, SCALED_OBJECT, Ref, ref_of
 from workers.cache.store import ObjectVersion
+from workers.decision.claims import ClaimLedger, ClaimOrder
 from workers.decision.controller import Controller, ScaleTarget
 from workers.decision.plan import NOTHING
 from workers.decision.snapshot import Reading, Scalable
@@ -33,6 +34,17 @@ async def test_a_decision_sees_the_object_its_children_and_the_last_reading(work
     assert snapshot.body["metadata"]["uid"] == worker.owner["metadata"]["uid"]
     assert [entry.ref.name for entry in snapshot.children[JOB.id]] == ["a"]
     assert (snapshot.reading.id, snapshot.failures, snapshot.last_error) == (7, 0, None)
+
+
+@pytest.mark.parametrize("ledger", [ClaimLedger("of", 1, (), order=3), None], ids=["with a ledger", "without"])
+async def test_a_decision_sees_the_last_order_for_the_ledger_of_its_reading(worker, ledger):
+    worker = await worker()
+    await worker.readings.put_many({OWNER.key: Reading(id=7, started=1, generation=1, ledger=ledger)}, worker.lane)
+    order = ClaimOrder(4, "of", 2)
+    await worker.actor.orders.put(OWNER.key, order, worker.lane)
+    await worker.consume()
+    snapshot = worker.snapshots[-1]
+    assert (snapshot.reading.ledger, snapshot.order) == (ledger, order if ledger else None)
 
 
 async def test_a_decision_never_sees_the_reading_of_a_deleted_namesake(worker):

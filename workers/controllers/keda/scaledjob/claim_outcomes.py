@@ -4,8 +4,8 @@ A Job of a claim carries a finalizer until its claim is settled. So a Job that i
 without a Job may have one that the store has not seen yet: creating it again under its name is safe.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from workers.api import conditions
 from workers.api.kinds import JOB, Object
@@ -106,6 +106,12 @@ def observe(snapshot: Snapshot, body: Object, *, closing: bool = False, retries:
         reading = None
     ledger = (reading and reading.ledger) or ClaimLedger(of)
 
+    # A later order may let polls claim more, or return items, at any moment: what was found before it proves little.
+    order = snapshot.order if snapshot.order and snapshot.order.of == of and snapshot.order.id != ledger.order else None
+    if order:
+        ledger = replace(ledger, limit=None)
+    leaving = frozenset(each.id for each in order.settlements if each.how == "returned") if order else frozenset()
+
     def job_name(claim: ClaimedItem) -> str:
         return names.claimed(body["metadata"]["name"], of, claim.id, claim.attempt)
 
@@ -116,7 +122,7 @@ def observe(snapshot: Snapshot, body: Object, *, closing: bool = False, retries:
     elif stopping:
         verdict = ClaimVerdict(bound=[claim.id for claim in ledger.claims])
     else:
-        verdict = judge(ledger, jobs, reading.started, job_name, retries=retries, closing=closing)
+        verdict = judge(ledger, jobs, reading.started, job_name, retries=retries, closing=closing, leaving=leaving)
     return ObservedClaims(jobs, reading, ledger, verdict, job_name)
 
 
@@ -128,11 +134,13 @@ def judge(
     *,
     retries: int = 0,
     closing: bool = False,
+    leaving: Collection[str] = (),
 ) -> ClaimVerdict:
     """Returns the verdict on every claim and every Job of one.
 
     started: when the poll began that found this ledger (broker's clock). name: of a claim's Job. retries: how often a
-    failed item gets another Job. closing: no Jobs are to be created, and an item without one is returned.
+    failed item gets another Job. closing: no Jobs are to be created, and an item without one is returned. leaving:
+    claims that an order returns which polls may be carrying out.
     """
     verdict = ClaimVerdict()
     by_name = {entry.ref.name: entry for entry in jobs}
@@ -141,7 +149,7 @@ def judge(
     for claim in claims:
         entry = by_name.pop(name(claim), None)
         if entry is None:
-            settled = _without_job(claim, verdict, closing)
+            settled = _without_job(claim, verdict, closing, claim.id in leaving)
         else:
             settled = _with_job(claim, entry, verdict, 0 if closing else retries)
         if settled:
@@ -155,13 +163,13 @@ def judge(
     return verdict
 
 
-def _without_job(claim: ClaimedItem, verdict: ClaimVerdict, closing: bool) -> ClaimSettlement | None:
+def _without_job(claim: ClaimedItem, verdict: ClaimVerdict, closing: bool, leaves: bool) -> ClaimSettlement | None:
     if problem := _unfit(claim):
         return ClaimSettlement(claim.id, "parked", problem)
     if closing:
         return ClaimSettlement(claim.id, "returned")
     verdict.owed += 1
-    if claim.item is None:
+    if leaves or claim.item is None:
         verdict.unclear = True
     else:
         verdict.missing.append(claim)

@@ -118,7 +118,8 @@ class ClaimsCluster:
             order = poll.order if poll.order and poll.order.of == of else None
             obeyed = ledger.carry_out(order)
             claims = ledger.claims(order.bound if order else ())
-            poll.found = ClaimLedger(of, order.limit if order and obeyed else None, claims)
+            done = order if obeyed else None
+            poll.found = ClaimLedger(of, done and done.limit, claims, done and done.id)
         poll.waiting, poll.done = len(ledger.items), True
 
     def store(self, poll: Poll) -> None:
@@ -139,7 +140,7 @@ class ClaimsCluster:
         self.now += 1
         ref = Ref(SCALED_JOB, "default", "work")
         children = {JOB.id: tuple(self.cache.values())}
-        return Snapshot(ref, copy.deepcopy(self.owner), children, reading=self.reading, at=self.now)
+        return Snapshot(ref, copy.deepcopy(self.owner), children, reading=self.reading, order=self.order, at=self.now)
 
     def act(self, plan: Plan, budget: int | None = None) -> bool:
         """Carries out the plan; returns False if the process was killed. The last of `budget` writes is unobserved."""

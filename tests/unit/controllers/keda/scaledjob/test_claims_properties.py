@@ -250,6 +250,48 @@ def test_every_item_has_exactly_one_completed_job_under_any_interleaving():
     run_state_machine_as_test(Accounting, settings=_SETTINGS)
 
 
+def _ordered():
+    """Returns a state, and its cluster, in which a ledger is open and the order to claim two items was given."""
+    state = Accounting()
+    state.begin(maximum=2, rollout="gradual", retries=0, pushed=2)
+    while state.cluster.order is None:
+        state.a_whole_poll_is_made()
+        state.a_whole_decision_is_made()
+    return state, state.cluster
+
+
+def test_a_ledger_is_not_closed_after_an_order_to_go_on_that_a_poll_may_be_carrying_out():
+    state, cluster = _ordered()
+    state.the_user_names_a_list("other")
+    cluster.decide()
+    cluster.poll()
+    state.the_user_names_a_list("work")
+    cluster.decide()
+    late = cluster.begin()
+    state.the_user_names_a_list("other")
+    cluster.decide()
+    cluster.measure(late)
+    cluster.check()
+    state.teardown()
+
+
+def test_what_an_order_returns_gets_no_job_while_a_poll_may_be_carrying_it_out():
+    state, cluster = _ordered()
+    late = cluster.begin()
+    state.the_user_names_a_list("other")
+    cluster.decide()
+    cluster.measure(late)
+    cluster.poll()
+    cluster.decide()
+    assert [each.how for each in cluster.order.settlements] == ["returned", "returned"]
+    state.the_user_names_a_list("work")
+    plan = decide(cluster.snapshot(), NOW)
+    cluster.poll()
+    cluster.act(plan)
+    cluster.check()
+    state.teardown()
+
+
 _bind, _claimed, _with_job, _without_job = (
     binding.bind,
     names.claimed,
@@ -281,8 +323,8 @@ def _jobs_that_are_gone_have_done_their_item(claim, entry, verdict, retries):
     return _with_job(claim, entry, verdict, retries) if entry.body else ClaimSettlement(claim.id, "done")
 
 
-def _what_has_no_job_is_returned(claim, verdict, closing):
-    return _without_job(claim, verdict, True)
+def _what_has_no_job_is_returned(claim, verdict, closing, leaves):
+    return _without_job(claim, verdict, True, leaves)
 
 
 def _old_orders_are_obeyed(ledger, order):
@@ -326,5 +368,8 @@ def test_a_broken_rule_is_detected(monkeypatch, place, name, mutant):
     monkeypatch.setattr(place, name, mutant)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(
-            Accounting, settings=settings(_SETTINGS, max_examples=300, phases=[Phase.generate], print_blob=False)
+            Accounting,
+            settings=settings(
+                _SETTINGS, max_examples=1000, phases=[Phase.generate], print_blob=False, report_multiple_bugs=False
+            ),
         )

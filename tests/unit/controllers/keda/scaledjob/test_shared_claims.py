@@ -242,5 +242,8 @@ def test_a_broken_rule_is_detected(monkeypatch: pytest.MonkeyPatch, place: Any, 
     monkeypatch.setattr(place, name, mutant)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(
-            Sharing, settings=settings(_SETTINGS, max_examples=100, phases=[Phase.generate], print_blob=False)
+            Sharing,
+            settings=settings(
+                _SETTINGS, max_examples=1000, phases=[Phase.generate], print_blob=False, report_multiple_bugs=False
+            ),
         )
