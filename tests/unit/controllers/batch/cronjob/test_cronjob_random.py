@@ -74,12 +74,13 @@ class Month(RuleBasedStateMachine):
         if not cluster.lagging:
             cluster.catch_up()
         if is_edited(cluster.body):
-            # Slots before the edit were never due.
-            before = max(before, cluster.now - EDIT_LAG)
+            # Slots before the edit were never due, and an edit before that no longer counts: the clock may have been fast.
+            before = max(anchor(cluster.body), cluster.now - EDIT_LAG)
         cluster.settle()
-        self.died = False
         self.ahead = max(self.ahead, cluster.now)
         if not cluster.lagging:
+            # While the store is behind nothing is decided, and a plan that was cut short stays so.
+            self.died = False
             self.check(before)
 
     def check(self, before: datetime) -> None:
@@ -203,12 +204,17 @@ class Month(RuleBasedStateMachine):
 
 def cursor(body: Object) -> datetime:
     """Returns the cursor in the status."""
+    status, annotations = body.get("status") or {}, body["metadata"].get("annotations", {})
+    edited = status.get("scheduleEditTime") or annotations.get(OBSERVED, "").partition(" since ")[2]
+    return max(anchor(body), times.parse(edited)) if edited else anchor(body)
+
+
+def anchor(body: Object) -> datetime:
+    """Returns the last slot that was handled, or the moment of the creation."""
     status, metadata = body.get("status") or {}, body["metadata"]
     missed = status.get("lastMissedTime") or metadata.get("annotations", {}).get("penstock.dev/last-missed-time")
-    edited = status.get("scheduleEditTime") or metadata.get("annotations", {}).get(OBSERVED, "").partition(" since ")[2]
     known = [each for each in (status.get("lastScheduleTime"), missed) if each]
-    anchor = max(known, default=metadata["creationTimestamp"])
-    return times.parse(max(anchor, edited or anchor))
+    return times.parse(max(known, default=metadata["creationTimestamp"]))
 
 
 def is_edited(body: Object) -> bool:
