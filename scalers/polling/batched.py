@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -191,5 +190,6 @@ class BatchedReader:
 
 def _clock_from(now: int) -> Callable[[], int]:
     """Returns the broker's clock (µs) as it goes on from this moment."""
-    began = time.monotonic()
-    return lambda: now + round((time.monotonic() - began) * 1e6)
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    return lambda: now + round((clock() - began) * 1e6)

@@ -77,10 +77,10 @@ class CircuitBreakers:
     def record_failure(self, server: Hashable, now: int, reason: str, *, began: int | None = None) -> bool:
         """Counts a failure. Returns True if it opened the server's breaker.
 
-        began: the instant at which the request began; one from before the last failure belongs to that failure.
+        began: the instant at which the request began; one that began before or as the last failure came belongs to it.
         """
         before = self._failing.get(server, _CLOSED)
-        if began is not None and began < before.at <= now:
+        if began is not None and before.failures and began <= before.at <= now:
             return False
         failures = before.failures + 1
         breaker = CircuitBreaker(failures, now + round(self.policy.wait(failures) * 1e6), reason, now)

@@ -7,6 +7,8 @@ import pytest
 from penstock.errors import SourceError
 from scalers.concurrency import side_by_side
 
+pytestmark = pytest.mark.virtual_time
+
 
 async def test_answers_come_in_the_order_of_the_questions() -> None:
     first = asyncio.Event()

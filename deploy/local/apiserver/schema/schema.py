@@ -78,7 +78,9 @@ class _Custom:
         head: Object = {name: body[name] for name in ("apiVersion", "kind") if name in body}
         rest, unknown = self._prune({name: value for name, value in body.items() if name not in _HEAD})
         try:
-            metadata = self._metadata(body.get("metadata") or {}, (None, "metadata", kind if isinstance(kind, str) else ""), unknown)
+            metadata = self._metadata(
+                body.get("metadata") or {}, (None, "metadata", kind if isinstance(kind, str) else ""), unknown
+            )
         except DecodeError as error:
             raise DecodeError(f"{prefix}: {error}") from None
         return {**head, "metadata": metadata, **rest}, _warnings(unknown, strict, prefix)

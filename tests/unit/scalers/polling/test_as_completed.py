@@ -7,6 +7,8 @@ import pytest
 
 from scalers.polling.as_completed import PollRound
 
+pytestmark = pytest.mark.virtual_time
+
 
 @pytest.fixture
 async def work() -> Any:

@@ -14,6 +14,8 @@ from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.redaction import QUOTE
 from scalers.triggers.parse import SourceKey
 
+pytestmark = pytest.mark.virtual_time
+
 
 class Scripted(Scaler):
     """Answers what the test has written down, one entry per attempt."""

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from scalers.polling.bulkhead import AnswerHistory, AnswerOutcome, Bulkhead, BulkheadFull
 
+pytestmark = pytest.mark.virtual_time
+
 ANSWERED, NEW, SLOW = AnswerOutcome
 
 

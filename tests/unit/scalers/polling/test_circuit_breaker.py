@@ -4,6 +4,8 @@ import pytest
 
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreaker, CircuitBreakers
 
+pytestmark = pytest.mark.virtual_time
+
 SECOND = 1_000_000
 POLICY = BreakerPolicy(threshold=3, base=1.0, cap=8.0, probe=2.0)
 

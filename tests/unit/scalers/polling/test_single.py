@@ -11,6 +11,8 @@ from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.triggers.parse import SourceKey
 
+pytestmark = pytest.mark.virtual_time
+
 SECOND = 1_000_000
 
 

@@ -17,6 +17,8 @@ from scalers.sources.messaging import kafka_client
 from scalers.sources.messaging.kafka import ApacheKafka
 from scalers.sources.messaging.kafka_client import KafkaClient, KafkaCluster
 
+pytestmark = pytest.mark.virtual_time
+
 
 class Answers:
     """A client of the library that answers what it is told. refused: the error code of the group."""

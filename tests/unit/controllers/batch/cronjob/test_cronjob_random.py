@@ -74,7 +74,7 @@ class Month(RuleBasedStateMachine):
         if not cluster.lagging:
             cluster.catch_up()
         if is_edited(cluster.body):
-            # Slots before the edit were never due, and an edit before that no longer counts: the clock may have been fast.
+            # Slots before the edit were never due. An edit before it no longer counts: the clock may have been fast.
             before = max(anchor(cluster.body), cluster.now - EDIT_LAG)
         cluster.settle()
         self.ahead = max(self.ahead, cluster.now)
