@@ -1,6 +1,6 @@
 """Pods that cannot start hold no slot, and get one when they can; commands of images."""
 
-from tests.integration.kubelet.lab import Lab, condition, phase, shell, until, waiting
+from tests.integration.kubelet.lab import Lab, condition, phase, shell, waiting
 from workers.api.kinds import CONFIG_MAP, POD, Object, Ref
 
 
@@ -68,5 +68,4 @@ async def test_a_bound_pod_without_a_command_holds_no_slot_until_its_image_chang
     await bench.ended("other")
     fixed = {"spec": {"containers": [{"name": "main", "image": "mine:3"}]}}
     await bench.cluster.patch(Ref(POD, "default", "bound"), fixed, type="application/strategic-merge-patch+json")
-    pod = await bench.ended("bound")
-    await until(lambda: bench.log(pod) == ["stdout hello"], "the line is logged")
+    assert bench.log(await bench.ended("bound")) == ["stdout hello"]

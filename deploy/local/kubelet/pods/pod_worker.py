@@ -43,8 +43,8 @@ RETRY = 5.0
 FAREWELL = 2.0
 
 _VERDICT = ".verdict"
-#: Waiting reasons of containers of a pod without a slot, and of those without a command.
-_NO_SLOT, _NO_COMMAND = "OutOfpods", "CreateContainerError"
+#: Waiting reason of the containers of a pod without a slot.
+_NO_SLOT = "OutOfpods"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +101,16 @@ class Worker:
     def update(self, pod: Object) -> None:
         """The pod's object changed."""
         self.pod = pod
-        for one in _listed(pod):
-            before = self._specs[one["name"]].get("image")
-            self._specs[one["name"]] = one
-            if one.get("image") != before:
-                self._try_again(one["name"], _NO_COMMAND)
+        # Images may change, and with them what a container without a command runs when it is started next.
+        self._specs = {one["name"]: one for one in _listed(pod)}
         self._wake.set()
 
     def resume(self) -> None:
         """The pod has a slot again."""
         self._has_slot = True
-        for name in self._containers:
-            self._try_again(name, _NO_SLOT)
-
-    def _try_again(self, name: str, reason: str) -> None:
-        """Tries a container that waits for this reason at once."""
-        container = self._containers[name]
-        if isinstance(container.state, ContainerWaiting) and container.state.reason == reason:
-            self._set(name, replace(container, state=replace(container.state, retry=0.0)))
+        for name, container in self._containers.items():
+            if isinstance(container.state, ContainerWaiting) and container.state.reason == _NO_SLOT:
+                self._set(name, replace(container, state=replace(container.state, retry=0.0)))
 
     def vanish(self) -> None:
         """The pod's object is gone: ends the containers soon, and reports nothing more."""
@@ -208,7 +200,7 @@ class Worker:
                 return
             attempt.start(made.command, env=made.env, cwd=made.cwd)
         except NoCommand as problem:
-            self._hold(name, ContainerWaiting(_NO_COMMAND, str(problem), now + RETRY))
+            self._hold(name, ContainerWaiting("CreateContainerError", str(problem), now + RETRY))
         except ConfigProblem as problem:
             self._hold(name, ContainerWaiting("CreateContainerConfigError", str(problem), now + RETRY))
         except ClusterError as problem:
