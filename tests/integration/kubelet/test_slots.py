@@ -2,6 +2,7 @@
 
 from tests.integration.kubelet.lab import Lab, condition, phase, shell, waiting
 from workers.api.kinds import CONFIG_MAP, POD, Object, Ref
+from workers.client.rest import STRATEGIC_MERGE_PATCH
 
 
 def image(name: str, **more: object) -> Object:
@@ -14,8 +15,14 @@ async def stuck(lab: Lab, name: str, reason: str) -> Object:
     return await lab.wait(name, lambda pod: waiting(pod).get("reason") == reason)
 
 
+async def change(lab: Lab, name: str, to: str) -> None:
+    """Changes the image of the pod's container."""
+    changed = {"spec": {"containers": [{"name": "main", "image": to}]}}
+    await lab.cluster.patch(Ref(POD, "default", name), changed, type=STRATEGIC_MERGE_PATCH)
+
+
 async def test_pods_that_cannot_start_leave_the_slot_to_others_and_ask_for_one_when_they_can(bench: Lab) -> None:
-    bench.start(pods=1)
+    bench.start("--image", "mine=echo hello", pods=1)
     source = {"configMapKeyRef": {"name": "later", "key": "k"}}
     await bench.create("patient", shell("echo $K", env=[{"name": "K", "valueFrom": source}]))
     await bench.create("typo", image("x", command=["no-such-program"]), restartPolicy="Always")
@@ -34,9 +41,13 @@ async def test_pods_that_cannot_start_leave_the_slot_to_others_and_ask_for_one_w
     )
     pod = await stuck(bench, "patient", "OutOfpods")
     assert "penstock up --pods 1" in waiting(pod)["message"]
+    await change(bench, "unknown", "mine")
+    pod = await bench.wait("unknown", lambda pod: "Too many pods" in condition(pod, "PodScheduled").get("message", ""))
+    assert "containerStatuses" not in pod["status"]
     (bench.folder / "go").touch()
-    pod = await bench.ended("patient")
-    assert (phase(pod), bench.log(pod)) == ("Succeeded", ["stdout value"])
+    for name, line in (("patient", "stdout value"), ("unknown", "stdout hello")):
+        pod = await bench.ended(name)
+        assert (phase(pod), bench.log(pod)) == ("Succeeded", [line])
     await bench.delete("later", kind=CONFIG_MAP)
 
 
@@ -50,8 +61,7 @@ async def test_images_of_the_table_run_what_it_says_as_soon_as_that_is_there(ben
     assert f"no program {tool}" in waiting(await stuck(bench, "tool", "CreateContainerError"))["message"]
     await bench.create("changed", image("nginx"))
     await stuck(bench, "changed", "CreateContainerError")
-    fixed = {"spec": {"containers": [{"name": "main", "image": "mine:3"}]}}
-    await bench.cluster.patch(Ref(POD, "default", "changed"), fixed, type="application/strategic-merge-patch+json")
+    await change(bench, "changed", "mine:3")
     assert bench.log(await bench.ended("changed")) == ["stdout hello"]
     # In one step: the kubelet looks at any moment.
     (bench.folder / "new").write_text("#!/bin/sh\necho $1\n")
@@ -66,6 +76,5 @@ async def test_a_bound_pod_without_a_command_holds_no_slot_until_its_image_chang
     await stuck(bench, "bound", "CreateContainerError")
     await bench.create("other", shell("exit 0"))
     await bench.ended("other")
-    fixed = {"spec": {"containers": [{"name": "main", "image": "mine:3"}]}}
-    await bench.cluster.patch(Ref(POD, "default", "bound"), fixed, type="application/strategic-merge-patch+json")
+    await change(bench, "bound", "mine:3")
     assert bench.log(await bench.ended("bound")) == ["stdout hello"]
