@@ -3,6 +3,8 @@
 Nothing below the command line and the Celery app reads the environment.
 """
 
+import re
+import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -20,6 +22,24 @@ def _split(value: Any) -> Any:
 
 #: A tuple that a variable or flag spells as a comma separated list.
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
+#: An entry of a comma separated list: commas in quotation marks belong to it.
+_ENTRY = re.compile(r"""(?:[^,'"]|'[^']*'|"[^"]*"|['"])+""")
+
+
+def _split_entries(value: Any) -> Any:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in _ENTRY.findall(value) if part.strip())
+    return value
+
+
+def _commands(entries: tuple[str, ...]) -> tuple[str, ...]:
+    for each in entries:
+        image, _, command = each.partition("=")
+        if not image.strip() or not set(shlex.split(command)) - {"|"}:
+            raise ValueError(f"{each!r} must read IMAGE=COMMAND, for example nginx=nginx -g 'daemon off;'")
+    return entries
 
 
 def _redis(url: SecretStr) -> SecretStr:
@@ -158,3 +178,11 @@ class Settings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="lowest level that is logged")
     home: Path = Field(Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig")
     pods: int = Field(0, ge=0, description="pods the embedded cluster runs at once; 0 means two per core, at least 4")
+    images: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_entries), AfterValidator(_commands)] = Field(
+        (),
+        description=(
+            "local commands of images on the embedded cluster, for containers that name none: IMAGE=COMMAND, comma "
+            "separated and quoted as in a shell; words after a bar are replaced by a container's arguments"
+        ),
+        json_schema_extra={"metavar": "IMAGE=COMMAND"},
+    )

@@ -103,7 +103,7 @@ def _apiserver(options: UpOptions, store: str) -> Component:
         }
     return Component(
         "apiserver",
-        _part("apiserver", arguments),
+        (*_part("apiserver", arguments), *_images(options)),
         # Not in the command line, which every user of the machine can read: the URL carries a password.
         {"PENSTOCK_BROKER": store},
         ready=home.ready("apiserver"),
@@ -120,7 +120,12 @@ def _kubelet(options: UpOptions) -> Component:
         "--max-pods": pods(options.settings.pods),
         "--ready-file": home.ready("kubelet"),
     }
-    return Component("kubelet", _part("kubelet", arguments), ready=home.ready("kubelet"), timeout=STARTING)
+    argv = (*_part("kubelet", arguments), *_images(options))
+    return Component("kubelet", argv, ready=home.ready("kubelet"), timeout=STARTING)
+
+
+def _images(options: UpOptions) -> tuple[str, ...]:
+    return tuple(f"--image={entry}" for entry in options.settings.images)
 
 
 def _part(name: str, arguments: Mapping[str, object]) -> tuple[str, ...]:

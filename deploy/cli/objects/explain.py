@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import api_connection, discovery, options, output
-from deploy.cli.objects import describe, get
-from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
+from deploy.cli.objects import describe, failure_reasons, get
+from workers.api.kinds import POD, SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def command(what: tuple[str, ...], last: int, target: api_connection.ConnectionT
     """Show the last decisions on an object and their reasons.
 
     Each decision lists its steps and the failure of the previous attempt; for a ScaledJob also the values that its
-    triggers measured and, for the newest decision, the arithmetic step by step.
+    triggers measured and, for the newest decision, the arithmetic step by step. Pods of the object that failed, cannot
+    start or have no node follow with the reason.
 
     The broker keeps twenty decisions per object for a week; repeated decisions are shown once.
 
@@ -56,6 +57,9 @@ async def explain(cluster: "Cluster", ref: Ref, last: int) -> None:
     if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
         describe.show_reading(await describe.reading(ref))
     show(made[:last], now)
+    if POD in describe.OWNED.get(ref.kind.id, ()):
+        owned = await describe.children(cluster, ref, body, POD)
+        describe.show_children(POD, [pod for pod in owned if failure_reasons.of(POD, pod)], now)
 
 
 async def decisions(ref: Ref) -> list["LoggedDecision"]:

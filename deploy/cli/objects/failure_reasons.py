@@ -10,12 +10,12 @@ ORDINARY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def of(kind: Kind, body: Object) -> str:
-    """Returns the reason why a Job failed, or a pod failed or cannot start; empty if there is none."""
+    """Returns the reason why a Job failed, or a pod failed, cannot start or has no node; empty if there is none."""
     if kind.id == JOB.id:
         found = conditions.find(body, "Failed") or {}
         return _reason(found) if found.get("status") == "True" else ""
     if kind.id == POD.id:
-        return "; ".join(_of_pod(body.get("status") or {}))
+        return "; ".join(_of_pod(body.get("status") or {})) or _unschedulable(body)
     return ""
 
 
@@ -25,6 +25,11 @@ def _of_pod(status: Object) -> Iterator[str]:
     for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         if reason := _of_container(container.get("state") or {}):
             yield f"{container.get('name', '')}: {reason}"
+
+
+def _unschedulable(body: Object) -> str:
+    found = conditions.find(body, "PodScheduled") or {}
+    return _reason(found) if (found.get("status"), found.get("reason")) == ("False", "Unschedulable") else ""
 
 
 def _of_container(state: Object) -> str:

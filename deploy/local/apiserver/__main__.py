@@ -40,6 +40,8 @@ def options(arguments: list[str] | None = None) -> ServerOptions:
     gangs = "schedulers whose pods wait for their gang, comma separated"
     parser.add_argument("--gangs", default=(), type=_names, metavar="NAMES", help=gangs)
     parser.add_argument("--pod-scheduler", default="default-scheduler", metavar="NAME", help="who places them then")
+    image = "what an image runs here, IMAGE=COMMAND; may be given several times"
+    parser.add_argument("--image", dest="images", metavar="ENTRY", action="append", default=[], help=image)
     parser.add_argument(
         "--ready-file", dest="ready", type=Path, metavar="F", help="is written once requests are answered"
     )

@@ -12,6 +12,7 @@ from deploy.local.apiserver.discovery.api_resources import RequestTarget, Resour
 from deploy.local.apiserver.storage.object_store import Displaced, ObjectStore, Overloaded, StoredObject
 from deploy.local.apiserver.storage.paging import Snapshots
 from deploy.local.apiserver.storage.watch_streams import Hub
+from deploy.local.image_commands import Images
 from workers.admission.admission_options import AdmissionOptions
 from workers.api.kinds import Object
 
@@ -29,6 +30,7 @@ class Context:
     """The parts of a running server.
 
     logs: where the kubelet leaves containers' output. admission: what the rules of Volcano's kinds take from settings.
+    images: what images run on this cluster.
     """
 
     store: ObjectStore
@@ -37,6 +39,7 @@ class Context:
     logs: Path
     now: Callable[[], datetime] = utcnow
     admission: AdmissionOptions = field(default_factory=lambda: AdmissionOptions(gangs=False))
+    images: Images = field(default_factory=Images.of)
     snapshots: Snapshots = field(default_factory=Snapshots)
     quotas: QuotaAdmission = field(init=False)
 

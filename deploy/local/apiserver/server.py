@@ -6,7 +6,7 @@ import ipaddress
 import json
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from deploy.local.apiserver.http import certificate
 from deploy.local.apiserver.http import token as auth
 from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStoreKeys
 from deploy.local.apiserver.storage.watch_streams import Hub
+from deploy.local.image_commands import Images
 from deploy.processes import https
 from workers.admission import admission_options as admission
 from workers.api import times
@@ -42,7 +43,8 @@ class ServerOptions:
 
     ready: a file that is written, with the URL in it, once requests are answered. tls: folder of the certificates;
     without one the kubeconfig's folder. gangs: schedulers whose pods are held back until their gang is admitted, none
-    where gangs are not admitted; pod_scheduler: the scheduler they get instead.
+    where gangs are not admitted; pod_scheduler: the scheduler they get instead. images: entries for the commands of
+    images, beside the well-known ones.
     """
 
     store: str
@@ -56,6 +58,7 @@ class ServerOptions:
     prefix: str = "penstock"
     gangs: tuple[str, ...] = ()
     pod_scheduler: str = "default-scheduler"
+    images: Sequence[str] = ()
 
     @property
     def admission(self) -> admission.AdmissionOptions:
@@ -183,7 +186,8 @@ async def serve(options: ServerOptions) -> None:
         await store.load()
         registry = ResourceRegistry()
         crd_conditions.follow(store, registry)
-        ctx = Context(store, Hub(store), registry, options.logs, admission=options.admission)
+        images = Images.of(options.images)
+        ctx = Context(store, Hub(store), registry, options.logs, admission=options.admission, images=images)
         config = https.configured(ApiApp(ctx, token), ssl_certfile=str(files.certificate), ssl_keyfile=str(files.key))
         server = _ApiServer(config, ctx.hub, lambda: _announce(options.ready, url))
         writer = asyncio.create_task(_until_displaced(server, store))

@@ -3,9 +3,10 @@
 What a container is here: a process group in a session of its own, run as the kubelet's user with the kubelet's view of
 the disk and the network. There is no isolation.
 
-* `image` is ignored and nothing is pulled: `command` names a program of this machine, found on PATH (the folder of the
-  Python that runs the kubelet comes first, so ``python`` is that one). A container without `command` waits with
-  CreateContainerError.
+* Images are neither pulled nor run: `command` names a program of this machine, found on PATH (the folder of the Python
+  that runs the kubelet comes first, so ``python`` is that one). A container without `command` runs what a table says
+  of its image (see deploy/local/image_commands.py). If that says nothing, or names a program that is missing, the
+  container waits with CreateContainerError, and the pod gets no node.
 * The environment is clean: PATH, HOME, LANG, TMPDIR, HOSTNAME and what the pod declares. HOME, TMPDIR and the default
   working directory are one folder per start of a container, removed when the pod has finished.
 * Volumes (emptyDir, configMap, secret, downwardAPI, projected of these, hostPath, persistentVolumeClaim) are folders.
@@ -15,8 +16,9 @@ the disk and the network. There is no isolation.
 * resources, securityContext, ports, hostAliases and service variables have no effect. Pods have the address 127.0.0.1,
   or one of their own on the loopback that they ask for (see workers/api/loopback_addresses.py).
   exec, attach, port-forward and gRPC probes are not offered.
-* At most so many pods run at once; more stay Pending with the reason Unschedulable. Pods with scheduling gates wait
-  until these are taken away.
+* At most so many pods run at once; more stay Pending with the reason Unschedulable. A pod that runs nothing because its
+  containers cannot be started does not count; when one can, it waits for its turn (OutOfpods). Pods with scheduling
+  gates wait until these are taken away.
 * A pod that is being deleted is stopped and shows how it ended. It goes when its finalizers are gone; one that never
   had a place fails.
 

@@ -5,6 +5,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+from deploy.local.image_commands import Images
 from deploy.local.kubelet.kubelet import KubeletOptions, kubelet
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.processes import until_signal
@@ -26,6 +27,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--backoff", type=float, default=10.0, help="seconds before the second restart (default: 10)")
     parser.add_argument("--farewell", type=float, default=5.0, help="seconds pods get to end when this one stops")
     parser.add_argument("--orphans", type=float, default=30.0, help="seconds pods outlive a kubelet that crashed")
+    image = "what an image runs here, IMAGE=COMMAND; may be given several times"
+    parser.add_argument("--image", dest="images", metavar="ENTRY", action="append", default=[], help=image)
     parser.add_argument("--ready-file", type=Path, help="made when the kubelet has started")
     options = parser.parse_args(arguments)
     if options.pods < 1:
@@ -38,7 +41,8 @@ async def run(arguments: argparse.Namespace) -> None:
     stop = until_signal.stop_event()
     given = dict(vars(arguments))
     kubeconfig, ready, base = given.pop("kubeconfig"), given.pop("ready_file"), given.pop("backoff")
-    options = KubeletOptions(backoff=ContainerBackoff(base=base), **given)
+    images = Images.of(given.pop("images"))
+    options = KubeletOptions(backoff=ContainerBackoff(base=base), images=images, **given)
     async with await Cluster.connect(kubeconfig=kubeconfig) as cluster, kubelet(cluster, options) as node:
         if ready is not None:
             ready.touch()

@@ -6,22 +6,24 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from deploy.local.image_commands import Images
 from deploy.local.kubelet import pod_order
 from deploy.local.kubelet.containers import resource_usage
 from deploy.local.kubelet.containers.attempt import PID_FILES, ContainerAttempt
 from deploy.local.kubelet.containers.container_states import ContainerEnding
 from deploy.local.kubelet.node import NodeObject
-from deploy.local.kubelet.pods import status
+from deploy.local.kubelet.pods import recipe, status
 from deploy.local.kubelet.pods.host import Host
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.local.kubelet.pods.pod_events import Announcer, Wanted
-from deploy.local.kubelet.pods.pod_worker import Worker
+from deploy.local.kubelet.pods.pod_worker import Slot, Worker
 from deploy.local.kubelet.pods.status_reports import Reports
 from deploy.local.kubelet.volumes.config_data import Configs
 from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
@@ -37,6 +39,8 @@ ENDED = ("Succeeded", "Failed")
 #: Seconds between two reports of waiting pods, seconds that a pod waits before its report, and reports at once:
 #: a thousand waiting pods must not cost the running ones their status.
 _WAITING_PERIOD, _PATIENCE, _REPORTED_AT_ONCE = 1.0, 1.0, 50
+#: Seconds until a pod whose program is missing is tried again: it may have been installed.
+_MISSING_PERIOD = 5.0
 #: Pause before the API server is asked again after a failure (seconds); doubles up to the last.
 _PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 #: Seconds that one watch lasts.
@@ -49,7 +53,8 @@ _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 
 @dataclass(frozen=True, slots=True)
 class KubeletOptions:
-    """node: name of the Node. pods: how many run at once. root: folder for pods, logs: for their logs.
+    """node: name of the Node. pods: how many run at once. root: folder for pods, logs: for their logs. images: commands
+    of containers that name none.
 
     farewell: seconds pods get to end when the kubelet stops. orphans: seconds after a crash of the kubelet until the
     guard ends the pods, unless another kubelet has taken over.
@@ -60,6 +65,7 @@ class KubeletOptions:
     root: Path
     logs: Path
     events: Wanted = "all"
+    images: Images = field(default_factory=Images.of)
     backoff: ContainerBackoff = field(default_factory=ContainerBackoff)
     farewell: float = 5.0
     orphans: float = 30.0
@@ -75,6 +81,8 @@ class Kubelet:
         self._node = NodeObject(cluster, options.node, options.pods)
         self._usage = resource_usage.ContainerUsage(cluster, self._measurable, host.clock)
         self._queue = pod_order.PodQueue()
+        #: pods with containers that have nothing to run: they get no node, and so hold neither a slot nor resources
+        self._unstartable: dict[str, Object] = {}
         self._workers: dict[str, Worker] = {}
         #: the newest version of pods that are being bound; None when deleted meanwhile
         self._binding: dict[str, Object | None] = {}
@@ -96,6 +104,7 @@ class Kubelet:
             self._node.live(),
             self._follow(),
             self._report_waiting(),
+            self._retry_unstartable(),
             self._host.claims.keep_tidy(),
             self._usage.live(),
             self._host.copy_output(),
@@ -161,6 +170,7 @@ class Kubelet:
         for uid in set(self._workers) - listed:
             self._workers[uid].vanish()
         self._queue.keep(listed)
+        self._unstartable = {uid: pod for uid, pod in self._unstartable.items() if uid in listed}
         self._done &= listed
         for pod in pods:
             self._observe(pod)
@@ -170,6 +180,7 @@ class Kubelet:
     def _observe(self, pod: Object, *, deleted: bool = False) -> None:
         """One version of one pod."""
         uid = pod["metadata"]["uid"]
+        self._unstartable.pop(uid, None)
         if deleted:
             self._forget(pod)
         elif worker := self._workers.get(uid):
@@ -193,6 +204,10 @@ class Kubelet:
         elif not pod["spec"].get("nodeName") and (why := pod_order.mismatch(pod, self._node.labels)):
             self._queue.discard(uid)
             self._refuse(pod, why)
+        elif not pod["spec"].get("nodeName") and (problems := recipe.problems(pod, self._options.images)):
+            self._queue.discard(uid)
+            self._unstartable[uid] = pod
+            self._refuse(pod, "; ".join(f"container {name}: {why}" for name, why in problems.items()), problems)
         else:
             self._queue.put(pod, time.monotonic())
 
@@ -234,11 +249,14 @@ class Kubelet:
     def _place(self) -> None:
         """Gives free places to pods that wait."""
         while not self._stopping and len(self._placed) < self._options.pods and (pod := self._queue.take()) is not None:
-            if pod["spec"].get("nodeName"):
+            uid = pod["metadata"]["uid"]
+            self._placed.add(uid)
+            if worker := self._workers.get(uid):
+                worker.resume()
+            elif pod["spec"].get("nodeName"):
                 self._begin(pod)
             else:
-                self._placed.add(pod["metadata"]["uid"])
-                self._binding[pod["metadata"]["uid"]] = pod
+                self._binding[uid] = pod
                 self._spawn(self._bind(pod))
 
     async def _bind(self, pod: Object) -> None:
@@ -275,22 +293,30 @@ class Kubelet:
             await asyncio.sleep(_PAUSE)
         self._free(uid)
 
-    def _refuse(self, pod: Object, why: str) -> None:
-        """Reports in a pod's conditions and in an Event that it cannot be scheduled."""
+    def _refuse(self, pod: Object, why: str, problems: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Reports in a pod's status and in an Event that it cannot be scheduled. problems: those of its containers."""
         known = (pod.get("status") or {}).get("conditions") or ()
         if not any(one["type"] == "PodScheduled" and one.get("message") == why for one in known):
-            shown = status.unschedulable(pod, why, self._host.clock())
+            shown = status.unschedulable(pod, why, self._host.clock(), problems)
             self._host.reports.put(ref_of(POD, pod), pod["metadata"]["uid"], shown)
             self._host.announcer.warning(pod, "FailedScheduling", why)
 
     async def _report_waiting(self) -> None:
         """Reports pods that wait for long as unschedulable, some at a time."""
-        limit = self._options.pods
-        why = f"0/1 nodes are available: 1 Too many pods: this node runs {limit} at once"
+        why = f"0/1 nodes are available: 1 Too many pods: {pod_order.limit(self._options.pods)}"
         while True:
             await asyncio.sleep(_WAITING_PERIOD)
             for pod in self._queue.overdue(time.monotonic(), _PATIENCE, _REPORTED_AT_ONCE):
-                self._refuse(pod, why)
+                # A pod that is bound says itself what it waits for.
+                if pod["metadata"]["uid"] not in self._workers:
+                    self._refuse(pod, why)
+
+    async def _retry_unstartable(self) -> None:
+        while True:
+            await asyncio.sleep(_MISSING_PERIOD)
+            for pod in list(self._unstartable.values()):
+                self._observe(pod)
+            self._place()
 
     # -- running -------------------------------------------------------------------------------------------------
 
@@ -300,8 +326,19 @@ class Kubelet:
             return
         uid = pod["metadata"]["uid"]
         self._placed.add(uid)
-        worker = self._workers[uid] = Worker(self._host, pod, lambda: self._free(uid))
+        slot = Slot(pod_order.limit(self._options.pods), lambda: self._leave(uid), lambda: self._ask(uid))
+        worker = self._workers[uid] = Worker(self._host, pod, slot)
         self._spawn(self._run(worker))
+
+    def _leave(self, uid: str) -> None:
+        """The pod ends, or cannot start: it neither has nor wants a slot."""
+        self._queue.discard(uid)
+        self._free(uid)
+
+    def _ask(self, uid: str) -> None:
+        """A pod that could not start can start now."""
+        self._queue.put(self._workers[uid].pod, time.monotonic())
+        self._place()
 
     async def _run(self, worker: Worker) -> None:
         try:
@@ -358,7 +395,8 @@ async def kubelet(cluster: Cluster, options: KubeletOptions) -> AsyncIterator[Ku
     watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell, pids=(pods, PID_FILES))
     pods.mkdir(exist_ok=True)
     claims = VolumeClaims(cluster, root / "claims")
-    host = Host(options.node, pods, logs, options.backoff, reports, Configs(cluster), claims, announcer)
+    configs = Configs(cluster)
+    host = Host(options.node, pods, logs, options.backoff, reports, configs, claims, announcer, options.images)
     keeping = asyncio.create_task(guard_restart.keep(watchman))
     try:
         yield Kubelet(cluster, options, host)

@@ -25,6 +25,11 @@ def mismatch(pod: Object, labels: Mapping[str, str]) -> str | None:
     return f"the node lacks labels of spec.nodeSelector: {', '.join(missing)}" if missing else None
 
 
+def limit(pods: int) -> str:
+    """Returns the sentence that names the limit of pods and the setting."""
+    return f"this node runs {pods} at once (`penstock up --pods {pods}`; a larger number lets more run)"
+
+
 def binding(pod: Object, node: str) -> Object:
     """The object that assigns exactly this pod to the node."""
     metadata = pod["metadata"]

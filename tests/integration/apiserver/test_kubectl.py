@@ -35,7 +35,7 @@ spec:
       template:
         spec:
           restartPolicy: Never
-          containers: [{name: main, image: none, env: [{name: A, value: b}]}]
+          containers: [{name: main, image: busybox, env: [{name: A, value: b}]}]
 """
 
 

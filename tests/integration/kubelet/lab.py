@@ -148,3 +148,9 @@ def condition(pod: Object, type_: str) -> Object:
     """A condition of the pod; empty when it has none of that type."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return next((one for one in conditions if one["type"] == type_), {})
+
+
+def waiting(pod: Object) -> Object:
+    """Why its container waits; empty before it is known."""
+    shown: Object = (container(pod).get("state") or {}).get("waiting") or {}
+    return shown if shown.get("message") else {}

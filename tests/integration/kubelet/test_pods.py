@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.integration.kubelet.conftest import Server
-from tests.integration.kubelet.lab import Lab, code, condition, container, phase, shell, until
+from tests.integration.kubelet.lab import Lab, code, condition, container, phase, shell, until, waiting
 from tests.support.conditions import eventually
 from tests.support.processes import alive
 from workers.api import quantities
@@ -172,24 +172,11 @@ async def test_more_pods_than_places_wait_and_say_why_and_get_their_turn(bench: 
     pod = await bench.wait("second", lambda pod: condition(pod, "PodScheduled").get("status") == "False")
     assert phase(pod) == "Pending"
     assert condition(pod, "PodScheduled")["reason"] == "Unschedulable"
-    assert "this node runs 1 at once" in condition(pod, "PodScheduled")["message"]
+    assert "this node runs 1 at once (`penstock up --pods 1`" in condition(pod, "PodScheduled")["message"]
     (bench.folder / "go").touch()
     pod = await bench.ended("second")
     assert phase(pod) == "Succeeded"
     assert condition(pod, "PodScheduled")["status"] == "True"
-
-
-def waiting(pod: Object) -> Object:
-    """Why its container waits; empty before it is known."""
-    shown: Object = (container(pod).get("state") or {}).get("waiting") or {}
-    return shown if shown.get("message") else {}
-
-
-async def test_a_container_without_a_command_waits_and_names_the_field(lab: Lab) -> None:
-    await lab.create("image", {"name": "main", "image": "nginx"})
-    shown = waiting(await lab.wait("image", waiting))
-    assert shown["reason"] == "CreateContainerError"
-    assert "containers main: command is empty" in shown["message"]
 
 
 async def test_a_program_that_is_not_there_fails_the_container_at_once(lab: Lab) -> None:

@@ -98,12 +98,21 @@ def test_a_child_reads_the_settings_its_parent_had(monkeypatch: pytest.MonkeyPat
             "home": "/x y",
             "jobs": "all",
             "kubeconfig": "/k",
+            "images": "nginx=| nginx -g 'daemon off;', worker=run -q \"a,b\"",
         }
     )
+    assert parent.images == ("nginx=| nginx -g 'daemon off;'", 'worker=run -q "a,b"')
     variables = command_lines.environment(parent)
     assert set(variables) == {
-        f"PENSTOCK_{name}" for name in ("BROKER", "NAMESPACES", "WAKEUPS", "LEASE", "HOME", "JOBS", "KUBECONFIG")
+        f"PENSTOCK_{name}"
+        for name in ("BROKER", "NAMESPACES", "WAKEUPS", "LEASE", "HOME", "JOBS", "KUBECONFIG", "IMAGES")
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert Settings() == parent
+
+
+@pytest.mark.parametrize("images", ["nginx", "=run", "nginx=", "nginx= |", "nginx='run", "python=python3,nginx"])
+def test_an_image_without_a_command_is_refused_by_its_flag(images: str) -> None:
+    with pytest.raises(UserError, match=r"^--images: "):
+        options.load({"images": images})

@@ -16,7 +16,7 @@ DELETED: Object = {"deletionTimestamp": "1970-01-01T00:01:40Z", "deletionGracePe
 
 
 ALWAYS, ON_FAILURE = pod(restartPolicy="Always"), pod(restartPolicy="OnFailure")
-TWO = pod(box("a"), box("b"))
+TWO, ALWAYS_TWO = pod(box("a"), box("b")), pod(box("a"), box("b"), restartPolicy="Always")
 NOTHING, OVER, START = PodDecision(), PodDecision(finished=True), PodDecision(start=("main",))
 
 
@@ -54,17 +54,40 @@ def backs_off(pause: float, name: str = "main") -> PodDecision:
         "what could not be configured is tried again": (
             pod(),
             state(Container("main", ContainerWaiting("CreateContainerConfigError", "x", 105.0))),
-            PodDecision(wake=105.0),
+            PodDecision(wake=105.0, stuck=True),
         ),
-        "what can never start waits for ever": (
+        "what has no slot waits until it is called": (
             pod(),
-            state(Container("main", ContainerWaiting("CreateContainerError", "x", math.inf))),
-            NOTHING,
+            state(Container("main", ContainerWaiting("OutOfpods", "x", math.inf))),
+            PodDecision(stuck=True),
         ),
     },
 )
 def test_containers(body: Object, containers: Containers, wanted: PodDecision) -> None:
     assert decide(body, containers, NOW, backoff=BACKOFF) == wanted
+
+
+HELD = ContainerWaiting("CreateContainerConfigError", "x", 105.0)
+CRASHED, NOT_FOUND = ran(1, name="a", starts=2), ran(128, name="a", starts=2)
+NOT_FOUND = replace(NOT_FOUND, state=replace(NOT_FOUND.state, reason="StartError"))  # type: ignore[type-var]
+
+
+@cases(
+    ("body", "containers", "stuck"),
+    {
+        "nothing can be made": (TWO, state(Container("a", HELD), Container("b", HELD)), True),
+        "its program is missing": (pod(box("a"), restartPolicy="Always"), state(NOT_FOUND), True),
+        "a program is missing, the rest held": (ALWAYS_TWO, state(NOT_FOUND, Container("b", HELD)), True),
+        "another container runs": (TWO, state(Container("a", HELD), runs("b")), False),
+        "another container starts": (TWO, state(Container("a", HELD), new("b")), False),
+        "another container crashes again and again": (ALWAYS_TWO, state(CRASHED, Container("b", HELD)), False),
+        "an init container is held": (pod(init=(box("i"),)), state(Container("i", HELD), new()), True),
+        "its sidecar runs": (pod(init=(SIDE,)), state(runs("side"), Container("main", HELD)), False),
+        "it is being deleted": (pod(box("a"), meta=DELETED), state(Container("a", HELD)), False),
+    },
+)
+def test_a_pod_is_stuck_when(body: Object, containers: Containers, stuck: bool) -> None:
+    assert decide(body, containers, NOW, backoff=BACKOFF).stuck is stuck
 
 
 FIRST = PodDecision(start=("i1",))

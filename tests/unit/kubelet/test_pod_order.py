@@ -93,3 +93,7 @@ def test_a_binding_names_exactly_this_pod() -> None:
     made = pod_order.binding(named("u1"), "local")
     assert made["metadata"] == {"name": "p", "namespace": "ns", "uid": "u1"}
     assert made["target"]["name"] == "local"
+
+
+def test_the_limit_is_named_with_its_setting() -> None:
+    assert "this node runs 4 at once (`penstock up --pods 4`" in pod_order.limit(4)

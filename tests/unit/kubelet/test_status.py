@@ -140,3 +140,18 @@ def test_an_unschedulable_pod_keeps_its_other_conditions() -> None:
     told = status.unschedulable(shown, "no room", NOW)["conditions"]
     assert [(one["type"], one["status"]) for one in told] == [("x", "True"), ("PodScheduled", "False")]
     assert told[1]["message"] == "no room"
+
+
+def test_a_pod_without_a_node_shows_which_containers_cannot_be_made_until_they_can() -> None:
+    body = pod(box("a"), box("b"), init=(box("i"),))
+    told = status.unschedulable(body, "x", NOW, {"b": "no command"})
+    waiting = {one["name"]: one["state"]["waiting"] for one in told["containerStatuses"]}
+    assert waiting["b"] == {"reason": "CreateContainerError", "message": "no command"}
+    assert [waiting["a"]["reason"], told["initContainerStatuses"][0]["state"]["waiting"]["reason"]] == [
+        "PodInitializing"
+    ] * 2
+    later = status.unschedulable(body | {"status": told}, "no room", NOW)
+    assert {name: value for name, value in later.items() if name != "conditions"} == {
+        "containerStatuses": None,
+        "initContainerStatuses": None,
+    }

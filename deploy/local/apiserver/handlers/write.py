@@ -13,13 +13,13 @@ from uuid import uuid4
 import orjson
 
 from deploy.local.apiserver import api_errors
-from deploy.local.apiserver.admission import volcano_rules
+from deploy.local.apiserver.admission import image_warnings, volcano_rules
 from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery import crd_conditions
-from deploy.local.apiserver.discovery.api_resources import RequestTarget
+from deploy.local.apiserver.discovery.api_resources import RequestTarget, ServedResource
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.http import warning_headers
 from deploy.local.apiserver.http.request import ApiRequest, Response, shallow
@@ -166,6 +166,15 @@ def _warned(response: Response, warnings: Sequence[str]) -> Response:
     return replace(response, headers={**response.headers, **warning_headers.of(warnings)}) if warnings else response
 
 
+def _rule_warnings(ctx: Context, resource: ServedResource, body: Object, old: Object | None) -> list[str]:
+    """The warnings about an acceptable object. old: the version it replaces."""
+    return [
+        *resource.strategy.warnings(body, old),
+        *volcano_rules.warned(resource, body, old),
+        *image_warnings.warned(resource.kind, body, old, ctx.images),
+    ]
+
+
 def _problems(shape: list[FieldError], rules: list[FieldError]) -> list[FieldError]:
     """Everything that is wrong; what the schema has said of a field is not said again in other words.
 
@@ -203,7 +212,7 @@ async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Re
         raise api_errors.already_exists(kind, name, generated=generated)
     if kind.id == crd_conditions.ID:
         body = crd_conditions.established(body, now)
-    warnings += [*strategy.warnings(body), *volcano_rules.warned(resource, body, None)]
+    warnings += _rule_warnings(ctx, resource, body, None)
     stored = resource.strip(body)
     if dry(request):
         record = StoredObject.of(key, {**stored, "metadata": {**stored["metadata"], "resourceVersion": "0"}})
@@ -324,7 +333,7 @@ async def _replace(
         body = strategy.prepare_update(body, old)
         errors = _problems(resource.schema.validate(body), strategy.validate_update(body, old))
         errors = errors or volcano_rules.validate(resource, body, old, ctx.store, ctx.admission)
-        warnings += [*strategy.warnings(body, old), *volcano_rules.warned(resource, body, old)]
+        warnings += _rule_warnings(ctx, resource, body, old)
     if errors:
         raise api_errors.invalid(kind, target.name, errors)
     if kind.id == crd_conditions.ID and not target.subresource:

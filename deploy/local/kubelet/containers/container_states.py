@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from workers.api import times
 from workers.api.kinds import Object
 
+#: Reason of the end of a container whose program could not be started.
+START_ERROR = "StartError"
 #: Exit code of a process whose end was not recorded: its shim was killed, so it counts as killed by SIGKILL.
 LOST = 137
 

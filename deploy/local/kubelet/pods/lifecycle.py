@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from deploy.local.kubelet.containers.container_states import (
+    START_ERROR,
     Container,
     ContainerEnding,
     ContainerRunning,
@@ -55,6 +56,7 @@ class PodDecision:
 
     backing_off: containers that wait for their restart, with the pause in seconds. wake: when to decide again if
     nothing happens before. ending: the verdict on the pod, if there is one. finished: nothing runs and nothing will.
+    stuck: nothing runs, and all that the pod waits for are containers that could not be started.
     """
 
     start: tuple[str, ...] = ()
@@ -64,6 +66,7 @@ class PodDecision:
     wake: float = math.inf
     ending: ContainerEnding | None = None
     finished: bool = False
+    stuck: bool = False
 
 
 @dataclass(slots=True)
@@ -121,7 +124,13 @@ class _PodDraft:
             wake=self.wake,
             ending=ending,
             finished=over and not running,
+            stuck=not (over or running or self.start) and all(map(self._never_ran, self.backing_off)),
         )
+
+    def _never_ran(self, name: str) -> bool:
+        """True for a container that backs off because its program could not be started."""
+        state = self.containers[name].state
+        return isinstance(state, Terminated) and state.reason == START_ERROR
 
 
 def decide(

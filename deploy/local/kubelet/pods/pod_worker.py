@@ -12,12 +12,13 @@ import math
 import shutil
 import signal
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from deploy.local.kubelet.containers import probes, restore
 from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartable
 from deploy.local.kubelet.containers.container_states import (
+    START_ERROR,
     Container,
     ContainerEnding,
     ContainerRunning,
@@ -36,32 +37,48 @@ from workers.errors import ClusterError
 
 log = logging.getLogger(__name__)
 
-#: Seconds before a container that could not be configured is tried again: the missing object may exist by then.
+#: Seconds before a container that could not be made is tried again: the missing object or program may exist by then.
 RETRY = 5.0
 #: Seconds that containers of a pod whose object is gone may take to end.
 FAREWELL = 2.0
 
 _VERDICT = ".verdict"
+#: Waiting reason of the containers of a pod without a slot.
+_NO_SLOT = "OutOfpods"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One of the pods that a node runs at once.
+
+    free: gives the slot to another pod. ask: asks for one again; `Worker.resume` is the answer, which may come at once.
+    limit: says how many pods run at once.
+    """
+
+    limit: str
+    free: Callable[[], None]
+    ask: Callable[[], None]
 
 
 class Worker:
     """Runs one pod. `run` returns when it has come to its end and the API server knows.
 
-    on_over: called as soon as none of the pod's processes is left. Public: pod is its newest version known; over
-    whether its processes have ended; gone whether its object has been deleted.
+    The pod has its slot at first, and frees it as soon as none of its processes is left and while none of its
+    containers can be started. Public: pod is its newest version known; over whether its processes have ended; gone
+    whether its object has been deleted.
     """
 
-    def __init__(self, host: Host, pod: Object, on_over: Callable[[], None]) -> None:
+    def __init__(self, host: Host, pod: Object, slot: Slot) -> None:
         self.pod = pod
         self.uid: str = pod["metadata"]["uid"]
         self.over = False
         self.gone = False
-        self._on_over = on_over
+        self._slot = slot
+        self._has_slot = True
         self._ref: Ref = ref_of(POD, pod)
         self._host = host
         self._folder = host.folder(self.uid)
-        listed = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
-        self._specs: dict[str, Object] = {one["name"]: one for one in listed}
+        self._specs: dict[str, Object] = {one["name"]: one for one in _listed(pod)}
         self._containers = {name: Container(name) for name in self._specs}
         self._attempts: dict[str, ContainerAttempt] = {}
         self._recipes: dict[str, Recipe] = {}
@@ -84,7 +101,16 @@ class Worker:
     def update(self, pod: Object) -> None:
         """The pod's object changed."""
         self.pod = pod
+        # Images may change, and with them what a container without a command runs when it is started next.
+        self._specs = {one["name"]: one for one in _listed(pod)}
         self._wake.set()
+
+    def resume(self) -> None:
+        """The pod has a slot again."""
+        self._has_slot = True
+        for name, container in self._containers.items():
+            if isinstance(container.state, ContainerWaiting) and container.state.reason == _NO_SLOT:
+                self._set(name, replace(container, state=replace(container.state, retry=0.0)))
 
     def vanish(self) -> None:
         """The pod's object is gone: ends the containers soon, and reports nothing more."""
@@ -112,7 +138,7 @@ class Worker:
             for task in (*self._tasks, *self._probes.values()):
                 task.cancel()
         self.over = True
-        self._on_over()
+        self._slot.free()
         if not self.gone:
             await self._host.reports.settled(self.uid)
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
@@ -135,6 +161,9 @@ class Worker:
         if not self.gone:
             self._note_verdict()
             self._report(status.build(pod, self._containers, decision, now))
+        if decision.stuck and self._has_slot:
+            self._has_slot = False
+            self._slot.free()
         return decision
 
     async def _sleep(self, wake: float) -> None:
@@ -163,16 +192,22 @@ class Worker:
         begun = Container(name, attempt=number, streak=self._host.backoff.next_streak(before), last=last)
         try:
             made = await self._prepare(name, attempt)
+            if not self._has_slot:
+                self._slot.ask()
+            if not self._has_slot:
+                waiting = ContainerWaiting(_NO_SLOT, self._slot.limit, math.inf)
+                self._set(name, replace(before, state=waiting, last=last))
+                return
             attempt.start(made.command, env=made.env, cwd=made.cwd)
         except NoCommand as problem:
-            self._hold(name, ContainerWaiting("CreateContainerError", str(problem), math.inf))
+            self._hold(name, ContainerWaiting("CreateContainerError", str(problem), now + RETRY))
         except ConfigProblem as problem:
             self._hold(name, ContainerWaiting("CreateContainerConfigError", str(problem), now + RETRY))
         except ClusterError as problem:
             self._hold(name, ContainerWaiting("CreateContainerConfigError", f"not known yet: {problem}", now + 1.0))
         except (NotStartable, OSError, ValueError) as problem:
             self._host.announcer.warning(self.pod, "Failed", f"Error: container {name}: {problem}")
-            self._set(name, replace(begun, state=Terminated(128, now, now, "StartError", str(problem))))
+            self._set(name, replace(begun, state=Terminated(128, now, now, START_ERROR, str(problem))))
         else:
             self._host.announcer.normal(self.pod, "Started", f"Started container {name}")
             self._forget(name, number - 2)
@@ -185,7 +220,7 @@ class Worker:
             raise ConfigProblem(problem)
         attempt.prepare()
         host = self._host
-        made = await recipe.make(host.configs, host.claims, self.pod, spec, self._folder, attempt.work)
+        made = await recipe.make(host.configs, host.claims, host.images, self.pod, spec, self._folder, attempt.work)
         self._recipes[name] = made
         return made
 
@@ -338,3 +373,7 @@ class Worker:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _listed(pod: Object) -> list[Object]:
+    return [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]

@@ -1,11 +1,13 @@
 """The recipe of a container: command, environment and working directory, with its volumes made."""
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.local.image_commands import Images
 from deploy.local.kubelet.containers import environment
 from deploy.local.kubelet.containers.environment import Sources
 from deploy.local.kubelet.volumes import folders
@@ -16,7 +18,7 @@ from workers.errors import UserError
 
 
 class NoCommand(UserError):  # noqa: N818 - says what it is
-    """The container names no command, and there is no image to take one from."""
+    """Neither the container nor a known image names a command that this machine has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +30,55 @@ class Recipe:
     cwd: str
 
 
+def problems(pod: Object, images: Images) -> dict[str, str]:
+    """Returns why containers of the pod have nothing to run, by their names; empty for a pod that may start."""
+    containers = (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"])
+    found = {one["name"]: images.problem(one, None if _has_path(one) else _is_program) for one in containers}
+    return {name: problem for name, problem in found.items() if problem}
+
+
+def _has_path(container: Object) -> bool:
+    """True if the container may have a PATH of its own: only its start can tell which programs it finds."""
+    return bool(container.get("envFrom")) or any(one["name"] == "PATH" for one in container.get("env") or ())
+
+
+def _is_program(name: str) -> bool:
+    # A path that is relative begins at the container's working directory, which only its start knows.
+    relative = "/" in name and not name.startswith("/")
+    return relative or shutil.which(name, path=_path()) is not None
+
+
+def _path() -> str:
+    return os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+
+
 async def make(
-    configs: Configs, claims: VolumeClaims, pod: Object, container: Object, folder: Path, work: Path
+    configs: Configs, claims: VolumeClaims, images: Images, pod: Object, container: Object, folder: Path, work: Path
 ) -> Recipe:
     """Fetches what the container refers to, fills its volumes and says how to run it.
 
     folder: the pod's; work: the attempt's working directory, which exists. Raises NoCommand, ConfigProblem naming the
     field, or ClusterError when something could not be fetched.
     """
-    if not container.get("command"):
-        raise NoCommand(f"containers {container['name']}: command is empty; images are not pulled on this node")
+    if problem := images.problem(container, None if _has_path(container) else _is_program):
+        raise NoCommand(problem)
     mounted = {mount["name"] for mount in container.get("volumeMounts") or ()}
     needed = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] in mounted]
     wanted = [*environment.references(container), *folders.references(needed)]
     namespace = pod["metadata"]["namespace"]
     sources = await configs.fetch(namespace, wanted)
     places = _make_volumes(pod, needed, sources, await claims.places(namespace, needed), folder)
-    return compose(pod, container, sources, places, folder, work)
+    return compose(pod, container, images, sources, places, folder, work)
 
 
 def compose(
-    pod: Object, container: Object, sources: Sources, places: Mapping[str, Path], folder: Path, work: Path
+    pod: Object,
+    container: Object,
+    images: Images,
+    sources: Sources,
+    places: Mapping[str, Path],
+    folder: Path,
+    work: Path,
 ) -> Recipe:
     """The recipe, and the links of the container's mounts. places: the folder of each volume."""
     where = {folders.variable(name): str(place) for name, place in places.items()}
@@ -59,9 +89,12 @@ def compose(
         part = environment.expand(mount.get("subPathExpr") or "", declared) or mount.get("subPath") or ""
         target = folders.link(work, folder, mount, places[mount["name"]], part)
         declared.setdefault(folders.mount_variable(mount["mountPath"]), str(target))
-    texts = [*container["command"], *(container.get("args") or ())]
+    # What an image names is not expanded: in Kubernetes only a pod's own words are.
+    expanded = {
+        part: [environment.expand(text, declared) for text in container.get(part) or ()] for part in ("command", "args")
+    }
     return Recipe(
-        command=tuple(environment.expand(text, declared) for text in texts),
+        command=images.words({**container, **expanded}),
         env=base(pod, work) | declared,
         cwd=container.get("workingDir") or "",
     )
@@ -70,7 +103,7 @@ def compose(
 def base(pod: Object, work: Path) -> dict[str, str]:
     """The variables every container has."""
     return {
-        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
+        "PATH": _path(),
         "HOME": str(work),
         "TMPDIR": str(work),
         "LANG": "C.UTF-8",

@@ -1,6 +1,7 @@
 """The status of a pod, computed whole from what is known of its containers. Pure; the words are the kubelet's."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from deploy.local.kubelet.containers.container_states import (
@@ -18,6 +19,7 @@ from workers.api import loopback_addresses
 from workers.api.kinds import Object
 
 _OWN = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+_STATUSES = frozenset({"containerStatuses", "initContainerStatuses"})
 _INITIALIZING = ContainerWaiting("PodInitializing")
 
 
@@ -54,12 +56,29 @@ def merged(pod: Object, own: Object | None) -> Object:
     return {**pod, "status": {**own, "conditions": conditions}}
 
 
-def unschedulable(pod: Object, why: str, now: float) -> Object:
-    """The status of a pod for which there is no place (yet): only conditions."""
+def unschedulable(pod: Object, why: str, now: float, problems: Mapping[str, str] = MappingProxyType({})) -> Object:
+    """The status of a pod that has no node (yet): its conditions, and the containers that cannot be made.
+
+    problems: why each of these cannot.
+    """
     known = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
     more = {"reason": "Unschedulable", "message": why}
     mine = _condition(known.pop("PodScheduled", None), "PodScheduled", False, more, now)
-    return {"conditions": [*known.values(), mine]}
+    return {"conditions": [*known.values(), mine], **_unmade(pod, problems)}
+
+
+def _unmade(pod: Object, problems: Mapping[str, str]) -> Object:
+    """The container statuses of a pod without a node; those of an earlier report are taken away."""
+    if not problems:
+        return dict.fromkeys(_STATUSES & (pod.get("status") or {}).keys())
+    parts = ("initContainers", "containers")
+    names = [one["name"] for part in parts for one in pod["spec"].get(part) or ()]
+    waiting = {name: ContainerWaiting("CreateContainerError", problem) for name, problem in problems.items()}
+    containers = {name: Container(name, waiting.get(name, ContainerWaiting())) for name in names}
+    shown = {"containerStatuses": _statuses(pod, containers, PodDecision(), init=False)}
+    if pod["spec"].get("initContainers"):
+        shown["initContainerStatuses"] = _statuses(pod, containers, PodDecision(), init=True)
+    return shown
 
 
 def _phase(pod: Object, containers: Containers, decision: PodDecision) -> str:

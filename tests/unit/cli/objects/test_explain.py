@@ -7,7 +7,7 @@ import pytest
 
 from deploy.cli.objects import explain
 from tests.unit.cli.conftest import Type
-from tests.unit.cli.fake import SCALED_JOB, FakeCluster
+from tests.unit.cli.fake import JOB, POD, SCALED_JOB, FakeCluster
 from workers.api.kinds import CRON_JOB, Ref
 from workers.decision.plan import Figure
 from workers.reconcile.decision_log import LoggedDecision
@@ -79,3 +79,17 @@ def test_a_broker_out_of_reach_is_an_error_without_its_password(
     assert printed.code == 1
     assert "out of reach" in printed.err
     assert "hunter2" not in printed.err + printed.out
+
+
+def test_a_jobs_pods_that_cannot_start_follow_with_the_reason(
+    cluster: FakeCluster, remembered: list[LoggedDecision], penstock: Type
+) -> None:
+    owner = {"kind": "Job", "name": "crunch", "uid": cluster.add(JOB, "crunch")["metadata"]["uid"], "controller": True}
+    metadata = {"ownerReferences": [owner], "labels": {"job-name": "crunch"}}
+    cluster.add(POD, "good", metadata=metadata, status={"phase": "Running"})
+    waiting = {"waiting": {"reason": "CreateContainerError", "message": "no command: images are not run here"}}
+    status = {"phase": "Pending", "containerStatuses": [{"name": "main", "state": waiting}]}
+    cluster.add(POD, "bad", metadata=metadata, status=status)
+    out = penstock("explain", "job", "crunch").out
+    assert "main: CreateContainerError: no command: images are not run here" in out
+    assert "good" not in out

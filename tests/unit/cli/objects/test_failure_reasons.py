@@ -35,14 +35,22 @@ SEVERAL = {
     "initContainerStatuses": [ended("first", exitCode=2, reason="Error")],
     "containerStatuses": [ended(exitCode=137, reason="OOMKilled")],
 }
+WHY_SEVERAL = "Evicted: no room; first: exit code 2; main: OOMKilled"
+
+
+#: A pod without a node.
+WAITS = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: --pods 4"}]
 
 
 @pytest.mark.parametrize(
     ("status", "why"),
     [
+        pytest.param({"conditions": WAITS}, "Unschedulable: 0/1 nodes: --pods 4", id="it has no node"),
+        pytest.param({"conditions": WAITS, **SEVERAL}, WHY_SEVERAL, id="it has no node because of its containers"),
+        pytest.param({"conditions": [{**WAITS[0], "status": "True"}]}, "", id="it has a node"),
         pytest.param({}, "", id="nothing is known"),
         *(pytest.param({"containerStatuses": [one]}, why, id=name) for name, (one, why) in CONTAINERS.items()),
-        pytest.param(SEVERAL, "Evicted: no room; first: exit code 2; main: OOMKilled", id="several"),
+        pytest.param(SEVERAL, WHY_SEVERAL, id="several"),
     ],
 )
 def test_a_pod(status: dict[str, Any], why: str) -> None:

@@ -93,6 +93,13 @@ def test_the_embedded_api_server_holds_pods_back_where_gangs_are_admitted(
     assert [words[words.index(flag) + 1] for flag in ("--gangs", "--pod-scheduler") if flag in words] == told
 
 
+def test_the_embedded_cluster_is_told_what_images_run() -> None:
+    foundations = planned(images="nginx=| nginx -g 'daemon off;', worker=run -q 'a,b'").foundations
+    told = {part.name: [word for word in part.argv if word.startswith("--image")] for part in foundations}
+    wanted = ["--image=nginx=| nginx -g 'daemon off;'", "--image=worker=run -q 'a,b'"]
+    assert told == {"broker": [], "apiserver": wanted, "kubelet": wanted}
+
+
 def test_no_command_line_contains_a_password() -> None:
     plan = planned(workers=2)
     assert [
