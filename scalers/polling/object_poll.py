@@ -126,8 +126,9 @@ class ObjectPoll:
     def _ledger(self) -> ClaimLedger | None:
         if self.ledger_name is None:
             return None
-        order = self.carried_out
-        return ClaimLedger(self.ledger_name, order and order.limit, self.claims, order and order.id)
+        if (order := self.carried_out) is None:
+            return ClaimLedger(self.ledger_name, claims=self.claims)
+        return ClaimLedger(self.ledger_name, order.limit, self.claims, order.id)
 
 
 def sample(probe: TriggerProbe, answer: Answer) -> TriggerSample:

@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
 
+from workers.api.docstrings import attribute_docstrings
 from workers.api.kinds import Kind, Object
 from workers.errors import UserError
 
@@ -26,8 +28,23 @@ class Model(BaseModel):
         frozen=True,
         strict=True,
         extra="ignore",
-        use_attribute_docstrings=True,
+        # A process uses few of the kinds: each model is built when it first reads an object.
+        defer_build=True,
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Returns the JSON schema, with the docstrings of fields as their descriptions.
+
+        pydantic could keep them in every process (`use_attribute_docstrings`), but that reads and parses the source of
+        each class when it is defined, and only definitions of kinds show them.
+        """
+        found = handler(schema)
+        properties = handler.resolve_ref_schema(found).get("properties", {})
+        for name, text in attribute_docstrings(cls).items():
+            if name in cls.model_fields:
+                properties[cls.model_fields[name].alias or name]["description"] = text
+        return found
 
 
 M = TypeVar("M", bound=Model)

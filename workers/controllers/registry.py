@@ -7,12 +7,13 @@ from typing import Literal
 
 from workers.api.keda_compat import NONE, Quirks
 from workers.controllers import apps
-from workers.controllers import volcano as volcanos
 from workers.controllers.batch import cronjob, job
 from workers.controllers.composite import composed
 from workers.controllers.keda import authentication, scaledjob, scaledobject
-from workers.controllers.volcano import membership
+from workers.controllers.volcano import commands, jobtemplate, membership, podgroup, queue
+from workers.controllers.volcano import job as volcano_job
 from workers.controllers.volcano.job.names import Site
+from workers.controllers.volcano.jobflow import decide as flow
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES as ADMISSION
 from workers.controllers.volcano.podgroup.group import GangRules
 from workers.decision.controller import Controller
@@ -55,10 +56,23 @@ def controllers(
     if workloads:
         known += apps.CONTROLLERS
     if volcano:
-        known += volcanos.controllers(site, rules)
+        known += _volcano(site, rules)
         pods = composed(pods, membership.controller(site.gang_schedulers))
     known.append(pods)
     return {controller.kind.id: controller for controller in known}
+
+
+def _volcano(site: Site, rules: GangRules) -> tuple[Controller, ...]:
+    """Returns one controller per kind of Volcano."""
+    return (
+        volcano_job.controller(site),
+        queue.controller(podgroup.rounds(rules), cluster_wide=podgroup.EVERYWHERE),
+        composed(membership.WORKLOADS, podgroup.controller(rules)),
+        commands.CONTROLLER,
+        flow.CONTROLLER,
+        jobtemplate.CONTROLLER,
+        cronjob.VOLCANO_CRON_JOBS,
+    )
 
 
 def configured(settings: Settings) -> Mapping[str, Controller]:
