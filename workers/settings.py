@@ -158,3 +158,8 @@ class Settings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="lowest level that is logged")
     home: Path = Field(Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig")
     pods: int = Field(0, ge=0, description="pods the embedded cluster runs at once; 0 means two per core, at least 4")
+    isolation: Literal["auto", "none", "required"] = Field(
+        "auto",
+        description="mounts and process ids of their own for the embedded cluster's pods: where this machine allows it "
+        "(auto), never (none), or else no pod runs (required)",
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deploy.local.kubelet.containers.isolation import Isolation
 from deploy.local.kubelet.containers.log_files import Log
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.local.kubelet.pods.pod_events import Announcer
@@ -33,6 +34,7 @@ class Host:
     configs: Configs
     claims: VolumeClaims
     announcer: Announcer
+    isolation: Isolation
     clock: Callable[[], float] = time.time
     pumps: set[Log] = field(default_factory=set)
 
