@@ -186,3 +186,8 @@ class Settings(BaseSettings):
         ),
         json_schema_extra={"metavar": "IMAGE=COMMAND"},
     )
+    isolation: Literal["auto", "none", "required"] = Field(
+        "auto",
+        description="mounts and process ids of their own for the embedded cluster's pods: where this machine allows it "
+        "(auto), never (none), or else no pod runs (required)",
+    )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Environment variables with this prefix are settings, except the FOREIGN ones, which other code of Penstock reads.
 PREFIX = "PENSTOCK_"
-FOREIGN = ("PENSTOCK_TEST_", "PENSTOCK_VOLUME_", "PENSTOCK_READY_FILE")
+FOREIGN = ("PENSTOCK_TEST_", "PENSTOCK_VOLUME_", "PENSTOCK_MOUNT_", "PENSTOCK_READY_FILE")
 
 
 #: The heading above the generated flags in a command's help.

@@ -118,6 +118,7 @@ def _kubelet(options: UpOptions) -> Component:
         "--logs": home.pod_logs,
         "--root": home.pods,
         "--max-pods": pods(options.settings.pods),
+        "--isolation": options.settings.isolation,
         "--ready-file": home.ready("kubelet"),
     }
     argv = (*_part("kubelet", arguments), *_images(options))

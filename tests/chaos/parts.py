@@ -36,7 +36,8 @@ class Over(PenstockError):  # noqa: N818
 
 def settings(home: Path, **more: Any) -> Settings:
     """Settings with short leases: what a killed part held waits for as long as a lease lasts."""
-    return Settings(home=home, lease=5.0, leadership=3, **more)
+    # Pods write what they did into folders of the test.
+    return Settings(home=home, lease=5.0, leadership=3, isolation="none", **more)
 
 
 def process(part: str, spared: Collection[psutil.Process] = ()) -> psutil.Process | None:

@@ -146,7 +146,16 @@ def test_the_broker_loses_data_again_and_again(tmp_path: Path):
         )
         options = up.UpOptions(asked)
         options.home.ready("").mkdir(parents=True)
-        arguments = ["--kubeconfig", str(kubeconfig), "--logs", str(logs), "--root", str(options.home.pods)]
+        arguments = [
+            "--isolation",
+            "none",
+            "--kubeconfig",
+            str(kubeconfig),
+            "--logs",
+            str(logs),
+            "--root",
+            str(options.home.pods),
+        ]
         kubelet = Component("kubelet", (sys.executable, "-m", "deploy.local.kubelet", *arguments, "--max-pods", "4"))
         cluster = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=15, in_flight=16)
         supervisor = Supervisor(tmp_path / "logs")

@@ -47,6 +47,8 @@ def house(which: str, folder: Path, **settings: str) -> Iterator[House]:
         ready = folder / "kubelet.ready"
         kubelet = ["-m", "deploy.local.kubelet", "--kubeconfig", str(kubeconfig), "--logs", str(logs)]
         kubelet += ["--root", str(folder / "pods"), "--max-pods", "4", "--ready-file", str(ready)]
+        # Pods write what they did into folders of the test.
+        kubelet += ["--isolation", "none"]
         stack.enter_context(_process(folder / "kubelet.log", kubelet, {}, lambda _: ready.exists()))
         yield House(kubeconfig, logs, home)
 

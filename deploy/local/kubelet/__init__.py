@@ -1,7 +1,7 @@
 """A kubelet whose containers are local processes: for a laptop, a test, a single machine.
 
-What a container is here: a process group in a session of its own, run as the kubelet's user with the kubelet's view of
-the disk and the network. There is no isolation.
+What a container is here: a process group in a session of its own, run as the kubelet's user. Where the machine allows
+it, it has a mount and a process namespace of its own (see containers/starter.py), in which the machine is read-only.
 
 * Images are neither pulled nor run: `command` names a program of this machine, found on PATH (the folder of the Python
   that runs the kubelet comes first, so ``python`` is that one). A container without `command` runs what a table says
@@ -10,9 +10,10 @@ the disk and the network. There is no isolation.
 * The environment is clean: PATH, HOME, LANG, TMPDIR, HOSTNAME and what the pod declares. HOME, TMPDIR and the default
   working directory are one folder per start of a container, removed when the pod has finished.
 * Volumes (emptyDir, configMap, secret, downwardAPI, projected of these, hostPath, persistentVolumeClaim) are folders.
-  Paths cannot be mounted without root, so a container finds the folder's path in ``PENSTOCK_VOLUME_<NAME>`` and in
-  ``PENSTOCK_MOUNT_<PATH>`` (upper case, all else as ``_``); a relative `mountPath` becomes a link in its working
-  directory. Their content is that of the container's start. The folder of a claim lasts as long as the claim.
+  A container finds the folder's path in ``PENSTOCK_VOLUME_<NAME>`` and in ``PENSTOCK_MOUNT_<PATH>`` (upper case, all
+  else as ``_``); where it has no namespaces, a relative `mountPath` becomes a link in its working directory, and an
+  absolute one is not made. Their content is that of the container's start. The folder of a claim lasts as long as the
+  claim.
 * resources, securityContext, ports, hostAliases and service variables have no effect. Pods have the address 127.0.0.1,
   or one of their own on the loopback that they ask for (see workers/api/loopback_addresses.py).
   exec, attach, port-forward and gRPC probes are not offered.

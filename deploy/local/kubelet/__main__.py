@@ -24,6 +24,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--max-pods", dest="pods", metavar="MAX_PODS", type=int, required=True, help=most)
     parser.add_argument("--node", default="local", help="name of the Node (default: local)")
     parser.add_argument("--events", choices=("all", "warnings", "none"), default="all", help="which Events to record")
+    isolation = "mounts and process ids of their own for pods: where the machine allows it, never, or else none runs"
+    parser.add_argument("--isolation", choices=("auto", "none", "required"), default="auto", help=isolation)
     parser.add_argument("--backoff", type=float, default=10.0, help="seconds before the second restart (default: 10)")
     parser.add_argument("--farewell", type=float, default=5.0, help="seconds pods get to end when this one stops")
     parser.add_argument("--orphans", type=float, default=30.0, help="seconds pods outlive a kubelet that crashed")

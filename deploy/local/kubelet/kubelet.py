@@ -18,6 +18,7 @@ from deploy.local.kubelet import pod_order
 from deploy.local.kubelet.containers import resource_usage
 from deploy.local.kubelet.containers.attempt import PID_FILES, ContainerAttempt
 from deploy.local.kubelet.containers.container_states import ContainerEnding
+from deploy.local.kubelet.containers.isolation import Isolation, IsolationMode
 from deploy.local.kubelet.node import NodeObject
 from deploy.local.kubelet.pods import recipe, status
 from deploy.local.kubelet.pods.host import Host
@@ -57,7 +58,8 @@ class KubeletOptions:
     of containers that name none.
 
     farewell: seconds pods get to end when the kubelet stops. orphans: seconds after a crash of the kubelet until the
-    guard ends the pods, unless another kubelet has taken over.
+    guard ends the pods, unless another kubelet has taken over. isolation: whether containers have mounts and process
+    ids of their own.
     """
 
     node: str
@@ -69,6 +71,7 @@ class KubeletOptions:
     backoff: ContainerBackoff = field(default_factory=ContainerBackoff)
     farewell: float = 5.0
     orphans: float = 30.0
+    isolation: IsolationMode = "none"
 
 
 class Kubelet:
@@ -395,8 +398,19 @@ async def kubelet(cluster: Cluster, options: KubeletOptions) -> AsyncIterator[Ku
     watchman = guard.Guard(delay=options.orphans, lock=lock, grace=options.farewell, pids=(pods, PID_FILES))
     pods.mkdir(exist_ok=True)
     claims = VolumeClaims(cluster, root / "claims")
-    configs = Configs(cluster)
-    host = Host(options.node, pods, logs, options.backoff, reports, configs, claims, announcer, options.images)
+    isolated = Isolation(options.isolation, root)
+    host = Host(
+        options.node,
+        pods,
+        logs,
+        options.backoff,
+        reports,
+        Configs(cluster),
+        claims,
+        announcer,
+        options.images,
+        isolated,
+    )
     keeping = asyncio.create_task(guard_restart.keep(watchman))
     try:
         yield Kubelet(cluster, options, host)
@@ -405,6 +419,7 @@ async def kubelet(cluster: Cluster, options: KubeletOptions) -> AsyncIterator[Ku
         watchman.dismiss()
     finally:
         await _cancelled(keeping)
+        isolated.close()
         await reports.close()
         os.close(held)
 

@@ -92,6 +92,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
             if name == "kubelet":
                 words = [sys.executable, "-m", "deploy.local.kubelet", "--kubeconfig", str(found.config)]
                 words += ["--logs", str(folder / "output"), "--root", str(folder / "pods"), "--max-pods", "8"]
+                words += ["--isolation", "none"]
             else:
                 words = [*COMMAND, name]
             variables = {f"PENSTOCK_{key}": value for key, value in SETTINGS.items()}

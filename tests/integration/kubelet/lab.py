@@ -41,15 +41,16 @@ class Lab:
         self._kubeconfig = kubeconfig
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, *more: str, pods: int = 8) -> int:
-        """Starts the kubelet; its process id."""
+    def start(self, *more: str, pods: int = 8, isolation: str = "none") -> int:
+        """Starts the kubelet; its process id. Its pods write into the test's folder unless they are isolated."""
         output = (self.folder / "kubelet.log").open("ab")
         with output:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "deploy.local.kubelet", "--kubeconfig", str(self._kubeconfig)),
                     *("--logs", str(self.logs), "--root", str(self.folder / "root"), "--max-pods", str(pods)),
-                    *("--backoff", "0.3", "--farewell", "1", "--events", "warnings", *more),
+                    *("--backoff", "0.3", "--farewell", "1", "--events", "warnings"),
+                    *("--isolation", isolation, *more),
                 ],
                 stdout=output,
                 stderr=output,

@@ -22,7 +22,9 @@ IMAGES = Images.of(["mine=run '$(A)'", "inside=bin/run"])
 )
 def test_the_command_is(container: Object, words: str, tmp_path: Path) -> None:
     main = {"name": "main", "image": "mine", "env": [{"name": "A", "value": "a"}], **container}
-    assert " ".join(recipe.compose(pod(main), main, IMAGES, {}, {}, tmp_path, tmp_path).command) == words
+    assert (
+        " ".join(recipe.compose(pod(main), main, IMAGES, {}, {}, tmp_path, tmp_path, isolated=False).command) == words
+    )
 
 
 @cases(

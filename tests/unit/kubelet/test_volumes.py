@@ -71,41 +71,6 @@ def test_filling_keeps_other_files_and_renews_given_ones(tmp_path: Path) -> None
     assert (folder / "own").read_text() == "kept"
 
 
-@cases(
-    ("mount", "part", "link", "target"),
-    {
-        "relative": ({"mountPath": "data"}, "", "data", ""),
-        "deep": ({"mountPath": "deep/data"}, "", "deep/data", ""),
-        "a part": ({"mountPath": "data"}, "sub", "data", "sub"),
-        "absolute is not linked": ({"mountPath": "/data"}, "", None, None),
-        "the working directory itself is not": ({"mountPath": "."}, "", None, None),
-    },
-)
-def test_links(mount: Object, part: str, link: str | None, target: str | None, tmp_path: Path) -> None:
-    folder, place = tmp_path / "pod", tmp_path / "pod" / ".volumes" / "v"
-    work = folder / "main" / "0" / "work"
-    work.mkdir(parents=True)
-    place.mkdir(parents=True)
-    assert folders.link(work, folder, {"name": "v", **mount}, place, part) == (place / part if part else place)
-    assert [str(path.relative_to(work)) for path in work.rglob("*") if path.is_symlink()] == ([link] if link else [])
-    if link is not None:
-        assert (work / link).resolve() == (place / str(target)).resolve()
-
-
-def test_an_absolute_path_inside_the_pod_is_linked(tmp_path: Path) -> None:
-    folder = tmp_path / "pod"
-    work, wanted = folder / "main" / "0" / "work", folder / "shared"
-    work.mkdir(parents=True)
-    folders.link(work, folder, {"name": "v", "mountPath": str(wanted)}, tmp_path, "")
-    assert wanted.resolve() == tmp_path
-
-
-@cases(("path", "part"), {"mountPath": ("../up", ""), "subPath": ("ok", "../up")})
-def test_a_way_out_is_refused(path: str, part: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigProblem, match="leads out"):
-        folders.link(tmp_path / "w", tmp_path, {"name": "v", "mountPath": path}, tmp_path, part)
-
-
 def test_references_name_every_object_a_volume_needs() -> None:
     listed = [
         {"name": "a", "configMap": {"name": "conf"}},
@@ -113,12 +78,6 @@ def test_references_name_every_object_a_volume_needs() -> None:
         {"name": "c", "emptyDir": {}},
     ]
     assert list(folders.references(listed)) == [(CONFIG_MAP, "conf"), (SECRET, "word")]
-
-
-def test_a_variable_tells_where_a_volume_is() -> None:
-    assert folders.variable("my-data.v1") == "PENSTOCK_VOLUME_MY_DATA_V1"
-    assert folders.mount_variable("/data") == "PENSTOCK_MOUNT_DATA"
-    assert folders.mount_variable("/root/.ssh/") == "PENSTOCK_MOUNT_ROOT__SSH"
 
 
 def test_a_host_path_is_itself() -> None:

@@ -16,29 +16,37 @@ import asyncio
 import contextlib
 import os
 import re
-import shutil
+import select
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from deploy.local.kubelet.containers import starter
 from deploy.local.kubelet.containers.container_states import LOST, ContainerRunning, Terminated
+from deploy.local.kubelet.containers.environment import ConfigProblem
+from deploy.local.kubelet.containers.isolation import Bind, Isolation, answer
+from deploy.local.kubelet.containers.starter import CannotStart, find_program
 from deploy.local.supervisor.guard import command_line, is_group_alive, signal_group
 
 #: $1: the attempt's folder; the rest: the command. A second shell becomes the command: it knows its own number, which
 #: a subshell of the first does not. Signals for the group reach the command too; the shim only notes them (a handler,
 #: unlike 'ignore', is not inherited) and waits on for the exit code. Its own standard error is closed to remarks of the
 #: shell about how the command ended.
+#: The names of its variables are unlike those of a pod: the command would find them changed.
 _SHIM = """
 exec 3>&2 2>/dev/null
-folder=$1; shift
+__folder=$1; shift
+OWN
 set -C
-echo $$ >"$folder/pid" || exit 0
+echo $__own >"$__folder/pid" || exit 0
 set +C
 trap : HUP INT QUIT ABRT USR1 USR2 ALRM TERM
-(exec /bin/sh -c 'echo $$ >"$0/main"; exec "$@" 2>&3 3>&-' "$folder" "$@")
-echo $? >"$folder/code"
+(exec /bin/sh -c 'OWN; echo $__own >"$0/main"; exec "$@" 2>&3 3>&- 9>&-' "$__folder" "$@")
+echo $? >"$__folder/code"
 """
+#: How a shell learns its process id as the kubelet sees it, which is not ``$$`` in a process namespace of its own.
+_OWN, _OWN_OUTSIDE = "__own=$$", f"read -r __own __rest </proc/self/fd/{starter.PROC}/self/stat"
 _NAME = "penstock-container"
 #: The pid files of all attempts below the folder of the pods.
 PID_FILES = "*/*/*/pid"
@@ -62,7 +70,10 @@ class ContainerAttempt:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.work = folder / "work"
+        #: The shim: a child of this process, or a pidfd of one that is isolated.
         self._child: subprocess.Popen[bytes] | None = None
+        self._handle: int | None = None
+        self._is_ours = False
         self._pid: int | None = None
 
     @property
@@ -79,16 +90,13 @@ class ContainerAttempt:
     def start(self, command: Sequence[str], *, env: Mapping[str, str], cwd: str) -> None:
         """Starts the command. Raises NotStartable when its program or its working directory does not exist."""
         directory = self.work / cwd
-        if not directory.is_dir():
-            raise NotStartable(f"workingDir {cwd}: no such directory")
-        program = _which(command[0], env.get("PATH", os.defpath), directory)
-        # a shell drops variables whose names it could not write itself (``app.conf``)
-        odd = [f"{name}={value}" for name, value in env.items() if not _IDENTIFIER.fullmatch(name)]
-        # A name may begin with a hyphen, as options do.
-        prefix = ["/usr/bin/env", "--", *odd] if odd else []
-        with (self.folder / "out").open("ab") as out, (self.folder / "err").open("ab") as err:
+        try:
+            program = find_program(command[0], env.get("PATH", os.defpath), directory)
+        except CannotStart as problem:
+            raise NotStartable(str(problem)) from problem
+        with self._output() as (out, err):
             self._child = subprocess.Popen(
-                ["/bin/sh", "-c", _SHIM, _NAME, str(self.folder), *prefix, program, *command[1:]],
+                [*self._shim(_OWN, env), program, *command[1:]],
                 cwd=directory,
                 env=dict(env),
                 stdin=subprocess.DEVNULL,
@@ -96,7 +104,52 @@ class ContainerAttempt:
                 stderr=err,
                 start_new_session=True,
             )
-        self._pid = self._child.pid
+        self._pid, self._is_ours = self._child.pid, True
+
+    async def start_isolated(
+        self, isolation: Isolation, command: Sequence[str], volumes: Sequence[Bind], *, env: Mapping[str, str], cwd: str
+    ) -> None:
+        """Starts the command in namespaces of its own, with these volumes.
+
+        Raises NotStartable as `start`, ConfigProblem when a volume cannot be mounted. Cancelled, it has started the
+        command, or the command cannot be started.
+        """
+        directory = self.work / cwd
+        shim = self._shim(_OWN_OUTSIDE, env)
+        with self._output() as streams:
+            answers = isolation.request(
+                self.folder, command, volumes, shim=shim, env=env, cwd=directory, streams=streams
+            )
+        try:
+            await _readable(answers)
+        except asyncio.CancelledError:
+            with contextlib.suppress(CannotStart):
+                self._follow(answer(answers))
+            raise
+        try:
+            self._follow(answer(answers))
+        except CannotStart as problem:
+            raise (NotStartable if problem.kind == "program" else ConfigProblem)(str(problem)) from problem
+
+    def _follow(self, pid: int) -> None:
+        """Takes charge of an isolated shim, which is not our child."""
+        self._pid, self._is_ours = pid, True
+        # It may have ended, and the starter may have waited for it.
+        with contextlib.suppress(ProcessLookupError):
+            self._handle = os.pidfd_open(pid)
+
+    def _shim(self, own: str, env: Mapping[str, str]) -> list[str]:
+        # a shell drops variables whose names it could not write itself (``app.conf``)
+        odd = [f"{name}={value}" for name, value in env.items() if not _IDENTIFIER.fullmatch(name)]
+        # A name may begin with a hyphen, as options do.
+        prefix = ["/usr/bin/env", "--", *odd] if odd else []
+        return ["/bin/sh", "-c", _SHIM.replace("OWN", own), _NAME, str(self.folder), *prefix]
+
+    @contextlib.contextmanager
+    def _output(self) -> Iterator[tuple[int, int]]:
+        """Opens the files of standard output and standard error."""
+        with (self.folder / "out").open("ab") as out, (self.folder / "err").open("ab") as err:
+            yield out.fileno(), err.fileno()
 
     def state(self) -> ContainerRunning | Terminated | None:
         """Returns the state that the folder records: None if the command has never begun."""
@@ -122,14 +175,14 @@ class ContainerAttempt:
         attempt; otherwise it may be that of an unrelated process.
         """
         assert self.pid is not None
-        if not self._is_alive():
+        if not self._is_ours and not self._is_alive():
             if _has_work(self.pid, self.work):
                 await _killed(self.pid)
             return
         await _gone(self.pid, self._child)
         # our own child is still a zombie here, so its number cannot be reused yet
         await _killed(self.pid, self._child)
-        if self._child is not None:
+        if self._is_ours:
             await self._outrun()
 
     def signal(self, number: int) -> None:
@@ -157,7 +210,10 @@ class ContainerAttempt:
 
     async def _outrun(self) -> None:
         """Follows the shim of an earlier kubelet if it was first to write the pid file, and so runs the command."""
+        if self._handle is not None:
+            os.close(self._handle)
         owner = _number(self.folder / "pid")
+        self._is_ours, self._handle = False, None
         if owner is not None and owner != self._pid:
             self._child, self._pid = None, owner
             await self.ended()
@@ -165,6 +221,10 @@ class ContainerAttempt:
     def _is_alive(self) -> bool:
         if self._child is not None:
             return self._child.returncode is None
+        if self._handle is not None:
+            poll = select.poll()
+            poll.register(self._handle, select.POLLIN)
+            return not poll.poll(0)
         return self.pid is not None and str(self.folder) in command_line(self.pid)
 
 
@@ -172,16 +232,6 @@ def latest(container_folder: Path) -> int:
     """The number of the latest attempt, -1 before the first."""
     numbers = (int(path.name) for path in container_folder.glob("[0-9]*")) if container_folder.exists() else ()
     return max(numbers, default=-1)
-
-
-def _which(program: str, path: str, directory: Path) -> str:
-    # with a slash always: the shim must not take it for one of the shell's own commands
-    found = str(directory / program) if "/" in program else shutil.which(program, path=path)
-    if found is None or not Path(found).is_file():
-        raise NotStartable(f"{program}: no such program (PATH={path}); images are not pulled, commands run as they are")
-    if not os.access(found, os.X_OK):
-        raise NotStartable(f"{program}: not executable")
-    return found
 
 
 def _number(path: Path) -> int | None:
@@ -201,7 +251,11 @@ async def _gone(pid: int, child: subprocess.Popen[bytes] | None) -> None:
     """Waits until the process has ended; a child stays a zombie where the system can announce the end."""
     if _pidfd_open is not None:
         with contextlib.suppress(ProcessLookupError):
-            await _readable(_pidfd_open(pid))
+            descriptor = _pidfd_open(pid)
+            try:
+                await _readable(descriptor)
+            finally:
+                os.close(descriptor)
         return
     while (child.poll() is None) if child is not None else command_line(pid):  # noqa: ASYNC110 - the system does not announce it
         await asyncio.sleep(_POLL)
@@ -240,4 +294,3 @@ async def _readable(descriptor: int) -> None:
         await ready.wait()
     finally:
         loop.remove_reader(descriptor)
-        os.close(descriptor)

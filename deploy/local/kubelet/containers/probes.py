@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -68,14 +68,24 @@ async def observe(probe: Object, check: Check, on_change: Callable[[bool, str], 
 
 
 async def ask(
-    probe: Object, container: Object, *, env: Mapping[str, str], cwd: Path, address: str = loopback_addresses.SHARED
+    probe: Object,
+    container: Object,
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    address: str = loopback_addresses.SHARED,
+    entering: Sequence[str] = (),
 ) -> str | None:
-    """One question to the container; why it failed, or None. address: the pod's."""
+    """One question to the container; why it failed, or None.
+
+    address: the pod's. entering: words before a command that run it inside the container, in its working directory.
+    """
     timeout = float(probe.get("timeoutSeconds", 1))
     try:
         async with asyncio.timeout(timeout):
             if "exec" in probe:
-                return await execute(probe["exec"].get("command") or [], env=env, cwd=cwd)
+                command = [*entering, *(probe["exec"].get("command") or ())]
+                return await execute(command, env=env, cwd=None if entering else cwd)
             if "httpGet" in probe:
                 return await _get(probe["httpGet"], container, address)
             return await _connect(probe["tcpSocket"], container, address)
@@ -85,7 +95,7 @@ async def ask(
         return str(error) or type(error).__name__
 
 
-async def execute(command: list[str], *, env: Mapping[str, str], cwd: Path) -> str | None:
+async def execute(command: list[str], *, env: Mapping[str, str], cwd: Path | None) -> str | None:
     """Runs a command beside the container; what it printed if it failed, or None. Cancelling it kills its group."""
     process = await asyncio.create_subprocess_exec(
         *command,

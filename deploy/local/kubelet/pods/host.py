@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.local.image_commands import Images
+from deploy.local.kubelet.containers.isolation import Isolation
 from deploy.local.kubelet.containers.log_files import Log
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.local.kubelet.pods.pod_events import Announcer
@@ -35,6 +36,7 @@ class Host:
     claims: VolumeClaims
     announcer: Announcer
     images: Images
+    isolation: Isolation
     clock: Callable[[], float] = time.time
     pumps: set[Log] = field(default_factory=set)
 

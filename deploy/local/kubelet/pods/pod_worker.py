@@ -26,6 +26,7 @@ from deploy.local.kubelet.containers.container_states import (
     Terminated,
 )
 from deploy.local.kubelet.containers.environment import ConfigProblem
+from deploy.local.kubelet.containers.isolation import NotIsolated, entering
 from deploy.local.kubelet.containers.log_files import Log
 from deploy.local.kubelet.pods import lifecycle, recipe, status
 from deploy.local.kubelet.pods.host import Host
@@ -87,6 +88,8 @@ class Worker:
         self._reported: Object | None = None
         self._ending: ContainerEnding | None = None
         self._backing_off: set[str] = set()
+        #: Containers whose mounts were announced as not made.
+        self._unmade: set[str] = set()
         self._wake = asyncio.Event()
 
     @property
@@ -198,8 +201,8 @@ class Worker:
                 waiting = ContainerWaiting(_NO_SLOT, self._slot.limit, math.inf)
                 self._set(name, replace(before, state=waiting, last=last))
                 return
-            attempt.start(made.command, env=made.env, cwd=made.cwd)
-        except NoCommand as problem:
+            await self._launch(name, attempt, made)
+        except (NoCommand, NotIsolated) as problem:
             self._hold(name, ContainerWaiting("CreateContainerError", str(problem), now + RETRY))
         except ConfigProblem as problem:
             self._hold(name, ContainerWaiting("CreateContainerConfigError", str(problem), now + RETRY))
@@ -213,14 +216,32 @@ class Worker:
             self._forget(name, number - 2)
             self._adopt(name, attempt, replace(begun, state=ContainerRunning(self._host.clock())))
 
+    async def _launch(self, name: str, attempt: ContainerAttempt, made: Recipe) -> None:
+        isolation = self._host.isolation
+        # Known from now on: one that begins while this task is cancelled can be killed.
+        self._attempts[name] = attempt
+        if isolation.obstacle is None:
+            await attempt.start_isolated(isolation, made.command, made.mounts.binds, env=made.env, cwd=made.cwd)
+            return
+        if made.mounts.unmade and name not in self._unmade:
+            self._unmade.add(name)
+            paths = ", ".join(made.mounts.unmade)
+            why = f"container {name}: not mounted, because containers are not isolated ({isolation.obstacle}): {paths}"
+            self._host.announcer.warning(self.pod, "MountNotMade", why)
+        attempt.start(made.command, env=made.env, cwd=made.cwd)
+
     async def _prepare(self, name: str, attempt: ContainerAttempt) -> Recipe:
         """Makes the attempt's folders, the volumes, and what is needed to run its command."""
         spec = self._specs[name]
         if problem := probes.unsupported(spec):
             raise ConfigProblem(problem)
-        attempt.prepare()
         host = self._host
-        made = await recipe.make(host.configs, host.claims, host.images, self.pod, spec, self._folder, attempt.work)
+        host.isolation.check()
+        attempt.prepare()
+        made = await recipe.make(
+            *(host.configs, host.claims, host.images, self.pod, spec, self._folder, attempt.work),
+            isolated=host.isolation.obstacle is None,
+        )
         self._recipes[name] = made
         return made
 
@@ -324,9 +345,13 @@ class Worker:
             # it was started by an earlier kubelet
             await self._prepare(name, attempt)
         made = self._recipes[name]
-        cwd = attempt.work / made.cwd
         return await probes.ask(
-            question, self._specs[name], address=loopback_addresses.of(self.pod), env=made.env, cwd=cwd
+            question,
+            self._specs[name],
+            address=loopback_addresses.of(self.pod),
+            env=made.env,
+            cwd=attempt.work / made.cwd,
+            entering=entering(attempt.pid or 0),
         )
 
     # -- memory --------------------------------------------------------------------------------------------------

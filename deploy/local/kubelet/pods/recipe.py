@@ -10,8 +10,9 @@ from pathlib import Path
 from deploy.local.image_commands import Images
 from deploy.local.kubelet.containers import environment
 from deploy.local.kubelet.containers.environment import Sources
-from deploy.local.kubelet.volumes import folders
+from deploy.local.kubelet.volumes import folders, mounts
 from deploy.local.kubelet.volumes.config_data import Configs
+from deploy.local.kubelet.volumes.mounts import Mounts
 from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
 from workers.api.kinds import Object
 from workers.errors import UserError
@@ -23,11 +24,12 @@ class NoCommand(UserError):  # noqa: N818 - says what it is
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """cwd: the working directory, relative to the attempt's own or absolute."""
+    """cwd: the working directory, relative to the attempt's own or absolute. mounts: what the container finds where."""
 
     command: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
+    mounts: Mounts
 
 
 def problems(pod: Object, images: Images) -> dict[str, str]:
@@ -53,12 +55,20 @@ def _path() -> str:
 
 
 async def make(
-    configs: Configs, claims: VolumeClaims, images: Images, pod: Object, container: Object, folder: Path, work: Path
+    configs: Configs,
+    claims: VolumeClaims,
+    images: Images,
+    pod: Object,
+    container: Object,
+    folder: Path,
+    work: Path,
+    *,
+    isolated: bool,
 ) -> Recipe:
     """Fetches what the container refers to, fills its volumes and says how to run it.
 
-    folder: the pod's; work: the attempt's working directory, which exists. Raises NoCommand, ConfigProblem naming the
-    field, or ClusterError when something could not be fetched.
+    folder: the pod's; work: the attempt's working directory, which exists. isolated: whether the container is. Raises
+    NoCommand, ConfigProblem naming the field, or ClusterError when something could not be fetched.
     """
     if problem := images.problem(container, None if _has_path(container) else _is_program):
         raise NoCommand(problem)
@@ -68,7 +78,7 @@ async def make(
     namespace = pod["metadata"]["namespace"]
     sources = await configs.fetch(namespace, wanted)
     places = _make_volumes(pod, needed, sources, await claims.places(namespace, needed), folder)
-    return compose(pod, container, images, sources, places, folder, work)
+    return compose(pod, container, images, sources, places, folder, work, isolated=isolated)
 
 
 def compose(
@@ -79,16 +89,19 @@ def compose(
     places: Mapping[str, Path],
     folder: Path,
     work: Path,
+    *,
+    isolated: bool,
 ) -> Recipe:
     """The recipe, and the links of the container's mounts. places: the folder of each volume."""
-    where = {folders.variable(name): str(place) for name, place in places.items()}
+    shown = {name: mounts.volume_folder(name, folder) if isolated else place for name, place in places.items()}
+    where = {mounts.variable(name): str(place) for name, place in shown.items()}
     declared = environment.variables(pod, container, sources, where)
-    for mount in container.get("volumeMounts") or ():
-        if mount["name"] not in places:
-            raise environment.ConfigProblem(f"volumeMounts {mount['name']}: the pod has no such volume")
-        part = environment.expand(mount.get("subPathExpr") or "", declared) or mount.get("subPath") or ""
-        target = folders.link(work, folder, mount, places[mount["name"]], part)
-        declared.setdefault(folders.mount_variable(mount["mountPath"]), str(target))
+    if isolated:
+        mounted = mounts.decide_isolated(pod, container, places, declared, work, folder)
+    else:
+        mounted = mounts.decide(container, places, declared, work, folder)
+    mounts.make(mounted)
+    declared = {**mounted.variables, **declared}
     # What an image names is not expanded: in Kubernetes only a pod's own words are.
     expanded = {
         part: [environment.expand(text, declared) for text in container.get(part) or ()] for part in ("command", "args")
@@ -97,6 +110,7 @@ def compose(
         command=images.words({**container, **expanded}),
         env=base(pod, work) | declared,
         cwd=container.get("workingDir") or "",
+        mounts=mounted,
     )
 
 
@@ -120,7 +134,9 @@ def _make_volumes(
             continue
         if (given := folders.host_path(volume)) is not None:
             places[volume["name"]] = Path(given)
+            if volume["hostPath"].get("type") == "DirectoryOrCreate":
+                Path(given).mkdir(parents=True, exist_ok=True)
             continue
-        place = places[volume["name"]] = folder / ".volumes" / volume["name"]
+        place = places[volume["name"]] = mounts.volume_folder(volume["name"], folder)
         folders.fill(place, folders.files(pod, volume, sources))
     return places

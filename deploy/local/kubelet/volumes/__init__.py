@@ -1,4 +1,4 @@
 """Volumes as folders: ConfigMaps, Secrets, claims and the rest.
 
-Pods import it; of the containers it uses only the environment.
+Pods import it; of the containers it uses only the environment and the isolation.
 """

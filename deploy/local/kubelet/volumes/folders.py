@@ -1,6 +1,5 @@
 """The volumes of a pod as folders. What goes into a folder is decided purely; `fill` writes it."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -12,16 +11,6 @@ from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object
 Files = dict[str, tuple[bytes, int]]
 
 _DEFAULT_MODE = 0o644
-
-
-def variable(name: str) -> str:
-    """Returns the name of the variable with the folder of a volume."""
-    return "PENSTOCK_VOLUME_" + name.upper().replace("-", "_").replace(".", "_")
-
-
-def mount_variable(path: str) -> str:
-    """Returns the name of the variable with the folder of a mount: PENSTOCK_MOUNT_DATA for ``/data``."""
-    return "PENSTOCK_MOUNT_" + re.sub("[^A-Z0-9]", "_", path.strip("/").upper())
 
 
 def references(volumes: Iterable[Object]) -> Iterator[tuple[Kind, str]]:
@@ -68,7 +57,7 @@ def _files(pod: Object, volume: Object, sources: Sources, where: str, mode: int)
     if "downwardAPI" in volume:
         source = volume["downwardAPI"]
         return {
-            _inside(item["path"], where): (
+            inside(item["path"], where): (
                 _item(pod, item, where),
                 item.get("mode") or source.get("defaultMode") or mode,
             )
@@ -80,11 +69,11 @@ def _files(pod: Object, volume: Object, sources: Sources, where: str, mode: int)
 
 def _keys(data: Mapping[str, bytes], source: Object, kind: Kind, where: str, mode: int) -> Files:
     if not source.get("items"):
-        return {_inside(key, where): (value, mode) for key, value in data.items()}
+        return {inside(key, where): (value, mode) for key, value in data.items()}
     found: Files = {}
     for item in source["items"]:
         if item["key"] in data:
-            found[_inside(item["path"], where)] = (data[item["key"]], item.get("mode") or mode)
+            found[inside(item["path"], where)] = (data[item["key"]], item.get("mode") or mode)
         elif not source.get("optional"):
             raise ConfigProblem(f'{where}: {kind.kind} has no key "{item["key"]}"')
     return found
@@ -98,7 +87,8 @@ def _item(pod: Object, item: Object, where: str) -> bytes:
     return environment.resource(pod, target, reference, where).encode()
 
 
-def _inside(path: str, where: str) -> str:
+def inside(path: str, where: str) -> str:
+    """Returns the path again. Raises ConfigProblem if it leads out of a volume."""
     parts = PurePosixPath(path).parts
     if path.startswith("/") or ".." in parts or not parts:
         raise ConfigProblem(f"{where}: path {path!r} leads out of the volume")
@@ -114,24 +104,3 @@ def fill(folder: Path, content: Files) -> None:
         path.unlink(missing_ok=True)
         path.write_bytes(data)
         path.chmod(mode)
-
-
-def link(work: Path, folder: Path, mount: Object, place: Path, part: str) -> Path:
-    """Links a mount's path to the volume, or the part (`subPath`) of it, where that is possible: in the pod's folder.
-
-    Answers what is mounted. Raises ConfigProblem when a path leads out of where it belongs.
-    """
-    where = f"volumeMounts {mount['name']}"
-    path = Path(mount["mountPath"])
-    if ".." in path.parts:
-        raise ConfigProblem(f"{where}: mountPath {path} leads out of the working directory")
-    target = place / _inside(part, where) if part else place
-    link = work / path
-    if part and not target.exists():
-        target.mkdir(parents=True)
-    if not link.is_relative_to(folder) or link == work:
-        return target
-    link.parent.mkdir(parents=True, exist_ok=True)
-    if not link.is_symlink():
-        link.symlink_to(target)
-    return target
