@@ -14,7 +14,8 @@ the disk and the network. There is no isolation.
   directory. Their content is that of the container's start. The folder of a claim lasts as long as the claim.
 * resources, securityContext, ports, hostAliases and service variables have no effect. Pods have the address 127.0.0.1,
   or one of their own on the loopback that they ask for (see workers/api/loopback_addresses.py).
-  exec, attach, port-forward and gRPC probes are not offered.
+  The input of containers and gRPC probes are not offered.
+* exec, attach and port-forward are served on a Unix socket in the folder of the logs, for the API server (`streams`).
 * At most so many pods run at once; more stay Pending with the reason Unschedulable. Pods with scheduling gates wait
   until these are taken away.
 * A pod that is being deleted is stopped and shows how it ended. It goes when its finalizers are gone; one that never
