@@ -1,6 +1,7 @@
 """uvicorn's configuration for HTTPS servers: bounded heads, no proxy headers, a listening socket, no server header."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -60,6 +61,14 @@ class BoundedHttp(HttpToolsProtocol):
         if not self._refused:
             super().on_message_complete()
 
+    def handle_websocket_upgrade(self) -> None:
+        if not self._refused:
+            super().handle_websocket_upgrade()
+
+    def _should_upgrade(self) -> bool:
+        # What speaks WebSocket explains itself to the clients of SPDY, which kubectl tries next.
+        return self._get_upgrade() in (b"websocket", b"spdy/3.1") and self._should_upgrade_to_ws()
+
     def _await_head(self) -> None:
         self._in_head, self._size = True, 0
         # Not close(): a client that does not answer TLS's goodbye would keep the connection.
@@ -81,13 +90,17 @@ class BoundedHttp(HttpToolsProtocol):
         self.loop.call_later(1.0, self.transport.abort)
 
 
-def configured(app: Any, **certificate: Any) -> uvicorn.Config:
-    """Returns uvicorn's configuration for an app. certificate: uvicorn's own settings for TLS."""
+def configured(app: Any, upgrade: Callable[..., asyncio.Protocol] | None = None, **certificate: Any) -> uvicorn.Config:
+    """Returns uvicorn's configuration for an app. certificate: uvicorn's own settings for TLS.
+
+    upgrade: makes the protocol of a connection whose request asks for WebSocket or SPDY.
+    """
     return uvicorn.Config(
         app,
         loop="none",
         http=BoundedHttp,
-        ws="none",
+        # uvicorn calls it for every such connection; a class is what it has in mind.
+        ws=upgrade or "none",  # type: ignore[arg-type]
         lifespan="off",
         access_log=False,
         log_config=None,

@@ -12,12 +12,14 @@ from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.codec import yaml_documents
 from deploy.local.apiserver.context import Context
+from deploy.local.apiserver.discovery import api_resources
 from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.handlers import (
     access_reviews,
     api_groups,
     deletion,
     pod_logs,
+    pod_streams,
     pods,
     read,
     scale,
@@ -30,6 +32,7 @@ from deploy.local.apiserver.http.request import (
     ApiRequest,
     Response,
     Stream,
+    Upgrade,
     YamlBody,
     json_response,
     refusal,
@@ -42,7 +45,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 T = TypeVar("T")
-Answer = Response | Stream
+Answer = Response | Stream | Upgrade
 
 #: What answers a request for an object, by its subresource and method.
 _HANDLERS: Mapping[tuple[str, str], Callable[[Context, ApiRequest, RequestTarget], Answer | Awaitable[Answer]]] = {
@@ -50,6 +53,7 @@ _HANDLERS: Mapping[tuple[str, str], Callable[[Context, ApiRequest, RequestTarget
     **{("status", "GET"): read.get, ("status", "PUT"): write.update, ("status", "PATCH"): write.patch},
     **{("scale", "GET"): scale.get, ("scale", "PUT"): scale.update, ("scale", "PATCH"): scale.patch},
     **{("binding", "POST"): pods.bind, ("eviction", "POST"): pods.evict, ("log", "GET"): pod_logs.stream},
+    **{(part, method): pod_streams.upgrade for part in api_resources.STREAMS for method in ("GET", "POST")},
 }
 NOT_A_PATH = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
@@ -70,13 +74,14 @@ class ApiApp:
             return
         try:
             request = ApiRequest.of(scope)
-            if request.path not in auth.OPEN and not auth.allowed(request.headers, self._token):
-                raise api_errors.unauthorized()
+            self._authorize(request)
             if request.method != "GET":
                 request = ApiRequest.of(scope, await _body(receive, request))
             if request.is_yaml:
                 request = replace(request, yaml=await self._beside(YamlBody.of, request.body))
             answer = await self._answer(request)
+            if isinstance(answer, Upgrade):
+                raise api_errors.bad_request("Upgrade request required")
             if isinstance(answer, Response) and answer.yaml:
                 body = await self._beside(yaml_documents.write, answer.body)
                 answer = replace(answer, body=body, content_type="application/yaml")
@@ -89,6 +94,21 @@ class ApiApp:
             await _send(send, answer)
         else:
             await _stream(receive, send, answer)
+
+    async def upgrade(self, request: ApiRequest) -> Upgrade | Response:
+        """Answers a request that asks for another protocol."""
+        try:
+            self._authorize(request)
+            answer = await self._answer(request)
+            if not isinstance(answer, Upgrade):
+                raise api_errors.bad_request("WebSocket is offered for exec, attach and portforward of pods only")
+        except ApiError as error:
+            return refusal(error)
+        return answer
+
+    def _authorize(self, request: ApiRequest) -> None:
+        if request.path not in auth.OPEN and not auth.allowed(request.headers, self._token):
+            raise api_errors.unauthorized()
 
     async def _beside(self, function: Callable[[bytes], T], body: bytes) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._yaml, function, body)
@@ -137,6 +157,9 @@ class ApiApp:
         namespace = ""
         if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in ("status", "finalize"):
             namespace, parts = parts[1], parts[2:]
+        if "proxy" in parts[2:3]:
+            # The rest is a path of what would be behind it.
+            parts = parts[:3]
         if not parts or len(parts) > 3:
             return None
         resource = self._ctx.registry.get(group, version, parts[0])
@@ -165,6 +188,7 @@ class ApiApp:
         resource = target.resource
         offered = {"", *resource.subresources, *(["status"] * resource.status), *(["scale"] * bool(resource.scale))}
         if target.subresource not in offered:
+            pod_streams.refuse(resource.kind.plural, target.subresource)
             raise api_errors.no_resource()
         if not target.subresource and request.method == "GET" and request.flag("watch"):
             return read.watching(self._ctx, request, target)
@@ -172,7 +196,7 @@ class ApiApp:
         if handler is None:
             raise api_errors.method_not_allowed()
         answer = handler(self._ctx, request, target)
-        return answer if isinstance(answer, (Response, Stream)) else await answer
+        return answer if isinstance(answer, Answer) else await answer
 
 
 async def _body(receive: Receive, request: ApiRequest) -> bytes:

@@ -18,7 +18,7 @@ import redis.asyncio as redis
 import uvicorn
 import yaml
 
-from deploy.local import private_files
+from deploy.local import kubelet_socket, private_files
 from deploy.local.apiserver.app import ApiApp
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
@@ -26,6 +26,7 @@ from deploy.local.apiserver.discovery.api_resources import ResourceRegistry
 from deploy.local.apiserver.garbage_collector import Collector
 from deploy.local.apiserver.http import certificate
 from deploy.local.apiserver.http import token as auth
+from deploy.local.apiserver.http.upgrades import Upgrades
 from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStoreKeys
 from deploy.local.apiserver.storage.watch_streams import Hub
 from deploy.local.image_commands import Images
@@ -140,9 +141,10 @@ async def prepare(ctx: Context) -> None:
 class _ApiServer(uvicorn.Server):
     """Uvicorn, that says when it answers, and ends the watches first: it waits for answers, they would not end."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub, announce: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, hub: Hub, upgrades: Upgrades, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self._hub = hub
+        self._upgrades = upgrades
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -152,6 +154,7 @@ class _ApiServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._hub.close()
+        await self._upgrades.close()
         hanging_up = asyncio.create_task(self._hang_up())
         await super().shutdown(sockets)
         hanging_up.cancel()
@@ -188,8 +191,11 @@ async def serve(options: ServerOptions) -> None:
         crd_conditions.follow(store, registry)
         images = Images.of(options.images)
         ctx = Context(store, Hub(store), registry, options.logs, admission=options.admission, images=images)
-        config = https.configured(ApiApp(ctx, token), ssl_certfile=str(files.certificate), ssl_keyfile=str(files.key))
-        server = _ApiServer(config, ctx.hub, lambda: _announce(options.ready, url))
+        app = ApiApp(ctx, token)
+        upgrades = Upgrades(kubelet_socket.path(options.logs), app.upgrade)
+        tls = {"ssl_certfile": str(files.certificate), "ssl_keyfile": str(files.key)}
+        config = https.configured(app, upgrades.protocol, **tls)
+        server = _ApiServer(config, ctx.hub, upgrades, lambda: _announce(options.ready, url))
         writer = asyncio.create_task(_until_displaced(server, store))
         collector = Collector(ctx)
         collecting = asyncio.create_task(collector.run())

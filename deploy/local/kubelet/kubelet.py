@@ -26,6 +26,7 @@ from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.local.kubelet.pods.pod_events import Announcer, Wanted
 from deploy.local.kubelet.pods.pod_worker import Slot, Worker
 from deploy.local.kubelet.pods.status_reports import Reports
+from deploy.local.kubelet.streams.server import StreamServer
 from deploy.local.kubelet.volumes.config_data import Configs
 from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
 from deploy.local.supervisor import guard, guard_restart
@@ -110,6 +111,7 @@ class Kubelet:
             self._retry_unstartable(),
             self._host.claims.keep_tidy(),
             self._usage.live(),
+            StreamServer(self._host.logs, self._workers.get).serve(),
             self._host.copy_output(),
         )
         running = [asyncio.create_task(loop) for loop in loops]

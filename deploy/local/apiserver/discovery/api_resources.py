@@ -213,7 +213,12 @@ _BOTH = {"stored_as": "events", "inward": to_core, "outward": from_core}
 _ALL: dict[str, Any] = {"categories": ("all",), "status": True}
 _SCALED = {**_ALL, "scale": ScalePaths(selector=".spec.selector")}
 _CLUSTER = {"namespaced": False}
-_POD_PARTS = {"binding": ("create",), "eviction": ("create",), "log": ("get",)}
+#: Subresources of pods whose connections change to another protocol.
+STREAMS = ("attach", "exec", "portforward")
+_POD_PARTS = {
+    **{"binding": ("create",), "eviction": ("create",), "log": ("get",)},
+    **dict.fromkeys(STREAMS, ("create", "get")),
+}
 #: Group, kind, plural and the rest of every built-in resource; all are version v1.
 _BUILTINS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("", "Namespace", "namespaces", {**_CLUSTER, "short": ("ns",), "status": True}),

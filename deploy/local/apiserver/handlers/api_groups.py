@@ -34,6 +34,14 @@ def _subresources(resource: ServedResource) -> Iterator[tuple[str, Object, tuple
         "binding": {"group": "", "version": "v1", "kind": "Binding"},
         "eviction": {"group": "policy", "version": "v1", "kind": "Eviction"},
         "log": own,
+        **{
+            part: {"group": "", "version": "v1", "kind": kind}
+            for part, kind in (
+                ("attach", "PodAttachOptions"),
+                ("exec", "PodExecOptions"),
+                ("portforward", "PodPortForwardOptions"),
+            )
+        },
     }
     for name, verbs in resource.subresources.items():
         yield name, kinds[name], verbs

@@ -199,6 +199,13 @@ class Stream:
     content_type: str = "application/json"
 
 
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """The answer to a request for another protocol: the kubelet speaks it, at this path of its own."""
+
+    path: str
+
+
 def json_response(value: Any, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer with any JSON value."""
     return Response(code, orjson.dumps(value), headers=headers or {})

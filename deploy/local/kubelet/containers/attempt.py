@@ -83,6 +83,11 @@ class ContainerAttempt:
             self._pid = _number(self.folder / "pid")
         return self._pid
 
+    @property
+    def main(self) -> int | None:
+        """The process id of the command itself; None before it has begun."""
+        return _number(self.folder / "main")
+
     def prepare(self) -> None:
         """Makes the folders."""
         self.work.mkdir(parents=True, exist_ok=True)
@@ -139,11 +144,7 @@ class ContainerAttempt:
             self._handle = os.pidfd_open(pid)
 
     def _shim(self, own: str, env: Mapping[str, str]) -> list[str]:
-        # a shell drops variables whose names it could not write itself (``app.conf``)
-        odd = [f"{name}={value}" for name, value in env.items() if not _IDENTIFIER.fullmatch(name)]
-        # A name may begin with a hyphen, as options do.
-        prefix = ["/usr/bin/env", "--", *odd] if odd else []
-        return ["/bin/sh", "-c", _SHIM.replace("OWN", own), _NAME, str(self.folder), *prefix]
+        return ["/bin/sh", "-c", _SHIM.replace("OWN", own), _NAME, str(self.folder), *words_for_shell(env)]
 
     @contextlib.contextmanager
     def _output(self) -> Iterator[tuple[int, int]]:
@@ -177,11 +178,11 @@ class ContainerAttempt:
         assert self.pid is not None
         if not self._is_ours and not self._is_alive():
             if _has_work(self.pid, self.work):
-                await _killed(self.pid)
+                await killed(self.pid)
             return
-        await _gone(self.pid, self._child)
+        await gone(self.pid, self._child)
         # our own child is still a zombie here, so its number cannot be reused yet
-        await _killed(self.pid, self._child)
+        await killed(self.pid, self._child)
         if self._is_ours:
             await self._outrun()
 
@@ -192,7 +193,7 @@ class ContainerAttempt:
         """
         if self.pid is None or not self._is_alive():
             return
-        main = _number(self.folder / "main")
+        main = self.main
         if number == signal.SIGKILL or main is None:
             signal_group(self.pid, number)
             return
@@ -205,7 +206,7 @@ class ContainerAttempt:
         """Waits until the command has a process of its own: the shim, until then alone, ends of no TERM."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
-                while self._is_alive() and _number(self.folder / "main") is None:  # noqa: ASYNC110 - a shell tells us
+                while self._is_alive() and self.main is None:  # noqa: ASYNC110 - a shell tells us
                     await asyncio.sleep(_SOON)
 
     async def _outrun(self) -> None:
@@ -228,6 +229,13 @@ class ContainerAttempt:
         return self.pid is not None and str(self.folder) in command_line(self.pid)
 
 
+def words_for_shell(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the words before a command that a shell executes: it drops variables whose names it could not write."""
+    odd = [f"{name}={value}" for name, value in env.items() if not _IDENTIFIER.fullmatch(name)]
+    # A name may begin with a hyphen, as options do.
+    return ("/usr/bin/env", "--", *odd) if odd else ()
+
+
 def latest(container_folder: Path) -> int:
     """The number of the latest attempt, -1 before the first."""
     numbers = (int(path.name) for path in container_folder.glob("[0-9]*")) if container_folder.exists() else ()
@@ -247,7 +255,7 @@ def _last_change(folder: Path) -> float:
     return max((path.stat().st_mtime for path in (folder / "out", folder / "err") if path.exists()), default=0.0)
 
 
-async def _gone(pid: int, child: subprocess.Popen[bytes] | None) -> None:
+async def gone(pid: int, child: subprocess.Popen[bytes] | None) -> None:
     """Waits until the process has ended; a child stays a zombie where the system can announce the end."""
     if _pidfd_open is not None:
         with contextlib.suppress(ProcessLookupError):
@@ -261,7 +269,7 @@ async def _gone(pid: int, child: subprocess.Popen[bytes] | None) -> None:
         await asyncio.sleep(_POLL)
 
 
-async def _killed(group: int, child: subprocess.Popen[bytes] | None = None) -> None:
+async def killed(group: int, child: subprocess.Popen[bytes] | None = None) -> None:
     """Ends all processes of a group, and waits until they have ended."""
     signal_group(group, signal.SIGKILL)
     if child is not None:

@@ -101,6 +101,16 @@ class Worker:
             if attempt.pid is not None and isinstance(self._containers[name].state, ContainerRunning)
         }
 
+    async def inside(self, name: str) -> tuple[ContainerAttempt, Recipe] | None:
+        """Returns a running container with its environment and working directory; None if it does not run."""
+        if name not in self._attempts or not isinstance(self._containers[name].state, ContainerRunning):
+            return None
+        attempt = self._attempts[name]
+        if name not in self._recipes:
+            # it was started by an earlier kubelet
+            await self._prepare(name, attempt)
+        return attempt, self._recipes[name]
+
     def update(self, pod: Object) -> None:
         """The pod's object changed."""
         self.pod = pod

@@ -1,0 +1,276 @@
+"""kubectl exec, attach, cp and port-forward as their user observes them."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import socketserver
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client, config
+
+from deploy.local import kubelet_socket
+from tests.integration.apiserver.client import until
+from tests.integration.kubelet.conftest import Server
+from tests.integration.kubelet.lab import shell
+from tests.support.ports import free_port
+from tests.support.processes import alive
+from tests.unit.tables import cases
+from workers.api.kinds import Object
+
+pytestmark = pytest.mark.parametrize("server", ["embedded"], indirect=True, scope="package")
+needs_kubectl = pytest.mark.skipif(not shutil.which("kubectl"), reason="kubectl is not installed: NOT tested with it")
+
+#: Seconds anything may take on a busy machine.
+PATIENCE = 60
+RANDOM = os.urandom(300_000)
+SLEEP = "exec sleep 600"
+
+
+@dataclass
+class Yard:
+    """One kubelet for this module, in a process of its own, with a pod called `p`."""
+
+    server: Server
+    folder: Path
+    core: client.CoreV1Api
+    kubelet: "subprocess.Popen[bytes] | None" = None
+
+    def start(self) -> None:
+        words = ["--kubeconfig", self.server.kubeconfig, "--logs", self.server.logs, "--root", self.folder / "root"]
+        with (self.folder / "kubelet.log").open("ab") as log:
+            self.kubelet = subprocess.Popen(
+                [sys.executable, "-m", "deploy.local.kubelet", *map(str, words), "--max-pods", "8", "--farewell", "1"],
+                stdout=log,
+                stderr=log,
+            )
+
+    def stop(self, number: signal.Signals) -> None:
+        self.kubelet.send_signal(number)
+        self.kubelet.wait(PATIENCE)
+
+    def create(self, name: str, *containers: Object, **spec: Any) -> None:
+        metadata = {"name": name, "labels": {"app": name}}
+        body = {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": list(containers), **spec}}
+        self.core.create_namespaced_pod("default", body)
+
+    def shown(self, name: str, state: str) -> None:
+        """Waits until all containers of a pod are running, waiting or terminated."""
+
+        def reached() -> bool:
+            statuses = self.core.read_namespaced_pod(name, "default").status.container_statuses
+            return bool(statuses) and all(getattr(one.state, state) for one in statuses)
+
+        until(reached, f"{name} is {state}")
+
+    def popen(self, *arguments: str, **more: Any) -> "subprocess.Popen[bytes]":
+        environment = {**os.environ, "KUBECONFIG": str(self.server.kubeconfig), "HOME": str(self.folder)}
+        return subprocess.Popen(["kubectl", *arguments], env=environment, **more)
+
+    def kubectl(self, *arguments: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        with self.popen(*arguments, cwd=self.folder, **pipes) as process:
+            out, err = process.communicate(stdin, PATIENCE)
+        return process.returncode, out, err.decode()
+
+    def number(self, name: str) -> int:
+        file = self.folder / name
+        return int(file.read_text().strip() or 0) if file.exists() else 0
+
+
+@pytest.fixture(scope="module")
+def yard(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    with config.new_client_from_config(str(server.kubeconfig)) as api:
+        yard = Yard(server, tmp_path_factory.mktemp("yard"), client.CoreV1Api(api))
+        yard.start()
+        environment = [{"name": "GREETING", "value": "hi"}, {"name": "a.b", "value": "c"}]
+        yard.create("p", shell(SLEEP, env=environment), shell(SLEEP, "side"))
+        yard.create("over", shell("true"))
+        yard.create("nowhere", shell("true"), nodeSelector={"no": "where"})
+        yard.create("imageless", {"name": "main", "image": "x"})
+        yard.shown("p", "running")
+        yard.shown("over", "terminated")
+        yard.shown("imageless", "waiting")
+        yield yard
+        yard.core.delete_collection_namespaced_pod("default", grace_period_seconds=0)
+        yard.stop(signal.SIGTERM)
+
+
+@needs_kubectl
+@cases(
+    ("arguments", "stdin", "wanted"),
+    {
+        "output, errors and exit code": (
+            ["p", "--", "sh", "-c", 'echo "$GREETING"; echo oops >&2; exit 3'],
+            b"",
+            (3, r"hi\n", "oops\ncommand terminated with exit code 3\n"),
+        ),
+        "folder": (["p", "--", "pwd"], b"", (0, r".*/main/0/work\n", "")),
+        "a variable that no shell knows": (["p", "--", "printenv", "a.b"], b"", (0, r"c\n", "")),
+        "input and its end": (["-i", "p", "--", "cat"], b"hello", (0, "hello", "")),
+        "no input": (["p", "--", "cat"], b"hello", (0, "", "")),
+        "another container": (["p", "-c", "side", "--", "sh", "-c", "echo ${GREETING-none}"], b"", (0, r"none\n", "")),
+        "killed": (["p", "--", "sh", "-c", "kill -9 $$"], b"", (137, "", "command terminated with exit code 137\n")),
+        "what is left behind": (["p", "--", "sh", "-c", "sleep 600 & echo done"], b"", (0, r"done\n", "")),
+        "much": (["p", "--", "head", "-c", "1000000", "/dev/zero"], b"", (0, r"\0{1000000}", "")),
+        "a workload's pod": (["deployment/p", "--", "printenv", "HOSTNAME"], b"", (0, r"p\n", "")),
+    },
+)
+def test_exec_runs_a_command_beside_the_container(
+    yard: Yard, arguments: list[str], stdin: bytes, wanted: tuple[int, str, str]
+) -> None:
+    if arguments[0] == "deployment/p":
+        template = {"metadata": {"labels": {"app": "p"}}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
+        spec = {"selector": {"matchLabels": {"app": "p"}}, "template": template}
+        apps = client.AppsV1Api(yard.core.api_client)
+        apps.create_namespaced_deployment("default", {"metadata": {"name": "p"}, "spec": spec})
+    code, out, err = yard.kubectl("exec", *arguments, stdin=stdin)
+    err = err.removeprefix('Defaulted container "main" out of: main, side\n')
+    assert (code, err) == (wanted[0], wanted[2])
+    assert re.fullmatch(wanted[1], out.decode(), re.DOTALL)
+
+
+@needs_kubectl
+def test_files_are_copied_both_ways(yard: Yard) -> None:
+    (yard.folder / "there").write_bytes(RANDOM)
+    assert yard.kubectl("cp", "there", "p:copy", "-c", "main")[0] == 0
+    assert yard.kubectl("cp", "p:copy", "back", "-c", "main")[0] == 0
+    assert (yard.folder / "back").read_bytes() == RANDOM
+
+
+EXEC = ["exec", "p", "--"]
+
+
+@needs_kubectl
+@cases(
+    ("arguments", "message"),
+    {
+        "no such program": ([*EXEC, "nosuch"], 'executing command in container: exec: "nosuch": No such file'),
+        "no such pod": (["exec", "nobody", "--", "true"], 'pods "nobody" not found'),
+        "no such container": (["exec", "p", "-c", "x", "--", "true"], "container x is not valid for pod p"),
+        "an ended pod": (["exec", "over", "--", "true"], "cannot exec into a container in a completed pod"),
+        "a pod without a node": (["exec", "nowhere", "--", "true"], "pod nowhere does not have a host assigned"),
+        "a container that waits": (["exec", "imageless", "--", "true"], 'container not found ("main")'),
+        "input of a container": (["attach", "-i", "p"], "the input of containers is not kept on this node"),
+        "debug": (["debug", "p", "--image=x"], "ephemeral containers are not offered here"),
+        "token": (["create", "token", "default"], "tokens of service accounts are not offered here"),
+        "a proxy": (
+            ["get", "--raw", "/api/v1/namespaces/default/services/http:x:80/proxy/a/b"],
+            "the proxy is not offered here",
+        ),
+        "no upgrade": (["get", "--raw", "/api/v1/namespaces/default/pods/p/exec?container=main"], "Upgrade request"),
+    },
+)
+def test_what_cannot_be_done_says_so(yard: Yard, arguments: list[str], message: str) -> None:
+    code, _, err = yard.kubectl(*arguments)
+    assert code == 1
+    assert message in err
+
+
+@needs_kubectl
+def test_attach_shows_what_is_printed_from_now_on_until_the_end(yard: Yard) -> None:
+    go = yard.folder / "go"
+    yard.create("ticker", shell(f"echo before; until [ -e {go} ]; do echo tick; sleep 0.05; done; echo end; exit 3"))
+    yard.shown("ticker", "running")
+    with yard.popen("attach", "ticker", "--quiet", stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"tick\n"
+        go.touch()
+        assert process.stdout.read().endswith(b"end\n")
+        assert process.wait(PATIENCE) == 0
+
+
+@needs_kubectl
+@cases("sent", {"an idle client": b"", "a client whose input is not read": RANDOM * 4})
+def test_a_client_that_goes_takes_its_command_along(yard: Yard, sent: bytes, tmp_path: Path) -> None:
+    (tmp_path / "sent").write_bytes(sent)
+    with (tmp_path / "sent").open() as stdin:
+        script = f"echo $$ > {tmp_path}/pid; {SLEEP}"
+        process = yard.popen("exec", "-i", "p", "-c", "main", "--", "sh", "-c", script, stdin=stdin)
+    until(lambda: yard.number(f"{tmp_path}/pid"), "the command runs")
+    process.kill()
+    process.wait(PATIENCE)
+    until(lambda: not alive(yard.number(f"{tmp_path}/pid")), "the command has ended")
+
+
+@needs_kubectl
+def test_a_container_that_ends_takes_its_commands_along(yard: Yard) -> None:
+    yard.create("brief", shell(SLEEP))
+    yard.shown("brief", "running")
+    process = yard.popen("exec", "brief", "--", "sh", "-c", f"echo $$ > {yard.folder}/guest; {SLEEP}")
+    until(lambda: yard.number("guest"), "the command runs")
+    yard.core.delete_namespaced_pod("brief", "default", grace_period_seconds=1)
+    assert process.wait(PATIENCE) == 137
+
+
+@needs_kubectl
+def test_a_killed_kubelet_leaves_no_command_and_the_next_one_serves_its_containers(yard: Yard) -> None:
+    words = ("exec", "p", "-c", "main", "--", "sh", "-c", f"echo $$; {SLEEP}")
+    with yard.popen(*words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        # What it prints has passed the kubelet, which has told its guard by then.
+        left = int(process.stdout.readline())
+        yard.stop(signal.SIGKILL)
+        assert process.wait(PATIENCE) == 1
+    until(lambda: not alive(left), "the command has ended")
+    yard.start()
+    words = ("exec", "p", "-c", "main", "--", "printenv", "GREETING")
+    until(lambda: yard.kubectl(*words)[:2] == (0, b"hi\n"), "the container is found")
+
+
+@pytest.fixture
+def echo() -> Iterator[int]:
+    """The port of a server that says again what it is told."""
+
+    class Echo(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            while data := self.request.recv(65536):
+                self.request.sendall(data)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def told(connection: socket.socket, data: bytes) -> bytes:
+    """What the server of `echo` says to this."""
+    connection.settimeout(PATIENCE)
+    connection.sendall(data)
+    found = b""
+    while len(found) < len(data) and (part := connection.recv(65536)):
+        found += part
+    return found
+
+
+@needs_kubectl
+def test_kubectl_forwards_ports(yard: Yard, echo: int) -> None:
+    closed = free_port()
+    ports = (f":{echo}", f":{closed}")
+    with yard.popen("port-forward", "p", *ports, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        found: dict[int, int] = {}
+        while len(found) < 2:
+            local, remote = re.search(rb":(\d+) -> (\d+)", process.stdout.readline()).groups()
+            found[int(remote)] = int(local)
+        with (
+            socket.create_connection(("127.0.0.1", found[echo])) as first,
+            socket.create_connection(("127.0.0.1", found[echo])) as second,
+        ):
+            assert (told(first, RANDOM), told(second, b"two"), told(first, b"one")) == (RANDOM, b"two", b"one")
+        with socket.create_connection(("127.0.0.1", found[closed])) as third:
+            third.settimeout(PATIENCE)
+            assert third.recv(1) == b""
+        # kubectl ends with the first connection that fails.
+        assert f"dial tcp 127.0.0.1:{closed}: connect: connection refused".encode() in process.stderr.read()
+
+
+def test_the_kubelets_socket_is_its_owners_alone(yard: Yard) -> None:
+    assert stat.S_IMODE(kubelet_socket.path(yard.server.logs).stat().st_mode) == 0o600
