@@ -1,5 +1,6 @@
-"""kubectl exec, attach, cp and port-forward as their user observes them."""
+"""kubectl exec, attach, cp and port-forward, and those of the official Python client, as their user observes them."""
 
+import json
 import os
 import re
 import shutil
@@ -16,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import websocket
+import yaml
 from kubernetes import client, config
+from kubernetes.stream import portforward, stream
 
 from deploy.local import kubelet_socket
 from tests.integration.apiserver.client import until
@@ -225,6 +229,18 @@ def test_a_killed_kubelet_leaves_no_command_and_the_next_one_serves_its_containe
     until(lambda: yard.kubectl(*words)[:2] == (0, b"hi\n"), "the container is found")
 
 
+def test_a_terminal_has_a_size_and_takes_a_shells_input(yard: Yard) -> None:
+    words = {"container": "main", "command": ["sh"], **dict.fromkeys(("stdin", "stdout", "stderr", "tty"), True)}
+    shell = stream(yard.core.connect_get_namespaced_pod_exec, "p", "default", _preload_content=False, **words)
+    shell.write_channel(4, json.dumps({"Width": 99, "Height": 33}))
+    shell.write_stdin("stty size; tty; echo $TERM; exit 5\n")
+    shell.run_forever(PATIENCE)
+    # Its close() does nothing after the server has closed.
+    shell.sock.shutdown()
+    assert shell.returncode == 5
+    assert re.search(r"33 99\r\n/dev/\S+\r\nxterm\r\n", shell.read_all())
+
+
 @pytest.fixture
 def echo() -> Iterator[int]:
     """The port of a server that says again what it is told."""
@@ -270,6 +286,44 @@ def test_kubectl_forwards_ports(yard: Yard, echo: int) -> None:
             assert third.recv(1) == b""
         # kubectl ends with the first connection that fails.
         assert f"dial tcp 127.0.0.1:{closed}: connect: connection refused".encode() in process.stderr.read()
+
+
+def test_pythons_client_forwards_ports(yard: Yard, echo: int) -> None:
+    closed = free_port()
+    forward = portforward(yard.core.connect_get_namespaced_pod_portforward, "p", "default", ports=f"{echo},{closed}")
+    assert told(forward.socket(echo), RANDOM) == RANDOM
+    refused = forward.socket(closed)
+    refused.settimeout(PATIENCE)
+    assert refused.recv(1) == b""
+    assert f"dial tcp 127.0.0.1:{closed}: connect: connection refused" in forward.error(closed)
+    forward.close()
+    until(lambda: not forward.connected, "its thread has closed the connection")
+
+
+@cases(
+    ("path", "protocol", "token", "status"),
+    {
+        "no token": ("pods/p/exec?container=main&command=true&stdout=1", "v5.channel.k8s.io", "wrong", 401),
+        "no such pod": ("pods/nobody/exec?command=true&stdout=1", "v5.channel.k8s.io", "", 404),
+        "another protocol": ("pods/p/exec?container=main&command=true&stdout=1", "v9.channel.k8s.io", "", 400),
+        "no stream": ("pods/p/exec?container=main&command=true", "v5.channel.k8s.io", "", 400),
+        "no command": ("pods/p/exec?container=main&stdout=1", "v5.channel.k8s.io", "", 400),
+        "no port": ("pods/p/portforward", "v4.channel.k8s.io", "", 400),
+        "a watch": ("pods?watch=1", "v5.channel.k8s.io", "", 400),
+    },
+)
+def test_a_websocket_is_refused(yard: Yard, path: str, protocol: str, token: str, status: int) -> None:
+    settings = yard.core.api_client.configuration
+    known = yaml.safe_load(yard.server.kubeconfig.read_text())["users"][0]["user"]["token"]
+    with pytest.raises(websocket.WebSocketBadStatusException) as refused:
+        websocket.create_connection(
+            f"{settings.host.replace('https', 'wss')}/api/v1/namespaces/default/{path}",
+            subprotocols=[protocol],
+            header={"Authorization": f"Bearer {token or known}"},
+            sslopt={"ca_certs": settings.ssl_ca_cert},
+        )
+    assert refused.value.status_code == status
+    assert json.loads(refused.value.resp_body)["code"] == status
 
 
 def test_the_kubelets_socket_is_its_owners_alone(yard: Yard) -> None:
