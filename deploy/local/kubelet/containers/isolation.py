@@ -2,6 +2,9 @@
 
 
 def entering(pid: int) -> tuple[str, ...]:
-    """Returns the words before a command that is to run in the container of this process; none without isolation."""
+    """Returns the words before a command that run it inside a container, in its working directory.
+
+    pid: of the container's shim. Empty for a container that is not isolated: there the caller chooses the directory.
+    """
     del pid
     return ()

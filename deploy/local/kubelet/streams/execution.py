@@ -20,8 +20,6 @@ from deploy.local.supervisor.guard import signal_group, stat_fields
 
 #: $0: the terminal, which the opening makes that of the session; the rest: the command.
 _ON_TERMINAL = 'exec <>"$0" >&0 2>&0; exec "$@"'
-#: $0: the working directory, which may exist in the container alone; the rest: the command.
-_IN_FOLDER = 'cd "$0" && exec "$@"'
 #: What a terminal takes as the end of the input.
 _END_OF_INPUT = b"\x04"
 
@@ -48,7 +46,7 @@ class Streams:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command runs. entering: the words that lead into an isolated container."""
+    """Where a command runs. entering: the words that lead into an isolated container, and its working directory."""
 
     env: Mapping[str, str]
     cwd: Path
@@ -57,12 +55,10 @@ class Place:
 
 def argv(command: Sequence[str], place: Place, terminal: str = "") -> tuple[str, ...]:
     """Returns the words that run a command at its place and on its terminal. Pure."""
-    words = tuple(command)
-    if place.entering:
-        words = (*place.entering, "/bin/sh", "-c", _IN_FOLDER, str(place.cwd), *words_for_shell(place.env), *words)
-    if terminal:
-        words = ("/bin/sh", "-c", _ON_TERMINAL, terminal, *words_for_shell(place.env), *words)
-    return words
+    words = (*place.entering, *command)
+    if not terminal:
+        return words
+    return ("/bin/sh", "-c", _ON_TERMINAL, terminal, *words_for_shell(place.env), *words)
 
 
 class Execution:

@@ -105,7 +105,7 @@ class StreamServer:
             raise _refused(400, "command: Required value")
         socket, _ = _websocket(request, channels.PROTOCOLS)
         await attempt.begun()
-        place = Place(made.env, attempt.work / made.cwd, entering(attempt.main or _pid(attempt)))
+        place = Place(made.env, attempt.work / made.cwd, entering(_pid(attempt)))
         return await self._talk(
             request, socket, lambda: self._execute(Channels(socket), attempt, command, place, streams)
         )
