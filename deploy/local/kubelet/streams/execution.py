@@ -58,6 +58,9 @@ def argv(command: Sequence[str], place: Place, terminal: str = "") -> tuple[str,
     words = (*place.entering, *command)
     if not terminal:
         return words
+    if place.entering:
+        # A shell with process ids of its own has jobs only in a session that began there.
+        return (*place.entering, "setsid", "--ctty", *command)
     return ("/bin/sh", "-c", _ON_TERMINAL, terminal, *words_for_shell(place.env), *words)
 
 
@@ -173,12 +176,17 @@ def _close(ends: Iterable[int]) -> None:
 
 
 def kill_session(leader: int) -> None:
-    """Kills the processes of a session whose leader has not been waited for; a shell's jobs are groups of their own."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        # State, parent, group and session come first.
-        if stat_fields(path)[3:4] == [str(leader)]:
+    """Kills the processes of a session whose leader has not been waited for, and of a session that its child has begun.
+
+    The jobs of a shell are groups of their own; what enters an isolated container waits for a child.
+    """
+    # State, parent, group and session come first.
+    fields = {path.parent.name: stat_fields(path)[:4] for path in Path("/proc").glob("[0-9]*/stat")}
+    sessions = {str(leader), *(pid for pid, found in fields.items() if found[1:2] == [str(leader)])}
+    for pid, found in fields.items():
+        if found[3:4] and found[3] in sessions:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(path.parent.name), signal.SIGKILL)
+                os.kill(int(pid), signal.SIGKILL)
     signal_group(leader, signal.SIGKILL)
 
 
