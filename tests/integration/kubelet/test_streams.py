@@ -1,5 +1,6 @@
-"""kubectl exec, attach, cp and port-forward as their user observes them."""
+"""kubectl exec, attach, cp and port-forward, and those of the official Python client, as their user observes them."""
 
+import json
 import os
 import re
 import shutil
@@ -15,15 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+import websocket
+import yaml
 from kubernetes import client, config
+from kubernetes.stream import portforward, stream
 
 from deploy.local import kubelet_socket
 from tests.integration.apiserver.client import until
 from tests.integration.kubelet.conftest import Server
 from tests.integration.kubelet.lab import shell
 from tests.support.ports import free_port
-from tests.support.processes import alive
 from tests.unit.tables import cases
 from workers.api.kinds import Object
 
@@ -82,9 +86,16 @@ class Yard:
             out, err = process.communicate(stdin, PATIENCE)
         return process.returncode, out, err.decode()
 
-    def number(self, name: str) -> int:
-        file = self.folder / name
-        return int(file.read_text().strip() or 0) if file.exists() else 0
+
+def sleep() -> list[str]:
+    """A long command that no other test runs."""
+    return ["sleep", f"600.{free_port()}"]
+
+
+def runs(command: list[str]) -> bool:
+    """True if a process of the machine runs the command; its number in its container says nothing."""
+    found = psutil.process_iter(["cmdline", "status"])
+    return any(one.info["cmdline"] == command and one.info["status"] != psutil.STATUS_ZOMBIE for one in found)
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +165,7 @@ EXEC = ["exec", "p", "--"]
 @cases(
     ("arguments", "message"),
     {
-        "no such program": ([*EXEC, "nosuch"], 'executing command in container: exec: "nosuch": No such file'),
+        "no such program": ([*EXEC, "nosuch"], "No such file or directory"),
         "no such pod": (["exec", "nobody", "--", "true"], 'pods "nobody" not found'),
         "no such container": (["exec", "p", "-c", "x", "--", "true"], "container x is not valid for pod p"),
         "an ended pod": (["exec", "over", "--", "true"], "cannot exec into a container in a completed pod"),
@@ -172,18 +183,17 @@ EXEC = ["exec", "p", "--"]
 )
 def test_what_cannot_be_done_says_so(yard: Yard, arguments: list[str], message: str) -> None:
     code, _, err = yard.kubectl(*arguments)
-    assert code == 1
+    assert code != 0
     assert message in err
 
 
 @needs_kubectl
 def test_attach_shows_what_is_printed_from_now_on_until_the_end(yard: Yard) -> None:
-    go = yard.folder / "go"
-    yard.create("ticker", shell(f"echo before; until [ -e {go} ]; do echo tick; sleep 0.05; done; echo end; exit 3"))
+    yard.create("ticker", shell("echo before; until [ -e go ]; do echo tick; sleep 0.05; done; echo end; exit 3"))
     yard.shown("ticker", "running")
     with yard.popen("attach", "ticker", "--quiet", stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"tick\n"
-        go.touch()
+        assert yard.kubectl("exec", "ticker", "--", "touch", "go")[0] == 0
         assert process.stdout.read().endswith(b"end\n")
         assert process.wait(PATIENCE) == 0
 
@@ -192,37 +202,52 @@ def test_attach_shows_what_is_printed_from_now_on_until_the_end(yard: Yard) -> N
 @cases("sent", {"an idle client": b"", "a client whose input is not read": RANDOM * 4})
 def test_a_client_that_goes_takes_its_command_along(yard: Yard, sent: bytes, tmp_path: Path) -> None:
     (tmp_path / "sent").write_bytes(sent)
+    command = sleep()
     with (tmp_path / "sent").open() as stdin:
-        script = f"echo $$ > {tmp_path}/pid; {SLEEP}"
-        process = yard.popen("exec", "-i", "p", "-c", "main", "--", "sh", "-c", script, stdin=stdin)
-    until(lambda: yard.number(f"{tmp_path}/pid"), "the command runs")
+        process = yard.popen("exec", "-i", "p", "-c", "main", "--", *command, stdin=stdin)
+    until(lambda: runs(command), "the command runs")
     process.kill()
     process.wait(PATIENCE)
-    until(lambda: not alive(yard.number(f"{tmp_path}/pid")), "the command has ended")
+    until(lambda: not runs(command), "the command has ended")
 
 
 @needs_kubectl
 def test_a_container_that_ends_takes_its_commands_along(yard: Yard) -> None:
     yard.create("brief", shell(SLEEP))
     yard.shown("brief", "running")
-    process = yard.popen("exec", "brief", "--", "sh", "-c", f"echo $$ > {yard.folder}/guest; {SLEEP}")
-    until(lambda: yard.number("guest"), "the command runs")
+    command = sleep()
+    process = yard.popen("exec", "brief", "--", *command)
+    until(lambda: runs(command), "the command runs")
     yard.core.delete_namespaced_pod("brief", "default", grace_period_seconds=1)
     assert process.wait(PATIENCE) == 137
+    assert not runs(command)
 
 
 @needs_kubectl
 def test_a_killed_kubelet_leaves_no_command_and_the_next_one_serves_its_containers(yard: Yard) -> None:
-    words = ("exec", "p", "-c", "main", "--", "sh", "-c", f"echo $$; {SLEEP}")
+    command = sleep()
+    words = ("exec", "p", "-c", "main", "--", "sh", "-c", f"echo begun; exec {' '.join(command)}")
     with yard.popen(*words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         # What it prints has passed the kubelet, which has told its guard by then.
-        left = int(process.stdout.readline())
+        assert process.stdout.readline() == b"begun\n"
         yard.stop(signal.SIGKILL)
         assert process.wait(PATIENCE) == 1
-    until(lambda: not alive(left), "the command has ended")
+    until(lambda: not runs(command), "the command has ended")
     yard.start()
     words = ("exec", "p", "-c", "main", "--", "printenv", "GREETING")
     until(lambda: yard.kubectl(*words)[:2] == (0, b"hi\n"), "the container is found")
+
+
+def test_a_terminal_has_a_size_and_takes_a_shells_input(yard: Yard) -> None:
+    words = {"container": "main", "command": ["sh"], **dict.fromkeys(("stdin", "stdout", "stderr", "tty"), True)}
+    shell = stream(yard.core.connect_get_namespaced_pod_exec, "p", "default", _preload_content=False, **words)
+    shell.write_channel(4, json.dumps({"Width": 99, "Height": 33}))
+    shell.write_stdin("stty size; tty; echo $TERM; exit 5\n")
+    shell.run_forever(PATIENCE)
+    # Its close() does nothing after the server has closed.
+    shell.sock.shutdown()
+    assert shell.returncode == 5
+    assert re.search(r"33 99\r\n/dev/\S+\r\nxterm\r\n", shell.read_all())
 
 
 @pytest.fixture
@@ -270,6 +295,44 @@ def test_kubectl_forwards_ports(yard: Yard, echo: int) -> None:
             assert third.recv(1) == b""
         # kubectl ends with the first connection that fails.
         assert f"dial tcp 127.0.0.1:{closed}: connect: connection refused".encode() in process.stderr.read()
+
+
+def test_pythons_client_forwards_ports(yard: Yard, echo: int) -> None:
+    closed = free_port()
+    forward = portforward(yard.core.connect_get_namespaced_pod_portforward, "p", "default", ports=f"{echo},{closed}")
+    assert told(forward.socket(echo), RANDOM) == RANDOM
+    refused = forward.socket(closed)
+    refused.settimeout(PATIENCE)
+    assert refused.recv(1) == b""
+    assert f"dial tcp 127.0.0.1:{closed}: connect: connection refused" in forward.error(closed)
+    forward.close()
+    until(lambda: not forward.connected, "its thread has closed the connection")
+
+
+@cases(
+    ("path", "protocol", "token", "status"),
+    {
+        "no token": ("pods/p/exec?container=main&command=true&stdout=1", "v5.channel.k8s.io", "wrong", 401),
+        "no such pod": ("pods/nobody/exec?command=true&stdout=1", "v5.channel.k8s.io", "", 404),
+        "another protocol": ("pods/p/exec?container=main&command=true&stdout=1", "v9.channel.k8s.io", "", 400),
+        "no stream": ("pods/p/exec?container=main&command=true", "v5.channel.k8s.io", "", 400),
+        "no command": ("pods/p/exec?container=main&stdout=1", "v5.channel.k8s.io", "", 400),
+        "no port": ("pods/p/portforward", "v4.channel.k8s.io", "", 400),
+        "a watch": ("pods?watch=1", "v5.channel.k8s.io", "", 400),
+    },
+)
+def test_a_websocket_is_refused(yard: Yard, path: str, protocol: str, token: str, status: int) -> None:
+    settings = yard.core.api_client.configuration
+    known = yaml.safe_load(yard.server.kubeconfig.read_text())["users"][0]["user"]["token"]
+    with pytest.raises(websocket.WebSocketBadStatusException) as refused:
+        websocket.create_connection(
+            f"{settings.host.replace('https', 'wss')}/api/v1/namespaces/default/{path}",
+            subprotocols=[protocol],
+            header={"Authorization": f"Bearer {token or known}"},
+            sslopt={"ca_certs": settings.ssl_ca_cert},
+        )
+    assert refused.value.status_code == status
+    assert json.loads(refused.value.resp_body)["code"] == status
 
 
 def test_the_kubelets_socket_is_its_owners_alone(yard: Yard) -> None:

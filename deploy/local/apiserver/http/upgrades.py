@@ -70,6 +70,9 @@ class Upgrades:
                 answer = refusal(ApiError(500, "InternalError", why))
             else:
                 to_kubelet.write(f"{method} {answer.path}?{query} HTTP/1.1\r\n{kept}\r\n".encode("latin-1"))
+                # A TLS record of its own: Python's port-forward waits for the socket, and overlooks frames that have
+                # come in the record of the head.
+                to_client.write(await kubelet.readuntil(b"\r\n\r\n"))
                 await _relay(client, to_client, kubelet, to_kubelet)
                 return
         to_client.write(_rendered(answer))

@@ -83,11 +83,6 @@ class ContainerAttempt:
             self._pid = _number(self.folder / "pid")
         return self._pid
 
-    @property
-    def main(self) -> int | None:
-        """The process id of the command itself; None before it has begun."""
-        return _number(self.folder / "main")
-
     def prepare(self) -> None:
         """Makes the folders."""
         self.work.mkdir(parents=True, exist_ok=True)

@@ -20,8 +20,6 @@ from deploy.local.supervisor.guard import signal_group, stat_fields
 
 #: $0: the terminal, which the opening makes that of the session; the rest: the command.
 _ON_TERMINAL = 'exec <>"$0" >&0 2>&0; exec "$@"'
-#: $0: the working directory, which may exist in the container alone; the rest: the command.
-_IN_FOLDER = 'cd "$0" && exec "$@"'
 #: What a terminal takes as the end of the input.
 _END_OF_INPUT = b"\x04"
 
@@ -48,7 +46,7 @@ class Streams:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command runs. entering: the words that lead into an isolated container."""
+    """Where a command runs. entering: the words that lead into an isolated container, and its working directory."""
 
     env: Mapping[str, str]
     cwd: Path
@@ -57,12 +55,13 @@ class Place:
 
 def argv(command: Sequence[str], place: Place, terminal: str = "") -> tuple[str, ...]:
     """Returns the words that run a command at its place and on its terminal. Pure."""
-    words = tuple(command)
+    words = (*place.entering, *command)
+    if not terminal:
+        return words
     if place.entering:
-        words = (*place.entering, "/bin/sh", "-c", _IN_FOLDER, str(place.cwd), *words_for_shell(place.env), *words)
-    if terminal:
-        words = ("/bin/sh", "-c", _ON_TERMINAL, terminal, *words_for_shell(place.env), *words)
-    return words
+        # A shell with process ids of its own has jobs only in a session that began there.
+        return (*place.entering, "setsid", "--ctty", *command)
+    return ("/bin/sh", "-c", _ON_TERMINAL, terminal, *words_for_shell(place.env), *words)
 
 
 class Execution:
@@ -177,12 +176,17 @@ def _close(ends: Iterable[int]) -> None:
 
 
 def kill_session(leader: int) -> None:
-    """Kills the processes of a session whose leader has not been waited for; a shell's jobs are groups of their own."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        # State, parent, group and session come first.
-        if stat_fields(path)[3:4] == [str(leader)]:
+    """Kills the processes of a session whose leader has not been waited for, and of a session that its child has begun.
+
+    The jobs of a shell are groups of their own; what enters an isolated container waits for a child.
+    """
+    # State, parent, group and session come first.
+    fields = {path.parent.name: stat_fields(path)[:4] for path in Path("/proc").glob("[0-9]*/stat")}
+    sessions = {str(leader), *(pid for pid, found in fields.items() if found[1:2] == [str(leader)])}
+    for pid, found in fields.items():
+        if found[3:4] and found[3] in sessions:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(path.parent.name), signal.SIGKILL)
+                os.kill(int(pid), signal.SIGKILL)
     signal_group(leader, signal.SIGKILL)
 
 

@@ -43,12 +43,17 @@ def test_the_streams_of_a_request(query: Mapping[str, str], wanted: Streams | No
         "in an isolated container": (
             Place(NOTHING, Path("/w"), ("enter", "7")),
             "",
-            'enter 7 /bin/sh -c cd "$0" && exec "$@" /w ls -l',
+            "enter 7 ls -l",
         ),
         "a variable that shells drop": (
-            Place({"A": "1", "a.b": "c"}, Path("/w"), ("enter",)),
-            "",
-            'enter /bin/sh -c cd "$0" && exec "$@" /w /usr/bin/env -- a.b=c ls -l',
+            Place({"A": "1", "a.b": "c"}, Path("/w")),
+            "/dev/pts/9",
+            '/bin/sh -c exec <>"$0" >&0 2>&0; exec "$@" /dev/pts/9 /usr/bin/env -- a.b=c ls -l',
+        ),
+        "on a terminal of an isolated container": (
+            Place(NOTHING, Path("/w"), ("enter", "7")),
+            "/dev/pts/9",
+            "enter 7 setsid --ctty ls -l",
         ),
         "on a terminal": (
             Place(NOTHING, Path("/w")),
