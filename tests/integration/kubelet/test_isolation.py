@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -24,13 +24,33 @@ from workers.api.kinds import CONFIG_MAP, EVENT
 PLACES = (Path("/penstock-test"), Path("/etc/penstock-test/deep"), Path("/var/run/penstock-test"))
 
 
-@pytest.fixture(scope="module")
-def isolation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Isolation]:
-    found = Isolation("auto", tmp_path_factory.mktemp("isolation"))
+class WithoutRights(Isolation):
+    """Isolation by a process that needs a user namespace for its mounts, as a user's does."""
+
+    command = ("setpriv", "--bounding-set=-sys_admin", *Isolation.command)
+
+
+#: root mounts by its own right, a user in a user namespace.
+KINDS: Mapping[str, type[Isolation]] = (
+    {"root": Isolation, "user": WithoutRights} if os.geteuid() == 0 else {"user": Isolation}
+)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def isolation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Isolation]:
+    found = KINDS[request.param]("auto", tmp_path_factory.mktemp("isolation"))
     if found.obstacle is not None:
         pytest.skip(found.obstacle)
     yield found
     found.close()
+
+
+@pytest.fixture(scope="module")
+def _allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    found = Isolation("auto", tmp_path_factory.mktemp("isolation"))
+    found.close()
+    if found.obstacle is not None:
+        pytest.skip(found.obstacle)
 
 
 class Started:
@@ -187,8 +207,8 @@ async def test_a_starter_that_dies_is_replaced(pod: Started) -> None:
     assert (await ended(attempt))[0] == 0
 
 
-async def test_a_pod_of_a_cluster_has_its_mounts(isolation: Isolation, bench: Lab) -> None:
-    assert isolation.obstacle is None
+@pytest.mark.usefixtures("_allowed")
+async def test_a_pod_of_a_cluster_has_its_mounts(bench: Lab) -> None:
     bench.start(isolation="required")
     (bench.folder / "mine").mkdir()
     await bench.cluster.create(

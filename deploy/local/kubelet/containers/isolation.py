@@ -48,7 +48,7 @@ def binds(attempt: Path, pod: Path, kept: Iterable[Path], volumes: Iterable[Bind
 
     attempt, pod: their folders. kept: folders that stay visible, should they be below /tmp, which is the container's.
     """
-    hidden = (path for path in kept if _TMP in path.parents)
+    hidden = (path for path in kept if _TMP in path.parents and not path.is_relative_to(pod))
     found = [
         Bind(attempt / "tmp", _TMP),
         *(Bind(path, path, read_only=True) for path in hidden),
@@ -88,6 +88,9 @@ class Isolation:
     Decides by trying, once. folder: for the trial.
     """
 
+    #: The command line of the starter.
+    command: Sequence[str] = (sys.executable, "-I", "-S", starter.__file__)
+
     def __init__(self, wanted: IsolationMode, folder: Path) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
@@ -121,7 +124,8 @@ class Isolation:
         for name in ("root", "tmp"):
             (folder / name).mkdir(exist_ok=True)
         (folder / "tmp").chmod(0o1777)
-        listed = binds(folder, folder.parent.parent, self._kept, volumes)
+        kept = (*self._kept, cwd) if cwd.exists() else self._kept
+        listed = binds(folder, folder.parent.parent, kept, volumes)
         shown = [{"source": str(one.source), "target": str(one.target), "read_only": one.read_only} for one in listed]
         command = {"shim": list(shim), "command": list(words), "env": dict(env), "cwd": str(cwd)}
         return self._send({"root": str(folder / "root"), "binds": shown, **command}, streams)
@@ -173,7 +177,7 @@ class Isolation:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", starter.__file__],
+                self.command,
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
