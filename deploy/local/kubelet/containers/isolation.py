@@ -46,9 +46,12 @@ class Bind:
 def binds(attempt: Path, pod: Path, kept: Iterable[Path], volumes: Iterable[Bind]) -> tuple[Bind, ...]:
     """Returns everything of a container that is not the read-only machine, outer folders first. Pure.
 
-    attempt, pod: their folders. kept: folders that stay visible, should they be below /tmp, which is the container's.
+    attempt, pod: their folders. kept: folders that stay visible should they be below /tmp, which is the container's,
+    and not below a volume.
     """
-    hidden = (path for path in kept if _TMP in path.parents and not path.is_relative_to(pod))
+    volumes = tuple(volumes)
+    covered = (pod, *(volume.target for volume in volumes if volume.target not in (_TMP, *_TMP.parents)))
+    hidden = (path for path in kept if _TMP in path.parents and not any(path.is_relative_to(one) for one in covered))
     found = [
         Bind(attempt / "tmp", _TMP),
         *(Bind(path, path, read_only=True) for path in hidden),
@@ -155,7 +158,7 @@ class Isolation:
         return None
 
     def _send(self, request: Object, streams: tuple[int, int]) -> int:
-        """Sends a request, to another starter if that one has ended."""
+        """Sends a request, to another starter if that one has ended. Raises CannotStart."""
         if self._process is None or self._process.poll() is not None:
             self._open()
         assert self._requests is not None
@@ -165,9 +168,9 @@ class Isolation:
             content.seek(0)
             try:
                 socket.send_fds(self._requests, [b"."], [content.fileno(), *streams, pipe])
-            except OSError:
+            except OSError as error:
                 os.close(answers)
-                raise
+                raise CannotStart("isolation", f"the process that starts containers has ended: {error}") from error
             finally:
                 os.close(pipe)
         return answers
