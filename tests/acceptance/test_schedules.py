@@ -18,10 +18,13 @@ from workers.api import times
 EXAMPLES = ROOT / "examples"
 
 
-def scheduled_job(name: str, program: str, **spec: Any) -> str:
-    """A ScheduledJob whose Jobs run a Python program."""
-    container = {"name": "main", "image": "none", "command": [sys.executable, "-c", program]}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+def scheduled_job(name: str, program: str, *, folder: Path | None = None, **spec: Any) -> str:
+    """A ScheduledJob whose Jobs run a Python program. folder: of this machine, into which it may write."""
+    container: dict[str, Any] = {"name": "main", "image": "none", "command": [sys.executable, "-c", program]}
+    template: dict[str, Any] = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    if folder is not None:
+        container["volumeMounts"] = [{"name": "folder", "mountPath": str(folder)}]
+        template["spec"]["volumes"] = [{"name": "folder", "hostPath": {"path": str(folder)}}]
     return yaml.safe_dump(
         {
             "apiVersion": "penstock.dev/v1alpha1",
@@ -127,7 +130,8 @@ def test_the_exit_code_is_the_runs_whatever_is_forgotten(
     spec: dict[str, Any], starts: int, cluster: Terminal, tmp_path: Path
 ) -> None:
     program = FAILING.format(path=str(tmp_path / "starts"), starts=starts)
-    manifest = scheduled_job("forgetful", program, **{"schedule": "0 2 29 2 *", "suspend": starts < 2, **spec})
+    spec = {"schedule": "0 2 29 2 *", "suspend": starts < 2, **spec}
+    manifest = scheduled_job("forgetful", program, folder=tmp_path, **spec)
     cluster.type("apply", "-f", "-", stdin=manifest)
     said = cluster.type("run", "forgetful", "--wait", "--timeout", "60")
     assert re.search(r"^job\.batch/forgetful-\S+ (Succeeded|Complete)$", said, re.MULTILINE), said

@@ -52,8 +52,7 @@ class Terminal:
     @classmethod
     def of(cls, folder: Path) -> "Terminal":
         """A terminal in this folder, which holds the home of `penstock up` too."""
-        # Pods of tests write what they did into folders of this machine.
-        return cls({"PENSTOCK_HOME": str(folder / "home"), "HOME": str(folder), "PENSTOCK_ISOLATION": "none"}, folder)
+        return cls({"PENSTOCK_HOME": str(folder / "home"), "HOME": str(folder)}, folder)
 
     def type(self, *words: str, stdin: str = "", code: int = 0) -> str:
         """One command line that must end with this exit code; what it printed, errors last.

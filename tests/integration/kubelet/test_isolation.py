@@ -1,14 +1,16 @@
 """Containers with mounts and process ids of their own, and pods on a machine without them."""
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from deploy.local.kubelet.containers import attempt as attempts
 from deploy.local.kubelet.containers import isolation as isolations
 from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartable
 from deploy.local.kubelet.containers.container_states import ContainerRunning, Terminated
@@ -16,7 +18,6 @@ from deploy.local.kubelet.containers.environment import ConfigProblem
 from deploy.local.kubelet.containers.isolation import Bind, Isolation
 from tests.integration.kubelet.lab import Lab, code, condition, phase, shell
 from tests.support.conditions import eventually
-from tests.support.processes import alive
 from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, EVENT
 
@@ -24,13 +25,33 @@ from workers.api.kinds import CONFIG_MAP, EVENT
 PLACES = (Path("/penstock-test"), Path("/etc/penstock-test/deep"), Path("/var/run/penstock-test"))
 
 
-@pytest.fixture(scope="module")
-def isolation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Isolation]:
-    found = Isolation("auto", tmp_path_factory.mktemp("isolation"))
+class WithoutRights(Isolation):
+    """Isolation by a process that needs a user namespace for its mounts, as a user's does."""
+
+    command = ("setpriv", "--bounding-set=-sys_admin", *Isolation.command)
+
+
+#: root mounts by its own right, a user in a user namespace.
+KINDS: Mapping[str, type[Isolation]] = (
+    {"root": Isolation, "user": WithoutRights} if os.geteuid() == 0 else {"user": Isolation}
+)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def isolation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Isolation]:
+    found = KINDS[request.param]("auto", tmp_path_factory.mktemp("isolation"))
     if found.obstacle is not None:
         pytest.skip(found.obstacle)
     yield found
     found.close()
+
+
+@pytest.fixture(scope="module")
+def _allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    found = Isolation("auto", tmp_path_factory.mktemp("isolation"))
+    found.close()
+    if found.obstacle is not None:
+        pytest.skip(found.obstacle)
 
 
 class Started:
@@ -95,12 +116,11 @@ async def test_only_the_pod_can_be_written(pod: Started, tmp_path: Path) -> None
 
 async def test_it_is_alone_and_what_it_starts_ends_with_it(pod: Started) -> None:
     numbers = "for one in /proc/[0-9]*; do echo ${one#/proc/}; done"
-    found, printed = await pod.run(f"setsid sleep 60 & read -r up _ </proc/uptime; {numbers}; exit 4")
-    assert found == 4
-    assert set(printed.split()) <= {"1", "2", "3"}
-    shim = pod.attempts[0].pid
-    assert shim is not None
-    assert not alive(shim)
+    # It leaves the session, in which the kubelet would find it.
+    left = "setsid flock held sh -c 'touch taken; exec sleep 60'"
+    assert await pod.run(f"{numbers}; {left} & until [ -e taken ]; do sleep 0.02; done; exit 4") == (4, "1\n2\n")
+    with (pod.attempts[0].work / "held").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @cases(
@@ -165,11 +185,19 @@ async def test_two_starts_of_one_attempt_run_the_command_once(pod: Started) -> N
     assert (first.work / "starts").read_text() == "\n"
 
 
-async def test_a_start_that_is_given_up_is_known_to_run(pod: Started) -> None:
-    starting = asyncio.create_task(pod.start("sleep", "60"))
-    await eventually(lambda: pod.attempts)
-    starting.cancel()
-    await asyncio.gather(starting, return_exceptions=True)
+async def test_a_start_that_is_given_up_is_known_to_run(pod: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = asyncio.Event()
+
+    async def never(_: int) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(attempts, "_readable", never)
+        starting = asyncio.create_task(pod.start("sleep", "60"))
+        await asked.wait()
+        starting.cancel()
+        await asyncio.wait((starting,))
     assert starting.cancelled()
     (attempt,) = pod.attempts
     attempt.signal(signal.SIGKILL)
@@ -187,8 +215,8 @@ async def test_a_starter_that_dies_is_replaced(pod: Started) -> None:
     assert (await ended(attempt))[0] == 0
 
 
-async def test_a_pod_of_a_cluster_has_its_mounts(isolation: Isolation, bench: Lab) -> None:
-    assert isolation.obstacle is None
+@pytest.mark.usefixtures("_allowed")
+async def test_a_pod_of_a_cluster_has_its_mounts(bench: Lab) -> None:
     bench.start(isolation="required")
     (bench.folder / "mine").mkdir()
     await bench.cluster.create(

@@ -117,13 +117,17 @@ def test_a_variable_tells_where_a_volume_is() -> None:
 
 
 def test_outer_folders_come_first_and_those_below_tmp_stay_visible() -> None:
-    kept, volume = [Path("/usr"), Path("/tmp/checkout")], Bind(POD / ".volumes/v", Path("/data/deep/v"))
-    assert isolation.binds(POD / "main/0", POD, kept, [volume, Bind(PLACES["host"], Path("/data"))]) == (
-        Bind(POD / "main/0/tmp", Path("/tmp")),
-        Bind(PLACES["host"], Path("/data")),
+    own = Path("/tmp/home/u")
+    kept = [Path("/usr"), Path("/tmp/checkout"), own / "main/0/work", Path("/tmp/v/below")]
+    volumes = [Bind(own / ".volumes/v", Path("/data/deep/a/b")), Bind(PLACES["host"], Path("/data"))]
+    volumes.append(Bind(PLACES["host"], Path("/tmp/v")))
+    assert isolation.binds(own / "main/0", own, kept, volumes) == (
+        Bind(own / "main/0/tmp", Path("/tmp")),
+        volumes[1],
         Bind(Path("/tmp/checkout"), Path("/tmp/checkout"), read_only=True),
-        Bind(POD, POD),
-        volume,
+        volumes[2],
+        Bind(own, own),
+        volumes[0],
     )
 
 

@@ -116,17 +116,17 @@ class ContainerAttempt:
         """
         directory = self.work / cwd
         shim = self._shim(_OWN_OUTSIDE, env)
-        with self._output() as streams:
-            answers = isolation.request(
-                self.folder, command, volumes, shim=shim, env=env, cwd=directory, streams=streams
-            )
         try:
-            await _readable(answers)
-        except asyncio.CancelledError:
-            with contextlib.suppress(CannotStart):
-                self._follow(answer(answers))
-            raise
-        try:
+            with self._output() as streams:
+                answers = isolation.request(
+                    self.folder, command, volumes, shim=shim, env=env, cwd=directory, streams=streams
+                )
+            try:
+                await _readable(answers)
+            except asyncio.CancelledError:
+                with contextlib.suppress(CannotStart):
+                    self._follow(answer(answers))
+                raise
             self._follow(answer(answers))
         except CannotStart as problem:
             raise (NotStartable if problem.kind == "program" else ConfigProblem)(str(problem)) from problem

@@ -46,9 +46,12 @@ class Bind:
 def binds(attempt: Path, pod: Path, kept: Iterable[Path], volumes: Iterable[Bind]) -> tuple[Bind, ...]:
     """Returns everything of a container that is not the read-only machine, outer folders first. Pure.
 
-    attempt, pod: their folders. kept: folders that stay visible, should they be below /tmp, which is the container's.
+    attempt, pod: their folders. kept: folders that stay visible should they be below /tmp, which is the container's,
+    and not below a volume.
     """
-    hidden = (path for path in kept if _TMP in path.parents)
+    volumes = tuple(volumes)
+    covered = (pod, *(volume.target for volume in volumes if volume.target not in (_TMP, *_TMP.parents)))
+    hidden = (path for path in kept if _TMP in path.parents and not any(path.is_relative_to(one) for one in covered))
     found = [
         Bind(attempt / "tmp", _TMP),
         *(Bind(path, path, read_only=True) for path in hidden),
@@ -88,6 +91,9 @@ class Isolation:
     Decides by trying, once. folder: for the trial.
     """
 
+    #: The command line of the starter.
+    command: Sequence[str] = (sys.executable, "-I", "-S", starter.__file__)
+
     def __init__(self, wanted: IsolationMode, folder: Path) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
@@ -121,7 +127,8 @@ class Isolation:
         for name in ("root", "tmp"):
             (folder / name).mkdir(exist_ok=True)
         (folder / "tmp").chmod(0o1777)
-        listed = binds(folder, folder.parent.parent, self._kept, volumes)
+        kept = (*self._kept, cwd) if cwd.exists() else self._kept
+        listed = binds(folder, folder.parent.parent, kept, volumes)
         shown = [{"source": str(one.source), "target": str(one.target), "read_only": one.read_only} for one in listed]
         command = {"shim": list(shim), "command": list(words), "env": dict(env), "cwd": str(cwd)}
         return self._send({"root": str(folder / "root"), "binds": shown, **command}, streams)
@@ -151,7 +158,7 @@ class Isolation:
         return None
 
     def _send(self, request: Object, streams: tuple[int, int]) -> int:
-        """Sends a request, to another starter if that one has ended."""
+        """Sends a request, to another starter if that one has ended. Raises CannotStart."""
         if self._process is None or self._process.poll() is not None:
             self._open()
         assert self._requests is not None
@@ -161,9 +168,9 @@ class Isolation:
             content.seek(0)
             try:
                 socket.send_fds(self._requests, [b"."], [content.fileno(), *streams, pipe])
-            except OSError:
+            except OSError as error:
                 os.close(answers)
-                raise
+                raise CannotStart("isolation", f"the process that starts containers has ended: {error}") from error
             finally:
                 os.close(pipe)
         return answers
@@ -173,7 +180,7 @@ class Isolation:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", starter.__file__],
+                self.command,
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

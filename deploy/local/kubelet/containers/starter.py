@@ -25,14 +25,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-#: Constants of linux/mount.h, linux/sched.h and linux/prctl.h.
+#: Constants of linux/mount.h and linux/sched.h.
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _BIND, _REC = 1, 2, 4, 8, 1 << 12, 1 << 14
 _UNBINDABLE, _PRIVATE, _SLAVE = 1 << 17, 1 << 18, 1 << 19
 _NEWNS, _NEWUSER, _NEWPID = 0x00020000, 0x10000000, 0x20000000
 _DETACH, _AT_FDCWD, _AT_RECURSIVE = 2, -100, 0x8000
-_SUBREAPER = 36
-#: This system call has one number on all architectures; the C library has had a function for it since 2022 only.
-_MOUNT_SETATTR = 442
+#: These system calls have one number on all architectures; the C library has a function for the first since 2022 only.
+_MOUNT_SETATTR, _CLONE3 = 442, 435
 
 #: Where the machine's root and what overlays add are found while a container's root is made.
 _HOST, _ADDED = "/.host", "/.added"
@@ -85,11 +84,22 @@ def missing(targets: Sequence[str], exists: Callable[[str], bool]) -> dict[str, 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _call(name: str, *arguments: Any) -> None:
+def _call(name: str, *arguments: Any) -> int:
     """Calls a function of the C library. Raises OSError when it fails."""
-    if getattr(_libc, name)(*(os.fsencode(one) if isinstance(one, str) else one for one in arguments)) < 0:
+    found: int = getattr(_libc, name)(*(os.fsencode(one) if isinstance(one, str) else one for one in arguments))
+    if found < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+    return found
+
+
+def _fork() -> int:
+    """As os.fork; the child has a mount and a process namespace of its own, and is the first process of the latter.
+
+    os.fork and unshare would take two children. This process has one thread, and no handlers of forks.
+    """
+    asked = (ctypes.c_uint64 * 8)(_NEWNS | _NEWPID, 0, 0, 0, signal.SIGCHLD)
+    return _call("syscall", ctypes.c_long(_CLONE3), asked, ctypes.c_long(ctypes.sizeof(asked)))
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
@@ -109,11 +119,11 @@ def _enter() -> None:
     if user == 0:
         # Root of a container may lack this right.
         with contextlib.suppress(PermissionError):
-            return _call("unshare", _NEWNS)
+            _call("unshare", _NEWNS)
+            return
     _call("unshare", _NEWUSER | _NEWNS)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         Path("/proc/self", name).write_text(text, encoding="utf-8")
-    return None
 
 
 # -- the root of a container -----------------------------------------------------------------------------------------
@@ -121,7 +131,6 @@ def _enter() -> None:
 
 def _make_root(root: str, binds: Iterable[Mapping[str, Any]]) -> None:
     """Makes a new root, and makes it that of this process. root: an empty folder."""
-    _call("unshare", _NEWNS)
     # What the machine unmounts goes away here too; what is mounted here stays here.
     _mount("none", "/", None, _REC | _SLAVE)
     # A link could lead elsewhere in the new root.
@@ -214,10 +223,6 @@ def _overlay(parent: str, folders: Mapping[str, bool]) -> None:
 def _begin(asked: Mapping[str, Any], streams: Sequence[int], answer: Callable[..., None]) -> None:
     """Becomes the shim of a container. Returns only after a trial, which has no command."""
     _make_root(asked["root"], asked["binds"])
-    _call("unshare", _NEWPID)
-    if os.fork():
-        # The starter is its parent from now on, and the first process of the namespace goes on.
-        os._exit(0)
     pid = int(Path("/proc/self").readlink().name)
     machine = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     _mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
@@ -239,8 +244,9 @@ def _begin(asked: Mapping[str, Any], streams: Sequence[int], answer: Callable[..
 
 
 def _serve(descriptors: Sequence[int], obstacle: OSError | None) -> None:
-    """Carries out one request, in a process of its own."""
+    """Carries out one request in a process of its own."""
     request, out, err, pipe = descriptors
+    child = -1
 
     def answer(**fields: Any) -> None:
         os.write(pipe, json.dumps(fields).encode() + b"\n")
@@ -248,6 +254,9 @@ def _serve(descriptors: Sequence[int], obstacle: OSError | None) -> None:
     try:
         if obstacle is not None:
             raise obstacle
+        if child := _fork():
+            return
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         with os.fdopen(request) as file:
             asked = json.load(file)
         _begin(asked, (out, err), answer)
@@ -255,6 +264,9 @@ def _serve(descriptors: Sequence[int], obstacle: OSError | None) -> None:
         answer(kind=error.kind, error=str(error))
     except Exception as error:
         answer(kind="isolation", error=f"{error}")
+    finally:
+        if child == 0:
+            os._exit(1)
 
 
 def _reap(*_: object) -> None:
@@ -265,8 +277,6 @@ def _reap(*_: object) -> None:
 
 def main() -> None:
     """Serves requests until standard input ends."""
-    # The parent of a shim has ended: this process is told of the shim's end, and not the first one of the machine.
-    _call("prctl", _SUBREAPER, ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
     obstacle: OSError | None = None
     try:
         _enter()
@@ -283,10 +293,7 @@ def main() -> None:
                 return
             for descriptor in descriptors:
                 os.set_inheritable(descriptor, False)
-            if os.fork() == 0:
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                _serve(descriptors, obstacle)
-                os._exit(1)
+            _serve(descriptors, obstacle)
             for descriptor in descriptors:
                 os.close(descriptor)
 
