@@ -89,6 +89,16 @@ def items(*texts: str) -> list[dict[str, str]]:
             {"a": "1"},
             {"ant": [".a"]},
         ),
+        "and stays, empty, if it is applied": (
+            [(ANT, {"deep": {"x": {"y": "1"}}}), (ANT, {"deep": {"x": {}}})],
+            {"deep": {"x": {}}},
+            {"ant": [".deep.x"]},
+        ),
+        "a list that another made stays, empty": (
+            [(DOG, {"set": []}), (ANT, {"set": ["1"]}), (ANT, {})],
+            {"set": []},
+            {"dog": [".set"]},
+        ),
         "members of a map": (
             [(ANT, {"words": {"k": "1"}}), (BEE, {"words": {"l": "1"}}), (ANT, {})],
             {"words": {"l": "1"}},
@@ -152,6 +162,13 @@ def test_keys_have_their_defaults() -> None:
     assert [port.get("protocol", "TCP") for port in ports] == ["TCP", "UDP"]
     place = '.spec.template.spec.containers[name="c"].ports[containerPort=80,protocol="TCP"]'
     assert {place, f"{place}.containerPort"} <= set(shown(known)["ant"])
+
+
+def test_managers_who_apply_what_a_struct_always_has_do_not_conflict() -> None:
+    template = {"metadata": {"creationTimestamp": None}, "spec": {"containers": []}}
+    steps = [(manager, {"spec": {"template": template, "strategy": {}}}) for manager in (ANT, BEE)]
+    _live, known = after([(DOG, {"spec": {"replicas": 1}}), *steps], DEPLOYMENT)
+    assert known[ANT] == known[BEE]
 
 
 def test_an_update_does_not_own_the_structs_that_every_object_has() -> None:

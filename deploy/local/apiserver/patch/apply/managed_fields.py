@@ -44,7 +44,9 @@ class ManagedFields:
         """Returns the entries, oldest last among appliers, then among updaters. api_version: of the appliers."""
         owners, times = _capped(self.owners, self.times)
         entries: list[Object] = []
-        for manager in sorted(owners, key=lambda m: (m.operation, times.get(m, ""), m.name, m.api_version)):
+        for manager in sorted(
+            owners, key=lambda m: (m.operation, times.get(m, ""), m.name, m.api_version, m.subresource)
+        ):
             entry: Object = {
                 "manager": manager.name,
                 "operation": manager.operation.value,

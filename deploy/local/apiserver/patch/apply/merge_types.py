@@ -107,8 +107,8 @@ _KEYS: dict[str, Sequence[str]] = {
     **dict.fromkeys(("UncountedTerminatedPods.succeeded", "UncountedTerminatedPods.failed"), ()),
 }
 _DEFAULTS = {"protocol": "TCP"}
-#: Lists that Go writes even when they are absent.
-_PRESENT_LISTS: dict[str, Mapping[str, Any]] = {"PodSpec": {"containers": None}}
+#: What Go writes as null when it is absent.
+_NULLS: dict[str, Mapping[str, Any]] = {"PodSpec": {"containers": None}, "ObjectMeta": {"creationTimestamp": None}}
 
 
 def builtin(kind: Kind) -> MergeType:
@@ -126,7 +126,7 @@ def _struct(model: str) -> MergeType:
     return MergeType(
         Form.MAP,
         struct=lambda: {name: _field(form.name, known) for name, known in form.fields.items()},
-        present={**present, **_PRESENT_LISTS.get(form.name, {})},
+        present={**present, **_NULLS.get(form.name, {})},
     )
 
 

@@ -127,11 +127,11 @@ def _pruned(kind: MergeType, merged: Any, last: FieldSet, owners: Owners) -> Any
     last = typed_values.with_members(kind, last)
     everything = typed_values.with_members(kind, typed_values.field_set(kind, merged))
     owned = typed_values.with_members(kind, frozenset().union(*owners.values()))
-    bare = _members_of(kind, typed_values.remove(kind, merged, last))
+    bare = _left(kind, typed_values.remove(kind, merged, last))
     # What went with an item or an object, and is owned by others, comes back; so does what the manager never owned.
-    left = _members_of(kind, typed_values.remove(kind, merged, everything - (bare | owned)))
+    left = _left(kind, typed_values.remove(kind, merged, everything - (bare | owned)))
     return typed_values.remove(kind, merged, (everything - left) & last)
 
 
-def _members_of(kind: MergeType, value: Any) -> FieldSet:
-    return typed_values.with_members(kind, typed_values.field_set(kind, value))
+def _left(kind: MergeType, value: Any) -> FieldSet:
+    return typed_values.with_members(kind, typed_values.field_set(kind, value, empty_lists=True))

@@ -58,24 +58,27 @@ def _wrong(path: Path, why: str) -> PatchError:
     return PatchError(f"{field_sets.spelled(path)}: {why}", status=400)
 
 
-def field_set(kind: MergeType, value: Any) -> FieldSet:
-    """Returns the fields of a value: its leaves, its items, its empty objects, and members that are not declared."""
-    return frozenset(_fields(kind, value, ()))
+def field_set(kind: MergeType, value: Any, *, empty_lists: bool = False) -> FieldSet:
+    """Returns the fields of a value: its leaves, its items, its empty objects, and members that are not declared.
+
+    empty_lists: lists without items are fields, too, even if they would be owned item by item.
+    """
+    return frozenset(_fields(kind, value, (), (None, {}, []) if empty_lists else (None, {})))
 
 
-def _fields(kind: MergeType, value: Any, path: Path) -> Iterator[Path]:
+def _fields(kind: MergeType, value: Any, path: Path, empty: Sequence[Any]) -> Iterator[Path]:
     match kind.form_of(value):
         case Form.MAP:
             for name, member in (value or {}).items():
                 place = (*path, field_sets.field(name))
-                yield from _fields(kind.member(name) or LEAF, member, place)
-                if member is None or member == {} or name not in kind.declared:
+                yield from _fields(kind.member(name) or LEAF, member, place, empty)
+                if member in empty or name not in kind.declared:
                     yield place
         case Form.LIST:
             for element, items in _items(kind, value).items():
                 place = (*path, element)
                 if len(items) == 1:
-                    yield from _fields(kind.below(element), items[0], place)
+                    yield from _fields(kind.below(element), items[0], place, empty)
                 yield place
         case _:
             yield path
@@ -213,9 +216,8 @@ def _declared(kind: MergeType, path: Path) -> bool:
 
 
 def remove(kind: MergeType, value: Any, fields: FieldSet) -> Any:
-    """Returns the value without these fields; what is empty then is left out, too."""
-    left = _remove(kind, value, fields, field_sets.prefixes(fields), ()) if fields else value
-    return {} if left is _ABSENT else left
+    """Returns the value without these fields; an object or a list that loses its last member stays, empty."""
+    return _remove(kind, value, fields, field_sets.prefixes(fields), ()) if fields else value
 
 
 def _remove(kind: MergeType, value: Any, fields: FieldSet, above: FieldSet, path: Path) -> Any:
@@ -225,14 +227,11 @@ def _remove(kind: MergeType, value: Any, fields: FieldSet, above: FieldSet, path
             return _ABSENT
         return _remove(kind.below(element), member, fields, above, place) if place in above else member
 
-    left: Any
     match kind.form_of(value):
-        case Form.MAP:
-            left = {name: kept(field_sets.field(name), member) for name, member in (value or {}).items()}
-            left = {name: member for name, member in left.items() if member is not _ABSENT}
-        case Form.LIST:
-            left = [kept(kind.element(item), item) for item in value or ()]
-            left = [item for item in left if item is not _ABSENT]
-        case _:
-            return value
-    return left or _ABSENT
+        case Form.MAP if isinstance(value, dict):
+            members = {name: kept(field_sets.field(name), member) for name, member in value.items()}
+            return {name: member for name, member in members.items() if member is not _ABSENT}
+        case Form.LIST if isinstance(value, list):
+            items = (kept(kind.element(item), item) for item in value)
+            return [item for item in items if item is not _ABSENT]
+    return value
