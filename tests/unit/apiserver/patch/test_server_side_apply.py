@@ -138,6 +138,11 @@ def items(*texts: str) -> list[dict[str, str]]:
             {"free": {"a": {"b": [1]}}},
             {"ant": [".free.a", ".free.a.b"]},
         ),
+        "an object that becomes a plain value": (
+            [(BEE, {"free": {"a": 1}}), (ANT, {"free": 1}, "force")],
+            {"free": 1},
+            {"ant": [".free"]},
+        ),
         "a plain value that becomes an object": (
             [(ANT, {"free": 1}), (ANT, {"free": {"a": 1}})],
             {"free": {"a": 1}},
@@ -164,11 +169,17 @@ def test_keys_have_their_defaults() -> None:
     assert {place, f"{place}.containerPort"} <= set(shown(known)["ant"])
 
 
-def test_managers_who_apply_what_a_struct_always_has_do_not_conflict() -> None:
-    template = {"metadata": {"creationTimestamp": None}, "spec": {"containers": []}}
-    steps = [(manager, {"spec": {"template": template, "strategy": {}}}) for manager in (ANT, BEE)]
-    _live, known = after([(DOG, {"spec": {"replicas": 1}}), *steps], DEPLOYMENT)
+def test_a_null_that_every_struct_has_is_no_change() -> None:
+    config = {"spec": {"template": {"metadata": {"creationTimestamp": None}}}}
+    _live, known = after([(ANT, config)], DEPLOYMENT)
+    _live, known = owners.apply(DEPLOYMENT, known, BEE, {"spec": {"template": {"metadata": {}}}}, config)
     assert known[ANT] == known[BEE]
+
+
+def test_fields_that_nobody_owns_stay_where_another_owns_the_item() -> None:
+    _live, known = after([(ANT, {"map": items("i")}), (BEE, {"map": items("i")})])
+    live, _known = owners.apply(TREE, known, ANT, {"map": items("i1")}, {})
+    assert live == {"map": items("i1")}
 
 
 def test_an_update_does_not_own_the_structs_that_every_object_has() -> None:
