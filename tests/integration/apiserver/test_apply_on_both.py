@@ -207,9 +207,11 @@ def comparable(answer: Answer) -> Any:
 
 def mixed_up(ours: Any, theirs: Any) -> bool:
     """True if the real server says of an updater that it owns fields of others, too: what follows is not comparable."""
-    if ours == theirs or not isinstance(ours, tuple) or ours[:-1] != theirs[:-1] or ours[0] != 2:
+    if ours == theirs or not (isinstance(ours, tuple) and isinstance(theirs, tuple) and ours[0] == theirs[0] == 2):
         return False
     mine, real = ({entry[:2]: field_sets.decode(entry[2]) for entry in managed} for managed in (ours[-1], theirs[-1]))
+    if mine == real:
+        return False
     return mine.keys() == real.keys() and all(
         fields == real[key] or (key[1] == "Update" and fields < real[key]) for key, fields in mine.items()
     )
