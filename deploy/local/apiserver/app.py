@@ -17,6 +17,7 @@ from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.handlers import (
     access_reviews,
     api_groups,
+    apply,
     deletion,
     pod_logs,
     pod_streams,
@@ -49,8 +50,8 @@ Answer = Response | Stream | Upgrade
 
 #: What answers a request for an object, by its subresource and method.
 _HANDLERS: Mapping[tuple[str, str], Callable[[Context, ApiRequest, RequestTarget], Answer | Awaitable[Answer]]] = {
-    **{("", "GET"): read.get, ("", "PUT"): write.update, ("", "PATCH"): write.patch, ("", "DELETE"): deletion.one},
-    **{("status", "GET"): read.get, ("status", "PUT"): write.update, ("status", "PATCH"): write.patch},
+    **{("", "GET"): read.get, ("", "PUT"): write.update, ("", "PATCH"): apply.patch, ("", "DELETE"): deletion.one},
+    **{("status", "GET"): read.get, ("status", "PUT"): write.update, ("status", "PATCH"): apply.patch},
     **{("scale", "GET"): scale.get, ("scale", "PUT"): scale.update, ("scale", "PATCH"): scale.patch},
     **{("binding", "POST"): pods.bind, ("eviction", "POST"): pods.evict, ("log", "GET"): pod_logs.stream},
     **{(part, method): pod_streams.upgrade for part in api_resources.STREAMS for method in ("GET", "POST")},

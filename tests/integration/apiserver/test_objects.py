@@ -200,12 +200,6 @@ def test_a_patch_that_does_not_fit_changes_nothing(api: Api, type: str, patch: A
     assert api.get(f"{api.maps}/one").version == old["metadata"]["resourceVersion"]
 
 
-def test_server_side_apply_is_refused_with_its_reason(ours: Api) -> None:
-    answer = ours.patch(f"{ours.maps}/one", config_map(), "application/apply-patch+yaml")
-    assert answer.code == 415
-    assert "server-side apply is not offered here" in answer.message
-
-
 def test_writing_the_same_again_is_no_new_version(api: Api) -> None:
     old = api.create(api.maps, config_map())["metadata"]["resourceVersion"]
     assert api.patch(f"{api.maps}/one", {"data": {"a": "b"}}).version == old

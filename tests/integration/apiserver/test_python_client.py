@@ -71,6 +71,14 @@ def test_dynamic_clients_find_custom_resources(python: client.ApiClient, ours: A
     assert pulleys.create(body=body, namespace=ours.namespace).spec.turns == 2
     patch = {"spec": {"turns": 3}}
     assert pulleys.patch(name="p", body=patch, namespace=ours.namespace, content_type=MERGE).spec.turns == 3
+    applied = pulleys.server_side_apply(
+        body=custom("Pulley", "p", spec={"turns": 4}),
+        name="p",
+        namespace=ours.namespace,
+        field_manager="me",
+        force_conflicts=True,
+    )
+    assert applied.spec.turns == 4
     events = pulleys.watch(namespace=ours.namespace, timeout=2)
     assert [(event["type"], event["object"].metadata.name) for event in events] == [("ADDED", "p")]
     jobs = found.resources.get(api_version="batch/v1", kind="Job")

@@ -56,6 +56,12 @@ def _messages() -> dict[str, dict[int, WireField]]:
     return found
 
 
+def embedded(message: str) -> frozenset[str]:
+    """Returns the members of a struct that are structs themselves and never absent; none for an unknown message."""
+    fields = _messages().get(message, {}).values()
+    return frozenset(f.name for f in fields if f.name and not f.form and not f.optional and f.type in _messages())
+
+
 def decode(data: bytes) -> Object:
     """The object of an encoded body, as its JSON would decode. Raises ValueError for anything else."""
     if not data.startswith(MAGIC):

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from deploy.local.apiserver import strategies
+from deploy.local.apiserver.patch.apply import merge_types
 from deploy.local.apiserver.schema import schema
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api.kinds import POD_METRICS, Kind, Object
@@ -62,6 +63,14 @@ class ServedResource:
     def custom(self) -> bool:
         """Defined by a CustomResourceDefinition."""
         return self.definition is not None
+
+    @cached_property
+    def merge_type(self) -> merge_types.MergeType:
+        """How server-side apply merges the objects."""
+        if self.definition is None:
+            return merge_types.builtin(self.kind)
+        versions = self.definition["spec"]["versions"]
+        return merge_types.custom(next(version for version in versions if version["name"] == self.kind.version))
 
     @cached_property
     def prefix(self) -> bytes:

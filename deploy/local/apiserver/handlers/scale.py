@@ -9,7 +9,7 @@ from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.codec import field_errors, selectors
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery.api_resources import RequestTarget, ScalePaths
-from deploy.local.apiserver.handlers import write
+from deploy.local.apiserver.handlers import field_managers, write
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api.kinds import Kind, Object
@@ -93,7 +93,8 @@ async def _write(
     for step in path:
         place = place.setdefault(step, {})
     place[last] = replicas
-    new = resource.strategy.prepare_update(new, old)
+    managed = field_managers.updated(ctx, request, target, old, new, None)
+    new = field_managers.marked(target, resource.strategy.prepare_update(new, old), managed)
     if errors := [*resource.schema.validate(new), *resource.strategy.validate_update(new, old)]:
         raise api_errors.invalid(resource.kind, target.name, errors)
     saved = await write.save(ctx, target, record, resource.strip(new), store=not write.dry(request))

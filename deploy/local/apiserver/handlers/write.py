@@ -20,10 +20,12 @@ from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery import crd_conditions
 from deploy.local.apiserver.discovery.api_resources import RequestTarget, ServedResource
+from deploy.local.apiserver.handlers import field_managers
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.http import warning_headers
 from deploy.local.apiserver.http.request import ApiRequest, Response, shallow
 from deploy.local.apiserver.patch import PatchError, patches, strategic
+from deploy.local.apiserver.patch.apply.managed_fields import ManagedFields
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
 from workers.api.kinds import Kind, Object
@@ -39,20 +41,24 @@ _OPTIONS = Kind("meta.k8s.io", "v1", "CreateOptions", "")
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 
 
 def read(request: ApiRequest, target: RequestTarget) -> tuple[Object, list[str]]:
     """The client's object that is the request's body, and the warnings about it."""
     document = request.document()
     body, warnings = decoded(request, target, document)
+    return body, [*warnings, *repeated(request, target, document)]
+
+
+def repeated(request: ApiRequest, target: RequestTarget, document: Any) -> Sequence[str]:
+    """Returns the warnings about keys that are repeated in the body. Raises ApiError (400) where that is an error."""
     if (strictness := _strictness(request)) == "Ignore" or not (again := request.repeated(document)):
-        return body, warnings
+        return ()
     if strictness == "Strict":
         kind = target.resource.kind
         prefix = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
         raise bad_request(f"{prefix}: strict decoding error: {', '.join(again)}")
-    return body, [*warnings, *again]
+    return again
 
 
 def decoded(request: ApiRequest, target: RequestTarget, document: Any) -> tuple[Object, list[str]]:
@@ -75,6 +81,8 @@ def decoded(request: ApiRequest, target: RequestTarget, document: Any) -> tuple[
         raise bad_request(str(error)) from None
     if not isinstance(body.get("metadata"), dict):
         body["metadata"] = {}
+    elif document["metadata"].get("managedFields") == []:
+        body["metadata"]["managedFields"] = []  # an empty list says something here: forget all owners
     return body, warnings
 
 
@@ -186,8 +194,20 @@ def _problems(shape: list[FieldError], rules: list[FieldError]) -> list[FieldErr
 
 async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """POST of a collection."""
+    field_managers.check(request)
+    return await create_object(ctx, request, target, *read(request, target))
+
+
+async def create_object(
+    ctx: Context,
+    request: ApiRequest,
+    target: RequestTarget,
+    body: Object,
+    warnings: list[str],
+    managed: ManagedFields | None = None,
+) -> Response:
+    """Stores a new object and answers with it. managed: who owns its fields, if that is known."""
     resource, kind = target.resource, target.resource.kind
-    body, warnings = read(request, target)
     meta = body["metadata"]
     _placed(target, meta)
     for name in OURS:
@@ -213,7 +233,7 @@ async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Re
     if kind.id == crd_conditions.ID:
         body = crd_conditions.established(body, now)
     warnings += _rule_warnings(ctx, resource, body, None)
-    stored = resource.strip(body)
+    stored = resource.strip(field_managers.marked(target, body, managed))
     if dry(request):
         record = StoredObject.of(key, {**stored, "metadata": {**stored["metadata"], "resourceVersion": "0"}})
         return _warned(_dry(ctx, request, target, record, 201), warnings)
@@ -231,13 +251,14 @@ def _dry(ctx: Context, request: ApiRequest, target: RequestTarget, record: Store
 
 async def update(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PUT of an object or of its status."""
+    field_managers.check(request)
     record = ctx.existing(target)
-    body, warnings = read(request, target)
-    return await _replace(ctx, request, target, record, body, warnings)
+    return await replace_object(ctx, request, target, record, *read(request, target))
 
 
 async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
-    """PATCH of an object or of its status."""
+    """PATCH of an object or of its status, by anything but an applied configuration."""
+    field_managers.check(request)
     change = patcher(request, target)
     record = ctx.existing(target)
     patched = change(target.resource.present(record))
@@ -250,7 +271,7 @@ async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
         reason = error.message.rpartition(f" cannot be handled as a {target.resource.kind.kind}: ")[2]
         errors = [field_errors.invalid("patch", orjson.dumps(patched).decode(), reason)]
         raise api_errors.invalid(Kind("", "", "", ""), "", errors) from None
-    return await _replace(ctx, request, target, record, body, warnings)
+    return await replace_object(ctx, request, target, record, body, warnings)
 
 
 def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], Any]:
@@ -259,8 +280,7 @@ def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], An
     media = request.media_type
     accepted = [JSON_PATCH, MERGE_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH]
     if media not in accepted:
-        why = "server-side apply is not offered here" if media == APPLY_PATCH else ""
-        raise api_errors.unsupported_media_type(accepted, why)
+        raise api_errors.unsupported_media_type(accepted)
     document = request.document()
 
     def apply(doc: Object) -> Any:
@@ -279,17 +299,22 @@ def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], An
     return apply
 
 
+def named(target: RequestTarget, meta: Object) -> None:
+    """Refuses an object without a name, and one that is not called as the path says."""
+    if not meta.get("name"):
+        why = "was undeterminable: name must be provided"
+        raise bad_request(f"the name of the object ({target.name} based on URL) {why}")
+    if meta["name"] != target.name:
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})")
+
+
 def _preconditions(target: RequestTarget, record: StoredObject, meta: Object, *, patched: bool) -> None:
     """Refuses an update that was made for another object, or for another version of it.
 
     patched: by a patch, which has no preconditions beside a version: one that changes the uid is just wrong.
     """
     resource, kind = target.resource, target.resource.kind
-    if not meta.get("name"):
-        why = "was undeterminable: name must be provided"
-        raise bad_request(f"the name of the object ({target.name} based on URL) {why}")
-    if meta["name"] != target.name:
-        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})")
+    named(target, meta)
     other = meta.get("uid") not in (None, "", record.uid)
     if other and not patched:
         why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {record.uid}"
@@ -314,18 +339,30 @@ def _replace_meta(meta: Object, old: Object) -> None:
             meta[name] = old[name]
 
 
-async def _replace(
-    ctx: Context, request: ApiRequest, target: RequestTarget, record: StoredObject, body: Object, warnings: list[str]
+async def replace_object(
+    ctx: Context,
+    request: ApiRequest,
+    target: RequestTarget,
+    record: StoredObject,
+    body: Object,
+    warnings: list[str],
+    managed: ManagedFields | None = None,
 ) -> Response:
-    """Stores a new version of an object, if it differs, and answers with what is there then."""
+    """Stores a new version of an object, if it differs, and answers with what is there then.
+
+    managed: who owns its fields after an apply; after an update that follows from what changed.
+    """
     resource, kind = target.resource, target.resource.kind
     meta = body["metadata"]
+    sent = meta.get("managedFields")
     _placed(target, meta)
     _preconditions(target, record, meta, patched=request.method == "PATCH")
     old = resource.present(record)
     _replace_meta(meta, old["metadata"])
     strategy = resource.strategy
     body = resource.schema.default(body)
+    if managed is None:
+        managed = field_managers.updated(ctx, request, target, old, body, sent)
     if target.subresource == "status":
         body = strategy.prepare_status(body, old)
         errors = _problems(resource.schema.validate(body), strategy.validate_status(body, old))
@@ -338,7 +375,8 @@ async def _replace(
         raise api_errors.invalid(kind, target.name, errors)
     if kind.id == crd_conditions.ID and not target.subresource:
         body = crd_conditions.established(body, ctx.now())
-    new = await save(ctx, target, record, resource.strip(body), store=not dry(request))
+    stored = resource.strip(field_managers.marked(target, body, managed))
+    new = await save(ctx, target, record, stored, store=not dry(request))
     return _warned(reading.shown(ctx, request, resource, new, 200), warnings)
 
 

@@ -17,8 +17,10 @@ LIMIT = yaml_documents.LARGEST
 
 _JSON = ("application/json", "text/json")
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
-#: Patches whose bodies may be YAML although their type says JSON: `kubectl patch -p` sends them as they were typed.
-_PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json")
+#: A configuration for server-side apply.
+APPLY = "application/apply-patch+yaml"
+#: Patches whose bodies may be JSON or YAML, whatever their type says: `kubectl patch -p` sends them as they were typed.
+_PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json", APPLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,9 @@ class ApiRequest:
             if read.error:
                 raise bad_request(f"error converting YAML to JSON: {read.error}")
             return read.value
-        if self.media_type in _JSON or (self.method == "PATCH" and self.media_type.endswith("patch+json")):
+        if self.media_type in _JSON or (
+            self.method == "PATCH" and self.media_type.endswith(("patch+json", "patch+yaml"))
+        ):
             return parse_json(self.body)
         if self.media_type == protobuf_objects.MEDIA_TYPE:
             return parse_protobuf(self.body)
