@@ -34,6 +34,7 @@ from deploy.local.apiserver.http.request import (
     json_response,
     refusal,
 )
+from workers.api import unserved_kinds
 
 log = logging.getLogger(__name__)
 
@@ -123,14 +124,23 @@ class ApiApp:
         watch = parts[0] == "watch"
         target = self._target(group, version, parts[1:] if watch else parts)
         if target is None:
-            if version in self._ctx.registry.served().get(group, {}):
-                raise api_errors.no_resource()
-            return NOT_A_PATH
+            raise api_errors.no_resource(self._advice(group, version, parts))
         if watch:
             return read.watching(self._ctx, request, target)
         if target.name:
             return await self._named(request, target)
         return await self._collection(request, target)
+
+    def _advice(self, group: str, version: str, parts: list[str]) -> str:
+        """Returns what to do about a resource that is not served, nothing if only the path to it is wrong.
+
+        parts: the path after group and version.
+        """
+        plural = parts[2] if parts[0] == "namespaces" and len(parts) > 2 else parts[0]
+        if self._ctx.registry.get(group, version, plural) is not None:
+            return ""
+        kinds = (resource.kind for resource in self._ctx.registry)
+        return unserved_kinds.advice(group, plural, [(kind.group, kind.version, kind.plural) for kind in kinds])
 
     def _target(self, group: str, version: str, parts: list[str]) -> RequestTarget | None:
         """Returns the target of the rest of a path; None when no such resource is served."""
