@@ -244,6 +244,7 @@ _CRON_JOB = {
 }
 _DEPLOYMENT = {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
 _STATEFUL_SET = {"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"}
+_RETENTION = _fields({"whenDeleted": "Retain", "whenScaled": "Retain"})
 _RIGHTS = "rbac.authorization.k8s.io"
 
 
@@ -272,7 +273,13 @@ _BY_KIND: dict[str, Default] = {
     ),
     "replicasets.apps": _spec(_fields({"replicas": 1}, always={"template": template})),
     "statefulsets.apps": _spec(
-        _fields(_STATEFUL_SET, always={"updateStrategy": _rolling(partition=0), "template": template})
+        _fields(
+            _STATEFUL_SET,
+            always={
+                **{"updateStrategy": _rolling(partition=0), "template": template},
+                "persistentVolumeClaimRetentionPolicy": _RETENTION,
+            },
+        )
     ),
     "services": _spec(_service_spec, _fields(each={"ports": _SERVICE_PORT})),
     "events": _fields({"source": {}, "reportingComponent": "", "reportingInstance": ""}),
