@@ -7,11 +7,10 @@ from typing import Literal
 
 from workers.api.keda_compat import NONE, Quirks
 from workers.controllers import apps
-from workers.controllers import volcano as volcanos
 from workers.controllers.batch import cronjob, job
 from workers.controllers.composite import composed
 from workers.controllers.keda import authentication, scaledjob, scaledobject
-from workers.controllers.volcano import membership
+from workers.controllers.volcano import membership, volcano_controllers
 from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES as ADMISSION
 from workers.controllers.volcano.podgroup.group import GangRules
@@ -55,7 +54,7 @@ def controllers(
     if workloads:
         known += apps.CONTROLLERS
     if volcano:
-        known += volcanos.controllers(site, rules)
+        known += volcano_controllers.controllers(site, rules)
         pods = composed(pods, membership.controller(site.gang_schedulers))
     known.append(pods)
     return {controller.kind.id: controller for controller in known}

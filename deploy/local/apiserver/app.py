@@ -52,6 +52,8 @@ _HANDLERS: Mapping[tuple[str, str], Callable[[Context, ApiRequest, RequestTarget
     **{("scale", "GET"): scale.get, ("scale", "PUT"): scale.update, ("scale", "PATCH"): scale.patch},
     **{("binding", "POST"): pods.bind, ("eviction", "POST"): pods.evict, ("log", "GET"): pod_logs.stream},
 }
+#: Bytes of an answer that are sent at once. A connection keeps a buffer of this size as long as it is open.
+PART = 256 * 1024
 NOT_A_PATH = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
@@ -211,7 +213,10 @@ async def _send(send: Send, response: Response) -> None:
         *((name.lower().encode(), value.encode()) for name, value in response.headers.items()),
     ]
     await send({"type": "http.response.start", "status": response.code, "headers": headers})
-    await send({"type": "http.response.body", "body": response.body})
+    body = response.body
+    for start in range(0, max(len(body), 1), PART):
+        more = start + PART < len(body)
+        await send({"type": "http.response.body", "body": body[start : start + PART], "more_body": more})
 
 
 async def _stream(receive: Receive, send: Send, stream: Stream) -> None:

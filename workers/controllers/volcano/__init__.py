@@ -1,25 +1,5 @@
-"""The controllers of Volcano's kinds: Job, Queue, PodGroup, Command, JobFlow, JobTemplate and CronJob.
+"""The controllers of Volcano's kinds.
 
-Only the controllers' registry imports this package; the command line and the tests import single modules.
+`volcano_controllers` joins them for the registry. The package itself imports nothing: the API server and the command
+line, which need single modules, start without the others.
 """
-
-from workers.controllers.batch import cronjob
-from workers.controllers.composite import composed
-from workers.controllers.volcano import commands, job, jobtemplate, membership, podgroup, queue
-from workers.controllers.volcano.job.names import Site
-from workers.controllers.volcano.jobflow import decide as flow
-from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, GangRules
-from workers.decision.controller import Controller
-
-
-def controllers(site: Site, rules: GangRules = DEFAULT_RULES) -> tuple[Controller, ...]:
-    """Returns one controller per kind. site: the cluster that pods are created for. rules: of gang admission."""
-    return (
-        job.controller(site),
-        queue.controller(podgroup.rounds(rules), cluster_wide=podgroup.EVERYWHERE),
-        composed(membership.WORKLOADS, podgroup.controller(rules)),
-        commands.CONTROLLER,
-        flow.CONTROLLER,
-        jobtemplate.CONTROLLER,
-        cronjob.VOLCANO_CRON_JOBS,
-    )

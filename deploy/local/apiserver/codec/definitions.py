@@ -188,8 +188,8 @@ def model_of(kind: Kind) -> str:
     if kind.kind == "Event":
         return f"CoreV1{kind.kind}" if not kind.group else f"EventsV1{kind.kind}"
     model = f"{version}{kind.kind}"
-    models = importlib.import_module("kubernetes.client.models")
-    if not hasattr(models, model):
+    # The list of names: asking for the model itself would load it.
+    if model not in importlib.import_module("kubernetes.client.models").__all__:
         raise LookupError(f"no built-in type for {kind.api_version} {kind.kind}")
     return model
 
