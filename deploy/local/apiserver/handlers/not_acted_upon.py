@@ -31,8 +31,11 @@ def report(ctx: Context, resource: ServedResource, record: StoredObject) -> None
 def _event(ctx: Context, key: str, about: Object, message: str) -> Object:
     namespace, _, name = key.partition("/")
     now = times.render(ctx.now())
+    # Events stay for ever here; this one goes with its object.
+    owner = {field: about[field] for field in ("apiVersion", "kind", "name", "uid")}
+    metadata = {"name": name, "namespace": namespace, "uid": str(uuid4()), "creationTimestamp": now}
     return {
-        "metadata": {"name": name, "namespace": namespace, "uid": str(uuid4()), "creationTimestamp": now},
+        "metadata": {**metadata, "ownerReferences": [owner]},
         "involvedObject": about,
         "reason": REASON,
         "message": message,
