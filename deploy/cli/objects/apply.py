@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deploy import unserved_kinds
 from deploy.cli import api_connection, discovery, manifests, output
 from deploy.cli.objects import last_applied
-from workers.api import unserved_kinds
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
 from workers.errors import AlreadyExists, ClusterError, NotFound, UserError
 

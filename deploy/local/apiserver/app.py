@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from deploy import unserved_kinds
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.codec import yaml_documents
@@ -34,7 +35,6 @@ from deploy.local.apiserver.http.request import (
     json_response,
     refusal,
 )
-from workers.api import unserved_kinds
 
 log = logging.getLogger(__name__)
 
