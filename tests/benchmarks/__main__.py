@@ -9,7 +9,19 @@ import uvloop
 from tests.benchmarks import harness
 
 #: Modules of this package, in the order of the report. Each has `async def figures() -> list[Figure]`.
-BENCHMARKS = ("queue", "beat", "creation", "latency", "polling", "reconcile", "cron", "job", "volcano", "memory")
+BENCHMARKS = (
+    "queue",
+    "beat",
+    "creation",
+    "latency",
+    "polling",
+    "reconcile",
+    "cron",
+    "job",
+    "volcano",
+    "memory",
+    "apiserver",
+)
 
 
 def main(names: list[str]) -> int:

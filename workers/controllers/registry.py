@@ -10,10 +10,8 @@ from workers.controllers import apps
 from workers.controllers.batch import cronjob, job
 from workers.controllers.composite import composed
 from workers.controllers.keda import authentication, scaledjob, scaledobject
-from workers.controllers.volcano import commands, jobtemplate, membership, podgroup, queue
-from workers.controllers.volcano import job as volcano_job
+from workers.controllers.volcano import membership, volcano_controllers
 from workers.controllers.volcano.job.names import Site
-from workers.controllers.volcano.jobflow import decide as flow
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES as ADMISSION
 from workers.controllers.volcano.podgroup.group import GangRules
 from workers.decision.controller import Controller
@@ -56,23 +54,10 @@ def controllers(
     if workloads:
         known += apps.CONTROLLERS
     if volcano:
-        known += _volcano(site, rules)
+        known += volcano_controllers.controllers(site, rules)
         pods = composed(pods, membership.controller(site.gang_schedulers))
     known.append(pods)
     return {controller.kind.id: controller for controller in known}
-
-
-def _volcano(site: Site, rules: GangRules) -> tuple[Controller, ...]:
-    """Returns one controller per kind of Volcano."""
-    return (
-        volcano_job.controller(site),
-        queue.controller(podgroup.rounds(rules), cluster_wide=podgroup.EVERYWHERE),
-        composed(membership.WORKLOADS, podgroup.controller(rules)),
-        commands.CONTROLLER,
-        flow.CONTROLLER,
-        jobtemplate.CONTROLLER,
-        cronjob.VOLCANO_CRON_JOBS,
-    )
 
 
 def configured(settings: Settings) -> Mapping[str, Controller]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deploy import unserved_kinds
 from deploy.cli import api_connection, discovery, manifests, output
 from deploy.cli.objects import last_applied
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
@@ -132,10 +133,7 @@ class Applier:
                 await asyncio.sleep(0.1)
                 found = await discovery.spelt(cluster, *spelt)
             if found is None:
-                raise UserError(
-                    f"kind: the server has no {manifest.kind} in {manifest.api_version}; "
-                    "is its CRD installed? (`penstock crds | penstock apply -f -` installs ours)"
-                )
+                raise UserError(await _unserved(cluster, *spelt))
             self._kinds[spelt] = found
         return self._kinds[spelt]
 
@@ -149,3 +147,11 @@ class Applier:
                 f"metadata.namespace: the manifest says {manifest.namespace}, --namespace says {self._namespace}"
             )
         return {**manifest.body, "metadata": {**metadata, "namespace": manifest.namespace or self._namespace}}
+
+
+async def _unserved(cluster: "Cluster", api_version: str, kind: str) -> str:
+    """Returns the message for a manifest of a kind that the server does not serve."""
+    catalogue = await discovery.discover(cluster)
+    served = [(each.kind.group, each.kind.version, each.kind.kind) for each in catalogue.resources]
+    hint = unserved_kinds.advice(api_version.rpartition("/")[0], kind, served)
+    return f"kind: the server has no {kind} in {api_version}; {hint}"

@@ -71,9 +71,10 @@ def not_found(kind: Kind, name: str) -> ApiError:
     return ApiError(404, "NotFound", f'{kind.id} "{name}" not found', _details(kind, name))
 
 
-def no_resource() -> ApiError:
-    """404 for a path of the API that leads nowhere."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+def no_resource(hint: str = "") -> ApiError:
+    """404 for a path of the API that leads nowhere. hint: what to do about it."""
+    message = "the server could not find the requested resource"
+    return ApiError(404, "NotFound", f"{message}: {hint}" if hint else message, {})
 
 
 def already_exists(kind: Kind, name: str, *, generated: bool = False) -> ApiError:

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from deploy import unserved_kinds
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.codec import yaml_documents
@@ -56,6 +57,8 @@ _HANDLERS: Mapping[tuple[str, str], Callable[[Context, ApiRequest, RequestTarget
     **{("binding", "POST"): pods.bind, ("eviction", "POST"): pods.evict, ("log", "GET"): pod_logs.stream},
     **{(part, method): pod_streams.upgrade for part in api_resources.STREAMS for method in ("GET", "POST")},
 }
+#: Bytes of an answer that are sent at once. A connection keeps a buffer of this size as long as it is open.
+PART = 256 * 1024
 NOT_A_PATH = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
@@ -144,14 +147,23 @@ class ApiApp:
         watch = parts[0] == "watch"
         target = self._target(group, version, parts[1:] if watch else parts)
         if target is None:
-            if version in self._ctx.registry.served().get(group, {}):
-                raise api_errors.no_resource()
-            return NOT_A_PATH
+            raise api_errors.no_resource(self._advice(group, version, parts))
         if watch:
             return read.watching(self._ctx, request, target)
         if target.name:
             return await self._named(request, target)
         return await self._collection(request, target)
+
+    def _advice(self, group: str, version: str, parts: list[str]) -> str:
+        """Returns what to do about a resource that is not served, nothing if only the path to it is wrong.
+
+        parts: the path after group and version.
+        """
+        plural = parts[2] if parts[0] == "namespaces" and len(parts) > 2 else parts[0]
+        if self._ctx.registry.get(group, version, plural) is not None:
+            return ""
+        kinds = (resource.kind for resource in self._ctx.registry)
+        return unserved_kinds.advice(group, plural, [(kind.group, kind.version, kind.plural) for kind in kinds])
 
     def _target(self, group: str, version: str, parts: list[str]) -> RequestTarget | None:
         """Returns the target of the rest of a path; None when no such resource is served."""
@@ -226,7 +238,10 @@ async def _send(send: Send, response: Response) -> None:
         *((name.lower().encode(), value.encode()) for name, value in response.headers.items()),
     ]
     await send({"type": "http.response.start", "status": response.code, "headers": headers})
-    await send({"type": "http.response.body", "body": response.body})
+    body = response.body
+    for start in range(0, max(len(body), 1), PART):
+        more = start + PART < len(body)
+        await send({"type": "http.response.body", "body": body[start : start + PART], "more_body": more})
 
 
 async def _stream(receive: Receive, send: Send, stream: Stream) -> None:

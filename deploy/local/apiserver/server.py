@@ -27,6 +27,7 @@ from deploy.local.apiserver.garbage_collector import Collector
 from deploy.local.apiserver.http import certificate
 from deploy.local.apiserver.http import token as auth
 from deploy.local.apiserver.http.upgrades import Upgrades
+from deploy.local.apiserver.storage import free_memory
 from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStoreKeys
 from deploy.local.apiserver.storage.watch_streams import Hub
 from deploy.local.image_commands import Images
@@ -200,14 +201,15 @@ async def serve(options: ServerOptions) -> None:
         collector = Collector(ctx)
         collecting = asyncio.create_task(collector.run())
         counting = asyncio.create_task(ctx.quotas.run())
+        freeing = asyncio.create_task(free_memory.keep_giving_back())
         try:
             await prepare(ctx)
             private_files.write(options.kubeconfig, kubeconfig(url, files.authority, token))
             await server.serve(sockets=[listener])
         finally:
-            for task in (collecting, counting, writer):
+            for task in (collecting, counting, freeing, writer):
                 task.cancel()
-            for task in (collecting, counting, writer):
+            for task in (collecting, counting, freeing, writer):
                 with suppress(asyncio.CancelledError):
                     await task
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.conditions import eventually, until
 from tests.support.house import House
-from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, Object, Ref
+from workers.api.kinds import DEPLOYMENT, PERSISTENT_VOLUME_CLAIM, POD, REPLICA_SET, STATEFUL_SET, Object, Ref
 from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import NotFound
 
@@ -62,6 +62,13 @@ spec:
           command: ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
           env: [{name: COLOUR, value: blue}]
 """
+CLAIMS = """
+  persistentVolumeClaimRetentionPolicy: {whenScaled: Delete, whenDeleted: Delete}
+  volumeClaimTemplates:
+    - metadata: {name: data}
+      spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+BOXES = ("data-box-0", "data-box-1")
 
 
 @pytest.fixture
@@ -235,3 +242,37 @@ async def test_a_stateful_set_is_rolled_out_undone_scaled_and_deleted(kubectl: K
         return not await pods_of(cluster, "db") and not revisions
 
     await eventually(empty, 60)
+
+
+async def test_pods_of_a_stateful_set_find_their_files_again_until_their_claims_go(
+    running: House, kubectl: Kubectl, cluster: Cluster
+) -> None:
+    box = DB.replace("db", "box").replace("trap", "echo began >> $PENSTOCK_MOUNT_DATA/starts; trap")
+    box = box.replace("env:", "volumeMounts: [{name: data, mountPath: /data}]\n          env:") + CLAIMS
+    ref = Ref(STATEFUL_SET, "default", "box")
+    await asyncio.to_thread(kubectl, "apply", "-f", "-", stdin=box)
+    await eventually(lambda: serves(cluster, ref, 2), 60)
+
+    async def claims() -> dict[str, Object]:
+        found, _ = await cluster.list(PERSISTENT_VOLUME_CLAIM, "default", label_selector="app=box")
+        return {claim["metadata"]["name"]: claim for claim in found}
+
+    before = await claims()
+    assert {name: claim["status"]["phase"] for name, claim in before.items()} == dict.fromkeys(BOXES, "Bound")
+    pod = next(pod for pod in await pods_of(cluster, "box") if pod["metadata"]["name"] == "box-0")
+    await asyncio.to_thread(kubectl, "delete", "pod", "box-0")
+
+    async def begun_again() -> bool:
+        found = [one["metadata"]["uid"] for one in await pods_of(cluster, "box")]
+        return pod["metadata"]["uid"] not in found and await serves(cluster, ref, 2)
+
+    await eventually(begun_again, 60)
+    uid = (await claims())["data-box-0"]["metadata"]["uid"]
+    assert uid == before["data-box-0"]["metadata"]["uid"]
+    starts = running.home.parent / "pods" / "claims" / uid / "starts"
+    await eventually(lambda: starts.read_text() == "began\n" * 2, 60)
+    kubectl("scale", "statefulset/box", "--replicas=1")
+
+    await until(claims, lambda found: list(found) == ["data-box-0"])
+    await asyncio.to_thread(kubectl, "delete", "statefulset", "box")
+    await until(claims, lambda found: not found)

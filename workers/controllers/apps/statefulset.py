@@ -1,16 +1,16 @@
 """apps/v1 StatefulSet: numbered pods, created in order and replaced in reverse order."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from workers.api import conditions
-from workers.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Object
+from workers.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET, Object, Ref
 from workers.controllers import adoption, pod_stages
-from workers.controllers.apps import controller_revisions, pods
+from workers.controllers.apps import controller_revisions, pods, volume_claims
 from workers.controllers.batch.job.pods import existing, is_deleting, is_finished
 from workers.decision.controller import Controller
-from workers.decision.plan import NOTHING, ComeBack, PatchStatus, Plan, RecordEvent, Step, Together
+from workers.decision.plan import NOTHING, ComeBack, PatchStatus, Plan, Step, Together
 from workers.decision.snapshot import Snapshot
 
 #: Labels of a pod: its revision, its name, its number.
@@ -21,7 +21,10 @@ INDEX = "apps.kubernetes.io/pod-index"
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """A StatefulSet at one moment. current, update: the revisions before and after the rollout."""
+    """A StatefulSet at one moment. current, update: the revisions before and after the rollout.
+
+    claims: the observed volume claims of its pods; None for one that does not exist.
+    """
 
     body: Object
     pods: tuple[Object, ...]
@@ -29,6 +32,17 @@ class _Set:
     current: str
     update: str
     now: datetime
+    claims: Mapping[Ref, Object | None]
+
+    @property
+    def wanted(self) -> range:
+        """The numbers of the pods that the set is to have."""
+        return range(self.first, self.first + self.replicas)
+
+    @property
+    def numbered(self) -> dict[int, Object]:
+        """Its pods by their numbers."""
+        return {number: pod for pod in self.pods if (number := ordinal_of(self.body, pod)) is not None}
 
     @property
     def first(self) -> int:
@@ -70,10 +84,11 @@ class _Set:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Pods to create and to delete now."""
+    """Pods to create and to delete now. blocked: a pod waits until the claims of the one before it are gone."""
 
     made: tuple[Object, ...] = ()
     deleted: tuple[Object, ...] = ()
+    blocked: bool = False
 
 
 def decide(snapshot: Snapshot, now: datetime) -> Plan:
@@ -92,27 +107,23 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     if controller_revisions.template_of(current, revisions) is None:
         current = past.update
     mine = existing(snapshot.children.get(POD.id, ()))
-    run = _Set(body, mine, revisions, current, past.update, now)
+    run = _Set(body, mine, revisions, current, past.update, now, snapshot.relatives)
     if is_deleting(body):
         return Plan((PatchStatus(_status(run, _Work())),), "being deleted")
-    if body["spec"].get("volumeClaimTemplates"):
-        return _refusal(run)
     work = _work(run)
     live = {run.current, run.update, *map(revision_of, mine)}
     obsolete = controller_revisions.delete_oldest(revisions, live, body["spec"].get("revisionHistoryLimit"))
-    steps: tuple[Step, ...] = (*past.steps, *pod_stages.create(work.made), *pod_stages.delete(work.deleted))
+    # Claims before pods: a new pod mounts its claim, and the claim of a deleted one may be told to go with it.
+    numbers = [number for pod in work.made if (number := ordinal_of(body, pod)) is not None]
+    claims_first = (
+        *volume_claims.own(body, run.wanted, run.claims, run.numbered),
+        *volume_claims.create(body, numbers),
+    )
+    stages = (*pod_stages.create(work.made), *pod_stages.delete(work.deleted))
+    steps: tuple[Step, ...] = (*past.steps, *claims_first, *stages)
     if obsolete:
         steps = (*steps, Together(obsolete))
     return Plan((*steps, PatchStatus(_status(run, work)), *_requeue(run, work)), f"{run.replicas} wanted")
-
-
-def _refusal(run: _Set) -> Plan:
-    """Creates no pods for a set with volumeClaimTemplates; an Event says so once for each generation."""
-    status = PatchStatus(_status(run, _Work()))
-    if (run.body.get("status") or {}).get("observedGeneration") == run.body["metadata"].get("generation"):
-        return Plan((status,), "needs volume claims")
-    message = "volumeClaimTemplates: they are not carried out here; pods are not made"
-    return Plan((RecordEvent("Warning", "FailedCreate", message), status), "needs volume claims")
 
 
 # --- creations and deletions
@@ -120,13 +131,15 @@ def _refusal(run: _Set) -> Plan:
 
 def _work(run: _Set) -> _Work:
     """Returns the next pods to create or delete: one at a time in order, or all at once."""
-    numbered = {number: pod for pod in run.pods if (number := ordinal_of(run.body, pod)) is not None}
-    wanted = range(run.first, run.first + run.replicas)
+    numbered, wanted = run.numbered, run.wanted
     made: list[Object] = []
     deleted: list[Object] = []
+    blocked = False
     for number in wanted:
         pod = numbered.get(number)
-        if pod is None:
+        if pod is None and volume_claims.are_stale(run.body, number, run.claims, numbered):
+            blocked = True
+        elif pod is None:
             made.append(_pod(run, number))
         elif is_finished(pod) and not is_deleting(pod):
             deleted.append(pod)
@@ -136,11 +149,11 @@ def _work(run: _Set) -> _Work:
             # A pod whose old template is broken would block the pods behind it for ever.
             deleted.append(pod)
         if run.in_order:
-            return _Work(tuple(made), tuple(deleted))
+            return _Work(tuple(made), tuple(deleted), blocked)
     surplus = sorted((number for number in numbered if number not in wanted), reverse=True)
     waits = _delete_surplus(run, [numbered[number] for number in surplus], deleted)
-    if made or deleted or waits:
-        return _Work(tuple(made), tuple(deleted))
+    if made or deleted or waits or blocked:
+        return _Work(tuple(made), tuple(deleted), blocked)
     return _Work(deleted=_outdated(run, [(number, numbered[number]) for number in reversed(wanted)]))
 
 
@@ -173,8 +186,8 @@ def _outdated(run: _Set, highest_first: Sequence[tuple[int, Object]]) -> tuple[O
 
 
 def _requeue(run: _Set, work: _Work) -> tuple[Step, ...]:
-    """Comes back for deleted pods and for pods that become available."""
-    if work.deleted:
+    """Comes back for deleted pods and claims, and for pods that become available."""
+    if work.deleted or work.blocked:
         return (ComeBack(run.now + pod_stages.RECHECK),)
     instants = [pods.available_at(pod, run.least) for pod in run.pods] if run.least else []
     waiting = [at for at in instants if at is not None and at > run.now]
@@ -232,12 +245,17 @@ def numbered_pod(owner: Object, ordinal: int, revision: str, template: Object) -
     name = f"{owner['metadata']['name']}-{ordinal}"
     body = pods.build(STATEFUL_SET, {**owner, "spec": {**owner["spec"], "template": template}}, name)
     labels = {**body["metadata"]["labels"], REVISION: revision, NAME: name, INDEX: str(ordinal)}
-    spec = {**body["spec"], "hostname": name}
+    spec = {**volume_claims.mounted(owner, body["spec"], ordinal), "hostname": name}
     if service := owner["spec"].get("serviceName"):
         spec["subdomain"] = service
     return {**body, "metadata": {**body["metadata"], "labels": labels}, "spec": spec}
 
 
 CONTROLLER = Controller(
-    kind=STATEFUL_SET, decide=decide, children=(POD, CONTROLLER_REVISION), adopts=(POD, CONTROLLER_REVISION)
+    kind=STATEFUL_SET,
+    decide=decide,
+    children=(POD, CONTROLLER_REVISION),
+    adopts=(POD, CONTROLLER_REVISION),
+    optional_relatives=volume_claims.refs,
+    follows=(PERSISTENT_VOLUME_CLAIM,),
 )

@@ -1,4 +1,5 @@
-"""The controllers of Volcano's kinds: Job, Queue, PodGroup, Command, JobFlow, JobTemplate and CronJob.
+"""The controllers of Volcano's kinds.
 
-The controllers' registry, the command line and the embedded API server import single modules of it.
+`volcano_controllers` joins them for the registry. The package itself imports nothing: the API server and the command
+line, which need single modules, start without the others.
 """

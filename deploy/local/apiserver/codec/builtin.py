@@ -234,16 +234,16 @@ def _keeps_empty(field: TypeField) -> bool:
 
 
 def _struct(model: str) -> Decoder:
-    form = definition(model)
-    go_type = f"{form.version}.{form.name}"
-    struct = form.name
+    struct, version = spelled(model)
+    go_type = f"{version}.{struct}"
     fields: dict[str, tuple[Decoder, bool]] = {}
 
     def decode(value: Any, place: Place, unknown: list[str]) -> dict[str, Any]:
         if type(value) is not dict:
             raise _mismatch(value, place, go_type)
-        if not fields:  # filled on first use: types refer to themselves
-            fields.update((field.name, (decoder(field.type), _keeps_empty(field))) for field in form.fields.values())
+        if not fields:  # filled on first use: types refer to themselves, and loading a type takes milliseconds
+            known_fields = definition(model).fields.values()
+            fields.update((field.name, (decoder(field.type), _keeps_empty(field))) for field in known_fields)
         result = {}
         for name, member in value.items():
             known = fields.get(name)

@@ -56,7 +56,8 @@ _CONTAINER = {
 }
 _WITH_CONDITIONS = (
     *("JobStatus", "DeploymentStatus", "ReplicaSetStatus", "StatefulSetStatus", "NamespaceStatus"),
-    *("PersistentVolumeClaimStatus", "ServiceStatus"),
+    *("PersistentVolumeClaimStatus", "ServiceStatus", "DaemonSetStatus", "ReplicationControllerStatus"),
+    *("PodDisruptionBudgetStatus", "HorizontalPodAutoscalerStatus", "APIServiceStatus"),
 )
 #: By type (as spelled in the API's definitions, without group and version) and field. Everything else is replaced.
 MERGING: dict[str, dict[str, Merging]] = {
@@ -79,6 +80,8 @@ MERGING: dict[str, dict[str, Merging]] = {
     "NodeStatus": {"conditions": _TYPED, "addresses": _TYPED},
     "ServiceSpec": {"ports": Merging("port")},
     "ServiceAccount": {"secrets": _NAMED},
+    **{f"{name}WebhookConfiguration": {"webhooks": _NAMED} for name in ("Mutating", "Validating")},
+    **{f"{name}Webhook": {"matchConditions": _NAMED} for name in ("Mutating", "Validating")},
 }
 
 
@@ -125,12 +128,15 @@ _QUANTITIES = frozenset(
     | {"ResourceFieldSelector.divisor", "ResourceRequirements.limits", "ResourceRequirements.requests"}
     | {"VolumeResourceRequirements.limits", "VolumeResourceRequirements.requests"}
     | {"ContainerStatus.allocatedResources", "ResourceQuotaSpec.hard"}
-    | {"ResourceQuotaStatus.hard", "ResourceQuotaStatus.used"}
+    | {"ResourceQuotaStatus.hard", "ResourceQuotaStatus.used", "PersistentVolumeSpec.capacity", "Overhead.podFixed"}
+    | {f"LimitRangeItem.{name}" for name in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")}
+    | {"MetricTarget.averageValue", "MetricTarget.value", "MetricValueStatus.averageValue", "MetricValueStatus.value"}
 )
 _INT_OR_STRING = frozenset(
     {"HTTPGetAction.port", "TCPSocketAction.port", "ServicePort.targetPort", "RollingUpdateDeployment.maxSurge"}
     | {"RollingUpdateDeployment.maxUnavailable", "RollingUpdateStatefulSetStrategy.maxUnavailable"}
-    | {"NetworkPolicyPort.port"}
+    | {"NetworkPolicyPort.port", "PodDisruptionBudgetSpec.minAvailable", "PodDisruptionBudgetSpec.maxUnavailable"}
+    | {"RollingUpdateDaemonSet.maxSurge", "RollingUpdateDaemonSet.maxUnavailable"}
 )
 #: Flags and numbers that are plain values in Go and vanish when they are zero. Others are pointers, whose zero is kept,
 #: or are always written.
@@ -182,8 +188,8 @@ def model_of(kind: Kind) -> str:
     if kind.kind == "Event":
         return f"CoreV1{kind.kind}" if not kind.group else f"EventsV1{kind.kind}"
     model = f"{version}{kind.kind}"
-    models = importlib.import_module("kubernetes.client.models")
-    if not hasattr(models, model):
+    # The list of names: asking for the model itself would load it.
+    if model not in importlib.import_module("kubernetes.client.models").__all__:
         raise LookupError(f"no built-in type for {kind.api_version} {kind.kind}")
     return model
 

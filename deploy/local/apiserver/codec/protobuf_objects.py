@@ -19,7 +19,11 @@ MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 #: The first bytes of an encoded object.
 MAGIC = b"k8s\x00"
 #: Kinds whose message is not called like the kind, by apiVersion and kind.
-RENAMED = {("events.k8s.io/v1", "Event"): "events.Event", ("autoscaling/v1", "Scale"): "autoscaling.Scale"}
+RENAMED = {
+    ("events.k8s.io/v1", "Event"): "events.Event",
+    ("autoscaling/v1", "Scale"): "autoscaling.Scale",
+    ("autoscaling/v1", "HorizontalPodAutoscaler"): "autoscaling.HorizontalPodAutoscaler",
+}
 
 # Wire types.
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5

@@ -8,9 +8,11 @@ from typing import Any
 import orjson
 
 from deploy.local.apiserver import strategies
+from deploy.local.apiserver.discovery import autoscaler_versions
 from deploy.local.apiserver.patch.apply import merge_types
 from deploy.local.apiserver.schema import schema
 from deploy.local.apiserver.storage.object_store import StoredObject
+from deploy.local.apiserver.strategies.kept import KEPT, KeptKind
 from workers.api.kinds import POD_METRICS, Kind, Object
 
 #: Verbs of a resource that can be read and written, in the order discovery lists them.
@@ -33,7 +35,7 @@ class ServedResource:
     storage: the id under which its objects are kept, shared by all versions (and by both event APIs). inward and
     outward: between the stored and the served form, None when they are the same. orphans: deletion without a policy
     leaves dependents alone (batch/v1 Jobs). returns: a completed deletion answers with the object, not a Status.
-    definition: the CustomResourceDefinition of a custom resource.
+    definition: the CustomResourceDefinition of a custom resource. kept: the row of a kind that nothing acts on here.
     """
 
     kind: Kind
@@ -53,6 +55,7 @@ class ServedResource:
     columns: list[Object] | None = None
     subresources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     list_kind: str = ""
+    kept: KeptKind | None = None
 
     @property
     def storage(self) -> str:
@@ -214,7 +217,17 @@ def builtins() -> Iterator[ServedResource]:
     """Yields the resources that every cluster has, as far as this one has them, in the order of discovery."""
     for group, kind, plural, more in _BUILTINS:
         yield _builtin(Kind(group, "v1", kind, plural, namespaced=more.get("namespaced", True)), more)
+    for row in KEPT:
+        names = {"short": row.short, "categories": ("all",) if row.grouped else ()}
+        forms = _VERSIONS.get(row.kind.api_version, {})
+        yield _builtin(row.kind, {**names, **forms, "status": row.initial is not None, "kept": row})
     yield from custom(_POD_METRICS)
+
+
+#: Versions that are stored in the form of another one.
+_VERSIONS: dict[str, dict[str, Any]] = {
+    "autoscaling/v1": {"inward": autoscaler_versions.from_v1, "outward": autoscaler_versions.to_v1}
+}
 
 
 _EVENTS = {"short": ("ev",)}

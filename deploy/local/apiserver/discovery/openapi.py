@@ -13,6 +13,7 @@ import orjson
 
 from deploy.local.apiserver.codec import protobuf_openapi
 from deploy.local.apiserver.codec.definitions import Type, TypeDefinition, TypeField, definition, model_of, spelled
+from deploy.local.apiserver.strategies.kept import KEPT
 from workers.api.kinds import Kind, Object
 
 #: The `openAPIV3Schema` of each custom resource among the kinds of a document; built-in kinds have none.
@@ -43,6 +44,8 @@ _PACKAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("V1CustomResourceDefinition",),
     ),
 }
+#: The last part of the package of every other group is the first one of the group's name, except for this one.
+_AGGREGATOR = {"apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration"}
 #: Leaf types that have a definition of their own.
 _NAMED_LEAVES: dict[str, str] = {
     "v1.Time": f"{_META}.Time",
@@ -147,10 +150,20 @@ def full_name(model: str) -> str:
     name, version = spelled(model)
     if name in _META_TYPES:
         return f"{_META}.{name}"
-    for package, roots in _PACKAGES.values():
+    for package, roots in (*_PACKAGES.values(), *_kept_packages()):
         if any(model in _models(root) for root in roots):
             return f"{package}.{version}.{name}"
     return f"{_META}.{name}"
+
+
+@cache
+def _kept_packages() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Package and root types of each group of the kinds that nothing acts on."""
+    groups: dict[str, list[str]] = {}
+    for row in KEPT:
+        group = row.kind.group.partition(".")[0] or "core"
+        groups.setdefault(_AGGREGATOR.get(group, f"io.k8s.api.{group}"), []).append(model_of(row.kind))
+    return tuple((package, tuple(roots)) for package, roots in groups.items())
 
 
 @cache

@@ -17,7 +17,7 @@ from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.handlers.write import remaining
 from deploy.local.apiserver.http import warning_headers
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
-from deploy.local.apiserver.storage.object_store import StoredObject
+from deploy.local.apiserver.storage.object_store import BATCH, StoredObject
 from workers.api import times
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, Object
 
@@ -237,6 +237,7 @@ async def collection(ctx: Context, request: ApiRequest, target: RequestTarget) -
     now = ctx.now()
     items: list[bytes] = []
     waiting: list[asyncio.Future[StoredObject]] = []
+    # Those of a batch are waited for together, so that not all objects are held twice.
     for key in ctx.store.table(resource.storage).within(target.namespace):
         record = ctx.store.latest(resource.storage, key)
         if record is None or (test is not None and not test(record)):
@@ -245,7 +246,15 @@ async def collection(ctx: Context, request: ApiRequest, target: RequestTarget) -
         items.append(resource.encode(StoredObject.of(key, outcome.body)))
         if outcome.future:
             waiting.append(outcome.future)
-    for future in waiting:
-        await written(future)
+        if len(waiting) >= BATCH:
+            await _all_written(waiting)
+    await _all_written(waiting)
     body = resource.encode_list(items, {"resourceVersion": str(ctx.store.version)})
     return Response(200, body, headers=_warned(resource, options))
+
+
+async def _all_written(waiting: list[asyncio.Future[StoredObject]]) -> None:
+    """Waits for these and forgets them."""
+    for future in waiting:
+        await written(future)
+    waiting.clear()

@@ -71,7 +71,7 @@ async def bind(ctx: Context, request: ApiRequest, target: RequestTarget) -> Resp
 async def evict(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """POST of a pod's eviction: the pod is deleted, and says that it is not to blame.
 
-    There are no disruption budgets here that could forbid it.
+    Disruption budgets are stored here, and not asked.
     """
     eviction = _read(_EVICTION, request, "Eviction")
     if (eviction.get("metadata") or {}).get("name", "") != target.name:

@@ -142,10 +142,13 @@ def listing(ctx: Context, request: ApiRequest, target: RequestTarget) -> Respons
         page.append(record)
     metadata: Object = {"resourceVersion": str(version)}
     if follows:
-        ctx.snapshots.keep(resource.storage, target.namespace, version, records)
+        first = token is None or token.version < 0
+        ctx.snapshots.keep(resource.storage, target.namespace, version, records, first=first)
         metadata["continue"] = paging.Token(version, start).encode()
         if test is None:
             metadata["remainingItemCount"] = sum(record.key >= start for record in records)
+    elif token:
+        ctx.snapshots.read(resource.storage, target.namespace, token.version)
     return _collection(ctx, request, accept, resource, page, metadata)
 
 

@@ -20,7 +20,7 @@ from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery import crd_conditions
 from deploy.local.apiserver.discovery.api_resources import RequestTarget, ServedResource
-from deploy.local.apiserver.handlers import field_managers
+from deploy.local.apiserver.handlers import field_managers, not_acted_upon
 from deploy.local.apiserver.handlers import read as reading
 from deploy.local.apiserver.http import warning_headers
 from deploy.local.apiserver.http.request import ApiRequest, Response, shallow
@@ -233,11 +233,13 @@ async def create_object(
     if kind.id == crd_conditions.ID:
         body = crd_conditions.established(body, now)
     warnings += _rule_warnings(ctx, resource, body, None)
+    warnings += [resource.kept.warning] if resource.kept else []
     stored = resource.strip(field_managers.marked(target, body, managed))
     if dry(request):
         record = StoredObject.of(key, {**stored, "metadata": {**stored["metadata"], "resourceVersion": "0"}})
         return _warned(_dry(ctx, request, target, record, 201), warnings)
     record = await written(ctx.put(resource.storage, key, stored))
+    not_acted_upon.report(ctx, resource, record)
     return _warned(reading.shown(ctx, request, resource, record, 201), warnings)
 
 

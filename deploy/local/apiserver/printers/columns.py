@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from deploy.local.apiserver.codec import selectors
-from deploy.local.apiserver.printers import ages, pod_summary
+from deploy.local.apiserver.printers import ages, jsonpath, pod_summary
+from deploy.local.apiserver.strategies.kept import KeptKind, row_of
 from workers.api.kinds import Kind, Object
 
 #: The cells of one object's row.
@@ -23,6 +25,8 @@ class ColumnLayout:
 
 def of(kind: Kind) -> ColumnLayout:
     """A kind's layout; a kind without one of its own shows names and ages."""
+    if (row := row_of(kind)) is not None:
+        return _kept(row)
     return _LAYOUTS.get(kind.id, PLAIN)
 
 
@@ -272,6 +276,27 @@ def _endpoints(body: Object) -> str:
 
 def _data(body: Object) -> int:
     return len(body.get("data") or ()) + len(body.get("binaryData") or ())
+
+
+@cache
+def _kept(row: KeptKind) -> ColumnLayout:
+    """The layout of a kind whose columns are paths."""
+    titles, cells = zip(*(_path_column(spelled) for spelled in row.columns), strict=True)
+    return _layout(lambda body, now: [_name(body), *(cell(body, now) for cell in cells)], "Name", *titles)
+
+
+def _path_column(spelled: str) -> tuple[str, Callable[[Object, datetime], str]]:
+    """Title and cell of ``Age``, or of ``Title=.path/.other``, whose values a slash joins."""
+    title, _, text = spelled.partition("=")
+    if not text:
+        return title, _age
+    paths = [f".{path}" for path in text.removeprefix(".").split("/.")]
+
+    def cell(body: Object, _now: datetime) -> str:
+        found = [",".join(map(str, jsonpath.find(path, body))) for path in paths]
+        return "/".join(found) if all(found) else "<none>"
+
+    return title, cell
 
 
 _WIDE = ("*Containers", "*Images", "*Selector")

@@ -244,6 +244,24 @@ _CRON_JOB = {
 }
 _DEPLOYMENT = {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
 _STATEFUL_SET = {"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"}
+_RETENTION = _fields({"whenDeleted": "Retain", "whenScaled": "Retain"})
+_RIGHTS = "rbac.authorization.k8s.io"
+
+
+def _subject(body: Object) -> Object:
+    return {"apiGroup": _RIGHTS, **body} if body.get("kind") in ("User", "Group") else body
+
+
+_BINDING = _fields(present={"roleRef": _fields({"apiGroup": _RIGHTS})}, each={"subjects": _subject})
+
+
+def _replicated(spec: Object) -> Object:
+    """The defaults of a ReplicationController: it selects the labels of its template."""
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    return {"replicas": 1, **({"selector": labels} if labels else {}), **spec}
+
+
+_DAEMONS = _fields({"revisionHistoryLimit": 10}, always={"template": template})
 _BY_KIND: dict[str, Default] = {
     "pods": _spec(_pod_spec, _in_pods),
     "jobs.batch": _spec(_job_spec),
@@ -255,7 +273,13 @@ _BY_KIND: dict[str, Default] = {
     ),
     "replicasets.apps": _spec(_fields({"replicas": 1}, always={"template": template})),
     "statefulsets.apps": _spec(
-        _fields(_STATEFUL_SET, always={"updateStrategy": _rolling(partition=0), "template": template})
+        _fields(
+            _STATEFUL_SET,
+            always={
+                **{"updateStrategy": _rolling(partition=0), "template": template},
+                "persistentVolumeClaimRetentionPolicy": _RETENTION,
+            },
+        )
     ),
     "services": _spec(_service_spec, _fields(each={"ports": _SERVICE_PORT})),
     "events": _fields({"source": {}, "reportingComponent": "", "reportingInstance": ""}),
@@ -266,6 +290,14 @@ _BY_KIND: dict[str, Default] = {
     ),
     "priorityclasses.scheduling.k8s.io": _fields({"preemptionPolicy": "PreemptLowerPriority"}),
     "namespaces": _namespace,
+    "horizontalpodautoscalers.autoscaling": _spec(_fields({"minReplicas": 1})),
+    "rolebindings.rbac.authorization.k8s.io": _BINDING,
+    "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
+    "persistentvolumes": _spec(_fields({"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"})),
+    "storageclasses.storage.k8s.io": _fields({"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}),
+    "podtemplates": _fields(always={"template": template}),
+    "replicationcontrollers": _spec(_replicated, _fields(present={"template": template})),
+    "daemonsets.apps": _spec(_fields(always={"updateStrategy": _rolling(maxSurge=0, maxUnavailable=1)}), _DAEMONS),
     "customresourcedefinitions.apiextensions.k8s.io": _spec(
         _fields({"conversion": {"strategy": "None"}}, always={"names": _names})
     ),

@@ -18,8 +18,9 @@ import orjson
 from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.storage.object_store import StoredObject
 
-#: Snapshots kept, and for how many seconds.
-KEPT, AGE = 64, 300.0
+#: Snapshots kept, and for how many seconds after their last use; and for how many once all clients have their last
+#: page: a client whose connection broke asks for that page again.
+KEPT, AGE, AGE_READ = 64, 300.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +45,56 @@ class Token:
             raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
 
 
+@dataclass(slots=True)
+class _Snapshot:
+    """A list at one moment. readers: clients that have its first page and not its last. until: when it is dropped."""
+
+    records: Sequence[StoredObject]
+    readers: int = 0
+    until: float = 0.0
+
+
 class Snapshots:
     """Lists as they were when a client began to page through them."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str, int], tuple[float, Sequence[StoredObject]]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, int], _Snapshot] = OrderedDict()
 
-    def keep(self, storage: str, namespace: str, version: int, records: Sequence[StoredObject]) -> None:
-        """Remembers a list for its next pages."""
-        self._kept[storage, namespace, version] = (time.monotonic(), records)
+    def keep(
+        self, storage: str, namespace: str, version: int, records: Sequence[StoredObject], *, first: bool = True
+    ) -> None:
+        """Remembers a list for its next pages. first: the page before them was the first one."""
+        kept = self._kept.setdefault((storage, namespace, version), _Snapshot(records))
         self._kept.move_to_end((storage, namespace, version))
-        self.forget()
-        asyncio.get_running_loop().call_later(AGE + 1, self.forget)
+        kept.readers += first
+        self._drop_after(kept, AGE)
+
+    def read(self, storage: str, namespace: str, version: int) -> None:
+        """Takes note that a client has the last page: a snapshot that nobody pages through is kept for seconds only."""
+        kept = self._kept.get((storage, namespace, version))
+        if kept is not None:
+            kept.readers -= 1
+            if kept.readers <= 0:
+                self._drop_after(kept, AGE_READ)
 
     def find(self, storage: str, namespace: str, version: int) -> Sequence[StoredObject] | None:
         """The list of that moment, if it is still known."""
         self.forget()
         kept = self._kept.get((storage, namespace, version))
-        return kept[1] if kept else None
+        return kept.records if kept else None
 
     def forget(self) -> None:
         """Drops the lists that are too old or too many: they keep objects that are no more."""
-        while self._kept and (len(self._kept) > KEPT or next(iter(self._kept.values()))[0] < time.monotonic() - AGE):
+        now = time.monotonic()
+        for key in [key for key, kept in self._kept.items() if kept.until < now]:
+            del self._kept[key]
+        while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
+
+    def _drop_after(self, kept: _Snapshot, seconds: float) -> None:
+        kept.until = time.monotonic() + seconds
+        self.forget()
+        asyncio.get_running_loop().call_later(seconds + 1, self.forget)
 
 
 def lost(token: Token) -> ApiError:

@@ -20,6 +20,7 @@ from deploy.local.apiserver.strategies.core import (
 from deploy.local.apiserver.strategies.cronjobs import CronJobStrategy
 from deploy.local.apiserver.strategies.custom import CustomStrategy, DefinitionStrategy
 from deploy.local.apiserver.strategies.jobs import JobStrategy
+from deploy.local.apiserver.strategies.kept import KeptStrategy, row_of
 from deploy.local.apiserver.strategies.pods import PodStrategy
 from workers.api.kinds import Kind, Object
 
@@ -52,4 +53,6 @@ def strategy(kind: Kind, crd: Object | None = None) -> Strategy:
         return CustomStrategy(kind, crd)
     if kind.id in ("deployments.apps", "replicasets.apps", "statefulsets.apps"):
         return WorkloadStrategy(kind)
+    if (row := row_of(kind)) is not None:
+        return KeptStrategy(row)
     return _BUILTIN.get(kind.id, Strategy)()

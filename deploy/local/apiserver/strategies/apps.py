@@ -22,6 +22,7 @@ _PERCENT_RULE = (
 _NUMBERS = tuple(
     (field, field_errors.non_negative) for field in ("replicas", "minReadySeconds", "revisionHistoryLimit")
 )
+_RETENTION = tuple((field, field_errors.one_of("Delete", "Retain")) for field in ("whenDeleted", "whenScaled"))
 _STATEFUL_FIXED = ("serviceName", "podManagementPolicy", "volumeClaimTemplates", "selector")
 
 
@@ -45,6 +46,9 @@ class WorkloadStrategy(Strategy):
             errors.append(field_errors.not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
         if self.kind.kind == "Deployment":
             errors += [*_strategy(own), *_deadline(own)]
+        if self.kind.kind == "StatefulSet":
+            policy = own["persistentVolumeClaimRetentionPolicy"]
+            errors += field_errors.judge(policy, "spec.persistentVolumeClaimRetentionPolicy", _RETENTION)
         return errors
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:

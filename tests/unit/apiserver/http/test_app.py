@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from deploy.local.apiserver import app as app_module
 from deploy.local.apiserver.app import ApiApp
 from deploy.local.apiserver.codec import yaml_documents
 from deploy.local.apiserver.discovery.api_resources import ResourceRegistry
@@ -35,6 +36,22 @@ async def ask(app: ApiApp, method: str, path: str, body: bytes = b"", **headers:
 
     await app(scope, receive, send)
     return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+
+
+@pytest.mark.parametrize("size", [0, 1, app_module.PART, app_module.PART + 1, 2 * app_module.PART])
+async def test_a_large_answer_is_sent_in_parts(size: int) -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    body = bytes(size)
+    await app_module._send(send, Response(200, body))
+    head, *parts = sent
+    assert (b"content-length", str(size).encode()) in head["headers"]
+    assert b"".join(part["body"] for part in parts) == body
+    assert all(len(part["body"]) <= app_module.PART for part in parts)
+    assert [part["more_body"] for part in parts] == [True] * (len(parts) - 1) + [False]
 
 
 @pytest.mark.parametrize("method", ["read", "write"])

@@ -108,6 +108,20 @@ async def test_a_page_is_forgotten_though_nobody_lists_again(monkeypatch: pytest
     assert not snapshots._kept
 
 
+async def test_a_page_is_forgotten_soon_once_all_clients_have_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    snapshots = Snapshots()
+    for first in (True, False, True):  # two clients, one of which asks for three pages
+        snapshots.keep("pods", "", 1, [stored(1, 10)], first=first)
+    snapshots.read("pods", "", 1)
+    monkeypatch.setattr(time, "monotonic", lambda: now + paging.AGE / 2)
+    assert snapshots.find("pods", "", 1) is not None
+    snapshots.read("pods", "", 1)
+    assert snapshots.find("pods", "", 1) is not None, "an answer may get lost"
+    monkeypatch.setattr(time, "monotonic", lambda: now + paging.AGE / 2 + paging.AGE_READ + 1)
+    assert snapshots.find("pods", "", 1) is None
+
+
 async def test_writes_that_wait_for_the_broker_are_bounded_in_bytes(store: ObjectStore) -> None:
     def write(number: int) -> "asyncio.Future[Stored]":
         return store.put("configmaps", f"default/{number}", {"metadata": {"name": "a"}, "data": {"a": "x" * LARGE}})

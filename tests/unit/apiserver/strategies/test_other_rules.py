@@ -108,6 +108,14 @@ def test_a_stateful_set_mounts_the_claims_that_it_has_templates_of() -> None:
     assert [field for field, _ in found] == ["spec.template.spec.containers[0].volumeMounts[2].name"]
 
 
+def test_a_stateful_set_keeps_its_claims_unless_it_says_otherwise() -> None:
+    path, given = "persistentVolumeClaimRetentionPolicy", {"whenScaled": "Delete"}
+    stored = created(STATEFUL_SET, workload(**{path: given}))
+    assert stored["spec"][path] == {"whenDeleted": "Retain", "whenScaled": "Delete"}
+    found = problems(STATEFUL_SET, workload(**{path: {"whenScaled": "Forget"}}))
+    assert [field for field, _ in found] == [f"spec.{path}.whenScaled"]
+
+
 def test_little_of_a_stateful_set_may_change() -> None:
     stored = created(STATEFUL_SET, workload(serviceName="s"))
     assert changed(STATEFUL_SET, stored, {**stored, "spec": {**stored["spec"], "replicas": 3}})[1] == []

@@ -11,6 +11,7 @@ from workers.api import times
 from workers.api.kinds import (
     CONTROLLER_REVISION,
     DEPLOYMENT,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
     REPLICA_SET,
     STATEFUL_SET,
@@ -33,7 +34,7 @@ from workers.decision.plan import (
 )
 from workers.decision.snapshot import CachedObject, Snapshot
 
-DECIDE = {controller.kind.id: controller.decide for controller in CONTROLLERS}
+CONTROLLER = {controller.kind.id: controller for controller in CONTROLLERS}
 
 
 CHILDREN = {DEPLOYMENT: (REPLICA_SET,), REPLICA_SET: (POD,), STATEFUL_SET: (POD, CONTROLLER_REVISION)}
@@ -151,8 +152,10 @@ class AppsCluster:
             mine = [one for one in every if (controller_of(one) or {}).get("uid") == body["metadata"]["uid"]]
             children[child.id] = tuple(_entry(child, one) for one in mine)
             unowned[child.id] = tuple(_entry(child, one) for one in every if controller_of(one) is None)
-        snapshot = Snapshot(Ref(kind, "default", body["metadata"]["name"]), body, children=children, unowned=unowned)
-        return DECIDE[kind.id](snapshot, self.now)
+        relatives = {ref: self.objects.get(ref.key) for ref in CONTROLLER[kind.id].optional_relatives(body)}
+        ref = Ref(kind, "default", body["metadata"]["name"])
+        snapshot = Snapshot(ref, body, children=children, unowned=unowned, relatives=relatives)
+        return CONTROLLER[kind.id].decide(snapshot, self.now)
 
     def sync(self, kind: Kind) -> None:
         """Every object of the kind is decided on once."""
@@ -190,6 +193,7 @@ class AppsCluster:
             if begun := metadata.get("deletionTimestamp"):
                 if self._since(begun) >= self.lag:
                     del self.objects[key]
+                    self.collect(metadata["uid"])
             elif not pod.get("status") and self._since(metadata["creationTimestamp"]) >= self.lag:
                 ready = {"type": "Ready", "status": "True", "lastTransitionTime": times.render(self.now)}
                 shown = {"phase": "Running", "conditions": [ready] if self.healthy(pod) else []}
@@ -217,6 +221,8 @@ class AppsCluster:
                     self.events.append(then.message.replace("{done}", str(len(steps))))
             case Create(kind=kind, body=body):
                 if Ref(kind, "default", body["metadata"]["name"]).key in self.objects:
+                    if step.any_owner:
+                        return
                     raise RefusedError(f"{body['metadata']['name']} exists")
                 self.put(kind, body)
             case Delete(ref=ref):
@@ -236,6 +242,12 @@ class AppsCluster:
                 pass
             case _:
                 raise AssertionError(step)
+
+    def collect(self, uid: str) -> None:
+        """Removes the claims that only this object owns."""
+        for claim in self.of(PERSISTENT_VOLUME_CLAIM):
+            if [each["uid"] for each in claim["metadata"].get("ownerReferences") or ()] == [uid]:
+                self.delete(Ref(PERSISTENT_VOLUME_CLAIM, "default", claim["metadata"]["name"]))
 
     def delete(self, ref: Ref) -> None:
         body = self.objects[ref.key]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
-from workers.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Object, Ref
+from workers.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET, Object, Ref
 
 
 def stateful(**spec: Any) -> AppsCluster:
@@ -196,8 +196,85 @@ def test_what_was_left_behind_is_adopted_again():
     assert {key: body["metadata"]["uid"] for key, body in cluster.objects.items()} == before
 
 
-def test_volumes_without_a_provisioner_are_reported_once():
-    cluster = stateful(replicas=1, volumeClaimTemplates=[{"metadata": {"name": "data"}}])
+DATA = {"metadata": {"name": "data", "labels": {"disk": "fast"}}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+
+
+def claims(cluster: AppsCluster) -> dict[str, str]:
+    """The claims, each with its uid."""
+    found = {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in cluster.of(PERSISTENT_VOLUME_CLAIM)}
+    return dict(sorted(found.items()))
+
+
+def test_every_pod_has_a_claim_of_its_own_which_stays_when_the_pod_goes():
+    pod = template()
+    pod["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
+    cluster = stateful(replicas=2, template=pod, volumeClaimTemplates=[DATA])
     cluster.settle()
-    assert cluster.of(POD) == []
-    assert cluster.events == ["volumeClaimTemplates: they are not carried out here; pods are not made"]
+    before = claims(cluster)
+    assert list(before) == ["data-web-0", "data-web-1"]
+    claim = cluster.objects[Ref(PERSISTENT_VOLUME_CLAIM, "default", "data-web-1").key]
+    assert claim["metadata"]["labels"] == {"disk": "fast", "app": "web"}
+    assert "ownerReferences" not in claim["metadata"]
+    assert claim["spec"] == DATA["spec"]
+    mounted = {one["metadata"]["name"]: one["spec"]["volumes"] for one in cluster.of(POD)}
+    data = {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-1"}}
+    assert mounted["web-1"] == [data, {"name": "tmp", "emptyDir": {}}]
+    for replicas in (0, 2):
+        cluster.edit(replicas=replicas)
+        cluster.settle()
+        assert claims(cluster) == before
+
+
+def test_a_pod_is_made_after_its_claims():
+    cluster = stateful(volumeClaimTemplates=[DATA])
+    made = [one.kind for step in cluster.plan(cluster.root, STATEFUL_SET).steps for one in getattr(step, "steps", ())]
+    assert made.index(PERSISTENT_VOLUME_CLAIM) < made.index(POD)
+
+
+@given(policy=st.sampled_from(["OrderedReady", "Parallel"]), lag=st.integers(0, 3))
+def test_claims_of_pods_too_many_go_with_them_when_the_set_says_so(policy: str, lag: int):
+    kept = {"whenScaled": "Delete", "whenDeleted": "Retain"}
+    given = {"volumeClaimTemplates": [DATA], "persistentVolumeClaimRetentionPolicy": kept}
+    cluster = stateful(replicas=3, podManagementPolicy=policy, lag=lag, **given)
+    cluster.settle()
+    before = claims(cluster)
+    cluster.delete(Ref(POD, "default", "web-2"))
+    cluster.settle()
+    assert claims(cluster) == before, "a pod that is replaced keeps its claim"
+    cluster.edit(replicas=1)
+    cluster.settle()
+    assert claims(cluster) == {"data-web-0": before["data-web-0"]}
+    cluster.edit(replicas=2)
+    cluster.settle()
+    assert list(claims(cluster)) == ["data-web-0", "data-web-1"]
+    assert claims(cluster)["data-web-1"] != before["data-web-1"]
+
+
+def test_a_new_pod_waits_for_the_claim_of_the_one_before_it_to_go():
+    kept = {"whenScaled": "Delete", "whenDeleted": "Retain"}
+    cluster = stateful(replicas=2, volumeClaimTemplates=[DATA], persistentVolumeClaimRetentionPolicy=kept)
+    cluster.settle()
+    collect = cluster.collect
+    cluster.collect = lambda _uid: None  # type: ignore[method-assign]
+    gone = cluster.objects[Ref(POD, "default", "web-1").key]["metadata"]["uid"]
+    for replicas in (1, 2):
+        cluster.edit(replicas=replicas)
+        cluster.settle()
+        assert names(cluster) == ["web-0"]
+    collect(gone)
+    cluster.settle()
+    assert names(cluster) == ["web-0", "web-1"]
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["from the beginning", "later"])
+def test_claims_go_with_the_set_when_it_says_so(early: bool):
+    kept = {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}}
+    cluster = stateful(replicas=2, volumeClaimTemplates=[DATA], **(kept if early else {}))
+    cluster.settle()
+    cluster.edit(**kept)
+    cluster.settle()
+    owners = [claim["metadata"]["ownerReferences"] for claim in cluster.of(PERSISTENT_VOLUME_CLAIM)]
+    assert owners == [[{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "uid-web"}]] * 2
+    cluster.edit(persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain"})
+    cluster.settle()
+    assert [claim["metadata"]["ownerReferences"] for claim in cluster.of(PERSISTENT_VOLUME_CLAIM)] == [[], []]
