@@ -12,8 +12,9 @@ the disk and the network. There is no isolation.
   Paths cannot be mounted without root, so a container finds the folder's path in ``PENSTOCK_VOLUME_<NAME>`` and in
   ``PENSTOCK_MOUNT_<PATH>`` (upper case, all else as ``_``); a relative `mountPath` becomes a link in its working
   directory. Their content is that of the container's start. The folder of a claim lasts as long as the claim.
-* resources, securityContext, ports, hostAliases and service variables have no effect. Pods have the address 127.0.0.1,
-  or one of their own on the loopback that they ask for (see workers/api/loopback_addresses.py).
+* Requested resources choose the node (see nodes.py) and bound nothing. securityContext, ports, hostAliases and service
+  variables have no effect. Pods have the address 127.0.0.1, or one of their own on the loopback that they ask
+  for (see workers/api/loopback_addresses.py).
   exec, attach, port-forward and gRPC probes are not offered.
 * At most so many pods run at once; more stay Pending with the reason Unschedulable. Pods with scheduling gates wait
   until these are taken away.

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from deploy.local.kubelet.kubelet import KubeletOptions, kubelet
+from deploy.local.kubelet.nodes import NodeOptions
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.processes import until_signal
 from workers.client.rest import Cluster
@@ -21,7 +22,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--root", type=Path, required=True, help="folder for the pods' files")
     most = "pods that run at once; more stay Pending"
     parser.add_argument("--max-pods", dest="pods", metavar="MAX_PODS", type=int, required=True, help=most)
-    parser.add_argument("--node", default="local", help="name of the Node (default: local)")
+    parser.add_argument("--node", default="local", help="name of the first Node (default: local)")
+    parser.add_argument("--nodes", type=int, default=1, help="Nodes to present (default: 1)")
+    parser.add_argument("--cpus", default="", help="cpu of each Node; by default this machine's")
+    parser.add_argument("--memory", default="", help="memory of each Node; by default this machine's")
+    parser.add_argument("--gpus", type=int, default=0, help="nvidia.com/gpu of each Node")
+    parser.add_argument("--node-labels", default="", help="labels of the Nodes: KEY=VALUE,...")
     parser.add_argument("--events", choices=("all", "warnings", "none"), default="all", help="which Events to record")
     parser.add_argument("--backoff", type=float, default=10.0, help="seconds before the second restart (default: 10)")
     parser.add_argument("--farewell", type=float, default=5.0, help="seconds pods get to end when this one stops")
@@ -38,7 +44,9 @@ async def run(arguments: argparse.Namespace) -> None:
     stop = until_signal.stop_event()
     given = dict(vars(arguments))
     kubeconfig, ready, base = given.pop("kubeconfig"), given.pop("ready_file"), given.pop("backoff")
-    options = KubeletOptions(backoff=ContainerBackoff(base=base), **given)
+    labels = tuple(filter(None, given.pop("node_labels").split(",")))
+    wished = NodeOptions(given.pop("nodes"), given.pop("cpus"), given.pop("memory"), given.pop("gpus"), labels)
+    options = KubeletOptions(backoff=ContainerBackoff(base=base), nodes=wished, **given)
     async with await Cluster.connect(kubeconfig=kubeconfig) as cluster, kubelet(cluster, options) as node:
         if ready is not None:
             ready.touch()
