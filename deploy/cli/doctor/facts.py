@@ -139,7 +139,7 @@ def _kept_ports(home: Home) -> list[int]:
     """Returns the ports that the embedded broker and API server had last and will take again."""
     from deploy.local import private_files
 
-    urls = re.findall(r"server: (\S+)", private_files.read(home.kubeconfig) or "")
+    urls = re.findall(r"https://[^\s\"]+", private_files.read(home.kubeconfig) or "")
     if broker := home.broker_url():
         urls.append(broker)
     found = []

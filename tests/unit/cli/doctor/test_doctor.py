@@ -152,11 +152,19 @@ def test_before_the_first_start_nothing_is_wrong(tmp_path: Path, penstock: Type)
     assert not home.exists()
 
 
-def test_a_run_of_the_home_and_files_that_others_may_read_are_found(tmp_path: Path, penstock: Type) -> None:
+def test_a_run_of_the_home_and_files_that_others_may_read_are_found(
+    tmp_path: Path, penstock: Type, redis_server: str
+) -> None:
     home = Home(tmp_path / "home")
     with owned(home):
-        home.url.touch(0o600)
-        assert "`penstock up` runs in it (pid " in doctor(penstock, "--home", str(home.root), code=0)["home"]["text"]
+        for path in (home.url, home.kubeconfig):
+            path.touch(0o600)
+        home.url.write_text("redis://default:x@127.0.0.1:7001/0\n")
+        home.kubeconfig.write_text('{"clusters": [{"cluster": {"server": "https://127.0.0.1:1"}}]}')
+        assert asking._kept_ports(home) == [1, 7001]
+        found = doctor(penstock, "--home", str(home.root), "--broker", redis_server, code=1)
+        assert "`penstock up` runs in it (pid " in found["home"]["text"]
+        assert (found["broker"]["level"], found["cluster"]["level"]) == ("ok", "wrong")
         home.url.chmod(0o644)
         found = doctor(penstock, "--home", str(home.root), code=1)["home"]
     assert "others may read or change it" in found["text"]
