@@ -271,7 +271,10 @@ def _namespaces(facts: Facts) -> Verdict | None:
         return None
     if allowed:
         return Verdict("ok", "users may make them")
-    advice = "sysctl user.max_user_namespaces=15000, or kernel.unprivileged_userns_clone=1 where that exists"
+    advice = (
+        "sysctl user.max_user_namespaces=15000; where they exist, kernel.unprivileged_userns_clone=1 and "
+        "kernel.apparmor_restrict_unprivileged_userns=0"
+    )
     return Verdict("warning", "off: pods cannot have paths of their own", advice)
 
 

@@ -164,7 +164,12 @@ def is_free(port: int) -> bool:
 
 def _limits() -> dict[str, int | None]:
     limits = {name: _number(path) for name, path in _LIMITS.items()}
-    if _number(_PROC / "kernel/unprivileged_userns_clone") == 0 and os.geteuid() != 0:
+    # Debian's switch and Ubuntu's.
+    clone, restricted = (
+        _number(_PROC / "kernel" / name)
+        for name in ("unprivileged_userns_clone", "apparmor_restrict_unprivileged_userns")
+    )
+    if os.geteuid() != 0 and (clone == 0 or restricted):
         limits["user namespaces"] = 0
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return {
