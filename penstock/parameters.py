@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
+from penstock import _wording
 from penstock.errors import UserError
 from penstock.extras import MissingLibrary
 
@@ -292,7 +293,7 @@ def _translated(trigger: Trigger, origins: Mapping[str, Origin], error: Validati
         missing = _unset(trigger, origins.values()) if str(cause).startswith("is required") else ""
         return trigger.error(cause.field, f"{cause}{missing}")
     origin = origins.get(str(first["loc"][0])) if first["loc"] else None
-    message = first["msg"].removeprefix("Value error, ")
+    message = _wording.message(first)
     return trigger.error(origin.names[0] if origin else "metadata", message[:1].lower() + message[1:])
 
 

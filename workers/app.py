@@ -12,6 +12,7 @@ from celery import Celery
 from celery.loaders.app import AppLoader
 from pydantic import ValidationError
 
+from penstock import _wording
 from workers.settings import Settings
 
 #: lane -> (Celery task that consumes it, Celery queue of its notifications)
@@ -93,7 +94,7 @@ def from_environment() -> dict[str, Any]:
         return configuration(Settings())
     except ValidationError as error:
         # Without the values: one of them may be a URL with a password.
-        problems = (f"PENSTOCK_{problem['loc'][0]}".upper() + f": {problem['msg']}" for problem in error.errors())
+        problems = (f"PENSTOCK_{each.path[0]}".upper() + f": {each.message}" for each in _wording.findings(error))
         raise SystemExit(f"penstock: {'; '.join(problems)}") from error
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from workers.api import names, quantities
 from workers.api.keda_compat import Quirk
 
 
@@ -46,6 +47,29 @@ def _redis(url: SecretStr) -> SecretStr:
     if not url.get_secret_value().startswith(("redis://", "rediss://")):
         raise ValueError("must begin with redis:// or rediss://")
     return url
+
+
+def _quantity(text: str) -> str:
+    try:
+        if not text or quantities.parse(text) > 0:
+            return text
+    except ValueError:
+        pass
+    raise ValueError("must be an amount above zero, such as 64, 500m or 256Gi")
+
+
+def _labels(pairs: tuple[str, ...]) -> tuple[str, ...]:
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"must be KEY=VALUE, comma separated; {pair} is not")
+        problems = (
+            *names.qualified_name(key),
+            *(each for part in value.split("/") for each in names.label_value(part)),
+        )
+        if problems:
+            raise ValueError(f"{pair}: {problems[0]}")
+    return pairs
 
 
 class Settings(BaseSettings):
@@ -177,7 +201,9 @@ class Settings(BaseSettings):
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="lowest level that is logged")
     home: Path = Field(Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig")
-    pods: int = Field(0, ge=0, description="pods the embedded cluster runs at once; 0 means two per core, at least 4")
+    pods: int = Field(
+        0, ge=0, description="pods the embedded cluster runs at once; 0 means two per core, at least 4 per node"
+    )
     images: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_entries), AfterValidator(_commands)] = Field(
         (),
         description=(
@@ -190,4 +216,15 @@ class Settings(BaseSettings):
         "auto",
         description="mounts and process ids of their own for the embedded cluster's pods: where this machine allows it "
         "(auto), never (none), or else no pod runs (required)",
+    )
+    nodes: int = Field(1, ge=1, le=100, description="nodes of the embedded cluster, which all are this machine")
+    cpus: Annotated[str, AfterValidator(_quantity)] = Field(
+        "", description="cpu that each of these nodes offers; unless set, what the machine has"
+    )
+    memory: Annotated[str, AfterValidator(_quantity)] = Field(
+        "", description="memory that each offers, such as 256Gi; unless set, what the machine has"
+    )
+    gpus: int = Field(0, ge=0, description="nvidia.com/gpu that each offers")
+    node_labels: Annotated[Names, AfterValidator(_labels)] = Field(
+        (), description="labels of these nodes, KEY=VALUE, comma separated; the values of KEY=A/B go to them in turn"
     )

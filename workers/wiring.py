@@ -11,6 +11,7 @@ import redis.asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
+from penstock import __version__
 from scheduler.keys import Keys
 from scheduler.queue import Lane, RetryBackoff
 from workers.api.references import REFERENCES
@@ -45,7 +46,7 @@ def broker_client(settings: Settings, *, connections: int = 64) -> redis.Redis:
         health_check_interval=10,
         max_connections=connections,
         retry=Retry(ExponentialBackoff(cap=0.5, base=0.05), 3),
-        client_name="penstock",
+        client_name=f"penstock/{__version__}",
     )
 
 

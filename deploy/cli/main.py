@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from deploy.cli import about, output
+from deploy.cli.doctor.command import command as doctor
 from deploy.cli.objects import apply, delete, describe, explain, get, logs, push
 from deploy.cli.processes import embedded, services, up
 from deploy.cli.schedules import suspend
@@ -36,7 +37,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         services.external_scaler,
         services.webhook,
     ),
-    "About": (about.crds, about.settings, about.version),
+    "About": (doctor, about.crds, about.settings, about.version),
 }
 #: Internal commands, which the help does not list.
 HIDDEN = (services.celery, embedded.broker, embedded.apiserver, embedded.kubelet, embedded.demo, embedded.demo_pool)

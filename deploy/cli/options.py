@@ -87,12 +87,14 @@ def load(flags: Mapping[str, Any] | None = None) -> "Settings":
 
 
 def _explain(error: "ValidationError", given: Mapping[str, Any]) -> str:
+    from penstock import _wording
+
     problems = []
-    for problem in error.errors(include_url=False):
-        name = str(problem["loc"][0]) if problem["loc"] else ""
+    for each in _wording.findings(error):
+        name = str(each.path[0]) if each.path else ""
         where = flag(name) if name in given else variable(name)
-        value = "" if name == "broker" else f" (got {problem['input']!r})"
-        problems.append(f"{where}: {problem['msg']}{value}")
+        value = "" if name == "broker" else f" (got {shown(each.value)!r})"
+        problems.append(f"{where}: {each.message}{value}")
     return "; ".join(problems)
 
 

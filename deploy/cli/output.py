@@ -15,9 +15,11 @@ from deploy.local.apiserver.printers import ages
 
 #: Colours of the words in status columns: green is healthy, yellow in progress, red failed.
 COLOURS = {
-    **dict.fromkeys(("Complete", "Completed", "Succeeded", "Running", "Ready", "created", "Active"), "green"),
-    **dict.fromkeys(("Pending", "Unknown", "ContainerCreating", "Terminating", "Suspended", "configured"), "yellow"),
-    **dict.fromkeys(("Failed", "Error", "CrashLoopBackOff", "Warning", "NotReady", "deleted"), "red"),
+    **dict.fromkeys(("Complete", "Completed", "Succeeded", "Running", "Ready", "created", "Active", "ok"), "green"),
+    **dict.fromkeys(
+        ("Pending", "Unknown", "ContainerCreating", "Terminating", "Suspended", "configured", "warning"), "yellow"
+    ),
+    **dict.fromkeys(("Failed", "Error", "CrashLoopBackOff", "Warning", "NotReady", "deleted", "wrong"), "red"),
 }
 
 

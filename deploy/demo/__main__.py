@@ -17,6 +17,7 @@ from rich.text import Text
 from deploy.demo import manifest, stage
 from deploy.demo.report import DemoRun, faults, rows
 from deploy.demo.run import run
+from deploy.local import up
 from workers.api.kinds import SCALED_JOB
 from workers.client.rest import Cluster
 from workers.settings import Settings
@@ -60,6 +61,7 @@ class ProgressView:
 
 async def _demo(console: Console, home: Path, files: int, queue_url: str) -> DemoRun:
     paths = manifest.files(files)
+    settings = Settings(home=home)
 
     async def act(cluster: Cluster) -> DemoRun:
         async with redis.Redis.from_url(queue_url) as queue:
@@ -67,9 +69,11 @@ async def _demo(console: Console, home: Path, files: int, queue_url: str) -> Dem
             await cluster.create(SCALED_JOB, manifest.scaled_job(address))
             console.print(f"applied ScaledJob {manifest.NAMESPACE}/{manifest.NAME}; pushing {len(paths)} files")
             with ProgressView(console, len(paths)) as view:
-                return await run(cluster, queue, paths, view.show)
+                seen = await run(cluster, queue, paths, view.show)
+        seen.places = up.pods(settings.pods, settings.nodes)
+        return seen
 
-    return await stage.running(console, Settings(home=home), "scaledjobs,jobs,pods", act)
+    return await stage.running(console, settings, "scaledjobs,jobs,pods", act)
 
 
 @click.command()

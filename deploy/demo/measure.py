@@ -61,9 +61,10 @@ def main() -> None:
         redis.call("INCR", f"{prefix}:idle")
         print("nothing to do: this Job was one too many")
         return
+    began = time.time()
     result = measured(path)
     redis.call("MULTI")
-    redis.call("HSET", f"{prefix}:results", path, json.dumps({**result, "done": time.time()}))
+    redis.call("HSET", f"{prefix}:results", path, json.dumps({**result, "began": began, "done": time.time()}))
     redis.call("HINCRBY", f"{prefix}:times", path, "1")
     redis.call("LREM", f"{prefix}:working", "1", path)
     redis.call("EXEC")

@@ -33,6 +33,7 @@ class DemoRun:
 
     pushed: time of the push by path, in the queue's order. jobs: by UID. results: the pods' results by path.
     times: number of times that each path was measured. idle: Jobs that found an empty list.
+    places: pods that run at once.
     """
 
     pushed: Mapping[str, float] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class DemoRun:
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
     idle: int = 0
+    places: int = 0
 
     def count(self, outcome: str | None) -> int:
         """Returns the number of Jobs with this outcome: ``Complete``, ``Failed``, or None for active ones."""
@@ -55,6 +57,18 @@ class DemoRun:
         """Returns the seconds from the n-th push to the n-th Job."""
         created = sorted(job.created for job in self.jobs.values())
         return [job - push for push, job in zip(self.pushed.values(), created, strict=False)]
+
+    @property
+    def job_to_start(self) -> list[float]:
+        """Returns the seconds from the n-th Job to the n-th start of a program."""
+        created = sorted(job.created for job in self.jobs.values())
+        began = sorted(result["began"] for result in self.results.values())
+        return [start - job for job, start in zip(created, began, strict=False)]
+
+    @property
+    def start_to_done(self) -> list[float]:
+        """Returns the seconds that each program worked."""
+        return [result["done"] - result["began"] for result in self.results.values()]
 
     @property
     def push_to_done(self) -> list[float]:
@@ -100,7 +114,13 @@ def rows(run: DemoRun) -> list[tuple[str, str]]:
         ("Jobs failed", str(run.count("Failed"))),
         ("Jobs over-created", str(run.over_created)),
     ]
-    for name, values in (("push to Job", run.push_to_job), ("push to done", run.push_to_done)):
+    stages = (
+        ("push to Job", run.push_to_job),
+        (f"waiting for one of {run.places} places", run.job_to_start),
+        ("start to done", run.start_to_done),
+        ("push to done", run.push_to_done),
+    )
+    for name, values in stages:
         if values:
             lines.append((name, f"p50 {percentile(values, 0.5):.3f} s   p99 {percentile(values, 0.99):.3f} s"))
     return lines

@@ -65,7 +65,7 @@ def owned(home: Home) -> Iterator[None]:
     """
     try:
         home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _check(home)
+        check(home)
         home.ready("").mkdir(exist_ok=True)
         descriptor = guard.hold(home.lock)
     except OSError as error:
@@ -79,7 +79,7 @@ def owned(home: Home) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _check(home: Home) -> None:
+def check(home: Home) -> None:
     """Raises UserError for a home that others may change, links in it that lead elsewhere, and secrets others may read.
 
     An archive or a repository may bring such a folder along. Below `pods` and `pod-logs` only this user's pods write.

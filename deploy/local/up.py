@@ -117,9 +117,17 @@ def _kubelet(options: UpOptions) -> Component:
         "--kubeconfig": home.kubeconfig,
         "--logs": home.pod_logs,
         "--root": home.pods,
-        "--max-pods": pods(options.settings.pods),
+        "--max-pods": pods(options.settings.pods, options.settings.nodes),
         "--isolation": options.settings.isolation,
         "--ready-file": home.ready("kubelet"),
+    }
+    wished = options.settings
+    arguments |= {
+        "--nodes": wished.nodes,
+        "--cpus": wished.cpus,
+        "--memory": wished.memory,
+        "--gpus": wished.gpus,
+        "--node-labels": ",".join(wished.node_labels),
     }
     argv = (*_part("kubelet", arguments), *_images(options))
     return Component("kubelet", argv, ready=home.ready("kubelet"), timeout=STARTING)
@@ -133,9 +141,9 @@ def _part(name: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
     return command_lines.own(name, *(str(part) for pair in arguments.items() for part in pair))
 
 
-def pods(wanted: int) -> int:
-    """Returns the number of pods that run at once: the setting, or two per core and at least four."""
-    return wanted or max(4, 2 * (os.cpu_count() or 1))
+def pods(wanted: int, nodes: int = 1) -> int:
+    """Returns the number of pods that run at once: the setting, or two per core and at least four per node."""
+    return wanted or max(4 * nodes, 2 * (os.cpu_count() or 1))
 
 
 def _processes(options: UpOptions, store: str) -> Iterator[Component]:

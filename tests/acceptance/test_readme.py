@@ -19,9 +19,10 @@ MANIFESTS = {
 }
 
 
-def here(kind: str) -> str:
-    """A manifest with the folder of its program on this machine, as its comment tells to write it."""
-    return MANIFESTS[kind].replace("/app ", f"{ROOT}/examples ")
+def at(address: str, manifest: str) -> str:
+    """The manifest for the tests' server, which has another port than the README's."""
+    host, _, port = address.rpartition(":")
+    return manifest.replace("127.0.0.1:6379", address).replace("redis.Redis()", f"redis.Redis('{host}', {port})")
 
 
 @pytest.mark.timeout(300)
@@ -32,7 +33,7 @@ def test_the_scaledjob_runs_its_program_for_each_entry(
     with redis.Redis.from_url(redis_server) as queue:
         queue.delete("work")
         queue.rpush("work", "one", "two", "three")
-    terminal.type("apply", "-f", "-", stdin=here("ScaledJob").replace("127.0.0.1:6379", address))
+    terminal.type("apply", "-f", "-", stdin=at(address, MANIFESTS["ScaledJob"]))
 
     def complete() -> list[Any]:
         label = "scaledjob.keda.sh/name=work"
@@ -47,7 +48,7 @@ def test_the_scaledjob_runs_its_program_for_each_entry(
 
 @pytest.mark.timeout(300)
 def test_the_scheduledjob_runs_now_with_a_parameter(up: subprocess.Popen[bytes], terminal: Terminal) -> None:
-    terminal.type("apply", "-f", "-", stdin=here("ScheduledJob"))
+    terminal.type("apply", "-f", "-", stdin=MANIFESTS["ScheduledJob"])
     said = terminal.type("run", "report", "--env", "DAY=2026-11-20", "--wait", "--timeout", "60")
     job = re.search(r"^job\.batch/(\S+) Succeeded$", said, re.MULTILINE)
     assert job, said

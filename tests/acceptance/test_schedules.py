@@ -164,13 +164,13 @@ def test_a_cronjob_of_kubernetes_is_listed_described_and_run(cluster: Terminal) 
     cluster.type("apply", "-f", "-", stdin=yaml.safe_dump(body))
     header, row = cluster.type("get", "cronjobs").splitlines()
     assert header.split() == ["NAME", "SCHEDULE", "TIMEZONE", "SUSPEND", "ACTIVE", "LAST", "SCHEDULE", "AGE"]
-    assert row.startswith("nightly")
-    described = cluster.type("describe", "cj", "nightly")
+    assert row.startswith("good-night")
+    described = cluster.type("describe", "cj", "good-night")
     # The next run on the clocks of Berlin.
     assert re.search(r"T02:00:00\+0[12]:00 +\S+", described)
-    said = cluster.type("run", "cronjob/nightly", "--wait", "--timeout", "60")
-    assert re.search(r"^job\.batch/nightly-\S+ Complete$", said, re.MULTILINE), said
-    assert "good night" in cluster.type("logs", "cronjob/nightly")
+    said = cluster.type("run", "cronjob/good-night", "--wait", "--timeout", "60")
+    assert re.search(r"^job\.batch/good-night-\S+ Complete$", said, re.MULTILINE), said
+    assert "good night" in cluster.type("logs", "cronjob/good-night")
 
 
 @pytest.mark.timeout(300)

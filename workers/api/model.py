@@ -7,8 +7,9 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
+from penstock import _wording
 from workers.api.docstrings import attribute_docstrings
 from workers.api.kinds import Kind, Object
 from workers.errors import UserError
@@ -85,21 +86,21 @@ def parse(model: type[M], kind: Kind, body: Object) -> M:
     try:
         return model.model_validate(body)
     except ValidationError as error:
+        findings = _wording.findings(error)
         found = tuple(
-            # pydantic puts a prefix before the messages of validators.
-            Problem(_path(each["loc"]), each["msg"].removeprefix("Value error, "), each["type"] == "missing")
-            for each in error.errors()
-            if not _follows(each, error.errors())
+            Problem(_path(each.path), each.message, each.type == "missing")
+            for each in findings
+            if not _follows(each, findings)
         )
         text = "; ".join(f"{problem.field}: {problem.message}" for problem in found)
         raise Problems(f"{_address(kind, body)}: {text}", found) from None
 
 
-def _follows(each: ErrorDetails, others: list[ErrorDetails]) -> bool:
+def _follows(each: _wording.Finding, others: list[_wording.Finding]) -> bool:
     """Returns True if a list is too short only because pydantic counts no malformed items."""
-    place = each["loc"]
-    below = any(len(other["loc"]) > len(place) and other["loc"][: len(place)] == place for other in others)
-    return each["type"] == "too_short" and below
+    place = each.path
+    below = any(len(other.path) > len(place) and other.path[: len(place)] == place for other in others)
+    return each.type == "too_short" and below
 
 
 def _address(kind: Kind, body: Object) -> str:

@@ -192,6 +192,7 @@ async def show_tables(
     """Prints the tables of all queries, one per kind, and with --watch every later change."""
     missing: list[ClusterError] = []
     empty = True
+    nothing: list[Query] = []
     several = len({query.resource for query in queries}) > 1
     for index, query in enumerate(queries):
         try:
@@ -201,6 +202,9 @@ async def show_tables(
                 continue
             missing.append(error)
             continue
+        if query.resource.kind.plural == "events":
+            # The API server lists them by name.
+            answer["rows"] = sorted(answer.get("rows") or (), key=_row_version)
         prefix = query.resource.id if several else ""
         header, rows = cells(answer, how, prefix=prefix, namespaced=query.resource.kind.namespaced)
         if rows:
@@ -210,6 +214,7 @@ async def show_tables(
             columns = _print(header, rows, headers=how.headers and not again)
             empty = False
         else:
+            nothing.append(query)
             columns = [len(title) for title in header]
             if watch:
                 _print(header, [], headers=how.headers)
@@ -217,9 +222,17 @@ async def show_tables(
             await _follow(cluster, query, how, answer["metadata"].get("resourceVersion", ""), columns)
     if missing:
         raise missing[0]
-    if empty and not watch and not any(query.name for query in queries):
-        namespace = queries[0].namespace
-        output.note(f"No resources found{f' in namespace {namespace}' if namespace else ''}.")
+    if not watch and not any(query.name for query in queries):
+        for namespace in dict.fromkeys(query.namespace for query in nothing):
+            kinds = [query.resource.kind.plural for query in nothing if query.namespace == namespace]
+            where = f" in namespace {namespace}" if namespace else ""
+            output.note(f"No {', '.join(kinds) if len(queries) > 1 else 'resources'} found{where}.")
+
+
+def _row_version(row: Object) -> int:
+    """Returns the sort key of rows in the order of their last change; 0 where resourceVersions are no numbers."""
+    text = str(((row.get("object") or {}).get("metadata") or {}).get("resourceVersion") or "")
+    return int(text) if text.isdecimal() else 0
 
 
 def _print(header: list[str], rows: list[list[str]], *, headers: bool) -> list[int]:

@@ -62,6 +62,8 @@ def command(
         progress = awaiting.RunProgress(found.ref, asked, request.annotation, request.job(found.ref))
         end = await awaiting.end(cluster, progress, before, timeout)
         output.say(str(end))
+        for line in () if end.succeeded else await awaiting.failing_pods(cluster, found.ref.namespace, end.job):
+            output.note(line)
         output.note(f"its output: penstock logs job/{end.job} -n {found.ref.namespace}")
         return 0 if end.succeeded else 1
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from deploy.cli import output
 from deploy.cli.discovery import DiscoveredKind
-from deploy.cli.objects import get
+from deploy.cli.objects import failure_reasons, get
 from deploy.cli.schedules import resolve
 from workers.api import conditions
-from workers.api.kinds import JOB, SCHEDULED_JOB, Kind, Object, Ref, controller_of
-from workers.errors import NotFound, UserError
+from workers.api.kinds import JOB, POD, SCHEDULED_JOB, Kind, Object, Ref, controller_of
+from workers.errors import ClusterError, NotFound, UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
@@ -48,7 +48,7 @@ class RunProgress:
 
     body: the newest version of its object, at first the one with the request. annotation: the key of the request.
     first: the name of the first attempt's Job. jobs: the last version of every attempt's Job, by name; gone: the names
-    of those that were deleted.
+    of those that were deleted. failing: pods of the newest Job that failed or cannot start, with the reason.
     """
 
     ref: Ref
@@ -58,6 +58,7 @@ class RunProgress:
     jobs: dict[str, Object] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     attempts: int = 1
+    failing: list[str] = field(default_factory=list)
     outcome: Object | None = None
 
     def update_object(self, body: Object) -> None:
@@ -122,7 +123,7 @@ class RunProgress:
                 return f"job.batch/{run['job']} failed ({_why(run)}); the next attempt starts at {run['retryTime']}"
         if self.last in self.jobs:
             word = conditions.finished(self.jobs[self.last])
-            return f"job.batch/{self.last} {f'is {word}' if word else 'is at work'}"
+            return f"job.batch/{self.last} " + (f"is {word}" if word else "; ".join(("is at work", *self.failing)))
         active = [entry.get("name", "") for entry in self._status("active")]
         if active and self.body["spec"].get("concurrencyPolicy") == "Forbid":
             return f"waiting for {', '.join(active)} to end (concurrencyPolicy: Forbid)"
@@ -232,7 +233,7 @@ def _take(progress: RunProgress, found: _WatchEvent) -> None:
 
 
 async def _poll(cluster: "Cluster", progress: RunProgress) -> None:
-    """Reads the object and the newest Job."""
+    """Reads the object, the newest Job and its pods."""
     progress.update_object(
         await cluster.request("GET", progress.ref.kind.path(progress.ref.namespace, progress.ref.name))
     )
@@ -241,3 +242,14 @@ async def _poll(cluster: "Cluster", progress: RunProgress) -> None:
     except NotFound:
         if progress.last in progress.jobs:
             progress.gone.add(progress.last)
+    progress.failing = await failing_pods(cluster, progress.ref.namespace, progress.last)
+
+
+async def failing_pods(cluster: "Cluster", namespace: str, job: str) -> list[str]:
+    """Returns a line for each pod of a Job that failed or cannot start; none if its pods cannot be listed."""
+    try:
+        answer = await cluster.request("GET", POD.path(namespace), query={"labelSelector": f"job-name={job}"})
+    except ClusterError:
+        return []
+    reasons = ((pod["metadata"]["name"], failure_reasons.of(POD, pod)) for pod in answer["items"])
+    return [f"pod {name}: {reason}" for name, reason in sorted(reasons) if reason]

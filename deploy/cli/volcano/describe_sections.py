@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deploy.cli import output
-from deploy.cli.volcano import queue_order, verbs
-from workers.api.kinds import JOB_FLOW, POD_GROUP, QUEUE, VC_JOB, Object, Ref, controller_of
+from deploy.cli.volcano import holders, queue_order, verbs
+from workers.api.kinds import JOB_FLOW, POD, POD_GROUP, QUEUE, VC_JOB, Object, Ref, controller_of
 from workers.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -111,10 +111,17 @@ async def _group_of(cluster: "Cluster", ref: Ref, body: Object, now: datetime) -
 
 
 async def _position(cluster: "Cluster", group: Object, now: datetime) -> None:
-    """Prints a pending PodGroup's position in its queue."""
+    """Prints a pending PodGroup's position in its queue, and who holds what it needs."""
     if queue_order.phase(group) != queue_order.PENDING:
         return
     queue = queue_order.queue_of(group)
     pending = await queue_order.read(cluster, queue, now)
     if pending and (position := pending.position(group)):
         output.say(f"Place:         {position} of {len(pending.groups)} that wait in queue {queue}")
+    if holders.lacks_room(group):
+        try:
+            pods = await verbs.list_objects(cluster, POD)
+        except Forbidden as error:
+            output.note(f"penstock: the holders of resources are not shown: {output.reason(error)}")
+            return
+        holders.show(*holders.table(group, pods))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from deploy.local.image_commands import Images
 from deploy.local.kubelet.kubelet import KubeletOptions, kubelet
+from deploy.local.kubelet.nodes import NodeOptions
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.processes import until_signal
 from workers.client.rest import Cluster
@@ -22,7 +23,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--root", type=Path, required=True, help="folder for the pods' files")
     most = "pods that run at once; more stay Pending"
     parser.add_argument("--max-pods", dest="pods", metavar="MAX_PODS", type=int, required=True, help=most)
-    parser.add_argument("--node", default="local", help="name of the Node (default: local)")
+    parser.add_argument("--node", default="local", help="name of the first Node (default: local)")
+    parser.add_argument("--nodes", type=int, default=1, help="Nodes to present (default: 1)")
+    parser.add_argument("--cpus", default="", help="cpu of each Node; by default this machine's")
+    parser.add_argument("--memory", default="", help="memory of each Node; by default this machine's")
+    parser.add_argument("--gpus", type=int, default=0, help="nvidia.com/gpu of each Node")
+    parser.add_argument("--node-labels", default="", help="labels of the Nodes: KEY=VALUE,...")
     parser.add_argument("--events", choices=("all", "warnings", "none"), default="all", help="which Events to record")
     isolation = "mounts and process ids of their own for pods: where the machine allows it, never, or else none runs"
     parser.add_argument("--isolation", choices=("auto", "none", "required"), default="auto", help=isolation)
@@ -44,7 +50,9 @@ async def run(arguments: argparse.Namespace) -> None:
     given = dict(vars(arguments))
     kubeconfig, ready, base = given.pop("kubeconfig"), given.pop("ready_file"), given.pop("backoff")
     images = Images.of(given.pop("images"))
-    options = KubeletOptions(backoff=ContainerBackoff(base=base), images=images, **given)
+    labels = tuple(filter(None, given.pop("node_labels").split(",")))
+    wished = NodeOptions(given.pop("nodes"), given.pop("cpus"), given.pop("memory"), given.pop("gpus"), labels)
+    options = KubeletOptions(backoff=ContainerBackoff(base=base), images=images, nodes=wished, **given)
     async with await Cluster.connect(kubeconfig=kubeconfig) as cluster, kubelet(cluster, options) as node:
         if ready is not None:
             ready.touch()

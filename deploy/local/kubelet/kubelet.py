@@ -19,7 +19,7 @@ from deploy.local.kubelet.containers import resource_usage
 from deploy.local.kubelet.containers.attempt import PID_FILES, ContainerAttempt
 from deploy.local.kubelet.containers.container_states import ContainerEnding
 from deploy.local.kubelet.containers.isolation import Isolation, IsolationMode
-from deploy.local.kubelet.node import NodeObject
+from deploy.local.kubelet.nodes import NodeOptions, Nodes
 from deploy.local.kubelet.pods import recipe, status
 from deploy.local.kubelet.pods.host import Host
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
@@ -55,8 +55,8 @@ _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 
 @dataclass(frozen=True, slots=True)
 class KubeletOptions:
-    """node: name of the Node. pods: how many run at once. root: folder for pods, logs: for their logs. images: commands
-    of containers that name none.
+    """node: name of the first Node. pods: how many run at once. root: folder for pods, logs: for their logs. images:
+    commands of containers that name none.
 
     farewell: seconds pods get to end when the kubelet stops. orphans: seconds after a crash of the kubelet until the
     guard ends the pods, unless another kubelet has taken over. isolation: whether containers have mounts and process
@@ -73,16 +73,17 @@ class KubeletOptions:
     farewell: float = 5.0
     orphans: float = 30.0
     isolation: IsolationMode = "none"
+    nodes: NodeOptions = field(default_factory=NodeOptions)
 
 
 class Kubelet:
-    """Runs the pods of one node. Use `serve`."""
+    """Runs the pods of its nodes. Use `serve`."""
 
     def __init__(self, cluster: Cluster, options: KubeletOptions, host: Host) -> None:
         self._cluster = cluster
         self._options = options
         self._host = host
-        self._node = NodeObject(cluster, options.node, options.pods)
+        self._nodes = Nodes(cluster, options.node, options.pods, options.nodes)
         self._usage = resource_usage.ContainerUsage(cluster, self._measurable, host.clock)
         self._queue = pod_order.PodQueue()
         #: pods with containers that have nothing to run: they get no node, and so hold neither a slot nor resources
@@ -96,6 +97,8 @@ class Kubelet:
         self._done: set[str] = set()
         self._left = {path.name for path in host.root.iterdir() if path.is_dir()}
         self._tasks: set[asyncio.Task[None]] = set()
+        #: pods that no node may take, by uid: seen again when a node has changed
+        self._unplaceable: dict[str, Object] = {}
         #: from the stop signal on: a place that becomes free, or an answer to a binding, begins no pod any more
         self._stopping = False
 
@@ -105,7 +108,7 @@ class Kubelet:
         Ends with an error only by a mistake of its own; the pods are left to the next kubelet then.
         """
         loops = (
-            self._node.live(),
+            self._nodes.live(self._nodes_changed),
             self._follow(),
             self._report_waiting(),
             self._retry_unstartable(),
@@ -124,7 +127,7 @@ class Kubelet:
             # the copying of output goes on until the last container has ended
             await _cancelled(*running[:-1])
             await self._end_all()
-            await self._node.leave()
+            await self._nodes.leave()
         finally:
             await _cancelled(stopped, *running, *self._tasks)
 
@@ -177,6 +180,7 @@ class Kubelet:
         self._queue.keep(listed)
         self._unstartable = {uid: pod for uid, pod in self._unstartable.items() if uid in listed}
         self._done &= listed
+        self._unplaceable = {uid: pod for uid, pod in self._unplaceable.items() if uid in listed}
         for pod in pods:
             self._observe(pod)
         self._clean({self._host.log_folder(pod).name for pod in pods}, listed)
@@ -186,6 +190,7 @@ class Kubelet:
         """One version of one pod."""
         uid = pod["metadata"]["uid"]
         self._unstartable.pop(uid, None)
+        self._unplaceable.pop(uid, None)
         if deleted:
             self._forget(pod)
         elif worker := self._workers.get(uid):
@@ -197,7 +202,7 @@ class Kubelet:
                 )
         elif uid in self._binding:
             self._binding[uid] = pod
-        elif uid in self._done or not pod_order.is_ours(pod, self._options.node) or _is_over(pod):
+        elif uid in self._done or not pod_order.is_ours(pod, self._nodes) or _is_over(pod):
             self._queue.discard(uid)
             self._finalize(pod)
         elif uid in self._left and pod["spec"].get("nodeName"):
@@ -206,9 +211,9 @@ class Kubelet:
         elif pod["metadata"].get("deletionTimestamp"):
             self._queue.discard(uid)
             self._finalize(pod)
-        elif not pod["spec"].get("nodeName") and (why := pod_order.mismatch(pod, self._node.labels)):
+        elif not pod["spec"].get("nodeName") and (why := self._nodes.mismatch(pod)):
             self._queue.discard(uid)
-            self._refuse(pod, why)
+            self._set_aside(pod, why)
         elif not pod["spec"].get("nodeName") and (problems := recipe.problems(pod, self._options.images)):
             self._queue.discard(uid)
             self._unstartable[uid] = pod
@@ -229,7 +234,7 @@ class Kubelet:
             self._spawn(_removed(self._host.log_folder(pod)))
 
     def _finalize(self, pod: Object) -> None:
-        """Completes the deletion of a pod without processes here, if it is bound to this node or to none."""
+        """Completes the deletion of a pod without processes here, if it is bound to a node of ours or to none."""
         metadata, node = pod["metadata"], pod["spec"].get("nodeName")
         if not metadata.get("deletionTimestamp"):
             return
@@ -237,7 +242,7 @@ class Kubelet:
             # Finalizers keep a pod that never ran, and the Job controller waits for its end before it removes them.
             self._host.reports.put(ref_of(POD, pod), metadata["uid"], {"phase": "Failed"})
         # without a grace period it waits for its finalizers only
-        elif node == self._options.node and metadata.get("deletionGracePeriodSeconds") != 0:
+        elif node in self._nodes and metadata.get("deletionGracePeriodSeconds") != 0:
             self._spawn(self._delete(pod))
 
     def _clean(self, logs: set[str], pods: set[str]) -> None:
@@ -254,18 +259,34 @@ class Kubelet:
     def _place(self) -> None:
         """Gives free places to pods that wait."""
         while not self._stopping and len(self._placed) < self._options.pods and (pod := self._queue.take()) is not None:
-            uid = pod["metadata"]["uid"]
+            uid, bound = pod["metadata"]["uid"], pod["spec"].get("nodeName")
+            if not bound and (why := self._nodes.mismatch(pod)):
+                self._set_aside(pod, why)
+                continue
             self._placed.add(uid)
             if worker := self._workers.get(uid):
+                self._nodes.hold(pod, bound)
                 worker.resume()
-            elif pod["spec"].get("nodeName"):
+            elif bound:
                 self._begin(pod)
             else:
+                node = self._nodes.choose(pod)
+                self._nodes.hold(pod, node)
                 self._binding[uid] = pod
-                self._spawn(self._bind(pod))
+                self._spawn(self._bind(pod, node))
 
-    async def _bind(self, pod: Object) -> None:
-        ref, uid, node = ref_of(POD, pod), pod["metadata"]["uid"], self._options.node
+    def _set_aside(self, pod: Object, why: str) -> None:
+        """Reports a pod that no node may take; it is seen again when a node has changed."""
+        self._unplaceable[pod["metadata"]["uid"]] = pod
+        self._refuse(pod, why)
+
+    def _nodes_changed(self) -> None:
+        for pod in tuple(self._unplaceable.values()):
+            self._observe(pod)
+        self._place()
+
+    async def _bind(self, pod: Object, node: str) -> None:
+        ref, uid = ref_of(POD, pod), pod["metadata"]["uid"]
         path = POD.path(ref.namespace, ref.name, "binding")
         try:
             await self._cluster.request("POST", path, body=pod_order.binding(pod, node))
@@ -308,7 +329,8 @@ class Kubelet:
 
     async def _report_waiting(self) -> None:
         """Reports pods that wait for long as unschedulable, some at a time."""
-        why = f"0/1 nodes are available: 1 Too many pods: {pod_order.limit(self._options.pods)}"
+        number = self._options.nodes.number
+        why = f"0/{number} nodes are available: {number} Too many pods: {pod_order.limit(self._options.pods)}"
         while True:
             await asyncio.sleep(_WAITING_PERIOD)
             for pod in self._queue.overdue(time.monotonic(), _PATIENCE, _REPORTED_AT_ONCE):
@@ -331,6 +353,7 @@ class Kubelet:
             return
         uid = pod["metadata"]["uid"]
         self._placed.add(uid)
+        self._nodes.hold(pod, pod["spec"]["nodeName"])
         slot = Slot(pod_order.limit(self._options.pods), lambda: self._leave(uid), lambda: self._ask(uid))
         worker = self._workers[uid] = Worker(self._host, pod, slot)
         self._spawn(self._run(worker))
@@ -365,6 +388,7 @@ class Kubelet:
 
     def _free(self, uid: str) -> None:
         self._placed.discard(uid)
+        self._nodes.free(uid)
         self._place()
 
     async def _delete(self, pod: Object) -> None:

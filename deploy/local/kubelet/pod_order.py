@@ -1,7 +1,7 @@
 """The queue of pods that wait for a free slot of this node: by priority, then age, then arrival."""
 
 import heapq
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container
 from dataclasses import dataclass
 
 from workers.api.kinds import Object
@@ -10,19 +10,12 @@ from workers.api.kinds import Object
 SCHEDULER = "default-scheduler"
 
 
-def is_ours(pod: Object, node: str) -> bool:
-    """True if the pod is bound here, or waits for the scheduler that this kubelet stands in for."""
+def is_ours(pod: Object, nodes: Container[str]) -> bool:
+    """True if the pod is bound to one of these nodes, or waits for the scheduler that this kubelet stands in for."""
     spec = pod["spec"]
     if assigned := spec.get("nodeName"):
-        return bool(assigned == node)
+        return assigned in nodes
     return spec.get("schedulerName", SCHEDULER) == SCHEDULER and not spec.get("schedulingGates")
-
-
-def mismatch(pod: Object, labels: Mapping[str, str]) -> str | None:
-    """Returns the reason why the pod may not run on a node with these labels, or None."""
-    wanted = pod["spec"].get("nodeSelector") or {}
-    missing = [f"{key}={value}" for key, value in wanted.items() if labels.get(key) != value]
-    return f"the node lacks labels of spec.nodeSelector: {', '.join(missing)}" if missing else None
 
 
 def limit(pods: int) -> str:

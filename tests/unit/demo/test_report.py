@@ -22,8 +22,9 @@ def right(files):
     return DemoRun(
         pushed={path: 100.0 + number for number, path in enumerate(files)},
         jobs={str(number): DemoJob(created=100.5 + number, outcome="Complete") for number in range(len(files))},
-        results={path: {**measured(path), "done": 103.0} for path in files},
+        results={path: {**measured(path), "began": 102.5, "done": 103.0} for path in files},
         times=dict.fromkeys(files, 1),
+        places=4,
     )
 
 
@@ -36,6 +37,8 @@ def test_a_right_run_has_no_faults_and_a_report(right):
         "Jobs failed": "0",
         "Jobs over-created": "0",
         "push to Job": "p50 0.500 s   p99 0.500 s",
+        "waiting for one of 4 places": "p50 1.000 s   p99 2.000 s",
+        "start to done": "p50 0.500 s   p99 0.500 s",
         "push to done": "p50 2.000 s   p99 3.000 s",
     }
 

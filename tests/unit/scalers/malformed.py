@@ -29,7 +29,7 @@ WRONG: Mapping[Any, tuple[tuple[str, ...], str]] = {
     bool: (("yes", "on", "TrUe", "2"), "must be true or false"),
     timedelta: (("soon", "-1s", "1m30", "99999999999h"), "must be a duration"),
     dict[str, str]: (("a", "=b", "a=1,,"), "must be pairs"),
-    Literal: (("nonsense",), "input should be"),
+    Literal: (("nonsense",), "must be "),
 }
 
 SECRET = "hunter2-and-more"

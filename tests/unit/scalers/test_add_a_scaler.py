@@ -53,7 +53,7 @@ async def test_the_pages_scaler_measures(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_followed")
 async def test_the_pages_scaler_refuses_what_the_page_says_it_does() -> None:
     assert (await parse(filesPerJob="0")).problem == (
-        "trigger 0 (directory): filesPerJob: input should be greater than or equal to 1"
+        "trigger 0 (directory): filesPerJob: must be greater than or equal to 1"
     )
     assert "did you mean filesPerJob?" in (await parse(filePerJob="1")).problem
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationError
 
+from penstock import _wording
 from workers.api import quantities
 from workers.api.model import Items, Model
 
@@ -76,6 +77,6 @@ def readable(template: dict[str, Any]) -> dict[str, Any]:
     try:
         _Template.model_validate(template)
     except ValidationError as error:
-        found = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        found = [f"{'.'.join(map(str, each.path))}: {each.message}" for each in _wording.findings(error)]
         raise ValueError("; ".join(found)) from None
     return template

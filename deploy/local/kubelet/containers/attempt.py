@@ -188,7 +188,7 @@ class ContainerAttempt:
         """
         if self.pid is None or not self._is_alive():
             return
-        main = self.main
+        main = _number(self.folder / "main")
         if number == signal.SIGKILL or main is None:
             signal_group(self.pid, number)
             return
@@ -201,7 +201,7 @@ class ContainerAttempt:
         """Waits until the command has a process of its own: the shim, until then alone, ends of no TERM."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
-                while self._is_alive() and self.main is None:  # noqa: ASYNC110 - a shell tells us
+                while self._is_alive() and _number(self.folder / "main") is None:  # noqa: ASYNC110 - a shell tells us
                     await asyncio.sleep(_SOON)
 
     async def _outrun(self) -> None:

@@ -7,7 +7,7 @@ import yaml
 
 from deploy.cli.discovery import Catalogue, DiscoveredKind
 from tests.unit.cli.conftest import Type
-from tests.unit.cli.fake import CONFIG_MAP, JOB, NODE, POD, SCALED_JOB, VOLCANO_JOB, FakeCluster
+from tests.unit.cli.fake import CONFIG_MAP, EVENT, JOB, NODE, POD, SCALED_JOB, VOLCANO_JOB, FakeCluster
 from workers.api.kinds import Kind
 
 
@@ -79,9 +79,25 @@ def test_objects_are_listed_as_a_table(
     assert penstock(*line.split()).out.splitlines() == printed
 
 
-def test_an_empty_namespace_is_said_on_standard_error(cluster: FakeCluster, penstock: Type) -> None:
+@pytest.mark.parametrize(
+    ("line", "told"),
+    {
+        "get pods -n y": "No resources found in namespace y.\n",
+        "get pods,cm,sj -n x": "No configmaps, scaledjobs found in namespace x.\n",
+        "get sj,nodes -n x": "No scaledjobs found in namespace x.\nNo nodes found.\n",
+        "get sj -A": "No resources found.\n",
+        "get pods -n x": "",
+    }.items(),
+)
+def test_what_is_empty_is_said_on_standard_error(line: str, told: str, cluster: FakeCluster, penstock: Type) -> None:
     cluster.add(*A)
-    assert penstock("get", "pods", "-n", "y").err == "No resources found in namespace y.\n"
+    assert penstock(*line.split()).err == told
+
+
+def test_events_are_listed_in_the_order_of_their_last_change(cluster: FakeCluster, penstock: Type) -> None:
+    for name, version in (("a", "110"), ("b", "9"), ("c", "101")):
+        cluster.add(EVENT, name, metadata={"resourceVersion": version})
+    assert [line.split()[0] for line in penstock("get", "events").out.splitlines()] == ["NAME", "b", "c", "a"]
 
 
 def test_a_missing_object_is_an_error_in_the_servers_words_after_the_others_are_shown(

@@ -124,12 +124,26 @@ def test_metrics_of_up_are_for_this_machine_unless_told_otherwise(flags: dict[st
         assert {part.env["PENSTOCK_METRICS_ADDRESS"] for part in parts} == {address}
 
 
-@pytest.mark.parametrize(("wanted", "cores", "pods"), [(7, 2, 7), (0, 1, 4), (0, 2, 4), (0, 8, 16), (0, None, 4)])
-def test_pods_are_as_many_as_asked_for_or_two_per_core(
-    wanted: int, cores: int | None, pods: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("wanted", "nodes", "cores", "pods"),
+    [(7, 1, 2, 7), (0, 1, 1, 4), (0, 1, 2, 4), (0, 1, 8, 16), (0, 1, None, 4), (0, 4, 2, 16), (7, 4, 2, 7)],
+)
+def test_pods_are_as_many_as_asked_for_or_two_per_core_and_four_per_node(
+    wanted: int, nodes: int, cores: int | None, pods: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    assert up.pods(wanted) == pods
+    assert up.pods(wanted, nodes) == pods
+
+
+def test_the_kubelet_is_told_which_nodes_are_wished_for() -> None:
+    flags = {"nodes": "4", "cpus": "64", "memory": "256Gi", "gpus": "8", "node_labels": "zone=a/b,rack=1"}
+    (kubelet,) = (part for part in planned(**flags).foundations if part.name == "kubelet")
+    words = list(kubelet.argv)
+    told = {name: words[words.index("--" + name.replace("_", "-")) + 1] for name in flags}
+    assert told == flags
+    for wrong in ({"memory": "much"}, {"cpus": "-1"}, {"node_labels": "zone"}, {"node_labels": "zone=a b"}):
+        with pytest.raises(UserError):
+            planned(**wrong)
 
 
 @pytest.mark.parametrize("inside", ["", "home"], ids=["a file", "below a file"])

@@ -11,7 +11,7 @@ import pytest
 
 from deploy.cli.schedules import run, wait
 from tests.unit.cli.conftest import Printed, Type
-from tests.unit.cli.fake import JOB, FakeCluster
+from tests.unit.cli.fake import JOB, POD, FakeCluster
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind
 
 ID = "bcdfghjk"
@@ -254,6 +254,31 @@ def test_a_poll_finds_the_events_that_the_watches_lost(nightly: Nightly, monkeyp
 
     monkeypatch.setattr(nightly.cluster, "request", request)
     assert nightly.wait().code == 0
+
+
+def test_failing_pods_are_told_of_while_the_run_is_waited_for_and_after_it(
+    nightly: Nightly, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nightly.add(CRON_JOB)
+    ended = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 3}}}]}
+    waiting = {"containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}
+    original, polls = nightly.cluster.request, iter([{"active": 1}, {"active": 1}, finished("Failed", reason="Limit")])
+    pods = iter([("a", ended), ("b", waiting), ("c", {"phase": "Running"})])
+
+    async def request(method: str, path: str, **more: Any) -> Any:
+        if method == "GET" and path == JOB.path("default", FIRST):
+            job(**next(polls))(nightly)
+            name, status = next(pods)
+            nightly.cluster.add(POD, name, metadata={"labels": {"job-name": FIRST}}, status=status)
+        return await original(method, path, **more)
+
+    monkeypatch.setattr(nightly.cluster, "request", request)
+    printed = nightly.wait()
+    assert (printed.code, printed.out.splitlines()[1]) == (1, f"job.batch/{FIRST} Failed: Limit")
+    failed, stuck = "pod a: main: exit code 3", "pod b: main: ImagePullBackOff"
+    told = [line for line in printed.err.splitlines() if "pod" in line]
+    at_work = f"penstock: job.batch/{FIRST} is at work"
+    assert told == [f"{at_work}; {failed}", f"{at_work}; {failed}; {stuck}", failed, stuck]
 
 
 def not_ready(reason: str, message: str) -> Step:

@@ -89,8 +89,7 @@ def test_a_wrong_variable_ends_celery_with_a_line_that_names_it_and_keeps_secret
     with pytest.raises(SystemExit) as ended:
         from_environment()
     assert str(ended.value) == (
-        "penstock: PENSTOCK_BROKER: Value error, must begin with redis:// or rediss://; "
-        "PENSTOCK_LEASE: Input should be a valid number, unable to parse string as a number"
+        "penstock: PENSTOCK_BROKER: must begin with redis:// or rediss://; PENSTOCK_LEASE: must be a number"
     )
 
 
