@@ -77,9 +77,10 @@ class Month(RuleBasedStateMachine):
             # Slots before the edit were never due.
             before = max(before, cluster.now - EDIT_LAG)
         cluster.settle()
-        self.died = False
         self.ahead = max(self.ahead, cluster.now)
+        # A store that lags may hide that the plan of a dead worker is not resumed yet.
         if not cluster.lagging:
+            self.died = False
             self.check(before)
 
     def check(self, before: datetime) -> None:

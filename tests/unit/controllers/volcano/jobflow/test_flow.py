@@ -826,6 +826,15 @@ def test_an_edited_schedule_waits_for_its_next_slot(edit: dict[str, str]) -> Non
     assert len(settled(cluster).flows) == 1
 
 
+def test_an_edit_after_the_clock_was_set_back_makes_no_earlier_slot_due() -> None:
+    cluster, numbers = scheduled(), []
+    for seconds, schedule in ((120, "30 * * * *"), (-110, "* * * * *"), (60, "* * * * *"), (60, "* * * * *")):
+        cluster.wait(seconds)
+        cluster.edit(schedule=schedule)
+        numbers.append(len(settled(cluster).flows))
+    assert numbers == [0, 0, 0, 1]
+
+
 def test_slots_within_one_minute_have_flows_of_their_own() -> None:
     cluster = settled(Cluster(entry("a"), schedule="@every 20s"))
     for _ in range(3):
