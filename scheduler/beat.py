@@ -69,8 +69,8 @@ class Upcoming:
 class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
     """A beat scheduler for Celery whose state is in the broker.
 
-    While the broker is away, or answers with errors, the beat logs and waits; nothing that was due meanwhile is lost, but
-    a periodic entry that missed several runs catches up with one.
+    While the broker is away, or answers with errors, the beat logs and waits; nothing that was due meanwhile is lost,
+    but a periodic entry that missed several runs catches up with one.
 
     clock: replaces the broker's clock, microseconds since the epoch; for tests only.
     """
