@@ -18,8 +18,8 @@ LIMIT = yaml_documents.LARGEST
 
 _JSON = ("application/json", "text/json")
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
-#: Bytes from which a JSON body is decoded without garbage collections in between: a million containers, of which none is
-#: garbage yet, would be looked at again and again. A thread would not help, as orjson never lets another one run.
+#: Bytes from which a JSON body is decoded without garbage collections in between: they would look at a million
+#: containers, of which none is garbage yet, again and again. A thread would not help: orjson lets no other one run.
 _LARGE = 64 << 10
 #: Containers within each other that orjson writes; it documents the number.
 _ENCODER_LIMIT = 254
