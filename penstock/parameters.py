@@ -31,8 +31,8 @@ FROM_ENV = "FromEnv"
 class SettingsError(UserError):
     """A trigger's settings are wrong.
 
-    index: the trigger's place in the spec. type: its type. field: the wrong parameter, or one of several that are wrong
-    together.
+    index: the trigger's place in the spec. type: its type. field: the wrong parameter, or the first of several; the
+    message names all.
     """
 
     def __init__(self, index: int, type: str, field: str, message: str) -> None:
@@ -89,6 +89,12 @@ _TRUST = frozenset({"tls", "ca", "cert", "key", "caCert", "tlsClientCert", "tlsC
 #: The name in PENSTOCK_KEDA_QUIRKS under which options about TLS that have no effect are ignored.
 IGNORED_TRUST = "ignored-trust"
 
+#: A wrong parameter, and what is wrong with it.
+Problem = tuple[str, str]
+
+#: Most problems that the error of one trigger names.
+_PROBLEMS = 10
+
 #: The order of a parameter that declares none.
 ANYWHERE = (Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT)
 
@@ -119,6 +125,14 @@ class Trigger:
     def error(self, field: str, message: str) -> SettingsError:
         """Returns the error of one of this trigger's parameters."""
         return SettingsError(self.index, self.type, field, message)
+
+    def refuse(self, problems: Iterable[Problem]) -> None:
+        """Raises SettingsError naming all of these problems of its parameters, if there are any."""
+        found = list(dict.fromkeys(problems))
+        if found:
+            [(field, first), *others] = found[:_PROBLEMS]
+            more = [f"; and {len(found) - _PROBLEMS} more"] if len(found) > _PROBLEMS else []
+            raise self.error(field, "".join([first, *(f"; {name}: {message}" for name, message in others), *more]))
 
 
 def parameter(
@@ -208,50 +222,62 @@ class Parameters(BaseModel):
     def parse(cls, trigger: Trigger) -> Self:
         """Returns the parameters of this trigger.
 
-        Raises SettingsError naming the trigger and the parameter for a text that does not fit, a required
-        parameter without a text, and a metadata key that is no parameter.
+        Raises SettingsError naming the trigger and every parameter whose text does not fit or that is required and has
+        none, and every metadata key that is no parameter.
         """
         origins = {field_name: Origin.of(field_name, info) for field_name, info in cls.model_fields.items()}
-        for name in sorted(cls.unsupported.intersection({*trigger.metadata, *trigger.authentication})):
-            raise trigger.error(name, "is KEDA's and not supported here")
-        _refuse_unknown(trigger, origins.values())
-        _refuse_unhonoured(trigger, origins.values())
-        values: dict[str, Any] = {}
-        for field_name, origin in origins.items():
-            found = origin.look_up(trigger)
-            if found is None:
-                if cls.model_fields[field_name].is_required():
-                    raise trigger.error(origin.names[0], f"is required{_unset(trigger, (origin,))}")
-                continue
-            annotation = cls.model_fields[field_name].annotation
-            try:
-                values[field_name] = _parser(annotation)(found[0])
-            except ValueError as error:
-                # A text from elsewhere than the metadata may be a secret that stands in the wrong place.
-                quote = found[1] is Source.METADATA and annotation is not SecretStr
-                raise trigger.error(origin.names[0], f"{error}, not {found[0]!r}" if quote else str(error)) from None
+        foreign = sorted(cls.unsupported.intersection({*trigger.metadata, *trigger.authentication}))
+        problems = [(name, "is KEDA's and not supported here") for name in foreign]
+        problems += _unknown(trigger, origins.values(), cls.unsupported)
+        problems += _unhonoured(trigger, origins.values())
+        values, wrong = _read(cls.model_fields, trigger, origins)
+        problems += wrong.values()
         try:
-            return cls.model_validate(values)
+            parsed = cls.model_validate(values)
         except ValidationError as error:
-            raise _translated(trigger, origins, error) from None
+            trigger.refuse([*problems, *_translated(trigger, origins, error, wrong, alone=not problems)])
         except MissingLibrary as error:
-            raise trigger.error("type", str(error)) from None
+            trigger.refuse([*problems, ("type", str(error))])
+        trigger.refuse(problems)
+        return parsed
 
 
 def refuse_unset(parameters: type[Parameters], trigger: Trigger) -> None:
-    """Raises SettingsError for a parameter that is to come from a variable which the target container does not set.
+    """Raises SettingsError for parameters that are to come from variables which the target container does not set.
 
-    `Parameters.parse` takes it for absent: a password that is named and not set would be no password.
+    `Parameters.parse` takes them for absent: a password that is named and not set would be no password.
     """
-    for name, info in parameters.model_fields.items():
-        if used := Origin.of(name, info).nowhere(trigger):
-            raise trigger.error(
-                used[0], f"names the variable {used[1]}, which the container does not set, or only once it runs"
-            )
+    unset = (Origin.of(name, info).nowhere(trigger) for name, info in parameters.model_fields.items())
+    trigger.refuse(
+        (used[0], f"names the variable {used[1]}, which the container does not set, or only once it runs")
+        for used in unset
+        if used
+    )
 
 
-def _refuse_unhonoured(trigger: Trigger, origins: Collection[Origin]) -> None:
-    """Raises SettingsError for a text of the authentication about TLS or the login that the type does not know.
+def _read(
+    fields: Mapping[str, FieldInfo], trigger: Trigger, origins: Mapping[str, Origin]
+) -> tuple[dict[str, Any], dict[str, Problem]]:
+    """Returns the values of fields that have a text, and the problems of those whose text does not fit or lacks."""
+    values: dict[str, Any] = {}
+    wrong: dict[str, Problem] = {}
+    for field_name, origin in origins.items():
+        found, info = origin.look_up(trigger), fields[field_name]
+        if found is None:
+            if info.is_required():
+                wrong[field_name] = origin.names[0], f"is required{_unset(trigger, (origin,))}"
+            continue
+        try:
+            values[field_name] = _parser(info.annotation)(found[0])
+        except ValueError as error:
+            # A text from elsewhere than the metadata may be a secret that stands in the wrong place.
+            quote = found[1] is Source.METADATA and info.annotation is not SecretStr
+            wrong[field_name] = origin.names[0], f"{error}, not {found[0]!r}" if quote else str(error)
+    return values, wrong
+
+
+def _unhonoured(trigger: Trigger, origins: Collection[Origin]) -> Iterable[Problem]:
+    """Yields the texts of the authentication about TLS or the login that the type does not know.
 
     A type that takes nothing from authentications has no server to log in to.
     """
@@ -260,14 +286,14 @@ def _refuse_unhonoured(trigger: Trigger, origins: Collection[Origin]) -> None:
         return
     for name in sorted(_TRUST.intersection(trigger.authentication) - known):
         if trigger.authentication[name].strip() not in ("", "disable", "none"):
-            raise trigger.error(name, "of the authentication is not honoured by this type")
+            yield name, "of the authentication is not honoured by this type"
 
 
-def _refuse_unknown(trigger: Trigger, origins: Iterable[Origin]) -> None:
+def _unknown(trigger: Trigger, origins: Iterable[Origin], unsupported: Set[str]) -> Iterable[Problem]:
     accepted = {key for origin in origins for key in origin.accepted}
     for key in () if "unknown-parameters" in trigger.quirks.split(",") else trigger.metadata:
-        if key not in accepted and key not in _RETIRED:
-            raise trigger.error(key, f"is not a parameter of this type; {_hint(key, accepted)}")
+        if key not in accepted | _RETIRED | unsupported:
+            yield key, f"is not a parameter of this type; {_hint(key, accepted)}"
 
 
 def _hint(key: str, accepted: Set[str]) -> str:
@@ -285,16 +311,26 @@ def _unset(trigger: Trigger, origins: Iterable[Origin]) -> str:
     return f", and {said[0]} names the variable {said[1]}, which the container does not set" if said else ""
 
 
-def _translated(trigger: Trigger, origins: Mapping[str, Origin], error: ValidationError) -> SettingsError:
-    """Returns pydantic's first complaint in our words; it never quotes the input, which may be secret."""
-    first = error.errors(include_input=False, include_url=False)[0]
-    cause = first.get("ctx", {}).get("error")
-    if isinstance(cause, ParameterError):
-        missing = _unset(trigger, origins.values()) if str(cause).startswith("is required") else ""
-        return trigger.error(cause.field, f"{cause}{missing}")
-    origin = origins.get(str(first["loc"][0])) if first["loc"] else None
-    message = _wording.message(first)
-    return trigger.error(origin.names[0] if origin else "metadata", message[:1].lower() + message[1:])
+def _translated(
+    trigger: Trigger, origins: Mapping[str, Origin], error: ValidationError, wrong: Collection[str], *, alone: bool
+) -> Iterable[Problem]:
+    """Yields pydantic's complaints in our words; they never quote the input, which may be secret.
+
+    wrong: fields that have a problem already. alone: nothing else is wrong; otherwise a complaint about several fields
+    together may only follow from it, and is left out.
+    """
+    for each in error.errors(include_input=False, include_url=False):
+        cause = each.get("ctx", {}).get("error")
+        name = str(each["loc"][0]) if each["loc"] else ""
+        if name in wrong or not (name or alone):
+            continue
+        if isinstance(cause, ParameterError):
+            missing = _unset(trigger, origins.values()) if str(cause).startswith("is required") else ""
+            yield cause.field, f"{cause}{missing}"
+            continue
+        origin = origins.get(name)
+        message = _wording.message(each)
+        yield origin.names[0] if origin else "metadata", message[:1].lower() + message[1:]
 
 
 def _integer(text: str) -> int:

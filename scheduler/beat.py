@@ -31,7 +31,7 @@ from kombu.exceptions import KombuError
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from scheduler.keys import Keys
 from scheduler.last_runs import LastRuns, RunLease
@@ -48,7 +48,7 @@ PIECE = 2000
 #: Most calls per tick and lane: a lane with more due entries continues after the other lanes.
 CALLS = 20
 
-#: Errors of redis-py and kombu while the broker is away.
+#: Errors of redis-py and kombu while the broker is away, or answers with an error.
 BROKER_ERRORS = (RedisError, KombuError, OSError)
 
 #: Namespace of task ids: a run has the same task id in every beat.
@@ -69,8 +69,8 @@ class Upcoming:
 class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
     """A beat scheduler for Celery whose state is in the broker.
 
-    While the broker is away the beat logs and waits; nothing that was due meanwhile is lost, but a periodic entry that
-    missed several runs catches up with one.
+    While the broker is away, or answers with errors, the beat logs and waits; nothing that was due meanwhile is lost,
+    but a periodic entry that missed several runs catches up with one.
 
     clock: replaces the broker's clock, microseconds since the epoch; for tests only.
     """
@@ -80,7 +80,7 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
     def __init__(self, app: Celery, *args: Any, clock: Callable[[], int] | None = None, **kwargs: Any) -> None:
         self._clock = clock
         self._upcoming: dict[str, Upcoming] = {}
-        self._away = False
+        self._trouble: str | None = None
         super().__init__(app, *args, **kwargs)
         self.max_interval = min(self.max_interval, LONGEST_SLEEP)
 
@@ -98,15 +98,21 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         """Does what is due. Returns the seconds until the next tick."""
         try:
             sleep = min(self._sweep_lanes(), self._emit_entries(), self.max_interval)
+        except ResponseError as error:
+            return self._wait("the broker answers with an error; ticking on", error)
         except BROKER_ERRORS as error:
-            if not self._away:
-                log.warning("the broker is away; ticking on", extra={"error": str(error)})
-            self._away = True
-            return float(self.max_interval)
-        if self._away:
+            return self._wait("the broker is away; ticking on", error)
+        if self._trouble:
             log.info("the broker is back")
-        self._away = False
+        self._trouble = None
         return max(sleep, 0.0)
+
+    def _wait(self, trouble: str, error: Exception) -> float:
+        """Logs the trouble unless it is that of the last tick. Returns the seconds until the next tick."""
+        if self._trouble != trouble:
+            log.warning(trouble, extra={"error": str(error)})
+        self._trouble = trouble
+        return float(self.max_interval)
 
     def sync(self) -> None:
         """Stores the last runs again, in case the broker lost them."""

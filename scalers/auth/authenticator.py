@@ -12,7 +12,7 @@ from scalers.auth.lookups import LookupView
 from scalers.auth.secret_text import Hidden
 from scalers.auth.vault import VaultError, Vaults
 from workers.api.keda import triggerauthentication
-from workers.api.keda.triggerauthentication import AuthenticationSpec, OAuth2, SecretEntry, Variable
+from workers.api.keda.triggerauthentication import AuthenticationSpec, OAuth2, SecretEntry, Variable, Vault
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, CONFIG_MAP, SECRET, Kind, Object, Ref
 from workers.errors import ClusterError, PenstockError, Unavailable, UserError
 
@@ -57,8 +57,8 @@ class Authenticator:
         """Returns the parameters that an authenticationRef supplies, in KEDA's order: of two of one name the later
         wins, and a file replaces everything else.
 
-        Raises UserError naming the authentication and the field, and Unreachable. A missing text is an error:
-        measuring without a credential that is required would be a silent mistake.
+        Raises UserError naming the authentication and every field that is wrong, and Unreachable. A missing text is an
+        error: measuring without a credential that is required would be a silent mistake.
         """
         ref = _referenced(reference, workload.namespace)
         cluster = ref.kind == CLUSTER_TRIGGER_AUTHENTICATION
@@ -93,35 +93,40 @@ def _referenced(reference: Object, namespace: str) -> Ref:
 
 @dataclass(frozen=True, slots=True)
 class _Resolution:
-    """The resolution of one authentication. namespace: of its ConfigMaps, Secrets and service accounts."""
+    """The resolution of one authentication.
+
+    namespace: of its ConfigMaps, Secrets and service accounts. problems: of its sources so far, each with its field.
+    """
 
     authenticator: Authenticator
     ref: Ref
     namespace: str
     workload: Workload
     view: LookupView
+    problems: list[str] = field(default_factory=list)
 
     async def of(self, spec: AuthenticationSpec) -> Hidden:
+        found = await self._all(spec)
+        if self.problems:
+            raise UserError(f"{self.ref}: {'; '.join(self.problems)}")
+        return found
+
+    async def _all(self, spec: AuthenticationSpec) -> Hidden:
         if refused := "; ".join(f"{path}: {text}" for path, text in triggerauthentication.unsupported(spec)):
             raise UserError(f"{self.ref}: {refused}")
         if spec.file_path and self.ref.kind != CLUSTER_TRIGGER_AUTHENTICATION:
-            raise self._error("filePath", "is for a ClusterTriggerAuthentication only")
+            self._refuse("filePath", "is for a ClusterTriggerAuthentication only")
+            return Hidden()
         if spec.file_path and isinstance(spec.file_path, str):
-            return await self._mounted("filePath", mounted_files.read, spec.file_path)
+            return await self._mounted("filePath", mounted_files.read, spec.file_path) or Hidden()
         found = dict(await self._variables(spec.env))
         listed = () if isinstance(spec.file_path, str) else spec.file_path or ()
         for index, entry in enumerate(listed):
-            found[entry.parameter] = await self._mounted(f"filePath[{index}]", mounted_files.text, entry.path)
+            found[entry.parameter] = await self._mounted(f"filePath[{index}]", mounted_files.text, entry.path) or ""
         found |= await self._entries("configMapTargetRef", CONFIG_MAP, spec.config_map_target_ref)
         found |= await self._entries("secretTargetRef", SECRET, spec.secret_target_ref)
         if spec.hashi_corp_vault:
-            try:
-                found |= await self.authenticator.vaults.read(spec.hashi_corp_vault, self.namespace, self.view)
-            except VaultError as error:
-                kind = Unreachable if error.transient else UserError
-                raise kind(f"{self.ref}: spec.hashiCorpVault: {error}") from error
-            except UserError as error:
-                raise self._wrapped("hashiCorpVault", error) from error
+            found |= await self._secrets(spec.hashi_corp_vault)
         for index, bound in enumerate(spec.bound_service_account_token):
             token = await self.view.token(self.namespace, bound.service_account_name)
             if token is None:
@@ -132,11 +137,23 @@ class _Resolution:
             found |= await self._client(spec.oauth2)
         return Hidden(found)
 
-    async def _mounted(self, field: str, read: Callable[[Path | None, str], T], path: str) -> T:
+    async def _mounted(self, field: str, read: Callable[[Path | None, str], T], path: str) -> T | None:
         try:
             return await asyncio.to_thread(read, self.authenticator.folder, path)
         except UserError as error:
-            raise self._wrapped(field, error) from error
+            self._refuse(field, str(error))
+            return None
+
+    async def _secrets(self, vault: Vault) -> Hidden:
+        try:
+            return Hidden(await self.authenticator.vaults.read(vault, self.namespace, self.view))
+        except VaultError as error:
+            if error.transient:
+                raise Unreachable(f"{self.ref}: spec.hashiCorpVault: {error}") from error
+            self._refuse("hashiCorpVault", str(error))
+        except UserError as error:
+            self._refuse("hashiCorpVault", str(error))
+        return Hidden()
 
     async def _variables(self, variables: Sequence[Variable]) -> Hidden:
         found: dict[str, str] = {}
@@ -171,7 +188,8 @@ class _Resolution:
         try:
             entries = await self.view.entries(ref)
         except UserError as error:
-            raise self._wrapped(field, error) from error
+            self._refuse(field, str(error))
+            return ""
         if entries is None:
             return self._missing(field, f"{ref} does not exist")
         return entries[key] if key in entries else self._missing(field, f"{ref} has no key {key}")
@@ -190,13 +208,10 @@ class _Resolution:
         )
 
     def _missing(self, field: str, message: str) -> str:
-        """Returns the text of something that does not exist, if there is one; otherwise raises UserError."""
-        if self.authenticator.missing_is_empty:
-            return ""
-        raise self._error(field, message)
+        """Returns the text of something that does not exist; it is a problem unless that text may be empty."""
+        if not self.authenticator.missing_is_empty:
+            self._refuse(field, message)
+        return ""
 
-    def _error(self, field: str, message: str) -> UserError:
-        return UserError(f"{self.ref}: spec.{field}: {message}")
-
-    def _wrapped(self, field: str, error: UserError) -> UserError:
-        return self._error(field, str(error))
+    def _refuse(self, field: str, message: str) -> None:
+        self.problems.append(f"spec.{field}: {message}")

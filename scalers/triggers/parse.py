@@ -337,10 +337,10 @@ def _names_variables(specs: Sequence[Object]) -> bool:
 
 
 def _texts(trigger: Trigger, metadata: Any) -> Mapping[str, str]:
-    for key, text in (metadata or {}).items():
-        if not isinstance(text, str):
-            raise trigger.error(key, 'must be a text; numbers and true or false need quotes: "5"')
-    return metadata or {}
+    known = metadata or {}
+    wrong = (key for key, text in known.items() if not isinstance(text, str))
+    trigger.refuse((key, 'must be a text; numbers and true or false need quotes: "5"') for key in wrong)
+    return known
 
 
 def _shared_names(specs: Sequence[Object]) -> list[str]:

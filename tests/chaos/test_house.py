@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -19,13 +20,17 @@ from deploy.demo.report import DemoRun, faults
 from deploy.demo.run import run
 from deploy.local import up
 from deploy.local.supervisor.supervisor import Component, Supervisor
+from scheduler.keys import Keys
+from tests.chaos.convergence import differences, present
 from tests.chaos.parts import PARTS, kill, process, run_installation
 from tests.chaos.patience import beside
 from tests.support.embedded import embedded_apiserver
 from tests.support.valkeys import ValkeyServer
 from workers.api import crds
 from workers.api.kinds import SCALED_JOB
+from workers.cache.store import Store
 from workers.client.rest import Cluster
+from workers.runtime import redis_client
 from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(420)
@@ -36,6 +41,9 @@ SECONDS = float(os.environ.get("CHAOS_SECONDS", "12"))
 STALE = 4.0
 #: A lease where each loss of the broker's data costs one, seconds.
 SHORT = 3.0
+#: Looks, and the pause before each in seconds, after which everything must be known and done again: half a minute. A
+#: busy machine, on which the broker and the API server answer late, has longer.
+LOOKS, PAUSE = 150, 0.2
 
 
 async def die(part: str, broker: str) -> None:
@@ -111,21 +119,56 @@ def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
     assert faults(ended[0]) == []
 
 
-async def flush(broker: ValkeyServer) -> None:
-    """Deletes everything that only the broker knows, and nothing more until the quarantine of a lease is over."""
-    async with redis.Redis(port=broker.port) as client:
-        await client.flushall()
-    await asyncio.sleep(SHORT)
+@dataclass
+class Watched:
+    """A broker that loses data, and what an installation must come to know and do nevertheless.
 
+    queue: with the items. pushed: those so far.
+    """
 
-async def restore_older(broker: ValkeyServer) -> None:
-    """Kills the broker and starts it with data that is some seconds old, in which it acknowledged writes."""
-    async with redis.Redis(port=broker.port) as client:
-        await client.execute_command("SAVE")
-    await asyncio.sleep(random.uniform(1.0, STALE))
-    await asyncio.to_thread(broker.terminate)
-    await asyncio.to_thread(broker.start)
-    await asyncio.sleep(SHORT)
+    broker: ValkeyServer
+    cluster: Cluster
+    queue: redis.Redis
+    pushed: list[str] = field(default_factory=list)
+
+    def count_pushes(self) -> None:
+        """Notes from now on what is pushed."""
+        push = self.queue.rpush
+
+        async def noted(name: str, path: str) -> None:
+            await push(name, path)
+            self.pushed.append(path)
+
+        self.queue.rpush = noted
+
+    async def flush(self) -> None:
+        """Deletes everything that only the broker knows, and nothing more until the quarantine of a lease is over."""
+        async with redis.Redis(port=self.broker.port) as client:
+            await client.flushall()
+        await asyncio.sleep(SHORT)
+
+    async def restore_older(self) -> None:
+        """Kills the broker, starts it with data some seconds old, in which it acknowledged writes, and waits."""
+        async with redis.Redis(port=self.broker.port) as client:
+            await client.execute_command("SAVE")
+        await asyncio.sleep(random.uniform(1.0, STALE))
+        await asyncio.to_thread(self.broker.terminate)
+        await asyncio.to_thread(self.broker.start)
+        await self.converge()
+
+    async def converge(self) -> None:
+        """Waits until the store knows all that the API server knows now, and all is done that was pushed so far."""
+        past, pushed = await present(self.cluster), set(self.pushed)
+        missing, undone = ["nothing compared yet"], pushed
+        async with redis_client.client(f"{self.broker.connection_url}/0") as client:
+            store = Store(client, Keys("penstock"), {})
+            for _ in range(LOOKS):
+                await asyncio.sleep(PAUSE)
+                missing = missing and await differences(store, self.cluster, past)
+                undone = pushed - {path.decode() for path in await self.queue.hkeys(f"{manifest.PREFIX}:results")}
+                if not missing and not undone:
+                    return
+        raise AssertionError(f"not converged after {LOOKS} looks: in the store {missing}, not done {undone}")
 
 
 def test_the_broker_loses_data_again_and_again(tmp_path: Path):
@@ -133,11 +176,6 @@ def test_the_broker_loses_data_again_and_again(tmp_path: Path):
     random.seed(7)
     paths = manifest.files(100)
     quiet = {"save": ""}
-    # Each follows on the other: what is left of one loss is there in the next.
-    losses = itertools.cycle((flush, restore_older))
-
-    async def lose(_part: str, _broker: str) -> None:
-        await next(losses)(broker)
 
     async def run_parts(kubeconfig: Path, logs: Path) -> DemoRun:
         url = f"{broker.connection_url}/0"
@@ -161,11 +199,21 @@ def test_the_broker_loses_data_again_and_again(tmp_path: Path):
         supervisor = Supervisor(tmp_path / "logs")
         async with cluster, redis.Redis(port=queue_server.port) as queue:
             await up.install(cluster, crds.all_crds())
+            watched = Watched(broker, cluster, queue)
+            watched.count_pushes()
+            # Each follows on the other: what is left of one loss is there in the next.
+            losses = itertools.cycle((watched.flush, watched.restore_older))
+
+            async def lose(_part: str, _broker: str) -> None:
+                await next(losses)()
+
             try:
                 for part in (kubelet, *up.plan(options, url).processes):
                     await supervisor.start(part)
                 await cluster.create(SCALED_JOB, manifest.scaled_job(f"127.0.0.1:{queue_server.port}"))
-                return await feed(paths, cluster, queue, [(lose, "")] * 4, url)
+                seen = await feed(paths, cluster, queue, [(lose, "")] * 4, url)
+                await watched.converge()
+                return seen
             finally:
                 await supervisor.stop()
 

@@ -5,14 +5,17 @@ the wording of a message do not count; those of accepted.txt do not either, each
 """
 
 import argparse
+import os
 import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from tests.mutants import lua, python
-from tests.mutants.mutant import accepted
+from tests.mutants.mutant import Mutant, accepted
 from tests.mutants.rooms import ROOMS, Room
 from tests.support.paths import ROOT
 
@@ -30,39 +33,46 @@ def main() -> None:
     print(f"seed {arguments.seed}", flush=True)
     rooms = [room for room in ROOMS if room.folder.startswith(tuple(arguments.rooms or [""]))]
     caught = counted = 0
-    for room in rooms:
-        few, many = _try(room, arguments.number, random.Random(arguments.seed), arguments.mutmut)
+    for room, survivors, tried in _try(rooms, arguments.number, random.Random(arguments.seed), arguments.mutmut):
+        few, many = _report(room, survivors, tried)
         caught, counted = caught + few, counted + many
     print(f"{caught} of {counted} caught ({caught / counted:.1%})")
     sys.exit(caught < WANTED * counted)
 
 
-def _try(room: Room, number: int, chance: random.Random, mutmut: Path) -> tuple[int, int]:
-    """Returns how many mutants of the room were caught, of how many that count."""
-    tree = _copy()
-    if room.is_lua:
-        survivors, tried = lua.survivors(room, tree, number, chance)
-    else:
-        survivors, tried = python.survivors(room, tree, number, chance, mutmut)
+def _try(
+    rooms: Sequence[Room], number: int, chance: random.Random, mutmut: Path
+) -> Iterator[tuple[Room, Sequence[Mutant], int]]:
+    """Yields for each room the mutants that no test noticed, and how many were tried."""
+    for package, of_package in groupby((room for room in rooms if not room.is_lua), key=lambda room: room.package):
+        yield from python.survivors(list(of_package), _copy(package), number, chance, mutmut)
+    for room in rooms:
+        if room.is_lua:
+            trees = [_copy(f"lua-{core}") for core in range(os.cpu_count() or 1)]
+            yield room, *lua.survivors(room, trees, number, chance)
+
+
+def _report(room: Room, survivors: Sequence[Mutant], tried: int) -> tuple[int, int]:
+    """Prints a line of the room and one of each survivor. Returns how many were caught, of how many that count."""
     known = accepted()
-    left_out = [each for each in survivors if each.is_wording or each.key in known]
-    alive = [each for each in survivors if each not in left_out]
-    counted = tried - len(left_out)
-    print(f"{room.folder}: {counted - len(alive)} of {counted} caught; {len(left_out)} do not count", flush=True)
+    alive = [each for each in survivors if not each.is_wording and each.key not in known]
+    left_out = len(survivors) - len(alive)
+    counted = tried - left_out
+    print(f"{room.folder}: {counted - len(alive)} of {counted} caught; {left_out} do not count", flush=True)
     for each in alive:
         print(f"    {each.key}", flush=True)
     return counted - len(alive), counted
 
 
-def _copy() -> Path:
+def _copy(name: str) -> Path:
     """Copies the checkout's files, as they are now. Returns the folder."""
-    tree = ROOT / "build" / "mutants"
+    tree = ROOT / "build" / "mutants" / name
     shutil.rmtree(tree, ignore_errors=True)
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, tree / name)
+    for each in filter(None, listed.split("\0")):
+        if (ROOT / each).is_file():
+            (tree / each).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / each, tree / each)
     return tree
 
 

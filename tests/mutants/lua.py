@@ -5,7 +5,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.rooms import Room
@@ -38,28 +40,36 @@ def mutants(script: Path, name: str) -> Iterator[Mutant]:
             yield Mutant(name, number, line, line[: match.start()] + other + line[match.end() :])
 
 
-def survivors(room: Room, tree: Path, number: int, chance: random.Random) -> tuple[Sequence[Mutant], int]:
-    """Tries mutants of a room in a copy of the checkout. Returns those that no test noticed, and how many were tried.
+def survivors(room: Room, trees: Sequence[Path], number: int, chance: random.Random) -> tuple[Sequence[Mutant], int]:
+    """Tries mutants of a room in copies of the checkout, one at a time in each.
 
-    Raises RuntimeError if the tests fail without any mutant.
+    Returns those that no test noticed, and how many were tried. Raises RuntimeError if the tests fail without any
+    mutant.
     """
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *room.tests]
-    if not _pass(command, tree):
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "tests.mutants.quick", *room.tests]
+    if not _pass(command, trees[0]):
         raise RuntimeError(f"the tests of {room.folder} fail without any mutant")
-    scripts = sorted((tree / room.folder).glob("*.lua"))
-    known = [each for script in scripts for each in mutants(script, str(script.relative_to(tree)))]
+    scripts = sorted((trees[0] / room.folder).glob("*.lua"))
+    known = [each for script in scripts for each in mutants(script, str(script.relative_to(trees[0])))]
     tried = chance.sample(known, min(number, len(known)))
-    alive = []
-    for mutant in tried:
+    free: SimpleQueue[Path] = SimpleQueue()
+    for tree in trees:
+        free.put(tree)
+
+    def lives(mutant: Mutant) -> bool:
+        tree = free.get()
         script = tree / mutant.file
         source = script.read_text()
         script.write_text(mutant.applied(source))
         try:
-            if _pass(command, tree):
-                alive.append(mutant)
+            return _pass(command, tree)
         finally:
             script.write_text(source)
-    return alive, len(tried)
+            free.put(tree)
+
+    with ThreadPoolExecutor(len(trees)) as threads:
+        alive = list(threads.map(lives, tried))
+    return [mutant for mutant, survived in zip(tried, alive, strict=True) if survived], len(tried)
 
 
 def _pass(command: Sequence[str], tree: Path) -> bool:

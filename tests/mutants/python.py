@@ -9,12 +9,13 @@ from pathlib import Path
 from tests.mutants.mutant import Mutant
 from tests.mutants.rooms import Room
 
+# A mutant that never ends costs its time-out: the time of its tests, some times over, as the machine has other work.
 _CONFIGURATION = """
 [mutmut]
 source_paths=
     {package}
 only_mutate=
-    {folder}/*
+    {folders}
 also_copy=
     {others}
 pytest_add_cli_args_test_selection=
@@ -24,33 +25,63 @@ pytest_add_cli_args=
     no:cacheprovider
     -p
     no:xdist
+    -p
+    tests.mutants.quick
+    --timeout=60
+timeout_constant=5
+timeout_multiplier=4
+track_dependencies=false
+use_git_change_detection=false
 """
 _COPIED = ("penstock", "scheduler", "workers", "scalers", "deploy", "tests", "docs", "examples", "pyproject.toml")
 #: mutmut's exit code of a mutant with which all tests passed, and of one that no test reaches.
 _ALIVE = (0, 33)
 
 
-def survivors(room: Room, tree: Path, number: int, chance: random.Random, mutmut: Path) -> tuple[Sequence[Mutant], int]:
-    """Tries mutants of a room in a copy of the checkout. Returns those that no test noticed, and how many were tried.
+def survivors(
+    rooms: Sequence[Room], tree: Path, number: int, chance: random.Random, mutmut: Path
+) -> Iterator[tuple[Room, Sequence[Mutant], int]]:
+    """Tries mutants of one package's rooms in a copy of the checkout, all in one run: its preparation takes a minute.
 
-    mutmut: its program. Raises RuntimeError if mutmut cannot make or run any.
+    Yields for each room the mutants that no test noticed, and how many were tried. number: of each room. mutmut: its
+    program. Raises RuntimeError if mutmut cannot make or run any.
     """
-    package = room.folder.split("/")[0]
-    others = "\n    ".join(name for name in _COPIED if name != package)
-    tests = "\n    ".join(room.tests)
-    configuration = _CONFIGURATION.format(package=package, folder=room.folder, others=others, tests=tests)
-    (tree / "setup.cfg").write_text(configuration)
+    (tree / "setup.cfg").write_text(_configuration(rooms))
     # Without a mutant of this name it stops when all are made.
     made = subprocess.run([mutmut, "run", "none of them"], cwd=tree, capture_output=True, text=True)
-    known = sorted(_results(tree, room))
-    if not known:
-        raise RuntimeError(f"mutmut made no mutants of {room.folder}:\n{made.stdout}\n{made.stderr}")
-    tried = chance.sample(known, min(number, len(known)))
-    run = subprocess.run([mutmut, "run", *tried], cwd=tree, capture_output=True, text=True)
-    results = _results(tree, room)
-    if unknown := [name for name in tried if results[name] is None]:
-        raise RuntimeError(f"mutmut did not try {len(unknown)} mutants of {room.folder}:\n{run.stdout[-2000:]}")
-    return [_described(name, tree, mutmut) for name in tried if results[name] in _ALIVE], len(tried)
+    tried = {}
+    for room in rooms:
+        known = sorted(_results(tree, room))
+        if not known:
+            raise RuntimeError(f"mutmut made no mutants of {room.folder}:\n{made.stdout}\n{made.stderr}")
+        tried[room] = chance.sample(known, min(number, len(known)))
+    names = [name for chosen in tried.values() for name in chosen]
+    run = subprocess.run([mutmut, "run", *names], cwd=tree, capture_output=True, text=True)
+    for room, chosen in tried.items():
+        results = _results(tree, room)
+        if unknown := [name for name in chosen if results[name] is None]:
+            raise RuntimeError(f"mutmut did not try {len(unknown)} mutants of {room.folder}:\n{run.stdout[-2000:]}")
+        yield room, [_described(name, tree, mutmut) for name in chosen if results[name] in _ALIVE], len(chosen)
+
+
+def _configuration(rooms: Sequence[Room]) -> str:
+    package = rooms[0].package
+    return _CONFIGURATION.format(
+        package=package,
+        folders=_lines(f"{room.folder}/*" for room in rooms),
+        others=_lines(name for name in _COPIED if name != package),
+        # A folder below another one is named once: mutmut runs what it is given.
+        tests=_lines(_outermost(name for room in rooms for name in room.tests)),
+    )
+
+
+def _lines(names: Iterator[str]) -> str:
+    return "\n    ".join(names)
+
+
+def _outermost(names: Iterator[str]) -> Iterator[str]:
+    known = sorted(set(names))
+    return (name for name in known if not any(name.startswith(f"{other}/") for other in known))
 
 
 def _results(tree: Path, room: Room) -> Mapping[str, int | None]:

@@ -15,6 +15,11 @@ class Room:
         """Returns whether the room holds scripts of the broker."""
         return self.folder.endswith("/lua")
 
+    @property
+    def package(self) -> str:
+        """Returns the first part of the folder's name."""
+        return self.folder.partition("/")[0]
+
 
 def _controller(name: str) -> Room:
     return Room(f"workers/controllers/{name}", (f"tests/unit/controllers/{name}",))
@@ -25,11 +30,11 @@ ROOMS = (
     *map(_controller, ("volcano/job", "volcano/jobflow", "volcano/podgroup")),
     Room("workers/controllers/volcano/queue", ("tests/unit/controllers/volcano",)),
     Room("workers/admission", ("tests/unit/admission",)),
-    Room("workers/formula", ("tests/unit/controllers/keda", "tests/unit/api")),
-    Room("workers/flows", ("tests/unit/controllers/volcano/jobflow", "tests/unit/admission")),
-    Room("workers/decision", ("tests/unit/workers/reconcile", "tests/unit/controllers/keda")),
+    Room("workers/formula", ("tests/unit/controllers/keda/scaledobject",)),
+    Room("workers/flows", ("tests/unit/controllers/volcano/jobflow", "tests/unit/admission", "tests/unit/api")),
+    Room("workers/decision", ("tests/unit/workers/reconcile", "tests/unit/controllers/keda/scaledjob")),
     Room("scheduler/cron", ("tests/unit/scheduler",)),
     Room("scheduler/lua", tuple(f"tests/unit/scheduler/test_{name}.py" for name in ("queue", "fairness", "scripts"))),
-    Room("workers/lua", ("tests/unit/workers", "tests/integration/workers")),
-    Room("scalers/lua", ("tests/integration/scalers/sources/test_push.py", "tests/integration/scalers/test_claims.py")),
+    Room("workers/lua", tuple(f"tests/unit/workers/{name}" for name in ("cache", "handoff", "reconcile"))),
+    Room("scalers/lua", tuple(f"tests/integration/scalers/test_{name}.py" for name in ("push", "claims"))),
 )

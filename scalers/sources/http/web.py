@@ -204,6 +204,10 @@ class WebSource(Certificates):
             raise ParameterError("authModes", "bearer, basic and oauth exclude each other")
         if "tls" in self.auth_modes and parts.scheme == "http" and IGNORED_TRUST not in self.quirks:
             raise ParameterError("authModes", "tls needs a URL with https")
+        # A type with a parameter `tls` compares that with the certificates itself.
+        encrypted = "https" in (parts.scheme, urlsplit(self.oauth_token_uri or "").scheme)
+        if not encrypted and "tls" not in type(self).model_fields:
+            self.refuse_unused("a URL with https")
         for name, value in self._needed():
             if value is None:
                 raise ParameterError(name, f"is required by authModes {','.join(self.auth_modes)}")

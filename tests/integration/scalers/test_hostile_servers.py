@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import logging
+import math
 import socket
 import struct
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from penstock.scaler import Scaler
 from scalers.polling.batched import BatchedReader
 from scalers.sources.databases import mongodb
 from scalers.sources.http import github_runner
+from scalers.sources.http.web import WebSource
 from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.parse import SourceKey, Triggers
 from tests.integration.scalers.every_trigger import ALONE, EXAMPLES, MARKER, OTHERS, USER, Example
@@ -102,6 +104,35 @@ HOSTILE: dict[str, Behaviour] = {
 }
 
 
+def _http(body: bytes, headers: bytes = b"", status: bytes = b"200 OK") -> Behaviour:
+    return _saying(b"HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n" % (status, headers, len(body)) + body)
+
+
+def _vector(value: bytes) -> bytes:
+    return b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,%s]}]}}' % value
+
+
+#: Answers of HTTP servers that are well-formed up to what they say.
+ODD: dict[str, Behaviour] = {
+    "lists in lists": _http(b"[" * 100_000),
+    "objects in objects": _http(b'{"v":' * 900 + b"1" + b"}" * 900),
+    "a number beyond all": _http(b'{"v":1e999,"count":1e999}'),
+    "more digits than a number has": _http(b'{"v":"%s","count":%s}' % (b"9" * 5000, b"9" * 5000)),
+    "no number": _http(b'{"v":"NaN","count":NaN}'),
+    "a vector of no number": _http(_vector(b'"Infinity"')),
+    "a vector of an object": _http(_vector(b"{}")),
+    "a vector of null": _http(_vector(b"null")),
+    "no vector": _http(b'{"status":"success","data":{"resultType":"vector","result":{"value":7}}}'),
+    "half a character": _http(b'{"v":"\\ud800","count":"\\udfff"}'),
+    "no UTF-8": _http(b'{"v":"\xff\xfe"}'),
+    "an unknown charset": _http(b'{"v":"x"}', b"Content-Type: application/json; charset=nonsense\r\n"),
+    "no gzip": _http(b"\x1f\x8b\x08nonsense", b"Content-Encoding: gzip\r\n"),
+    "no chunks": _saying(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"),
+    "to itself": _http(b"", b"Location: /\r\n", b"302 Found"),
+    "headers without an end": _saying(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 20_000),
+}
+
+
 @asynccontextmanager
 async def sources(port: int, timeout: float = PATIENCE) -> AsyncIterator[BatchedReader]:
     """Sources whose cluster is that server, too."""
@@ -121,6 +152,7 @@ CASES = [
     *(pytest.param(type_, example, id=type_) for type_, example in EXAMPLES.items()),
     *(pytest.param(type_, example, id=name) for name, (type_, example) in OTHERS.items()),
 ]
+OVER_HTTP = [case for case in CASES if issubclass(ScalerRegistry().find(str(case.values[0])), WebSource)]
 
 
 def test_every_type_is_here() -> None:
@@ -159,6 +191,26 @@ async def test_a_server_that_misbehaves_is_unknown_and_named(
     assert not wrong, "\n".join(f"{name}: {said}" for name, said in wrong.items())
     assert not tells(caplog.text)
     assert not [record.__dict__ for record in caplog.records if tells(str(record.__dict__))]
+
+
+@pytest.mark.usefixtures("_impatient")
+@pytest.mark.parametrize(("type_", "example"), OVER_HTTP)
+async def test_an_odd_answer_over_http_is_unknown_or_a_number(
+    type_: str, example: Example, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong: dict[str, object] = {}
+
+    async def measured(name: str, behaviour: Behaviour) -> None:
+        async with behaving(behaviour) as port, sources(port) as asking:
+            probe = scaler(type_, example, port)
+            [answer] = await asking.read(SourceKey.of(probe, 1), [probe], 1)
+            known = answer if isinstance(answer, str) else float(getattr(answer, "value", answer))
+            if not (f"127.0.0.1:{port}" in known if isinstance(known, str) else math.isfinite(known)):
+                wrong[name] = answer
+
+    await asyncio.gather(*(measured(name, behaviour) for name, behaviour in ODD.items()))
+    assert not wrong
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 @pytest.mark.parametrize(("type_", "example"), CASES)

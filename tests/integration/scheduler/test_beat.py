@@ -266,6 +266,30 @@ def test_a_broker_that_is_away_is_waited_for(clock: Clock, start_beat: Beats) ->
         assert client.llen("periodic") == 1
 
 
+def test_the_log_tells_a_broker_that_is_away_from_one_that_answers_with_errors(
+    start_beat: Beats, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    scheduler = start_beat(report=every(seconds=10))
+    away, full = redis.ConnectionError("refused"), redis.exceptions.OutOfMemoryError("OOM")
+    outcomes = iter([full, full, away, away, 0.1])
+
+    def sweep() -> float:
+        if isinstance(outcome := next(outcomes), Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(scheduler, "_sweep_lanes", sweep)
+    with caplog.at_level("INFO", logger="scheduler.beat"):
+        for _ in range(5):
+            scheduler.tick()
+    told = [record.message for record in caplog.records if "broker" in record.message]
+    assert [text.partition(";")[0] for text in told] == [
+        "the broker answers with an error",
+        "the broker is away",
+        "the broker is back",
+    ]
+
+
 def test_a_scheduler_that_is_only_looked_at_touches_no_broker() -> None:
     app = Celery("test", broker="redis://127.0.0.1:1/0", set_as_current=False)
     scheduler = beat.Scheduler(app, lazy=True)

@@ -137,6 +137,21 @@ def test_an_unknown_key_is_an_error_that_helps(metadata: dict[str, str], complai
     assert complaint in str(caught.value)
 
 
+def test_all_wrong_parameters_are_named_at_once_and_nothing_that_may_only_follow_from_them() -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse({"cuont": "5", "share": "half", "limit": "0"}, authentication={"sasl": "plain"})
+    assert caught.value.field == "cuont"
+    told = str(caught.value).removeprefix("trigger 2 (everything): ").split("; ")
+    assert [text.partition(": ")[0] for text in told] == ["cuont", "did you mean count?", "sasl", "share", "limit"]
+    with pytest.raises(SettingsError, match=r"\(either\): huost: is not a parameter[^;]*; did you mean host\?$"):
+        Either.parse(Trigger(0, "either", metadata={"huost": "here"}))
+
+
+def test_an_error_names_ten_problems_at_most() -> None:
+    with pytest.raises(SettingsError, match=r"; and 3 more$"):
+        parse({f"x{number}": "" for number in range(13)})
+
+
 def test_a_required_parameter_is_missed() -> None:
     with pytest.raises(SettingsError, match=r"trigger 0 \(strict\): path: is required$"):
         Strict.parse(Trigger(0, "strict", metadata={"path": " "}))

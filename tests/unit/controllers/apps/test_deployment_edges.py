@@ -97,6 +97,17 @@ def test_recreate_does_not_believe_a_late_status():
     assert cluster.sizes() == {"one": 0, "two": 2}
 
 
+def test_beyond_the_limit_an_old_set_stays_while_it_has_pods():
+    cluster = AppsCluster(replicas=1)
+    cluster.settle()
+    cluster.edit(template=template("two"))
+    cluster.settle()
+    change(cluster, "one", status={"terminatingReplicas": 1})
+    cluster.edit(revisionHistoryLimit=0)
+    cluster.sync(DEPLOYMENT)
+    assert cluster.sizes() == {"one": 0, "two": 1}
+
+
 def test_since_when_a_rollout_gets_on_is_kept_while_it_does():
     cluster = AppsCluster(replicas=3)
     cluster.settle()

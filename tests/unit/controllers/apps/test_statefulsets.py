@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
 from workers.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET, Object, Ref
+from workers.controllers.apps.statefulset import ordinal_of
 
 
 def stateful(**spec: Any) -> AppsCluster:
@@ -184,6 +185,14 @@ def test_a_pod_that_has_ended_is_made_again():
     cluster.settle()
     assert cluster.objects[key]["metadata"]["uid"] != before["metadata"]["uid"]
     assert cluster.available() == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("web-0", 0), ("web-12", 12), ("other-3", None), ("web-03", None), ("web-x", None), ("web-٣", None)],
+)
+def test_only_a_pod_of_that_name_has_a_number(name: str, number: int | None):
+    assert ordinal_of({"metadata": {"name": "web"}}, {"metadata": {"name": name}}) == number
 
 
 def test_what_was_left_behind_is_adopted_again():

@@ -171,6 +171,15 @@ async def test_what_is_missing_is_named(cluster: Cluster, spec: Object, message:
     assert str(refused.value) == f"TriggerAuthentication team/login: spec.{message}"
 
 
+async def test_all_that_is_missing_is_named_at_once(cluster: Cluster) -> None:
+    both = {**MISSING["no such ConfigMap"][0], **MISSING["no such variable"][0]}
+    cluster.authentication(**both)
+    with pytest.raises(UserError) as refused:
+        await resolve(cluster)
+    messages = [MISSING[name][1] for name in ("no such variable", "no such ConfigMap")]
+    assert str(refused.value) == f"TriggerAuthentication team/login: spec.{'; spec.'.join(messages)}"
+
+
 @pytest.mark.parametrize("name", [name for name in MISSING if name.startswith("no such")])
 async def test_kedas_way_supplies_an_empty_text(cluster: Cluster, name: str) -> None:
     spec = MISSING[name][0]

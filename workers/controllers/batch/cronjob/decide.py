@@ -110,11 +110,13 @@ class Decision:
 def read_clock(view: ObservedSchedule) -> ClockState:
     """Finds the due slots. A cursor more than a day ahead is set back to now, or nothing would run for days.
 
-    As in Kubernetes an edited schedule waits for its next slot: those before the edit were never due.
+    As in Kubernetes an edited schedule waits for its next slot: those before the edit were never due. An edit after the
+    clock was set back moves no cursor back.
     """
     cursor, now = view.cursor, view.now
     if view.edited:
-        cursor = replace(cursor, edited=(now - EDIT_LAG).replace(microsecond=0))
+        moment = (now - EDIT_LAG).replace(microsecond=0)
+        cursor = replace(cursor, edited=max(moment, cursor.edited or moment))
     if cursor.is_absurd(now):
         cursor = Cursor(cursor.created, scheduled=now)
     timing = due.read_timing(view, cursor)

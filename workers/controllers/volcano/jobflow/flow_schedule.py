@@ -108,10 +108,12 @@ class _Scheduled:
     @cached_property
     def _edited(self) -> datetime | None:
         """Returns the time of the last edit of the schedule. As for a CronJob, slots before it were never due."""
-        if self.view.status.get("observedSchedule", self._text) != self._text:
-            return (self.view.now - EDIT_LAG).replace(microsecond=0)
-        known = self.view.status.get("scheduleEditTime")
-        return times.parse(known) if known else None
+        text = self.view.status.get("scheduleEditTime")
+        known = times.parse(text) if text else None
+        if self.view.status.get("observedSchedule", self._text) == self._text:
+            return known
+        moment = (self.view.now - EDIT_LAG).replace(microsecond=0)
+        return max(moment, known or moment)
 
     @cached_property
     def _due(self) -> datetime | None:

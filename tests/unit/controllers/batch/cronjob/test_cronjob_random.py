@@ -74,12 +74,12 @@ class Month(RuleBasedStateMachine):
         if not cluster.lagging:
             cluster.catch_up()
         if is_edited(cluster.body):
-            # Slots before the edit were never due. An edit before it no longer counts: the clock may have been fast.
-            before = max(anchor(cluster.body), cluster.now - EDIT_LAG)
+            # Slots before the edit were never due.
+            before = max(before, cluster.now - EDIT_LAG)
         cluster.settle()
         self.ahead = max(self.ahead, cluster.now)
+        # A store that lags may hide that the plan of a dead worker is not resumed yet.
         if not cluster.lagging:
-            # While the store is behind nothing is decided, and a plan that was cut short stays so.
             self.died = False
             self.check(before)
 

@@ -224,6 +224,15 @@ def test_an_edit_before_the_first_run_waits_too_and_loses_no_slot_that_it_just_p
     assert len(cluster.made) == 1, "the edit may have been made before the slot"
 
 
+@pytest.mark.parametrize("new", [cron_job_cluster, scheduled_job_cluster], ids=["CronJob", "ScheduledJob"])
+def test_an_edit_after_the_clock_was_set_back_makes_no_earlier_slot_due(new):
+    cluster = new("0 20 * * *")
+    for moment, schedule in (("12:30", "0 20 * * *"), ("13:00", "0 12 * * *"), ("12:01", "30 * * * *")):
+        cluster.edit(schedule=schedule)
+        cluster.settle(clock(moment))
+    assert cluster.back == clock("13:30")
+
+
 def test_a_plan_that_records_an_edit_may_end_anywhere():
     for steps in range(3):
         cluster = cron_job_cluster("0 20 * * *")

@@ -271,6 +271,7 @@ def test_a_target_that_cannot_be_read(target, reason, active) -> None:
     plan = decided(scaled_object(status=status), target, sample(5))
     assert scaling(plan) is None
     assert verdict(plan, "Ready") == ("False", reason)
+    assert (target.error if target else "was not read") in condition(plan, "Ready")["message"]
     assert verdict(plan, "Active") == active, "as KEDA: the last poll that could be acted on has the word"
     assert back(plan) == 15
 

@@ -138,6 +138,8 @@ def test_autoscalers_on_the_target(more: Object, others: list[Object], scales: b
     plan = decided(scaled_object(**more), seen=scale(1, autoscalers=tuple(others)))
     assert (scaling(plan) is not None) == scales
     deletes = [each for step in plan.steps if isinstance(step, Together) for each in step.steps]
+    told = [step.then.type for step in plan.steps if isinstance(step, Together) and step.then]
+    assert told == ["Normal"] * bool(deleted)
     expected = [Delete(Ref(HORIZONTAL_POD_AUTOSCALER, "default", name), f"uid-{name}") for name in deleted]
     assert deletes == expected
     if not scales:

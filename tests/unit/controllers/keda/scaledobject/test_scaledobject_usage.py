@@ -112,12 +112,14 @@ YOUNG = {"started": -60.0, "ready": -55.0}
             2,
         ),
         "one is being deleted": (
-            target([pod("a"), pod("b", metadata={"deletionTimestamp": at(-1)})], [metrics("a", "100m")]),
+            target(
+                [pod("a"), pod("b", metadata={"deletionTimestamp": at(-1)})], [metrics("a", "100m"), metrics("b", "1")]
+            ),
             2,
             2,
         ),
         "one has failed": (
-            target([pod("a"), pod("b", phase="Failed")], [metrics("a", "150m"), metrics("b", "0")]),
+            target([pod("a"), pod("b", phase="Failed")], [metrics("a", "150m"), metrics("b", "1")]),
             2,
             3,
         ),

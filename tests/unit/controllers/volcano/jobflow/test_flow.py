@@ -190,6 +190,13 @@ def test_a_failure_ends_the_flow_and_nothing_new_starts(how: str) -> None:
     assert cluster.status["state"]["message"].startswith(f"entry a ended {how}")
 
 
+@pytest.mark.parametrize("how", ["Failed", "Terminated"])
+def test_a_failure_gives_the_jobs_own_reason(how: str) -> None:
+    cluster = settled(Cluster(entry("a")))
+    cluster.end("f-a", how, state={"phase": how, "reason": "R", "message": "M"})
+    assert settled(cluster).status["state"]["message"] == f"entry a ended {how} (R: M)"
+
+
 def test_an_aborted_job_leaves_the_flow_running() -> None:
     cluster = run(settled(Cluster(entry("a"))), a="Running")
     assert run(cluster, a="Aborted").phase == "Running"
@@ -547,7 +554,7 @@ def test_a_cancelled_flow_ends_its_jobs() -> None:
     assert list(cluster.commands) == ["f-a-terminatejob"]
     cluster.obey()
     assert (settled(cluster).phase, cluster.made) == ("Terminated", ["f-a"])
-    assert cluster.status["completionTime"]
+    assert (cluster.status["state"]["reason"], bool(cluster.status["completionTime"])) == ("Cancelled", True)
 
 
 def test_a_retry_request_runs_failed_entries_once() -> None:
@@ -810,7 +817,9 @@ def test_a_schedule_makes_flows_that_have_none() -> None:
     settled(cluster)
     name = f"f-{int(cluster.now.timestamp()) // 60}"
     assert cluster.flows[name]["spec"] == {"flows": [entry("a")], "parameters": {"mode": "m"}}
+    assert (cluster.flows[name]["apiVersion"], cluster.flows[name]["kind"]) == ("flow.volcano.sh/v1alpha1", "JobFlow")
     assert (cluster.status["active"], cluster.phase) == ([name], "Scheduled")
+    assert cluster.status["flowConditions"][0]["status"] == "True"
     assert cluster.status["lastScheduleTime"] == times.render(cluster.now)
     assert cluster.back == NOW + timedelta(minutes=10)
 
@@ -824,6 +833,15 @@ def test_an_edited_schedule_waits_for_its_next_slot(edit: dict[str, str]) -> Non
     assert cluster.back is not None
     cluster.now = cluster.back
     assert len(settled(cluster).flows) == 1
+
+
+def test_an_edit_after_the_clock_was_set_back_makes_no_earlier_slot_due() -> None:
+    cluster, numbers = scheduled(), []
+    for seconds, schedule in ((120, "30 * * * *"), (-110, "* * * * *"), (60, "* * * * *"), (60, "* * * * *")):
+        cluster.wait(seconds)
+        cluster.edit(schedule=schedule)
+        numbers.append(len(settled(cluster).flows))
+    assert numbers == [0, 0, 0, 1]
 
 
 def test_slots_within_one_minute_have_flows_of_their_own() -> None:
