@@ -111,7 +111,11 @@ def test_a_flow_is_made_cancelled_and_run_again(cluster: Terminal, tmp_path: Pat
     flag = tmp_path / "go"
     template, flow = "step", "release"
     container = {"name": "main", "image": "none", "command": ["sh", "-c", f"test -e {flag} || sleep 600"]}
+    # A pod has a /tmp of its own, in which the flag would never come.
+    container["volumeMounts"] = [{"name": "flags", "mountPath": str(tmp_path)}]
+    volume = {"name": "flags", "hostPath": {"path": str(tmp_path)}}
     pod = {"spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}}
+    pod["spec"]["volumes"] = [volume]
     steps = [
         {"name": "build", "template": template},
         {"name": "ship", "template": template, "dependsOn": {"targets": ["build"]}},

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 #: Seconds between two heartbeats, as the kubelet's.
 HEARTBEAT = 10.0
 GPU = "nvidia.com/gpu"
+_OF_THE_NODE_CONTROLLER = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ class Nodes:
 
     @property
     def _bodies(self) -> list[Object]:
-        return [each.body for each in self._objects.values()]
+        return [_judged_here(each.body) for each in self._objects.values()]
 
     def _constraints(self) -> list[tuple[object, ...]]:
         return [
@@ -181,6 +182,19 @@ class Nodes:
             )
             for node in self._bodies
         ]
+
+
+def _judged_here(node: Object) -> Object:
+    """Returns the node without the taints by which a cluster's node controller judges a kubelet: this one lives.
+
+    A node has one of them from its creation on, and keeps it where no such controller runs.
+    """
+    spec = node.get("spec") or {}
+    taints = [each for each in spec.get("taints") or () if each.get("key") not in _OF_THE_NODE_CONTROLLER]
+    if len(taints) == len(spec.get("taints") or ()):
+        return node
+    rest = {name: value for name, value in spec.items() if name != "taints"}
+    return {**node, "spec": {**rest, "taints": taints} if taints else rest}
 
 
 def _machine(node: Object) -> "Machine":

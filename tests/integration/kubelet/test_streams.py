@@ -107,10 +107,11 @@ def yard(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Y
         yard.create("p", shell(SLEEP, env=environment), shell(SLEEP, "side"))
         yard.create("over", shell("true"))
         yard.create("nowhere", shell("true"), nodeSelector={"no": "where"})
-        yard.create("imageless", {"name": "main", "image": "x"})
+        missing = {"configMapRef": {"name": "none"}}
+        yard.create("waits", shell("true") | {"envFrom": [missing]})
         yard.shown("p", "running")
         yard.shown("over", "terminated")
-        yard.shown("imageless", "waiting")
+        yard.shown("waits", "waiting")
         yield yard
         yard.core.delete_collection_namespaced_pod("default", grace_period_seconds=0)
         yard.stop(signal.SIGTERM)
@@ -170,7 +171,7 @@ EXEC = ["exec", "p", "--"]
         "no such container": (["exec", "p", "-c", "x", "--", "true"], "container x is not valid for pod p"),
         "an ended pod": (["exec", "over", "--", "true"], "cannot exec into a container in a completed pod"),
         "a pod without a node": (["exec", "nowhere", "--", "true"], "pod nowhere does not have a host assigned"),
-        "a container that waits": (["exec", "imageless", "--", "true"], 'container not found ("main")'),
+        "a container that waits": (["exec", "waits", "--", "true"], 'container not found ("main")'),
         "input of a container": (["attach", "-i", "p"], "the input of containers is not kept on this node"),
         "debug": (["debug", "p", "--image=x"], "ephemeral containers are not offered here"),
         "token": (["create", "token", "default"], "tokens of service accounts are not offered here"),

@@ -107,6 +107,22 @@ def test_where_pods_go(pods: list[dict[str, str]], placed: list[str]) -> None:
     assert nodes.choose(asking("again", **pods[0])) == placed[0]
 
 
+@cases(
+    ("key", "allowed"),
+    {
+        "not ready, says the node controller": ("node.kubernetes.io/not-ready", True),
+        "unreachable": ("node.kubernetes.io/unreachable", True),
+        "somebody's own": ("dedicated", False),
+    },
+)
+async def test_taints_of_the_node_controller_do_not_count(key: str, allowed: bool) -> None:
+    server = Server()
+    server.changes["n"] = {"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}}
+    nodes = Nodes(server, "n", 4, NodeOptions())  # type: ignore[arg-type]
+    await nodes.report()
+    assert (nodes.mismatch(pod()) is None) is allowed
+
+
 async def test_a_change_of_a_node_is_noticed_and_nodes_of_an_earlier_run_go() -> None:
     server = Server("n", "n-2", "n-3", "other")
     for name in ("n-3", "other"):
