@@ -54,7 +54,7 @@ _MESSAGES = {
 _ALTERNATIVES = {"int": "int_", "float": "float_", "str": "string_", "bool": "bool_"}
 
 
-class Finding(NamedTuple):
+class WordedProblem(NamedTuple):
     """One problem. path: of the field. value: what was refused there; it may be secret."""
 
     path: tuple[str | int, ...]
@@ -63,18 +63,18 @@ class Finding(NamedTuple):
     value: Any
 
 
-def findings(error: "ValidationError") -> list[Finding]:
+def findings(error: "ValidationError") -> list[WordedProblem]:
     """Returns what is wrong, one problem per field even where a value may have several types."""
-    found: dict[tuple[object, ...], Finding] = {}
+    found: dict[tuple[object, ...], WordedProblem] = {}
     for number, each in enumerate(error.errors(include_url=False)):
         path, text = each["loc"], message(each)
         if path and each["type"].startswith(_ALTERNATIVES.get(str(path[-1]), "-")):
             path = path[:-1]
             if (same := found.get(("alternatives", path))) is not None:
                 text = f"{same.message} or {text.removeprefix('must be ')}"
-            found["alternatives", path] = Finding(path, text, each["type"], each["input"])
+            found["alternatives", path] = WordedProblem(path, text, each["type"], each["input"])
         else:
-            found["alone", number] = Finding(path, text, each["type"], each["input"])
+            found["alone", number] = WordedProblem(path, text, each["type"], each["input"])
     return list(found.values())
 
 

@@ -96,7 +96,7 @@ def parse(model: type[M], kind: Kind, body: Object) -> M:
         raise Problems(f"{_address(kind, body)}: {text}", found) from None
 
 
-def _follows(each: _wording.Finding, others: list[_wording.Finding]) -> bool:
+def _follows(each: _wording.WordedProblem, others: list[_wording.WordedProblem]) -> bool:
     """Returns True if a list is too short only because pydantic counts no malformed items."""
     place = each.path
     below = any(len(other.path) > len(place) and other.path[: len(place)] == place for other in others)

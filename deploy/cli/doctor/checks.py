@@ -89,7 +89,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """A verdict with the name of its check."""
 
     check: str
@@ -101,10 +101,10 @@ class Finding:
 Check = Callable[[Facts], Verdict | None]
 
 
-def examine(facts: Facts) -> list[Finding]:
+def examine(facts: Facts) -> list[CheckResult]:
     """Returns one finding per check, in the checks' order."""
     return [
-        Finding(name, verdict.level, verdict.text, verdict.advice)
+        CheckResult(name, verdict.level, verdict.text, verdict.advice)
         for name, check in CHECKS.items()
         for verdict in (check(facts) or Verdict("skipped", "nothing to judge here"),)
     ]

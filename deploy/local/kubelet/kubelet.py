@@ -19,7 +19,7 @@ from deploy.local.kubelet.containers import resource_usage
 from deploy.local.kubelet.containers.attempt import PID_FILES, ContainerAttempt
 from deploy.local.kubelet.containers.container_states import ContainerEnding
 from deploy.local.kubelet.containers.isolation import Isolation, IsolationMode
-from deploy.local.kubelet.nodes import NodeOptions, Nodes
+from deploy.local.kubelet.nodes import NodeOptions, PresentedNodes
 from deploy.local.kubelet.pods import recipe, status
 from deploy.local.kubelet.pods.host import Host
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
@@ -83,7 +83,7 @@ class Kubelet:
         self._cluster = cluster
         self._options = options
         self._host = host
-        self._nodes = Nodes(cluster, options.node, options.pods, options.nodes)
+        self._nodes = PresentedNodes(cluster, options.node, options.pods, options.nodes)
         self._usage = resource_usage.ContainerUsage(cluster, self._measurable, host.clock)
         self._queue = pod_order.PodQueue()
         #: pods with containers that have nothing to run: they get no node, and so hold neither a slot nor resources

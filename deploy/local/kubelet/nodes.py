@@ -90,7 +90,7 @@ def choose(pod: "PodShape", machines: Iterable["Machine"], pods: Mapping[str, in
     return (next(roomy, None) or min(allowed, key=lambda each: pods.get(each.name, 0))).name
 
 
-class Nodes:
+class PresentedNodes:
     """Keeps the Node objects alive, and knows which pods hold room where. pods: how many run at once on all of them."""
 
     def __init__(self, cluster: Cluster, first: str, pods: int, options: NodeOptions) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from deploy.local.kubelet.nodes import GPU, NodeOptions, Nodes, mismatch
+from deploy.local.kubelet.nodes import GPU, NodeOptions, PresentedNodes, mismatch
 from tests.unit.kubelet.factories import box, pod
 from tests.unit.tables import cases
 from workers.api.kinds import Object, Ref
@@ -96,7 +96,7 @@ def asking(name: str, **requests: str) -> Object:
     },
 )
 def test_where_pods_go(pods: list[dict[str, str]], placed: list[str]) -> None:
-    nodes = Nodes(Server(), "n", 4, NodeOptions(2, "4", "1Gi", 2))  # type: ignore[arg-type]
+    nodes = PresentedNodes(Server(), "n", 4, NodeOptions(2, "4", "1Gi", 2))  # type: ignore[arg-type]
     found = []
     for number, requests in enumerate(pods):
         body = asking(f"p{number}", **requests)
@@ -118,7 +118,7 @@ def test_where_pods_go(pods: list[dict[str, str]], placed: list[str]) -> None:
 async def test_taints_of_the_node_controller_do_not_count(key: str, allowed: bool) -> None:
     server = Server()
     server.changes["n"] = {"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}}
-    nodes = Nodes(server, "n", 4, NodeOptions())  # type: ignore[arg-type]
+    nodes = PresentedNodes(server, "n", 4, NodeOptions())  # type: ignore[arg-type]
     await nodes.report()
     assert (nodes.mismatch(pod()) is None) is allowed
 
@@ -127,7 +127,7 @@ async def test_a_change_of_a_node_is_noticed_and_nodes_of_an_earlier_run_go() ->
     server = Server("n", "n-2", "n-3", "other")
     for name in ("n-3", "other"):
         server.nodes[name]["status"] = {"nodeInfo": {"containerRuntimeVersion": "process://1"}}
-    nodes = Nodes(server, "n", 4, NodeOptions(2))  # type: ignore[arg-type]
+    nodes = PresentedNodes(server, "n", 4, NodeOptions(2))  # type: ignore[arg-type]
     wanting = pod(nodeSelector={"disk": "ssd"})
     assert await nodes.report() is False
     assert sorted(server.nodes) == ["n", "n-2", "other"]

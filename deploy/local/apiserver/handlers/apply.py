@@ -14,7 +14,7 @@ from deploy.local.apiserver.patch import PatchError
 from deploy.local.apiserver.patch.apply import owners, typed_values
 from deploy.local.apiserver.patch.apply.field_sets import FieldSet
 from deploy.local.apiserver.patch.apply.managed_fields import ManagedFields
-from deploy.local.apiserver.patch.apply.owners import ConflictError, Manager, Operation
+from deploy.local.apiserver.patch.apply.owners import ConflictError, Manager, OwnerOperation
 from workers.api import times
 from workers.api.kinds import Object
 
@@ -28,7 +28,7 @@ async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
     if request.media_type != APPLY:
         return await write.patch(ctx, request, target)
     field_managers.check(request)
-    manager = field_managers.manager(request, target, Operation.APPLY)
+    manager = field_managers.manager(request, target, OwnerOperation.APPLY)
     document = request.document()
     config = _config(target, document)
     warnings = list(write.repeated(request, target, document))

@@ -14,7 +14,7 @@ from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.http.request import APPLY, ApiRequest
 from deploy.local.apiserver.patch.apply import managed_fields, owners
 from deploy.local.apiserver.patch.apply.managed_fields import ManagedFields
-from deploy.local.apiserver.patch.apply.owners import Manager, Operation
+from deploy.local.apiserver.patch.apply.owners import Manager, OwnerOperation
 from workers.api import times
 from workers.api.kinds import Kind, Object
 
@@ -42,10 +42,10 @@ def check(request: ApiRequest) -> None:
         raise api_errors.invalid(_PATCH_OPTIONS, "", errors)
 
 
-def manager(request: ApiRequest, target: RequestTarget, operation: Operation) -> Manager:
+def manager(request: ApiRequest, target: RequestTarget, operation: OwnerOperation) -> Manager:
     """Returns the manager that a request writes as: what it says, or the first word of the client's User-Agent."""
     name = request.query.get("fieldManager") or _first_word(request.headers.get("user-agent", ""))
-    version = target.resource.kind.api_version if operation is Operation.UPDATE else ""
+    version = target.resource.kind.api_version if operation is OwnerOperation.UPDATE else ""
     return Manager(name or "unknown", operation, version, target.subresource)
 
 
@@ -59,7 +59,7 @@ def known(target: RequestTarget, live: Object) -> ManagedFields:
     found = _decoded(live["metadata"].get("managedFields"))
     if found.owners:
         return found
-    before = Manager(BEFORE, Operation.UPDATE, target.resource.kind.api_version, target.subresource)
+    before = Manager(BEFORE, OwnerOperation.UPDATE, target.resource.kind.api_version, target.subresource)
     return ManagedFields(owners.update(target.resource.merge_type, {}, before, {}, part(target, live)))
 
 
@@ -91,7 +91,7 @@ def updated(
     before = before if before.owners else _decoded(recorded)
     if not before.owners:
         return None
-    client = manager(request, target, Operation.UPDATE)
+    client = manager(request, target, OwnerOperation.UPDATE)
     after = owners.update(target.resource.merge_type, before.owners, client, part(target, old), part(target, new))
     return before.changed(after, times.render(ctx.now()))
 

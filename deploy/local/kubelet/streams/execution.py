@@ -45,7 +45,7 @@ class Streams:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExecutionPlace:
     """Where a command runs. entering: the words that lead into an isolated container, and its working directory."""
 
     env: Mapping[str, str]
@@ -53,7 +53,7 @@ class Place:
     entering: tuple[str, ...] = ()
 
 
-def argv(command: Sequence[str], place: Place, terminal: str = "") -> tuple[str, ...]:
+def argv(command: Sequence[str], place: ExecutionPlace, terminal: str = "") -> tuple[str, ...]:
     """Returns the words that run a command at its place and on its terminal. Pure."""
     words = (*place.entering, *command)
     if not terminal:
@@ -81,7 +81,7 @@ class Execution:
         self.ended = asyncio.ensure_future(_ended(child))
 
     @classmethod
-    def start(cls, command: Sequence[str], place: Place, streams: Streams) -> "Execution":
+    def start(cls, command: Sequence[str], place: ExecutionPlace, streams: Streams) -> "Execution":
         """Starts a command. Raises OSError if it has no program or no working directory."""
         ours, theirs = _ends(streams)
         try:

@@ -21,7 +21,7 @@ from deploy.local.kubelet.pods.pod_worker import Worker
 from deploy.local.kubelet.pods.recipe import Recipe
 from deploy.local.kubelet.streams import attachment, channels, forwarding
 from deploy.local.kubelet.streams.channels import Channels
-from deploy.local.kubelet.streams.execution import Execution, Place, Streams
+from deploy.local.kubelet.streams.execution import Execution, ExecutionPlace, Streams
 from deploy.local.supervisor import guard_restart
 from deploy.local.supervisor.guard import Guard
 from workers.api import loopback_addresses
@@ -105,13 +105,13 @@ class StreamServer:
             raise _refused(400, "command: Required value")
         socket, _ = _websocket(request, channels.PROTOCOLS)
         await attempt.begun()
-        place = Place(made.env, attempt.work / made.cwd, entering(_pid(attempt)))
+        place = ExecutionPlace(made.env, attempt.work / made.cwd, entering(_pid(attempt)))
         return await self._talk(
             request, socket, lambda: self._execute(Channels(socket), attempt, command, place, streams)
         )
 
     async def _execute(
-        self, client: Channels, attempt: ContainerAttempt, command: list[str], place: Place, streams: Streams
+        self, client: Channels, attempt: ContainerAttempt, command: list[str], place: ExecutionPlace, streams: Streams
     ) -> None:
         """Runs a command until it ends, the client leaves, or its container ends and takes it along."""
         guard = self._started_guard()

@@ -7,7 +7,7 @@ import pytest
 from deploy.local.apiserver.patch import PatchError
 from deploy.local.apiserver.patch.apply import field_sets, merge_types, owners, typed_values
 from deploy.local.apiserver.patch.apply.managed_fields import MOST_UPDATERS, ManagedFields, is_reset
-from deploy.local.apiserver.patch.apply.owners import ConflictError, Manager, Operation, Owners
+from deploy.local.apiserver.patch.apply.owners import ConflictError, Manager, OwnerOperation, Owners
 from tests.unit.tables import cases
 from workers.api.kinds import Kind
 
@@ -27,8 +27,8 @@ _FIELDS: dict[str, Any] = {
 TREE = merge_types.custom({"schema": {"openAPIV3Schema": {"type": "object", "properties": _FIELDS}}})
 DEPLOYMENT = merge_types.builtin(Kind("apps", "v1", "Deployment", "deployments"))
 
-ANT, BEE = (Manager(name, Operation.APPLY) for name in ("ant", "bee"))
-DOG = Manager("dog", Operation.UPDATE, "v1")
+ANT, BEE = (Manager(name, OwnerOperation.APPLY) for name in ("ant", "bee"))
+DOG = Manager("dog", OwnerOperation.UPDATE, "v1")
 
 #: A manager, what it writes, and "force" for an apply that takes from others. DOG replaces the object.
 Step = tuple[Any, ...]
@@ -205,7 +205,7 @@ def test_a_conflict_names_every_owner_and_field() -> None:
     assert str(one.value) == 'Apply failed with 1 conflict: conflict with "dog" using v1: .list'
     with pytest.raises(ConflictError) as many:
         owners.apply(
-            TREE, known, Manager("cat", Operation.APPLY, subresource="status"), live, {"a": "2", "list": ["2"]}
+            TREE, known, Manager("cat", OwnerOperation.APPLY, subresource="status"), live, {"a": "2", "list": ["2"]}
         )
     assert str(many.value) == (
         'Apply failed with 2 conflicts: conflicts with "ant":\n- .a\nconflicts with "dog" using v1:\n- .list'
@@ -265,7 +265,9 @@ def test_times_change_with_what_is_owned() -> None:
 
 
 def test_the_oldest_of_many_updaters_become_one() -> None:
-    fields = {Manager(f"m{n:02}", Operation.UPDATE, "v1"): frozenset({(f"f:{n}",)}) for n in range(MOST_UPDATERS + 2)}
+    fields = {
+        Manager(f"m{n:02}", OwnerOperation.UPDATE, "v1"): frozenset({(f"f:{n}",)}) for n in range(MOST_UPDATERS + 2)
+    }
     managed = ManagedFields({ANT: frozenset({("f:a",)}), **fields}, {m: m.name for m in fields})
     entries = managed.encode("v1")
     assert len(entries) == MOST_UPDATERS + 1
@@ -277,7 +279,7 @@ def test_the_oldest_of_many_updaters_become_one() -> None:
     ("entry", "message"),
     {
         "no object": ({"operation": "Apply", "fieldsV1": {"f:a": 1}}, "no object at .a"),
-        "operation": ({"operation": "Eat"}, "'Eat' is not a valid Operation"),
+        "operation": ({"operation": "Eat"}, "'Eat' is not a valid OwnerOperation"),
         "element": ({"operation": "Apply", "fieldsV1": {"x:a": {}}}, "'x:a' names no field"),
         "key": ({"operation": "Apply", "fieldsV1": {"k:[": {}}}, "unexpected end"),
     },

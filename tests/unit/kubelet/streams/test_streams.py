@@ -10,7 +10,7 @@ import pytest
 
 from deploy.local import kubelet_socket
 from deploy.local.kubelet.streams import channels, descriptors, forwarding
-from deploy.local.kubelet.streams.execution import Place, Streams, argv
+from deploy.local.kubelet.streams.execution import ExecutionPlace, Streams, argv
 from tests.unit.tables import cases
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -39,30 +39,30 @@ def test_the_streams_of_a_request(query: Mapping[str, str], wanted: Streams | No
 @cases(
     ("place", "terminal", "wanted"),
     {
-        "as it is": (Place(NOTHING, Path("/w")), "", "ls -l"),
+        "as it is": (ExecutionPlace(NOTHING, Path("/w")), "", "ls -l"),
         "in an isolated container": (
-            Place(NOTHING, Path("/w"), ("enter", "7")),
+            ExecutionPlace(NOTHING, Path("/w"), ("enter", "7")),
             "",
             "enter 7 ls -l",
         ),
         "a variable that shells drop": (
-            Place({"A": "1", "a.b": "c"}, Path("/w")),
+            ExecutionPlace({"A": "1", "a.b": "c"}, Path("/w")),
             "/dev/pts/9",
             '/bin/sh -c exec <>"$0" >&0 2>&0; exec "$@" /dev/pts/9 /usr/bin/env -- a.b=c ls -l',
         ),
         "on a terminal of an isolated container": (
-            Place(NOTHING, Path("/w"), ("enter", "7")),
+            ExecutionPlace(NOTHING, Path("/w"), ("enter", "7")),
             "/dev/pts/9",
             "enter 7 setsid --ctty ls -l",
         ),
         "on a terminal": (
-            Place(NOTHING, Path("/w")),
+            ExecutionPlace(NOTHING, Path("/w")),
             "/dev/pts/9",
             '/bin/sh -c exec <>"$0" >&0 2>&0; exec "$@" /dev/pts/9 ls -l',
         ),
     },
 )
-def test_how_a_command_is_run(place: Place, terminal: str, wanted: str) -> None:
+def test_how_a_command_is_run(place: ExecutionPlace, terminal: str, wanted: str) -> None:
     assert " ".join(argv(["ls", "-l"], place, terminal)) == wanted
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from deploy.local.apiserver.patch.apply import field_sets
 from deploy.local.apiserver.patch.apply.field_sets import FieldSet
-from deploy.local.apiserver.patch.apply.owners import Manager, Operation, Owners
+from deploy.local.apiserver.patch.apply.owners import Manager, OwnerOperation, Owners
 from workers.api.kinds import Object
 
 #: More updaters than this are not told apart: the oldest become one.
@@ -27,8 +27,8 @@ class ManagedFields:
         owners: dict[Manager, FieldSet] = {}
         times: dict[Manager, str] = {}
         for entry in entries or ():
-            operation = Operation(entry.get("operation"))
-            version = entry.get("apiVersion", "") if operation is Operation.UPDATE else ""
+            operation = OwnerOperation(entry.get("operation"))
+            version = entry.get("apiVersion", "") if operation is OwnerOperation.UPDATE else ""
             manager = Manager(entry.get("manager", ""), operation, version, entry.get("subresource", ""))
             owners[manager] = owners.get(manager, frozenset()) | field_sets.decode(entry.get("fieldsV1") or {})
             if time := entry.get("time"):
@@ -62,12 +62,12 @@ class ManagedFields:
 
 def _capped(owners: Owners, times: Mapping[Manager, str]) -> tuple[Owners, Mapping[Manager, str]]:
     """The owners with no more than MOST_UPDATERS updaters."""
-    updaters = [manager for manager in owners if manager.operation is Operation.UPDATE]
+    updaters = [manager for manager in owners if manager.operation is OwnerOperation.UPDATE]
     if len(updaters) <= MOST_UPDATERS:
         return owners, times
     updaters.sort(key=lambda manager: (manager.name != _ANCIENT, times.get(manager, ""), manager.name))
     oldest = updaters[: len(updaters) - MOST_UPDATERS + 1]
-    ancient = Manager(_ANCIENT, Operation.UPDATE, oldest[-1].api_version)
+    ancient = Manager(_ANCIENT, OwnerOperation.UPDATE, oldest[-1].api_version)
     kept = {manager: fields for manager, fields in owners.items() if manager not in oldest}
     kept[ancient] = frozenset().union(*(owners[manager] for manager in oldest))
     return kept, {**times, ancient: times.get(oldest[-1], "")}

@@ -17,7 +17,7 @@ from deploy.local.apiserver.patch.apply import field_sets
 from workers.api.kinds import Kind, Object
 
 
-class Form(Enum):
+class MergeForm(Enum):
     """The treatment of a value."""
 
     #: Owned as a whole: a plain value, or an object or list that is atomic.
@@ -39,7 +39,7 @@ class MergeType:
     a LIST; without keys it is a set of plain values, and an absent key has its default.
     """
 
-    form: Form
+    form: MergeForm
     struct: Callable[[], Mapping[str, "MergeType"]] = dict
     values: "MergeType | None" = None
     present: Mapping[str, Any] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class MergeType:
 
     def member(self, name: str) -> "MergeType | None":
         """Returns the type of a member, None for one that the schema does not have."""
-        if self.form is Form.ANY:
+        if self.form is MergeForm.ANY:
             return self
         return self.declared.get(name) or self.values
 
@@ -64,11 +64,11 @@ class MergeType:
             return self.member(element[2:]) or LEAF
         return self.items or LEAF
 
-    def form_of(self, value: Any) -> Form:
+    def form_of(self, value: Any) -> MergeForm:
         """Returns the form of a value of this type."""
-        if self.form is not Form.ANY:
+        if self.form is not MergeForm.ANY:
             return self.form
-        return Form.MAP if isinstance(value, dict) else Form.LEAF
+        return MergeForm.MAP if isinstance(value, dict) else MergeForm.LEAF
 
     def element(self, item: Any) -> str:
         """Returns the element of a path that means an item of this LIST. Raises PatchError for an item without keys."""
@@ -86,8 +86,8 @@ class MergeType:
         return field_sets.item(found)
 
 
-LEAF = MergeType(Form.LEAF)
-ANY = MergeType(Form.ANY)
+LEAF = MergeType(MergeForm.LEAF)
+ANY = MergeType(MergeForm.ANY)
 
 #: Structs that are owned as a whole.
 _ATOMIC_STRUCTS = frozenset(
@@ -124,7 +124,7 @@ def _struct(model: str) -> MergeType:
     embedded = protobuf_objects.embedded(form.name)
     present: Object = {name: {} for name, known in form.fields.items() if name in embedded and known.type.struct}
     return MergeType(
-        Form.MAP,
+        MergeForm.MAP,
         struct=lambda: {name: _field(form.name, known) for name, known in form.fields.items()},
         present={**present, **_NULLS.get(form.name, {})},
     )
@@ -143,20 +143,20 @@ def _field(struct: str, known: TypeField) -> MergeType:
     else:
         return LEAF
     defaults = {key: _DEFAULTS[key] for key in keys if key in _DEFAULTS}
-    return MergeType(Form.LIST, items=_type(known.type.items), keys=keys, defaults=defaults)
+    return MergeType(MergeForm.LIST, items=_type(known.type.items), keys=keys, defaults=defaults)
 
 
 def _type(kind: Type) -> MergeType:
     if kind.struct:
         return _struct(kind.name)
-    return LEAF if kind.values is None else MergeType(Form.MAP, values=_type(kind.values))
+    return LEAF if kind.values is None else MergeType(MergeForm.MAP, values=_type(kind.values))
 
 
 def custom(version: Object) -> MergeType:
     """Returns the type of the objects of one version (an item of `spec.versions`) of a CustomResourceDefinition."""
     root = _schema((version.get("schema") or {}).get("openAPIV3Schema") or {_PRESERVE: True})
     head = {"apiVersion": LEAF, "kind": LEAF, "metadata": _struct("V1ObjectMeta")}
-    return MergeType(Form.MAP, struct=lambda: {**root.declared, **head}, values=root.member(""))
+    return MergeType(MergeForm.MAP, struct=lambda: {**root.declared, **head}, values=root.member(""))
 
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -185,17 +185,17 @@ def _object(schema: Object, free: bool) -> MergeType:
     elif free or others is True or not properties or schema.get("x-kubernetes-embedded-resource"):
         values = ANY
     members = lambda: {name: _schema(known, free=free) for name, known in properties.items()}  # noqa: E731
-    return MergeType(Form.MAP, struct=members, values=values)
+    return MergeType(MergeForm.MAP, struct=members, values=values)
 
 
 def _list(schema: Object, free: bool) -> MergeType:
     items = schema.get("items") or {}
     match schema.get("x-kubernetes-list-type"):
         case "set":
-            return MergeType(Form.LIST, items=_schema(items, free=free))
+            return MergeType(MergeForm.LIST, items=_schema(items, free=free))
         case "map":
             keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
             known = items.get("properties") or {}
             defaults = {key: known[key]["default"] for key in keys if "default" in (known.get(key) or {})}
-            return MergeType(Form.LIST, items=_schema(items, free=free), keys=keys, defaults=defaults)
+            return MergeType(MergeForm.LIST, items=_schema(items, free=free), keys=keys, defaults=defaults)
     return LEAF

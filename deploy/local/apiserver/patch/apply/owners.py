@@ -11,7 +11,7 @@ from deploy.local.apiserver.patch.apply.merge_types import MergeType
 from workers.api.kinds import Object
 
 
-class Operation(StrEnum):
+class OwnerOperation(StrEnum):
     """The kinds of writes that make a client own fields."""
 
     #: A server-side apply: it owns what it says, and takes back what it no longer says.
@@ -25,7 +25,7 @@ class Manager:
     """One owner of fields. api_version: of updates only; an applier is the same in every version."""
 
     name: str
-    operation: Operation
+    operation: OwnerOperation
     api_version: str = ""
     subresource: str = ""
 
@@ -34,7 +34,7 @@ class Manager:
         named = field_sets.quoted(self.name)
         if self.subresource:
             named += f" with subresource {field_sets.quoted(self.subresource)}"
-        return f"{named} using {self.api_version}" if self.operation is Operation.UPDATE else named
+        return f"{named} using {self.api_version}" if self.operation is OwnerOperation.UPDATE else named
 
 
 #: The fields of each owner; those of none are left out.

@@ -11,7 +11,7 @@ from typing import Any
 from deploy.local.apiserver.patch import PatchError
 from deploy.local.apiserver.patch.apply import field_sets
 from deploy.local.apiserver.patch.apply.field_sets import FieldSet, Path
-from deploy.local.apiserver.patch.apply.merge_types import LEAF, Form, MergeType
+from deploy.local.apiserver.patch.apply.merge_types import LEAF, MergeForm, MergeType
 from deploy.local.apiserver.patch.patches import same
 
 #: Stands for a value that is not there; None is JSON's null.
@@ -27,7 +27,7 @@ def _check(kind: MergeType, value: Any, path: Path) -> None:
     if value is None:
         return
     match kind.form:
-        case Form.MAP:
+        case MergeForm.MAP:
             if not isinstance(value, dict):
                 raise _wrong(path, f"expected map, got {_named(value)}")
             for name, member in value.items():
@@ -35,7 +35,7 @@ def _check(kind: MergeType, value: Any, path: Path) -> None:
                 if (known := kind.member(name)) is None:
                     raise _wrong(place, "field not declared in schema")
                 _check(known, member, place)
-        case Form.LIST:
+        case MergeForm.LIST:
             if not isinstance(value, list):
                 raise _wrong(path, f"expected list, got {_named(value)}")
             seen: set[str] = set()
@@ -68,13 +68,13 @@ def field_set(kind: MergeType, value: Any, *, empty_lists: bool = False) -> Fiel
 
 def _fields(kind: MergeType, value: Any, path: Path, empty: Sequence[Any]) -> Iterator[Path]:
     match kind.form_of(value):
-        case Form.MAP:
+        case MergeForm.MAP:
             for name, member in (value or {}).items():
                 place = (*path, field_sets.field(name))
                 yield from _fields(kind.member(name) or LEAF, member, place, empty)
                 if member in empty or name not in kind.declared:
                     yield place
-        case Form.LIST:
+        case MergeForm.LIST:
             for element, items in _items(kind, value).items():
                 place = (*path, element)
                 if len(items) == 1:
@@ -120,11 +120,11 @@ def _compare(kind: MergeType, old: Any, new: Any, path: Path, found: Comparison)
         found.modified.add(path)
 
 
-def _compare_as(form: Form, kind: MergeType, old: Any, new: Any, path: Path, found: Comparison) -> bool:
+def _compare_as(form: MergeForm, kind: MergeType, old: Any, new: Any, path: Path, found: Comparison) -> bool:
     """Compares the members of two values; False if there are none, or if the values are owned as a whole."""
-    if form is Form.LEAF or not (_content(form, old) or _content(form, new)):
+    if form is MergeForm.LEAF or not (_content(form, old) or _content(form, new)):
         return False
-    if form is Form.LIST:
+    if form is MergeForm.LIST:
         _compare_lists(kind, old, new, path, found)
         return True
     before, after = (_whole(kind, value) for value in (old, new))
@@ -135,8 +135,8 @@ def _compare_as(form: Form, kind: MergeType, old: Any, new: Any, path: Path, fou
     return True
 
 
-def _content(form: Form, value: Any) -> bool:
-    return isinstance(value, dict if form is Form.MAP else list) and bool(value)
+def _content(form: MergeForm, value: Any) -> bool:
+    return isinstance(value, dict if form is MergeForm.MAP else list) and bool(value)
 
 
 def _whole(kind: MergeType, value: Any) -> Mapping[str, Any]:
@@ -167,12 +167,12 @@ def _compare_lists(kind: MergeType, old: Any, new: Any, path: Path, found: Compa
 def merge(kind: MergeType, live: Any, config: Any) -> Any:
     """Returns `live` with everything that `config` says; nothing that `config` leaves out is removed."""
     form = kind.form_of(config)
-    if form is Form.MAP and isinstance(live, dict) and live and (config is None or isinstance(config, dict)):
+    if form is MergeForm.MAP and isinstance(live, dict) and live and (config is None or isinstance(config, dict)):
         merged = dict(live)
         for name, value in (config or {}).items():
             merged[name] = merge(kind.member(name) or LEAF, live[name], value) if name in live else value
         return merged
-    if form is Form.LIST and isinstance(live, list) and live and (config is None or isinstance(config, list)):
+    if form is MergeForm.LIST and isinstance(live, list) and live and (config is None or isinstance(config, list)):
         return _merge_lists(kind, live, config or ())
     return config
 
@@ -228,10 +228,10 @@ def _remove(kind: MergeType, value: Any, fields: FieldSet, above: FieldSet, path
         return _remove(kind.below(element), member, fields, above, place) if place in above else member
 
     match kind.form_of(value):
-        case Form.MAP if isinstance(value, dict):
+        case MergeForm.MAP if isinstance(value, dict):
             members = {name: kept(field_sets.field(name), member) for name, member in value.items()}
             return {name: member for name, member in members.items() if member is not _ABSENT}
-        case Form.LIST if isinstance(value, list):
+        case MergeForm.LIST if isinstance(value, list):
             items = (kept(kind.element(item), item) for item in value)
             return [item for item in items if item is not _ABSENT]
     return value
