@@ -1,4 +1,4 @@
-"""What a validation found, in the words of manifests and settings: pydantic's own speak of Python's types.
+"""The problems that a validation found, in the words of manifests and settings: pydantic's own name Python's types.
 
 Internal: everything that tells a user what a model refused reads it from here.
 """

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from deploy.cli import about, output
-from deploy.cli.doctor.command import command as doctor
+from deploy.cli.doctor.doctor import command as doctor
 from deploy.cli.objects import apply, delete, describe, explain, get, logs, push
 from deploy.cli.processes import embedded, services, up
 from deploy.cli.schedules import suspend

@@ -17,7 +17,7 @@ HasProgram = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class ImageCommand:
-    """What an image runs: its ENTRYPOINT, and its CMD, which the arguments of a container replace.
+    """The command of an image: its ENTRYPOINT, and its CMD, which the arguments of a container replace.
 
     own: pattern of a first argument that the image's entrypoint script gives to the program of the CMD; empty when
     there is no such script.

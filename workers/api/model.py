@@ -1,7 +1,12 @@
 """The base of all typed kinds: camelCase names, strict types, and errors that name object and field."""
 
+import ast
+import inspect
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
@@ -10,7 +15,6 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from penstock import _wording
-from workers.api.docstrings import attribute_docstrings
 from workers.api.kinds import Kind, Object
 from workers.errors import UserError
 
@@ -42,7 +46,7 @@ class Model(BaseModel):
         """
         found = handler(schema)
         properties = handler.resolve_ref_schema(found).get("properties", {})
-        for name, text in attribute_docstrings(cls).items():
+        for name, text in _attribute_docstrings(cls).items():
             if name in cls.model_fields:
                 properties[cls.model_fields[name].alias or name]["description"] = text
         return found
@@ -115,3 +119,38 @@ def _path(location: tuple[int | str, ...]) -> str:
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+def _attribute_docstrings(cls: type) -> dict[str, str]:
+    """Returns the docstrings below annotated attributes of a class and its bases, which Python does not keep, by name.
+
+    Classes inside functions and without a source file have none.
+    """
+    found: dict[str, str] = {}
+    for each in reversed(cls.__mro__):
+        module = sys.modules.get(each.__module__)
+        if file := getattr(module, "__file__", None):
+            found |= _docstrings_in(file).get(each.__qualname__, {})
+    return found
+
+
+@cache
+def _docstrings_in(file: str) -> dict[str, dict[str, str]]:
+    """Returns the docstrings of attributes by the qualified names of the file's classes."""
+    tree = ast.parse(Path(file).read_bytes())
+    found: dict[str, dict[str, str]] = {}
+    todo = [("", each) for each in tree.body if isinstance(each, ast.ClassDef)]
+    while todo:
+        outside, node = todo.pop()
+        name = f"{outside}{node.name}"
+        todo += [(f"{name}.", each) for each in node.body if isinstance(each, ast.ClassDef)]
+        found[name] = {
+            attribute.target.id: inspect.cleandoc(text.value.value)
+            for attribute, text in zip(node.body, node.body[1:], strict=False)
+            if isinstance(attribute, ast.AnnAssign)
+            and isinstance(attribute.target, ast.Name)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+            and isinstance(text.value.value, str)
+        }
+    return found

@@ -1,4 +1,4 @@
-"""What the checks judge: read from this machine, and asked of the broker and the API server. Nothing is changed."""
+"""The facts that the checks judge: read from this machine, and asked of the broker and the API server. Read only."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import penstock
 from deploy.cli import api_connection, options, output
-from deploy.cli.doctor.checks import BrokerFacts, ClusterFacts, Facts
+from deploy.cli.doctor.verdicts import BrokerFacts, ClusterFacts, Facts
 from deploy.local import home as homes
 from deploy.local.home import Home
 from deploy.local.supervisor import guard

@@ -18,13 +18,13 @@ from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.handlers import (
     access_reviews,
     api_groups,
-    apply,
     deletion,
     pod_logs,
     pod_streams,
     pods,
     read,
     scale,
+    server_side_apply,
     write,
 )
 from deploy.local.apiserver.handlers.openapi_documents import Documents
@@ -51,8 +51,13 @@ Answer = Response | Stream | Upgrade
 
 #: What answers a request for an object, by its subresource and method.
 _HANDLERS: Mapping[tuple[str, str], Callable[[Context, ApiRequest, RequestTarget], Answer | Awaitable[Answer]]] = {
-    **{("", "GET"): read.get, ("", "PUT"): write.update, ("", "PATCH"): apply.patch, ("", "DELETE"): deletion.one},
-    **{("status", "GET"): read.get, ("status", "PUT"): write.update, ("status", "PATCH"): apply.patch},
+    **{
+        ("", "GET"): read.get,
+        ("", "PUT"): write.update,
+        ("", "PATCH"): server_side_apply.patch,
+        ("", "DELETE"): deletion.one,
+    },
+    **{("status", "GET"): read.get, ("status", "PUT"): write.update, ("status", "PATCH"): server_side_apply.patch},
     **{("scale", "GET"): scale.get, ("scale", "PUT"): scale.update, ("scale", "PATCH"): scale.patch},
     **{("binding", "POST"): pods.bind, ("eviction", "POST"): pods.evict, ("log", "GET"): pod_logs.stream},
     **{(part, method): pod_streams.upgrade for part in api_resources.STREAMS for method in ("GET", "POST")},

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from deploy.local.image_commands import Images
 from deploy.local.kubelet.kubelet import KubeletOptions, kubelet
-from deploy.local.kubelet.nodes import NodeOptions
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
+from deploy.local.kubelet.presented_nodes import NodeOptions
 from deploy.processes import until_signal
 from workers.client.rest import Cluster
 from workers.errors import PenstockError

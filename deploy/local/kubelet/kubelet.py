@@ -19,14 +19,14 @@ from deploy.local.kubelet.containers import resource_usage
 from deploy.local.kubelet.containers.attempt import PID_FILES, ContainerAttempt
 from deploy.local.kubelet.containers.container_states import ContainerEnding
 from deploy.local.kubelet.containers.isolation import Isolation, IsolationMode
-from deploy.local.kubelet.nodes import NodeOptions, PresentedNodes
 from deploy.local.kubelet.pods import recipe, status
 from deploy.local.kubelet.pods.host import Host
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.local.kubelet.pods.pod_events import Announcer, Wanted
 from deploy.local.kubelet.pods.pod_worker import Slot, Worker
 from deploy.local.kubelet.pods.status_reports import Reports
-from deploy.local.kubelet.streams.server import StreamServer
+from deploy.local.kubelet.presented_nodes import NodeOptions, PresentedNodes
+from deploy.local.kubelet.streams.stream_server import StreamServer
 from deploy.local.kubelet.volumes.config_data import Configs
 from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
 from deploy.local.supervisor import guard, guard_restart

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from deploy.local.kubelet.nodes import GPU, NodeOptions, PresentedNodes, mismatch
+from deploy.local.kubelet.presented_nodes import GPU, NodeOptions, PresentedNodes, mismatch
 from tests.unit.kubelet.factories import box, pod
 from tests.unit.tables import cases
 from workers.api.kinds import Object, Ref

@@ -7,7 +7,7 @@ from datetime import datetime
 from workers.api import conditions
 from workers.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET, Object, Ref
 from workers.controllers import adoption, pod_stages
-from workers.controllers.apps import controller_revisions, pods, volume_claims
+from workers.controllers.apps import claim_templates, controller_revisions, pods
 from workers.controllers.batch.job.pods import existing, is_deleting, is_finished
 from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING, ComeBack, PatchStatus, Plan, Step, Together
@@ -116,8 +116,8 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     # Claims before pods: a new pod mounts its claim, and the claim of a deleted one may be told to go with it.
     numbers = [number for pod in work.made if (number := ordinal_of(body, pod)) is not None]
     claims_first = (
-        *volume_claims.own(body, run.wanted, run.claims, run.numbered),
-        *volume_claims.create(body, numbers),
+        *claim_templates.own(body, run.wanted, run.claims, run.numbered),
+        *claim_templates.create(body, numbers),
     )
     stages = (*pod_stages.create(work.made), *pod_stages.delete(work.deleted))
     steps: tuple[Step, ...] = (*past.steps, *claims_first, *stages)
@@ -137,7 +137,7 @@ def _work(run: _Set) -> _Work:
     blocked = False
     for number in wanted:
         pod = numbered.get(number)
-        if pod is None and volume_claims.are_stale(run.body, number, run.claims, numbered):
+        if pod is None and claim_templates.are_stale(run.body, number, run.claims, numbered):
             blocked = True
         elif pod is None:
             made.append(_pod(run, number))
@@ -245,7 +245,7 @@ def numbered_pod(owner: Object, ordinal: int, revision: str, template: Object) -
     name = f"{owner['metadata']['name']}-{ordinal}"
     body = pods.build(STATEFUL_SET, {**owner, "spec": {**owner["spec"], "template": template}}, name)
     labels = {**body["metadata"]["labels"], REVISION: revision, NAME: name, INDEX: str(ordinal)}
-    spec = {**volume_claims.mounted(owner, body["spec"], ordinal), "hostname": name}
+    spec = {**claim_templates.mounted(owner, body["spec"], ordinal), "hostname": name}
     if service := owner["spec"].get("serviceName"):
         spec["subdomain"] = service
     return {**body, "metadata": {**body["metadata"], "labels": labels}, "spec": spec}
@@ -256,6 +256,6 @@ CONTROLLER = Controller(
     decide=decide,
     children=(POD, CONTROLLER_REVISION),
     adopts=(POD, CONTROLLER_REVISION),
-    optional_relatives=volume_claims.refs,
+    optional_relatives=claim_templates.refs,
     follows=(PERSISTENT_VOLUME_CLAIM,),
 )

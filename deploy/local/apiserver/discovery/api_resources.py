@@ -69,7 +69,7 @@ class ServedResource:
 
     @cached_property
     def merge_type(self) -> merge_types.MergeType:
-        """How server-side apply merges the objects."""
+        """The rules by which server-side apply merges the objects."""
         if self.definition is None:
             return merge_types.builtin(self.kind)
         versions = self.definition["spec"]["versions"]

@@ -1,4 +1,4 @@
-"""The Event about a new object of a kind that nothing acts on: it says so to whoever describes the object later."""
+"""The Event about a new object of a kind that nothing acts on: it says so to those who describe the object later."""
 
 from contextlib import suppress
 from uuid import uuid4

@@ -70,7 +70,7 @@ class Snapshots:
         self._drop_after(kept, AGE)
 
     def read(self, storage: str, namespace: str, version: int) -> None:
-        """Takes note that a client has the last page: a snapshot that nobody pages through is kept for seconds only."""
+        """Notes that a client has the last page: a snapshot that no client pages through is kept for seconds only."""
         kept = self._kept.get((storage, namespace, version))
         if kept is not None:
             kept.readers -= 1

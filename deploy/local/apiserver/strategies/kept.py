@@ -54,7 +54,7 @@ class KeptKind:
 
     @property
     def warning(self) -> str:
-        """What clients are told when they create an object."""
+        """The warning that clients get when they create an object."""
         return f"{self.kind.kind} is stored and nothing acts on it here: {self.why}"
 
 
@@ -210,7 +210,7 @@ def row_of(kind: Kind) -> KeptKind | None:
 
 
 def path_segment(text: str) -> tuple[str, ...]:
-    """Checks a name that may hold whatever a path can: names of roles have colons and capitals."""
+    """Checks a name that may hold all that a path can: names of roles have colons and capitals."""
     if text in (".", ".."):
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{part}'" for part in "/%" if part in text)

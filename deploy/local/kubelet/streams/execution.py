@@ -46,7 +46,7 @@ class Streams:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPlace:
-    """Where a command runs. entering: the words that lead into an isolated container, and its working directory."""
+    """The place of a command. entering: the words that lead into an isolated container, and its working directory."""
 
     env: Mapping[str, str]
     cwd: Path

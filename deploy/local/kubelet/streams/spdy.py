@@ -91,7 +91,7 @@ class Connection:
         return Frame(kind, flags, struct.unpack_from(">I", payload)[0], b"", self._headers(payload[before:]))
 
     def _headers(self, block: bytes) -> dict[str, str]:
-        """The headers of a block; each, of whatever type, has to be read, for the next ones build on it."""
+        """The headers of a block; each has to be read, for the next ones build on it."""
         try:
             texts = self._inflate.decompress(block, _LONGEST_HEADERS)
         except zlib.error as error:

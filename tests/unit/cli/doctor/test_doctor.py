@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from deploy.cli.doctor import facts as asking
-from deploy.cli.doctor.checks import CHECKS, BrokerFacts, ClusterFacts, Facts, examine
+from deploy.cli.doctor.verdicts import CHECKS, BrokerFacts, ClusterFacts, Facts, examine
 from deploy.local.home import Home, owned
 from tests.unit.cli.conftest import Type
 from tests.unit.tables import cases

@@ -1,4 +1,4 @@
-"""Who owns which fields of an object, and how that changes when one of them applies or updates it."""
+"""The owners of the fields of an object, before and after one of them applies or updates it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def _owned(owners: Owners) -> dict[Manager, FieldSet]:
 
 
 def update(kind: MergeType, owners: Owners, manager: Manager, old: Any, new: Any) -> Owners:
-    """Returns the owners after an update by `manager`: it owns what it changed, and nobody what is gone."""
+    """Returns the owners after an update by `manager`: it owns what it changed, and what is gone has no owner."""
     change = typed_values.compare(kind, old, new)
     changed = frozenset(change.added | change.modified)
     after = {other: fields - changed - change.removed for other, fields in owners.items()}
@@ -121,7 +121,7 @@ def apply(
 
 
 def _pruned(kind: MergeType, merged: Any, last: FieldSet, owners: Owners) -> Any:
-    """The merged object without what the manager owned at last and nobody owns now."""
+    """The merged object without what the manager owned at last and no manager owns now."""
     if not last:
         return merged
     last = typed_values.with_members(kind, last)

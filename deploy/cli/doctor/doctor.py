@@ -25,9 +25,9 @@ def command(form: str | None, flags: dict[str, Any]) -> int:
       penstock doctor --broker redis://redis:6379/0 --kubeconfig ~/.kube/config
       penstock doctor -o json
     """
-    from deploy.cli.doctor import checks, facts
+    from deploy.cli.doctor import facts, verdicts
 
-    found = checks.examine(asyncio.run(facts.gather(flags)))
+    found = verdicts.examine(asyncio.run(facts.gather(flags)))
     if form == "json":
         output.say(output.as_json([dataclasses.asdict(each) for each in found]))
     else:

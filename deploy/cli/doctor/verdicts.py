@@ -55,7 +55,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found. None: not known here, or there is no such thing.
+    """The facts of one examination. None: not known here, or there is no such thing.
 
     unmet: requirements of the installed package that are not met. running: process id of the `penstock up` that owns
     the home. ports: those that `penstock up` will listen on, and whether each is free. kept: the same of those that its
