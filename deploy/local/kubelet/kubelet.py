@@ -86,8 +86,6 @@ class Kubelet:
         self._nodes = PresentedNodes(cluster, options.node, options.pods, options.nodes)
         self._usage = resource_usage.ContainerUsage(cluster, self._measurable, host.clock)
         self._queue = pod_order.PodQueue()
-        #: pods with containers that have nothing to run: they get no node, and so hold neither a slot nor resources
-        self._unstartable: dict[str, Object] = {}
         self._workers: dict[str, Worker] = {}
         #: the newest version of pods that are being bound; None when deleted meanwhile
         self._binding: dict[str, Object | None] = {}
@@ -97,8 +95,9 @@ class Kubelet:
         self._done: set[str] = set()
         self._left = {path.name for path in host.root.iterdir() if path.is_dir()}
         self._tasks: set[asyncio.Task[None]] = set()
-        #: pods that no node may take, by uid: seen again when a node has changed
-        self._unplaceable: dict[str, Object] = {}
+        #: by uid, pods that get no node, and so hold neither a slot nor resources: none may take them, or they have
+        #: containers with nothing to run
+        self._aside: dict[str, Object] = {}
         #: from the stop signal on: a place that becomes free, or an answer to a binding, begins no pod any more
         self._stopping = False
 
@@ -108,10 +107,10 @@ class Kubelet:
         Ends with an error only by a mistake of its own; the pods are left to the next kubelet then.
         """
         loops = (
-            self._nodes.live(self._nodes_changed),
+            self._nodes.live(self._see_again),
             self._follow(),
             self._report_waiting(),
-            self._retry_unstartable(),
+            self._retry(),
             self._host.claims.keep_tidy(),
             self._usage.live(),
             StreamServer(self._host.logs, self._workers.get).serve(),
@@ -178,9 +177,8 @@ class Kubelet:
         for uid in set(self._workers) - listed:
             self._workers[uid].vanish()
         self._queue.keep(listed)
-        self._unstartable = {uid: pod for uid, pod in self._unstartable.items() if uid in listed}
         self._done &= listed
-        self._unplaceable = {uid: pod for uid, pod in self._unplaceable.items() if uid in listed}
+        self._aside = {uid: pod for uid, pod in self._aside.items() if uid in listed}
         for pod in pods:
             self._observe(pod)
         self._clean({self._host.log_folder(pod).name for pod in pods}, listed)
@@ -189,8 +187,7 @@ class Kubelet:
     def _observe(self, pod: Object, *, deleted: bool = False) -> None:
         """One version of one pod."""
         uid = pod["metadata"]["uid"]
-        self._unstartable.pop(uid, None)
-        self._unplaceable.pop(uid, None)
+        self._aside.pop(uid, None)
         if deleted:
             self._forget(pod)
         elif worker := self._workers.get(uid):
@@ -216,8 +213,7 @@ class Kubelet:
             self._set_aside(pod, why)
         elif not pod["spec"].get("nodeName") and (problems := recipe.problems(pod, self._options.images)):
             self._queue.discard(uid)
-            self._unstartable[uid] = pod
-            self._refuse(pod, "; ".join(f"container {name}: {why}" for name, why in problems.items()), problems)
+            self._set_aside(pod, "; ".join(f"container {name}: {why}" for name, why in problems.items()), problems)
         else:
             self._queue.put(pod, time.monotonic())
 
@@ -275,13 +271,14 @@ class Kubelet:
                 self._binding[uid] = pod
                 self._spawn(self._bind(pod, node))
 
-    def _set_aside(self, pod: Object, why: str) -> None:
-        """Reports a pod that no node may take; it is seen again when a node has changed."""
-        self._unplaceable[pod["metadata"]["uid"]] = pod
-        self._refuse(pod, why)
+    def _set_aside(self, pod: Object, why: str, problems: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Reports a pod that gets no node until something changes. problems: those of its containers."""
+        self._aside[pod["metadata"]["uid"]] = pod
+        self._refuse(pod, why, problems)
 
-    def _nodes_changed(self) -> None:
-        for pod in tuple(self._unplaceable.values()):
+    def _see_again(self) -> None:
+        """Looks at the pods that were set aside: a node has changed, or a program may have been installed."""
+        for pod in tuple(self._aside.values()):
             self._observe(pod)
         self._place()
 
@@ -338,12 +335,10 @@ class Kubelet:
                 if pod["metadata"]["uid"] not in self._workers:
                     self._refuse(pod, why)
 
-    async def _retry_unstartable(self) -> None:
+    async def _retry(self) -> None:
         while True:
             await asyncio.sleep(_MISSING_PERIOD)
-            for pod in list(self._unstartable.values()):
-                self._observe(pod)
-            self._place()
+            self._see_again()
 
     # -- running -------------------------------------------------------------------------------------------------
 
