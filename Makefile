@@ -80,7 +80,7 @@ wheel: $(STAMP)  ## build the wheel into dist
 # The same constraints and the same compiler make the same lock, on every platform and for every one.
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes
 COMPILE += --no-header --no-annotate --no-emit-index-url --no-emit-find-links
-EXTRAS  := external github kafka mongodb mysql postgresql rabbitmq
+EXTRAS  := external github kafka mongodb mysql postgresql rabbitmq tracing
 lock: constraints.txt pyproject.toml  ## lock what an installation brings, with hashes: pip install --require-hashes -r
 	@test -x build/uv/bin/uv || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet uv==0.13.9; }
 	build/uv/bin/$(COMPILE) $(EXTRAS:%=--extra %) --constraint constraints.txt -o requirements.lock pyproject.toml

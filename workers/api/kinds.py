@@ -71,6 +71,7 @@ CLUSTER_TRIGGER_AUTHENTICATION = Kind(
 JOB = Kind("batch", "v1", "Job", "jobs")
 CRON_JOB = Kind("batch", "v1", "CronJob", "cronjobs")
 SCHEDULED_JOB = Kind("penstock.dev", "v1alpha1", "ScheduledJob", "scheduledjobs")
+EVENT_JOB = Kind("penstock.dev", "v1alpha1", "EventJob", "eventjobs")
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet", "statefulsets")

@@ -22,6 +22,10 @@ T = TypeVar("T")
 
 #: A list of the manifest, kept as a tuple: models are values.
 Items = Annotated[tuple[T, ...], Field(strict=False)]
+#: A text that is not empty.
+Text = Annotated[str, Field(min_length=1)]
+Natural = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
 
 
 class Model(BaseModel):

@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from workers.api import model
-from workers.api.keda.scaledjob import Natural, Text
 from workers.api.kinds import SCALE_POLICY, Object
-from workers.api.model import Items, Model
+from workers.api.model import Items, Model, Natural, Text
 
 
 class Requirement(Model):

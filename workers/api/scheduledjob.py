@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from workers.api import model, times
-from workers.api.keda.scaledjob import JOB_SCHEMA, Natural, Text
+from workers.api.keda.scaledjob import JOB_SCHEMA
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
-from workers.api.model import Items, Model
+from workers.api.model import Items, Model, Natural, Text
 
 #: The fields of a CronJob's spec; all others are ignored.
 CRON_JOB_FIELDS = frozenset(

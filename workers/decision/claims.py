@@ -53,13 +53,17 @@ class ClaimSettlement:
     """The end of one claim.
 
     how: ``done`` deletes the item, ``returned`` puts it back in front of the queue, ``parked`` keeps it apart for
-    people, ``retried`` keeps it for another Job. reason: of a parked one, for people. attempt: of a retried one.
+    people, ``retried`` keeps it for another Job. reason: of a parked or retried one, for people. attempt: of a retried
+    one. delay: milliseconds until a retried one may have its next Job; queues that cannot wait give it at once. job:
+    the name of the Job that ended, for ledgers that keep a history; empty if there was none.
     """
 
     id: str
     how: How
     reason: str = ""
     attempt: int = 0
+    delay: int = 0
+    job: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ field without a default stays None; the controller applies KEDA's default.
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from workers.api import model
 from workers.api.kinds import SCALED_JOB, Object
-from workers.api.model import Found, Items, Model, refuse
+from workers.api.model import Found, Items, Model, Natural, Positive, Text, refuse
+from workers.api.push_settings import PushSettings
 
 #: Default seconds between two polls (KEDA's).
 POLLING_INTERVAL = 30
@@ -23,9 +24,6 @@ FAILURE_THRESHOLD = 3
 StrategyName = Literal["default", "custom", "accurate", "eager"]
 Calculation = Literal["max", "min", "avg", "sum"]
 RolloutStrategy = Literal["gradual", "immediate"]
-Text = Annotated[str, StringConstraints(min_length=1)]
-Natural = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
 
 #: Trigger types that KEDA refuses to cache.
 _NEVER_CACHED = frozenset({"cpu", "memory", "cron"})
@@ -155,6 +153,8 @@ class ScaledJobSpec(Model):
     """Deprecated; if set it beats rollout.strategy."""
     scaling_strategy: ScalingStrategy | None = None
     fallback: ScaledJobFallback | None = None
+    push: PushSettings | None = None
+    """Pushes over HTTP to its trigger of type `push`. Not KEDA's."""
     polling_interval_milliseconds: Annotated[int, Field(ge=100)] | None = None
     """Milliseconds between two polls, at least 100; if set it beats pollingInterval. Not KEDA's."""
     job_creation_cooldown_seconds: Natural | None = None

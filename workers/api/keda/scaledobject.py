@@ -14,16 +14,13 @@ from workers.api import model, quantities
 from workers.api.keda.scaledjob import (
     POLLING_INTERVAL,
     Activity,
-    Natural,
-    Positive,
     ScaledJobCondition,
     ScaledJobMetadata,
-    Text,
     TriggerSpec,
     common_problems,
 )
 from workers.api.kinds import SCALED_OBJECT, Object
-from workers.api.model import Found, Items, Model, refuse
+from workers.api.model import Found, Items, Model, Natural, Positive, Text, refuse
 
 #: KEDA's defaults (replicas; seconds).
 MAX_REPLICAS = 100

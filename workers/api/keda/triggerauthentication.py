@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SecretStr, WithJsonSchema
 
 from workers.api import model
-from workers.api.keda.scaledjob import Text
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Kind, Object
-from workers.api.model import Items, Model
+from workers.api.model import Items, Model, Text
 
 #: A secret text. The schema says plain string: a CustomResourceDefinition knows no write-only fields.
 Secret = Annotated[SecretStr, WithJsonSchema({"type": "string"})]

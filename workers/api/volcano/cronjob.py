@@ -5,9 +5,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workers.api import model, scheduledjob
-from workers.api.keda.scaledjob import Natural, Text
 from workers.api.kinds import VC_CRON_JOB, Object
-from workers.api.model import Items, Model
+from workers.api.model import Items, Model, Natural, Text
 from workers.api.scheduledjob import ActiveJob, ConcurrencyPolicy, Instant, ScheduledJobSpec
 from workers.api.volcano import job
 

@@ -12,9 +12,8 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from scheduler.cron.durations import duration
 from workers.api import model
 from workers.api.keda import scaledjob
-from workers.api.keda.scaledjob import Natural, Positive
 from workers.api.kinds import VC_JOB, Object
-from workers.api.model import Items, Model
+from workers.api.model import Items, Model, Natural, Positive
 from workers.api.references import DEFAULT_QUEUE
 from workers.api.volcano.podtemplate import readable
 

@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from workers.api import model
-from workers.api.keda.scaledjob import Natural, Positive
 from workers.api.kinds import JOB_FLOW, Object
-from workers.api.model import Items, Model
+from workers.api.model import Items, Model, Natural, Positive
 from workers.api.scheduledjob import ConcurrencyPolicy, Duration, Instant, ScheduledJobCondition, Seconds
 from workers.api.volcano.job import TaskStatus
 

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workers.api import model
-from workers.api.keda.scaledjob import Natural, Positive
 from workers.api.kinds import POD_GROUP, Object
-from workers.api.model import Items, Model
+from workers.api.model import Items, Model, Natural, Positive
 from workers.api.references import DEFAULT_QUEUE
 from workers.api.volcano.job import Count, Instant, JobMetadata, NetworkTopology
 from workers.api.volcano.resources import Resources

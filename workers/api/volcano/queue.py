@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from workers.api import model
-from workers.api.keda.scaledjob import Natural
 from workers.api.kinds import QUEUE, Object
-from workers.api.model import Items, Model
+from workers.api.model import Items, Model, Natural
 from workers.api.volcano.job import Count, JobMetadata
 from workers.api.volcano.resources import Resources
 

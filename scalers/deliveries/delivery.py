@@ -1,0 +1,61 @@
+"""The values of deliveries: one event for one EventJob, its state and its attempts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+#: waiting: for room, its turn or the rate limit. delayed: for its time. running: it has a Job. retrying: for its next
+#: attempt. done: its Job completed. parked: its last attempt failed. dropped: a user gave it up.
+DeliveryState = Literal["waiting", "delayed", "running", "retrying", "done", "parked", "dropped"]
+STATES: tuple[DeliveryState, ...] = ("waiting", "delayed", "running", "retrying", "done", "parked", "dropped")
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryAttempt:
+    """One ended attempt. job: the Job's name. ended: µs, broker's clock. outcome: done, failed or returned."""
+
+    job: str
+    ended: int
+    outcome: Literal["done", "failed", "returned"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One event for one EventJob.
+
+    entry: names it among the EventJob's deliveries: the id of its entry in the channel. attributes: the event's, without
+    its data. key: its ordering key, None without one. arrived: when the channel took it; due: before when it gets no
+    Job (both µs, broker's clock). attempts: those that ended, the oldest first. reason: of a parked or dropped one.
+    replays: how often it was started anew after it had ended. data: the event's `data`, or `data_base64` as it is; None
+    where it was not asked for or is gone.
+    """
+
+    entry: str
+    attributes: Mapping[str, str]
+    state: DeliveryState
+    arrived: int
+    due: int = 0
+    key: str | None = None
+    attempts: tuple[DeliveryAttempt, ...] = ()
+    reason: str = ""
+    replays: int = 0
+    data: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFilter:
+    """Which deliveries are asked for. since, until: of their arrival (µs). type: of the event, exactly."""
+
+    states: frozenset[DeliveryState] = frozenset(STATES)
+    type: str | None = None
+    since: int | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    """Some deliveries, the newest first. after: passed on to read the following ones; None at the end."""
+
+    deliveries: tuple[Delivery, ...]
+    after: str | None = None
