@@ -24,7 +24,7 @@ class DeliveryAttempt:
 class Delivery:
     """One event for one EventJob.
 
-    entry: names it among the EventJob's deliveries: the id of its entry in the channel. attributes: the event's, without
+    entry: names it among the deliveries: the id of its entry in the channel. attributes: the event's, without
     its data. key: its ordering key, None without one. arrived: when the channel took it; due: before when it gets no
     Job (both µs, broker's clock). attempts: those that ended, the oldest first. reason: of a parked or dropped one.
     replays: how often it was started anew after it had ended. data: the event's `data`, or `data_base64` as it is; None
