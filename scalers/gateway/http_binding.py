@@ -38,6 +38,7 @@ class PlainEvent:
     source: str
     type: str
     time: str
+    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,8 @@ def _structured(found: Any) -> Event:
 
 def _plain(content: ContentType | None, body: bytes, plain: PlainEvent) -> Event:
     event = {"specversion": "1.0", "id": plain.id, "source": plain.source, "type": plain.type, "time": plain.time}
+    if plain.subject:
+        event["subject"] = plain.subject
     if not body:
         return event
     if content is None:
