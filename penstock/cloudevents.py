@@ -108,3 +108,10 @@ def with_data(event: Mapping[str, str], data: bytes) -> dict[str, str]:
         return {**event, "data": data.decode()}
     except UnicodeDecodeError:
         return {**event, "data_base64": base64.b64encode(data).decode()}
+
+
+def data_of(event: Mapping[str, str]) -> bytes:
+    """Returns the data of an event that has passed `wrong`, as bytes; none for an event without."""
+    if "data_base64" in event:
+        return base64.b64decode(event["data_base64"])
+    return event.get("data", "").encode()

@@ -1,4 +1,4 @@
-"""``penstock push``: sends events to a ScaledJob, one per call or one per line of standard input."""
+"""``penstock push``: sends events to a ScaledJob, or by way of the gateway, one per call or one per line of input."""
 
 import asyncio
 import json
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import api_connection, options, output
+from deploy.cli.objects import gateway_push
 from penstock import cloudevents
 from workers.api import times
 from workers.api.kinds import SCALED_JOB, Object, Ref
@@ -40,6 +41,9 @@ SOURCE, TYPE = "/penstock/push", "dev.penstock.push"
 @click.option("--lines", is_flag=True, help="Push every line of standard input: an event in CloudEvents' JSON format.")
 @click.option("--trigger", default="", metavar="NAME", help="The trigger's name, where there are several to push to.")
 @click.option("--broker", metavar="URL", help="Penstock's own broker, where the trigger names no server.")
+@click.option("--gateway", metavar="URL", help="Push over HTTP to the gateway there, to an EventJob or a ScaledJob.")
+@click.option("--token-file", metavar="FILE", help="File of the token for the gateway.")
+@click.option("--gateway-ca", metavar="FILE", help="Authority of the gateway's certificate. [default: the system's]")
 @api_connection.cluster_options
 def command(
     name: str,
@@ -48,10 +52,13 @@ def command(
     lines: bool,
     trigger: str,
     broker: str | None,
+    gateway: str | None,
+    token_file: str | None,
+    gateway_ca: str | None,
     target: api_connection.ConnectionTarget,
     **given: str | None,
 ) -> None:
-    """Push events to a ScaledJob and print their ids.
+    """Push events to a ScaledJob, or with --gateway to an EventJob, too, and print their ids.
 
     The ScaledJob needs a trigger of type push; docs/events.md describes events.
 
@@ -65,12 +72,23 @@ def command(
       penstock push orders --type order.placed --id 4711 --data '{"total": 12}'
       penstock push scans --source /scanner/3 --data @page.png --content-type image/png
       penstock push orders --type order.placed --lines < orders.jsonl
+      penstock push orders --gateway https://events.example.org --token-file token --data '{"total": 12}'
     """
     if lines and data is not None:
         raise click.UsageError("--data is for a single event, and each of --lines brings its own")
     defaults = basis(given, attributes)
     events = from_lines(sys.stdin, defaults) if lines else iter([("the event", one(defaults, data))])
     settings = options.load({"broker": broker})
+    if gateway is not None:
+        _refuse_both(broker=broker, trigger=trigger)
+        authority = Path(gateway_ca) if gateway_ca else None
+        token, patience = gateway_push.read_token(token_file), settings.source_timeout
+        to = gateway_push.GatewayTarget(gateway, target.namespace, name, token, authority, patience)
+        gateway_push.check(to)
+        asyncio.run(gateway_push.push(to, events))
+        return
+    if token_file or gateway_ca:
+        raise click.UsageError("--token-file and --gateway-ca are for --gateway")
     ref = Ref(SCALED_JOB, target.namespace, name)
 
     async def work(cluster: "Cluster") -> None:
@@ -78,6 +96,12 @@ def command(
         await _push(Pushing(ref, scaler, settings.source_timeout), events)
 
     api_connection.run(target, work)
+
+
+def _refuse_both(**given: str | None) -> None:
+    for name, text in given.items():
+        if text:
+            raise click.UsageError(f"--{name} and --gateway exclude each other")
 
 
 def basis(given: Mapping[str, str | None], attributes: Iterable[str]) -> dict[str, str]:
