@@ -92,8 +92,7 @@ def _is(user: UserInfo, subject: Object, namespace: str) -> bool:
         case "Group":
             return name in user.groups
         case "ServiceAccount":
-            place = subject.get("namespace") or namespace
-            return bool(place) and account_name(place, name) == user.name
+            return account_name(subject.get("namespace") or namespace, name) == user.name
     return False
 
 

@@ -143,7 +143,8 @@ async def test_a_rotated_token_counts_at_once_and_wrong_ones_read_no_more_often(
     stage.cluster.now += 10
     assert (await stage.auth.identify(to, request("a-token-that-is-newer"))).method == "bearer"
     reads = len(stage.cluster.asked)
-    for _ in range(20):
+    for _ in range(4):
+        stage.cluster.now += 1.2
         await stage.refused(to, request("wrong-token-of-twenty"))
     assert len(stage.cluster.asked) == reads
 
