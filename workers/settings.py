@@ -194,6 +194,15 @@ class Settings(BaseSettings):
     external_cert: Path | None = Field(None, description="file of the certificate to show it; none speaks in the clear")
     external_key: Path | None = Field(None, description="file of that certificate's key")
     external_clients: Path | None = Field(None, description="file of the authorities whose certificates clients show")
+    page: Literal["read", "token", "off"] = Field(
+        "read",
+        description="the page in the browser: read without a login, read with a token (token), or none (off); actions "
+        "always need their user's token",
+    )
+    page_hosts: Names = Field(
+        (),
+        description="names by which browsers reach the page, beside addresses and localhost, comma separated",
+    )
     metrics_port: int = Field(0, ge=0, le=65535, description="port for /metrics; 0 serves none")
     metrics_address: str = Field(
         "0.0.0.0",
