@@ -90,15 +90,21 @@ class BoundedHttp(HttpToolsProtocol):
         self.loop.call_later(1.0, self.transport.abort)
 
 
-def configured(app: Any, upgrade: Callable[..., asyncio.Protocol] | None = None, **certificate: Any) -> uvicorn.Config:
+def configured(
+    app: Any,
+    upgrade: Callable[..., asyncio.Protocol] | None = None,
+    *,
+    http: type[BoundedHttp] = BoundedHttp,
+    **certificate: Any,
+) -> uvicorn.Config:
     """Returns uvicorn's configuration for an app. certificate: uvicorn's own settings for TLS.
 
-    upgrade: makes the protocol of a connection whose request asks for WebSocket or SPDY.
+    upgrade: makes the protocol of a connection whose request asks for WebSocket or SPDY. http: the protocol of HTTP.
     """
     return uvicorn.Config(
         app,
         loop="none",
-        http=BoundedHttp,
+        http=http,
         # uvicorn calls it for every such connection; a class is what it has in mind.
         ws=upgrade or "none",  # type: ignore[arg-type]
         lifespan="off",
