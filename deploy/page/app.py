@@ -1,7 +1,8 @@
 """The routes of the page: JSON below /api/v1, server-sent events, and the files of the browser."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from redis.asyncio import Redis
@@ -10,7 +11,6 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import Receive, Scope, Send
 
 import penstock
-from deploy.page.acting.acting_user import ActingUser
 from deploy.page.answers import requests_read
 from deploy.page.answers.action_answers import ActionAnswers
 from deploy.page.answers.object_answers import ObjectAnswers
@@ -43,25 +43,29 @@ if TYPE_CHECKING:
 MOST_WATCHERS = 1_000
 
 
+@dataclass(frozen=True, slots=True)
+class ServedPage:
+    """A page that is kept current. end: ends the streams of its watchers, which a server that stops would wait for."""
+
+    routes: Sequence[BaseRoute]
+    end: Callable[[], None]
+
+
 @asynccontextmanager
 async def opened(
     settings: Settings, client: Redis, cluster: Cluster, authorizer: Authorizer
-) -> AsyncIterator[list[BaseRoute]]:
-    """Opens the page of a process; yields its routes, none if the settings switch it off.
+) -> AsyncIterator["ServedPage"]:
+    """Opens the page of a process, without routes if the settings switch it off.
 
     client: of the broker; it must answer bytes. cluster: reads Events and logs with this process's rights. authorizer:
     decides about users' tokens. The routes answer every path that no route before them does.
     """
     if settings.page == "off":
-        yield []
+        yield ServedPage([], lambda: None)
         return
-    user = await ActingUser.connect(settings)
-    try:
-        access = Access(settings.page, authorizer, settings.page_hosts)
-        async with running(BrowserPage(settings, client, cluster, user, access)) as page:
-            yield routes(page)
-    finally:
-        await user.close()
+    access = Access(settings.page, authorizer, settings.page_hosts)
+    async with running(BrowserPage(settings, client, cluster, access)) as page:
+        yield ServedPage(routes(page), page.broadcast.end)
 
 
 def routes(page: BrowserPage) -> list[BaseRoute]:
@@ -70,7 +74,7 @@ def routes(page: BrowserPage) -> list[BaseRoute]:
     files = Assets()
 
     async def file(request: "Request") -> Response:
-        page.access.check_host(request)
+        page.access.check_site(request)
         return await files.answer(request)
 
     found = [Route("/{path:path}", answering(file), methods=["GET"])]
@@ -111,8 +115,9 @@ class ListAnswers:
     async def session(self, request: "Request") -> Response:
         """`GET /session`: it needs no token, because the page learns here that it needs one."""
         access = self._page.access
-        access.check_host(request)
-        return json({"user": None, "page": access.mode, "version": penstock.__version__, "now": rendered(utc_now())})
+        access.check_site(request)
+        user = await access.user_of(request)
+        return json({"user": user, "page": access.mode, "version": penstock.__version__, "now": rendered(utc_now())})
 
     async def kinds(self, request: "Request") -> Response:
         """`GET /kinds`: those that the store follows and the user may list."""

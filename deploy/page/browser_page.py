@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import orjson
 from redis.asyncio import Redis
 
-from deploy.page.acting.acting_user import ActingUser
 from deploy.page.live.broadcast import Broadcast
 from deploy.page.live.row_index import RowIndex
 from deploy.page.live.sampler import Sampler
@@ -38,7 +37,6 @@ class BrowserPage:
     settings: Settings
     client: Redis
     cluster: Cluster
-    user: ActingUser
     access: Access
     index: RowIndex = field(default_factory=RowIndex)
     broadcast: Broadcast = field(default_factory=Broadcast)

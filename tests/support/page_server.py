@@ -14,6 +14,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from deploy.page.app import routes
+from deploy.page.authorization import ALLOWED, Allowed, Refused
 from deploy.page.browser_page import BrowserPage, running
 from deploy.page.web.access import Access, PageMode
 from deploy.processes import https
@@ -28,29 +29,42 @@ PREFIX = "page-test"
 ADMIN = "an-admin's-token"
 
 
-@dataclass(frozen=True)
-class Refused:
-    """A refusal with its reason."""
-
-    reason: str
-    status: int = 403
-
-
 @dataclass
 class ScriptedAuthorizer:
-    """Lets the admin's token do everything, and every other one what the test says.
+    """Lets the admin's token do everything, and every other one what the test says; records requests of visitors.
 
     allowed: triples of token, verb and namespace.
     """
 
     allowed: set[tuple[str, str, str]] = field(default_factory=set)
+    requests: list[tuple[Any, ...]] = field(default_factory=list)
 
-    async def may(self, token: str, verb: str, kind: Kind, namespace: str, name: str) -> Any:
-        """Returns None, or a refusal."""
+    async def may(self, token: str, verb: str, kind: Kind, namespace: str, name: str) -> Allowed | Refused:
+        """Returns the answer of the script."""
         if token == ADMIN or (token, verb, namespace) in self.allowed:
-            return None
-        known = any(token == each for each, _, _ in self.allowed)
-        return Refused(f"may not {verb} {kind.plural}") if known else Refused("an unknown token", 401)
+            return ALLOWED
+        return Refused(f"may not {verb} {kind.plural}")
+
+    async def user(self, token: str) -> str | None:
+        """Returns a name for every token of the script."""
+        return "admin" if token == ADMIN else "visitor" if any(token == each for each, *_ in self.allowed) else None
+
+    def visitor(self, token: str) -> "RecordedVisitor":
+        """Returns requests that are recorded."""
+        return RecordedVisitor(self, token)
+
+
+@dataclass
+class RecordedVisitor:
+    """Records the requests in a visitor's name."""
+
+    authorizer: ScriptedAuthorizer
+    token: str
+
+    async def request(self, method: str, path: str, *, body: Any = None, **_: Any) -> Any:
+        """Records a request."""
+        self.authorizer.requests.append((method, self.token, path, body))
+        return {}
 
 
 class AwayCluster:
@@ -61,29 +75,13 @@ class AwayCluster:
 
 
 @dataclass
-class RecordedUser:
-    """Records the requests in a user's name."""
-
-    requests: list[tuple[Any, ...]] = field(default_factory=list)
-
-    async def patch(self, token: str, ref: Any, change: Any, uid: str) -> None:
-        """Records a patch."""
-        self.requests.append(("PATCH", token, ref.key, change.patch, uid))
-
-    async def delete(self, token: str, ref: Any, uid: str) -> None:
-        """Records a deletion."""
-        self.requests.append(("DELETE", token, ref.key, uid))
-
-
-@dataclass
 class PageServer:
     """A served page, the store behind it, and a client of it."""
 
     url: str
     page: BrowserPage
     store: Store
-    authority: ScriptedAuthorizer
-    user: RecordedUser
+    authorizer: ScriptedAuthorizer
     http: aiohttp.ClientSession
 
     async def put(self, kind: Kind, *bodies: Object) -> None:
@@ -157,12 +155,11 @@ async def page_server(
     mode: PageMode = "read",
     cluster: Any = None,
     hosts: Sequence[str] = (),
-    user: Any = None,
 ) -> AsyncIterator[PageServer]:
     """Serves a page on a loopback port."""
-    authority, recorded = ScriptedAuthorizer(), user or RecordedUser()
+    authorizer = ScriptedAuthorizer()
     settings = Settings(prefix=PREFIX)
-    page = BrowserPage(settings, client, cluster or AwayCluster(), recorded, Access(mode, authority, hosts))
+    page = BrowserPage(settings, client, cluster or AwayCluster(), Access(mode, authorizer, hosts))
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     server = _QuietServer(https.configured(Starlette(routes=routes(page))))
@@ -170,7 +167,7 @@ async def page_server(
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            yield PageServer(url, page, Store(client, Keys(PREFIX), {}), authority, recorded, http)
+            yield PageServer(url, page, Store(client, Keys(PREFIX), {}), authorizer, http)
         finally:
             page.broadcast.end()
             server.should_exit = True

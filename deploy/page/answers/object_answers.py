@@ -14,6 +14,7 @@ from deploy.page.live.series import COLUMNS
 from deploy.page.rows.row import count as whole
 from deploy.page.rows.row import instant, rendered
 from deploy.page.web import web_answers
+from deploy.page.web.access import ObjectReader
 from deploy.page.web.web_answers import HttpRefusal, json
 from workers.api.kinds import EVENT, POD, Object, Ref
 from workers.errors import ClusterError
@@ -43,7 +44,8 @@ class ObjectAnswers:
         row = self._page.index.get(ref.kind.id, ref.namespace, ref.name)
         assert row is not None
         children = self._page.index.owned_by(ref.kind.id, ref.namespace, ref.name)[:CHILDREN]
-        events = await self._events(ref, str(body["metadata"].get("uid") or ""))
+        reader = self._page.access.reader(request, self._page.cluster)
+        events = await _events(reader, ref, str(body["metadata"].get("uid") or ""))
         rest: Object = {
             "manifest": shown_manifests.text(ref.kind, body),
             "events": [_event(each) for each in events],
@@ -77,17 +79,17 @@ class ObjectAnswers:
             raise HttpRefusal(404, f"there is no {ref}")
         return ref, entry.body
 
-    async def _events(self, ref: Ref, uid: str) -> Sequence[Object]:
-        """Returns the Events of an object, the newest first; none while they cannot be read."""
-        namespace = ref.namespace or "default"
-        query = {"fieldSelector": f"involvedObject.uid={uid}", "limit": "500"}
-        try:
-            answer = await self._page.cluster.request("GET", EVENT.path(namespace), query=query)
-        except ClusterError as error:
-            log.info("Events are not shown", extra={"object": str(ref), "error": str(error)})
-            return ()
-        found = [each for each in answer.get("items") or () if isinstance(each, dict)]
-        return sorted(found, key=lambda each: _last(each) or "", reverse=True)[:EVENTS]
+
+async def _events(reader: ObjectReader, ref: Ref, uid: str) -> Sequence[Object]:
+    """Returns the Events of an object, the newest first; none while they cannot be read."""
+    query = {"fieldSelector": f"involvedObject.uid={uid}", "limit": "500"}
+    try:
+        answer = await reader.request("GET", EVENT.path(ref.namespace or "default"), query=query)
+    except ClusterError as error:
+        log.info("Events are not shown", extra={"object": str(ref), "error": str(error)})
+        return ()
+    found = [each for each in answer.get("items") or () if isinstance(each, dict)]
+    return sorted(found, key=lambda each: _last(each) or "", reverse=True)[:EVENTS]
 
 
 def _event(body: Object) -> Object:

@@ -1,15 +1,12 @@
-"""The checks of requests: the setting `page`, the Host and Origin headers, and tokens in the Authorization header.
+"""The checks of requests: the setting `page`, the Host and Origin headers, and tokens in the Authorization header."""
 
-There are no cookies: a request that another site makes a browser send carries no token, and can change nothing.
-"""
-
-import ipaddress
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, Protocol
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
+from deploy.page import authorization
+from deploy.page.authorization import Allowed, Refused
 from deploy.page.web.web_answers import HttpRefusal
 from workers.api.kinds import Kind
 
@@ -18,11 +15,35 @@ PageMode = Literal["read", "token", "off"]
 _CHALLENGE = 'Bearer realm="penstock"'
 
 
-class Authorizer(Protocol):
-    """Decides about a user's token: the API server's authorization (deploy/page/authorization.py)."""
+class ObjectReader(Protocol):
+    """The part of `workers.client.rest.Cluster` that answers use, with the process's rights or a visitor's."""
 
-    async def may(self, token: str, verb: str, kind: Kind, namespace: str, name: str) -> Any:
-        """Returns a value whose `reason` says why not; without one it is allowed."""
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Returns the decoded answer. Raises `errors.ClusterError`."""
+        ...
+
+
+class Authorizer(Protocol):
+    """The part of `deploy.page.authorization.PageAuthorization` that decides about tokens."""
+
+    async def may(self, token: str, verb: str, kind: Kind, namespace: str, name: str) -> Allowed | Refused:
+        """Returns whether the token's owner may do this."""
+        ...
+
+    async def user(self, token: str) -> str | None:
+        """Returns the name of the token's owner; None for an invalid token."""
+        ...
+
+    def visitor(self, token: str) -> ObjectReader:
+        """Returns requests to the API server in the name of the token's owner."""
         ...
 
 
@@ -30,26 +51,22 @@ class Access:
     """The checks before every answer.
 
     mode: `read` asks for no token to read. hosts: names by which browsers reach the page, beside addresses and
-    localhost: another name means that somebody else's site leads a browser here (DNS rebinding).
+    localhost.
     """
 
-    def __init__(self, mode: PageMode, authority: Authorizer, hosts: Collection[str] = ()) -> None:
+    def __init__(self, mode: PageMode, authorizer: Authorizer, hosts: Collection[str] = ()) -> None:
         self.mode = mode
-        self._authority = authority
+        self._authorizer = authorizer
         self._hosts = frozenset(host.lower() for host in hosts)
 
-    def check_host(self, request: Request) -> None:
-        """Raises HttpRefusal (421) for a Host that is not ours."""
-        host = _host(request.headers.get("host", ""))
-        if host in self._hosts or host == "localhost" or _is_address(host):
-            return
-        raise HttpRefusal(
-            421, f"the page is not served as {host or 'this host'}: the setting page_hosts names its hosts"
-        )
+    def check_site(self, request: Request) -> None:
+        """Raises HttpRefusal (403) for a request that another site may have caused."""
+        if reason := authorization.foreign(request.method, request.headers, self._hosts):
+            raise HttpRefusal(403, f"{reason}; the setting page_hosts names the page's hosts")
 
     async def check_read(self, request: Request, kind: Kind, namespace: str = "", name: str = "") -> None:
         """Raises HttpRefusal if the request may not read objects of this kind. Without a name it lists."""
-        self.check_host(request)
+        self.check_site(request)
         if self.mode == "token":
             await self.require(token_of(request), "get" if name else "list", kind, namespace, name)
 
@@ -63,47 +80,44 @@ class Access:
             return False
         return True
 
-    def check_origin(self, request: Request) -> None:
-        """Raises HttpRefusal (403) for a request that a page of another origin sends."""
-        self.check_host(request)
-        origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower():
-            raise HttpRefusal(403, "actions are taken from the page's own origin only")
-        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise HttpRefusal(403, "actions are taken from the page's own origin only")
-
     async def require(self, token: str, verb: str, kind: Kind, namespace: str, name: str) -> None:
-        """Raises HttpRefusal (403) if the token's user may not do this."""
+        """Raises HttpRefusal (403) if the token's owner may not do this, and 401 for a token of none."""
         if reason := await self.why_not(token, verb, kind, namespace, name):
             raise HttpRefusal(403, reason)
 
     async def why_not(self, token: str, verb: str, kind: Kind, namespace: str, name: str) -> str:
-        """Returns why the token's user may not do this, empty if they may. Raises HttpRefusal (401): unknown token."""
-        answer = await self._authority.may(token, verb, kind, namespace, name)
-        reason = getattr(answer, "reason", None)
-        if reason is not None and getattr(answer, "status", 403) == 401:
-            raise HttpRefusal(401, str(reason), challenge=f'{_CHALLENGE}, error="invalid_token"')
-        return "" if reason is None else str(reason) or f"{verb} {kind.plural} is not allowed"
+        """Returns why the token's owner may not do this, empty if they may. Raises HttpRefusal (401)."""
+        answer = await self._authorizer.may(token, verb, kind, namespace, name)
+        if isinstance(answer, Allowed):
+            return ""
+        if await self._authorizer.user(token) is None:
+            raise _invalid_token()
+        return answer.reason
+
+    async def user_of(self, request: Request) -> str | None:
+        """Returns the name of the request's user, None without a token. Raises HttpRefusal (401)."""
+        token = authorization.token_of(request.headers)
+        if not token:
+            return None
+        if (name := await self._authorizer.user(token)) is None:
+            raise _invalid_token()
+        return name
+
+    def visitor(self, token: str) -> ObjectReader:
+        """Returns requests to the API server in the name of the token's owner."""
+        return self._authorizer.visitor(token)
+
+    def reader(self, request: Request, own: ObjectReader) -> ObjectReader:
+        """Returns requests with the rights that this request reads with. own: with those of the process."""
+        return self.visitor(token_of(request)) if self.mode == "token" else own
 
 
 def token_of(request: Request) -> str:
     """Returns the bearer token of a request. Raises HttpRefusal (401) without one."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
-        raise HttpRefusal(401, "a bearer token is needed in the Authorization header", challenge=_CHALLENGE)
-    return token.strip()
+    if token := authorization.token_of(request.headers):
+        return token
+    raise HttpRefusal(401, "a bearer token is needed in the Authorization header", challenge=_CHALLENGE)
 
 
-def _host(header: str) -> str:
-    """Returns the name or address in a Host header, without its port."""
-    if header.startswith("["):
-        return header[1:].partition("]")[0].lower()
-    return header.partition(":")[0].lower()
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+def _invalid_token() -> HttpRefusal:
+    return HttpRefusal(401, "the token is not valid", challenge=f'{_CHALLENGE}, error="invalid_token"')

@@ -81,6 +81,16 @@ def planned(action: str, ref: Ref, parameters: Mapping[str, Any]) -> Change | De
     return _PATCHES[action](ref, parameters)
 
 
+def delete_options(uid: str) -> Object:
+    """Returns the body of a deletion of the object of this uid, and of its children after it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Background",
+        "preconditions": {"uid": uid},
+    }
+
+
 def _run(ref: Ref, parameters: Mapping[str, Any]) -> Change:
     given = parameters.get("environment") or {}
     if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
