@@ -37,7 +37,7 @@ class Problem:
         return orjson.dumps({**named, **self.members})
 
 
-class Refused(PenstockError):  # noqa: N818 - an answer
+class RequestRefused(PenstockError):  # noqa: N818 - an answer
     """A request is answered with a problem."""
 
     def __init__(self, problem: Problem) -> None:
@@ -45,6 +45,6 @@ class Refused(PenstockError):  # noqa: N818 - an answer
         self.problem = problem
 
 
-def refused(status: int, name: str, detail: str, **more: Any) -> Refused:
+def refused(status: int, name: str, detail: str, **more: Any) -> RequestRefused:
     """Returns the exception of a problem; further arguments are fields of `Problem`."""
-    return Refused(Problem(status, name, detail, **more))
+    return RequestRefused(Problem(status, name, detail, **more))

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from deploy.processes import gateway as process
 from deploy.processes import https
 from scalers.auth.lookups import Lookups
+from scalers.deliveries.deliveries import Deliveries
 from scalers.gateway import asgi_app
 from scalers.gateway.auth.push_authenticator import PushAuthenticator
 from scalers.gateway.auth.replay_guard import ReplayGuard
@@ -122,7 +123,7 @@ async def gateway_rig(broker: str, client: redis.Redis, *, certificates: Any = N
         destinations=destinations,
         authenticator=PushAuthenticator(lookups, TokenReviews(rig.request), ReplayGuard(client, KEYS.prefix)),
         commit=commit,
-        status=EventStatus(destinations, process._Unread(), commit.client_of),
+        status=EventStatus(destinations, Deliveries(client, KEYS), commit.client_of),
         load=rig.load,
     )
     ready = process.Readiness(client)
