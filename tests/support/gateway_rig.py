@@ -49,6 +49,7 @@ class GatewayRig:
     load: Load = field(default_factory=Load)
     notified: list[Mapping[str, int]] = field(default_factory=list)
     gateway: process.Gateway = field(init=False)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def store(self) -> Store:
@@ -128,14 +129,14 @@ async def gateway_rig(broker: str, client: redis.Redis, *, certificates: Any = N
     )
     ready = process.Readiness(client)
     rig.gateway = process.Gateway(Starlette(routes=asgi_app.routes(handler, ready)), ready)
-    listener, stop = https.listen("127.0.0.1:0", "--gateway"), asyncio.Event()
+    listener = https.listen("127.0.0.1:0", "--gateway")
     scheme = "https" if certificates else "http"
     rig.url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
-    serving = asyncio.create_task(process.serve(rig.gateway, listener, certificates, stop))
+    serving = asyncio.create_task(process.serve(rig.gateway, listener, certificates, rig.stop))
     try:
         async with aiohttp.ClientSession() as rig.http:
             yield rig
     finally:
-        stop.set()
+        rig.stop.set()
         await serving
         await commit.close()
