@@ -14,6 +14,7 @@ BENCHMARKS = (
     "beat",
     "creation",
     "latency",
+    "events",
     "polling",
     "reconcile",
     "cron",
