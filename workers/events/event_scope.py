@@ -45,6 +45,15 @@ class EventScope:
         except orjson.JSONDecodeError:
             return raw
 
+    def structured(self) -> str:
+        """Returns the event in CloudEvents' JSON format, as one line."""
+        event: dict[str, Any] = dict(self.attributes)
+        if "data" in self.fields:
+            event["data"] = self.data
+        elif "data_base64" in self.fields:
+            event["data_base64"] = self.fields["data_base64"]
+        return orjson.dumps(event).decode()
+
     def _is_json(self, raw: str | bytes) -> bool:
         media = self.fields.get("datacontenttype", "").partition(";")[0].strip()
         if media:

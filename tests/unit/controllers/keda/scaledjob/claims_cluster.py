@@ -12,7 +12,8 @@ from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at, child, micros, scaled_job
 from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
-from workers.controllers.keda.scaledjob import binding, decide, names
+from workers.controllers.claims import binding, claim_names
+from workers.controllers.keda.scaledjob import decide
 from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
 from workers.decision.plan import (
     ComeBack,
@@ -316,7 +317,7 @@ def claim(id: str, **more: Any) -> ClaimedItem:
 
 
 def name(id: str, attempt: int = 0) -> str:
-    return names.claimed("work", OF, id, attempt)
+    return claim_names.claimed("work", OF, id, attempt)
 
 
 def bound(
