@@ -105,12 +105,10 @@ def _excess(shape: ExpressionShape, scope: EventScope, text: str) -> str | None:
         return f"could make texts of {size * grown} characters of this event; {_MEMORY} are allowed"
     if not shape.loops:
         return None
-    entries = max(scope.longest if shape.needs_data else len(scope.fields), 1 + shape.elements) * (
-        grown if shape.additions else 1
-    )
-    work = entries**shape.loops * (1 + shape.operations / 32) * (1 + size / entries / _SCANNED)
-    if work > _WORK:
-        return f"would visit too many entries: the largest list or object of this event has {scope.longest}"
+    entries, longest = scope.extent if shape.needs_data else (len(scope.fields), scope.size)
+    visited = max(entries, 1 + shape.elements) * (grown if shape.additions else 1)
+    if visited**shape.loops * (1 + shape.operations / 32) * (1 + longest / _SCANNED) > _WORK:
+        return f"would do too much: the largest list or object of this event has {entries} entries"
     return None
 
 
