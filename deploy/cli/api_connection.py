@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import click
 
 from deploy.cli import options, output
+from deploy.cli.completion import completers
 from workers.errors import ClusterError, Forbidden, Unavailable, UserError
 
 if TYPE_CHECKING:
@@ -62,14 +63,14 @@ def target(
     settings = options.load({"kubeconfig": kubeconfig, "context": context, "home": home})
     chosen = settings.kubeconfig
     source = options.flag("kubeconfig") if kubeconfig else options.variable("kubeconfig")
-    if chosen is None and (embedded := _embedded(settings.home)):
-        chosen, source = embedded, "the embedded cluster's kubeconfig"
+    if chosen is None and (own := embedded(settings.home)):
+        chosen, source = own, "the embedded cluster's kubeconfig"
     if chosen is not None and not chosen.is_file():
         raise UserError(f"{source}: no such file: {chosen}")
     if chosen is None:
         source = "KUBECONFIG or ~/.kube/config"
-    own = _namespace(_files(chosen, environ), settings.context)
-    return ConnectionTarget(chosen, settings.context, namespace or own, source, settings.timeout)
+    current = _namespace(kubeconfig_files(chosen, environ), settings.context)
+    return ConnectionTarget(chosen, settings.context, namespace or current, source, settings.timeout)
 
 
 #: Fields of the kubeconfig that `penstock up` writes, by list and entry. Others name programs to run (exec,
@@ -81,7 +82,7 @@ _FIELDS = {
 }
 
 
-def _embedded(home: Path) -> Path | None:
+def embedded(home: Path) -> Path | None:
     """Returns the kubeconfig of the embedded cluster in this home, or None if there is none.
 
     The home is by default in the current folder, which may come from a stranger: raises UserError unless the file is
@@ -139,7 +140,8 @@ def broker_url(settings: "Settings", *homes: Path) -> str:
     return settings.broker.get_secret_value()
 
 
-def _files(chosen: Path | None, environ: Mapping[str, str]) -> list[Path]:
+def kubeconfig_files(chosen: Path | None, environ: Mapping[str, str]) -> list[Path]:
+    """Returns the files that the official client would read: the chosen one, those of KUBECONFIG, or the default."""
     if chosen is not None:
         return [chosen]
     if listed := environ.get("KUBECONFIG"):
@@ -238,12 +240,23 @@ def options_of(command: Command, *, kubeconfig: Sequence[str] = ("--kubeconfig",
         return command(*args, target=to, **rest)
 
     for decorate in (
-        click.option("--home", metavar="PATH", help="Folder of the embedded cluster. [default: .penstock]"),
-        click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
-        click.option(*kubeconfig, metavar="PATH", help="Kubeconfig file of the cluster."),
+        click.option(
+            "--home",
+            metavar="PATH",
+            help="Folder of the embedded cluster. [default: .penstock]",
+            shell_complete=completers.paths,
+        ),
+        click.option(
+            "--context", metavar="NAME", help="Context of the kubeconfig.", shell_complete=completers.contexts
+        ),
+        click.option(
+            *kubeconfig, metavar="PATH", help="Kubeconfig file of the cluster.", shell_complete=completers.paths
+        ),
     ):
         wrapped = decorate(wrapped)
     if namespaced:
         text = "Namespace; without it the context's, else default."
-        wrapped = click.option("-n", "--namespace", metavar="NAME", help=text)(wrapped)
+        wrapped = click.option("-n", "--namespace", metavar="NAME", help=text, shell_complete=completers.namespaces)(
+            wrapped
+        )
     return wrapped  # type: ignore[return-value]
