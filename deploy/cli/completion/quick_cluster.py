@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from deploy.cli import kubeconfig_files
+
 #: Seconds that one completion may wait for the API server, all its requests together.
 DEADLINE = 1.0
 #: Largest answer that is read (bytes).
@@ -64,13 +66,11 @@ def files_of(kubeconfig: str | None, home: str | None, environ: Mapping[str, str
 
     Raises UserError if the embedded cluster's kubeconfig cannot be trusted.
     """
-    from deploy.cli import api_connection
-
     if chosen := kubeconfig or environ.get("PENSTOCK_KUBECONFIG"):
         return [Path(chosen)]
-    if embedded := api_connection.embedded(Path(home or environ.get("PENSTOCK_HOME") or ".penstock")):
+    if embedded := kubeconfig_files.embedded(Path(home or environ.get("PENSTOCK_HOME") or ".penstock")):
         return [embedded]
-    return api_connection.kubeconfig_files(None, environ)
+    return kubeconfig_files.listed(None, environ)
 
 
 class QuickCluster:
