@@ -6,8 +6,6 @@ import yaml
 
 from deploy.prometheus import alerting_rules
 
-#: Where the runbooks can be read; an installation may rewrite it.
-RUNBOOKS = "https://github.com/penstock/penstock/blob/main/docs/runbooks"
 #: The first line of each file.
 MADE = "# Made by `python -m deploy.prometheus`; a test keeps it in step with deploy/prometheus/alerting_rules.py.\n"
 
@@ -31,7 +29,7 @@ def _alert(alert: alerting_rules.AlertRule) -> dict[str, Any]:
         "annotations": {
             "summary": alert.summary,
             "description": alert.description,
-            "runbook_url": f"{RUNBOOKS}/{alert.name}.md",
+            "runbook": f"docs/runbooks/{alert.name}.md",
         },
     }
 
