@@ -205,8 +205,8 @@ class _Run:
     async def _create(self, step: Create) -> None:
         if (complete := await with_secret(step, self._actor.cluster, self._owns)) is None:
             return
-        step, ref = self._actor.tracing.stamped(complete), ref_of(step.kind, step.body)
         posted = self._actor.tracing.now()
+        step, ref = self._actor.tracing.stamped(complete, posted), ref_of(step.kind, step.body)
         try:
             created = await self._post(step)
         except AlreadyExists as error:

@@ -38,12 +38,12 @@ class JobTracing:
         """Returns the time in µs since the epoch."""
         return int(self._clock().timestamp() * 1_000_000)
 
-    def stamped(self, step: Create) -> Create:
-        """Returns the step with the moment of its creation on a Job that is traced."""
+    def stamped(self, step: Create, posted: int) -> Create:
+        """Returns the step with the moment of its creation (µs since the epoch) on a Job that is traced."""
         if self._sink is None or step.kind != JOB or trace_context.of_job(step.body) is None:
             return step
         metadata = step.body["metadata"]
-        annotations = {**(metadata.get("annotations") or {}), event_spans.CREATED: str(self.now())}
+        annotations = {**(metadata.get("annotations") or {}), event_spans.CREATED: str(posted)}
         return replace(step, body={**step.body, "metadata": {**metadata, "annotations": annotations}})
 
     def created(self, snapshot: Snapshot, plan: Plan, body: Object, moments: CreationMoments) -> None:

@@ -19,7 +19,7 @@ from workers.api.kinds import Object, Ref
 from workers.tracing import trace_context
 from workers.tracing.trace_context import TraceContext
 
-#: Annotation of a Job whose event is traced: when the API server had answered (µs since the epoch).
+#: Annotation of a Job whose event is traced: when it was sent to the API server (µs since the epoch).
 CREATED = "penstock.dev/traced-from"
 #: Annotations of the Job of a claim.
 CLAIM, ATTEMPT = "penstock.dev/claim", "penstock.dev/claim-attempt"
