@@ -5,7 +5,8 @@ JSON, because decoding into typed models costs several times the work of the cal
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -80,6 +81,8 @@ class Cluster:
         self._api = ApiClient(configuration)
         self._base = configuration.host.rstrip("/")
         self._timeout = timeout
+        #: Called after every request that is no stream: method, status (0 without an answer), seconds.
+        self.answered: Callable[[str, int, float], None] | None = None
         self._calls = transport.session(self._api.rest_client.ssl_context, limit=max(2 * in_flight, 8))
         # Watches and followed logs hold their connection for minutes: they must not take those of the calls.
         self._streams = transport.session(self._api.rest_client.ssl_context, limit=0)
@@ -274,11 +277,16 @@ class Cluster:
         body: Any,
         headers: Mapping[str, str] | None,
     ) -> tuple[str, bytes]:
-        timeout = aiohttp.ClientTimeout(total=self._timeout)
-        with transport.translated(f"{method} {path}"):
-            kwargs = await self._arguments(body, headers)
-            async with self._calls.request(method, self._url(path, query), timeout=timeout, **kwargs) as response:
-                data = await response.read()
+        timeout, started, status = aiohttp.ClientTimeout(total=self._timeout), time.monotonic(), 0
+        try:
+            with transport.translated(f"{method} {path}"):
+                kwargs = await self._arguments(body, headers)
+                async with self._calls.request(method, self._url(path, query), timeout=timeout, **kwargs) as response:
+                    data = await response.read()
+                status = response.status
+        finally:
+            if self.answered:
+                self.answered(method, status, time.monotonic() - started)
         if response.status >= 400:
             raise transport.refusal(f"{method} {path}", response.status, data, response.headers.get("Retry-After"))
         return response.headers.get("Content-Type", ""), data
