@@ -5,7 +5,7 @@ JSON, because decoding into typed models costs several times the work of the cal
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -53,17 +53,27 @@ class Cluster:
     """A client of one API server, for one event loop. Every method raises subclasses of `errors.ClusterError`.
 
     timeout: seconds one answer may take. in_flight: requests of one plan at once; twice as many connections are
-    allowed, so that the writes of two plans do not wait for each other.
+    allowed, so that the writes of two plans do not wait for each other. warned: is told every text that the server
+    sends as a warning; without it they are dropped.
     """
 
     @classmethod
     async def connect(
-        cls, *, kubeconfig: Path | None = None, context: str | None = None, timeout: float = 15.0, in_flight: int = 16
+        cls,
+        *,
+        kubeconfig: Path | None = None,
+        context: str | None = None,
+        timeout: float = 15.0,
+        in_flight: int = 16,
+        warned: Callable[[str], None] | None = None,
     ) -> "Cluster":
         """Returns a client for this kubeconfig (see `workers.client.kubeconfig.load`), without calling the server."""
-        return cls(await load(kubeconfig, context), timeout=timeout, in_flight=in_flight)
+        return cls(await load(kubeconfig, context), timeout=timeout, in_flight=in_flight, warned=warned)
 
-    def __init__(self, configuration: Any, *, timeout: float, in_flight: int) -> None:
+    def __init__(
+        self, configuration: Any, *, timeout: float, in_flight: int, warned: Callable[[str], None] | None = None
+    ) -> None:
+        self._warned = warned
         self._configuration = configuration
         self._api = ApiClient(configuration)
         self._base = configuration.host.rstrip("/")
@@ -267,6 +277,9 @@ class Cluster:
             kwargs = await self._arguments(body, headers)
             async with self._calls.request(method, self._url(path, query), timeout=timeout, **kwargs) as response:
                 data = await response.read()
+        if self._warned is not None:
+            for text in transport.warnings(response.headers.getall("Warning", ())):
+                self._warned(text)
         if response.status >= 400:
             raise transport.refusal(f"{method} {path}", response.status, data, response.headers.get("Retry-After"))
         return response.headers.get("Content-Type", ""), data
