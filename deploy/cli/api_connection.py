@@ -110,14 +110,23 @@ def _namespace(files: list[Path], context: str | None) -> str:
 
 @asynccontextmanager
 async def connected(to: ConnectionTarget) -> AsyncIterator["Cluster"]:
-    """Yields a client of the cluster and closes it.
+    """Yields a client of the cluster and closes it. Prints each warning of the server once, as kubectl does.
 
     Raises UserError if the cluster does not answer, rejects the credentials, or the client has no configuration.
     """
     from workers.client.rest import Cluster
 
+    printed: set[str] = set()
+
+    def warned(text: str) -> None:
+        if text not in printed:
+            printed.add(text)
+            output.note(f"Warning: {text}")
+
     try:
-        cluster = await Cluster.connect(kubeconfig=to.kubeconfig, context=to.context, timeout=to.timeout, in_flight=16)
+        cluster = await Cluster.connect(
+            kubeconfig=to.kubeconfig, context=to.context, timeout=to.timeout, in_flight=16, warned=warned
+        )
     except (ClusterError, UserError) as error:
         raise UserError(unreachable(to, str(error))) from error
     try:

@@ -54,7 +54,8 @@ class Cluster:
     """A client of one API server, for one event loop. Every method raises subclasses of `errors.ClusterError`.
 
     timeout: seconds one answer may take. in_flight: requests of one plan at once; twice as many connections are
-    allowed, so that the writes of two plans do not wait for each other.
+    allowed, so that the writes of two plans do not wait for each other. warned: is told every text that the server
+    sends as a warning; without it they are dropped.
     """
 
     @classmethod
@@ -66,6 +67,7 @@ class Cluster:
         timeout: float = 15.0,
         in_flight: int = 16,
         anonymous: bool = False,
+        warned: Callable[[str], None] | None = None,
     ) -> "Cluster":
         """Returns a client for this kubeconfig (see `workers.client.kubeconfig.load`), without calling the server.
 
@@ -74,9 +76,12 @@ class Cluster:
         configuration = await load(kubeconfig, context)
         if anonymous:
             configuration = without_credentials(configuration)
-        return cls(configuration, timeout=timeout, in_flight=in_flight)
+        return cls(configuration, timeout=timeout, in_flight=in_flight, warned=warned)
 
-    def __init__(self, configuration: Any, *, timeout: float, in_flight: int) -> None:
+    def __init__(
+        self, configuration: Any, *, timeout: float, in_flight: int, warned: Callable[[str], None] | None = None
+    ) -> None:
+        self._warned = warned
         self._configuration = configuration
         self._api = ApiClient(configuration)
         self._base = configuration.host.rstrip("/")
@@ -287,6 +292,9 @@ class Cluster:
         finally:
             if self.answered:
                 self.answered(method, status, time.monotonic() - started)
+        if self._warned is not None:
+            for text in transport.warnings(response.headers.getall("Warning", ())):
+                self._warned(text)
         if response.status >= 400:
             raise transport.refusal(f"{method} {path}", response.status, data, response.headers.get("Retry-After"))
         return response.headers.get("Content-Type", ""), data
