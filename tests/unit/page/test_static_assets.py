@@ -14,7 +14,7 @@ SCRIPT = b"export const answer = 42;\n" * 50
 async def answer(assets: Assets, path: str, **headers: str) -> Response:
     encoded = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     return await assets.answer(
-        Request({"type": "http", "method": "GET", "path_params": {"path": path}, "headers": raw})
+        Request({"type": "http", "method": "GET", "path_params": {"path": path}, "headers": encoded})
     )
 
 
