@@ -27,6 +27,7 @@ from deploy.page.web.web_answers import (
     answering,
     problem,
 )
+from scalers.deliveries.deliveries import Deliveries
 from workers.client.rest import Cluster
 from workers.settings import Settings
 
@@ -44,19 +45,24 @@ class ServedPage:
 
 @asynccontextmanager
 async def opened(
-    settings: Settings, client: Redis, cluster: Cluster, authorizer: Authorizer, records: DeliveryRecords
+    settings: Settings,
+    client: Redis,
+    cluster: Cluster,
+    authorizer: Authorizer,
+    records: DeliveryRecords | None = None,
 ) -> AsyncIterator["ServedPage"]:
     """Opens the page of a process, without routes if the settings switch it off.
 
     client: of the broker; it must answer bytes. cluster: reads Events and logs with this process's rights. authorizer:
-    decides about users' tokens. records: the deliveries of EventJobs. The routes answer every path that is left.
+    decides about users' tokens. records: the deliveries of EventJobs, by default those of the broker. The routes answer
+    every path that is left.
     """
     if settings.page == "off":
         yield ServedPage([], lambda: None)
         return
     access = Access(settings.page, authorizer, settings.page_hosts)
     async with running(BrowserPage(settings, client, cluster, access)) as page:
-        yield ServedPage(routes(page, records), page.broadcast.end)
+        yield ServedPage(routes(page, records or Deliveries(client, page.keys)), page.broadcast.end)
 
 
 def routes(page: BrowserPage, records: DeliveryRecords) -> list[BaseRoute]:
