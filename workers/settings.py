@@ -227,6 +227,10 @@ class Settings(BaseSettings):
         "0.0.0.0",
         description="address for /metrics, which asks for no credentials; unless set, `penstock up` takes 127.0.0.1",
     )
+    tracing: bool = Field(
+        False,
+        description="export traces of events by OTLP/HTTP, as the variables OTEL_* say; needs the extra tracing",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="lowest level that is logged")
     home: Path = Field(Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig")
     pods: int = Field(

@@ -5,22 +5,28 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import orjson
 from redis.asyncio import Redis
 
+from deploy.local.home import Home
 from deploy.page.live.broadcast import Broadcast
+from deploy.page.live.pipeline_monitor import PipelineMonitor
 from deploy.page.live.row_index import RowIndex
 from deploy.page.live.sampler import Sampler
 from deploy.page.live.series import AllSeries
 from deploy.page.live.store_follower import StoreFollower
+from deploy.page.rows import derivation
 from deploy.page.rows.row import Row
 from deploy.page.web.access import Access
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.app import LANES
+from workers.cache.staleness import Ages
 from workers.cache.store import Store
 from workers.client.rest import Cluster
+from workers.errors import UserError
 from workers.handoff.readings import Readings
 from workers.reconcile.decision_log import DecisionLog
 from workers.settings import Settings
@@ -49,6 +55,14 @@ class BrowserPage:
         self.decisions = DecisionLog(self.client, keys)
         self.readings = Readings(self.client, keys)
         self.lanes = {name: Lane(self.client, name, keys, lease=self.settings.lease) for name in LANES}
+        self.monitor = PipelineMonitor(
+            self.client,
+            self.lanes,
+            ages=self._ages,
+            probe=lambda: self.cluster.request("GET", "/version"),
+            home=_home_of(self.settings),
+            stale=self.settings.stale,
+        )
         self._asked = -INTEREST
         self.follower = StoreFollower(
             self.client, self.store, self.index, looked_at=self.looked_at, changed=self.changed
@@ -61,6 +75,7 @@ class BrowserPage:
             self.decisions.of,
             looked_at=self.looked_at,
             changed=self.changed,
+            pipeline=self.monitor.encoded,
             now=utc_now,
         )
 
@@ -85,6 +100,9 @@ class BrowserPage:
                 data = {"kind": row.kind, "namespace": row.namespace, "name": row.name}
                 self.broadcast.publish(topics_of(row), "gone", orjson.dumps(data))
 
+    async def _ages(self) -> Ages:
+        return await self.store.freshness([each.kind for each in derivation.SHOWN.values()])
+
     async def run(self) -> None:
         """Keeps everything current until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -95,6 +113,15 @@ class BrowserPage:
 def topics_of(row: Row) -> tuple[str, str]:
     """Returns the topics of a row's changes: of its kind's list, and of the object by itself."""
     return f"rows:{row.kind}", f"row:{row.kind}/{row.namespace}/{row.name}"
+
+
+def _home_of(settings: Settings) -> Path | None:
+    """Returns the home of the embedded Penstock that the broker belongs to, None for another broker."""
+    try:
+        url = Home(settings.home.resolve()).broker_url()
+    except (UserError, OSError):
+        return None
+    return settings.home.resolve() if url and url == settings.broker.get_secret_value() else None
 
 
 @asynccontextmanager

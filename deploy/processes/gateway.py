@@ -125,7 +125,8 @@ async def _page(settings: Settings, parts: BrokerServices, cluster: Cluster, sta
         anonymous=True,
     )
     stack.push_async_callback(visitors.close)
-    return await stack.enter_async_context(opened(settings, parts.client, cluster, PageAuthorization(visitors)))
+    authorizer, records = PageAuthorization(visitors), Deliveries(parts.client, Keys(settings.prefix))
+    return await stack.enter_async_context(opened(settings, parts.client, cluster, authorizer, records))
 
 
 async def _handler(settings: Settings, parts: BrokerServices, cluster: Cluster, stack: AsyncExitStack) -> PushHandler:

@@ -22,6 +22,7 @@ BENCHMARKS = (
     "volcano",
     "memory",
     "apiserver",
+    "page",
 )
 
 

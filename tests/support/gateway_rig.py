@@ -30,6 +30,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.api.kinds import EVENT_JOB, SCALED_JOB, Object, Ref
 from workers.cache.store import ObjectVersion, Store
+from workers.client.rest import Cluster
 from workers.errors import NotFound, Unavailable
 
 KEYS = Keys("test")
@@ -112,17 +113,20 @@ class GatewayRig:
 
 
 @asynccontextmanager
-async def gateway_rig(broker: str, client: redis.Redis, *, certificates: Any = None) -> AsyncIterator[GatewayRig]:
-    """A running gateway."""
+async def gateway_rig(
+    broker: str, client: redis.Redis, *, certificates: Any = None, cluster: Cluster | None = None
+) -> AsyncIterator[GatewayRig]:
+    """A running gateway. cluster: has the Secrets and accounts; without one the rig has them."""
     rig = GatewayRig(client, broker)
     poll = Lane(client, "poll", KEYS)
     await poll.open()
     destinations = Destinations(rig.store, KEYS, Triggers(broker=broker, prefix=KEYS.prefix))
     commit = GroupCommit(client, poll, rig.notify)
-    lookups = Lookups(rig.get, rig.request, own_namespace="penstock")
+    get, request = (cluster.get, cluster.request) if cluster else (rig.get, rig.request)
+    lookups = Lookups(get, request, own_namespace="penstock")
     handler = PushHandler(
         destinations=destinations,
-        authenticator=PushAuthenticator(lookups, TokenReviews(rig.request), ReplayGuard(client, KEYS.prefix)),
+        authenticator=PushAuthenticator(lookups, TokenReviews(request), ReplayGuard(client, KEYS.prefix)),
         commit=commit,
         status=EventStatus(destinations, Deliveries(client, KEYS), commit.client_of),
         load=rig.load,

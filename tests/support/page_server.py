@@ -18,6 +18,7 @@ from deploy.page.authorization import ALLOWED, Allowed, Refused
 from deploy.page.browser_page import BrowserPage, running
 from deploy.page.web.access import Access, PageMode
 from deploy.processes import https
+from scalers.deliveries.deliveries import Deliveries
 from scheduler.keys import Keys
 from workers.api.kinds import Kind, Object
 from workers.cache.store import ObjectVersion, Store
@@ -162,7 +163,7 @@ async def page_server(
     page = BrowserPage(settings, client, cluster or AwayCluster(), Access(mode, authorizer, hosts))
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
-    server = _QuietServer(https.configured(Starlette(routes=routes(page))))
+    server = _QuietServer(https.configured(Starlette(routes=routes(page, Deliveries(client, Keys(PREFIX))))))
     async with running(page), aiohttp.ClientSession() as http:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from deploy.page import page_actions
 from deploy.page.answers import requests_read
+from deploy.page.answers.delivery_answers import DeliveryAnswers
 from deploy.page.browser_page import BrowserPage
 from deploy.page.page_actions import Change, DeliveryChange, ObjectDeletion
 from deploy.page.web.access import token_of
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 class ActionAnswers:
     """The answers to `/actions`. All of them need a token; the API server decides with it."""
 
-    def __init__(self, page: BrowserPage) -> None:
+    def __init__(self, page: BrowserPage, deliveries: DeliveryAnswers) -> None:
         self._page = page
+        self._deliveries = deliveries
 
     async def allowed(self, request: "Request") -> "Response":
         """`GET /actions/{kind}/{namespace}/{name}`."""
@@ -59,7 +61,7 @@ class ActionAnswers:
                 await self._send(token, "DELETE", ref, page_actions.delete_options(uid))
                 return json({"done": f"{ref} deleted"})
             case DeliveryChange():
-                return json({"done": await self._change_deliveries(ref, uid, change)})
+                return json({"done": await self._deliveries.change(uid, change)})
 
     async def _send(self, token: str, method: str, ref: Ref, body: Object) -> None:
         """Sends a change with the user's own token. Raises `errors.ClusterError`.
@@ -77,6 +79,3 @@ class ActionAnswers:
         if found is None:
             raise HttpRefusal(404, f"there is no {ref}")
         return found.row.uid
-
-    async def _change_deliveries(self, ref: Ref, uid: str, change: DeliveryChange) -> str:
-        raise HttpRefusal(501, f"{ref} {uid} {change}")

@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from deploy.page.answers import requests_read, shown_manifests
+from deploy.page.answers import object_graphs, requests_read, schedule_runs, shown_manifests
 from deploy.page.browser_page import BrowserPage
 from deploy.page.live.sampler import decision_json, point_json
 from deploy.page.live.series import COLUMNS
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 #: Children and Events that an object's page shows: the newest.
 CHILDREN, EVENTS = 200, 100
+DAY = timedelta(days=1)
 #: Longest series in minutes.
 MINUTES = 15
 
@@ -68,6 +69,27 @@ class ObjectAnswers:
         values = [point_json(each) for each in points]
         columns: dict[str, list[Any]] = {name: [each[name] for each in values] for name in COLUMNS}
         return json({"at": [_at(each.at) for each in points], **columns})
+
+    async def runs(self, request: "Request") -> "Response":
+        """`GET …/runs`: of the last and the next day unless the query says otherwise."""
+        now = utc_now()
+        start = requests_read.moment(request, "from", now - DAY)
+        end = requests_read.moment(request, "to", now + DAY)
+        ref, body = await self.found(request)
+        if not schedule_runs.by_the_clock(ref.kind, body):
+            raise HttpRefusal(404, f"{ref} has no schedule")
+        kind = schedule_runs.children_kind(ref.kind)
+        children = await self._page.store.children(kind, str(body["metadata"].get("uid")))
+        past = schedule_runs.past(body, [each.body for each in children if each.body], start, min(end, now))
+        return json({"past": past, "next": schedule_runs.following(ref.kind, body, max(now, start), end)})
+
+    async def graph(self, request: "Request") -> "Response":
+        """`GET …/graph`."""
+        ref, body = await self.found(request)
+        drawn = object_graphs.drawn(ref.kind, body)
+        if drawn is None:
+            raise HttpRefusal(404, f"{ref.kind.kind} has no graph")
+        return json(drawn)
 
     async def found(self, request: "Request") -> tuple[Ref, Object]:
         """Returns the object of a path as the store has it. Raises HttpRefusal if it is not to be seen."""

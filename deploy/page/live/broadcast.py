@@ -128,9 +128,10 @@ class Broadcast:
     def open(self, topics: frozenset[str], last: str = "") -> UpdateWatcher:
         """Returns a new watcher, whose first message is `hello`. last: the id of the last message it has seen."""
         if not self.watched:
-            # Nothing was kept since the last one left.
+            # Nothing was kept since the last one left: what follows has a number of its own, so that a gap shows.
             self._kept.clear()
             self._kept_bytes = 0
+            self._number += 1
         watcher = UpdateWatcher(topics, self._greeting)
         missed = self._since(last)
         watcher.offer(self._greeting(missed is not None))

@@ -76,8 +76,8 @@ def point_json(found: Point) -> dict[str, object]:
 class Sampler:
     """Takes points of rows and readings while somebody looks at the page, and sends those of watched objects.
 
-    decisions: returns an object's decisions, newest first. changed: gets the rows whose depth is another now. now: the
-    wall clock.
+    decisions: returns an object's decisions, newest first. changed: gets the rows whose depth is another now.
+    pipeline: returns the state of the pipeline as JSON. now: the wall clock.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class Sampler:
         *,
         looked_at: Callable[[], bool],
         changed: Callable[[list[Row], list[Row]], None],
+        pipeline: Callable[[], Awaitable[bytes]],
         now: Callable[[], datetime],
     ) -> None:
         self._index = index
@@ -99,6 +100,7 @@ class Sampler:
         self._decisions = decisions
         self._looked_at = looked_at
         self._changed = changed
+        self._pipeline = pipeline
         self._now = now
         # By key of a watched object, the newest decision that was sent.
         self._sent: dict[str, tuple[int, int]] = {}
@@ -113,6 +115,8 @@ class Sampler:
                     everything = not turns % round(ALL / WATCHED)
                     await self.sample(self._with_depth() if everything else watched, watched)
                     await self.send_decisions(watched)
+                    if "pipeline" in self._broadcast.topics:
+                        self._broadcast.publish(("pipeline",), "pipeline", await self._pipeline())
                 except (RedisError, OSError) as error:
                     outage.lasts("readings and decisions cannot be read", error=str(error))
                 else:

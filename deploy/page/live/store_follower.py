@@ -106,6 +106,9 @@ class StoreFollower:
         async with self._one_reading:
             changes = _Changes(self._index)
             suspects, self._suspect = self._suspect, set()
+            if suspects and await self._has_lost_deletions():
+                suspects = set(self._kinds)
+                self._newest.clear()
             dirty, self._dirty = self._dirty, defaultdict(set)
             try:
                 while suspects:
@@ -191,16 +194,18 @@ class StoreFollower:
                     outage.over("the store is read again")
                     if not self._suspect:
                         self._filled.set()
-            await asyncio.sleep(REST)
+            if self._filled.is_set():
+                await asyncio.sleep(REST)
+
+    async def _has_lost_deletions(self) -> bool:
+        """Returns True if no tombstone tells of some deletions, so that every kind has to be read whole."""
+        generation: Any = await self._client.get(self._store.keys.keys.generation)
+        lost = self._lost or generation != self._generation
+        self._generation, self._lost = generation, False
+        return lost
 
     async def _compare(self, kind: Kind, changes: "_Changes") -> None:
-        """Reads the objects of a kind that were stored since the last look; all of them in a new generation."""
-        generation: Any = await self._client.get(self._store.keys.keys.generation)
-        if generation != self._generation or self._lost:
-            # No tombstone tells of some deletions: every kind is read whole.
-            self._generation, self._lost = generation, False
-            self._newest.clear()
-            self._suspect |= self._kinds.keys() - {kind.id}
+        """Reads the objects of a kind that were stored since its newest known version; all of them without one."""
         since = max(0, self._newest.get(kind.id, 0) - MARGIN)
         found = set()
         async for entry in self._store.stored_since(kind, since):

@@ -1,6 +1,6 @@
 """The checks of requests: the setting `page`, the Host and Origin headers, and tokens in the Authorization header."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Any, Literal, Protocol
 
 from starlette.requests import Request
@@ -28,6 +28,10 @@ class ObjectReader(Protocol):
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         """Returns the decoded answer. Raises `errors.ClusterError`."""
+        ...
+
+    def stream_lines(self, path: str, query: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
+        """Yields the lines of a streamed answer. Raises `errors.ClusterError`."""
         ...
 
 

@@ -1,14 +1,17 @@
 """The page on a real broker: lists, objects and updates as the store changes."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 import redis.asyncio as redis_async
 
-from tests.support.page_server import PageServer, page_server
+from deploy.page.live import store_follower
+from scheduler.keys import Keys
+from tests.support.page_server import PREFIX, PageServer, page_server
 from tests.unit.workers.objects import job, ref, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB
-from workers.cache.store import ObjectVersion
+from workers.cache.store import ObjectVersion, Store
 from workers.decision.plan import Figure, Plan
 from workers.decision.snapshot import Reading, Snapshot, TriggerSample
 
@@ -82,3 +85,36 @@ async def test_an_object_is_shown_with_children_decisions_and_series(served: Pag
     assert set(series["done"]) == {None}
     row = (await served.get(path))[1]["row"]
     assert row["numbers"]["waiting"] == 7
+
+
+async def test_what_the_page_could_not_hear_of_it_finds_by_comparing(
+    served: PageServer, real_redis: redis_async.Redis
+) -> None:
+    await served.list(JOB, *(job(f"crunch-{number}", 1) for number in range(3)))
+    assert (await served.get("/objects"))[1]["total"] == 3
+    # The connection that listens breaks, and changes happen before it is there again.
+    for client in await real_redis.client_list(_type="pubsub"):
+        await real_redis.client_kill_filter(_id=client["id"])
+    await served.store.apply(JOB, [ObjectVersion.gone(ref(JOB, "crunch-0"), "uid-crunch-0")])
+    await served.put(JOB, job("crunch-3", 5))
+    await names_become(served, ["crunch-1", "crunch-2", "crunch-3"])
+
+
+async def test_after_the_broker_was_emptied_only_what_is_stored_anew_is_shown(
+    served: PageServer, real_redis: redis_async.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_follower, "GENERATION", 0.1)
+    await served.list(JOB, *(job(f"crunch-{number}", 1) for number in range(3)))
+    await names_become(served, ["crunch-0", "crunch-1", "crunch-2"])
+    await real_redis.flushall()
+    fresh = Store(real_redis, Keys(PREFIX), {})
+    listing = await fresh.begin(JOB, epoch=2)
+    await fresh.apply(JOB, [ObjectVersion(job("crunch-1", 1))], listing=listing)
+    await fresh.finish(listing, {"": "5"})
+    await names_become(served, ["crunch-1"])
+
+
+async def names_become(served: PageServer, names: list[str]) -> None:
+    async with asyncio.timeout(20):
+        while [row["name"] for row in (await served.get("/objects"))[1]["items"]] != names:
+            await asyncio.sleep(0.05)
