@@ -28,6 +28,7 @@ from workers.decision.claims import DELIVERIES, ClaimOrder, ClaimSettlement
 
 LIMIT, RETRIES = 2, 1
 EXAMPLES = 8
+STATES_OF_JOBS = st.sampled_from(("done", "done", "failed", "lost"))
 UNFINISHED = ("waiting", "delayed", "running", "retrying")
 
 
@@ -146,8 +147,12 @@ class EventJobMachine(RuleBasedStateMachine):
         for job in self.event_jobs:
             self.run(job.poll())
 
-    @rule(id=st.integers(1, 12), key=st.sampled_from("ab"), straight=st.booleans())
-    def push(self, id: int, key: str, straight: bool) -> None:
+    @rule(ids=st.lists(st.integers(1, 12), min_size=1, max_size=4), key=st.sampled_from("ab"), straight=st.booleans())
+    def push(self, ids: list[int], key: str, straight: bool) -> None:
+        for id in ids:
+            self._push(id, key, straight)
+
+    def _push(self, id: int, key: str, straight: bool) -> None:
         event: dict[Any, Any] = event_of(str(id), subject=self.pushed.get(str(id), key))
         if not straight:
             self.run(self.client.xadd(self.event_jobs[0].intake, event))
@@ -186,13 +191,18 @@ class EventJobMachine(RuleBasedStateMachine):
     def decide(self, which: int) -> None:
         self.event_jobs[which].decide()
 
-    @rule(which=st.integers(0, 1), state=st.sampled_from(("done", "done", "failed", "lost")), data=st.data())
-    def end_job(self, which: int, state: str, data: st.DataObject) -> None:
+    @rule(which=st.integers(0, 1), states=st.lists(STATES_OF_JOBS, max_size=3), data=st.data())
+    def work(self, which: int, states: list[str], data: st.DataObject) -> None:
+        """Some Jobs end; a poll and a decision go on from that."""
         job = self.event_jobs[which]
-        if running := sorted(name for name, was in job.jobs.items() if was == "running"):
-            name = data.draw(st.sampled_from(running))
-            job.jobs[name] = state
-            job.completions[job.event_ids[name[0]]] += state == "done"
+        for state in states:
+            if running := sorted(name for name, was in job.jobs.items() if was == "running"):
+                name = data.draw(st.sampled_from(running))
+                job.jobs[name] = state
+                job.completions[job.event_ids[name[0]]] += state == "done"
+        job.decide()
+        self.poll(which)
+        job.decide()
 
     @rule(which=st.integers(0, 1), verb=st.sampled_from(("replay", "drop")), id=st.integers(1, 12))
     def change(self, which: int, verb: str, id: int) -> None:
@@ -226,9 +236,8 @@ class EventJobMachine(RuleBasedStateMachine):
             pipeline.hgetall(keys.of(part))
         for part in (*states, "ready"):
             pipeline.zrange(keys.of(part), 0, -1)
-        texts, attributes, *sets, found_ready, told = await pipeline.hget(
-            beside(job.intake, "unfinished"), job.uid
-        ).execute()
+        pipeline.hget(beside(job.intake, "unfinished"), job.uid)
+        texts, attributes, *sets, found_ready, told = await pipeline.execute()
         records = {entry: orjson.loads(text) for entry, text in texts.items()}
         unfinished: dict[str, list[bytes]] = {}
         for state, members in zip(states, sets, strict=True):
