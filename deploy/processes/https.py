@@ -1,11 +1,15 @@
 """uvicorn's configuration for HTTPS servers: bounded heads, no proxy headers, a listening socket, no server header."""
 
 import asyncio
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from workers.errors import UserError
 
 #: Seconds of idle time between two requests of a connection, and for active responses when the server stops.
 _RESTS, _GRACE = 120, 5
@@ -88,6 +92,34 @@ class BoundedHttp(HttpToolsProtocol):
         self.transport.close()
         # The client has a second to read it.
         self.loop.call_later(1.0, self.transport.abort)
+
+
+class SignalFreeServer(uvicorn.Server):
+    """A uvicorn server that leaves signals to its caller, and says when it has started."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(address: str, flag: str) -> socket.socket:
+    """Returns a listening socket at ``HOST:PORT``. Raises UserError, naming the flag, if that fails."""
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=1024)
+    except (OSError, ValueError, OverflowError) as error:
+        raise UserError(f"{flag}: {address} cannot be listened on: {error}") from error
+    listener.setblocking(False)
+    return listener
 
 
 def configured(

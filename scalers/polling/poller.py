@@ -56,8 +56,8 @@ class Poller:
 
     mirror: the store that objects are read from. readings: takes readings, and enqueues an object in the lane
     `reconcile` if its reading needs a decision. orders: for ledgers. ring: sends the notifications that become due.
-    triggers: parses objects. deliveries: those of EventJobs that are gone are removed. wakeups: learns which objects wait on which servers. cluster: for triggers that measure
-    it. sources: made from the settings if not given.
+    triggers: parses objects. deliveries: those of EventJobs that are gone are removed. wakeups: learns which objects
+    wait on which servers. cluster: for triggers that measure it. sources: made from the settings if not given.
     """
 
     def __init__(

@@ -1,6 +1,8 @@
 """Who may push: every kind of credential, other tenants, rotation, failures of what is asked, and secrets in logs."""
 
 import base64
+import hashlib
+import hmac
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -217,9 +219,6 @@ async def test_a_signed_request_is_refused_when_it_is_old(stage: Stage) -> None:
 
 
 async def test_the_handshake_of_slack_is_no_event(stage: Stage) -> None:
-    import hashlib
-    import hmac
-
     secret, body = "8f742231b10e8888abcd99yyyzzz85a5", b'{"type":"url_verification","challenge":"3eZ"}'
     stage.cluster.secret("pushers", "team", slack=secret)
     time = str(int(NOW.timestamp()))
