@@ -57,7 +57,7 @@ def main(settings: Settings) -> None:
 
 async def _run(settings: Settings, stop: asyncio.Event) -> None:
     listener = https.listen(settings.gateway, "--gateway")
-    certificates = Certificates.of(settings)
+    certificates = CertificateFiles.of(settings)
     async with gateway(settings) as parts:
         host, port = listener.getsockname()[:2]
         log.info("the gateway listens", extra={"address": f"{host}:{port}", "tls": "on" if certificates else "off"})
@@ -158,7 +158,7 @@ async def _handler(settings: Settings, parts: BrokerServices, cluster: Cluster, 
 
 
 async def serve(
-    gateway: Gateway, listener: socket.socket, certificates: "Certificates | None", stop: asyncio.Event
+    gateway: Gateway, listener: socket.socket, certificates: "CertificateFiles | None", stop: asyncio.Event
 ) -> None:
     """Answers requests until `stop` is set; then says that it is not ready, and answers those that have arrived."""
     async with AsyncExitStack() as generations:
@@ -192,7 +192,7 @@ class _Generation:
 
 @asynccontextmanager
 async def _listening(
-    gateway: Gateway, listener: socket.socket, certificates: "Certificates | None"
+    gateway: Gateway, listener: socket.socket, certificates: "CertificateFiles | None"
 ) -> AsyncIterator[_Generation]:
     tls: dict[str, Any] = {}
     if certificates:
@@ -213,7 +213,7 @@ async def _listening(
 
 
 @dataclass
-class Certificates:
+class CertificateFiles:
     """The files of TLS. clients: authorities of clients' certificates."""
 
     cert: Path
@@ -222,7 +222,7 @@ class Certificates:
     _known: tuple[bytes, ...] = ()
 
     @classmethod
-    def of(cls, settings: Settings) -> "Certificates | None":
+    def of(cls, settings: Settings) -> "CertificateFiles | None":
         """Returns the files that the settings name, None without any. Raises UserError if they cannot be used."""
         if (settings.tls_cert is None) != (settings.tls_key is None):
             raise UserError("--tls-cert and --tls-key must come together")

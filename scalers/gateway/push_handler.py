@@ -34,7 +34,7 @@ EVENT_BYTES, BATCH_BYTES = 1 << 20, 4 << 20
 _DELIVERY_IDS = ("idempotency-key", "x-github-delivery", "webhook-id")
 
 
-class Authenticator(Protocol):
+class PusherIdentification(Protocol):
     """Tells who pushes: `scalers.gateway.auth.push_authenticator.PushAuthenticator`."""
 
     async def identify(self, target: PushTarget | None, request: PushRequest) -> Pusher:
@@ -77,7 +77,7 @@ class PushHandler:
     """Answers the requests of the paths below `/events`."""
 
     destinations: Destinations
-    authenticator: Authenticator
+    authenticator: PusherIdentification
     commit: GroupCommit
     status: EventStatus
     load: Load
