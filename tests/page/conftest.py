@@ -1,4 +1,4 @@
-"""One browser and one server for all tests of the page; a fresh tab and fresh data for each."""
+"""One browser and one server for all tests of the page; a new tab, empty storage and fresh data for each."""
 
 import re
 from collections.abc import AsyncIterator
@@ -42,9 +42,9 @@ def server(_server: PageFixture) -> PageFixture:
     return _server
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
-    """A profile of its own."""
+    """One profile, so that the page's files are fetched once."""
     context = await browser.new_context(
         viewport={"width": 1440, "height": 900}, reduced_motion="reduce", timezone_id="Europe/Berlin"
     )
@@ -69,5 +69,7 @@ async def tab(context: BrowserContext, server: PageFixture) -> AsyncIterator[Pag
     page.on("console", listen)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page
+    if page.url.startswith(server.url):
+        await page.evaluate("localStorage.clear()")
     await page.close()
     assert complaints == []

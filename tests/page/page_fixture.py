@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import mimetypes
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +17,6 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
 
 from tests.page.page_data import TONES, Cluster, Json
 from tests.support.paths import ROOT
@@ -28,6 +28,7 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
+NO_GRAPH: Json = {"nodes": [], "edges": []}
 TOKEN = "a-token-of-the-tests"
 ACTIONS = ("run", "suspend", "resume", "pause", "unpause", "replay", "drop", "delete")
 
@@ -85,25 +86,19 @@ class PageFixture:
         objects = "/objects/{kind}/{namespace}/{name}"
         interface = [
             Route("/session", self._session),
-            Route("/kinds", lambda request: JSONResponse(self.cluster.kinds())),
+            Route("/kinds", _answer(lambda request: self.cluster.kinds())),
             Route("/objects", self._objects),
             Route(objects, self._object),
-            Route(f"{objects}/decisions", lambda request: JSONResponse(self.cluster.decisions.get(_key(request), []))),
-            Route(
-                f"{objects}/series",
-                lambda request: JSONResponse(self.cluster.series(int(request.query_params["minutes"]))),
-            ),
+            Route(f"{objects}/decisions", _answer(lambda request: self.cluster.decisions.get(_key(request), []))),
+            Route(f"{objects}/series", _answer(lambda request: self.cluster.series(15))),
             Route(f"{objects}/runs", self._runs),
-            Route(
-                f"{objects}/graph",
-                lambda request: JSONResponse(self.cluster.graphs.get(_key(request), {"nodes": [], "edges": []})),
-            ),
+            Route(f"{objects}/graph", _answer(lambda request: self.cluster.graphs.get(_key(request), NO_GRAPH))),
             Route(f"{objects}/deliveries", self._deliveries),
             Route(f"{objects}/deliveries/{{entry}}", self._delivery),
-            Route("/queues", lambda request: JSONResponse(self.cluster.queues())),
+            Route("/queues", _answer(lambda request: self.cluster.queues())),
             Route("/pods/{namespace}/{name}/log", self._pod_log),
-            Route("/pipeline", lambda request: JSONResponse(self.cluster.pipeline())),
-            Route("/parked", lambda request: JSONResponse(self.cluster.parked())),
+            Route("/pipeline", _answer(lambda request: self.cluster.pipeline())),
+            Route("/parked", _answer(lambda request: self.cluster.parked())),
             Route("/updates", self._updates),
             Route("/actions/{kind}/{namespace}/{name}", self._allowed),
             Route("/actions/{kind}/{namespace}/{name}/{action}", self._act, methods=["POST"]),
@@ -111,7 +106,7 @@ class PageFixture:
         return Starlette(
             routes=[
                 Mount("/api/v1", routes=interface),
-                Mount("/", StaticFiles(directory=ASSETS, html=True)),
+                Route("/{path:path}", _file),
             ],
             middleware=[Middleware(BaseHTTPMiddleware, dispatch=self._guarded)],
         )
@@ -123,15 +118,18 @@ class PageFixture:
         answer = await call_next(request)
         answer.headers["Content-Security-Policy"] = POLICY
         answer.headers["X-Content-Type-Options"] = "nosniff"
+        if not path.startswith("/api/"):
+            # All tests together fetch a file once.
+            answer.headers["Cache-Control"] = "max-age=3600"
         return answer
 
-    def _session(self, request: Request) -> Response:
+    async def _session(self, request: Request) -> Response:
         if request.headers.get("authorization") and not _user(request):
             return _problem(401, "The token is not known")
         now = self.cluster.ago()
         return JSONResponse({"user": _user(request), "page": self.page, "version": self.cluster.version, "now": now})
 
-    def _objects(self, request: Request) -> Response:
+    async def _objects(self, request: Request) -> Response:
         asked = request.query_params
         kinds = asked.getlist("kind")
         rows = [
@@ -153,15 +151,15 @@ class PageFixture:
         following = str(end) if end < len(rows) else None
         return JSONResponse({"items": rows[begin:end], "next": following, "total": len(rows)})
 
-    def _object(self, request: Request) -> Response:
+    async def _object(self, request: Request) -> Response:
         row = self.cluster.rows.get(_key(request))
         return JSONResponse(self.cluster.object(row)) if row else _problem(404, "There is no such object")
 
-    def _runs(self, request: Request) -> Response:
+    async def _runs(self, request: Request) -> Response:
         begin, end = (datetime.fromisoformat(request.query_params[name]) for name in ("from", "to"))
         return JSONResponse(self.cluster.runs(self.cluster.rows[_key(request)], begin, end))
 
-    def _deliveries(self, request: Request) -> Response:
+    async def _deliveries(self, request: Request) -> Response:
         asked = request.query_params
         items = [
             each
@@ -174,12 +172,12 @@ class PageFixture:
         following = str(end) if end < len(items) else None
         return JSONResponse({"items": items[begin:end], "next": following, "counts": counts})
 
-    def _delivery(self, request: Request) -> Response:
+    async def _delivery(self, request: Request) -> Response:
         entry = request.path_params["entry"]
         found = next(each for each in self.cluster.deliveries if each["entry"] == entry)
         return JSONResponse(found | {"data": '{"image": "images/0004.png", "width": 640}'})
 
-    def _pod_log(self, request: Request) -> Response:
+    async def _pod_log(self, request: Request) -> Response:
         if "follow" not in request.query_params:
             return PlainTextResponse("\n".join(self.log))
 
@@ -189,7 +187,7 @@ class PageFixture:
 
         return StreamingResponse(lines(), media_type="text/event-stream")
 
-    def _updates(self, request: Request) -> Response:
+    async def _updates(self, request: Request) -> Response:
         if not self.accepting:
             return _problem(503, "The server is going down")
         self.topics.append(request.query_params.getlist("topic"))
@@ -207,7 +205,7 @@ class PageFixture:
         finally:
             self._watchers.discard(watcher)
 
-    def _allowed(self, request: Request) -> Response:
+    async def _allowed(self, request: Request) -> Response:
         if not _user(request):
             return _problem(401, "A token is needed")
         kind = request.path_params["kind"]
@@ -227,6 +225,22 @@ class PageFixture:
             return _problem(502, self.failing)
         self.actions.append({"object": _key(request), "action": request.path_params["action"], **body})
         return JSONResponse({"done": f"{request.path_params['action']} {request.path_params['name']}: done"})
+
+
+def _answer(read: Callable[[Request], Any]) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint of the event loop: the threads of others may outlive the test run."""
+
+    async def endpoint(request: Request) -> Response:
+        return JSONResponse(read(request))
+
+    return endpoint
+
+
+async def _file(request: Request) -> Response:
+    path = ASSETS / (request.path_params["path"] or "index.html")
+    if not path.is_file():
+        return _problem(404, "There is no such file")
+    return Response(path.read_bytes(), media_type=mimetypes.guess_type(path)[0])
 
 
 def _possible(kind: str, action: str) -> bool:

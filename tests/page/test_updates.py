@@ -99,7 +99,9 @@ async def test_the_pipeline_moves(tab: Page, server: PageFixture) -> None:
     await expect(tab.get_by_text("A scaler process is silent.")).to_have_count(0)
 
 
-async def test_a_connection_that_drops_says_so_and_what_was_missed_is_read_again(tab: Page, server: PageFixture) -> None:
+async def test_a_connection_that_drops_says_so_and_what_was_missed_is_read_again(
+    tab: Page, server: PageFixture
+) -> None:
     await visit(tab, server, *VIEWS["objects"])
     await connected(tab, server)
     server.accepting = False

@@ -40,6 +40,7 @@ let begun = false;
 
 async function show() {
   present.abort();
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   present = new AbortController();
   const { signal } = present;
   const { parts: [name = "", ...parts], query } = parse(location.hash);
