@@ -213,10 +213,23 @@ class Settings(BaseSettings):
     client_ca: Path | None = Field(
         None, description="file of the authorities whose certificates senders of events may show"
     )
+    page: Literal["read", "token", "off"] = Field(
+        "read",
+        description="the page in the browser: read without a login, read with a token (token), or none (off); actions "
+        "always need their user's token",
+    )
+    page_hosts: Names = Field(
+        (),
+        description="names by which browsers reach the page, beside addresses and localhost, comma separated",
+    )
     metrics_port: int = Field(0, ge=0, le=65535, description="port for /metrics; 0 serves none")
     metrics_address: str = Field(
         "0.0.0.0",
         description="address for /metrics, which asks for no credentials; unless set, `penstock up` takes 127.0.0.1",
+    )
+    tracing: bool = Field(
+        False,
+        description="export traces of events by OTLP/HTTP, as the variables OTEL_* say; needs the extra tracing",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="lowest level that is logged")
     home: Path = Field(Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig")

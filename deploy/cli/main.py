@@ -12,7 +12,9 @@ from typing import Any
 import click
 
 from deploy.cli import about, output
+from deploy.cli.completion import scripts_of_shells
 from deploy.cli.doctor.doctor import command as doctor
+from deploy.cli.events.events_group import group as events
 from deploy.cli.objects import apply, delete, describe, explain, get, logs, push
 from deploy.cli.processes import embedded, services, up
 from deploy.cli.schedules import suspend
@@ -28,7 +30,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Objects": (apply.command, get.command, describe.command, explain.command, logs.command, delete.command),
     "Schedules": (run_now, suspend.suspend, suspend.resume),
     "Volcano": (job.group, queue.group, flow.group, template.group),
-    "Events": (push.command,),
+    "Events": (push.command, events),
     "Processes": (
         services.worker,
         services.scaler,
@@ -38,7 +40,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         services.webhook,
         services.gateway,
     ),
-    "About": (doctor, about.crds, about.settings, about.version),
+    "About": (doctor, about.crds, about.settings, scripts_of_shells.command, about.version),
 }
 #: Internal commands, which the help does not list.
 HIDDEN = (services.celery, embedded.broker, embedded.apiserver, embedded.kubelet, embedded.demo, embedded.demo_pool)
@@ -82,7 +84,8 @@ for _command in (*(command for commands in SECTIONS.values() for command in comm
 
 def main() -> None:
     """Entry point of the ``penstock`` command."""
-    code = run(sys.argv[1:])
+    asked = scripts_of_shells.answer(cli)
+    code = run(sys.argv[1:]) if asked is None else asked
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -17,6 +17,7 @@ from deploy.local import broker, private_files
 from deploy.local.home import Home, owned
 from deploy.local.kubelet.containers.attempt import PID_FILES
 from deploy.local.supervisor import guard
+from deploy.local.supervisor.fork_server import ForkServer
 from deploy.local.supervisor.leftovers import Notes
 from deploy.local.supervisor.supervisor import Component, Supervisor
 from deploy.processes import command_lines
@@ -212,11 +213,13 @@ async def run(
     *,
     started: Callable[[RunningPart], Awaitable[None]] | None = None,
     progress: Callable[[str], None] | None = None,
+    forks: ForkServer | None = None,
 ) -> None:
     """Starts everything, awaits `started`, and serves until SIGINT or SIGTERM; then stops everything.
 
-    progress: gets the name of each step before it begins. Raises UserError when another run owns the home, when a
-    part does not start, when the named broker or cluster does not answer, or when the cluster lacks our CRDs.
+    progress: gets the name of each step before it begins. forks: starts our own processes. Raises UserError when
+    another run owns the home, when a part does not start, when the named broker or cluster does not answer, or when
+    the cluster lacks our CRDs.
     """
     report = progress or (lambda _: None)
     with owned(options.home):
@@ -228,7 +231,7 @@ async def run(
             await reachable(store)
         address = gateway_address(options) if options.gateway else ""
         parts = plan(options, store, own, address)
-        supervisor = Supervisor(home.logs, notes=Notes(home.parts))
+        supervisor = Supervisor(home.logs, notes=Notes(home.parts), forks=forks)
         kubeconfig = home.kubeconfig if options.own_cluster else options.settings.kubeconfig
 
         async def begin() -> None:

@@ -12,7 +12,7 @@ left: a name of another site that was made to resolve to this server (DNS rebind
 import hashlib
 import ipaddress
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -68,6 +68,10 @@ class VisitorRequests:
         """Returns the decoded answer, as `workers.client.rest.Cluster.request`; raises subclasses of ClusterError."""
         own = {**(headers or {}), **self._headers}
         return await self._cluster.request(method, path, query=query, body=body, headers=own)
+
+    def stream_lines(self, path: str, query: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
+        """Yields the lines of a streamed answer, as `workers.client.rest.Cluster.stream_lines`."""
+        return self._cluster.stream_lines(path, query, headers=self._headers)
 
 
 class PageAuthorization:

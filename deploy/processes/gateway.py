@@ -5,7 +5,7 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +14,13 @@ from typing import Any
 import uvloop
 from redis.exceptions import RedisError
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute
 
+from deploy.page.app import ServedPage, opened
+from deploy.page.authorization import PageAuthorization
 from deploy.processes import client_certificate, https, readiness, until_signal
 from scalers.auth.lookups import Lookups
 from scalers.auth.vault import Vaults
-from scalers.deliveries.delivery import Delivery
+from scalers.deliveries.deliveries import Deliveries
 from scalers.gateway import asgi_app
 from scalers.gateway.auth.push_authenticator import PushAuthenticator
 from scalers.gateway.auth.replay_guard import ReplayGuard
@@ -56,29 +57,25 @@ def main(settings: Settings) -> None:
 
 async def _run(settings: Settings, stop: asyncio.Event) -> None:
     listener = https.listen(settings.gateway, "--gateway")
-    certificates = Certificates.of(settings)
+    certificates = CertificateFiles.of(settings)
     async with gateway(settings) as parts:
         host, port = listener.getsockname()[:2]
         log.info("the gateway listens", extra={"address": f"{host}:{port}", "tls": "on" if certificates else "off"})
         await serve(parts, listener, certificates, stop)
 
 
-class _Unread:
-    """Stands for the deliveries until their room is merged."""
-
-    async def of_event(self, uid: str, id: str, source: str | None = None) -> tuple[Delivery, ...]:
-        """Returns nothing."""
-        del uid, id, source
-        return ()
-
-
 @dataclass
 class Gateway:
-    """An assembled gateway. app: its ASGI application. drain: seconds from not ready to the end."""
+    """An assembled gateway.
+
+    app: its ASGI application. drain: seconds from not ready to the end. end: ends the streams of the page, which a
+    server that stops would wait for.
+    """
 
     app: Starlette
     ready: "Readiness"
     drain: float = 0.0
+    end: Callable[[], None] = lambda: None
 
 
 @dataclass
@@ -112,14 +109,24 @@ async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
         stack.push_async_callback(cluster.close)
         handler = await _handler(settings, parts, cluster, stack)
         ready = Readiness(parts.client)
-        # The page is mounted behind the gateway's own routes, at / and /api.
-        routes: list[BaseRoute] = [*asgi_app.routes(handler, ready), *_page(settings, parts, cluster)]
-        yield Gateway(Starlette(routes=routes), ready, settings.gateway_drain)
+        page = await _page(settings, parts, cluster, stack)
+        # The page answers every path that the routes before it leave.
+        app = Starlette(routes=[*asgi_app.routes(handler, ready), *page.routes])
+        yield Gateway(app, ready, settings.gateway_drain, page.end)
 
 
-def _page(_settings: Settings, _parts: BrokerServices, _cluster: Cluster) -> Sequence[BaseRoute]:
-    """Returns the routes of the page."""
-    return ()
+async def _page(settings: Settings, parts: BrokerServices, cluster: Cluster, stack: AsyncExitStack) -> ServedPage:
+    # Visitors' requests carry the visitors' tokens alone.
+    visitors = await Cluster.connect(
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        timeout=settings.timeout,
+        in_flight=settings.in_flight,
+        anonymous=True,
+    )
+    stack.push_async_callback(visitors.close)
+    authorizer, records = PageAuthorization(visitors), Deliveries(parts.client, Keys(settings.prefix))
+    return await stack.enter_async_context(opened(settings, parts.client, cluster, authorizer, records))
 
 
 async def _handler(settings: Settings, parts: BrokerServices, cluster: Cluster, stack: AsyncExitStack) -> PushHandler:
@@ -145,13 +152,13 @@ async def _handler(settings: Settings, parts: BrokerServices, cluster: Cluster, 
         destinations=destinations,
         authenticator=PushAuthenticator(lookups, TokenReviews(cluster.request), replays),
         commit=commit,
-        status=EventStatus(destinations, _Unread(), commit.client_of),
+        status=EventStatus(destinations, Deliveries(parts.client, keys), commit.client_of),
         load=Load(settings.gateway_requests),
     )
 
 
 async def serve(
-    gateway: Gateway, listener: socket.socket, certificates: "Certificates | None", stop: asyncio.Event
+    gateway: Gateway, listener: socket.socket, certificates: "CertificateFiles | None", stop: asyncio.Event
 ) -> None:
     """Answers requests until `stop` is set; then says that it is not ready, and answers those that have arrived."""
     async with AsyncExitStack() as generations:
@@ -171,6 +178,7 @@ async def serve(
         gateway.ready.ending = True
         log.info("the gateway ends", extra={"drain": gateway.drain})
         await asyncio.sleep(gateway.drain)
+        gateway.end()
     listener.close()
 
 
@@ -184,7 +192,7 @@ class _Generation:
 
 @asynccontextmanager
 async def _listening(
-    gateway: Gateway, listener: socket.socket, certificates: "Certificates | None"
+    gateway: Gateway, listener: socket.socket, certificates: "CertificateFiles | None"
 ) -> AsyncIterator[_Generation]:
     tls: dict[str, Any] = {}
     if certificates:
@@ -205,7 +213,7 @@ async def _listening(
 
 
 @dataclass
-class Certificates:
+class CertificateFiles:
     """The files of TLS. clients: authorities of clients' certificates."""
 
     cert: Path
@@ -214,7 +222,7 @@ class Certificates:
     _known: tuple[bytes, ...] = ()
 
     @classmethod
-    def of(cls, settings: Settings) -> "Certificates | None":
+    def of(cls, settings: Settings) -> "CertificateFiles | None":
         """Returns the files that the settings name, None without any. Raises UserError if they cannot be used."""
         if (settings.tls_cert is None) != (settings.tls_key is None):
             raise UserError("--tls-cert and --tls-key must come together")

@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Route
 
 from scalers.gateway.body_reader import Disconnected
 from scalers.gateway.openapi_description import OPENAPI
-from scalers.gateway.problem import MEDIA_TYPE, Refused, refused
+from scalers.gateway.problem import MEDIA_TYPE, RequestRefused, refused
 from scalers.gateway.push_handler import Answer, PushHandler, RequestHead
 from scalers.metrics import RECEIVED
 
@@ -79,7 +79,7 @@ class Endpoint:
         except Disconnected:
             RECEIVED.labels(self._name, "499").inc()
             return
-        except Refused as error:
+        except RequestRefused as error:
             answer = _problem(error)
         except Exception:
             # Neither the request nor the error's text: both may hold what the sender wants to keep.
@@ -98,7 +98,7 @@ def _only_get(respond: _Respond) -> _Respond:
     return checked
 
 
-def _problem(error: Refused) -> Answer:
+def _problem(error: RequestRefused) -> Answer:
     problem = error.problem
     headers: Mapping[str, str] = {**problem.headers, **({"Connection": "close"} if problem.closes else {})}
     return Answer(problem.status, problem.body, headers, MEDIA_TYPE)

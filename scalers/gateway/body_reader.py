@@ -6,7 +6,7 @@ from typing import Any
 
 from scalers.gateway.http_binding import Headers
 from scalers.gateway.overload import RequestLoad
-from scalers.gateway.problem import Refused, refused
+from scalers.gateway.problem import RequestRefused, refused
 
 Receive = Callable[[], Awaitable[Any]]
 
@@ -21,7 +21,10 @@ class Disconnected(Exception):  # noqa: N818 - an event
 async def read_body(
     receive: Receive, headers: Headers, most: int, load: RequestLoad, *, seconds: float = SECONDS
 ) -> bytes:
-    """Returns the body. Raises Refused: 408 after so many seconds, 413 for more than `most` bytes; Disconnected."""
+    """Returns the body.
+
+    Raises RequestRefused: 408 after so many seconds, 413 for more than `most` bytes; and Disconnected.
+    """
     if (declared := _declared(headers)) > most:
         raise _too_large(most)
     pieces: list[bytes] = []
@@ -54,5 +57,5 @@ def _declared(headers: Headers) -> int:
     return int(length) if length.isdigit() else 0
 
 
-def _too_large(most: int) -> Refused:
+def _too_large(most: int) -> RequestRefused:
     return refused(413, "too-large", f"the body has more than {most} bytes", closes=True)

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from scalers.gateway.destinations import Channel
 from scalers.gateway.drain_rate import DrainRates
-from scalers.gateway.problem import Refused, refused
+from scalers.gateway.problem import RequestRefused, refused
 from scalers.metrics import COMMIT_EVENTS
 from scalers.sources.redis.connection import RedisServer, reason
 from scheduler.queue import Lane
@@ -102,7 +102,7 @@ class GroupCommit:
     async def push(self, channel: Channel, settings: PushSettings, events: Sequence[Event]) -> list[Accepted]:
         """Adds the events, all or none, and returns each one's outcome once they are as durable as the settings say.
 
-        Raises Refused: 429 without room, 503 if the broker is away, refuses or does not confirm in time.
+        Raises RequestRefused: 429 without room, 503 if the broker is away, refuses or does not confirm in time.
         """
         if not events:
             return []
@@ -235,7 +235,7 @@ class _Group:
             args += request.args
         return ["EVALSHA", _PUSH.digest, len(keys), *keys, *args]
 
-    def _settle(self, script: list[_Waiting], answer: Any, unconfirmed: Refused | None) -> None:
+    def _settle(self, script: list[_Waiting], answer: Any, unconfirmed: RequestRefused | None) -> None:
         if isinstance(answer, exceptions.RedisError):
             log.warning("events were refused by the broker", extra={"error": reason(answer), "server": self._name})
             self._fail([script], _declined(answer))
@@ -261,7 +261,7 @@ class _Group:
         PUSHED.labels("duplicates").inc(duplicates)
         rate.note(now, accepted, waiting)
 
-    def _unconfirmed(self, waits: Sequence[Any]) -> Refused | None:
+    def _unconfirmed(self, waits: Sequence[Any]) -> RequestRefused | None:
         """Returns the answer to events that are in the broker's memory, and not as durable as they have to be."""
         wanted = [("in its append-only file", 1)] if self._durability.fsync else []
         wanted += [(f"with {self._durability.replicas} replicas", self._durability.replicas)] * bool(
@@ -284,7 +284,7 @@ class _Group:
     def _name(self) -> str:
         return "the broker" if self._server is None else str(self._server)
 
-    def _fail(self, scripts: list[list[_Waiting]], error: Refused) -> None:
+    def _fail(self, scripts: list[list[_Waiting]], error: RequestRefused) -> None:
         for script in scripts:
             for request in script:
                 if not request.answer.done():
@@ -302,19 +302,19 @@ def _arguments(events: Sequence[Event]) -> list[str]:
     return args
 
 
-def _full(channel: Channel, waiting: int, after: int) -> Refused:
+def _full(channel: Channel, waiting: int, after: int) -> RequestRefused:
     most = channel.limits.events
     detail = f"{waiting} events are not done, and {most} may be; nothing of the request was accepted"
     return refused(429, "full", detail, headers={"Retry-After": str(after)})
 
 
-def _unknown(error: BaseException) -> Refused:
+def _unknown(error: BaseException) -> RequestRefused:
     log.warning("the broker did not answer a push", extra={"error": reason(error)})
     detail = "the broker does not answer; the events may have been accepted, and pushing them again is safe"
     return refused(503, "broker-away", detail, headers={"Retry-After": "1"})
 
 
-def _declined(error: exceptions.RedisError) -> Refused:
+def _declined(error: exceptions.RedisError) -> RequestRefused:
     detail = "the broker takes no events now; nothing of the request was accepted"
     away = isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError)
     return _unknown(error) if away else refused(503, "broker-refuses", detail, headers={"Retry-After": "5"})

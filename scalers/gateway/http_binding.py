@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 from penstock import cloudevents
 from scalers.gateway.form_data import NotAForm, multipart_fields
-from scalers.gateway.problem import Refused, refused
+from scalers.gateway.problem import RequestRefused, refused
 
 #: Events of one batch.
 MOST_EVENTS = 1_000
@@ -56,7 +56,7 @@ class ContentType:
 
 
 def mode_of(headers: Headers) -> Mode:
-    """Returns how a request carries its events. Raises Refused for a malformed content type."""
+    """Returns how a request carries its events. Raises RequestRefused for a malformed content type."""
     content = content_type(headers)
     media = content.media if content else ""
     if media == _BATCH or media.startswith(f"{_BATCH}+"):
@@ -69,8 +69,8 @@ def mode_of(headers: Headers) -> Mode:
 def read_events(headers: Headers, body: bytes, plain: PlainEvent) -> list[Event]:
     """Returns the events of a request, each valid by docs/events.md. headers: names in lower case.
 
-    Raises Refused that names the attribute or header: 400 for what is no event, 413 for too many, 415 for a format
-    that is not supported.
+    Raises RequestRefused that names the attribute or header: 400 for what is no event, 413 for too many, 415 for a
+    format that is not supported.
     """
     mode, content = mode_of(headers), content_type(headers)
     if mode == "batch":
@@ -85,7 +85,7 @@ def read_events(headers: Headers, body: bytes, plain: PlainEvent) -> list[Event]
 
 
 def content_type(headers: Headers) -> ContentType | None:
-    """Returns the content type, None without one. Raises Refused for one that is malformed or there twice."""
+    """Returns the content type, None without one. Raises RequestRefused for one that is malformed or there twice."""
     values = [value for name, value in headers if name == b"content-type"]
     if not values:
         return None
@@ -101,7 +101,7 @@ def content_type(headers: Headers) -> ContentType | None:
 def decoded(name: str, value: bytes) -> str:
     """Returns the attribute of a header's value: quotes are removed first, then percent signs are decoded once.
 
-    Raises Refused, naming the header, for a text that does not end its quotes or is no UTF-8.
+    Raises RequestRefused, naming the header, for a text that does not end its quotes or is no UTF-8.
     """
     text = value.strip(b" \t")
     if text.startswith(b'"'):
@@ -145,7 +145,7 @@ def _batch(content: ContentType | None, body: bytes) -> list[Event]:
     for index, one in enumerate(found):
         try:
             events.append(_valid(_structured(one)))
-        except Refused as error:
+        except RequestRefused as error:
             raise refused(400, "invalid-event", f"event {index}: {error}", members={"index": index}) from None
     return events
 

@@ -22,7 +22,7 @@ class Load:
 
     @contextmanager
     def request(self) -> Iterator["RequestLoad"]:
-        """Counts one request. Raises Refused (503) beyond the bound."""
+        """Counts one request. Raises RequestRefused (503) beyond the bound."""
         if self.requests >= self.most_requests:
             raise refused(
                 503, "overloaded", "too many requests are in flight", headers={"Retry-After": "1"}, closes=True
@@ -47,7 +47,7 @@ class RequestLoad:
     bytes: int = 0
 
     def add(self, size: int) -> None:
-        """Counts bytes that were read. Raises Refused (503) beyond the bound of all requests."""
+        """Counts bytes that were read. Raises RequestRefused (503) beyond the bound of all requests."""
         if self.load.bytes + size > self.load.most_bytes:
             detail = "the bodies of the requests in flight are too large"
             raise refused(503, "overloaded", detail, headers={"Retry-After": "1"}, closes=True)

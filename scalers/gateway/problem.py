@@ -1,4 +1,4 @@
-"""Problem details (RFC 9457): the answer to a request that is refused."""
+"""ProblemDetails details (RFC 9457): the answer to a request that is refused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _TYPE = "urn:penstock:problem:"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ProblemDetails:
     """Why a request is refused.
 
     status: of HTTP. name: the last part of the problem's type. detail: one sentence for people, without secrets.
@@ -37,14 +37,14 @@ class Problem:
         return orjson.dumps({**named, **self.members})
 
 
-class Refused(PenstockError):  # noqa: N818 - an answer
+class RequestRefused(PenstockError):  # noqa: N818 - an answer
     """A request is answered with a problem."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ProblemDetails) -> None:
         super().__init__(problem.detail)
         self.problem = problem
 
 
-def refused(status: int, name: str, detail: str, **more: Any) -> Refused:
-    """Returns the exception of a problem; further arguments are fields of `Problem`."""
-    return Refused(Problem(status, name, detail, **more))
+def refused(status: int, name: str, detail: str, **more: Any) -> RequestRefused:
+    """Returns the exception of a problem; further arguments are fields of `ProblemDetails`."""
+    return RequestRefused(ProblemDetails(status, name, detail, **more))

@@ -21,7 +21,7 @@ from scalers.gateway.group_commit import Accepted, Event, GroupCommit
 from scalers.gateway.handshake import handshake
 from scalers.gateway.http_binding import Headers, PlainEvent
 from scalers.gateway.overload import Load
-from scalers.gateway.problem import Refused, refused
+from scalers.gateway.problem import RequestRefused, refused
 from scalers.gateway.push_request import PushRequest, PushTarget
 from scalers.metrics import INGEST_SECONDS
 from workers.errors import Unavailable
@@ -34,7 +34,7 @@ EVENT_BYTES, BATCH_BYTES = 1 << 20, 4 << 20
 _DELIVERY_IDS = ("idempotency-key", "x-github-delivery", "webhook-id")
 
 
-class Authenticator(Protocol):
+class PusherIdentification(Protocol):
     """Tells who pushes: `scalers.gateway.auth.push_authenticator.PushAuthenticator`."""
 
     async def identify(self, target: PushTarget | None, request: PushRequest) -> Pusher:
@@ -77,7 +77,7 @@ class PushHandler:
     """Answers the requests of the paths below `/events`."""
 
     destinations: Destinations
-    authenticator: Authenticator
+    authenticator: PusherIdentification
     commit: GroupCommit
     status: EventStatus
     load: Load
@@ -86,7 +86,7 @@ class PushHandler:
     async def push(self, head: RequestHead, receive: Receive) -> Answer:
         """Returns the answer to a POST once its events are accepted.
 
-        Raises Refused, and body_reader.Disconnected if there is no one to answer.
+        Raises RequestRefused, and body_reader.Disconnected if there is no one to answer.
         """
         with self.load.request() as held:
             received = self.utc_now()
@@ -105,7 +105,7 @@ class PushHandler:
             return _answered(destination, accepted, batch=http_binding.mode_of(head.headers) == "batch")
 
     async def event(self, head: RequestHead, id: str, source: str | None, receive: Receive) -> Answer:
-        """Returns the state of one event, for those who may push it. Raises as `push` does, and Refused with 404."""
+        """Returns the state of one event, for those who may push it. Raises as `push` does; 404 for an unknown one."""
         with self.load.request() as held:
             destination = await self._find(head)
             body = await read_body(receive, head.headers, 0, held)
@@ -169,7 +169,7 @@ def _most(destination: Destination | None, headers: Headers) -> int:
 def _events(
     destination: Destination, headers: Headers, by_name: Mapping[str, str], request: PushRequest, pusher: Pusher
 ) -> list[Event]:
-    """Returns the request's events. Raises Refused."""
+    """Returns the request's events. Raises RequestRefused."""
     target, most = destination.target, destination.target.settings.max_bytes
     mode = http_binding.mode_of(headers)
     if mode != "batch" and len(request.body) > most:
@@ -210,7 +210,7 @@ def _answered(destination: Destination, accepted: list[Accepted], *, batch: bool
     return Answer(202, orjson.dumps(told[0]), {"Location": where})
 
 
-def _away(error: Any) -> Refused:
+def _away(error: Any) -> RequestRefused:
     log.warning("the broker is away", extra={"error": type(error).__name__})
     detail = "the broker does not answer; nothing of the request was accepted"
     return refused(503, "broker-away", detail, headers={"Retry-After": "1"})

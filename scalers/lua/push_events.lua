@@ -11,6 +11,7 @@
 -- Replay: what the first run accepted is a duplicate in the second; without remembering (3, 4) it is accepted twice.
 
 -- include: events
+-- include: channel
 -- include: fair_queueing
 
 local intake, accepted, seen, counts = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -20,17 +21,13 @@ local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
 local remembers = window > 0 and remembered > 0
 
--- Events of EventJobs are not done until all of them have taken them over and the slowest one has finished them.
 local function not_done()
   if group ~= '' then
     local waiting, held = backlog(accepted, group)
     return waiting + held
   end
-  local most = 0
-  for _, unfinished in ipairs(redis.call('HVALS', KEYS[5])) do
-    most = math.max(most, number(unfinished))
-  end
-  return redis.call('XLEN', accepted) + most
+  local waiting, unfinished = undone(accepted, KEYS[5])
+  return waiting + unfinished
 end
 
 local function seen_before(digest)
@@ -59,6 +56,8 @@ local function new_ones(events)
   return new
 end
 
+-- A server without memory refuses the first write of a script alone, and not one that frees memory.
+redis.call('HINCRBY', counts, 'accepted', 0)
 if remembers then redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window) end
 local waiting = not_done() + redis.call('XLEN', intake)
 local marked = tonumber(ARGV[6])

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from scalers.auth.authenticator import Authenticator
 from scalers.auth.lookups import Lookups
 from scalers.auth.vault import Vaults
+from scalers.deliveries.deliveries import Deliveries
 from scalers.polling.poller import Poller
 from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
@@ -62,6 +63,7 @@ async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
             notify=parts.notify,
             settings=settings,
             triggers=triggers,
+            deliveries=Deliveries(parts.client, Keys(settings.prefix)),
             wakeups=wakeups,
             cluster=cluster,
         )

@@ -14,6 +14,7 @@ BENCHMARKS = (
     "beat",
     "creation",
     "latency",
+    "events",
     "polling",
     "reconcile",
     "cron",
@@ -21,6 +22,7 @@ BENCHMARKS = (
     "volcano",
     "memory",
     "apiserver",
+    "page",
 )
 
 

@@ -18,7 +18,7 @@ from tests.support.valkeys import ValkeyServer
 from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.client.rest import Cluster
-from workers.controllers.keda.scaledjob import binding
+from workers.controllers.claims import binding
 
 pytestmark = pytest.mark.timeout(420)
 

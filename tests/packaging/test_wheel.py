@@ -18,6 +18,9 @@ from tests.support.terminal import until
 
 pytestmark = pytest.mark.timeout(300)
 
+#: Files of the page for browsers.
+PAGE = (".html", ".css", ".js", ".svg", ".png")
+
 
 def test_the_wheel_has_one_package_at_its_top(files: set[str]) -> None:
     assert {name.split("/")[0] for name in files} == {"penstock", f"penstock-{__version__}.dist-info"}
@@ -28,7 +31,7 @@ def test_every_file_of_the_checkouts_packages_is_in_the_wheel(files: set[str]) -
         str(path.relative_to(ROOT) if folder == "penstock" else Path("penstock") / path.relative_to(ROOT))
         for folder in FOLDERS
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in (".py", ".lua", ".yaml") or path.name == "py.typed"
+        if path.suffix in (".py", ".lua", ".yaml", *PAGE) or path.name == "py.typed"
     }
     assert len(wanted) > 600
     assert {name for name in files if name.startswith("penstock/")} == wanted

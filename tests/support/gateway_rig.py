@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from deploy.processes import gateway as process
 from deploy.processes import https
 from scalers.auth.lookups import Lookups
+from scalers.deliveries.deliveries import Deliveries
 from scalers.gateway import asgi_app
 from scalers.gateway.auth.push_authenticator import PushAuthenticator
 from scalers.gateway.auth.replay_guard import ReplayGuard
@@ -49,6 +50,7 @@ class GatewayRig:
     load: Load = field(default_factory=Load)
     notified: list[Mapping[str, int]] = field(default_factory=list)
     gateway: process.Gateway = field(init=False)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def store(self) -> Store:
@@ -126,19 +128,19 @@ async def gateway_rig(
         destinations=destinations,
         authenticator=PushAuthenticator(lookups, TokenReviews(request), ReplayGuard(client, KEYS.prefix)),
         commit=commit,
-        status=EventStatus(destinations, process._Unread(), commit.client_of),
+        status=EventStatus(destinations, Deliveries(client, KEYS), commit.client_of),
         load=rig.load,
     )
     ready = process.Readiness(client)
     rig.gateway = process.Gateway(Starlette(routes=asgi_app.routes(handler, ready)), ready)
-    listener, stop = https.listen("127.0.0.1:0", "--gateway"), asyncio.Event()
+    listener = https.listen("127.0.0.1:0", "--gateway")
     scheme = "https" if certificates else "http"
     rig.url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
-    serving = asyncio.create_task(process.serve(rig.gateway, listener, certificates, stop))
+    serving = asyncio.create_task(process.serve(rig.gateway, listener, certificates, rig.stop))
     try:
         async with aiohttp.ClientSession() as rig.http:
             yield rig
     finally:
-        stop.set()
+        rig.stop.set()
         await serving
         await commit.close()

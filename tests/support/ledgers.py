@@ -40,6 +40,10 @@ class ListLedger:
         elif how == "parked":
             self.parked.append((item, reason))
 
+    def waiting(self) -> list[str]:
+        """Returns the items that have no claim and are not parked."""
+        return list(self.items)
+
     def claims(self, bound: tuple[str, ...] = ()) -> tuple[ClaimedItem, ...]:
         """Returns the claimed items, the oldest first."""
         return tuple(

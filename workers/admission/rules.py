@@ -10,6 +10,7 @@ from workers.admission.lookup import Lookup
 from workers.admission.volcano import cronjob, job, jobflow, podgroup, queue
 from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
+    EVENT_JOB,
     JOB_FLOW,
     POD,
     POD_GROUP,
@@ -96,9 +97,9 @@ _ALL = (
         judges=(QUEUE,),
     ),
     *(
-        # Judged by warnings only, as KEDA's controllers say the same in a condition.
+        # Judged by warnings only, as their controllers say the same in a condition.
         KindRules(kind, lambda _body, _old, _lookup, _options: (), vital=False)
-        for kind in (SCALED_JOB, TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION)
+        for kind in (SCALED_JOB, EVENT_JOB, TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION)
     ),
     KindRules(
         SCALED_OBJECT,

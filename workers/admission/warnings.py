@@ -1,12 +1,13 @@
-"""Warnings about objects of KEDA's kinds that an API server accepts: what their controllers will report, at apply."""
+"""Warnings about objects that an API server accepts, of KEDA's kinds and EventJobs: what their controllers report."""
 
 from collections.abc import Callable, Iterator, Mapping
 
-from workers.api import kinds
+from workers.api import eventjob, kinds
 from workers.api.keda import scaledjob, scaledobject, triggerauthentication
 from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
+    EVENT_JOB,
     SCALED_JOB,
     SCALED_OBJECT,
     TRIGGER_AUTHENTICATION,
@@ -14,6 +15,7 @@ from workers.api.kinds import (
     Object,
 )
 from workers.api.model import Problems
+from workers.events import job_texts, routing
 
 #: Returns what is wrong with a trigger type, None for one that can be measured.
 UnknownType = Callable[[str], str | None]
@@ -24,7 +26,7 @@ def any_type(_type: str) -> None:
 
 
 def warnings(body: Object, unknown_type: UnknownType = any_type) -> list[str]:
-    """Returns every problem that the object shows by itself, each with its field; empty for a kind that is not KEDA's.
+    """Returns every problem that the object shows by itself, each with its field; empty for another kind.
 
     An API server sends them to the client that writes the object. unknown_type: judges the types of triggers, which
     this package does not know.
@@ -65,6 +67,8 @@ def _of_scaled_job(_kind: Kind, body: Object) -> Iterator[str]:
     for index, trigger in enumerate(spec.triggers):
         if trigger.type in RESOURCE_TRIGGERS:
             yield f"spec.triggers[{index}]: {trigger.type} has no effect on a ScaledJob"
+    if spec.push is not None and all(trigger.type != "push" for trigger in spec.triggers):
+        yield "spec.push: has no effect without a trigger of type push"
 
 
 def _of_scaled_object(_kind: Kind, body: Object) -> Iterator[str]:
@@ -79,6 +83,14 @@ def _of_scaled_object(_kind: Kind, body: Object) -> Iterator[str]:
                 yield f"spec.{name}: has no effect while minReplicaCount is above 0 without an idleReplicaCount"
 
 
+def _of_event_job(_kind: Kind, body: Object) -> Iterator[str]:
+    spec = eventjob.parse(body).spec
+    for field, text in (*routing.problems(spec), *job_texts.problems(spec.job_template)):
+        yield f"{field}: {text}"
+    if not spec.push.auth and not spec.push.anonymous:
+        yield "spec.push: without auth and without anonymous, pushes over HTTP are refused"
+
+
 def _of_authentication(kind: Kind, body: Object) -> Iterator[str]:
     spec = triggerauthentication.parse(kind, body).spec
     yield from (f"{path}: {text}" for path, text in triggerauthentication.unsupported(spec))
@@ -87,6 +99,7 @@ def _of_authentication(kind: Kind, body: Object) -> Iterator[str]:
 _RULES: Mapping[Kind, Callable[[Kind, Object], Iterator[str]]] = {
     SCALED_JOB: _of_scaled_job,
     SCALED_OBJECT: _of_scaled_object,
+    EVENT_JOB: _of_event_job,
     TRIGGER_AUTHENTICATION: _of_authentication,
     CLUSTER_TRIGGER_AUTHENTICATION: _of_authentication,
 }

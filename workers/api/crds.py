@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from workers.api import kinds, scalepolicy, scheduledjob
+from workers.api import eventjob, kinds, scalepolicy, scheduledjob
 from workers.api.keda import scaledjob, scaledobject, triggerauthentication
 from workers.api.kinds import Kind, Object
 from workers.api.model import Model
@@ -170,6 +170,25 @@ DEFINITIONS: tuple[KindDefinition, ...] = (
             Column("Age", ".metadata.creationTimestamp", "date"),
         ),
         "Runs Jobs at the times its schedules name.",
+    ),
+    KindDefinition(
+        kinds.EVENT_JOB,
+        eventjob.EventJobSpec,
+        eventjob.EventJobStatus,
+        ("ej",),
+        (
+            Column("Channel", ".status.channel"),
+            condition("Suspended"),
+            Column("Waiting", ".status.events.waiting", "integer"),
+            Column("Active", ".status.active", "integer"),
+            Column("Retrying", ".status.events.retrying", "integer", wide=True),
+            Column("Parked", ".status.events.parked", "integer"),
+            Column("Done", ".status.events.done", "integer", wide=True),
+            Column("Last", ".status.lastEventTime", "date"),
+            condition("Ready"),
+            Column("Age", ".metadata.creationTimestamp", "date"),
+        ),
+        "Runs one Job for every event of a channel.",
     ),
     KindDefinition(
         kinds.SCALE_POLICY,

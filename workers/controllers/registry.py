@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Literal
 
 from workers.api.keda_compat import NONE, Quirks
-from workers.controllers import apps
+from workers.controllers import apps, eventjob
 from workers.controllers.batch import cronjob, job
 from workers.controllers.composite import composed
 from workers.controllers.keda import authentication, scaledjob, scaledobject
@@ -46,6 +46,7 @@ def controllers(
         scaledobject.controller(quirks),
         *authentication.CONTROLLERS,
         cronjob.SCHEDULED_JOBS,
+        eventjob.CONTROLLER,
         job.controller(jobs),
     ]
     pods = job.orphans(jobs)

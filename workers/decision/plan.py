@@ -230,7 +230,15 @@ Step = (
 
 
 #: The gauges of an object, set with every decision on it, by their names in `workers.metrics.process`.
-Level = Literal["scaledjob_running", "scaledjob_pending"]
+Level = Literal[
+    "scaledjob_running",
+    "scaledjob_pending",
+    "eventjob_running",
+    "eventjob_waiting",
+    "eventjob_delayed",
+    "eventjob_retrying",
+    "eventjob_parked",
+]
 
 
 @dataclass(frozen=True, slots=True)

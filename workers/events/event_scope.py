@@ -45,6 +45,15 @@ class EventScope:
         except orjson.JSONDecodeError:
             return raw
 
+    def structured(self) -> str:
+        """Returns the event in CloudEvents' JSON format, as one line."""
+        event: dict[str, Any] = dict(self.attributes)
+        if "data" in self.fields:
+            event["data"] = self.data
+        elif "data_base64" in self.fields:
+            event["data_base64"] = self.fields["data_base64"]
+        return orjson.dumps(event).decode()
+
     def _is_json(self, raw: str | bytes) -> bool:
         media = self.fields.get("datacontenttype", "").partition(";")[0].strip()
         if media:
@@ -57,12 +66,15 @@ class EventScope:
         return sum(len(name) + len(value) for name, value in self.fields.items())
 
     @cached_property
-    def longest(self) -> int:
-        """Returns the number of entries of the largest list or object in the event."""
-        longest, todo = len(self.fields), [self.data]
+    def extent(self) -> tuple[int, int]:
+        """Returns the entries of the largest list or object in the event, and the characters of its longest text."""
+        longest = max(map(len, self.attributes.values()), default=0)
+        entries, todo = len(self.fields), [self.data]
         while todo:
             each = todo.pop()
             if isinstance(each, dict | list):
+                entries = max(entries, len(each))
+                todo += (*each, *each.values()) if isinstance(each, dict) else each
+            elif isinstance(each, str | bytes):
                 longest = max(longest, len(each))
-                todo += each.values() if isinstance(each, dict) else each
-        return longest
+        return entries, longest

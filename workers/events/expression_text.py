@@ -46,7 +46,7 @@ class ExpressionShape:
 
     loops: nested visits of lists. additions: number of `+`. elements: number of commas, a bound of the lists that it
     spells out. operations: number of its tokens. bound: names of its own variables. called: names of its functions and
-    methods. patterns: number of `matches`. needs_data: it may read the event's data.
+    methods. patterns: the literals of `matches`. needs_data: it may read the event's data.
     """
 
     loops: int
@@ -55,7 +55,7 @@ class ExpressionShape:
     operations: int
     bound: frozenset[str]
     called: frozenset[str]
-    patterns: int
+    patterns: tuple[str, ...]
     needs_data: bool
     problem: str | None
 
@@ -65,7 +65,8 @@ def shape(text: str) -> ExpressionShape:
     found = tokens(text)
     triple = any(quotes in text for quotes in ('"""', "'''"))
     nesting: list[int] = []
-    deepest, bound, called, patterns = 0, set[str](), set[str](), 0
+    deepest, bound, called = 0, set[str](), set[str]()
+    patterns: list[str] = []
     problem = "texts in three quotes are not supported" if triple else None
     for place, token in enumerate(found):
         opens = found[place + 1].text if place + 1 < len(found) else ""
@@ -74,7 +75,7 @@ def shape(text: str) -> ExpressionShape:
             if token.text in LOOPS:
                 bound.add(found[place + 2].text if place + 2 < len(found) else "")
             if token.text == "matches":
-                patterns += 1
+                patterns += [each.text for each in found[place + 2 : place + 3]]
                 problem = problem or _pattern_problem(found, place, sum(nesting))
         if token.text in ("(", "[", "{") and token.kind == "other":
             before = found[place - 1] if place else None
@@ -90,7 +91,7 @@ def shape(text: str) -> ExpressionShape:
         operations=len(found),
         bound=frozenset(bound),
         called=frozenset(called),
-        patterns=patterns,
+        patterns=tuple(patterns),
         needs_data=_needs_data(found),
         problem=problem,
     )

@@ -4,6 +4,7 @@ The library evaluates without a limit of time or memory, so both are bounded bef
 and by the size of the event and of its lists.
 """
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -32,6 +33,8 @@ _FUNCTIONS = frozenset(
     | {"getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours"}
     | {"getMinutes", "getSeconds", "getMilliseconds"}
 )
+#: Names of types, as `type(event.data.total) == int` compares with them.
+_TYPES = frozenset({"int", "uint", "double", "string", "bool", "bytes", "list", "map", "null_type", "type"})
 
 
 class ExpressionFailed(PenstockError):  # noqa: N818 - says what happened
@@ -68,7 +71,7 @@ def value(text: str, scope: EventScope, field: str) -> str | None:
     found = _result(text, scope, field)
     if found is None:
         return None
-    if not isinstance(found, str | int | float):
+    if not isinstance(found, str | int | float) or (isinstance(found, float) and not math.isfinite(found)):
         raise ExpressionFailed(field, f"gave {_kind(found)}; a text, a number, true, false or null is needed")
     result = found if isinstance(found, str) else orjson.dumps(found).decode()
     if len(result.encode(errors="surrogatepass")) > LONGEST:
@@ -91,7 +94,7 @@ def _result(text: str, scope: EventScope, field: str) -> Any:
     except KeyError as error:
         raise ExpressionFailed(field, f"the event has no {error.args[0] if error.args else error}") from None
     except Exception as error:  # the library raises built-in errors of many classes
-        raise ExpressionFailed(field, _short(str(error)) or type(error).__name__) from None
+        raise ExpressionFailed(field, _short(str(error).partition("\n")[0]) or type(error).__name__) from None
 
 
 def _excess(shape: ExpressionShape, scope: EventScope, text: str) -> str | None:
@@ -102,12 +105,10 @@ def _excess(shape: ExpressionShape, scope: EventScope, text: str) -> str | None:
         return f"could make texts of {size * grown} characters of this event; {_MEMORY} are allowed"
     if not shape.loops:
         return None
-    entries = max(scope.longest if shape.needs_data else len(scope.fields), 1 + shape.elements) * (
-        grown if shape.additions else 1
-    )
-    work = entries**shape.loops * (1 + shape.operations / 32) * (1 + size / entries / _SCANNED)
-    if work > _WORK:
-        return f"would visit too many entries: the largest list or object of this event has {scope.longest}"
+    entries, longest = scope.extent if shape.needs_data else (len(scope.fields), scope.size)
+    visited = max(entries, 1 + shape.elements) * (grown if shape.additions else 1)
+    if visited**shape.loops * (1 + shape.operations / 32) * (1 + longest / _SCANNED) > _WORK:
+        return f"would do too much: the largest list or object of this event has {entries} entries"
     return None
 
 
@@ -123,13 +124,22 @@ def _compiled(text: str) -> tuple[cel.Program, ExpressionShape]:
         raise UserError(shape.problem)
     if unknown := sorted(shape.called - _FUNCTIONS):
         raise UserError(f"there is no function {unknown[0]}")
-    if unknown := sorted(set(program.variables()) - shape.bound - {"event"}):
+    if unknown := sorted(set(program.variables()) - shape.bound - _TYPES - {"event"}):
         raise UserError(f"there is no variable {unknown[0]}; the event is `event`")
     if shape.loops > _MOST_LOOPS:
         raise UserError("at most two all, exists or exists_one may stand in each other, and nothing in filter")
-    if shape.patterns > _MOST_PATTERNS:
+    if len(shape.patterns) > _MOST_PATTERNS:
         raise UserError(f"at most {_MOST_PATTERNS} matches are allowed")
+    for pattern in shape.patterns:
+        _check_pattern(pattern)
     return program, shape
+
+
+def _check_pattern(literal: str) -> None:
+    try:
+        cel.evaluate(f"''.matches({literal})")
+    except RuntimeError:
+        raise UserError(f"matches: {literal} is no regular expression that RE2 accepts") from None
 
 
 def _parse_error(message: str) -> str:
@@ -148,5 +158,7 @@ def _short(text: str) -> str:
 
 
 def _kind(found: Any) -> str:
+    if isinstance(found, float):
+        return "a number that is not finite"
     names = {dict: "an object", list: "a list", str: "a text", bytes: "bytes", type(None): "null", int: "a number"}
     return names.get(type(found), f"a {type(found).__name__}")

@@ -42,6 +42,13 @@ CREATED = Counter(
     "penstock_objects_created_total", "Objects created, by their owner's kind", ["owner", "kind", "namespace"]
 )
 
+EVENT_TO_JOB = Histogram(
+    "penstock_event_to_job_seconds",
+    "From the moment a stream took an event to the creation of its first Job, by the Job's owner",
+    ["kind"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800),
+)
+
 #: Gauges of objects (`plan.Plan.levels`).
 LEVELS: Mapping[Level, ExpiringGauge] = {
     "scaledjob_running": ExpiringGauge(
@@ -49,6 +56,21 @@ LEVELS: Mapping[Level, ExpiringGauge] = {
     ),
     "scaledjob_pending": ExpiringGauge(
         "penstock_scaledjob_pending_jobs", "Those of them without a working pod", ["namespace", "scaledJob"]
+    ),
+    "eventjob_running": ExpiringGauge(
+        "penstock_eventjob_running_jobs", "Jobs of an EventJob that are not finished", ["namespace", "eventJob"]
+    ),
+    "eventjob_waiting": ExpiringGauge(
+        "penstock_eventjob_waiting_events", "Events that wait for room or for their turn", ["namespace", "eventJob"]
+    ),
+    "eventjob_delayed": ExpiringGauge(
+        "penstock_eventjob_delayed_events", "Events that wait for their time", ["namespace", "eventJob"]
+    ),
+    "eventjob_retrying": ExpiringGauge(
+        "penstock_eventjob_retrying_events", "Events that wait for their next attempt", ["namespace", "eventJob"]
+    ),
+    "eventjob_parked": ExpiringGauge(
+        "penstock_eventjob_parked_events", "Events whose last attempt failed", ["namespace", "eventJob"]
     ),
 }
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import api_connection, discovery, output
+from deploy.cli.completion import completers
 from workers.api.kinds import (
     CRON_JOB,
+    EVENT_JOB,
     JOB,
     JOB_FLOW,
     POD,
@@ -28,11 +30,11 @@ if TYPE_CHECKING:
 #: The pods' label that names an owner of each kind: Kubernetes' and Volcano's for Jobs, KEDA's for ScaledJobs.
 LABELS = {JOB.id: "job-name", VC_JOB.id: "volcano.sh/job-name", SCALED_JOB.id: "scaledjob.keda.sh/name"}
 #: Owners that no pod label names, and the kind of their Jobs, whose owner references name them.
-OWNERS = {SCHEDULED_JOB.id: JOB, CRON_JOB.id: JOB, VC_CRON_JOB.id: VC_JOB, JOB_FLOW.id: VC_JOB}
+OWNERS = {SCHEDULED_JOB.id: JOB, EVENT_JOB.id: JOB, CRON_JOB.id: JOB, VC_CRON_JOB.id: VC_JOB, JOB_FLOW.id: VC_JOB}
 
 
 @click.command("logs")
-@click.argument("what", metavar="POD | KIND/NAME")
+@click.argument("what", metavar="POD | KIND/NAME", shell_complete=completers.what)
 @click.option("-c", "--container", help="Which container; without it the first, or all with --all-containers.")
 @click.option("--all-containers", is_flag=True, help="Every container of the pod.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the pods end.")
@@ -52,8 +54,8 @@ def command(
 ) -> None:
     """Print the logs of a pod, or of all pods of an object.
 
-    The object is a Job (Volcano's, too), a ScaledJob, a ScheduledJob, a CronJob or a JobFlow. With several pods or
-    containers each line starts with [pod] or [pod/container].
+    The object is a Job (Volcano's, too), a ScaledJob, a ScheduledJob, a CronJob, an EventJob or a
+    JobFlow. With several pods or containers each line starts with [pod] or [pod/container].
 
     \b
     Examples:
@@ -98,7 +100,9 @@ async def chosen(cluster: "Cluster", what: str, namespace: str) -> list[Object]:
         return [await cluster.request("GET", POD.path(namespace, name))]
     kind = (await discovery.discover(cluster)).find(text).kind
     if kind.id not in LABELS | OWNERS:
-        raise UserError(f"{what}: logs are of a pod, a Job, a ScaledJob, a ScheduledJob, a CronJob or a JobFlow")
+        raise UserError(
+            f"{what}: logs are of a pod, a Job, a ScaledJob, a ScheduledJob, a CronJob, an EventJob or a JobFlow"
+        )
     owner: Object = await cluster.request("GET", kind.path(namespace, name))
     found = await below(cluster, kind, owner, namespace)
     if not found:

@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING
 
 from deploy.cli import discovery
 from deploy.cli.objects.apply import MERGE_PATCH
-from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, Kind, Object, Ref
+from workers.api.kinds import CRON_JOB, EVENT_JOB, JOB, SCHEDULED_JOB, Kind, Object, Ref
 from workers.errors import NotFound, UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
 #: The kinds' names in results, the same as those of `get -o name`.
-NAMES = {SCHEDULED_JOB.id: "scheduledjob.penstock.dev", CRON_JOB.id: "cronjob.batch", JOB.id: "job.batch"}
+NAMES = {
+    SCHEDULED_JOB.id: "scheduledjob.penstock.dev",
+    CRON_JOB.id: "cronjob.batch",
+    JOB.id: "job.batch",
+    EVENT_JOB.id: "eventjob.penstock.dev",
+}
 
 
 @dataclass(frozen=True, slots=True)

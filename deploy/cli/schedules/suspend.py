@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import api_connection, output
+from deploy.cli.completion import completers
 from deploy.cli.schedules import resolve
 from workers.api import times
-from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, Object
+from workers.api.kinds import CRON_JOB, EVENT_JOB, JOB, SCHEDULED_JOB, Object
 from workers.errors import UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
-KINDS = (SCHEDULED_JOB, CRON_JOB, JOB)
-WHAT = click.argument("what", nargs=-1, required=True, metavar="NAME... | KIND/NAME...")
+KINDS = (SCHEDULED_JOB, CRON_JOB, JOB, EVENT_JOB)
+WHAT = click.argument(
+    "what", nargs=-1, required=True, metavar="NAME... | KIND/NAME...", shell_complete=completers.objects(*KINDS)
+)
 
 
 @click.command("suspend")
@@ -26,7 +29,8 @@ def suspend(what: tuple[str, ...], until: str | None, target: api_connection.Con
     """Start no further runs, or stop a Job's pods.
 
     Active runs of a ScheduledJob or CronJob continue, and no further run starts. The pods of a suspended Job end,
-    and start again when it is resumed. A bare name is a ScheduledJob, else a CronJob, else a Job.
+    and start again when it is resumed. A suspended EventJob takes events in and creates no Job. A bare name is a
+    ScheduledJob, else a CronJob, else a Job, else an EventJob.
 
     \b
     Examples:

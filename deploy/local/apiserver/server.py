@@ -204,14 +204,15 @@ async def serve(options: ServerOptions) -> None:
         collecting = asyncio.create_task(collector.run())
         counting = asyncio.create_task(ctx.quotas.run())
         freeing = asyncio.create_task(free_memory.keep_giving_back())
+        aging = asyncio.create_task(ctx.hub.keep_aging())
         try:
             await prepare(ctx)
             private_files.write(options.kubeconfig, kubeconfig(url, files.authority, token))
             await server.serve(sockets=[listener])
         finally:
-            for task in (collecting, counting, freeing, writer):
+            for task in (collecting, counting, freeing, aging, writer):
                 task.cancel()
-            for task in (collecting, counting, freeing, writer):
+            for task in (collecting, counting, freeing, aging, writer):
                 with suppress(asyncio.CancelledError):
                     await task
 

@@ -30,7 +30,7 @@ def cluster(cluster: FakeCluster) -> FakeCluster:
         ("run nightly --env A", "--env: A: NAME=VALUE is needed"),
         ("run nightly --env 1A=2", "--env: '1A' is no name of a variable"),
         ("run nightly --env =2", "--env: '' is no name of a variable"),
-        ("suspend gone", "namespace default has no ScheduledJob and no CronJob and no Job called gone"),
+        ("suspend gone", "namespace default has no ScheduledJob and no CronJob and no Job and no EventJob called gone"),
         (f"suspend cj/a --until {LATER}", "CronJob default/a: --until: only a ScheduledJob goes on by itself"),
         ("suspend a --until tomorrow", "--until: "),
         ("suspend a --until 2999-01-01T00:00:00", "without a zone"),

@@ -7,6 +7,7 @@ from deploy.local.image_commands import Images
 from workers.api.kinds import (
     CRON_JOB,
     DEPLOYMENT,
+    EVENT_JOB,
     JOB,
     JOB_TEMPLATE,
     POD,
@@ -28,7 +29,7 @@ _POD_SPECS: Mapping[str, str] = {
     for kind, path in (
         (POD, "spec"),
         *((kind, f"spec.{_TEMPLATE}") for kind in (DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET)),
-        *((kind, f"spec.jobTemplate.spec.{_TEMPLATE}") for kind in (CRON_JOB, SCHEDULED_JOB)),
+        *((kind, f"spec.jobTemplate.spec.{_TEMPLATE}") for kind in (CRON_JOB, EVENT_JOB, SCHEDULED_JOB)),
         (SCALED_JOB, f"spec.jobTargetRef.{_TEMPLATE}"),
         *((kind, f"spec.{_TASKS}") for kind in (JOB_TEMPLATE, VC_JOB)),
         (VC_CRON_JOB, f"spec.jobTemplate.spec.{_TASKS}"),

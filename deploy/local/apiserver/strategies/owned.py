@@ -11,10 +11,11 @@ from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
 from deploy.local.apiserver.schema import defaults
 from deploy.local.apiserver.strategies import cronjobs
 from scheduler import cron
-from workers.api import scheduledjob
-from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind, Object
+from workers.api import eventjob, scheduledjob
+from workers.api.kinds import CRON_JOB, EVENT_JOB, SCHEDULED_JOB, Kind, Object
 from workers.api.model import Problems
 from workers.api.scheduledjob import ScheduledJobSpec
+from workers.events import substitutions
 
 #: Returns the errors of an object that its schema accepts.
 Rules = Callable[[Object], Iterable[FieldError]]
@@ -33,6 +34,39 @@ def _scheduled_job(body: Object) -> Iterator[FieldError]:
         return
     yield from _times(spec)
     yield from _template(body["spec"]["jobTemplate"])
+
+
+def _event_job(body: Object) -> Iterator[FieldError]:
+    try:
+        eventjob.parse(body)
+    except Problems as error:
+        yield from _refused(error)
+        return
+    yield from _template(_with_any_event(body["spec"]["jobTemplate"]))
+
+
+def _with_any_event(written: Object) -> Object:
+    """The template of an EventJob as its controller fills it in: a label's text may refer to the event."""
+    spec = written["spec"]
+    template, pod = spec["template"], spec["template"].get("spec")
+    if isinstance(pod, dict) and not pod.get("restartPolicy"):
+        template = {**template, "spec": {**pod, "restartPolicy": "Never"}}
+    if isinstance(metadata := template.get("metadata"), dict):
+        template = {**template, "metadata": _plain_labels(metadata)}
+    made = {**written, "spec": {**spec, "template": template}}
+    if isinstance(metadata := written.get("metadata"), dict):
+        made["metadata"] = _plain_labels(metadata)
+    return made
+
+
+def _plain_labels(metadata: Object) -> Object:
+    labels = metadata.get("labels")
+    if not isinstance(labels, dict):
+        return metadata
+    return {
+        **metadata,
+        "labels": {key: "x" if substitutions.references(text) else text for key, text in labels.items()},
+    }
 
 
 def _template(written: Object) -> Iterator[FieldError]:
@@ -74,4 +108,7 @@ def _slots(path: str, schedule: str | None, zone: str | None) -> Iterator[FieldE
 
 _decode = builtin.decoder(Type(model_of(CRON_JOB)))
 _default = defaults.of(CRON_JOB)
-_RULES: dict[tuple[str, str], Rules] = {(SCHEDULED_JOB.id, SCHEDULED_JOB.version): _scheduled_job}
+_RULES: dict[tuple[str, str], Rules] = {
+    (SCHEDULED_JOB.id, SCHEDULED_JOB.version): _scheduled_job,
+    (EVENT_JOB.id, EVENT_JOB.version): _event_job,
+}

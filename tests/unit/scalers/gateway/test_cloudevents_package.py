@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from penstock import cloudevents
 from scalers.gateway.http_binding import PlainEvent, read_events
-from scalers.gateway.problem import Refused
+from scalers.gateway.problem import RequestRefused
 
 PLAIN = PlainEvent("never", "/never", "never", "2026-03-01T08:00:00Z")
 JSON = "application/json"
@@ -86,7 +86,7 @@ def test_where_the_package_is_not_what_the_specification_says(headers: dict, bod
     message = http.HTTPMessage(headers, body)
     theirs = http.from_http(message, JSONFormat())
     if found is None:
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             ours(message)
     else:
         assert ours(message)["subject"] == found

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scalers.gateway.http_binding import MOST_EVENTS, PlainEvent, mode_of, read_events
-from scalers.gateway.problem import Refused
+from scalers.gateway.problem import RequestRefused
 
 PLAIN = PlainEvent("p1", "/events/team/orders", "dev.penstock.push", "2026-03-01T08:00:00.000Z")
 BINARY = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/shop", "ce-type": "placed"}
@@ -198,7 +198,7 @@ MULTIPART = "multipart/form-data; boundary=x"
     ],
 )  # fmt: skip
 def test_what_is_refused(headers: dict[str, str], body: Any, status: int, says: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         events(headers, body)
     assert caught.value.problem.status == status
     assert says in caught.value.problem.detail
@@ -207,7 +207,7 @@ def test_what_is_refused(headers: dict[str, str], body: Any, status: int, says: 
 def test_headers_that_are_there_twice_are_refused() -> None:
     for name in (b"ce-id", b"content-type"):
         headers = [*raw({**BINARY, "content-type": JSON}), (name, b"a/b")]
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             read_events(headers, b"", PLAIN)
 
 

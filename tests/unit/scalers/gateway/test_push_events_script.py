@@ -9,7 +9,7 @@ import redis.asyncio as redis
 
 from scalers.gateway.destinations import Channel
 from scalers.gateway.group_commit import GroupCommit
-from scalers.gateway.problem import Refused
+from scalers.gateway.problem import RequestRefused
 from scalers.gateway.push_request import ChannelLimits
 from scalers.sources.events.intake import Intake
 from scheduler.keys import Keys
@@ -78,14 +78,14 @@ async def test_an_entry_is_the_event_as_any_client_pushes_it(rig: CommitRig) -> 
 
 async def test_a_request_without_room_changes_nothing(rig: CommitRig) -> None:
     await rig.push("1", "2", "3")
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         await rig.push("4", "5")
     assert caught.value.problem.status == 429
     assert int(caught.value.problem.headers["Retry-After"]) > 0
     assert await rig.accepted() == ["1", "2", "3"]
     assert await rig.push("1", "4") == [False, True], "duplicates need no room"
     assert await rig.push("1", "2", "3", "4") == [False] * 4
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         await rig.push("5")
 
 
@@ -102,14 +102,14 @@ async def test_unfinished_deliveries_of_the_slowest_event_job_count(
     if fits:
         assert await rig.push("1") == [True]
         return
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         await rig.push("1")
 
 
 async def test_entries_of_other_clients_that_wait_in_the_intake_count(rig: CommitRig) -> None:
     for id in range(4):
         await rig.client.xadd(STREAM, event(f"x{id}"))
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         await rig.push("1")
 
 
@@ -117,7 +117,7 @@ async def test_what_a_group_of_jobs_has_taken_counts_until_it_is_acknowledged(ri
     channel = replace(CHANNEL, group="penstock")
     await rig.push("1", "2", "3", "4", channel=channel)
     taken = await rig.client.xreadgroup("penstock", "job", {f"{STREAM}:accepted": ">"}, count=4)
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         await rig.push("5", channel=channel)
     [(_, entries)] = taken
     await rig.client.xack(f"{STREAM}:accepted", "penstock", entries[0][0])

@@ -15,15 +15,16 @@ from workers.api.keda.scaledjob import ScaledJob, ScaledJobSpec
 from workers.api.keda_compat import Quirks
 from workers.api.kinds import JOB, Object
 from workers.controllers import rounding
+from workers.controllers.claims import binding, claim_names
+from workers.controllers.claims import claim_outcomes as claims
+from workers.controllers.claims.claim_outcomes import ClaimRules, ObservedClaims
 from workers.controllers.keda import authentication_users, finalizer
-from workers.controllers.keda.scaledjob import binding, cleanup, demand, jobs, policy
-from workers.controllers.keda.scaledjob import claim_outcomes as claims
-from workers.controllers.keda.scaledjob.claim_outcomes import ObservedClaims
+from workers.controllers.keda.scaledjob import cleanup, demand, jobs, policy
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.policy import SharedLimits
 from workers.controllers.keda.scaledjob.status import ScaledJobConditions, last_active, write, write_around
 from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields
-from workers.decision.claims import LEDGER, ClaimedItem, ledger_of
+from workers.decision.claims import LEDGER, ClaimedItem, ledger_of, name_of
 from workers.decision.plan import (
     NOTHING,
     ComeBack,
@@ -54,7 +55,7 @@ def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -
 
 def delete(snapshot: Snapshot, body: Object, now: datetime, quirks: Quirks) -> Plan:
     """Returns the plan for a ScaledJob that is being deleted and has a ledger: its items are returned first."""
-    seen = claims.observe(snapshot, body, closing=True)
+    seen = _observe(snapshot, body, closing=True)
     # All unfinished Jobs of claims go, also if the ledger cannot be read.
     deletes = tuple(
         Delete(entry.ref, entry.body["metadata"]["uid"])
@@ -118,7 +119,7 @@ class ObservedClaiming:
             bool_annotations.is_paused(body),
             ledger,
             wanted,
-            claims.observe(snapshot, body, closing=wanted != ledger, retries=(claim and claim.retries) or 0),
+            _observe(snapshot, body, closing=wanted != ledger, retries=(claim and claim.retries) or 0),
             reading,
             _problem(scaled.spec, reading),
         )
@@ -131,6 +132,15 @@ class ObservedClaiming:
     def status(self, conditions: ScaledJobConditions, limits: SharedLimits) -> KedaStatus[ScaledJobConditions]:
         conditions = replace(conditions, capped=limits.condition())
         return KedaStatus(self.body.get("status") or {}, conditions, spec_fields(self.scaled.spec))
+
+
+def _observe(snapshot: Snapshot, body: Object, *, closing: bool, retries: int = 0) -> ObservedClaims:
+    of = name_of(ledger_of(body) or "")
+
+    def job_name(claim: ClaimedItem) -> str:
+        return claim_names.claimed(body["metadata"]["name"], of, claim.id, claim.attempt)
+
+    return claims.observe(snapshot, of, job_name, ClaimRules(retries), closing=closing)
 
 
 def _ledger_of_spec(body: Object, spec: ScaledJobSpec) -> str | None:

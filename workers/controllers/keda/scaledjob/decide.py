@@ -14,9 +14,9 @@ from workers.api.keda import scaledjob as manifest
 from workers.api.keda.scaledjob import ScaledJob
 from workers.api.keda_compat import NONE, Quirks
 from workers.api.kinds import JOB, POD, SCALE_POLICY, SCALED_JOB, Kind, Object
+from workers.controllers.claims import binding
 from workers.controllers.keda import authentication_users, finalizer
 from workers.controllers.keda.scaledjob import (
-    binding,
     claiming,
     cleanup,
     cooldown,

@@ -12,7 +12,8 @@ from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at, child, micros, scaled_job
 from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
-from workers.controllers.keda.scaledjob import binding, decide, names
+from workers.controllers.claims import binding, claim_names
+from workers.controllers.keda.scaledjob import decide
 from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
 from workers.decision.plan import (
     ComeBack,
@@ -210,7 +211,7 @@ class ClaimsCluster:
             self.version += 1
             metadata = {**body["metadata"], "uid": f"uid-{self.version}", "resourceVersion": str(self.version)}
             self.jobs[name] = {**body, "metadata": metadata}
-            self.started[item_of(body)] += 1
+            self.started[self.item_of(body)] += 1
         self._changed(name, observed)
 
     def _delete(self, name: str, uid: str, *, observed: bool) -> None:
@@ -262,7 +263,7 @@ class ClaimsCluster:
         """The Job finishes."""
         condition = {"type": how, "status": "True", "reason": "Because", "lastTransitionTime": at(0)}
         self._change(name, status={"conditions": [condition]})
-        self.completed[item_of(self.jobs[name])] += how == "Complete"
+        self.completed[self.item_of(self.jobs[name])] += how == "Complete"
         self.unobserved.add(name)
 
     def remove(self, name: str) -> None:
@@ -286,10 +287,14 @@ class ClaimsCluster:
         annotation = (self.owner and ledger_of(self.owner)) or ""
         for name, ledger in self.lists.items():
             assert not ledger.held or f'"{name}"' in annotation, "claims of a ledger that is not annotated"
+        self.account()
+
+    def account(self) -> None:
+        """Every item is in one place."""
         held = [item for ledger in self.lists.values() for item, _ in ledger.held.values()]
-        waiting = [item for ledger in self.lists.values() for item in ledger.items]
+        waiting = [item for ledger in self.lists.values() for item in ledger.waiting()]
         parked = [item for ledger in self.lists.values() for item, _ in ledger.parked]
-        running = Counter(item_of(self.jobs[name]) for name in self.alive())
+        running = Counter(self.item_of(self.jobs[name]) for name in self.alive())
         assert all(number == 1 for number in running.values()), f"two Jobs for one item: {running}"
         for item in self.pushed:
             places = held.count(item) + waiting.count(item) + parked.count(item)
@@ -301,6 +306,10 @@ class ClaimsCluster:
             if item in waiting or item in parked:
                 assert not self.completed[item], f"{item} is done and kept"
                 assert not running[item], f"{item} is worked on and not claimed"
+
+    def item_of(self, job: Object) -> str:
+        """Returns the item that a Job was made for."""
+        return item_of(job)
 
     def maximum(self) -> int:
         assert self.owner is not None
@@ -316,7 +325,7 @@ def claim(id: str, **more: Any) -> ClaimedItem:
 
 
 def name(id: str, attempt: int = 0) -> str:
-    return names.claimed("work", OF, id, attempt)
+    return claim_names.claimed("work", OF, id, attempt)
 
 
 def bound(

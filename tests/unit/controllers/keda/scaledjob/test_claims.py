@@ -9,7 +9,9 @@ from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF,
 from tests.unit.controllers.plans import condition
 from tests.unit.tables import cases
 from workers.api.kinds import Object
-from workers.controllers.keda.scaledjob import binding, claim_outcomes, decide, names
+from workers.controllers.claims import binding, claim_names, claim_outcomes
+from workers.controllers.claims.claim_outcomes import ClaimRules
+from workers.controllers.keda.scaledjob import decide
 from workers.decision.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.plan import (
     NOTHING,
@@ -27,9 +29,19 @@ from workers.decision.snapshot import CachedObject, Reading
 CLAIMING = {"strategy": "claim"}
 
 
-def judge(*held: ClaimedItem, jobs: tuple[CachedObject, ...] = (), **more: Any) -> claim_outcomes.ClaimVerdict:
+_RULES = ClaimRules()
+
+
+def judge(
+    *held: ClaimedItem, jobs: tuple[CachedObject, ...] = (), rules: ClaimRules = _RULES, closing: bool = False
+) -> claim_outcomes.ClaimVerdict:
     return claim_outcomes.judge(
-        ClaimLedger(OF, 3, held), jobs, micros(-5), lambda each: name(each.id, each.attempt), **more
+        ClaimLedger(OF, 3, held),
+        jobs,
+        micros(-5),
+        lambda each: name(each.id, each.attempt),
+        rules,
+        closing=closing,
     )
 
 
@@ -48,7 +60,7 @@ def judge(*held: ClaimedItem, jobs: tuple[CachedObject, ...] = (), **more: Any) 
 def test_a_claim_is_settled_as_its_job_ends(
     job: CachedObject, retries: int, settlement: ClaimSettlement | None
 ) -> None:
-    verdict = judge(claim("1"), jobs=(job,), retries=retries)
+    verdict = judge(claim("1"), jobs=(job,), rules=ClaimRules(retries))
     assert verdict.settlements == ([settlement] if settlement else [])
     assert verdict.missing == []
 
@@ -134,7 +146,7 @@ def test_a_large_item_is_a_file_only(size: int, there: bool) -> None:
 @pytest.mark.parametrize("owner", ["work", "w" * 253, "a.b." * 50 + "c"])
 @pytest.mark.parametrize("id", ["1790000000000000", "1790000000000-0-3", f"{2**64 - 1}-{2**64 - 1}-99"])
 def test_names_are_short_and_differ(owner: str, id: str) -> None:
-    made = [names.claimed(owner, of, id, attempt) for of in (OF, "ffff0000") for attempt in (0, 1, 100)]
+    made = [claim_names.claimed(owner, of, id, attempt) for of in (OF, "ffff0000") for attempt in (0, 1, 100)]
     assert len(set(made)) == len(made)
     assert all(len(each) <= 63 for each in made)
 

@@ -18,7 +18,8 @@ from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll, item_of, work
 from tests.unit.tables import cases
-from workers.controllers.keda.scaledjob import binding, claim_outcomes, decide, names
+from workers.controllers.claims import binding, claim_names, claim_outcomes
+from workers.controllers.keda.scaledjob import decide
 from workers.decision.claims import ClaimSettlement
 from workers.decision.plan import Plan, Unfinalize
 
@@ -294,7 +295,7 @@ def test_what_an_order_returns_gets_no_job_while_a_poll_may_be_carrying_it_out()
 
 _bind, _claimed, _with_job, _without_job = (
     binding.bind,
-    names.claimed,
+    claim_names.claimed,
     claim_outcomes._with_job,
     claim_outcomes._without_job,
 )
@@ -319,12 +320,12 @@ def _names_forget_the_ledger(owner, _ledger, id, attempt):
     return _claimed(owner, "none", id, attempt)
 
 
-def _jobs_that_are_gone_have_done_their_item(claim, entry, verdict, retries):
-    return _with_job(claim, entry, verdict, retries) if entry.body else ClaimSettlement(claim.id, "done")
+def _jobs_that_are_gone_have_done_their_item(claim, entry, verdict, rules):
+    return _with_job(claim, entry, verdict, rules) if entry.body else ClaimSettlement(claim.id, "done")
 
 
-def _what_has_no_job_is_returned(claim, verdict, closing, leaves):
-    return _without_job(claim, verdict, True, leaves)
+def _what_has_no_job_is_returned(claim, verdict, rules, closing, leaves):
+    return _without_job(claim, verdict, rules, True, leaves)
 
 
 def _old_orders_are_obeyed(ledger, order):
@@ -342,8 +343,8 @@ def _old_orders_are_obeyed(ledger, order):
             "_unbound",
             _deleted_jobs_are_let_go_as_they_are,
         ),
-        "every decision makes new names": (names, "claimed", _names_are_new_every_time),
-        "names forget the ledger": (names, "claimed", _names_forget_the_ledger),
+        "every decision makes new names": (claim_names, "claimed", _names_are_new_every_time),
+        "names forget the ledger": (claim_names, "claimed", _names_forget_the_ledger),
         "Jobs that are gone have done their item": (
             claim_outcomes,
             "_with_job",

@@ -9,13 +9,36 @@ from dataclasses import dataclass, field, replace
 
 from workers.api import conditions
 from workers.api.kinds import JOB, Object
-from workers.controllers.keda.scaledjob import binding, names
-from workers.decision.claims import LARGEST, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement, ledger_of, name_of
+from workers.controllers.claims import binding
+from workers.decision.claims import LARGEST, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.plan import Patch, PollNow, Step, Together
 from workers.decision.snapshot import CachedObject, Reading, Snapshot
 
 #: Characters of a reason that are kept with a parked item.
 _QUOTE = 500
+
+
+def _no_delay(_attempt: int) -> int:
+    return 0
+
+
+def _fits(_claim: ClaimedItem) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRules:
+    """The rules of one object's claims.
+
+    retries: Jobs that a failed item gets after its first one. delay: milliseconds before the attempt of this number.
+    unfit: the reason why no Job can be made for an item, beside its size; None if one can. records: the ledger keeps a
+    history, and gets the Job of every settlement and the reason of every failure.
+    """
+
+    retries: int = 0
+    delay: Callable[[int], int] = _no_delay
+    unfit: Callable[[ClaimedItem], str | None] = _fits
+    records: bool = False
 
 
 @dataclass
@@ -98,10 +121,16 @@ class ObservedClaims:
         return (*stage, *binding.unbind(self.verdict.freed))
 
 
-def observe(snapshot: Snapshot, body: Object, *, closing: bool = False, retries: int = 0) -> ObservedClaims:
-    """Returns the claims of an object. closing: the ledger gets no new Jobs. retries: Jobs per failed item."""
+def observe(
+    snapshot: Snapshot,
+    of: str,
+    job_name: Callable[[ClaimedItem], str],
+    rules: ClaimRules,
+    *,
+    closing: bool = False,
+) -> ObservedClaims:
+    """Returns the claims of an object. of: its ledger's name. closing: the ledger gets no new Jobs."""
     jobs, reading = snapshot.children.get(JOB.id, ()), snapshot.reading
-    of = name_of(ledger_of(body) or "")
     if not (reading and reading.ledger and reading.ledger.of == of):
         reading = None
     ledger = (reading and reading.ledger) or ClaimLedger(of)
@@ -112,9 +141,6 @@ def observe(snapshot: Snapshot, body: Object, *, closing: bool = False, retries:
         ledger = replace(ledger, limit=None)
     leaving = frozenset(each.id for each in order.settlements if each.how == "returned") if order else frozenset()
 
-    def job_name(claim: ClaimedItem) -> str:
-        return names.claimed(body["metadata"]["name"], of, claim.id, claim.attempt)
-
     # A ledger returns items only once polls claim nothing more: an order to stop comes first.
     stopping = closing and ledger.limit != 0
     if reading is None or ledger.claims is None:
@@ -122,7 +148,7 @@ def observe(snapshot: Snapshot, body: Object, *, closing: bool = False, retries:
     elif stopping:
         verdict = ClaimVerdict(bound=[claim.id for claim in ledger.claims])
     else:
-        verdict = judge(ledger, jobs, reading.started, job_name, retries=retries, closing=closing, leaving=leaving)
+        verdict = judge(ledger, jobs, reading.started, job_name, rules, closing=closing, leaving=leaving)
     return ObservedClaims(jobs, reading, ledger, verdict, job_name)
 
 
@@ -131,27 +157,29 @@ def judge(
     jobs: Iterable[CachedObject],
     started: int,
     name: Callable[[ClaimedItem], str],
+    rules: ClaimRules,
     *,
-    retries: int = 0,
     closing: bool = False,
     leaving: Collection[str] = (),
 ) -> ClaimVerdict:
     """Returns the verdict on every claim and every Job of one.
 
-    started: when the poll began that found this ledger (broker's clock). name: of a claim's Job. retries: how often a
-    failed item gets another Job. closing: no Jobs are to be created, and an item without one is returned. leaving:
-    claims that an order returns which polls may be carrying out.
+    started: when the poll began that found this ledger (broker's clock). name: of a claim's Job. closing: no
+    Jobs are to be created, and an item without one is returned. leaving: claims that an order returns which polls may
+    be carrying out.
     """
     verdict = ClaimVerdict()
+    if closing:
+        rules = replace(rules, retries=0)
     by_name = {entry.ref.name: entry for entry in jobs}
     returned: list[ClaimSettlement] = []
     claims = ledger.claims or ()
     for claim in claims:
         entry = by_name.pop(name(claim), None)
         if entry is None:
-            settled = _without_job(claim, verdict, closing, claim.id in leaving)
+            settled = _without_job(claim, verdict, rules, closing, claim.id in leaving)
         else:
-            settled = _with_job(claim, entry, verdict, 0 if closing else retries)
+            settled = _with_job(claim, entry, verdict, rules)
         if settled:
             (returned if settled.how == "returned" else verdict.settlements).append(settled)
     # Each returned item goes to the very front, so the oldest must come last.
@@ -163,32 +191,39 @@ def judge(
     return verdict
 
 
-def _without_job(claim: ClaimedItem, verdict: ClaimVerdict, closing: bool, leaves: bool) -> ClaimSettlement | None:
+def _without_job(
+    claim: ClaimedItem, verdict: ClaimVerdict, rules: ClaimRules, closing: bool, leaves: bool
+) -> ClaimSettlement | None:
     if problem := _unfit(claim):
         return ClaimSettlement(claim.id, "parked", problem)
     if closing:
         return ClaimSettlement(claim.id, "returned")
-    verdict.owed += 1
     if leaves or claim.item is None:
         verdict.unclear = True
+    elif problem := rules.unfit(claim):
+        return ClaimSettlement(claim.id, "parked", problem)
     else:
         verdict.missing.append(claim)
+    verdict.owed += 1
     return None
 
 
-def _with_job(claim: ClaimedItem, entry: CachedObject, verdict: ClaimVerdict, retries: int) -> ClaimSettlement | None:
-    job = entry.body
+def _with_job(
+    claim: ClaimedItem, entry: CachedObject, verdict: ClaimVerdict, rules: ClaimRules
+) -> ClaimSettlement | None:
+    job, name = entry.body, entry.ref.name if rules.records else ""
     if job is None:
-        return ClaimSettlement(claim.id, "returned")
+        return ClaimSettlement(claim.id, "returned", job=name)
     verdict.bound.append(claim.id)
     match conditions.finished(job):
         case "Complete":
-            return ClaimSettlement(claim.id, "done")
-        case "Failed" if claim.attempt < retries:
+            return ClaimSettlement(claim.id, "done", job=name)
+        case "Failed" if claim.attempt < rules.retries:
             verdict.owed += 1
-            return ClaimSettlement(claim.id, "retried", attempt=claim.attempt + 1)
+            attempt, reason = claim.attempt + 1, _failure(entry, job) if rules.records else ""
+            return ClaimSettlement(claim.id, "retried", reason, attempt, rules.delay(attempt), name)
         case "Failed":
-            return ClaimSettlement(claim.id, "parked", _failure(entry, job))
+            return ClaimSettlement(claim.id, "parked", _failure(entry, job), job=name)
     if job["metadata"].get("deletionTimestamp") and binding.is_bound(job):
         verdict.given_up.append(entry)
     return None

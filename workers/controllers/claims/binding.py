@@ -1,6 +1,7 @@
 """The Job of one claim: it carries the item, and a finalizer keeps it until the claim is settled."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from workers.api import conditions
 from workers.api.kinds import Object
@@ -23,16 +24,43 @@ FOLDER = "/var/run/penstock"
 LONGEST_VARIABLE = 100_000
 
 
+@dataclass(frozen=True, slots=True)
+class CarriedText:
+    """The text that a Job carries as an annotation, which its containers get as a file.
+
+    annotation: of the Job and its pods. volume: the pod's, mounted at `FOLDER`. file: the name in it. variables: of
+    every container. yields: a variable that a container sets itself stays.
+    """
+
+    annotation: str
+    volume: str
+    file: str
+    variables: tuple[Object, ...]
+    yields: bool = False
+
+
 def bind(job: Object, claim: ClaimedItem) -> Object:
     """Returns the Job with this claim's item as annotations, variables and a volume, and with the finalizer."""
+    variables: list[Object] = [
+        {"name": "PENSTOCK_CLAIM", "value": claim.id},
+        {"name": "PENSTOCK_ITEM_ENCODING", "value": claim.encoding},
+    ]
+    if claim.size <= LONGEST_VARIABLE:
+        variables.append({"name": "PENSTOCK_ITEM", "valueFrom": annotation_reference(ITEM)})
+    carried = CarriedText(ITEM, VOLUME, "item", tuple(variables))
+    return carry(job, claim, {ITEM: claim.item or "", ENCODING: claim.encoding}, carried)
+
+
+def carry(job: Object, claim: ClaimedItem, annotations: Mapping[str, str], carried: CarriedText) -> Object:
+    """Returns the Job with the claim and these annotations on it and its pods, the text, and the finalizer."""
     metadata, spec = job["metadata"], job["spec"]
     template = spec["template"]
-    annotations = {CLAIM: claim.id, ATTEMPT: str(claim.attempt), ITEM: claim.item or "", ENCODING: claim.encoding}
+    annotations = {CLAIM: claim.id, ATTEMPT: str(claim.attempt), **annotations}
     return {
         **job,
         "metadata": {
             **metadata,
-            "annotations": {**metadata["annotations"], **annotations},
+            "annotations": {**(metadata.get("annotations") or {}), **annotations},
             "finalizers": [FINALIZER],
         },
         "spec": {
@@ -43,36 +71,35 @@ def bind(job: Object, claim: ClaimedItem) -> Object:
                     **template["metadata"],
                     "annotations": {**(template["metadata"].get("annotations") or {}), **annotations},
                 },
-                "spec": _pod(template["spec"], claim),
+                "spec": _pod(template["spec"], carried),
             },
         },
     }
 
 
-def _pod(pod: Object, claim: ClaimedItem) -> Object:
-    item = {"path": "item", "fieldRef": {"fieldPath": f"metadata.annotations['{ITEM}']"}}
-    volume = {"name": VOLUME, "downwardAPI": {"items": [item]}}
+def annotation_reference(annotation: str) -> Object:
+    """Returns the origin of a variable with this annotation's text: Kubernetes expands $(NAME) in a literal value."""
+    return {"fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}
+
+
+def _pod(pod: Object, carried: CarriedText) -> Object:
+    item = {"path": carried.file, **annotation_reference(carried.annotation)}
+    volume = {"name": carried.volume, "downwardAPI": {"items": [item]}}
     given = {
-        part: [_container(container, claim) for container in pod[part]]
+        part: [_container(container, carried) for container in pod[part]]
         for part in ("initContainers", "containers")
         if pod.get(part)
     }
     return {**pod, **given, "volumes": [*(pod.get("volumes") or ()), volume]}
 
 
-def _container(container: Object, claim: ClaimedItem) -> Object:
-    variables: list[Object] = [
-        {"name": "PENSTOCK_CLAIM", "value": claim.id},
-        {"name": "PENSTOCK_ITEM_ENCODING", "value": claim.encoding},
-    ]
-    if claim.size <= LONGEST_VARIABLE:
-        # The value comes by reference, because Kubernetes would expand $(NAME) in a literal one.
-        origin = {"fieldRef": {"fieldPath": f"metadata.annotations['{ITEM}']"}}
-        variables.append({"name": "PENSTOCK_ITEM", "valueFrom": origin})
-    mount = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
+def _container(container: Object, carried: CarriedText) -> Object:
+    mount = {"name": carried.volume, "mountPath": FOLDER, "readOnly": True}
+    own = container.get("env") or ()
+    taken = {each.get("name") for each in own} if carried.yields else set()
     return {
         **container,
-        "env": [*(container.get("env") or ()), *variables],
+        "env": [*own, *(each for each in carried.variables if each["name"] not in taken)],
         "volumeMounts": [*(container.get("volumeMounts") or ()), mount],
     }
 

@@ -1,0 +1,64 @@
+// The frame of a view: its heading, sections, and the state of what is loaded.
+
+import { h, replace, uniqueId } from "../core/view.js";
+
+/** Returns a section with a heading. extra: stands beside the heading. */
+export function section(title, ...children) {
+  const id = uniqueId("section");
+  return h("section", { "aria-labelledby": id }, h("header", { class: "section-head" }, h("h2", { id }, title)), children);
+}
+
+/** Returns a section whose heading has controls beside it. */
+export function sectionWith(title, controls, ...children) {
+  const node = section(title, children);
+  node.querySelector(".section-head").append(...[controls].flat());
+  return node;
+}
+
+/** Returns the heading of a view; it takes the focus when the view opens. */
+export const heading = (...children) => h("h1", { tabindex: "-1" }, children);
+
+/**
+ * Runs a load and shows in the place that it waits or failed. Returns the value, or undefined. A failure is shown with
+ * a button that tries again.
+ */
+export async function loading(place, load) {
+  const marker = setTimeout(() => replace(place, h("p", { class: "nothing" }, "Loading…")), 200);
+  try {
+    const value = await load();
+    clearTimeout(marker);
+    replace(place);
+    return value;
+  } catch (error) {
+    clearTimeout(marker);
+    if (error.name !== "AbortError") replace(place, failure(error));
+    if (error.name !== "AbortError" && error.name !== "Problem") console.error(error);
+    return undefined;
+  }
+}
+
+/** Returns the text of a failed call. */
+export const failure = (error) => h("p", { class: "failure", role: "alert" }, error.message);
+
+/** Returns a disclosure that holds the text alternative of a drawing. */
+export function asTable(label, ...children) {
+  return h("details", { class: "as-table" }, h("summary", {}, label), children);
+}
+
+/** Returns pairs of a term and its value. pairs: [[term, value]]; values that are null are left out. */
+export function pairs(given, name = "pairs") {
+  const kept = given.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return h("dl", { class: name }, kept.map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value))));
+}
+
+/** Calls a function at most once per so many milliseconds, the last time after the last call. */
+export function throttled(call, milliseconds, signal) {
+  let timer = null;
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  return () => {
+    timer ??= setTimeout(() => {
+      timer = null;
+      if (!signal.aborted) call();
+    }, milliseconds);
+  };
+}

@@ -1,0 +1,352 @@
+"""The decision about an EventJob, case by case."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.unit.controllers.eventjob.manifests import claim, event_job, event_text, job_of, ledger, reading_of, snapshot
+from tests.unit.controllers.factories import NOW, UID, at, condition
+from tests.unit.tables import cases
+from workers.api.kinds import SCALED_JOB, Object, Ref
+from workers.controllers.claims import binding
+from workers.controllers.eventjob import decide, jobs
+from workers.controllers.eventjob.decide import FINALIZER
+from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
+from workers.decision.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, PollNow, RecordEvent, Together
+from workers.decision.snapshot import CachedObject
+
+
+def order_in(plan: Plan) -> ClaimOrder | None:
+    return next((step.order for step in plan.steps if isinstance(step, PollNow)), None)
+
+
+def created(plan: Plan) -> list[Object]:
+    together = [each for step in plan.steps if isinstance(step, Together) for each in step.steps]
+    return [each.body for each in together if isinstance(each, Create)]
+
+
+def status_in(plan: Plan) -> Object:
+    [written] = [step.status for step in plan.steps if isinstance(step, PatchStatus)]
+    return written
+
+
+def ready(plan: Plan) -> tuple[str, str, str]:
+    [found] = [each for each in status_in(plan)["conditions"] if each["type"] == "Ready"]
+    return found["status"], found["reason"], found["message"]
+
+
+def reasons(plan: Plan) -> list[str]:
+    return [step.reason for step in plan.steps if isinstance(step, RecordEvent)]
+
+
+def test_a_new_object_gets_its_finalizer_and_is_read() -> None:
+    plan = decide(snapshot(event_job(metadata={"finalizers": []})), NOW)
+    [patch] = [step for step in plan.steps if isinstance(step, Patch)]
+    assert patch.body == {"metadata": {"finalizers": [FINALIZER]}}
+    assert PollNow() in plan.steps
+    assert ready(plan)[:2] == ("Unknown", "NotRead")
+
+
+def test_a_first_reading_orders_claims_and_every_claim_gets_a_job() -> None:
+    plan = decide(snapshot(event_job(concurrency={"total": 3}), ledger(limit=None)), NOW)
+    order = order_in(plan)
+    assert order
+    assert (order.of, order.limit) == ("events", 3)
+    plan = decide(snapshot(event_job(), ledger(claim("1-0"), claim("2-0"))), NOW)
+    assert [orjson.loads(each["metadata"]["annotations"][jobs.EVENT])["id"] for each in created(plan)] == ["1-0", "2-0"]
+    assert ready(plan)[0] == "True"
+    assert reasons(plan) == ["EventJobReady"]
+
+
+@cases(
+    ("job", "retry", "settlement"),
+    {
+        "completed": (job_of(claim("1-0"), "Complete"), None, ("done", "", 0, 0)),
+        "failed": (job_of(claim("1-0"), "Failed"), None, ("parked", "BackoffLimitExceeded: too many", 0, 0)),
+        "failed with a retry left": (
+            job_of(claim("1-0"), "Failed"),
+            {"limit": 2, "delaySeconds": 5},
+            ("retried", "BackoffLimitExceeded: too many", 1, 5000),
+        ),
+        "is gone": (job_of(claim("1-0"), gone=True), {"limit": 2}, ("returned", "", 0, 0)),
+        "runs": (job_of(claim("1-0")), None, None),
+    },
+)
+def test_an_event_is_settled_as_its_job_ends(job: CachedObject, retry: Any, settlement: Any) -> None:
+    plan = decide(snapshot(event_job(retry=retry), ledger(claim("1-0")), job), NOW)
+    order = order_in(plan)
+    found = order.settlements if order else ()
+    if settlement is None:
+        assert found == ()
+        return
+    how, reason, attempt, delay = settlement
+    whole = f"Job {job.ref.name} failed: {reason}" if reason else ""
+    assert found == (ClaimSettlement("1-0", how, whole, attempt, delay, job.ref.name),)
+
+
+@cases(
+    ("attempt", "delay"),
+    {"the second": (1, 20_000), "the third": (2, 25_000), "far beyond": (900, 25_000)},
+)
+def test_the_delay_doubles_up_to_its_limit(attempt: int, delay: int) -> None:
+    held = claim("1-0", attempt=attempt)
+    body = event_job(retry={"limit": 1000, "delaySeconds": 10, "maxDelaySeconds": 25})
+    plan = decide(snapshot(body, ledger(held), job_of(held, "Failed")), NOW)
+    order = order_in(plan)
+    assert order
+    assert order.settlements[0].delay == delay
+
+
+def test_the_last_attempt_parks_the_event_and_says_so_once() -> None:
+    held = claim("1-0", attempt=2)
+    seen = snapshot(event_job(retry={"limit": 2}), ledger(held), job_of(held, "Failed"))
+    plan = decide(seen, NOW)
+    order = order_in(plan)
+    assert order
+    assert order.settlements[0].how == "parked"
+    assert "EventParked" in reasons(plan)
+    again = snapshot(event_job(retry={"limit": 2}), ledger(held), job_of(held, "Failed"), order=order)
+    assert "EventParked" not in reasons(decide(again, NOW))
+
+
+@cases(
+    ("spec", "limit", "made"),
+    {
+        "room for all": ({"concurrency": {"total": 5}}, 5, 2),
+        "room for one beside one that runs": ({"concurrency": {"total": 2}}, 2, 1),
+        "no room": ({"concurrency": {"total": 1}}, 1, 0),
+        "suspended": ({"suspend": True}, 0, 0),
+    },
+)
+def test_jobs_are_bounded(spec: Any, limit: int, made: int) -> None:
+    held = (claim("1-0"), claim("2-0"), claim("3-0"))
+    plan = decide(snapshot(event_job(**spec), ledger(*held, limit=9), job_of(held[0])), NOW)
+    order = order_in(plan)
+    assert order
+    assert (order.limit, len(created(plan))) == (limit, made)
+
+
+def _ended(held: ClaimedItem) -> CachedObject:
+    return job_of(held, "Complete", seen=-10)
+
+
+def test_a_settled_job_is_let_go_and_one_that_no_poll_knows_of_yet_is_not() -> None:
+    settled, unsettled = _ended(claim("1-0")), job_of(claim("2-0"), "Complete", seen=0)
+    plan = decide(snapshot(event_job(), ledger(), settled, unsettled), NOW)
+    let_go = [each for step in plan.steps if isinstance(step, Together) for each in step.steps]
+    assert [each.ref.name for each in let_go if not isinstance(each, Create)] == [settled.ref.name]
+
+
+@cases(
+    ("body", "reason", "message"),
+    {
+        "a malformed manifest": (event_job(concurrency={"total": 0}), "InvalidSpec", "spec.concurrency.total"),
+        "an expression": (event_job(filter={"cel": "event.type =="}), "InvalidSpec", "spec.filter.cel: line 1"),
+        "a forbidden place": (
+            event_job(jobTemplate={"spec": {"template": {"spec": {"nodeName": "$(event.id)", "containers": []}}}}),
+            "InvalidSpec",
+            "nodeName: $(event…) may not stand here",
+        ),
+    },
+)
+def test_a_spec_that_cannot_work_is_not_ready(body: Object, reason: str, message: str) -> None:
+    plan = decide(snapshot(body, ledger(claim("1-0"))), NOW)
+    assert created(plan) == []
+    assert ready(plan)[:2] == ("False", reason)
+    assert message in ready(plan)[2]
+    order = order_in(plan)
+    assert order is None or order.limit == 0
+
+
+@cases(
+    ("trigger", "taken"),
+    {
+        "push": ({"type": "push", "metadata": {}}, True),
+        "push with the same stream": (
+            {"type": "push", "metadata": {"stream": "{penstock}:events:default/orders"}},
+            True,
+        ),
+        "push with another stream": (
+            {"type": "push", "metadata": {"stream": "{penstock}:events:default/other"}},
+            False,
+        ),
+        "push on another server": ({"type": "push", "metadata": {"address": "elsewhere:6379"}}, False),
+        "another type": ({"type": "redis", "metadata": {}}, False),
+    },
+)
+def test_a_channel_that_a_scaledjob_takes_is_refused(trigger: Object, taken: bool) -> None:
+    scaled = {"metadata": {"name": "orders"}, "spec": {"triggers": [trigger]}}
+    relatives = {Ref(SCALED_JOB, "default", "orders"): scaled}
+    plan = decide(snapshot(event_job(), ledger(claim("1-0")), relatives=relatives), NOW)
+    assert (ready(plan)[1] == "ChannelTaken") is taken
+    assert bool(created(plan)) is not taken
+    assert any(isinstance(step, ComeBack) for step in plan.steps) is taken
+
+
+@cases(
+    ("held", "reason"),
+    {
+        "no text for a label": (claim("1-0", item=event_text("1-0", subject="a b")), "is no value of a label"),
+        "nothing for a path": (claim("1-0"), "$(event.subject): the event has none"),
+        "too large": (claim("1-0", size=200_000), "200000 bytes"),
+    },
+)
+def test_an_event_that_does_not_fit_its_template_is_parked_with_the_reason(held: ClaimedItem, reason: str) -> None:
+    template = {
+        "metadata": {"labels": {"subject": "$(event.subject)"}},
+        "spec": {"template": {"spec": {"containers": [{"name": "main", "image": "x"}]}}},
+    }
+    plan = decide(snapshot(event_job(jobTemplate=template), ledger(held)), NOW)
+    order = order_in(plan)
+    assert order
+    [settlement] = order.settlements
+    assert (settlement.how, created(plan)) == ("parked", [])
+    assert reason in settlement.reason
+
+
+@cases(
+    ("found", "problem"),
+    {
+        "an unreadable ledger": (ClaimLedger("events"), "connection refused"),
+        "a ledger of a namesake": (ledger(claim("1-0")), None),
+    },
+)
+def test_what_is_not_known_creates_nothing(found: ClaimLedger, problem: str | None) -> None:
+    reading = reading_of(found, problem=problem, uid=UID if problem else "another")
+    plan = decide(snapshot(event_job(), reading=reading), NOW)
+    assert created(plan) == []
+    assert ready(plan)[0] != "True"
+    assert "events" not in status_in(plan)
+
+
+def test_the_status_says_what_a_reading_counted() -> None:
+    held = claim("1-0")
+    status = status_in(decide(snapshot(event_job(), ledger(held), job_of(held)), NOW))
+    assert status["events"]["waiting"] == 2
+    assert (status["channel"], status["active"], status["lastEventTime"]) == ("orders", 1, at(-60))
+    assert [(each["type"], each["status"]) for each in status["conditions"]] == [
+        ("Ready", "True"),
+        ("Suspended", "False"),
+        ("Parked", "False"),
+    ]
+    again = event_job(status=status)
+    assert not [
+        step for step in decide(snapshot(again, ledger(held), job_of(held)), NOW).steps if isinstance(step, PatchStatus)
+    ]
+
+
+@cases(
+    ("parked", "reason"),
+    {"some": (3, "EventsParked"), "as many as may be": (5, "DeadLetterFull"), "none": (0, "NothingParked")},
+)
+def test_parked_events_are_a_condition(parked: int, reason: str) -> None:
+    plan = decide(snapshot(event_job(deadLetter={"limit": 5}), ledger(counts={"parked": parked})), NOW)
+    [found] = [each for each in status_in(plan)["conditions"] if each["type"] == "Parked"]
+    assert found["reason"] == reason
+
+
+DELETED = {"deletionTimestamp": at(0), "generation": 2}
+
+
+def test_a_deleted_object_stops_its_jobs_and_stays_until_its_deliveries_are_gone() -> None:
+    held = claim("1-0")
+    plan = decide(snapshot(event_job(metadata=DELETED), ledger(held), job_of(held)), NOW)
+    order = order_in(plan)
+    assert order
+    assert order.limit == 0
+    deletes = [each for step in plan.steps if isinstance(step, Together) for each in step.steps]
+    assert [type(each) for each in deletes] == [Delete]
+    assert not [step for step in plan.steps if isinstance(step, Patch)]
+
+
+@cases(
+    ("generation", "limit", "gone"),
+    {
+        "a poll since the deletion has removed them": (2, 0, True),
+        "the last poll was before the deletion": (1, 0, False),
+        "polls may still claim": (2, 10, False),
+    },
+)
+def test_the_finalizer_goes_once_a_poll_has_removed_the_deliveries(generation: int, limit: int, gone: bool) -> None:
+    reading = reading_of(ledger(limit=limit), generation=generation)
+    plan = decide(snapshot(event_job(metadata=DELETED), reading=reading), NOW)
+    assert any(isinstance(step, Patch) for step in plan.steps) is gone
+    assert any(isinstance(step, PollNow) for step in plan.steps) is not gone
+
+
+def test_jobs_of_an_object_that_is_gone_are_let_go() -> None:
+    plan = decide(snapshot(None, None, _ended(claim("1-0"))), NOW)
+    assert len(plan.steps) == 1
+
+
+def build(held: ClaimedItem, container: Object | None = None, **spec: Any) -> Object:
+    main = {"name": "main", "image": "x", **(container or {})}
+    template = {"spec": {"template": {"spec": {"containers": [main]}}}}
+    [job] = created(decide(snapshot(event_job(jobTemplate=template, **spec), ledger(held)), NOW))
+    return job
+
+
+def test_a_job_has_the_event_in_every_container() -> None:
+    text = event_text("4711", subject="$(HOME)", data='{"total": 12}', traceparent=f"00-{'a' * 32}-{'b' * 16}-01")
+    job = build(claim("1-0", item=text, attempt=1))
+    metadata, pod = job["metadata"], job["spec"]["template"]["spec"]
+    assert metadata["finalizers"] == [binding.FINALIZER]
+    assert metadata["labels"] == {jobs.LABEL: "orders"}
+    assert orjson.loads(metadata["annotations"][jobs.EVENT])["data"] == {"total": 12}
+    assert job["spec"]["ttlSecondsAfterFinished"] == 3600
+    variables = {each["name"]: each.get("value") or each["valueFrom"] for each in pod["containers"][0]["env"]}
+    assert variables["PENSTOCK_EVENT_ID"] == "4711"
+    assert variables["PENSTOCK_EVENT_SUBJECT"] == "$$(HOME)", "Kubernetes expands it otherwise"
+    assert variables["PENSTOCK_EVENT"] == {"fieldRef": {"fieldPath": "metadata.annotations['penstock.dev/event']"}}
+    assert variables["PENSTOCK_EVENT_DATA"] == {
+        "fieldRef": {"fieldPath": "metadata.annotations['penstock.dev/event-data']"}
+    }
+    assert metadata["annotations"][jobs.DATA] == '{"total": 12}'
+    assert (variables["PENSTOCK_CLAIM"], variables["PENSTOCK_ATTEMPT"]) == ("1-0", "2")
+    assert variables["TRACEPARENT"] == metadata["annotations"][jobs.TRACE_PARENT]
+    [volume] = pod["volumes"]
+    assert volume["downwardAPI"]["items"][0]["path"] == "event"
+
+
+def test_a_containers_own_variable_stays() -> None:
+    job = build(claim("1-0"), {"env": [{"name": "PENSTOCK_EVENT_ID", "value": "own"}]})
+    found = [
+        each for each in job["spec"]["template"]["spec"]["containers"][0]["env"] if each["name"] == "PENSTOCK_EVENT_ID"
+    ]
+    assert found == [{"name": "PENSTOCK_EVENT_ID", "value": "own"}]
+
+
+@cases(
+    ("data", "variables"),
+    {
+        "short data": ("x", {"PENSTOCK_EVENT", "PENSTOCK_EVENT_DATA"}),
+        "long data": ("x" * 70_000, {"PENSTOCK_EVENT"}),
+        "longer data": ("x" * 120_000, set()),
+        "a NUL": ("a\0b", {"PENSTOCK_EVENT"}),
+    },
+)
+def test_what_no_process_can_be_given_is_in_the_file_only(data: str, variables: set[str]) -> None:
+    job = build(claim("1-0", item=event_text("1", data=data)))
+    names = {each["name"] for each in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert names & {"PENSTOCK_EVENT", "PENSTOCK_EVENT_DATA"} == variables
+
+
+def test_a_malformed_trace_is_left_out() -> None:
+    job = build(claim("1-0", item=event_text("1", traceparent="$(X)", tracestate="a=b")))
+    names = {each["name"] for each in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert not names & {"TRACEPARENT", "TRACESTATE"}
+
+
+def test_jobs_of_two_objects_of_one_name_have_other_names() -> None:
+    held = claim("1700000000000-0-3", attempt=999)
+    names = {jobs.name({"name": "n" * 253, "uid": uid}, held) for uid in ("a", "b")}
+    assert len(names) == 2
+    assert all(len(name) <= 63 for name in names)
+
+
+@pytest.mark.parametrize("status", ["True", "False"])
+def test_suspending_and_resuming_are_events(status: str) -> None:
+    before = {"conditions": [condition("Ready"), condition("Suspended", status)]}
+    plan = decide(snapshot(event_job(status=before, suspend=status == "False"), ledger()), NOW)
+    assert reasons(plan) == ["EventJobSuspended" if status == "False" else "EventJobResumed"]
