@@ -46,7 +46,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """Which deliveries are asked for. since, until: of their arrival (µs). type: of the event, exactly."""
+    """The deliveries that are asked for. since, until: of their arrival (µs). type: of the event, exactly."""
 
     states: frozenset[DeliveryState] = frozenset(STATES)
     type: str | None = None

@@ -125,9 +125,11 @@ async def test_a_parked_event_unblocks_its_key_and_comes_back_behind_the_others(
 
 async def test_an_event_that_is_delayed_holds_its_key(job: PolledEventJob) -> None:
     job.spec = ORDERED
+    await job.push("first", subject="a")
     await job.push("later", subject="a", notbefore="2200-01-01T00:00:00Z")
     await job.push("now", subject="a")
-    found = await job.poll(5)
+    await job.poll(5)
+    found = await job.settle("done", "first", limit=5)
     assert found.claims == ()
     assert found.counts is not None
     assert (found.counts["delayed"], found.counts["waiting"]) == (1, 1)
@@ -350,3 +352,16 @@ async def test_a_large_wave_is_read_in_pieces_of_bytes(job: PolledEventJob, monk
     monkeypatch.setattr(event_ledger, "VISITS", 1)
     await job.push("1", "2", "3", data="x" * 100)
     assert (await job.poll()).waiting == 2.0
+
+
+async def test_a_late_settlement_does_not_meet_a_later_claim_of_its_event(job: PolledEventJob) -> None:
+    await job.push("1")
+    await job.poll(1)
+    late = ClaimSettlement(job.claims["1"].id, "done")
+    await job.settle("returned", "1", limit=1)
+    await job.poll(1, late)
+    assert list(job.claims) == ["1"]
+    await job.settle("retried", "1", attempt=1, limit=1)
+    await job.poll(1, late)
+    assert job.claims["1"].attempt == 1
+    assert await job.ids("done") == []
