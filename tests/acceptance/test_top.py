@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 
+from deploy.cli.top import top_rows
 from tests.acceptance.test_observability import scaled_job
 from tests.support.terminal import COMMAND, Terminal, environment, until
 
@@ -22,17 +23,7 @@ def test_objects_and_the_pipeline_are_printed_once(up: subprocess.Popen[bytes], 
         assert row()["state"] == "Ready"
         lines = terminal.type("top", "--kind", "sj", "--filter", "watched").splitlines()
         assert lines[0].startswith("reconcile ")
-        assert lines[3].split()[:9] == [
-            "KIND",
-            "NAMESPACE",
-            "NAME",
-            "STATE",
-            "WAITING",
-            "ACTIVE",
-            "PARKED",
-            "JOBS/MIN",
-            "AGE",
-        ]
+        assert lines[3].split() == list(top_rows.COLUMNS)
         assert lines[4].split()[:4] == ["ScaledJob", "default", "watched", "Ready"]
         assert len(lines) == 5
         assert "none of eventjobs, scaledjobs" in terminal.type("top", "--once", "--kind", "pods", code=1)
