@@ -18,7 +18,7 @@ INTRODUCTION = """# Metrics
 Every process serves Prometheus metrics on `/metrics` of its `--metrics-port` (`PENSTOCK_METRICS_PORT`; 0, the default,
 serves none), in plain HTTP and to everybody who can connect. Without `--metrics-address` it listens on all addresses,
 which a scrape from outside its container needs; `penstock up` then listens on 127.0.0.1. Each process logs the address.
-`penstock up` counts ports up from the setting: the workers', the scalers', then the watch's. Scrape all of them.
+`penstock up` counts ports up from the setting: the workers', the scalers', then the watch's and the gateway's. Scrape all of them.
 `penstock beat` serves none. Of the tables below the webhook and the external scaler show only the first. Each process
 also shows `process_*` and `python_*` of the Prometheus client.
 
@@ -111,6 +111,13 @@ _POLLS = (
     scalers.OBJECT_ERRORS,
     workers.PUSHED,
 )
+_GATEWAY = (
+    scalers.RECEIVED,
+    scalers.INGEST_SECONDS,
+    scalers.COMMIT_EVENTS,
+    scalers.IN_FLIGHT_REQUESTS,
+    scalers.IN_FLIGHT_BYTES,
+)
 _RECONCILES = (
     workers.RECONCILES,
     workers.RECONCILE_SECONDS,
@@ -135,6 +142,7 @@ def sections() -> dict[str, tuple[MetricRow, ...]]:
         "Workers and scalers: their lane": _rows(_LANES),
         "Workers and scalers: the broker": _rows(_BROKER),
         "Scalers": _rows(_POLLS),
+        "Gateway": _rows(_GATEWAY),
         "Workers": _rows(_RECONCILES),
         "Watch": (*_rows((servers.LEADER,)), *objects),
     }

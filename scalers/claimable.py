@@ -1,6 +1,7 @@
 """Scalers whose items can be claimed: taken out of the queue, one for one Job, and recorded in a ledger beside it."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.connections import Connections
@@ -23,11 +24,18 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClaimableItems:
-    """The outcome of a request: items waiting, claims, and whether the order was carried out."""
+    """The outcome of a request: items waiting, claims, and whether the order was carried out.
+
+    again: seconds after which an item may be claimed that may not now, None if there is none. counts, last_arrival: of
+    the ledgers that know them, see ClaimLedger.
+    """
 
     waiting: float
     claims: tuple[ClaimedItem, ...]
     applied: bool
+    again: float | None = None
+    counts: Mapping[str, int] | None = None
+    last_arrival: int = 0
 
 
 class Claiming(Scaler):

@@ -30,22 +30,51 @@ class LaneKeys:
         return f"{self.tag}:lane:{self.name}:{part}"
 
 
+@dataclass(frozen=True, slots=True)
+class DeliveryKeys:
+    """The keys of one EventJob's deliveries; docs/deliveries.md says what each holds.
+
+    tag: the hash tag, braces included. uid: the EventJob's.
+    """
+
+    #: The parts, in the order in which the Lua helper `deliveries` reads their keys.
+    PARTS: ClassVar = (
+        *("meta", "records", "attributes", "data", "ids"),
+        *("waiting", "delayed", "running", "retrying", "parked", "done", "dropped"),
+        *("due", "ready", "keyed", "seen", "ended", "asked"),
+    )
+
+    tag: str
+    uid: str
+
+    def all(self) -> list[str]:
+        """Returns the keys, in the order of `PARTS`."""
+        return [self.of(part) for part in self.PARTS]
+
+    def of(self, part: str) -> str:
+        """Returns the key of one part."""
+        return f"{self.tag}:deliveries:{self.uid}:{part}"
+
+
 #: The types of all keys of ours, by the part of the name that follows the hash tag; of a lane by the last part.
 TYPES: Mapping[str, bytes] = {
     **dict.fromkeys(("ready", "since", "tenants", "later", "leases", "owners", "gone", "decisions"), b"zset"),
     **dict.fromkeys(("leased", "failures", "meta", "objects", "freshness", "readings", "orders", "limit"), b"hash"),
     "unreadable": b"hash",
     **dict.fromkeys(("dirty", "booked", "listed"), b"set"),
-    **dict.fromkeys(("generation", "call"), b"string"),
+    **dict.fromkeys(("generation", "call", "signature"), b"string"),
     "decision": b"list",
     "runs": b"hash",
+    **dict.fromkeys(("records", "attributes", "data", "ids", "asked"), b"hash"),
+    **dict.fromkeys(("waiting", "delayed", "running", "retrying", "parked", "done", "dropped"), b"zset"),
+    **dict.fromkeys(("due", "keyed", "seen", "ended"), b"zset"),
 }
 
 
 def type_of(key: str) -> bytes | None:
     """Returns the type that this key must have, None if it is none of ours."""
     parts = key.partition("}:")[2].split(":")
-    of_group = {"lane": 2, "beat": 1}.get(parts[0], 0)
+    of_group = {"lane": 2, "beat": 1, "deliveries": 2}.get(parts[0], 0)
     return TYPES.get(parts[of_group]) if len(parts) > of_group else None
 
 
@@ -80,6 +109,14 @@ class Keys:
     def lane(self, name: str) -> LaneKeys:
         """Returns the keys of the lane of this name."""
         return LaneKeys(self.tag, name)
+
+    def deliveries(self, uid: str) -> DeliveryKeys:
+        """Returns the keys of the deliveries of the EventJob with this UID."""
+        return DeliveryKeys(self.tag, uid)
+
+    def channel(self, namespace: str, name: str) -> str:
+        """Returns the intake of a channel, the stream that events are pushed to; its other keys stand beside it."""
+        return f"{self.tag}:events:{namespace}/{name}"
 
     def beat(self, part: str) -> str:
         """Returns a key of the beat scheduler."""

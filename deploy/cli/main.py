@@ -46,6 +46,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         services.watch,
         services.external_scaler,
         services.webhook,
+        services.gateway,
     ),
     "About": (doctor, about.crds, about.settings, scripts_of_shells.command, about.version),
 }

@@ -1,14 +1,15 @@
 -- Purpose: takes what was pushed out of the intake: what is an event and new is accepted, what is none is parked, what
 --          was seen before or finds no room is gone; all of it is counted.
 -- KEYS: 1 the intake, 2 the accepted events, 3 the parked entries (streams), 4 what was seen (a sorted set of digests by
---       time), 5 the counts (a hash)
--- ARGV: 1 the group, 2 most events that may be not done, 3 milliseconds and 4 most events that are remembered as seen,
+--       time), 5 the counts (a hash); of a channel of EventJobs 6 their unfinished deliveries (a hash)
+-- ARGV: 1 the group, '' for a channel, 2 most events that may be not done, 3 milliseconds and 4 most events that are remembered as seen,
 --       5 most parked entries, 6 most entries to take, 7 bytes of the largest event
 -- Answer: {not given to the group yet, given and not acknowledged, entries left in the intake; and of what was taken now:
 --         accepted, duplicates, parked, dropped}
 -- Replay: what it took is gone from the intake; a second run finds the rest.
 
 -- include: events
+-- include: channel
 
 local intake, accepted, parked, seen, counts = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, room_for, window, remembered = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -112,7 +113,12 @@ local function forget()
   redis.call('PEXPIRE', seen, math.max(window, 1))
 end
 
-local waiting, held = backlog(accepted, group)
+local waiting, held
+if KEYS[6] then
+  waiting, held = undone(accepted, KEYS[6])
+else
+  waiting, held = backlog(accepted, group)
+end
 local room = room_for - waiting - held
 local did = {accepted = 0, duplicates = 0, parked = 0, dropped = 0}
 local taken = {}

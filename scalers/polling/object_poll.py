@@ -14,8 +14,8 @@ from scalers.redaction import why
 from scalers.triggers.parse import Parsed, TriggerProbe, measured, polling_interval
 from scheduler.queue import Lease
 from workers.api import kinds
-from workers.api.kinds import JOB_FLOW, Object
-from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
+from workers.api.kinds import EVENT_JOB, JOB_FLOW, Object
+from workers.decision.claims import ClaimLedger, ClaimOrder, ledger_name
 from workers.decision.snapshot import Reading, TriggerSample
 
 #: Fewest seconds between two polls of an object whose value changes by itself.
@@ -28,7 +28,7 @@ class ObjectPoll:
 
     started: the instant of the claim (µs, broker's clock). previous: the last reading under its name, perhaps of
     another object. order: for its ledger, if it has one. samples: by the trigger's place. carried_out: the order that
-    its ledger took. claims: of its ledger after that. again: seconds after which one of the values changes by itself.
+    its ledger took. found: its ledger after that. again: seconds after which one of the values changes by itself.
     """
 
     lease: Lease
@@ -39,7 +39,7 @@ class ObjectPoll:
     order: ClaimOrder | None = None
     samples: dict[int, TriggerSample] = field(default_factory=dict)
     carried_out: ClaimOrder | None = None
-    claims: tuple[ClaimedItem, ...] | None = None
+    found: ClaimableItems | None = None
     again: float = math.inf
 
     @property
@@ -59,8 +59,7 @@ class ObjectPoll:
     @property
     def ledger_name(self) -> str | None:
         """The name of the object's ledger, if it has one."""
-        annotation = ledger_of(self.body)
-        return name_of(annotation) if annotation else None
+        return ledger_name(kinds.parse_key(self.lease.key).kind, self.body)
 
     @property
     def claim_request(self) -> ClaimRequest:
@@ -74,9 +73,8 @@ class ObjectPoll:
         if isinstance(found, str):
             self.take(0, found, breaker)
             return
-        self.take(0, Measure(found.waiting))
-        order = self.claim_request.order
-        self.carried_out, self.claims = order if found.applied else None, found.claims
+        self.take(0, Measure(found.waiting, again=found.again))
+        self.carried_out, self.found = self.claim_request.order if found.applied else None, found
 
     def take(self, place: int, answer: Answer, breaker: CircuitBreaker | None = None) -> None:
         """Takes the answer of the trigger at this place. breaker: its source's, if it is open."""
@@ -103,7 +101,7 @@ class ObjectPoll:
     def export(self, place: int, seconds: float) -> None:
         """Exports the sample of the trigger at this place as metrics. seconds: that its server took."""
         ref = kinds.parse_key(self.lease.key)
-        if ref.kind != JOB_FLOW:
+        if ref.kind not in (JOB_FLOW, EVENT_JOB):
             name = measured(self.body)[place].get("name") or ""
             metrics.export_sample(ref, place, self.samples[place], seconds, name)
 
@@ -126,9 +124,15 @@ class ObjectPoll:
     def _ledger(self) -> ClaimLedger | None:
         if self.ledger_name is None:
             return None
-        if (order := self.carried_out) is None:
-            return ClaimLedger(self.ledger_name, claims=self.claims)
-        return ClaimLedger(self.ledger_name, order.limit, self.claims, order.id)
+        order, found = self.carried_out, self.found
+        return ClaimLedger(
+            self.ledger_name,
+            limit=order.limit if order else None,
+            claims=found.claims if found else None,
+            order=order.id if order else None,
+            counts=found.counts if found else None,
+            last_arrival=found.last_arrival if found else 0,
+        )
 
 
 def sample(probe: TriggerProbe, answer: Answer) -> TriggerSample:

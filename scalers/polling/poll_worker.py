@@ -41,7 +41,7 @@ async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
             timeout=settings.source_timeout,
         )
         stack.push_async_callback(vaults.close)
-        triggers = _triggers(settings, cluster, vaults)
+        triggers = triggers_of(settings, cluster, vaults)
         wakeups = None
         if settings.wakeups:
             wakeups = Wakeups(
@@ -69,7 +69,8 @@ async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
         yield await stack.enter_async_context(consuming(parts, "poll", poller.handle, linger=LINGER))
 
 
-def _triggers(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:
+def triggers_of(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:
+    """Returns the parser of triggers, as the settings say."""
     return Triggers(
         lookups=Lookups(
             cluster.get,

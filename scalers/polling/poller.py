@@ -14,15 +14,15 @@ from scalers.polling.as_completed import PollRound
 from scalers.polling.batched import Answer, BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.object_poll import ObjectPoll, asks_for_decision
-from scalers.triggers import flow_probes
-from scalers.triggers.parse import Parsed, SourceKey, Triggers, is_polled
+from scalers.triggers.object_probes import ObjectProbes, is_asked
+from scalers.triggers.parse import Parsed, SourceKey, Triggers
 from scalers.wakeups.wakeups import WaitingObject, Wakeups
 from scheduler.queue import ClaimedKeys, Done, Failed, Lane, Lease, Outcome, RequeueAt
 from workers.api import kinds
-from workers.api.kinds import JOB_FLOW, Object, Ref
+from workers.api.kinds import EVENT_JOB, JOB_FLOW, Object, Ref
 from workers.cache.store import Store
 from workers.client.rest import Cluster
-from workers.decision.claims import ClaimOrder, ledger_of
+from workers.decision.claims import ClaimOrder, ledger_name
 from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
@@ -80,6 +80,7 @@ class Poller:
         self._notify = notify
         self._interval = settings.polling
         self._triggers = triggers
+        self._probes = ObjectProbes(triggers, store)
         self._wakeups = wakeups
         self._sources = sources or BatchedReader(
             Connections(patience=settings.source_timeout / 4, cluster=cluster),
@@ -122,14 +123,10 @@ class Poller:
             self._store.get_many(tuple(refs.values())), self._readings.get_many(refs)
         )
         found = {key: entry.body for key, entry in zip(refs, entries, strict=True) if entry}
-        bodies = {
-            key: body
-            for key, body in found.items()
-            if body is not None and (flow_probes.is_probed if refs[key].kind == JOB_FLOW else is_polled)(body)
-        }
+        bodies = {key: body for key, body in found.items() if body is not None and is_asked(refs[key].kind, body)}
         previous = dict(zip(refs, readings, strict=True))
         leases = {lease.key: lease for lease in claim.leases}
-        claiming = [key for key, body in bodies.items() if ledger_of(body)]
+        claiming = [key for key, body in bodies.items() if ledger_name(refs[key].kind, body)]
         orders = dict(zip(claiming, await self._orders.get_many(claiming), strict=True))
         return {
             key: PolledObject(leases[key], refs[key], body, previous[key], orders.get(key))
@@ -140,7 +137,7 @@ class Poller:
         """Parses and measures. Objects that are parsed at once, which nearly all are, are measured together."""
         if not observed:
             return
-        parsing = {work.start_background(self._parse(each.ref, each.body)): each for each in observed.values()}
+        parsing = {work.start_background(self._probes.parse(each.ref, each.body)): each for each in observed.values()}
         done, late = await asyncio.wait(parsing, timeout=PARSING)
         for task in late:
             work.start(self._poll_late(parsing[task], task, now, work, settle))
@@ -168,13 +165,9 @@ class Poller:
             return None
         poll = ObjectPoll(observed.lease, observed.body, parsed, observed.previous, now, observed.order)
         ref, late = observed.ref, poll.late(self._interval)
-        if ref.kind != JOB_FLOW and late is not None:
+        if ref.kind not in (JOB_FLOW, EVENT_JOB) and late is not None:
             metrics.export_lateness(ref, late)
         return poll
-
-    async def _parse(self, ref: Ref, body: Object) -> Parsed:
-        """Returns the object's triggers, or the probes of a flow."""
-        return await (flow_probes.parse(body, self._store) if ref.kind == JOB_FLOW else self._triggers.parse(ref, body))
 
     async def _dismiss(self, leases: Sequence[Lease], settle: Settle) -> None:
         """Drops all state of objects that are not polled; the reconciler asks for a reading when they are back."""

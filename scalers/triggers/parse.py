@@ -161,8 +161,8 @@ class Triggers:
         quirks: Iterable[str] = (),
     ) -> None:
         self._registry = registry
-        self._broker = broker
-        self._prefix = prefix
+        self.broker = broker
+        self.prefix = prefix
         self._lookups = lookups or Lookups()
         self._authenticator = authenticator or Authenticator()
         self._limit = limit
@@ -310,8 +310,8 @@ class Triggers:
             authentication=credentials,
             namespace=ref.namespace,
             owner=ref.name,
-            broker=self._broker,
-            prefix=self._prefix,
+            broker=self.broker,
+            prefix=self.prefix,
             quirks=",".join(sorted(self._quirks)),
         )
         scaler = scaler_class.parse(trigger)

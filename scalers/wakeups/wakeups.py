@@ -16,7 +16,8 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from penstock.scaler import Scaler
-from scalers.triggers.parse import TriggerProbe, Triggers, is_polled, version
+from scalers.triggers.object_probes import ObjectProbes, is_asked
+from scalers.triggers.parse import TriggerProbe, Triggers, version
 from scalers.wakeups.listeners import ListenerPool, NotifyingServer, Watch
 from scalers.wakeups.redis_listener import ListenerStatus
 from scheduler.keys import Keys
@@ -143,7 +144,7 @@ class Wakeups:
         self._poll = poll
         self._notify = notify
         self._store = store
-        self._triggers = triggers
+        self._probes = ObjectProbes(triggers, store)
         self._refresh = refresh
         self._known: dict[str, WaitingObject] = {}
         self._listeners = ListenerPool(lambda keys: self._wake(keys))
@@ -242,7 +243,7 @@ class Wakeups:
         refs = [kinds.parse_key(key) for key in keys]
         found = {}
         for key, ref, entry in zip(keys, refs, await self._store.get_many(refs), strict=True):
-            if entry and entry.body and is_polled(entry.body):
-                parsed = await self._triggers.parse(ref, entry.body)
+            if entry and entry.body and is_asked(ref.kind, entry.body):
+                parsed = await self._probes.parse(ref, entry.body)
                 found[key] = WaitingObject.of(entry.body, parsed.probes)
         return found

@@ -22,7 +22,7 @@ Expression = Annotated[str, Field(min_length=1, max_length=4096)]
 Attributes = Annotated[dict[str, str], Field(min_length=1)]
 
 
-class Filter(Model):
+class EventFilter(Model):
     """One condition on events, as CloudEvents' subscriptions have them. Exactly one of the fields."""
 
     exact: Attributes | None = None
@@ -31,11 +31,11 @@ class Filter(Model):
     """Every named attribute begins with this text."""
     suffix: Attributes | None = None
     """Every named attribute ends with this text."""
-    all: "Annotated[Items[Filter], Field(min_length=1)] | None" = None
+    all: "Annotated[Items[EventFilter], Field(min_length=1)] | None" = None
     """All of these hold."""
-    any: "Annotated[Items[Filter], Field(min_length=1)] | None" = None
+    any: "Annotated[Items[EventFilter], Field(min_length=1)] | None" = None
     """One of these holds."""
-    not_: "Annotated[Filter | None, Field(alias='not')]" = None
+    not_: "Annotated[EventFilter | None, Field(alias='not')]" = None
     """This does not hold."""
     cel: Expression | None = None
     """The expression is true."""
@@ -107,7 +107,7 @@ class EventJobSpec(Model):
 
     channel: Text | None = None
     """The channel whose events are taken; default the object's name. HTTP pushes go to the EventJob named like it."""
-    filter: Filter | None = None
+    filter: EventFilter | None = None
     """Events that become Jobs; default all."""
     suspend: bool | None = False
     """Events are taken in, and no Job is created."""

@@ -22,7 +22,7 @@ from yarl import URL
 from workers import errors
 from workers.api.kinds import Kind, Object, Ref
 from workers.client import transport
-from workers.client.kubeconfig import load
+from workers.client.kubeconfig import load, without_credentials
 
 Objects = list[Object]
 
@@ -59,10 +59,22 @@ class Cluster:
 
     @classmethod
     async def connect(
-        cls, *, kubeconfig: Path | None = None, context: str | None = None, timeout: float = 15.0, in_flight: int = 16
+        cls,
+        *,
+        kubeconfig: Path | None = None,
+        context: str | None = None,
+        timeout: float = 15.0,
+        in_flight: int = 16,
+        anonymous: bool = False,
     ) -> "Cluster":
-        """Returns a client for this kubeconfig (see `workers.client.kubeconfig.load`), without calling the server."""
-        return cls(await load(kubeconfig, context), timeout=timeout, in_flight=in_flight)
+        """Returns a client for this kubeconfig (see `workers.client.kubeconfig.load`), without calling the server.
+
+        anonymous: without the kubeconfig's credentials: each request brings its own in its headers.
+        """
+        configuration = await load(kubeconfig, context)
+        if anonymous:
+            configuration = without_credentials(configuration)
+        return cls(configuration, timeout=timeout, in_flight=in_flight)
 
     def __init__(self, configuration: Any, *, timeout: float, in_flight: int) -> None:
         self._configuration = configuration

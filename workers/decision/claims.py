@@ -4,13 +4,19 @@ The ledger of claimed items lies beside the queue on the measured server, where 
 stores an order; polls carry it out and return what is claimed then. Both may be repeated any number of times.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal
 
+from workers.api.kinds import EVENT_JOB, Kind, Object
+
 #: Annotation of an object that claims: the trigger of its ledger, as JSON. It stays until that ledger is empty, even if
 #: the spec changes meanwhile.
 LEDGER = "penstock.dev/ledger"
+
+#: The name of an EventJob's ledger, which needs no annotation: it exists from the object's beginning to its end.
+DELIVERIES = "events"
 
 #: Bytes of text that a Job can carry as its item: annotations may have 256 KiB in all.
 LARGEST = 180_000
@@ -39,13 +45,17 @@ class ClaimLedger:
     """The ledger as one poll found it after carrying out an order.
 
     of: the ledger's name. limit: the order's, or None when none was carried out. claims: all claimed items, oldest
-    first; None when the ledger could not be read. order: the id of the order, or None.
+    first; None when the ledger could not be read. order: the id of the order, or None. counts: of an EventJob, its
+    events, by the names of `workers.api.eventjob.EventCounts`. last_arrival: when the newest of them arrived (µs,
+    broker's clock), 0 if unknown.
     """
 
     of: str
     limit: int | None = None
     claims: tuple[ClaimedItem, ...] | None = None
     order: int | None = None
+    counts: Mapping[str, int] | None = None
+    last_arrival: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +115,11 @@ def ledger_of(body: Any) -> str | None:
     """Returns the annotation of the object's ledger, or None."""
     text = (body["metadata"].get("annotations") or {}).get(LEDGER)
     return text if isinstance(text, str) and text else None
+
+
+def ledger_name(kind: Kind, body: Object) -> str | None:
+    """Returns the name of the object's ledger, None if it has none."""
+    if kind == EVENT_JOB:
+        return DELIVERIES
+    annotation = ledger_of(body)
+    return name_of(annotation) if annotation else None

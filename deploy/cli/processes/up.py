@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def command(workers: int, scalers: int, install_crds: bool, flags: dict[str, Any]) -> None:
     """Run everything on this machine until Ctrl-C.
 
-    It starts broker, cluster, informers, clock, scalers and workers.
+    It starts broker, cluster, informers, clock, scalers, workers and the gateway.
 
     Without --broker it embeds a broker; without --kubeconfig (or --context) a cluster, whose pods are processes of
     this machine. Both keep their data in --home, so that the next `up` continues where this one stopped.
@@ -58,6 +58,8 @@ def announce(running: "RunningPart", *, embedded: bool) -> None:
     output.table(["PART", "PID"], [[name, str(pid)] for name, pid in running.parts.items()], indent="  ")
     output.say(f"broker      {options.mask(running.broker)}")
     output.say(f"kubeconfig  {running.kubeconfig or 'as KUBECONFIG says'}")
+    if running.gateway:
+        output.say(f"gateway     {running.gateway}")
     output.say(f"logs        {running.home.logs}")
     output.say("")
     output.say("Try, in another terminal:")

@@ -194,7 +194,7 @@ async def serve(options: ServerOptions) -> None:
         ctx = Context(store, Hub(store), registry, options.logs, admission=options.admission, images=images)
         app = ApiApp(ctx, token)
         upgrades = Upgrades(kubelet_socket.path(options.logs), app.upgrade)
-        tls = {"ssl_certfile": str(files.certificate), "ssl_keyfile": str(files.key)}
+        tls: dict[str, Any] = {"ssl_certfile": str(files.certificate), "ssl_keyfile": str(files.key)}
         config = https.configured(app, upgrades.protocol, **tls)
         server = _ApiServer(config, ctx.hub, upgrades, lambda: _announce(options.ready, url))
         writer = asyncio.create_task(_until_displaced(server, store))

@@ -14,12 +14,15 @@ from penstock.client import beside
 from penstock.cloudevents import LARGEST
 from penstock.scaler import Measure
 from scalers.sources.redis.connection import Answer, RedisLink
-from scheduler.scripts import load
+from scheduler.scripts import Script, load
 from workers.metrics.process import PUSHED
 
 log = logging.getLogger(__name__)
 
-_ACCEPT, _PUSH = load("scalers", "accept_events"), load("scalers", "push")
+#: Takes pushed events in; called with the keys and the arguments of an intake.
+ACCEPT = Script(load("scalers", "accept_events"))
+
+_PUSH = load("scalers", "push")
 
 #: Entries that one script takes, and scripts that one measurement runs for one intake at most.
 BATCH, VISITS = 500, 8
@@ -32,9 +35,9 @@ OUTCOMES = ("accepted", "duplicates", "parked", "dropped")
 class Intake:
     """The intake of one object.
 
-    stream: others add events to it. limit: most events that may be not done. window: milliseconds in which an event of
-    the same source and id is a duplicate; remembered: most ids for that. parked: most entries kept that are no events.
-    held: counts events that were taken and not acknowledged, too.
+    stream: others add events to it. group: of Jobs, empty for a channel of EventJobs. limit: most events that may be
+    not done. window: milliseconds in which an event of the same source and id is a duplicate; remembered: most ids for
+    that. parked: most entries kept that are no events. held: counts events that were taken and not acknowledged, too.
     """
 
     stream: str
@@ -58,13 +61,18 @@ class Intake:
     @property
     def keys(self) -> tuple[str, ...]:
         """Every key, in the order of the scripts."""
-        return (self.stream, self.accepted, *(beside(self.stream, part) for part in ("parked", "seen", "counts")))
+        parts = ("parked", "seen", "counts") if self.group else ("parked", "seen", "counts", "unfinished")
+        return (self.stream, self.accepted, *(beside(self.stream, part) for part in parts))
+
+    @property
+    def arguments(self) -> tuple[str | int, ...]:
+        """The arguments of the script that takes pushed events in."""
+        return (self.group, self.limit, self.window, self.remembered, self.parked, BATCH, LARGEST)
 
     @property
     def acceptance(self) -> tuple[str | int, ...]:
         """The command that takes pushed events in."""
-        numbers = (self.limit, self.window, self.remembered, self.parked, BATCH, LARGEST)
-        return ("EVAL", _ACCEPT, len(self.keys), *self.keys, self.group, *numbers)
+        return ("EVAL", ACCEPT.text, len(self.keys), *self.keys, *self.arguments)
 
     def push(self, event: Mapping[str, str]) -> tuple[str | int, ...]:
         """Returns the command that adds an event, which is refused with FULL at the limit."""

@@ -91,7 +91,7 @@ class Push(StreamClaims, SingleServer):
     @property
     def server(self) -> RedisServer:
         """Penstock's own broker, unless another server is named."""
-        return _own(self.own_broker.get_secret_value()) if self._is_own else super().server
+        return own_server(self.own_broker.get_secret_value()) if self._is_own else super().server
 
     metric: ClassVar[str] = text_of("push-{0.question.stream}")
     target: ClassVar[float] = value_of("events_per_job")
@@ -126,8 +126,8 @@ class Push(StreamClaims, SingleServer):
         return await super().carry_out(request, connections)
 
 
-def _own(text: str) -> RedisServer:
-    """Returns Penstock's own broker, as redis-py would connect to it. Raises ValueError."""
+def own_server(text: str) -> RedisServer:
+    """Returns Penstock's own broker at this URL, as redis-py would connect to it. Raises ValueError."""
     url = broker_url.parse(text)
     if url.scheme not in broker_url.REDIS:
         raise ValueError("is no redis:// or rediss:// URL")

@@ -63,7 +63,7 @@ class RedisClaims(RedisSource, Claiming):
         server, queue = self.server, self.queue
         keys = (queue, beside(queue, f"penstock:{request.uid}"), beside(queue, "parked"))
         call = Call(self.claim_script(), keys, self._arguments(request))
-        answer: Any = (await server.answers([call], _run, connections))[0]
+        answer: Any = (await server.answers([call], run_scripts, connections))[0]
         if isinstance(answer, exceptions.RedisError):
             raise SourceError(f"{server}: {queue}: {reason(answer)}")
         if isinstance(answer, SourceError):
@@ -117,7 +117,7 @@ def as_object(fields: Sequence[bytes]) -> tuple[str, str]:
         return orjson.dumps(coded).decode(), "json-base64"
 
 
-async def _run(link: RedisLink, calls: Sequence[Call]) -> Sequence[Answer]:
+async def run_scripts(link: RedisLink, calls: Sequence[Call]) -> Sequence[Answer]:
     """Calls each script by its digest, and by its text where the server does not know it."""
     answers = await link.run([("EVALSHA", call.script.digest, *_rest(call)) for call in calls])
     unknown = [place for place, answer in enumerate(answers) if isinstance(answer, exceptions.NoScriptError)]

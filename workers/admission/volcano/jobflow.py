@@ -11,7 +11,7 @@ from workers.api import model, names
 from workers.api.kinds import JOB_FLOW, Object
 from workers.api.model import Problems
 from workers.api.volcano.jobflow import LARGEST, WIDEST, FlowEntry, ForEach, JobFlow, JobFlowSpec
-from workers.flows import expressions, flow_nodes
+from workers.flows import flow_expressions, flow_nodes
 
 #: Longest name of a Job: pod names and labels contain it.
 LONGEST = 63
@@ -118,9 +118,9 @@ def _entry(field: str, entry: FlowEntry, spec: JobFlowSpec, known: Collection[st
     parameters = spec.parameters or {}
     texts = {"if": entry.if_, "switch.of": entry.switch.of if entry.switch else None}
     for key, text in texts.items():
-        if text is not None and (wrong := expressions.problem(text, parameters, known)):
+        if text is not None and (wrong := flow_expressions.problem(text, parameters, known)):
             yield Finding(f"{field}.{key}", wrong)
-    if entry.patch and (wrong := expressions.patch_problem(entry.patch.job_spec, parameters, known)):
+    if entry.patch and (wrong := flow_expressions.patch_problem(entry.patch.job_spec, parameters, known)):
         yield Finding(f"{field}.patch.jobSpec", wrong)
     if entry.probe and not entry.targets:
         yield Finding(f"{field}.dependsOn.probe", "needs targets to ask")

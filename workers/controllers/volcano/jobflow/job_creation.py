@@ -16,8 +16,8 @@ from workers.controllers.volcano.jobflow.node_progress import Track
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import UserError
-from workers.flows import expressions
-from workers.flows.expressions import FlowScope
+from workers.flows import flow_expressions
+from workers.flows.flow_expressions import FlowScope
 from workers.flows.flow_nodes import FlowNode
 
 #: Most Jobs created by one plan.
@@ -154,14 +154,14 @@ def _holds(view: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | None
         return True
     values = scope(view, node, {name: outcomes.get(name) for name in view.graph.members})
     if entry.switch is not None:
-        found = expressions.value(entry.switch.of, values)
+        found = flow_expressions.value(entry.switch.of, values)
         branches = [each.switch for each in view.spec.flows if each.switch and each.switch.of == entry.switch.of]
         cases = entry.switch.case
         if cases is None and any(found in (branch.case or ()) for branch in branches):
             return False
         if cases is not None and found not in cases:
             return False
-    return entry.if_ is None or expressions.truth(entry.if_, values)
+    return entry.if_ is None or flow_expressions.truth(entry.if_, values)
 
 
 def scope(view: ObservedFlow, node: FlowNode, outcomes: Mapping[str, str | None]) -> FlowScope:

@@ -6,8 +6,8 @@ from typing import Any
 from workers.api.kinds import COMMAND, JOB_FLOW, VC_JOB, Object, owner_reference
 from workers.api.references import CREATED_BY_TEMPLATE
 from workers.api.volcano.jobflow import CREATED_BY_FLOW
-from workers.flows import expressions
-from workers.flows.expressions import FlowScope
+from workers.flows import flow_expressions
+from workers.flows.flow_expressions import FlowScope
 from workers.flows.flow_nodes import FlowNode
 
 #: Longest value of a label.
@@ -23,7 +23,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
     }
     spec = template["spec"]
     if node.entry.patch and node.entry.patch.job_spec:
-        spec = patched(spec, expressions.filled(node.entry.patch.job_spec, scope))
+        spec = patched(spec, flow_expressions.filled(node.entry.patch.job_spec, scope))
     if variables := _variables(scope):
         spec = {**spec, "tasks": [_task(task, variables) for task in spec.get("tasks") or ()]}
     return {

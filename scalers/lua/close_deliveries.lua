@@ -1,0 +1,15 @@
+-- Purpose: takes an EventJob out of a channel that its spec no longer names, or removes everything of one that is gone.
+-- KEYS: 1 to 18 as `deliveries`, 19 to 24 the channel: accepted, unfinished, intake, parked, seen, counts
+-- ARGV: 1 the EventJob's uid, 2 the intake that it joins now, '' if it is gone
+-- Answer: 1
+-- Replay: nothing is left to remove.
+
+-- include: channel
+
+leave(ARGV[1], { KEYS[19], KEYS[20], KEYS[21], KEYS[22], KEYS[23], KEYS[24] })
+if ARGV[2] == '' then
+  redis.call('DEL', unpack(KEYS, 1, 18))
+else
+  redis.call('HSET', KEYS[1], 'intake', ARGV[2])
+end
+return 1

@@ -1,0 +1,40 @@
+-- Purpose: reads the accepted events of a channel that an EventJob has not taken over.
+-- KEYS: 1 the EventJob's meta (a hash), 2 the accepted events (a stream)
+-- ARGV: 1 its uid, 2 the channel's intake, 3 most entries and 4 bytes to read
+-- Answer: {the last entry taken over, '1' if more follow, then the entries}; or {'MOVED', intake} while the EventJob
+--         still belongs to another channel
+-- Replay: reads only; it joins the channel once.
+
+-- include: channel
+
+local meta, accepted, uid, intake = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local most, budget = tonumber(ARGV[3]), tonumber(ARGV[4])
+-- Entries that are read at a time, since their sizes are not known before.
+local PIECE = 20
+
+local known = redis.call('HMGET', meta, 'intake', 'closed')
+if known[2] then return { '0-0', '0' } end
+if known[1] and known[1] ~= intake then return { 'MOVED', known[1] } end
+if not known[1] then redis.call('HSET', meta, 'intake', intake) end
+
+local group = GROUP .. uid
+local others = cursors(accepted)
+local cursor = others[group]
+if not cursor then
+  -- Without any EventJob nobody has taken what is there.
+  redis.call('XGROUP', 'CREATE', accepted, group, next(others) and '$' or '0', 'MKSTREAM')
+  cursor = cursors(accepted)[group]
+end
+local answer, last = { cursor, '0' }, cursor
+while #answer - 2 < most and budget > 0 do
+  local piece = redis.call('XRANGE', accepted, '(' .. last, '+', 'COUNT', math.min(PIECE, most - #answer + 2))
+  for _, entry in ipairs(piece) do
+    if budget > 0 then
+      for _, text in ipairs(entry[2]) do budget = budget - #text end
+      answer[#answer + 1], last = entry, entry[1]
+    end
+  end
+  if #piece == 0 then return answer end
+end
+answer[2] = redis.call('XRANGE', accepted, '(' .. last, '+', 'COUNT', 1)[1] and '1' or '0'
+return answer

@@ -1,0 +1,133 @@
+"""The probes of every polled kind: triggers of KEDA's kinds, pods of JobFlows, the deliveries of EventJobs."""
+
+from collections import OrderedDict
+from dataclasses import replace
+
+from scalers.deliveries.event_ledger import DEFAULTS, EventLedger
+from scalers.deliveries.eventjob_scaler import EventJobScaler
+from scalers.sources.events.intake import Intake
+from scalers.sources.events.push import own_server
+from scalers.sources.redis.connection import RedisServer
+from scalers.triggers import flow_probes
+from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe, Triggers, is_polled
+from scalers.ttl_cache import remember
+from scheduler.keys import Keys
+from workers.api import conditions, eventjob
+from workers.api.eventjob import EventJobSpec
+from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, Kind, Object, Ref
+from workers.cache.store import Store
+from workers.errors import UserError
+from workers.events import routing
+
+#: Specs of EventJobs that are kept, and entries of a channel that are no events and are kept.
+_SPECS, _MALFORMED = 20_000, 1_000
+#: Why an EventJob is not Ready whose channel is the intake of a ScaledJob.
+TAKEN = "ChannelTaken"
+
+
+class ObjectProbes:
+    """Returns the probes of objects.
+
+    triggers: parses the triggers of KEDA's kinds, and knows Penstock's own broker. store: has the objects that others
+    depend on.
+    """
+
+    def __init__(self, triggers: Triggers, store: Store) -> None:
+        self._triggers = triggers
+        self._store = store
+        self._keys = Keys(triggers.prefix)
+        self._server: RedisServer | None = None
+        self._specs: OrderedDict[str, tuple[int, EventJobSpec | None]] = OrderedDict()
+
+    async def parse(self, ref: Ref, body: Object) -> Parsed:
+        """Returns the probes of an object, or its problem."""
+        if ref.kind == JOB_FLOW:
+            return await flow_probes.parse(body, self._store)
+        if ref.kind == EVENT_JOB:
+            return await self._event_job(ref, body)
+        return await self._triggers.parse(ref, body)
+
+    async def _event_job(self, ref: Ref, body: Object) -> Parsed:
+        """Returns the probe of an EventJob. With a spec that cannot be used its claims are settled all the same."""
+        try:
+            server = self._server = self._server or own_server(self._triggers.broker)
+        except ValueError as error:
+            return Parsed(problem=f"Penstock's own broker: {error}")
+        spec = self._spec(body)
+        channel = str((body.get("spec") or {}).get("channel") or ref.name)
+        settings = spec
+        if channel != ref.name or not _is_ready(body):
+            settings, taken = await self._channel(ref, channel, spec)
+            spec = None if taken else spec
+        if _is_taken(body):
+            spec = None
+        dead_letters = spec.dead_letter.channel if spec else None
+        ledger = EventLedger(
+            server=str(server),
+            owner=f"{ref.namespace}/{ref.name}",
+            keys=self._keys.deliveries(body["metadata"]["uid"]),
+            intake=_intake(self._keys.channel(ref.namespace, channel), settings),
+            spec=spec,
+            dead_letters=self._keys.channel(ref.namespace, dead_letters) if dead_letters else None,
+            deleting="deletionTimestamp" in body["metadata"],
+        )
+        scaler = EventJobScaler(broker=server, ledger=ledger)
+        return Parsed((TriggerProbe("s0-events", "events", scaler, SourceKey.of(scaler, ref)),))
+
+    async def _channel(self, ref: Ref, channel: str, spec: EventJobSpec | None) -> tuple[EventJobSpec | None, bool]:
+        """Returns the spec of the EventJob that is named like the channel, and whether a ScaledJob has the channel."""
+        names = (replace(ref, name=channel), Ref(SCALED_JOB, ref.namespace, channel))
+        namesake, scaled = [entry and entry.body for entry in await self._store.get_many(names)]
+        triggers = (((scaled or {}).get("spec") or {}).get("triggers")) or ()
+        taken = any(
+            trigger.get("type") == "push" and not (trigger.get("metadata") or {}).get("stream") for trigger in triggers
+        )
+        if channel == ref.name:
+            return spec, taken
+        return (self._spec(namesake) if namesake else None), taken
+
+    def _spec(self, body: Object) -> EventJobSpec | None:
+        """Returns the typed spec, None for one that cannot be used."""
+        uid, generation = body["metadata"]["uid"], body["metadata"].get("generation", 0)
+        known = self._specs.get(uid)
+        if known and known[0] == generation:
+            return known[1]
+        try:
+            spec: EventJobSpec | None = eventjob.parse(body).spec
+        except UserError:
+            spec = None
+        if spec and any(routing.problems(spec)):
+            spec = None
+        remember(self._specs, uid, (generation, spec), _SPECS)
+        return spec
+
+
+def is_asked(kind: Kind, body: Object) -> bool:
+    """Returns whether the object is polled now. EventJobs are until they are gone, for their claims to be settled."""
+    if kind == EVENT_JOB:
+        return True
+    return flow_probes.is_probed(body) if kind == JOB_FLOW else is_polled(body)
+
+
+def _intake(stream: str, spec: EventJobSpec | None) -> Intake:
+    """Returns the intake of a channel with the settings of the EventJob that is named like it, else the defaults."""
+    settings = spec or DEFAULTS
+    return Intake(
+        stream=stream,
+        group="",
+        limit=settings.max_events,
+        window=settings.dedup.window_seconds * 1000,
+        remembered=settings.dedup.limit,
+        parked=_MALFORMED,
+        held=True,
+    )
+
+
+def _is_ready(body: Object) -> bool:
+    """Returns whether a decision has seen this spec and found it usable."""
+    ready = conditions.find(body, "Ready") or {}
+    return ready.get("status") == "True" and ready.get("observedGeneration") == body["metadata"].get("generation")
+
+
+def _is_taken(body: Object) -> bool:
+    return (conditions.find(body, "Ready") or {}).get("reason") == TAKEN

@@ -1,0 +1,306 @@
+"""The ledger of an EventJob: from the intake to a claim, and from a claim to an end."""
+
+import orjson
+import pytest
+import redis.asyncio as redis
+
+from penstock.client import beside
+from tests.support.event_jobs import KEYS, PolledEventJob, event_of, spec_of
+from workers.decision.claims import ClaimOrder, ClaimSettlement
+
+
+async def test_an_event_becomes_a_claim_with_the_whole_event(job: PolledEventJob) -> None:
+    await job.push("1", data='{"total": 12}', datacontenttype="application/json")
+    found = await job.poll(5)
+    [claim] = found.claims
+    assert orjson.loads(claim.item or "") == event_of("1", data='{"total": 12}', datacontenttype="application/json")
+    assert (claim.attempt, claim.encoding, claim.size) == (0, "json", len(claim.item or ""))
+    assert found.applied
+    assert found.counts is not None
+    assert found.counts["running"] == 1
+    assert found.last_arrival == int(claim.id.partition("-")[0]) * 1000
+
+
+async def test_a_poll_without_an_order_takes_events_in_and_claims_nothing(job: PolledEventJob) -> None:
+    await job.push("1", "2")
+    found = await job.carry_out(None)
+    assert (found.waiting, found.claims, found.applied) == (2.0, (), False)
+
+
+async def test_claims_follow_the_order_of_arrival_up_to_the_limit(job: PolledEventJob) -> None:
+    await job.push(*"abcd")
+    await job.poll(2)
+    assert list(job.claims) == ["a", "b"]
+    await job.settle("done", "a", limit=2)
+    assert list(job.claims) == ["b", "c"]
+    assert await job.ids("done") == ["a"]
+
+
+async def test_an_event_that_was_seen_is_no_second_delivery(job: PolledEventJob) -> None:
+    await job.push("1", "1", "2")
+    found = await job.poll()
+    assert found.waiting == 2.0
+
+
+async def test_an_order_is_carried_out_once(job: PolledEventJob) -> None:
+    await job.push("1")
+    await job.poll(1)
+    order = ClaimOrder(50, "events", 1, settlements=(ClaimSettlement(job.claims["1"].id, "returned"),))
+    first = await job.carry_out(order)
+    again = await job.carry_out(order)
+    assert [each.id for each in first.claims] == [each.id for each in again.claims]
+    assert not (await job.carry_out(ClaimOrder(49, "events", 5))).applied
+
+
+async def test_a_returned_event_is_first_again_under_another_claim(job: PolledEventJob) -> None:
+    await job.push("1", "2")
+    await job.poll(1)
+    before = job.claims["1"].id
+    await job.settle("returned", "1", limit=1)
+    assert list(job.claims) == ["1"]
+    assert job.claims["1"].id == f"{before}-1"
+
+
+async def test_a_retried_event_waits_for_its_time_with_its_next_attempt(job: PolledEventJob) -> None:
+    await job.push("1", "2")
+    await job.poll(1)
+    found = await job.settle("retried", "1", attempt=1, delay=60_000, reason="exit 1", limit=1)
+    assert list(job.claims) == ["2"]
+    assert found.again is not None
+    assert 0 < found.again <= 60
+    [retrying] = await job.deliveries.of_event(job.uid, "1")
+    assert (retrying.state, retrying.attempts[0].outcome, retrying.attempts[0].job) == ("retrying", "failed", "job-1")
+    await job.settle("done", "2")
+    await job.client.zadd(KEYS.deliveries(job.uid).of("due"), {retrying.entry: 1})
+    await job.poll(1)
+    assert job.claims["1"].attempt == 1
+
+
+async def test_a_parked_event_stays_with_its_reason(job: PolledEventJob) -> None:
+    await job.push("1", data="x")
+    await job.poll(1)
+    found = await job.settle("parked", "1", reason="exit 1", limit=1)
+    assert found.claims == ()
+    [parked] = await job.deliveries.of_event(job.uid, "1")
+    assert (parked.state, parked.reason, parked.data) == ("parked", "exit 1", "x")
+
+
+ORDERED = spec_of(concurrency={"total": 10, "orderingKey": "event.subject"})
+
+
+async def test_events_of_one_key_run_one_after_the_other(job: PolledEventJob) -> None:
+    job.spec = ORDERED
+    await job.push("a1", "a2", subject="a")
+    await job.push("b1", subject="b")
+    await job.poll(5)
+    assert set(job.claims) == {"a1", "b1"}
+    await job.settle("retried", "a1", attempt=1, delay=60_000, limit=5)
+    assert set(job.claims) == {"b1"}
+    await job.deliveries.drop(job.uid, [await job.entry("a1")])
+    await job.poll(5)
+    assert set(job.claims) == {"a2", "b1"}
+
+
+async def test_a_parked_event_unblocks_its_key_and_comes_back_behind_the_others(job: PolledEventJob) -> None:
+    job.spec = ORDERED
+    await job.push("1", "2", "3", subject="a")
+    await job.poll(5)
+    await job.settle("parked", "1", limit=5)
+    assert set(job.claims) == {"2"}
+    assert await job.deliveries.replay(job.uid, [await job.entry("1")]) == 1
+    await job.settle("done", "2", limit=5)
+    assert set(job.claims) == {"3"}
+    await job.settle("done", "3", limit=5)
+    assert set(job.claims) == {"1"}
+    assert job.claims["1"].id.endswith("-2")
+    [replayed] = await job.deliveries.of_event(job.uid, "1")
+    assert (replayed.replays, len(replayed.attempts), replayed.state) == (1, 1, "running")
+
+
+async def test_an_event_that_is_delayed_holds_its_key(job: PolledEventJob) -> None:
+    job.spec = ORDERED
+    await job.push("later", subject="a", notbefore="2200-01-01T00:00:00Z")
+    await job.push("now", subject="a")
+    found = await job.poll(5)
+    assert found.claims == ()
+    assert found.counts is not None
+    assert (found.counts["delayed"], found.counts["waiting"]) == (1, 1)
+
+
+async def test_a_rate_limit_bounds_the_jobs_that_begin(job: PolledEventJob) -> None:
+    job.spec = spec_of(rateLimit={"jobs": 1, "periodSeconds": 3600, "burst": 2})
+    await job.push(*"abc")
+    found = await job.poll(10)
+    assert list(job.claims) == ["a", "b"]
+    assert found.again is not None
+    assert 3000 < found.again <= 3600
+    found = await job.settle("done", "a", "b", limit=10)
+    assert found.claims == ()
+    job.spec = spec_of(rateLimit={"jobs": 1000, "periodSeconds": 1, "burst": 1000})
+    found = await job.poll(10)
+    assert found.again is not None
+    assert found.again <= 0.001
+    while not job.claims:
+        await job.poll(10)
+    assert list(job.claims) == ["c"]
+
+
+async def test_nothing_is_claimed_while_too_many_are_parked(job: PolledEventJob) -> None:
+    job.spec = spec_of(deadLetter={"limit": 1})
+    await job.push("1", "2")
+    await job.poll(1)
+    found = await job.settle("parked", "1", limit=1)
+    assert (found.claims, found.waiting) == ((), 1.0)
+    await job.deliveries.drop(job.uid, [await job.entry("1")])
+    await job.poll(1)
+    assert list(job.claims) == ["2"]
+
+
+async def test_what_the_filter_does_not_take_is_counted(job: PolledEventJob) -> None:
+    job.spec = spec_of(filter={"exact": {"type": "paid"}})
+    await job.push("1", "2")
+    await job.push("3", type="paid")
+    found = await job.poll(5)
+    assert list(job.claims) == ["3"]
+    assert found.counts is not None
+    assert found.counts["filtered"] == 2
+
+
+async def test_an_expression_that_fails_parks_the_event(job: PolledEventJob) -> None:
+    job.spec = spec_of(concurrency={"orderingKey": "event.data.customer"})
+    await job.push("1")
+    found = await job.poll(5)
+    assert found.claims == ()
+    [parked] = await job.deliveries.of_event(job.uid, "1")
+    assert parked.state == "parked"
+    assert parked.reason.startswith("spec.concurrency.orderingKey: ")
+
+
+async def test_the_key_of_deduplication_makes_duplicates(job: PolledEventJob) -> None:
+    job.spec = spec_of(dedup={"key": "event.subject"})
+    await job.push("1", "2", subject="same")
+    found = await job.poll()
+    assert found.counts is not None
+    assert (found.waiting, found.counts["duplicates"]) == (1.0, 1)
+
+
+async def test_every_event_job_of_a_channel_gets_every_event(client: redis.Redis) -> None:
+    jobs = [PolledEventJob(client, uid=uid) for uid in ("u1", "u2")]
+    for job in jobs:
+        await job.poll()
+    await jobs[0].push("1", "2")
+    for job in jobs:
+        await job.poll(5)
+        assert list(job.claims) == ["1", "2"]
+    accepted = beside(jobs[0].intake, "accepted")
+    assert await client.xlen(accepted) == 0
+    await jobs[0].settle("done", "1")
+    assert await jobs[1].ids("running") == ["2", "1"]
+
+
+async def test_an_accepted_event_stays_until_every_event_job_has_it(client: redis.Redis) -> None:
+    jobs = [PolledEventJob(client, uid=uid) for uid in ("u1", "u2")]
+    for job in jobs:
+        await job.poll()
+    await jobs[0].push("1")
+    await jobs[0].poll(5)
+    assert await client.xlen(beside(jobs[0].intake, "accepted")) == 1
+
+
+async def test_a_channel_takes_no_more_than_its_limit(job: PolledEventJob) -> None:
+    job.spec = spec_of(maxEvents=3)
+    await job.push(*"abcde")
+    assert (await job.poll()).waiting == 3.0
+    await job.poll(1)
+    await job.settle("done", "a")
+    await job.push(*"fgh")
+    assert (await job.poll()).waiting == 3.0
+
+
+async def test_a_parked_event_is_pushed_to_the_dead_letter_channel_once(job: PolledEventJob) -> None:
+    job.spec = spec_of(deadLetter={"channel": "failures"})
+    await job.push("1", data="x")
+    await job.poll(1)
+    order = ClaimOrder(90, "events", 1, settlements=(ClaimSettlement(job.claims["1"].id, "parked", "exit\n1"),))
+    await job.carry_out(order)
+    await job.carry_out(order)
+    dead = PolledEventJob(job.client, uid="u2", channel="failures")
+    [claim] = (await dead.poll(5)).claims
+    event = orjson.loads(claim.item or "")
+    assert (event["type"], event["eventjob"], event["reason"]) == ("dev.penstock.parked", "default/orders", "exit 1")
+    assert orjson.loads(event["data"]) == event_of("1", data="x")
+
+
+async def test_a_parked_event_that_tells_of_one_is_not_pushed_on(job: PolledEventJob) -> None:
+    job.spec = spec_of(deadLetter={"channel": "orders"})
+    await job.push("1")
+    await job.poll(5)
+    await job.settle("parked", "1", limit=5)
+    await job.poll(5)
+    [id] = job.claims
+    await job.settle("parked", id, limit=5)
+    assert (await job.poll(5)).claims == ()
+
+
+async def test_done_events_are_kept_up_to_the_limit_of_the_history(job: PolledEventJob) -> None:
+    job.spec = spec_of(history={"limit": 2})
+    await job.push(*"abc")
+    await job.poll(3)
+    found = await job.settle("done", *"abc")
+    assert found.counts is not None
+    assert found.counts["done"] == 3
+    assert await job.ids("done") == ["c", "b"]
+    assert await job.deliveries.of_event(job.uid, "a") == ()
+
+
+async def test_another_channel_is_joined_when_the_former_is_empty(job: PolledEventJob) -> None:
+    await job.push("1")
+    await job.poll()
+    await job.push("2")
+    await job.client.xadd(beside(job.intake, "accepted"), dict(event_of("2")), id="1900000000000-0")  # type: ignore[arg-type]
+    job.channel = "other"
+    await job.client.xadd(beside(job.intake, "accepted"), dict(event_of("3")), id="1900000000000-0")  # type: ignore[arg-type]
+    await job.poll(5)
+    assert list(job.claims) == ["1", "2", "3"]
+    assert not await job.client.exists(beside(KEYS.channel("default", "orders"), "accepted"))
+
+
+async def test_a_spec_that_cannot_be_used_settles_and_takes_nothing(job: PolledEventJob) -> None:
+    await job.push("1", "2")
+    await job.poll(1)
+    job.usable = False
+    await job.push("3")
+    found = await job.settle("done", "1", limit=5)
+    assert (found.claims, found.waiting, found.applied) == ((), 1.0, True)
+
+
+@pytest.mark.parametrize("forced", [False, True], ids=["by its poll", "by force"])
+async def test_nothing_is_left_of_an_event_job_that_is_gone(job: PolledEventJob, forced: bool) -> None:
+    job.spec = spec_of(deadLetter={"limit": 5}, dedup={"key": "event.id"}, concurrency={"orderingKey": "event.id"})
+    await job.push(*"abcd")
+    await job.poll(2)
+    await job.settle("parked", "a", reason="no", limit=1)
+    await job.deliveries.drop(job.uid, [await job.entry("c")])
+    if forced:
+        await job.deliveries.remove(job.uid)
+        assert await job.client.keys() == []
+        return
+    job.deleting = True
+    await job.settle("returned", "b")
+    [left] = await job.client.keys()
+    assert left.decode() == KEYS.deliveries(job.uid).of("meta")
+    assert await job.client.ttl(left) > 0
+    job.deleting = False
+    await job.carry_out(ClaimOrder(1, "events", 5))
+    assert await job.client.keys() == [left]
+
+
+async def test_the_events_of_a_channel_outlive_one_of_its_event_jobs(client: redis.Redis) -> None:
+    jobs = [PolledEventJob(client, uid=uid) for uid in ("u1", "u2")]
+    for job in jobs:
+        await job.poll()
+    await jobs[0].push("1")
+    await jobs[0].poll()
+    await jobs[0].deliveries.remove("u1")
+    await jobs[1].poll(5)
+    assert list(jobs[1].claims) == ["1"]

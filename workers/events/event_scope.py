@@ -1,0 +1,68 @@
+"""One event as expressions and substitutions see it: its attributes, and its data in the form they have."""
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+_JSON = re.compile(r"(application|text)/json|[^/;]+/[^/;]+\+json", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class EventScope:
+    """One event. fields: its attributes with `data` or `data_base64`, as docs/events.md has them."""
+
+    fields: Mapping[str, str]
+    attributes: Mapping[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        given = {name: value for name, value in self.fields.items() if name not in ("data", "data_base64")}
+        object.__setattr__(self, "attributes", given)
+
+    @cached_property
+    def has_data(self) -> bool:
+        """Returns True if the event has data, be they empty."""
+        return "data" in self.fields or "data_base64" in self.fields
+
+    @cached_property
+    def data(self) -> Any:
+        """Returns the data: parsed where they are JSON, else text, or bytes; None without any.
+
+        Data are JSON by their media type. Those of an event without one are JSON if they are an object or a list.
+        Malformed JSON, and JSON that is nested deeper than 1024 levels, stays text.
+        """
+        raw: str | bytes | None = self.fields.get("data")
+        if raw is None and (encoded := self.fields.get("data_base64")) is not None:
+            raw = base64.b64decode(encoded)
+        if raw is None or not self._is_json(raw):
+            return raw
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            return raw
+
+    def _is_json(self, raw: str | bytes) -> bool:
+        media = self.fields.get("datacontenttype", "").partition(";")[0].strip()
+        if media:
+            return bool(_JSON.fullmatch(media))
+        return isinstance(raw, str) and raw.lstrip()[:1] in ("{", "[")
+
+    @cached_property
+    def size(self) -> int:
+        """Returns the characters of all names and values."""
+        return sum(len(name) + len(value) for name, value in self.fields.items())
+
+    @cached_property
+    def longest(self) -> int:
+        """Returns the number of entries of the largest list or object in the event."""
+        longest, todo = len(self.fields), [self.data]
+        while todo:
+            each = todo.pop()
+            if isinstance(each, dict | list):
+                longest = max(longest, len(each))
+                todo += each.values() if isinstance(each, dict) else each
+        return longest

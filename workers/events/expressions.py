@@ -1,0 +1,152 @@
+"""CEL expressions over `event`: checked when a manifest is read, evaluated with a bound on their work.
+
+The library evaluates without a limit of time or memory, so both are bounded beforehand: by the shape of the expression
+and by the size of the event and of its lists.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import cel
+import orjson
+
+from workers.errors import PenstockError, UserError
+from workers.events import expression_text
+from workers.events.event_scope import EventScope
+from workers.events.expression_text import ExpressionShape
+
+#: Bytes of the longest text that an expression may give.
+LONGEST = 1024
+#: Visits of entries, weighted by the length of the expression and of the texts it may compare; about 100 ms.
+_WORK = 100_000
+#: Characters that texts in an evaluation can have together.
+_MEMORY = 64 << 20
+#: Characters that are compared or searched in the time of one visit.
+_SCANNED = 8192
+_MOST_LOOPS = 2
+_MOST_PATTERNS = 8
+
+_FUNCTIONS = frozenset(
+    {"size", "has", "contains", "startsWith", "endsWith", "matches", "all", "exists", "exists_one", "existsOne"}
+    | {"filter", "string", "int", "uint", "double", "bytes", "timestamp", "duration", "type", "dyn"}
+    | {"getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours"}
+    | {"getMinutes", "getSeconds", "getMilliseconds"}
+)
+
+
+class ExpressionFailed(PenstockError):  # noqa: N818 - says what happened
+    """An expression gave no usable result for an event. field: of the EventJob. message: the reason, for people."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+def check(text: str) -> str | None:
+    """Returns the problem of an expression, None if it can be evaluated."""
+    try:
+        _compiled(text)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def truth(text: str, scope: EventScope, field: str) -> bool:
+    """Returns the result of a condition. Raises ExpressionFailed without one, or for a result that is no boolean."""
+    found = _result(text, scope, field)
+    if not isinstance(found, bool):
+        raise ExpressionFailed(field, f"gave {_kind(found)}; true or false is needed")
+    return found
+
+
+def value(text: str, scope: EventScope, field: str) -> str | None:
+    """Returns the result as text, numbers and booleans as JSON; None for null.
+
+    Raises ExpressionFailed without a result, and for one of another type or longer than `LONGEST`.
+    """
+    found = _result(text, scope, field)
+    if found is None:
+        return None
+    if not isinstance(found, str | int | float):
+        raise ExpressionFailed(field, f"gave {_kind(found)}; a text, a number, true, false or null is needed")
+    result = found if isinstance(found, str) else orjson.dumps(found).decode()
+    if len(result.encode(errors="surrogatepass")) > LONGEST:
+        raise ExpressionFailed(field, f"gave a text of more than {LONGEST} bytes")
+    return result
+
+
+def _result(text: str, scope: EventScope, field: str) -> Any:
+    try:
+        program, shape = _compiled(text)
+    except UserError as error:
+        raise ExpressionFailed(field, str(error)) from None
+    if reason := _excess(shape, scope, text):
+        raise ExpressionFailed(field, reason)
+    event: dict[str, Any] = dict(scope.attributes)
+    if shape.needs_data and scope.has_data:
+        event["data"] = scope.data
+    try:
+        return program.execute({"event": event})
+    except KeyError as error:
+        raise ExpressionFailed(field, f"the event has no {error.args[0] if error.args else error}") from None
+    except Exception as error:  # the library raises built-in errors of many classes
+        raise ExpressionFailed(field, _short(str(error)) or type(error).__name__) from None
+
+
+def _excess(shape: ExpressionShape, scope: EventScope, text: str) -> str | None:
+    """Returns the reason why the expression could take too much of time or memory on this event, None if it cannot."""
+    size = scope.size + len(text)
+    grown = (1 + shape.additions) ** (1 + shape.loops)
+    if size * grown > _MEMORY:
+        return f"could make texts of {size * grown} characters of this event; {_MEMORY} are allowed"
+    if not shape.loops:
+        return None
+    entries = max(scope.longest if shape.needs_data else len(scope.fields), 1 + shape.elements) * (
+        grown if shape.additions else 1
+    )
+    work = entries**shape.loops * (1 + shape.operations / 32) * (1 + size / entries / _SCANNED)
+    if work > _WORK:
+        return f"would visit too many entries: the largest list or object of this event has {scope.longest}"
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(text: str) -> tuple[cel.Program, ExpressionShape]:
+    """Returns a program and its shape. Raises UserError for an expression that cannot be evaluated."""
+    try:
+        program = cel.compile(text)
+    except ValueError as error:
+        raise UserError(_parse_error(str(error))) from None
+    shape = expression_text.shape(text)
+    if shape.problem:
+        raise UserError(shape.problem)
+    if unknown := sorted(shape.called - _FUNCTIONS):
+        raise UserError(f"there is no function {unknown[0]}")
+    if unknown := sorted(set(program.variables()) - shape.bound - {"event"}):
+        raise UserError(f"there is no variable {unknown[0]}; the event is `event`")
+    if shape.loops > _MOST_LOOPS:
+        raise UserError("at most two all, exists or exists_one may stand in each other, and nothing in filter")
+    if shape.patterns > _MOST_PATTERNS:
+        raise UserError(f"at most {_MOST_PATTERNS} matches are allowed")
+    return program, shape
+
+
+def _parse_error(message: str) -> str:
+    """Returns the library's message without the expression and without its drawing."""
+    _, found, rest = message.partition("ERROR: <input>:")
+    line = (rest if found else message).partition("\n")[0]
+    place, separator, reason = line.partition(": ")
+    if not (found and separator):
+        return _short(line)
+    row, _, column = place.partition(":")
+    return _short(f"line {row}, column {column}: {reason}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def _kind(found: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bytes: "bytes", type(None): "null", int: "a number"}
+    return names.get(type(found), f"a {type(found).__name__}")
