@@ -144,6 +144,14 @@ ALERTS = (
         "dropped: the intake was full (maxEvents). parked: the entry is no valid event.",
     ),
     AlertRule(
+        "PenstockPushesRefused",
+        'sum by (code) (rate(penstock_events_received_total{code=~"429|5.."}[5m])) > 0',
+        "10m",
+        "warning",
+        "Pushes over HTTP are answered {{ $labels.code }}",
+        "429: a target's backlog is full. 503: the broker is away, or a gateway is full.",
+    ),
+    AlertRule(
         "PenstockSchedulesLate",
         "penstock:schedule_lag_seconds:p99_10m > 30",
         "5m",

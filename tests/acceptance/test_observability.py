@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 import yaml
@@ -45,6 +46,7 @@ def scaled_job(name: str, program: str) -> str:
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
         "triggers": [{"type": "push", "metadata": {}}],
+        "push": {"anonymous": True},
     }
     body = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob", "metadata": {"name": name}, "spec": spec}
     return yaml.safe_dump(body)
@@ -90,6 +92,25 @@ def test_the_run_of_a_job_that_failed_is_an_error(traced: str, terminal: Termina
     spans = whole(traces, failing)
     assert spans["run"].error.startswith("BackoffLimitExceeded")
     assert spans["create Job"].error == ""
+
+
+@pytest.mark.timeout(300)
+def test_the_gateway_begins_a_trace(traced: str, terminal: Terminal, traces: Collector) -> None:
+    url = (Path(terminal.variables["PENSTOCK_HOME"]) / "gateway.url").read_text().strip()
+    request = Request(f"{url}/events/default/{traced}", b"yes", {"Content-Type": "text/plain", "Idempotency-Key": "g1"})
+    with urlopen(request, timeout=30) as answer:
+        assert answer.status == 202
+
+    def push() -> CollectedSpan | None:
+        return next((span for span in list(traces.spans) if span.attributes.get("cloudevents.event_id") == "g1"), None)
+
+    begun = until(push, "the push is exported")
+    assert (begun.name, begun.parent_id) == ("push", "")
+    spans = whole(traces, begun.trace_id)
+    assert sorted(spans) == sorted(["push", *STEPS])
+    assert {spans[name].parent_id for name in STEPS} == {begun.span_id}
+    # The broker's clock and the gateway's are this machine's; entries of streams have milliseconds.
+    assert begun.start <= spans["route"].start + 1_000_000
 
 
 @pytest.mark.timeout(300)
