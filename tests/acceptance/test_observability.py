@@ -52,6 +52,14 @@ def scaled_job(name: str, program: str) -> str:
     return yaml.safe_dump(body)
 
 
+def post(terminal: Terminal, target: str, id_: str) -> None:
+    """Pushes an event with this id over HTTP."""
+    url = (Path(terminal.variables["PENSTOCK_HOME"]) / "gateway.url").read_text().strip()
+    headers = {"Content-Type": "text/plain", "Idempotency-Key": id_}
+    with urlopen(Request(f"{url}/events/default/{target}", b"yes", headers), timeout=30) as answer:
+        assert answer.status == 202
+
+
 def whole(traces: Collector, trace_id: str) -> dict[str, CollectedSpan]:
     """The trace once all its spans have arrived."""
     until(lambda: traces.trace(trace_id).keys() >= set(STEPS), f"the trace {trace_id} is whole")
@@ -96,10 +104,7 @@ def test_the_run_of_a_job_that_failed_is_an_error(traced: str, terminal: Termina
 
 @pytest.mark.timeout(300)
 def test_the_gateway_begins_a_trace(traced: str, terminal: Terminal, traces: Collector) -> None:
-    url = (Path(terminal.variables["PENSTOCK_HOME"]) / "gateway.url").read_text().strip()
-    request = Request(f"{url}/events/default/{traced}", b"yes", {"Content-Type": "text/plain", "Idempotency-Key": "g1"})
-    with urlopen(request, timeout=30) as answer:
-        assert answer.status == 202
+    post(terminal, traced, "g1")
 
     def push() -> CollectedSpan | None:
         return next((span for span in list(traces.spans) if span.attributes.get("cloudevents.event_id") == "g1"), None)
@@ -133,8 +138,8 @@ def scraped(
         # A rate needs two scrapes of which the second has counted something.
         until(lambda: len(server.query("penstock_build_info")) == len(metrics_ports), "all processes are scraped")
         before = float(value(server, 'sum(penstock_event_to_job_seconds_count{kind="scaledjobs.keda.sh"})') or 0)
-        terminal.type("push", traced, "--data", "yes")
-        terminal.type("push", traced, "--data", "yes")
+        post(terminal, traced, "s1")
+        post(terminal, traced, "s2")
 
         def counted() -> bool:
             count = 'sum(penstock_event_to_job_seconds_count{kind="scaledjobs.keda.sh"})'
