@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-#: critical: work stands still or may be lost, wake somebody. warning: somebody should look today.
+#: critical: work stands still or may be lost, it cannot wait. warning: it can wait until the day.
 Severity = Literal["critical", "warning"]
 
 
@@ -17,7 +17,7 @@ class RecordedExpression:
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """One alert. lasting: how long the expression must hold before somebody is told."""
+    """One alert. lasting: how long the expression must hold before the alert fires."""
 
     name: str
     expression: str

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deploy.cli import api_connection, discovery, output
+from deploy.cli import api_connection, output
 from deploy.cli.completion import completers
 from workers.errors import UserError
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deploy.cli.top.top_rows import TopRow, TopView
-    from workers.api.kinds import Kind
     from workers.client.rest import Cluster
 
 SORTS = ("kind", "namespace", "name", "state", "waiting", "active", "parked", "jobs/min", "age")
@@ -69,25 +68,12 @@ def command(
         raise UserError(app.failure)
 
 
-async def find_kind(cluster: "Cluster", name: str | None) -> "Kind | None":
-    """Returns the kind of this name. Raises UserError for one that is not shown."""
-    from deploy.cli.top import top_rows
-
-    if not name:
-        return None
-    found = (await discovery.discover(cluster)).find(name).kind
-    kind = next((each for each in top_rows.SHOWN if each.id == found.id), None)
-    if kind is None:
-        raise UserError(f"--kind: {found.kind} is none of {', '.join(each.plural for each in top_rows.SHOWN)}")
-    return kind
-
-
 async def _once(
     cluster: "Cluster", namespace: str, kind_name: str | None, text: str, sort: str, form: str | None
 ) -> None:
     from deploy.cli.top import top_reader, top_rows
 
-    kind = await find_kind(cluster, kind_name)
+    kind = await top_reader.find_kind(cluster, kind_name)
     view = await top_reader.read(cluster, namespace, kind)
     rows = top_rows.ordered(top_rows.chosen(view.rows, kind, text), sort)
     if form == "json":
@@ -98,7 +84,7 @@ async def _once(
 
 def show(view: "TopView", rows: "Sequence[TopRow]") -> None:
     """Prints the lanes and the table."""
-    from deploy.cli.top import top_rows
+    from deploy.cli.top import top_reader, top_rows
 
     now = datetime.now(UTC)
     for line in top_rows.pipeline(view.lanes):
@@ -106,9 +92,4 @@ def show(view: "TopView", rows: "Sequence[TopRow]") -> None:
     for name, reason in view.missing.items():
         output.note(f"penstock: {name}: {reason}")
     output.say()
-    output.table(list(top_rows.COLUMNS), [top_rows.cells(row, age(row.since, now)) for row in rows])
-
-
-def age(since: datetime | None, now: datetime) -> str:
-    """Returns the time since an instant in Kubernetes' short form."""
-    return "-" if since is None else output.span(now - since)
+    output.table(list(top_rows.COLUMNS), [top_rows.cells(row, top_reader.age(row.since, now)) for row in rows])

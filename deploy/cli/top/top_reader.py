@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from deploy.cli import output
+from deploy.cli import discovery, output
 from deploy.cli.objects import describe
 from deploy.cli.top import top_rows
 from deploy.cli.top.top_rows import TopView
@@ -78,3 +78,19 @@ async def _broker(keys: list[str]) -> "tuple[Mapping[str, Stats] | None, Mapping
         return await describe.asked(ask, PATIENCE)
     except (RedisError, OSError, TimeoutError, UserError):
         return None, None
+
+
+async def find_kind(cluster: "Cluster", name: str | None) -> Kind | None:
+    """Returns the kind of this name. Raises UserError for one that is not shown."""
+    if not name:
+        return None
+    found = (await discovery.discover(cluster)).find(name).kind
+    kind = next((each for each in top_rows.SHOWN if each.id == found.id), None)
+    if kind is None:
+        raise UserError(f"--kind: {found.kind} is none of {', '.join(each.plural for each in top_rows.SHOWN)}")
+    return kind
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """Returns the time since an instant in Kubernetes' short form."""
+    return "-" if since is None else output.span(now - since)

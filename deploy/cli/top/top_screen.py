@@ -16,7 +16,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 from deploy.cli import api_connection, output
 from deploy.cli.objects import explain
 from deploy.cli.objects.apply import MERGE_PATCH
-from deploy.cli.top import top_command, top_reader, top_rows
+from deploy.cli.top import top_reader, top_rows
 from deploy.cli.top.top_rows import TopRow, TopView
 from workers.api import bool_annotations
 from workers.api.kinds import VC_JOB, Kind, Object
@@ -109,7 +109,7 @@ class TopScreen(App[None]):
         try:
             async with api_connection.connected(self._options.target) as cluster:
                 self._cluster = cluster
-                self._kind = await top_command.find_kind(cluster, self._options.kind)
+                self._kind = await top_reader.find_kind(cluster, self._options.kind)
                 while True:
                     await self._read(cluster)
                     self._asked.clear()
@@ -142,7 +142,7 @@ class TopScreen(App[None]):
         )
         table.clear()
         for row in self._shown:
-            table.add_row(*top_rows.cells(row, top_command.age(row.since, now)))
+            table.add_row(*top_rows.cells(row, top_reader.age(row.since, now)))
         refs = [row.ref for row in self._shown]
         table.move_cursor(row=refs.index(before.ref) if before and before.ref in refs else place)
         self.query_one("#pipeline", Static).update("\n".join(self._head(view)))
