@@ -19,6 +19,7 @@ from deploy.cli.objects import apply, delete, describe, explain, get, logs, push
 from deploy.cli.processes import embedded, services, up
 from deploy.cli.schedules import suspend
 from deploy.cli.schedules.run import command as run_now
+from deploy.cli.top import top_command
 from deploy.cli.volcano import flow, job, queue, template
 from workers.errors import PenstockError
 
@@ -27,7 +28,15 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_w
 #: The headings of `penstock --help` and the commands below each.
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Everything on this machine": (up.command,),
-    "Objects": (apply.command, get.command, describe.command, explain.command, logs.command, delete.command),
+    "Objects": (
+        apply.command,
+        get.command,
+        top_command.command,
+        describe.command,
+        explain.command,
+        logs.command,
+        delete.command,
+    ),
     "Schedules": (run_now, suspend.suspend, suspend.resume),
     "Volcano": (job.group, queue.group, flow.group, template.group),
     "Events": (push.command, events),

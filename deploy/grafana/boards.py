@@ -254,6 +254,39 @@ INTAKE = Board(
             ),
         ),
         BoardRow(
+            "Gateway",
+            (
+                BoardPanel(
+                    "Requests",
+                    (PanelQuery(_rate("penstock_events_received_total", "route, code"), "{{route}} {{code}}"),),
+                    "Requests by answer: 202 accepted, 429 no room, 503 the broker is away or the gateway is full.",
+                    "ops",
+                ),
+                BoardPanel(
+                    "Time until events are accepted",
+                    _quantiles("penstock_event_ingest_seconds"),
+                    "From the last byte of a push until the broker has its events.",
+                    "s",
+                ),
+                BoardPanel(
+                    "Events of one round trip",
+                    _quantiles("penstock_event_commit_size"),
+                    "Requests in flight share round trips to the broker.",
+                ),
+                BoardPanel(
+                    "In flight",
+                    (PanelQuery("sum(penstock_gateway_in_flight_requests)", "requests"),),
+                    "Pushes that are read or wait for the broker.",
+                ),
+                BoardPanel(
+                    "Bytes in flight",
+                    (PanelQuery("sum(penstock_gateway_in_flight_bytes)", "bytes"),),
+                    "Bodies of those pushes.",
+                    "bytes",
+                ),
+            ),
+        ),
+        BoardRow(
             "EventJobs",
             (
                 BoardPanel(

@@ -35,6 +35,8 @@ from scheduler.keys import Keys
 from workers.client.rest import Cluster
 from workers.errors import UserError
 from workers.settings import Settings
+from workers.tracing import span_export
+from workers.tracing.push_tracing import PushTracing
 from workers.wiring import BrokerServices, base, connect
 
 log = logging.getLogger(__name__)
@@ -146,6 +148,9 @@ async def _handler(settings: Settings, parts: BrokerServices, cluster: Cluster, 
     )
     replays = ReplayGuard(parts.client, settings.prefix)
     destinations = Destinations(parts.store, keys, triggers_of(settings, cluster, vaults))
+    if sink := span_export.opened(settings):
+        # It waits for the collector.
+        stack.push_async_callback(asyncio.to_thread, sink.close)
     commit = GroupCommit(parts.client, parts.lanes["poll"], parts.notify)
     stack.push_async_callback(commit.close)
     return PushHandler(
@@ -154,6 +159,7 @@ async def _handler(settings: Settings, parts: BrokerServices, cluster: Cluster, 
         commit=commit,
         status=EventStatus(destinations, Deliveries(parts.client, keys), commit.client_of),
         load=Load(settings.gateway_requests),
+        tracing=PushTracing(sink),
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-#: critical: work stands still or may be lost, wake somebody. warning: somebody should look today.
+#: critical: work stands still or may be lost, it cannot wait. warning: it can wait until the day.
 Severity = Literal["critical", "warning"]
 
 
@@ -17,7 +17,7 @@ class RecordedExpression:
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """One alert. lasting: how long the expression must hold before somebody is told."""
+    """One alert. lasting: how long the expression must hold before the alert fires."""
 
     name: str
     expression: str
@@ -142,6 +142,14 @@ ALERTS = (
         "critical",
         "{{ $value | humanize }} pushed entries were {{ $labels.outcome }} within ten minutes",
         "dropped: the intake was full (maxEvents). parked: the entry is no valid event.",
+    ),
+    AlertRule(
+        "PenstockPushesRefused",
+        'sum by (code) (rate(penstock_events_received_total{code=~"429|5.."}[5m])) > 0',
+        "10m",
+        "warning",
+        "Pushes over HTTP are answered {{ $labels.code }}",
+        "429: a target's backlog is full. 503: the broker is away, or a gateway is full.",
     ),
     AlertRule(
         "PenstockSchedulesLate",

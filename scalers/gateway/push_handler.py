@@ -25,6 +25,7 @@ from scalers.gateway.problem import RequestRefused, refused
 from scalers.gateway.push_request import PushRequest, PushTarget
 from scalers.metrics import INGEST_SECONDS
 from workers.errors import Unavailable
+from workers.tracing.push_tracing import PushTracing
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class PushHandler:
     commit: GroupCommit
     status: EventStatus
     load: Load
+    tracing: PushTracing = field(default_factory=PushTracing)
     utc_now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def push(self, head: RequestHead, receive: Receive) -> Answer:
@@ -100,7 +102,11 @@ class PushHandler:
                 return Answer(200, pusher.challenge.encode(), media_type="text/plain; charset=utf-8")
             settings = destination.target.settings
             events = _events(destination, head.headers, by_name, request, pusher)
-            accepted = await self.commit.push(destination.channel, settings, events)
+            traced = self.tracing.begun(events)
+            accepted = await self.commit.push(destination.channel, settings, traced)
+            duplicates = [one.duplicate for one in accepted]
+            path = f"/events/{head.namespace}/{head.target}"
+            self.tracing.ended(path, events, traced, duplicates, _micros(received), _micros(self.utc_now()))
             INGEST_SECONDS.observe(time.perf_counter() - began)
             return _answered(destination, accepted, batch=http_binding.mode_of(head.headers) == "batch")
 
@@ -214,6 +220,10 @@ def _away(error: Any) -> RequestRefused:
     log.warning("the broker is away", extra={"error": type(error).__name__})
     detail = "the broker does not answer; nothing of the request was accepted"
     return refused(503, "broker-away", detail, headers={"Retry-After": "1"})
+
+
+def _micros(instant: datetime) -> int:
+    return int(instant.timestamp() * 1_000_000)
 
 
 def _rfc3339(instant: datetime) -> str:

@@ -24,8 +24,8 @@ def traces() -> Iterator[Collector]:
 
 @pytest.fixture(scope="package")
 def metrics_ports() -> tuple[int, ...]:
-    """The ports of a worker, a scaler and the watch, one after the other."""
-    return ports.consecutive(3)
+    """The ports of a worker, a scaler, the watch and the gateway, one after the other."""
+    return ports.consecutive(4)
 
 
 @pytest.fixture(scope="package")

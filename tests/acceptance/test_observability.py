@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 import yaml
@@ -45,9 +46,18 @@ def scaled_job(name: str, program: str) -> str:
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
         "triggers": [{"type": "push", "metadata": {}}],
+        "push": {"anonymous": True},
     }
     body = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob", "metadata": {"name": name}, "spec": spec}
     return yaml.safe_dump(body)
+
+
+def post(terminal: Terminal, target: str, id_: str) -> None:
+    """Pushes an event with this id over HTTP."""
+    url = (Path(terminal.variables["PENSTOCK_HOME"]) / "gateway.url").read_text().strip()
+    headers = {"Content-Type": "text/plain", "Idempotency-Key": id_}
+    with urlopen(Request(f"{url}/events/default/{target}", b"yes", headers), timeout=30) as answer:
+        assert answer.status == 202
 
 
 def whole(traces: Collector, trace_id: str) -> dict[str, CollectedSpan]:
@@ -93,6 +103,22 @@ def test_the_run_of_a_job_that_failed_is_an_error(traced: str, terminal: Termina
 
 
 @pytest.mark.timeout(300)
+def test_the_gateway_begins_a_trace(traced: str, terminal: Terminal, traces: Collector) -> None:
+    post(terminal, traced, "g1")
+
+    def push() -> CollectedSpan | None:
+        return next((span for span in list(traces.spans) if span.attributes.get("cloudevents.event_id") == "g1"), None)
+
+    begun = until(push, "the push is exported")
+    assert (begun.name, begun.parent_id) == ("push", "")
+    spans = whole(traces, begun.trace_id)
+    assert sorted(spans) == sorted(["push", *STEPS])
+    assert {spans[name].parent_id for name in STEPS} == {begun.span_id}
+    # The broker's clock and the gateway's are this machine's; entries of streams have milliseconds.
+    assert begun.start <= spans["route"].start + 1_000_000
+
+
+@pytest.mark.timeout(300)
 def test_an_event_that_is_not_sampled_leaves_no_trace(traced: str, terminal: Terminal, traces: Collector) -> None:
     quiet, loud = "a" * 32, "b" * 32
     terminal.type("push", traced, "-a", f"traceparent=00-{quiet}-{PUSH}-00")
@@ -112,8 +138,8 @@ def scraped(
         # A rate needs two scrapes of which the second has counted something.
         until(lambda: len(server.query("penstock_build_info")) == len(metrics_ports), "all processes are scraped")
         before = float(value(server, 'sum(penstock_event_to_job_seconds_count{kind="scaledjobs.keda.sh"})') or 0)
-        terminal.type("push", traced, "--data", "yes")
-        terminal.type("push", traced, "--data", "yes")
+        post(terminal, traced, "s1")
+        post(terminal, traced, "s2")
 
         def counted() -> bool:
             count = 'sum(penstock_event_to_job_seconds_count{kind="scaledjobs.keda.sh"})'

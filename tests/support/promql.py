@@ -21,5 +21,7 @@ def metrics(expression: str) -> Iterator[NamedMetric]:
     """The metrics of an expression, each with the labels of its selector and of all groupings."""
     grouped = {label.strip() for match in _GROUPED.finditer(expression) for label in match[1].split(",")} - {"le"}
     for match in _METRIC.finditer(expression):
-        name = re.sub("_(bucket|sum|count)$", "", match["name"]) if "_seconds_" in match["name"] else match["name"]
+        # Other names end in _count, too.
+        suffix = "_(bucket|sum|count)$" if "_seconds_" in match["name"] else "_bucket$"
+        name = re.sub(suffix, "", match["name"])
         yield NamedMetric(name, frozenset(grouped | set(_LABEL.findall(match["selector"] or ""))))

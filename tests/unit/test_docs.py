@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
 #: Folders that a page's short paths may be below, besides the root.
 BASES = (
     *("", "deploy/local", "deploy/local/apiserver", "workers/controllers/batch/cronjob"),

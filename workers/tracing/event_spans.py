@@ -47,7 +47,10 @@ class EventSpan:
 
 @dataclass(frozen=True, slots=True)
 class CreationMoments:
-    """When a decision observed, began to write, and created one Job (µs since the epoch, broker's clock)."""
+    """The moments of one Job's creation, in µs since the epoch.
+
+    observed: of the decision's snapshot (broker's clock). began: its first write. posted, answered: of the request.
+    """
 
     observed: int
     began: int

@@ -136,6 +136,15 @@ CASES = {
     "events are taken": Firing(
         "PenstockEventsDropped", "5m", {'penstock_pushed_events_total{outcome="accepted"}': "0+9x10"}, None
     ),
+    "pushes find no room": Firing(
+        "PenstockPushesRefused",
+        "20m",
+        {'penstock_events_received_total{route="push", code="429"}': "0+5x30"},
+        {"code": "429"},
+    ),
+    "pushes are wrong": Firing(
+        "PenstockPushesRefused", "20m", {'penstock_events_received_total{route="push", code="400"}': "0+5x30"}, None
+    ),
     "runs are late": Firing(
         "PenstockSchedulesLate",
         "20m",
