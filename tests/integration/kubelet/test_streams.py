@@ -174,7 +174,6 @@ EXEC = ["exec", "p", "--"]
         "a container that waits": (["exec", "waits", "--", "true"], 'container not found ("main")'),
         "input of a container": (["attach", "-i", "p"], "the container has no input: it needs `stdin: true`"),
         "debug": (["debug", "p", "--image=x"], "ephemeral containers are not offered here"),
-        "token": (["create", "token", "default"], "tokens of service accounts are not offered here"),
         "a proxy": (
             ["get", "--raw", "/api/v1/namespaces/default/services/http:x:80/proxy/a/b"],
             "the proxy is not offered here",

@@ -106,7 +106,7 @@ async def test_a_command_below_a_console_is_signalled_and_killed(tmp_path: Path,
     await eventually(lambda: b"ready" in (told.folder / "out").read_bytes())
     told.signal(signal.SIGTERM)
     assert await code(told) == 7
-    killed = started(tmp_path / "killed", "echo ready; exec sleep 600", reads)
+    killed = started(tmp_path / "killed", "trap '' HUP; echo ready; exec sleep 600", reads)
     await eventually(lambda: b"ready" in (killed.folder / "out").read_bytes())
     main = int((killed.folder / "main").read_text())
     killed.signal(signal.SIGKILL)

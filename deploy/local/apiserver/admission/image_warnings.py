@@ -39,15 +39,18 @@ _POD_SPECS: Mapping[str, str] = {
 
 def warned(kind: Kind, body: Object, old: Object | None, images: Images) -> list[str]:
     """Returns one warning per container without a command. old: the version it replaces, whose warnings are known."""
-    if kind.id not in _POD_SPECS:
-        return []
     known = [] if old is None else warned(kind, old, None, images)
-    path = _POD_SPECS[kind.id]
-    return [text for text in _of_specs(path, body, images) if text not in known]
+    return [text for text in _of_specs(kind, body, images) if text not in known]
 
 
-def _of_specs(path: str, body: Object, images: Images) -> Iterator[str]:
-    for place, spec in _reached(path, body):
+def pod_specs(kind: Kind, body: Object) -> Iterator[tuple[str, Object]]:
+    """Yields the pod specs of an object, each with its place; none of a kind that has none."""
+    if path := _POD_SPECS.get(kind.id):
+        yield from ((place, spec) for place, spec in _reached(path, body) if isinstance(spec, dict))
+
+
+def _of_specs(kind: Kind, body: Object, images: Images) -> Iterator[str]:
+    for place, spec in pod_specs(kind, body):
         for part in ("initContainers", "containers"):
             for at, container in _reached(f"{part}[]", spec):
                 if isinstance(container, dict) and (problem := images.problem(container)):

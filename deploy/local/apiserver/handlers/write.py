@@ -13,7 +13,7 @@ from uuid import uuid4
 import orjson
 
 from deploy.local.apiserver import api_errors
-from deploy.local.apiserver.admission import image_warnings, volcano_rules
+from deploy.local.apiserver.admission import image_warnings, scheduler_warnings, volcano_rules
 from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
@@ -176,9 +176,12 @@ def _warned(response: Response, warnings: Sequence[str]) -> Response:
 
 def _rule_warnings(ctx: Context, resource: ServedResource, body: Object, old: Object | None) -> list[str]:
     """The warnings about an acceptable object. old: the version it replaces."""
+    options = ctx.admission
+    schedulers = (options.pod_scheduler, *options.schedulers) if options.gangs else ()
     return [
         *resource.strategy.warnings(body, old),
         *volcano_rules.warned(resource, body, old),
+        *scheduler_warnings.warned(resource.kind, body, old, schedulers),
         *image_warnings.warned(resource.kind, body, old, ctx.images),
     ]
 
