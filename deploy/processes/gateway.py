@@ -82,7 +82,7 @@ class Gateway:
 
 @dataclass
 class Readiness:
-    """Whether requests should come here: the broker answers, and the process is not about to end."""
+    """Says if requests should come here: the broker answers, and the process is not about to end."""
 
     broker: Any
     ending: bool = False

@@ -32,7 +32,7 @@ _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """Where events are pushed to, and what follows from it.
+    """The channel that events are pushed to.
 
     stream: the intake. limits: see ChannelLimits. group: the consumer group of a ScaledJob's Jobs; '' for EventJobs.
     takers: the keys of the objects that take the events, marked for a poll. server: None for our own broker.

@@ -66,7 +66,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Durability:
-    """What a round trip waits for beside the script."""
+    """The confirmations that a round trip waits for after the script."""
 
     fsync: bool
     replicas: int

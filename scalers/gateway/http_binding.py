@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
@@ -89,10 +90,18 @@ def content_type(headers: Headers) -> ContentType | None:
     values = [value for name, value in headers if name == b"content-type"]
     if not values:
         return None
-    text = values[0].decode("latin-1").strip()
-    media, *rest = text.split(";")
-    if len(values) > 1 or not _TOKEN.fullmatch(media.strip()):
+    if len(values) > 1 or (found := _media_type(values[0])) is None:
         raise refused(400, "content-type", "Content-Type must be one media type")
+    return found
+
+
+@lru_cache(maxsize=256)
+def _media_type(value: bytes) -> ContentType | None:
+    """Returns the content type of a header's value, None for a malformed one. Senders use few, and each often."""
+    text = value.decode("latin-1").strip()
+    media, *rest = text.split(";")
+    if not _TOKEN.fullmatch(media.strip()):
+        return None
     pairs = (part.partition("=") for part in rest)
     parameters = {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
     return ContentType(media.strip().lower(), parameters, text)

@@ -13,7 +13,10 @@ BYTES = 32 << 20
 
 @dataclass(slots=True)
 class Load:
-    """What is in flight in this process. most_requests, most_bytes: the bounds."""
+    """The load of this process: requests in flight and the bytes of their bodies.
+
+    most_requests, most_bytes: the bounds.
+    """
 
     most_requests: int = 1_000
     most_bytes: int = BYTES

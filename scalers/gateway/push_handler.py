@@ -1,5 +1,6 @@
 """One request from its head to its answer: who sends it, which events it has, and whether the broker has them."""
 
+import asyncio
 import logging
 import time
 import uuid
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 #: Bytes of the largest body of one event, whatever its target says, and of a batch.
 EVENT_BYTES, BATCH_BYTES = 1 << 20, 4 << 20
+#: Seconds that reading the state of an event may take.
+STATUS_SECONDS = 5.0
 #: Headers by which senders name a delivery, so that its repetition is the same event.
 _DELIVERY_IDS = ("idempotency-key", "x-github-delivery", "webhook-id")
 
@@ -118,7 +121,9 @@ class PushHandler:
             request = PushRequest(head.method, head.by_name, body, head.certificate, self.utc_now())
             _, destination = await self._identified(destination, request)
             try:
-                found = await self.status.of(destination, id, source)
+                # A channel on another server has a client without a deadline of its own.
+                async with asyncio.timeout(STATUS_SECONDS):
+                    found = await self.status.of(destination, id, source)
             except (RedisError, OSError) as error:
                 raise _away(error) from error
             if found is None:
