@@ -17,7 +17,9 @@ from workers.decision.snapshot import Reading, Snapshot, TriggerSample
 
 
 @pytest.fixture
-async def served(real_redis: redis_async.Redis) -> AsyncIterator[PageServer]:
+async def served(real_redis: redis_async.Redis, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PageServer]:
+    # Changes are heard, or found after a reconnection: no look at the generation comes first.
+    monkeypatch.setattr(store_follower, "GENERATION", 1e6)
     async with page_server(real_redis) as served:
         yield served
 
@@ -101,17 +103,18 @@ async def test_what_the_page_could_not_hear_of_it_finds_by_comparing(
 
 
 async def test_after_the_broker_was_emptied_only_what_is_stored_anew_is_shown(
-    served: PageServer, real_redis: redis_async.Redis, monkeypatch: pytest.MonkeyPatch
+    real_redis: redis_async.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_follower, "GENERATION", 0.1)
-    await served.list(JOB, *(job(f"crunch-{number}", 1) for number in range(3)))
-    await names_become(served, ["crunch-0", "crunch-1", "crunch-2"])
-    await real_redis.flushall()
-    fresh = Store(real_redis, Keys(PREFIX), {})
-    listing = await fresh.begin(JOB, epoch=2)
-    await fresh.apply(JOB, [ObjectVersion(job("crunch-1", 1))], listing=listing)
-    await fresh.finish(listing, {"": "5"})
-    await names_become(served, ["crunch-1"])
+    async with page_server(real_redis) as served:
+        await served.list(JOB, *(job(f"crunch-{number}", 1) for number in range(3)))
+        await names_become(served, ["crunch-0", "crunch-1", "crunch-2"])
+        await real_redis.flushall()
+        fresh = Store(real_redis, Keys(PREFIX), {})
+        listing = await fresh.begin(JOB, epoch=2)
+        await fresh.apply(JOB, [ObjectVersion(job("crunch-1", 1))], listing=listing)
+        await fresh.finish(listing, {"": "5"})
+        await names_become(served, ["crunch-1"])
 
 
 async def names_become(served: PageServer, names: list[str]) -> None:
