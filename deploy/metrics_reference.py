@@ -18,7 +18,8 @@ INTRODUCTION = """# Metrics
 Every process serves Prometheus metrics on `/metrics` of its `--metrics-port` (`PENSTOCK_METRICS_PORT`; 0, the default,
 serves none), in plain HTTP and to everybody who can connect. Without `--metrics-address` it listens on all addresses,
 which a scrape from outside its container needs; `penstock up` then listens on 127.0.0.1. Each process logs the address.
-`penstock up` counts ports up from the setting: the workers', the scalers', then the watch's and the gateway's. Scrape all of them.
+`penstock up` counts ports up from the setting: the workers', the scalers', then the watch's and the gateway's. Scrape
+all of them.
 `penstock beat` serves none. Of the tables below the webhook and the external scaler show only the first. Each process
 also shows `process_*` and `python_*` of the Prometheus client.
 
