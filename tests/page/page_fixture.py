@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -38,11 +37,12 @@ class PageFixture:
 
     refused: actions with a reason why the token may not do them. accepting: streams of updates are opened. remembering:
     they go on where they ended. topics, resumed: of every stream that was opened, the latter the id it went on from.
-    failing: why actions fail.
+    failing: why actions fail. cached: the browser may keep the page's files.
     """
 
     def __init__(self) -> None:
         self.url = ""
+        self.cached = True
         self.reset()
         self._watchers: set[asyncio.Queue[str | None]] = set()
         self._number = 0
@@ -118,7 +118,7 @@ class PageFixture:
         answer = await call_next(request)
         answer.headers["Content-Security-Policy"] = POLICY
         answer.headers["X-Content-Type-Options"] = "nosniff"
-        if not path.startswith("/api/"):
+        if self.cached and not path.startswith("/api/"):
             # All tests together fetch a file once.
             answer.headers["Cache-Control"] = "max-age=3600"
         return answer
@@ -297,7 +297,8 @@ if __name__ == "__main__":
     async def main() -> None:
         """Serves the fixture for people who work on the page: `python -m tests.page.page_fixture`."""
         async with serving(8123) as page:
-            print(page.url, Path(ASSETS))
+            page.cached = False
+            print(page.url)
             await asyncio.Event().wait()
 
     asyncio.run(main())

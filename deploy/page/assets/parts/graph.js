@@ -8,6 +8,8 @@ import { badge, knownTone, toneShape } from "./tone.js";
 
 const WIDE = 176;
 const TALL = 46;
+/** Characters of an edge's label. */
+const LABEL = 18;
 /** A drawing that is wider than its frame shrinks to this; then it is scrolled. */
 const SMALLEST = 0.66;
 
@@ -27,7 +29,7 @@ export function graph(label) {
       edges,
       narrow
         ? { along: TALL + 34, across: WIDE + 16, vertical: true }
-        : { along: WIDE + (edges.some(({ label }) => label) ? 72 : 40), across: TALL + 18 },
+        : { along: WIDE + Math.max(40, 24 + 6 * longestLabel(edges)), across: TALL + 18 },
     );
     drawing.setAttribute("viewBox", `0 0 ${places.width} ${places.height}`);
     drawing.style.setProperty("max-width", `${places.width}px`);
@@ -58,13 +60,15 @@ export function graph(label) {
   };
 }
 
+const longestLabel = (edges) => Math.max(0, ...edges.map(({ label }) => Math.min(LABEL, label?.length ?? 0)));
+
 function nodeShape({ label, state, tone, detail, object }, { x, y }) {
   const parts = [
     s("title", {}, [label, state, detail].filter(Boolean).join(" · ")),
     s("rect", { class: `node tone-${knownTone(tone)}`, x: x - WIDE / 2, y: y - TALL / 2, width: WIDE, height: TALL, rx: 6 }),
     s("svg", { x: x - WIDE / 2 + 12, y: y - 8, width: 16, height: 16, overflow: "visible" }, toneShape(tone, { width: 16, height: 16 })),
     s("text", { class: "node-label", x: x - WIDE / 2 + 38, y: y - 3 }, cut(label, 19)),
-    s("text", { class: "node-state", x: x - WIDE / 2 + 38, y: y + 13 }, cut([state, detail].filter(Boolean).join(" · "), 22)),
+    s("text", { class: "node-state", x: x - WIDE / 2 + 38, y: y + 13 }, cut([state, detail].filter(Boolean).join(" · "), 20)),
   ];
   const name = `${label}: ${[state, detail].filter(Boolean).join(", ")}`;
   if (object) return s("a", { href: objectAddress(object), "aria-label": name }, parts);
@@ -99,7 +103,7 @@ function edgeShape({ points, label }, arrow, vertical) {
   const middle = way[Math.floor(end / 2)].map((value, axis) => (value + way[Math.ceil((end + 1) / 2)][axis]) / 2);
   return [
     s("path", { class: "edge", d: path, "marker-end": `url(#${arrow})` }),
-    label && s("text", { class: "edge-label", x: middle[0] + (vertical ? 8 : 0), y: middle[1] + (vertical ? 2 : -5), "text-anchor": vertical ? "start" : "middle" }, cut(label, 24)),
+    label && s("text", { class: "edge-label", x: middle[0] + (vertical ? 8 : 0), y: middle[1] + (vertical ? 2 : -5), "text-anchor": vertical ? "start" : "middle" }, cut(label, LABEL)),
   ];
 }
 

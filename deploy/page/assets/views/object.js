@@ -18,6 +18,8 @@ import { deliveries } from "./deliveries.js";
 import { runs } from "./runs.js";
 
 const MINUTES = 15;
+/** The newest Events that are shown. */
+const SHOWN_EVENTS = 20;
 const WITH_SERIES = new Set(["scaledjobs.keda.sh", "scaledobjects.keda.sh", "eventjobs.penstock.dev"]);
 const WITH_RUNS = new Set(["cronjobs.batch", "scheduledjobs.penstock.dev", "cronjobs.batch.volcano.sh"]);
 const WITH_GRAPH = new Set(["jobflows.flow.volcano.sh", "jobs.batch.volcano.sh"]);
@@ -109,7 +111,7 @@ class State {
     this.sections.children.hidden = !children.length;
     this.children.update(children);
     this.sections.events.hidden = !events.length;
-    this.events.update(events);
+    this.events.update(events.slice(0, SHOWN_EVENTS));
     if (this.manifest.textContent !== manifest) this.manifest.textContent = manifest;
   }
 
@@ -135,7 +137,7 @@ class State {
 }
 
 /** Conditions that say something bad when they are true. */
-const BAD = /Fail|Invalid|Pressure|Fallback|Unavailable|Full|Taken/;
+const BAD = /Fail|Invalid|Pressure|Fallback|Unavailable|Full|Taken|Parked|Missed|Capped/;
 const QUIET = /Paused|Suspend|Active/;
 
 function condition({ type, status, reason, message, since }) {

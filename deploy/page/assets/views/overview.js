@@ -78,7 +78,7 @@ function card({ id, count, tones }) {
       "ul",
       { class: "tone-counts" },
       given.map((tone) =>
-        h("li", {}, h("a", { href: address(["objects"], { kind: id, tone }) }, toneShape(tone), ` ${amount(tones[tone])} `, h("span", {}, TONE_WORDS[tone].toLowerCase()))),
+        h("li", {}, h("a", { href: address(["objects"], { kind: id, tone }) }, toneShape(tone), amount(tones[tone]), h("span", {}, TONE_WORDS[tone].toLowerCase()))),
       ),
     ),
   );

@@ -49,8 +49,8 @@ export async function schedules({ main, query, signal, watch }) {
   replace(main, h("div", { class: "view-head" }, heading("Schedules"), rangeControl(range, to)), legend(), place);
   const page = await loading(place, () => get(path(["objects"], { kind: KINDS, sort: "name", limit: LIMIT, after: query.get("after") }), { signal }));
   if (page === undefined) return;
-  // A flow without a schedule has no next run and no last one.
-  const rows = page.items.filter((row) => row.kind !== KINDS[3] || row.next || row.last);
+  // A flow without a schedule has no next run.
+  const rows = page.items.filter((row) => row.kind !== KINDS[3] || row.next);
   if (!rows.length) {
     replace(place, h("p", { class: "nothing" }, "There is no schedule."));
     return;
