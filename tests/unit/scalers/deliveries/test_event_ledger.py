@@ -68,7 +68,7 @@ async def test_a_retried_event_waits_for_its_time_with_its_next_attempt(job: Pol
     assert list(job.claims) == ["2"]
     assert found.again is not None
     assert 0 < found.again <= 60
-    [retrying] = (await job.deliveries.of_event(job.uid, "1"))
+    [retrying] = await job.deliveries.of_event(job.uid, "1")
     assert (retrying.state, retrying.attempts[0].outcome, retrying.attempts[0].job) == ("retrying", "failed", "job-1")
     await job.settle("done", "2")
     await job.client.zadd(KEYS.deliveries(job.uid).of("due"), {retrying.entry: 1})
