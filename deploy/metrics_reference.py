@@ -7,6 +7,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from scalers import metrics as scalers
 from workers.metrics import process as workers
+from workers.metrics import servers
 from workers.metrics.expiring import Expiring, ExpiringCounter
 from workers.metrics.object_families import FAMILIES
 
@@ -17,13 +18,15 @@ INTRODUCTION = """# Metrics
 Every process serves Prometheus metrics on `/metrics` of its `--metrics-port` (`PENSTOCK_METRICS_PORT`; 0, the default,
 serves none), in plain HTTP and to everybody who can connect. Without `--metrics-address` it listens on all addresses,
 which a scrape from outside its container needs; `penstock up` then listens on 127.0.0.1. Each process logs the address.
-`penstock up` counts ports up from the setting: the workers', the scalers', then the watch's. Scrape all of them.
+`penstock up` counts ports up from the setting: the workers', the scalers', then the watch's and the gateway's. Scrape
+all of them.
 `penstock beat` serves none. Of the tables below the webhook and the external scaler show only the first. Each process
 also shows `process_*` and `python_*` of the Prometheus client.
 
 **Names.** `keda_*` and `volcano_*` are those of KEDA and of Volcano's controllers, with the same labels, so that their
 dashboards work. `penstock_job_controller_*`, `penstock_cronjob_controller_*` and
-`penstock_ttl_after_finished_controller_*` are Kubernetes' names behind `penstock_`. The rest is Penstock's own.
+`penstock_ttl_after_finished_controller_*` are Kubernetes' names behind `penstock_`; `rest_client_*` are client-go's.
+The rest is Penstock's own.
 
 **Types.** Volcano's `*_phase_count` are counters whose names do not end in `_total`. Dashboards query exactly these
 names, and the formats know no such counter: they are served without a type (`unknown`), which PromQL ignores.
@@ -39,8 +42,8 @@ Histograms have `_bucket`, `_sum` and `_count`.
   series at most.
 - An *expiring* counter belongs to an object, too: take the `sum without (instance, pod)` of its `increase`. It is kept
   for an hour after its last update, and begins at zero when it comes back.
-- Gauges of lanes, except `penstock_active_reconciles`, are read from the broker by every process of the lane: take the
-  maximum, not the sum.
+- Gauges of lanes, except `penstock_active_reconciles`, and of the broker are read from the broker by every process of
+  the lane: take the maximum, not the sum. A broker whose ACL forbids INFO shows nothing of itself.
 - All other counters and histograms count the work of one process: take the sum of their rates.
 """
 
@@ -85,6 +88,20 @@ _LANES = (
     workers.LEASES_LOST,
     workers.STALE_DONE,
 )
+_SERVERS = (
+    servers.REQUESTS,
+    servers.REQUEST_SECONDS,
+)
+_BROKER = (
+    servers.BROKER_MEMORY,
+    servers.BROKER_MEMORY_LIMIT,
+    servers.BROKER_EVICTED,
+    servers.BROKER_CLIENTS,
+    servers.BROKER_PERSISTENT,
+    servers.BROKER_FORK_SECONDS,
+    servers.BROKER_REPLICAS,
+    servers.BROKER_COMMANDS,
+)
 _POLLS = (
     scalers.VALUE,
     scalers.ACTIVE,
@@ -95,11 +112,19 @@ _POLLS = (
     scalers.OBJECT_ERRORS,
     workers.PUSHED,
 )
+_GATEWAY = (
+    scalers.RECEIVED,
+    scalers.INGEST_SECONDS,
+    scalers.COMMIT_EVENTS,
+    scalers.IN_FLIGHT_REQUESTS,
+    scalers.IN_FLIGHT_BYTES,
+)
 _RECONCILES = (
     workers.RECONCILES,
     workers.RECONCILE_SECONDS,
     workers.WRITES,
     workers.CREATED,
+    workers.EVENT_TO_JOB,
     workers.EVENTS_DROPPED,
     *workers.LEVELS.values(),
     *workers.MEASURES.values(),
@@ -114,10 +139,13 @@ def sections() -> dict[str, tuple[MetricRow, ...]]:
     )
     return {
         "Every process": _rows([workers.BUILD]),
+        "Every process but beat: its requests to the API server": _rows(_SERVERS),
         "Workers and scalers: their lane": _rows(_LANES),
+        "Workers and scalers: the broker": _rows(_BROKER),
         "Scalers": _rows(_POLLS),
+        "Gateway": _rows(_GATEWAY),
         "Workers": _rows(_RECONCILES),
-        "Watch": objects,
+        "Watch": (*_rows((servers.LEADER,)), *objects),
     }
 
 

@@ -1,5 +1,7 @@
 """The metrics of polls, under KEDA's names and labels."""
 
+from prometheus_client import Counter, Gauge, Histogram
+
 from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import SCALED_JOB, Ref
 from workers.decision.snapshot import TriggerSample
@@ -26,6 +28,24 @@ OBJECT_ERRORS = ExpiringCounter(
     "Measurements of triggers of a ScaledObject that failed",
     ("namespace", "scaledObject"),
 )
+
+RECEIVED = Counter(
+    "penstock_events_received_total",
+    "Requests that the gateway answered, by the route and the status",
+    ["route", "code"],
+)
+INGEST_SECONDS = Histogram(
+    "penstock_event_ingest_seconds",
+    "Time from a push's last byte until its events were accepted",
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+COMMIT_EVENTS = Histogram(
+    "penstock_event_commit_size",
+    "Events that one round trip brought to the broker",
+    buckets=(1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 4_000),
+)
+IN_FLIGHT_REQUESTS = Gauge("penstock_gateway_in_flight_requests", "Pushes that are read or wait for the broker")
+IN_FLIGHT_BYTES = Gauge("penstock_gateway_in_flight_bytes", "Bytes of their bodies")
 
 
 def export_sample(ref: Ref, index: int, sample: TriggerSample, seconds: float, name: str = "") -> None:

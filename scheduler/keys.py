@@ -62,7 +62,7 @@ TYPES: Mapping[str, bytes] = {
     **dict.fromkeys(("leased", "failures", "meta", "objects", "freshness", "readings", "orders", "limit"), b"hash"),
     "unreadable": b"hash",
     **dict.fromkeys(("dirty", "booked", "listed"), b"set"),
-    **dict.fromkeys(("generation", "call"), b"string"),
+    **dict.fromkeys(("generation", "call", "signature"), b"string"),
     "decision": b"list",
     "runs": b"hash",
     **dict.fromkeys(("records", "attributes", "data", "ids", "asked"), b"hash"),

@@ -194,10 +194,42 @@ class Settings(BaseSettings):
     external_cert: Path | None = Field(None, description="file of the certificate to show it; none speaks in the clear")
     external_key: Path | None = Field(None, description="file of that certificate's key")
     external_clients: Path | None = Field(None, description="file of the authorities whose certificates clients show")
+    gateway: str = Field(
+        "127.0.0.1:8080",
+        description=(
+            "HOST:PORT for events over HTTP and the page; `penstock up` takes a free port of 127.0.0.1 unless this is "
+            "set, and serves neither with off"
+        ),
+        json_schema_extra={"metavar": "HOST:PORT"},
+    )
+    gateway_requests: int = Field(
+        1_000, ge=1, le=100_000, description="pushes that one gateway process has in flight; more are answered 503"
+    )
+    gateway_drain: float = Field(
+        0.0, ge=0, le=600, description="how long a stopping gateway says that it is not ready before it ends"
+    )
+    tls_cert: Path | None = Field(None, description="file of the gateway's certificate; none speaks in the clear")
+    tls_key: Path | None = Field(None, description="file of that certificate's key")
+    client_ca: Path | None = Field(
+        None, description="file of the authorities whose certificates senders of events may show"
+    )
+    page: Literal["read", "token", "off"] = Field(
+        "read",
+        description="the page in the browser: read without a login, read with a token (token), or none (off); actions "
+        "always need their user's token",
+    )
+    page_hosts: Names = Field(
+        (),
+        description="names by which browsers reach the page, beside addresses and localhost, comma separated",
+    )
     metrics_port: int = Field(0, ge=0, le=65535, description="port for /metrics; 0 serves none")
     metrics_address: str = Field(
         "0.0.0.0",
         description="address for /metrics, which asks for no credentials; unless set, `penstock up` takes 127.0.0.1",
+    )
+    tracing: bool = Field(
+        False,
+        description="export traces of events by OTLP/HTTP, as the variables OTEL_* say; needs the extra tracing",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="lowest level that is logged")
     home: Path = Field(Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig")

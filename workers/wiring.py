@@ -21,7 +21,8 @@ from workers.client.rest import Cluster
 from workers.decision.controller import Controller
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
-from workers.runtime import redis_client
+from workers.metrics import servers
+from workers.runtime import broker_info, redis_client
 from workers.runtime.consumer import Consumer, Handler
 from workers.runtime.leases import LeaseKeeper, Notify
 from workers.runtime.notifier import Notifier
@@ -129,21 +130,27 @@ async def consuming(
     """
     keeper = LeaseKeeper(base.lanes[lane], base.notify, lease=base.settings.lease)
     consumer = Consumer(keeper, handle, base.notify, batch=base.settings.batch, work=base.settings.work, linger=linger)
-    sweeping = asyncio.create_task(consumer.sweep_forever(), name=f"sweep {lane}")
+    tasks = (
+        asyncio.create_task(consumer.sweep_forever(), name=f"sweep {lane}"),
+        asyncio.create_task(broker_info.export_forever(base.client), name="read the broker's INFO"),
+    )
     try:
         yield consumer
     finally:
-        sweeping.cancel()
-        await asyncio.gather(sweeping, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await consumer.close()
         await keeper.close()
 
 
 async def connect(settings: Settings) -> Cluster:
-    """Returns a client of the API server that the settings name."""
-    return await Cluster.connect(
+    """Returns a client of the API server that the settings name; its requests count in the metrics."""
+    cluster = await Cluster.connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
         timeout=settings.timeout,
         in_flight=settings.in_flight,
     )
+    cluster.answered = servers.export_request
+    return cluster

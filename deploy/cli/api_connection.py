@@ -14,11 +14,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 import click
 
-from deploy.cli import options, output
+from deploy.cli import kubeconfig_files, options, output
+from deploy.cli.completion import completers
 from workers.errors import ClusterError, Forbidden, Unavailable, UserError
 
 if TYPE_CHECKING:
@@ -62,67 +62,14 @@ def target(
     settings = options.load({"kubeconfig": kubeconfig, "context": context, "home": home})
     chosen = settings.kubeconfig
     source = options.flag("kubeconfig") if kubeconfig else options.variable("kubeconfig")
-    if chosen is None and (embedded := _embedded(settings.home)):
-        chosen, source = embedded, "the embedded cluster's kubeconfig"
+    if chosen is None and (own := kubeconfig_files.embedded(settings.home)):
+        chosen, source = own, "the embedded cluster's kubeconfig"
     if chosen is not None and not chosen.is_file():
         raise UserError(f"{source}: no such file: {chosen}")
     if chosen is None:
         source = "KUBECONFIG or ~/.kube/config"
-    own = _namespace(_files(chosen, environ), settings.context)
-    return ConnectionTarget(chosen, settings.context, namespace or own, source, settings.timeout)
-
-
-#: Fields of the kubeconfig that `penstock up` writes, by list and entry. Others name programs to run (exec,
-#: auth-provider), files whose content is sent (tokenFile), or another way to the server (proxy-url).
-_FIELDS = {
-    "clusters": ("cluster", frozenset({"server", "certificate-authority-data"})),
-    "users": ("user", frozenset({"token"})),
-    "contexts": ("context", frozenset({"cluster", "user", "namespace"})),
-}
-
-
-def _embedded(home: Path) -> Path | None:
-    """Returns the kubeconfig of the embedded cluster in this home, or None if there is none.
-
-    The home is by default in the current folder, which may come from a stranger: raises UserError unless the file is
-    private to this user and names nothing but a server of this machine and a token.
-    """
-    from deploy.local import private_files
-
-    path = home / "kubeconfig"
-    try:
-        text = private_files.read(path)
-        if text is not None:
-            private_files.check_folder(home)
-            _check_fields(_parsed(path, text), path)
-    except UserError as error:
-        raise UserError(
-            f"{error}; it is not used. Name a cluster with --kubeconfig, or the folder of your own with --home"
-        ) from error
-    return None if text is None else path
-
-
-def _check_fields(content: Any, path: Path) -> None:
-    for part, (name, known) in _FIELDS.items():
-        for index, entry in enumerate(content.get(part) or ()):
-            fields = entry.get(name) or {}
-            where = f"{path}: {part}[{index}].{name}"
-            if unknown := sorted(set(fields) - known):
-                raise UserError(f"{where}.{unknown[0]}: not a field of an embedded cluster's kubeconfig")
-            server = fields.get("server", "https://localhost")
-            if urlsplit(server).scheme != "https" or urlsplit(server).hostname not in ("127.0.0.1", "::1", "localhost"):
-                raise UserError(f"{where}.server: {server}: not an address of this machine")
-
-
-def _parsed(path: Path, text: str) -> Any:
-    import yaml
-
-    try:
-        content = yaml.safe_load(text) or {}
-        content.get("contexts")
-    except (yaml.YAMLError, AttributeError) as error:
-        raise UserError(f"{path}: not a usable kubeconfig: {error}") from error
-    return content
+    current = _namespace(kubeconfig_files.listed(chosen, environ), settings.context)
+    return ConnectionTarget(chosen, settings.context, namespace or current, source, settings.timeout)
 
 
 def broker_url(settings: "Settings", *homes: Path) -> str:
@@ -139,14 +86,6 @@ def broker_url(settings: "Settings", *homes: Path) -> str:
     return settings.broker.get_secret_value()
 
 
-def _files(chosen: Path | None, environ: Mapping[str, str]) -> list[Path]:
-    if chosen is not None:
-        return [chosen]
-    if listed := environ.get("KUBECONFIG"):
-        return [Path(part) for part in listed.split(os.pathsep) if part]
-    return [Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"]
-
-
 def _namespace(files: list[Path], context: str | None) -> str:
     """Returns the current context's namespace, else the pod's own, else ``default``."""
     contexts: dict[str, str] = {}
@@ -155,7 +94,7 @@ def _namespace(files: list[Path], context: str | None) -> str:
         if not file.is_file():
             continue
         try:
-            content = _parsed(file, file.read_text(encoding="utf-8"))
+            content = kubeconfig_files.parsed(file, file.read_text(encoding="utf-8"))
             current = current or content.get("current-context")
             for entry in content.get("contexts") or ():
                 contexts.setdefault(entry["name"], (entry.get("context") or {}).get("namespace") or "default")
@@ -171,14 +110,23 @@ def _namespace(files: list[Path], context: str | None) -> str:
 
 @asynccontextmanager
 async def connected(to: ConnectionTarget) -> AsyncIterator["Cluster"]:
-    """Yields a client of the cluster and closes it.
+    """Yields a client of the cluster and closes it. Prints each warning of the server once, as kubectl does.
 
     Raises UserError if the cluster does not answer, rejects the credentials, or the client has no configuration.
     """
     from workers.client.rest import Cluster
 
+    printed: set[str] = set()
+
+    def warned(text: str) -> None:
+        if text not in printed:
+            printed.add(text)
+            output.note(f"Warning: {text}")
+
     try:
-        cluster = await Cluster.connect(kubeconfig=to.kubeconfig, context=to.context, timeout=to.timeout, in_flight=16)
+        cluster = await Cluster.connect(
+            kubeconfig=to.kubeconfig, context=to.context, timeout=to.timeout, in_flight=16, warned=warned
+        )
     except (ClusterError, UserError) as error:
         raise UserError(unreachable(to, str(error))) from error
     try:
@@ -238,12 +186,23 @@ def options_of(command: Command, *, kubeconfig: Sequence[str] = ("--kubeconfig",
         return command(*args, target=to, **rest)
 
     for decorate in (
-        click.option("--home", metavar="PATH", help="Folder of the embedded cluster. [default: .penstock]"),
-        click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
-        click.option(*kubeconfig, metavar="PATH", help="Kubeconfig file of the cluster."),
+        click.option(
+            "--home",
+            metavar="PATH",
+            help="Folder of the embedded cluster. [default: .penstock]",
+            shell_complete=completers.paths,
+        ),
+        click.option(
+            "--context", metavar="NAME", help="Context of the kubeconfig.", shell_complete=completers.contexts
+        ),
+        click.option(
+            *kubeconfig, metavar="PATH", help="Kubeconfig file of the cluster.", shell_complete=completers.paths
+        ),
     ):
         wrapped = decorate(wrapped)
     if namespaced:
         text = "Namespace; without it the context's, else default."
-        wrapped = click.option("-n", "--namespace", metavar="NAME", help=text)(wrapped)
+        wrapped = click.option("-n", "--namespace", metavar="NAME", help=text, shell_complete=completers.namespaces)(
+            wrapped
+        )
     return wrapped  # type: ignore[return-value]

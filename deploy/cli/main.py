@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from deploy.cli import about, output
+from deploy.cli.completion import scripts_of_shells
 from deploy.cli.doctor.doctor import command as doctor
 from deploy.cli.objects import apply, delete, describe, explain, get, logs, push
 from deploy.cli.processes import embedded, services, up
@@ -36,8 +37,9 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         services.watch,
         services.external_scaler,
         services.webhook,
+        services.gateway,
     ),
-    "About": (doctor, about.crds, about.settings, about.version),
+    "About": (doctor, about.crds, about.settings, scripts_of_shells.command, about.version),
 }
 #: Internal commands, which the help does not list.
 HIDDEN = (services.celery, embedded.broker, embedded.apiserver, embedded.kubelet, embedded.demo, embedded.demo_pool)
@@ -81,7 +83,8 @@ for _command in (*(command for commands in SECTIONS.values() for command in comm
 
 def main() -> None:
     """Entry point of the ``penstock`` command."""
-    code = run(sys.argv[1:])
+    asked = scripts_of_shells.answer(cli)
+    code = run(sys.argv[1:]) if asked is None else asked
     try:
         sys.stdout.flush()
     except BrokenPipeError:

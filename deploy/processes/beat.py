@@ -16,7 +16,12 @@ def main(settings: Settings) -> None:
     from workers.app import app
 
     signals.beat_init.connect(_ready)
-    app.Beat(loglevel=settings.log_level, quiet=True).run()
+
+    class Clock(app.Beat):  # type: ignore[misc]
+        def set_process_title(self) -> None:
+            """Keeps the command line: `ps` shows all processes of Penstock alike."""
+
+    Clock(loglevel=settings.log_level, quiet=True).run()
 
 
 def _ready(**_: object) -> None:

@@ -22,6 +22,8 @@ def forget_variables() -> None:
 def run(application: str, words: Sequence[str]) -> int:
     """Runs a Celery command line on an application, named as for `celery -A`; returns its exit code."""
     forget_variables()
+    # Celery would replace the command line, by which `ps` shows all processes of Penstock alike.
+    os.environ["NOSETPS"] = "true"
     from celery.app.utils import find_app
 
     # `celery -A` would import from the current folder first.

@@ -39,6 +39,11 @@ def watch() -> tuple[str, ...]:
     return own("watch")
 
 
+def gateway() -> tuple[str, ...]:
+    """Returns the command line of the gateway."""
+    return own("gateway")
+
+
 def celery(application: str, *words: str) -> tuple[str, ...]:
     """Returns a Celery command line on an application of this package, such as the demo's pool."""
     return own("celery", application, *words)

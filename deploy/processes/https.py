@@ -1,11 +1,15 @@
 """uvicorn's configuration for HTTPS servers: bounded heads, no proxy headers, a listening socket, no server header."""
 
 import asyncio
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from workers.errors import UserError
 
 #: Seconds of idle time between two requests of a connection, and for active responses when the server stops.
 _RESTS, _GRACE = 120, 5
@@ -90,15 +94,49 @@ class BoundedHttp(HttpToolsProtocol):
         self.loop.call_later(1.0, self.transport.abort)
 
 
-def configured(app: Any, upgrade: Callable[..., asyncio.Protocol] | None = None, **certificate: Any) -> uvicorn.Config:
+class SignalFreeServer(uvicorn.Server):
+    """A uvicorn server that leaves signals to its caller, and says when it has started."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(address: str, flag: str) -> socket.socket:
+    """Returns a listening socket at ``HOST:PORT``. Raises UserError, naming the flag, if that fails."""
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=1024)
+    except (OSError, ValueError, OverflowError) as error:
+        raise UserError(f"{flag}: {address} cannot be listened on: {error}") from error
+    listener.setblocking(False)
+    return listener
+
+
+def configured(
+    app: Any,
+    upgrade: Callable[..., asyncio.Protocol] | None = None,
+    *,
+    http: type[BoundedHttp] = BoundedHttp,
+    **certificate: Any,
+) -> uvicorn.Config:
     """Returns uvicorn's configuration for an app. certificate: uvicorn's own settings for TLS.
 
-    upgrade: makes the protocol of a connection whose request asks for WebSocket or SPDY.
+    upgrade: makes the protocol of a connection whose request asks for WebSocket or SPDY. http: the protocol of HTTP.
     """
     return uvicorn.Config(
         app,
         loop="none",
-        http=BoundedHttp,
+        http=http,
         # uvicorn calls it for every such connection; a class is what it has in mind.
         ws=upgrade or "none",  # type: ignore[arg-type]
         lifespan="off",

@@ -10,15 +10,24 @@ from workers.metrics import process
 from workers.settings import Settings
 
 
-def run(settings: Settings, serve: Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]) -> None:
-    """Runs `serve` with logs and metrics. serve: must return soon after its event, which the signals set."""
+def run(
+    settings: Settings,
+    serve: Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]],
+    *,
+    loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> None:
+    """Runs `serve` with logs and metrics. serve: must return soon after its event, which the signals set.
+
+    loop: makes the event loop, if not asyncio's own.
+    """
     json_logs.set_up(settings.log_level)
     process.serve(settings.metrics_port, settings.metrics_address)
 
     async def until_stopped() -> None:
         await serve(settings, stop_event())
 
-    asyncio.run(until_stopped())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(until_stopped())
 
 
 def stop_event() -> asyncio.Event:

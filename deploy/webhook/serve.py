@@ -4,11 +4,9 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-
-import uvicorn
 
 from deploy.processes import https, readiness, until_signal
 from deploy.webhook.app import app
@@ -17,7 +15,7 @@ from deploy.webhook.registration import MATCH_CONDITIONS, Place
 from workers import wiring
 from workers.admission.admission_options import AdmissionOptions
 from workers.client.rest import Cluster
-from workers.errors import ClusterError, UserError
+from workers.errors import ClusterError
 from workers.json_logs import Outage
 from workers.settings import Settings
 
@@ -33,24 +31,12 @@ def main(settings: Settings) -> None:
 
 
 async def _run(settings: Settings, stop: asyncio.Event) -> None:
-    listener = listen(settings.webhook_listen)
+    listener = https.listen(settings.webhook_listen, "--webhook-listen")
     cluster = await wiring.connect(settings)
     try:
         await serve(settings, cluster, listener, stop, announce=readiness.announce)
     finally:
         await cluster.close()
-
-
-def listen(address: str) -> socket.socket:
-    """Returns a listening socket at ``HOST:PORT``. Raises UserError if that fails."""
-    host, _, port = address.rpartition(":")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=1024)
-    except (OSError, ValueError, OverflowError) as error:
-        raise UserError(f"--webhook-listen: {address} cannot be listened on: {error}") from error
-    listener.setblocking(False)
-    return listener
 
 
 async def serve(
@@ -78,21 +64,13 @@ async def serve(
             await asyncio.gather(keeping, stopped, return_exceptions=True)
 
 
-class _WebhookServer(uvicorn.Server):
-    """A uvicorn server that leaves signals to its caller."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 @asynccontextmanager
 async def served(
     cluster: Cluster, options: AdmissionOptions, context: ssl.SSLContext, listener: socket.socket
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Runs the server; yields its task."""
     # A context instead of files, because the keeper replaces the certificate while the server runs.
-    server = _WebhookServer(
+    server = https.SignalFreeServer(
         https.configured(app(cluster, options), ssl_context_factory=lambda _config, _default: context)
     )
     serving = asyncio.create_task(server.serve(sockets=[listener]))

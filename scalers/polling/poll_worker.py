@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from scalers.auth.authenticator import Authenticator
 from scalers.auth.lookups import Lookups
 from scalers.auth.vault import Vaults
+from scalers.deliveries.deliveries import Deliveries
 from scalers.polling.poller import Poller
 from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
@@ -41,7 +42,7 @@ async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
             timeout=settings.source_timeout,
         )
         stack.push_async_callback(vaults.close)
-        triggers = _triggers(settings, cluster, vaults)
+        triggers = triggers_of(settings, cluster, vaults)
         wakeups = None
         if settings.wakeups:
             wakeups = Wakeups(
@@ -62,6 +63,7 @@ async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
             notify=parts.notify,
             settings=settings,
             triggers=triggers,
+            deliveries=Deliveries(parts.client, Keys(settings.prefix)),
             wakeups=wakeups,
             cluster=cluster,
         )
@@ -69,7 +71,8 @@ async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
         yield await stack.enter_async_context(consuming(parts, "poll", poller.handle, linger=LINGER))
 
 
-def _triggers(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:
+def triggers_of(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:
+    """Returns the parser of triggers, as the settings say."""
     return Triggers(
         lookups=Lookups(
             cluster.get,

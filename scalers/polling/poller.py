@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from penstock.connections import Connections
 from scalers import metrics
 from scalers.claimable import Claiming
+from scalers.deliveries.deliveries import Deliveries
 from scalers.polling.as_completed import PollRound
 from scalers.polling.batched import Answer, BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
@@ -55,8 +56,8 @@ class Poller:
 
     mirror: the store that objects are read from. readings: takes readings, and enqueues an object in the lane
     `reconcile` if its reading needs a decision. orders: for ledgers. ring: sends the notifications that become due.
-    triggers: parses objects. wakeups: learns which objects wait on which servers. cluster: for triggers that measure
-    it. sources: made from the settings if not given.
+    triggers: parses objects. deliveries: those of EventJobs that are gone are removed. wakeups: learns which objects
+    wait on which servers. cluster: for triggers that measure it. sources: made from the settings if not given.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Poller:
         notify: Notify,
         settings: Settings,
         triggers: Triggers,
+        deliveries: Deliveries | None = None,
         wakeups: Wakeups | None = None,
         cluster: Cluster | None = None,
         sources: BatchedReader | None = None,
@@ -81,6 +83,7 @@ class Poller:
         self._interval = settings.polling
         self._triggers = triggers
         self._probes = ObjectProbes(triggers, store)
+        self._deliveries = deliveries
         self._wakeups = wakeups
         self._sources = sources or BatchedReader(
             Connections(patience=settings.source_timeout / 4, cluster=cluster),
@@ -125,6 +128,7 @@ class Poller:
         found = {key: entry.body for key, entry in zip(refs, entries, strict=True) if entry}
         bodies = {key: body for key, body in found.items() if body is not None and is_asked(refs[key].kind, body)}
         previous = dict(zip(refs, readings, strict=True))
+        await self._remove_deliveries(refs, found, previous)
         leases = {lease.key: lease for lease in claim.leases}
         claiming = [key for key, body in bodies.items() if ledger_name(refs[key].kind, body)]
         orders = dict(zip(claiming, await self._orders.get_many(claiming), strict=True))
@@ -132,6 +136,17 @@ class Poller:
             key: PolledObject(leases[key], refs[key], body, previous[key], orders.get(key))
             for key, body in bodies.items()
         }
+
+    async def _remove_deliveries(
+        self, refs: Mapping[str, Ref], found: Mapping[str, Object | None], previous: Mapping[str, Reading | None]
+    ) -> None:
+        """Removes the deliveries of EventJobs that are gone without their finalizer, by the UIDs of their readings."""
+        for key, ref in refs.items():
+            reading = previous[key]
+            if self._deliveries and ref.kind == EVENT_JOB and key in found and reading:
+                body = found[key]
+                if reading.uid and (body is None or body["metadata"]["uid"] != reading.uid):
+                    await self._deliveries.remove(reading.uid)
 
     async def _poll(self, observed: Mapping[str, PolledObject], now: int, work: PollRound, settle: Settle) -> None:
         """Parses and measures. Objects that are parsed at once, which nearly all are, are measured together."""

@@ -35,7 +35,6 @@ class ObjectProbes:
     def __init__(self, triggers: Triggers, store: Store) -> None:
         self._triggers = triggers
         self._store = store
-        self._keys = Keys(triggers.prefix)
         self._server: RedisServer | None = None
         self._specs: OrderedDict[str, tuple[int, EventJobSpec | None]] = OrderedDict()
 
@@ -53,7 +52,7 @@ class ObjectProbes:
             server = self._server = self._server or own_server(self._triggers.broker)
         except ValueError as error:
             return Parsed(problem=f"Penstock's own broker: {error}")
-        spec = self._spec(body)
+        spec, keys = self._spec(body), Keys(self._triggers.prefix)
         channel = str((body.get("spec") or {}).get("channel") or ref.name)
         settings = spec
         if channel != ref.name or not _is_ready(body):
@@ -65,10 +64,10 @@ class ObjectProbes:
         ledger = EventLedger(
             server=str(server),
             owner=f"{ref.namespace}/{ref.name}",
-            keys=self._keys.deliveries(body["metadata"]["uid"]),
-            intake=_intake(self._keys.channel(ref.namespace, channel), settings),
+            keys=keys.deliveries(body["metadata"]["uid"]),
+            intake=_intake(keys.channel(ref.namespace, channel), settings),
             spec=spec,
-            dead_letters=self._keys.channel(ref.namespace, dead_letters) if dead_letters else None,
+            dead_letters=keys.channel(ref.namespace, dead_letters) if dead_letters else None,
             deleting="deletionTimestamp" in body["metadata"],
         )
         scaler = EventJobScaler(broker=server, ledger=ledger)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import redis
 import yaml
@@ -235,6 +236,26 @@ def test_no_process_outlives_up_and_the_next_up_finds_everything_again(tmp_path:
         process.kill()
         process.wait(PATIENCE)
         until(lambda: gone(processes), "a killed up takes its processes with it")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="parts are forked on Linux only")
+def test_parts_outlive_the_server_that_forked_them_and_are_kept_running_without_it(tmp_path: Path) -> None:
+    terminal = Terminal.of(tmp_path)
+    with running(terminal, tmp_path / "up.log") as process:
+        (server,) = [each for each in psutil.Process(process.pid).children() if "fork server" in each.name()]
+        forks = server.children()
+        (clock,) = [each for each in forks if each.cmdline()[-1].endswith("beat")]
+        server.kill()
+        until(lambda: gone([server]), "the fork server is gone")
+        assert all(not gone([each]) for each in forks)
+        clock.kill()
+        children = psutil.Process(process.pid).children
+        again = until(
+            lambda: [each for each in children() if not gone([each]) and each.cmdline()[-1:] == ["beat"]],
+            "the clock is started again",
+        )
+        until(lambda: "a part died and is started again, part beat" in (tmp_path / "up.log").read_text(), "it is told")
+    until(lambda: gone([*forks, *again]), "no process is left")
 
 
 @pytest.mark.timeout(240)

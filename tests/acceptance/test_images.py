@@ -37,6 +37,9 @@ def test_pods_without_a_command_say_so_and_stop_nobody_else(kubectl: Callable[..
     assert "Warning" not in kubectl("create", "job", "works", "--image=none", "--", "echo", "done")
     kubectl("wait", "--for=condition=complete", f"--timeout={PATIENCE:g}s", "job/works")
     assert "no command" in kubectl("create", "job", "stays", "--image=nginx")
+    deployment = kubectl("create", "deployment", "told", "--image=nginx", "--dry-run=client", "-o", "yaml")
+    printed = terminal.type("apply", "-f", "-", stdin=f"{deployment}---\n{deployment.replace('told', 'told-too')}")
+    assert printed.count("Warning: spec.template.spec.containers[0]: no command: images are not run here") == 1
     for words in ("describe", "explain"):
         until(lambda verb=words: "no command: images are not run here" in terminal.type(verb, "job/stays"), words)
-    kubectl("delete", "deployment/web", "job/works", "job/stays")
+    kubectl("delete", "deployment/web", "deployment/told", "deployment/told-too", "job/works", "job/stays")

@@ -21,6 +21,7 @@ BENCHMARKS = (
     "volcano",
     "memory",
     "apiserver",
+    "page",
 )
 
 

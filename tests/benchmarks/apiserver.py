@@ -59,4 +59,6 @@ async def _sizes(server: Embedded) -> dict[str, float]:
         # The pages of the list are forgotten, and then what was freed goes back to the system.
         await asyncio.sleep(paging.AGE_READ + 2 * free_memory.INTERVAL)
         note("a while later")
+    await asyncio.sleep(2 * free_memory.INTERVAL)
+    note("without clients")
     return found

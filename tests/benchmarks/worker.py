@@ -20,6 +20,7 @@ from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
 from workers.reconcile.act import Actor
 from workers.reconcile.decision_log import DecisionLog
+from workers.reconcile.job_tracing import JobTracing
 from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
 from workers.runtime.consumer import Consumer
@@ -104,6 +105,7 @@ async def worker(
             poll=lanes["poll"],
             notify=_notify,
             in_flight=in_flight,
+            tracing=JobTracing(cluster, clock),
         ),
         decisions=DecisionLog(client, keys),
         clock=clock,

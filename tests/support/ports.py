@@ -33,6 +33,22 @@ def free_ports(count: int) -> list[int]:
     return [free_port() for _ in range(count)]
 
 
+def consecutive(count: int) -> tuple[int, ...]:
+    """So many ports, one after the other. Raises OSError when there are none."""
+    for first in _candidates():
+        wanted = range(first, first + count)
+        before = len(_held)
+        try:
+            for port in wanted:
+                _reserve(port)
+        except OSError:
+            while len(_held) > before:
+                _held.pop().close()
+        else:
+            return tuple(wanted)
+    raise OSError(f"no {count} free ports side by side")
+
+
 def _candidates() -> Iterator[int]:
     begin = _chance.randrange(len(RANGE))
     yield from RANGE[begin:]

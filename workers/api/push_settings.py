@@ -85,6 +85,8 @@ class PushSettings(Model):
     """memory: answered once the broker has the event. fsync: once it is in the broker's append-only file."""
     replicas: Annotated[int, Field(ge=0, le=16)] = 0
     """Replicas of the broker that must have the event before it is answered."""
+    webhook_origins: Items[Text] = ()
+    """Senders that the handshake of CloudEvents' web hooks allows, by their origin (`example.com`); `*` allows all."""
 
     @model_validator(mode="after")
     def _says_who(self) -> Self:

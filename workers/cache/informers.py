@@ -16,6 +16,7 @@ from workers.client.leader_election import Elector, Terms, Work
 from workers.client.rest import Cluster
 from workers.errors import Unavailable
 from workers.metrics.objects import OBJECT_METRICS
+from workers.metrics.servers import LEADER
 from workers.runtime.leases import Notify
 from workers.settings import Settings
 
@@ -47,7 +48,7 @@ async def run_informers(
             )
             lease = Ref(LEASE, settings.own_namespace, lease_name(settings.prefix, kind))
             elector = Elector(cluster, lease, identity, terms=terms, floor=_Floor(store, kind))
-            group.create_task(elector.lead(_until_deposed(reflector)), name=f"inform {kind.id}")
+            group.create_task(elector.lead(_until_deposed(kind, reflector)), name=f"inform {kind.id}")
 
 
 def pace(settings: Settings) -> Pace:
@@ -75,11 +76,11 @@ class _Floor:
             raise Unavailable(f"the broker does not tell the epoch: {error}") from error
 
 
-def _until_deposed(reflector: Reflector) -> Work:
+def _until_deposed(kind: Kind, reflector: Reflector) -> Work:
     async def work(epoch: int) -> None:
         # A later epoch writes although our Lease has not run out: the other candidate's clock runs faster. Campaign
         # again.
-        with suppress(LeadershipLost):
+        with LEADER.labels(kind.id).track_inprogress(), suppress(LeadershipLost):
             await reflector.run(epoch)
 
     return work

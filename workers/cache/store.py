@@ -50,7 +50,10 @@ TOMBSTONE = 600.0
 #: Seconds that values which could not be read are kept.
 UNREADABLE = 7 * 24 * 3600
 
-_SCRIPTS = {name: Script(load("workers", name), ours=True) for name in ("apply", "begin", "absent", "touch", "observe")}
+_SCRIPTS = {
+    name: Script(load("workers", name), ours=True)
+    for name in ("apply", "begin", "absent", "touch", "observe", "changed")
+}
 #: One read: a field of the hash (or ``=<uid>`` for the children only), its kind, the kinds of its children.
 _Wanted = tuple[str, Kind, tuple[Kind, ...]]
 
@@ -128,7 +131,10 @@ class StoreKeys:
         return f"{self.keys.tag}:freshness"
 
     def objects(self, kind_id: str) -> str:
-        """HASH <namespace>/<name> -> header and object (workers/lua/entries.lua)."""
+        """HASH <namespace>/<name> -> header and object (workers/lua/entries.lua).
+
+        A channel of this name carries the fields that changed, one per line.
+        """
         return f"{self.keys.tag}:objects:{kind_id}"
 
     def owners(self, kind_id: str) -> str:
@@ -374,6 +380,26 @@ class Store:
                     yield entry
             await self._set_unreadable_aside()
             if not cursor:
+                return
+
+    async def stored_since(self, kind: Kind, moment: int) -> AsyncIterator[CachedObject]:
+        """Yields the objects of a kind, tombstones included, whose versions were stored at this moment or later.
+
+        moment: µs, broker's clock; 0 yields all. An object that changes meanwhile may come twice. Values that cannot
+        be read are left out. Changes are published as well: see `StoreKeys.objects`.
+        """
+        key, cursor = self.keys.objects(kind.id), b"0"
+        while True:
+
+            async def read(at: bytes = cursor) -> Any:
+                return await _SCRIPTS["changed"](self._client, [key], [at, BATCH, moment])
+
+            cursor, flat = await readable(self._client, [key], read)
+            for name, value in zip(flat[0::2], flat[1::2], strict=True):
+                if entry := self._decode(kind, name, value, keep=False):
+                    yield entry
+            await self._set_unreadable_aside()
+            if cursor == b"0":
                 return
 
     async def freshness(self, kinds: Iterable[Kind]) -> Ages:

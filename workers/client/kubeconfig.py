@@ -37,6 +37,15 @@ async def load(kubeconfig: Path | None, context: str | None) -> Any:
     return configuration
 
 
+def without_credentials(configuration: Any) -> Any:
+    """Returns a configuration of the same server and authority that proves nothing: its requests carry other tokens."""
+    bare = Configuration()
+    names = ("host", "ssl_ca_cert", "ca_cert_data", "verify_ssl", "disable_strict_ssl_verification", "tls_server_name")
+    for name in (*names, "proxy", "proxy_headers"):
+        setattr(bare, name, getattr(configuration, name))
+    return bare
+
+
 async def _from_file(configuration: Any, files: str, context: str | None) -> None:
     try:
         loader = await config.load_kube_config(

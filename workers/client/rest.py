@@ -5,7 +5,8 @@ JSON, because decoding into typed models costs several times the work of the cal
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -21,7 +22,7 @@ from yarl import URL
 from workers import errors
 from workers.api.kinds import Kind, Object, Ref
 from workers.client import transport
-from workers.client.kubeconfig import load
+from workers.client.kubeconfig import load, without_credentials
 
 Objects = list[Object]
 
@@ -53,21 +54,40 @@ class Cluster:
     """A client of one API server, for one event loop. Every method raises subclasses of `errors.ClusterError`.
 
     timeout: seconds one answer may take. in_flight: requests of one plan at once; twice as many connections are
-    allowed, so that the writes of two plans do not wait for each other.
+    allowed, so that the writes of two plans do not wait for each other. warned: is told every text that the server
+    sends as a warning; without it they are dropped.
     """
 
     @classmethod
     async def connect(
-        cls, *, kubeconfig: Path | None = None, context: str | None = None, timeout: float = 15.0, in_flight: int = 16
+        cls,
+        *,
+        kubeconfig: Path | None = None,
+        context: str | None = None,
+        timeout: float = 15.0,
+        in_flight: int = 16,
+        anonymous: bool = False,
+        warned: Callable[[str], None] | None = None,
     ) -> "Cluster":
-        """Returns a client for this kubeconfig (see `workers.client.kubeconfig.load`), without calling the server."""
-        return cls(await load(kubeconfig, context), timeout=timeout, in_flight=in_flight)
+        """Returns a client for this kubeconfig (see `workers.client.kubeconfig.load`), without calling the server.
 
-    def __init__(self, configuration: Any, *, timeout: float, in_flight: int) -> None:
+        anonymous: without the kubeconfig's credentials: each request brings its own in its headers.
+        """
+        configuration = await load(kubeconfig, context)
+        if anonymous:
+            configuration = without_credentials(configuration)
+        return cls(configuration, timeout=timeout, in_flight=in_flight, warned=warned)
+
+    def __init__(
+        self, configuration: Any, *, timeout: float, in_flight: int, warned: Callable[[str], None] | None = None
+    ) -> None:
+        self._warned = warned
         self._configuration = configuration
         self._api = ApiClient(configuration)
         self._base = configuration.host.rstrip("/")
         self._timeout = timeout
+        #: Called after every request that is no stream: method, status (0 without an answer), seconds.
+        self.answered: Callable[[str, int, float], None] | None = None
         self._calls = transport.session(self._api.rest_client.ssl_context, limit=max(2 * in_flight, 8))
         # Watches and followed logs hold their connection for minutes: they must not take those of the calls.
         self._streams = transport.session(self._api.rest_client.ssl_context, limit=0)
@@ -262,11 +282,19 @@ class Cluster:
         body: Any,
         headers: Mapping[str, str] | None,
     ) -> tuple[str, bytes]:
-        timeout = aiohttp.ClientTimeout(total=self._timeout)
-        with transport.translated(f"{method} {path}"):
-            kwargs = await self._arguments(body, headers)
-            async with self._calls.request(method, self._url(path, query), timeout=timeout, **kwargs) as response:
-                data = await response.read()
+        timeout, started, status = aiohttp.ClientTimeout(total=self._timeout), time.monotonic(), 0
+        try:
+            with transport.translated(f"{method} {path}"):
+                kwargs = await self._arguments(body, headers)
+                async with self._calls.request(method, self._url(path, query), timeout=timeout, **kwargs) as response:
+                    data = await response.read()
+                status = response.status
+        finally:
+            if self.answered:
+                self.answered(method, status, time.monotonic() - started)
+        if self._warned is not None:
+            for text in transport.warnings(response.headers.getall("Warning", ())):
+                self._warned(text)
         if response.status >= 400:
             raise transport.refusal(f"{method} {path}", response.status, data, response.headers.get("Retry-After"))
         return response.headers.get("Content-Type", ""), data

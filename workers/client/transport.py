@@ -1,9 +1,10 @@
 """The HTTP transport: sessions, lines of streamed answers, and the translation of failures into our errors."""
 
 import asyncio
+import re
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -28,6 +29,10 @@ _BY_STATUS: Mapping[int, type[errors.ClusterError]] = {
     410: errors.Gone,
     429: errors.Unavailable,
 }
+#: One value of a Warning header (RFC 7234): code, agent, quoted text, and a date that is quoted too.
+_WARNING = re.compile(r'(\d{3})\s+\S+\s+"((?:[^"\\]|\\.)*)"(?:\s+"[^"]*")?\s*(?:,\s*|$)')
+#: The code of warnings that are meant for users.
+_MISCELLANEOUS = "299"
 
 
 def session(context: ssl.SSLContext, *, limit: int) -> aiohttp.ClientSession:
@@ -107,6 +112,14 @@ def translated(what: str) -> Iterator[None]:
         raise errors.Unavailable(f"{what}: no answer in time") from error
     except (aiohttp.ClientError, OSError) as error:
         raise errors.Unavailable(f"{what}: {str(error) or type(error).__name__}"[:QUOTED]) from error
+
+
+def warnings(headers: Iterable[str]) -> list[str]:
+    """Returns the texts for users of Warning headers; what is no such header is left out. Pure."""
+    found = (match for header in headers for match in _WARNING.finditer(header))
+    return [
+        re.sub(r"\\(.)", r"\1", text) for code, text in (match.groups() for match in found) if code == _MISCELLANEOUS
+    ]
 
 
 def refusal(what: str, status: int, data: bytes, retry_after: str | None) -> errors.ClusterError:

@@ -14,6 +14,9 @@
 -- A change marks the object's own key (if it is watched), its owner's and that of the object it names, before and after
 -- the change (if they exist and are watched), in the first lane of their kinds; further lanes are marked only when the
 -- object is created or deleted, or its stamp changes.
+-- settle() publishes the changed fields, one per line, on the channel named like the objects hash: readers that follow
+-- the store read only these. A user of the broker who may not publish stores all the same; followers then see changes
+-- when they compare (changed.lua).
 -- include: batches
 -- include: fair_queueing
 -- include: entries
@@ -237,12 +240,16 @@ local function mover(keys, at, kind, now, acting, routes)
   end
 
   function m.settle()
-    local sets = {}
+    local sets, changed = {}, {}
     for field, value in pairs(values) do
       sets[#sets + 1] = field
       sets[#sets + 1] = value
+      changed[#changed + 1] = field
     end
     write_many('HSET', objects, sets)
+    if #changed > 0 then
+      redis.pcall('PUBLISH', objects, table.concat(changed, '\n'))
+    end
     scored(owners, named, 0)
     scored(gone, buried, now)
     local answer = { moved }

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from workers.api import bool_annotations, kinds
-from workers.api.kinds import Object
+from workers.api import bool_annotations, conditions, kinds
+from workers.api.kinds import Kind, Object
 from workers.api.references import DEFAULT_QUEUE
 
 #: The fields of a Queue's status that count its PodGroups, one for each phase.
@@ -57,8 +57,18 @@ POD_GROUPS: Mapping[str, Family] = {
     for phase in _PHASES
 }
 
+NOT_READY = Family(
+    "penstock_not_ready", "1 for an object whose condition Ready is False", ("kind", "namespace", "name")
+)
+DELIVERIES = Family(
+    "penstock_eventjob_events",
+    "Events of an EventJob that are not done, by state, as its status has them",
+    ("namespace", "eventJob", "state"),
+)
+_DELIVERY_STATES = ("waiting", "delayed", "running", "retrying", "parked")
+
 #: All families.
-FAMILIES = (RESOURCES, TRIGGERS, PAUSED, COMPLETED, FAILED, *POD_GROUPS.values())
+FAMILIES = (RESOURCES, TRIGGERS, PAUSED, NOT_READY, DELIVERIES, COMPLETED, FAILED, *POD_GROUPS.values())
 
 
 def _registered(type_: str) -> Callable[[Object], Iterator[FamilySample]]:
@@ -74,13 +84,31 @@ def _triggers(body: Object) -> Iterator[FamilySample]:
         yield FamilySample(TRIGGERS, (str(trigger.get("type") or ""),))
 
 
+def _readiness(kind: Kind, body: Object) -> Iterator[FamilySample]:
+    metadata = body["metadata"]
+    if conditions.status_of(body, "Ready") == "False":
+        yield FamilySample(NOT_READY, (kind.kind, metadata.get("namespace") or "", metadata["name"]))
+
+
+def _event_job(body: Object) -> Iterator[FamilySample]:
+    yield from _readiness(kinds.EVENT_JOB, body)
+    # An EventJob without counts was not measured yet: unknown is not zero.
+    if counts := (body.get("status") or {}).get("events"):
+        metadata = body["metadata"]
+        for state in _DELIVERY_STATES:
+            labels = (metadata["namespace"], metadata["name"], state)
+            yield FamilySample(DELIVERIES, labels, float(counts.get(state) or 0))
+
+
 def _scaled_job(body: Object) -> Iterator[FamilySample]:
     yield from _registered("scaled_job")(body)
+    yield from _readiness(kinds.SCALED_JOB, body)
     yield from _triggers(body)
 
 
 def _scaled_object(body: Object) -> Iterator[FamilySample]:
     yield from _registered("scaled_object")(body)
+    yield from _readiness(kinds.SCALED_OBJECT, body)
     yield from _triggers(body)
     metadata = body["metadata"]
     yield FamilySample(PAUSED, (metadata["namespace"], metadata["name"]), float(bool_annotations.is_paused(body)))
@@ -106,6 +134,7 @@ def _queue(body: Object) -> Iterator[FamilySample]:
 SAMPLERS: Mapping[str, Callable[[Object], Iterator[FamilySample]]] = {
     kinds.SCALED_JOB.id: _scaled_job,
     kinds.SCALED_OBJECT.id: _scaled_object,
+    kinds.EVENT_JOB.id: _event_job,
     kinds.TRIGGER_AUTHENTICATION.id: _registered("trigger_authentication"),
     kinds.CLUSTER_TRIGGER_AUTHENTICATION.id: _registered("cluster_trigger_authentication"),
     kinds.VC_JOB.id: _job,

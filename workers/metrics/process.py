@@ -42,6 +42,13 @@ CREATED = Counter(
     "penstock_objects_created_total", "Objects created, by their owner's kind", ["owner", "kind", "namespace"]
 )
 
+EVENT_TO_JOB = Histogram(
+    "penstock_event_to_job_seconds",
+    "From the moment a stream took an event to the creation of its first Job, by the Job's owner",
+    ["kind"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800),
+)
+
 #: Gauges of objects (`plan.Plan.levels`).
 LEVELS: Mapping[Level, ExpiringGauge] = {
     "scaledjob_running": ExpiringGauge(

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from scheduler.queue import Lane
-from workers.api.kinds import Object, Ref, controller_of, ref_of, reference
+from workers.api.kinds import JOB, Object, Ref, controller_of, ref_of, reference
 from workers.api.merge_patch import diff
 from workers.cache.store import ObjectVersion, Store
 from workers.cache.write_through import WriteThrough
@@ -39,8 +39,10 @@ from workers.decision.snapshot import Snapshot
 from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from workers.handoff.claim_orders import ClaimOrders
 from workers.metrics import process
+from workers.reconcile.job_tracing import JobTracing
 from workers.reconcile.step_handlers import edit_list, with_secret
 from workers.runtime.leases import Notify
+from workers.tracing.event_spans import CreationMoments
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +76,10 @@ class Actor:
         poll: Lane,
         notify: Notify,
         in_flight: int,
+        tracing: JobTracing,
     ) -> None:
         self.cluster = cluster
+        self.tracing = tracing
         self.store = store
         self.recorder = recorder
         self.orders = orders
@@ -109,7 +113,9 @@ class _Run:
         self._actor = actor
         self._snapshot = snapshot
         self._body = snapshot.body
+        self._plan = plan
         self._check = check
+        self._began = actor.tracing.now()
         self._effects = WriteThrough(actor.store, actor.notify, snapshot.ref.key)
         # References only: a stage may create a thousand objects.
         self._named = frozenset(ref for step in plan.steps if isinstance(step, PatchStatus) for ref in step.made)
@@ -199,7 +205,8 @@ class _Run:
     async def _create(self, step: Create) -> None:
         if (complete := await with_secret(step, self._actor.cluster, self._owns)) is None:
             return
-        step, ref = complete, ref_of(step.kind, step.body)
+        posted = self._actor.tracing.now()
+        step, ref = self._actor.tracing.stamped(complete, posted), ref_of(step.kind, step.body)
         try:
             created = await self._post(step)
         except AlreadyExists as error:
@@ -214,8 +221,15 @@ class _Run:
         else:
             process.CREATED.labels(self._snapshot.ref.kind.id, step.kind.id, self._snapshot.ref.namespace).inc()
             await self._effects.add(step.kind, ObjectVersion(created))
+            if step.kind == JOB:
+                self._trace(created, posted)
         if ref in self._named:
             self._made[ref] = reference(step.kind, created)
+
+    def _trace(self, created: Object, posted: int) -> None:
+        tracing = self._actor.tracing
+        moments = CreationMoments(self._snapshot.at or self._began, self._began, posted, tracing.now())
+        tracing.created(self._snapshot, self._plan, created, moments)
 
     async def _existing(self, ref: Ref) -> Object:
         try:
@@ -298,6 +312,7 @@ class _Run:
             if found["metadata"]["uid"] == step.uid:
                 raise
             patched = None
+        self._actor.tracing.ended(self._snapshot, step.ref, step.uid)
         if patched is None:
             await self._effects.add(step.ref.kind, ObjectVersion.gone(step.ref, step.uid))
             return

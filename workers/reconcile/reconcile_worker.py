@@ -9,11 +9,13 @@ from workers.client.scale_client import Scales
 from workers.controllers import registry
 from workers.reconcile.act import Actor
 from workers.reconcile.decision_log import DecisionLog
+from workers.reconcile.job_tracing import JobTracing
 from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
 from workers.reconcile.reservations import Reservations
 from workers.runtime.consumer import Consumer
 from workers.settings import Settings
+from workers.tracing import span_export
 from workers.wiring import base, connect, consuming, utc_now
 
 
@@ -25,6 +27,9 @@ async def reconciling(settings: Settings) -> AsyncIterator[Consumer]:
         parts = await stack.enter_async_context(base(settings, controllers))
         cluster = await connect(settings)
         stack.push_async_callback(cluster.close)
+        sink = span_export.opened(settings)
+        tracing = JobTracing(cluster, utc_now, sink)
+        stack.push_async_callback(tracing.close)
         recorder = Recorder(cluster, clock=utc_now)
         stack.push_async_callback(recorder.close)
         reconciler = Reconciler(
@@ -46,6 +51,7 @@ async def reconciling(settings: Settings) -> AsyncIterator[Consumer]:
                 poll=parts.lanes["poll"],
                 notify=parts.notify,
                 in_flight=settings.in_flight,
+                tracing=tracing,
             ),
             decisions=DecisionLog(parts.client, Keys(settings.prefix)),
             clock=utc_now,

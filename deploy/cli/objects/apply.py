@@ -8,6 +8,7 @@ import click
 
 from deploy import unserved_kinds
 from deploy.cli import api_connection, discovery, manifests, output
+from deploy.cli.completion import completers
 from deploy.cli.objects import last_applied
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
 from workers.errors import AlreadyExists, ClusterError, NotFound, UserError
@@ -22,7 +23,14 @@ ESTABLISHING = 15.0
 
 @click.command("apply")
 @click.option(
-    "-f", "--filename", "sources", multiple=True, required=True, metavar="FILE|FOLDER|-", help="The manifests."
+    "-f",
+    "--filename",
+    "sources",
+    multiple=True,
+    required=True,
+    metavar="FILE|FOLDER|-",
+    help="The manifests.",
+    shell_complete=completers.paths,
 )
 @click.option("-R", "--recursive", is_flag=True, help="Files of subfolders too.")
 @click.option("--dry-run", is_flag=True, help="Let the server check everything and store nothing.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deploy.cli import api_connection, discovery, manifests, output
+from deploy.cli.completion import completers
 from deploy.cli.objects import get
 from workers.api.kinds import Kind, Ref
 from workers.errors import NotFound, UserError
@@ -18,9 +19,15 @@ PROPAGATION = {"background": "Background", "foreground": "Foreground", "orphan":
 
 
 @click.command("delete")
-@click.argument("what", nargs=-1, metavar="[KIND NAME... | KIND/NAME...]")
+@click.argument("what", nargs=-1, metavar="[KIND NAME... | KIND/NAME...]", shell_complete=completers.what)
 @click.option(
-    "-f", "--filename", "sources", multiple=True, metavar="FILE|FOLDER|-", help="Delete the objects of these manifests."
+    "-f",
+    "--filename",
+    "sources",
+    multiple=True,
+    metavar="FILE|FOLDER|-",
+    help="Delete the objects of these manifests.",
+    shell_complete=completers.paths,
 )
 @click.option("-R", "--recursive", is_flag=True, help="Files of subfolders too.")
 @click.option("-l", "--selector", default="", metavar="SELECTOR", help="Delete the objects of KIND with these labels.")

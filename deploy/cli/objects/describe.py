@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from deploy.cli import api_connection, discovery, options, output
+from deploy.cli.completion import completers
 from deploy.cli.objects import failure_reasons, get, last_applied
 from deploy.cli.schedules import run_table
 from deploy.cli.volcano import describe_sections
@@ -62,7 +63,7 @@ OWNED: dict[str, tuple[Kind, ...]] = {
 
 
 @click.command("describe")
-@click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...")
+@click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...", shell_complete=completers.what)
 @api_connection.cluster_options
 def command(what: tuple[str, ...], target: api_connection.ConnectionTarget) -> None:
     """Show an object with its conditions, children and Events.

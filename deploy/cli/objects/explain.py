@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import api_connection, discovery, options, output
+from deploy.cli.completion import completers
 from deploy.cli.objects import describe, failure_reasons, get
 from workers.api.kinds import POD, SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.errors import UserError
@@ -20,7 +21,7 @@ PATIENCE = 3.0
 
 
 @click.command("explain")
-@click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...")
+@click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...", shell_complete=completers.what)
 @click.option("--last", type=click.IntRange(min=1), default=5, show_default=True, help="Decisions to show.")
 @api_connection.cluster_options
 def command(what: tuple[str, ...], last: int, target: api_connection.ConnectionTarget) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deploy.cli import api_connection, discovery, output
+from deploy.cli.completion import completers
 from workers.api.kinds import Object, Ref
 from workers.errors import ClusterError, Gone, NotFound, Unavailable, UserError
 
@@ -41,7 +42,9 @@ class Query:
 
 
 @click.command("get")
-@click.argument("what", nargs=-1, required=True, metavar="KIND[,KIND] [NAME]... | KIND/NAME...")
+@click.argument(
+    "what", nargs=-1, required=True, metavar="KIND[,KIND] [NAME]... | KIND/NAME...", shell_complete=completers.what
+)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces.")
 @click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only objects with these labels: app=x,tier!=y.")
 @click.option("--field-selector", default="", metavar="SELECTOR", help="Only objects with these fields.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import api_connection, discovery, output
+from deploy.cli.completion import completers
 from workers.api.kinds import (
     CRON_JOB,
     EVENT_JOB,
@@ -33,7 +34,7 @@ OWNERS = {SCHEDULED_JOB.id: JOB, EVENT_JOB.id: JOB, CRON_JOB.id: JOB, VC_CRON_JO
 
 
 @click.command("logs")
-@click.argument("what", metavar="POD | KIND/NAME")
+@click.argument("what", metavar="POD | KIND/NAME", shell_complete=completers.what)
 @click.option("-c", "--container", help="Which container; without it the first, or all with --all-containers.")
 @click.option("--all-containers", is_flag=True, help="Every container of the pod.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the pods end.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import api_connection, options, output
+from deploy.cli.completion import completers
 from penstock import cloudevents
 from workers.api import times
 from workers.api.kinds import SCALED_JOB, Object, Ref
@@ -28,7 +29,7 @@ SOURCE, TYPE = "/penstock/push", "dev.penstock.push"
 
 
 @click.command("push")
-@click.argument("name")
+@click.argument("name", shell_complete=completers.objects(SCALED_JOB))
 @click.option("--type", "type_", default=TYPE, show_default=True, help="The event's type.")
 @click.option("--source", default=SOURCE, show_default=True, help="The event's source.")
 @click.option("--id", "id_", metavar="ID", help="The event's id, unique together with the source. [default: random]")

@@ -139,3 +139,21 @@ def webhook(flags: dict[str, Any]) -> None:
     from deploy.webhook import serve
 
     serve.main(options.load(flags))
+
+
+@click.command("gateway", cls=options.SettingsCommand)
+def gateway(flags: dict[str, Any]) -> None:
+    """Take events over HTTP, and serve the page.
+
+    It answers pushes to EventJobs and ScaledJobs once the broker has their events.
+
+    Any number may run.
+
+    \b
+    Examples:
+      penstock gateway --broker redis://redis:6379/0 --gateway 0.0.0.0:8080
+      penstock gateway --gateway 0.0.0.0:8443 --tls-cert tls.crt --tls-key tls.key --client-ca senders.crt
+    """
+    from deploy.processes import gateway as door
+
+    door.main(options.load(flags))

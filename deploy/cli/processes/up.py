@@ -10,6 +10,7 @@ from deploy.cli import options, output
 from workers.errors import UserError
 
 if TYPE_CHECKING:
+    from deploy.local.supervisor.fork_server import ForkServer
     from deploy.local.up import RunningPart
 
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def command(workers: int, scalers: int, install_crds: bool, flags: dict[str, Any]) -> None:
     """Run everything on this machine until Ctrl-C.
 
-    It starts broker, cluster, informers, clock, scalers and workers.
+    It starts broker, cluster, informers, clock, scalers, workers and the gateway.
 
     Without --broker it embeds a broker; without --kubeconfig (or --context) a cluster, whose pods are processes of
     this machine. Both keep their data in --home, so that the next `up` continues where this one stopped.
@@ -32,18 +33,27 @@ def command(workers: int, scalers: int, install_crds: bool, flags: dict[str, Any
       penstock up --kubeconfig ~/.kube/config --install-crds
       penstock up --broker redis://redis.local:6379/0     embedded cluster, real broker
     """
+    from deploy.local.supervisor.fork_server import forking
+
+    with forking() as forks:
+        _run(flags, forks, workers=workers, scalers=scalers, install_crds=install_crds)
+
+
+def _run(flags: dict[str, Any], forks: "ForkServer | None", **wishes: Any) -> None:
+    """Runs everything. wishes: further options of `up.UpOptions`."""
     from deploy.local import up
     from deploy.local.supervisor.supervisor import StartFailed
 
-    settings = options.load(flags)
-    wanted = up.UpOptions(settings, workers=workers, scalers=scalers, install_crds=install_crds)
+    wanted = up.UpOptions(options.load(flags), **wishes)
     _report_deaths()
 
     async def started(running: "RunningPart") -> None:
         announce(running, embedded=wanted.own_cluster)
 
     try:
-        asyncio.run(up.run(wanted, started=started, progress=lambda step: output.note(f"starting {step} ...")))
+        asyncio.run(
+            up.run(wanted, started=started, progress=lambda step: output.note(f"starting {step} ..."), forks=forks)
+        )
     except StartFailed as failure:
         what, *tail = str(failure).splitlines()
         for line in tail:
@@ -58,6 +68,8 @@ def announce(running: "RunningPart", *, embedded: bool) -> None:
     output.table(["PART", "PID"], [[name, str(pid)] for name, pid in running.parts.items()], indent="  ")
     output.say(f"broker      {options.mask(running.broker)}")
     output.say(f"kubeconfig  {running.kubeconfig or 'as KUBECONFIG says'}")
+    if running.gateway:
+        output.say(f"gateway     {running.gateway}")
     output.say(f"logs        {running.home.logs}")
     output.say("")
     output.say("Try, in another terminal:")

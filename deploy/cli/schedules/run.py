@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import api_connection, output
+from deploy.cli.completion import completers
 from deploy.cli.schedules import resolve
 from deploy.cli.schedules import wait as awaiting
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object, Ref
@@ -27,7 +28,7 @@ VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
 @click.command("run")
-@click.argument("what", metavar="NAME | KIND/NAME")
+@click.argument("what", metavar="NAME | KIND/NAME", shell_complete=completers.objects(SCHEDULED_JOB, CRON_JOB))
 @click.option("-e", "--env", "env", multiple=True, metavar="NAME=VALUE", help="A variable for every container.")
 @click.option("--wait", is_flag=True, help="Return when the run has ended: 0 if it succeeded, else 1.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Longest wait; without it none.")

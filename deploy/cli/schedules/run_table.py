@@ -30,14 +30,14 @@ def show_next(kind: Kind, body: Object, now: datetime) -> None:
     from scheduler.cron import CronError
 
     try:
-        spec, timetable, handled = _timetable(kind, body)
+        spec, timetable, handled = timetable_of(kind, body)
     except (UserError, CronError) as error:
         output.say(f"Next runs:     none: {error}")
         return
     if spec.suspend:
         output.say("Next runs:     none while it is suspended")
         return
-    slots = list(islice(_slots(timetable, handled, now), SHOWN))
+    slots = list(islice(upcoming(timetable, handled, now), SHOWN))
     if not slots:
         output.say("Next runs:     none: the schedule never fires")
         return
@@ -62,7 +62,7 @@ def next_runs(timetable: "Timetable", slots: list[datetime], now: datetime) -> t
     return header, rows
 
 
-def _timetable(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable", datetime]:
+def timetable_of(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable", datetime]:
     """Returns spec, slots, and the time up to which slots are handled. Raises UserError or CronError if invalid."""
     from workers.controllers.batch.cronjob import cursor, timetable
 
@@ -97,7 +97,7 @@ def _spec(kind: Kind, body: Object) -> "ScheduledJobSpec":
     return scheduledjob.ScheduledJobSpec.model_construct(**stands)
 
 
-def _slots(timetable: "Timetable", handled: datetime, now: datetime) -> Iterator[datetime]:
+def upcoming(timetable: "Timetable", handled: datetime, now: datetime) -> Iterator[datetime]:
     """Yields the future slots, after the last one if its jitter has not elapsed."""
     last, _ = timetable.newest(max(handled, now - timetable.jitter), now, 1)
     yield from (slot for slot in last if timetable.fires(slot) > now)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy.cli import api_connection, output
+from deploy.cli.completion import completers
 from deploy.cli.schedules import resolve
 from workers.api import times
 from workers.api.kinds import CRON_JOB, EVENT_JOB, JOB, SCHEDULED_JOB, Object
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from workers.client.rest import Cluster
 
 KINDS = (SCHEDULED_JOB, CRON_JOB, JOB, EVENT_JOB)
-WHAT = click.argument("what", nargs=-1, required=True, metavar="NAME... | KIND/NAME...")
+WHAT = click.argument(
+    "what", nargs=-1, required=True, metavar="NAME... | KIND/NAME...", shell_complete=completers.objects(*KINDS)
+)
 
 
 @click.command("suspend")

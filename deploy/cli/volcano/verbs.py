@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from deploy.cli import api_connection, discovery, manifests, output
+from deploy.cli.completion import completers
 from deploy.cli.objects import get
 from workers.api import kinds
 from workers.api.kinds import COMMAND, Kind, Object, Ref
@@ -30,8 +31,19 @@ FORMATS = ("yaml", "json")
 EVERYWHERE = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Objects of all namespaces.")
 NAME_OR_ALL = click.option("-N", "--name", metavar="NAME", help="Its name; without it, all of the namespace.")
 NAME_OR_FILE = click.option("-N", "--name", metavar="NAME", help="Its name.")
-SOURCE = click.option("-f", "--file", "--filename", "source", required=True, metavar="FILE|-", help="The YAML file.")
-FILE = click.option("-f", "--file", "--filename", "source", metavar="FILE|-", help="The YAML file.")
+SOURCE = click.option(
+    "-f",
+    "--file",
+    "--filename",
+    "source",
+    required=True,
+    metavar="FILE|-",
+    help="The YAML file.",
+    shell_complete=completers.paths,
+)
+FILE = click.option(
+    "-f", "--file", "--filename", "source", metavar="FILE|-", help="The YAML file.", shell_complete=completers.paths
+)
 
 
 def help_text(summary: str, *examples: str) -> str:
@@ -57,7 +69,8 @@ class KindVerbs:
     def name(self) -> Callable[[Command], Command]:
         """The required flag for the name of one object."""
         letter = "-N" if self.kind.namespaced else "-n"
-        return click.option(letter, "--name", required=True, metavar="NAME", help="Its name.")
+        completer = completers.objects(self.kind)
+        return click.option(letter, "--name", required=True, metavar="NAME", help="Its name.", shell_complete=completer)
 
     def cluster_options(self, command: Command) -> Command:
         """Adds vcctl's flags for the cluster. For a kind without namespaces ``-n`` is the name."""

@@ -25,16 +25,16 @@ from workers.settings import Settings
 TASKS_PER_WORKER = 10
 
 
-async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int, seconds: float) -> PoolRun:
+async def _demo(at: stage.DemoStage, tasks: int, most: int, seconds: float) -> PoolRun:
     async def act(cluster: Cluster) -> PoolRun:
-        async with redis.Redis.from_url(broker) as store:
-            with Celery(broker=broker) as sender:
-                await cluster.create(DEPLOYMENT, manifest.deployment(broker))
-                await cluster.create(SCALED_OBJECT, manifest.scaled_object(broker, TASKS_PER_WORKER, most))
-                console.print(f"applied Deployment and ScaledObject {manifest.NAME}; pushing {tasks} tasks")
+        async with redis.Redis.from_url(at.broker) as store:
+            with Celery(broker=at.broker) as sender:
+                await cluster.create(DEPLOYMENT, manifest.deployment(at.broker))
+                await cluster.create(SCALED_OBJECT, manifest.scaled_object(at.broker, TASKS_PER_WORKER, most))
+                at.console.print(f"applied Deployment and ScaledObject {manifest.NAME}; pushing {tasks} tasks")
                 # Short tasks may finish before the last worker starts, so the report requires no more than two.
                 least = min(2, most, -(-tasks // TASKS_PER_WORKER))
-                with console.status("no worker yet") as status:
+                with at.console.status("no worker yet") as status:
 
                     def show(one: PoolSample) -> None:
                         status.update(f"workers: {one.ready} of {one.wanted}.  tasks: {one.done} of {tasks}")
@@ -44,8 +44,8 @@ async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int
 
                     return await run(cluster, store, push, range(tasks), least=least, most=most, show=show)
 
-    settings = Settings(home=home, pods=max(4, most))
-    return await stage.running(console, settings, "deployments,replicasets,pods", act)
+    settings = Settings(home=at.folder, pods=max(4, most))
+    return await at.run(settings, "deployments,replicasets,pods", act)
 
 
 @click.command()
@@ -56,7 +56,7 @@ async def _demo(console: Console, home: Path, broker: str, tasks: int, most: int
 def main(tasks: int, most: int, seconds: float, home: Path | None) -> None:
     """Run tasks on a pool of Celery workers that a ScaledObject sizes by the pool's own queue."""
     console = Console()
-    seen = stage.perform(console, home, lambda folder, broker: _demo(console, folder, broker, tasks, most, seconds))
+    seen = stage.perform(console, home, lambda at: _demo(at, tasks, most, seconds))
     wrong = faults(seen)
     stage.report(
         console, rows(seen), wrong, "every task ran once, the pool grew and returned to zero", "\n".join(chart(seen))

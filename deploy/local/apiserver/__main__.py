@@ -20,7 +20,7 @@ def options(arguments: list[str] | None = None) -> ServerOptions:
     """The options a command line asks for."""
     parser = argparse.ArgumentParser(
         prog="python -m deploy.local.apiserver",
-        description="A Kubernetes API server for development: objects in Redis, loopback only, one token.",
+        description="A Kubernetes API server for development: objects in Redis, loopback only.",
     )
     # Every user of the machine can read a command line, so the store's password comes by the environment.
     parser.add_argument(

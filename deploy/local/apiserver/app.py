@@ -10,6 +10,11 @@ from typing import Any, TypeVar
 
 from deploy import unserved_kinds
 from deploy.local.apiserver import api_errors
+from deploy.local.apiserver.access import request_attributes
+from deploy.local.apiserver.access.access_control import bearer
+from deploy.local.apiserver.access.account_tokens import API_AUDIENCE
+from deploy.local.apiserver.access.request_attributes import AccessAttributes
+from deploy.local.apiserver.access.user_info import NOBODY, UserInfo
 from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.codec import yaml_documents
 from deploy.local.apiserver.context import Context
@@ -25,6 +30,7 @@ from deploy.local.apiserver.handlers import (
     read,
     scale,
     server_side_apply,
+    service_account_tokens,
     write,
 )
 from deploy.local.apiserver.handlers.openapi_documents import Documents
@@ -60,6 +66,7 @@ _HANDLERS: Mapping[tuple[str, str], Callable[[Context, ApiRequest, RequestTarget
     **{("status", "GET"): read.get, ("status", "PUT"): write.update, ("status", "PATCH"): server_side_apply.patch},
     **{("scale", "GET"): scale.get, ("scale", "PUT"): scale.update, ("scale", "PATCH"): scale.patch},
     **{("binding", "POST"): pods.bind, ("eviction", "POST"): pods.evict, ("log", "GET"): pod_logs.stream},
+    ("token", "POST"): service_account_tokens.create,
     **{(part, method): pod_streams.upgrade for part in api_resources.STREAMS for method in ("GET", "POST")},
 }
 #: Bytes of an answer that are sent at once. A connection keeps a buffer of this size as long as it is open.
@@ -70,9 +77,8 @@ NOT_A_PATH = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 class ApiApp:
     """The ASGI application."""
 
-    def __init__(self, ctx: Context, token: str) -> None:
+    def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._token = token
         self._documents = Documents(ctx.registry)
         # YAML of megabytes takes seconds: it is read and written beside the event loop, one document at a time.
         self._yaml = ThreadPoolExecutor(1, "yaml")
@@ -83,9 +89,9 @@ class ApiApp:
             return
         try:
             request = ApiRequest.of(scope)
-            self._authorize(request)
-            if request.method != "GET":
-                request = ApiRequest.of(scope, await _body(receive, request))
+            user = self._authorized(request)
+            body = b"" if request.method == "GET" else await _body(receive, request)
+            request = ApiRequest.of(scope, body, user)
             if request.is_yaml:
                 request = replace(request, yaml=await self._beside(YamlBody.of, request.body))
             answer = await self._answer(request)
@@ -107,17 +113,35 @@ class ApiApp:
     async def upgrade(self, request: ApiRequest) -> Upgrade | Response:
         """Answers a request that asks for another protocol."""
         try:
-            self._authorize(request)
-            answer = await self._answer(request)
+            answer = await self._answer(replace(request, user=self._authorized(request)))
             if not isinstance(answer, Upgrade):
                 raise api_errors.bad_request("WebSocket is offered for exec, attach and portforward of pods only")
         except ApiError as error:
             return refusal(error)
         return answer
 
-    def _authorize(self, request: ApiRequest) -> None:
-        if request.path not in auth.OPEN and not auth.allowed(request.headers, self._token):
+    def _authorized(self, request: ApiRequest) -> UserInfo:
+        """Returns the user of a request that is allowed. Raises ApiError: 401 without a valid token, or 403."""
+        if request.path in auth.OPEN:
+            return NOBODY
+        access = self._ctx.access
+        found = access.authenticate(bearer(request.headers), (API_AUDIENCE,), self._ctx.now().timestamp())
+        if found is None:
             raise api_errors.unauthorized()
+        user = found.user
+        if acting := access_reviews.impersonated(request.headers):
+            for needed in acting[1]:
+                self._allow(user, needed)
+            user = acting[0]
+        if not user.master:
+            self._allow(user, request_attributes.of(request.method, request.path, request.query))
+        return user
+
+    def _allow(self, user: UserInfo, wanted: AccessAttributes) -> None:
+        if not self._ctx.access.authorizer.decide(user, wanted).allowed:
+            details = {"name": wanted.name, "group": wanted.group, "kind": wanted.resource}
+            shown = {name: text for name, text in details.items() if text}
+            raise ApiError(403, "Forbidden", wanted.refusal(user.name), shown)
 
     async def _beside(self, function: Callable[[bytes], T], body: bytes) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._yaml, function, body)
@@ -144,11 +168,8 @@ class ApiApp:
         return api_groups.answer(self._ctx.registry, request, parts) or NOT_A_PATH
 
     async def _resource(self, request: ApiRequest, group: str, version: str, parts: list[str]) -> Answer:
-        reviews = (group, version) == (access_reviews.GROUP, access_reviews.VERSION)
-        if reviews and len(parts) == 1 and parts[0] in access_reviews.KINDS:
-            if request.method != "POST":
-                raise api_errors.method_not_allowed()
-            return access_reviews.create(request, parts[0])
+        if found := access_reviews.find(group, version, parts):
+            return access_reviews.create(self._ctx, request, *found)
         watch = parts[0] == "watch"
         target = self._target(group, version, parts[1:] if watch else parts)
         if target is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from deploy.local.apiserver.access.access_control import AccessControl
 from deploy.local.apiserver.admission.resource_quotas import QuotaAdmission
 from deploy.local.apiserver.api_errors import not_found, timeout, unavailable
 from deploy.local.apiserver.discovery.api_resources import RequestTarget, ResourceRegistry
@@ -29,14 +30,15 @@ def utcnow() -> datetime:
 class Context:
     """The parts of a running server.
 
-    logs: where the kubelet leaves containers' output. admission: what the rules of Volcano's kinds take from settings.
-    images: what images run on this cluster.
+    logs: where the kubelet leaves containers' output. access: who may do what. admission: what the rules of Volcano's
+    kinds take from settings. images: what images run on this cluster.
     """
 
     store: ObjectStore
     hub: Hub
     registry: ResourceRegistry
     logs: Path
+    access: AccessControl
     now: Callable[[], datetime] = utcnow
     admission: AdmissionOptions = field(default_factory=lambda: AdmissionOptions(gangs=False))
     images: Images = field(default_factory=Images.of)

@@ -19,6 +19,7 @@ import uvicorn
 import yaml
 
 from deploy.local import kubelet_socket, private_files
+from deploy.local.apiserver.access.access_control import AccessControl
 from deploy.local.apiserver.app import ApiApp
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
@@ -191,10 +192,11 @@ async def serve(options: ServerOptions) -> None:
         registry = ResourceRegistry()
         crd_conditions.follow(store, registry)
         images = Images.of(options.images)
-        ctx = Context(store, Hub(store), registry, options.logs, admission=options.admission, images=images)
-        app = ApiApp(ctx, token)
+        access = AccessControl(store, token)
+        ctx = Context(store, Hub(store), registry, options.logs, access, admission=options.admission, images=images)
+        app = ApiApp(ctx)
         upgrades = Upgrades(kubelet_socket.path(options.logs), app.upgrade)
-        tls = {"ssl_certfile": str(files.certificate), "ssl_keyfile": str(files.key)}
+        tls: dict[str, Any] = {"ssl_certfile": str(files.certificate), "ssl_keyfile": str(files.key)}
         config = https.configured(app, upgrades.protocol, **tls)
         server = _ApiServer(config, ctx.hub, upgrades, lambda: _announce(options.ready, url))
         writer = asyncio.create_task(_until_displaced(server, store))
@@ -202,14 +204,15 @@ async def serve(options: ServerOptions) -> None:
         collecting = asyncio.create_task(collector.run())
         counting = asyncio.create_task(ctx.quotas.run())
         freeing = asyncio.create_task(free_memory.keep_giving_back())
+        aging = asyncio.create_task(ctx.hub.keep_aging())
         try:
             await prepare(ctx)
             private_files.write(options.kubeconfig, kubeconfig(url, files.authority, token))
             await server.serve(sockets=[listener])
         finally:
-            for task in (collecting, counting, freeing, writer):
+            for task in (collecting, counting, freeing, aging, writer):
                 task.cancel()
-            for task in (collecting, counting, freeing, writer):
+            for task in (collecting, counting, freeing, aging, writer):
                 with suppress(asyncio.CancelledError):
                     await task
 

@@ -98,6 +98,7 @@ class Kubelet:
         #: by uid, pods that get no node, and so hold neither a slot nor resources: none may take them, or they have
         #: containers with nothing to run
         self._aside: dict[str, Object] = {}
+        self._programs = recipe.KnownPrograms()
         #: from the stop signal on: a place that becomes free, or an answer to a binding, begins no pod any more
         self._stopping = False
 
@@ -211,7 +212,9 @@ class Kubelet:
         elif not pod["spec"].get("nodeName") and (why := self._nodes.mismatch(pod)):
             self._queue.discard(uid)
             self._set_aside(pod, why)
-        elif not pod["spec"].get("nodeName") and (problems := recipe.problems(pod, self._options.images)):
+        elif not pod["spec"].get("nodeName") and (
+            problems := recipe.problems(pod, self._options.images, self._programs)
+        ):
             self._queue.discard(uid)
             self._set_aside(pod, "; ".join(f"container {name}: {why}" for name, why in problems.items()), problems)
         else:

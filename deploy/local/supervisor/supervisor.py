@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.local.supervisor import guard_restart
+from deploy.local.supervisor.fork_server import ForkedProcess, ForkServer
 from deploy.local.supervisor.guard import Guard, signal_group
 from deploy.local.supervisor.leftovers import Notes
 from workers.errors import UserError
@@ -62,12 +63,13 @@ class Supervisor:
     """Runs components until `stop`.
 
     logs: folder for the output of the parts. notes: the notes of the running parts, by which the next supervisor ends
-    those that this one could not.
+    those that this one could not. forks: starts those parts that are processes of ours.
     """
 
-    def __init__(self, logs: Path, *, notes: Notes | None = None) -> None:
+    def __init__(self, logs: Path, *, notes: Notes | None = None, forks: ForkServer | None = None) -> None:
         self._logs = logs
         self._notes = notes
+        self._forks = forks
         self._guard: Guard | None = None
         self._guarding: asyncio.Task[None] | None = None
         self._running: dict[str, _Child] = {}
@@ -158,14 +160,7 @@ class Supervisor:
     async def _spawn(self, component: Component) -> "_Child":
         if isinstance(component.ready, Path):
             component.ready.unlink(missing_ok=True)
-        process = await asyncio.create_subprocess_exec(
-            *component.argv,
-            env={**os.environ, **component.env},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
+        process = await self._start(component)
         assert self._guard is not None
         self._guard.add(process.pid)
         if self._notes is not None:
@@ -173,6 +168,23 @@ class Supervisor:
         child = _Child(component, process, self._logs / f"{component.name}.log")
         self._running[component.name] = child
         return child
+
+    async def _start(self, component: Component) -> "asyncio.subprocess.Process | ForkedProcess":
+        environment = {**os.environ, **component.env}
+        if self._forks is not None and self._forks.alive and self._forks.serves(component.argv):
+            try:
+                return await self._forks.start(component.argv, environment)
+            except ConnectionError as error:
+                fields = {"part": component.name, "error": str(error)}
+                log.warning("a part cannot be forked and is started by itself", extra=fields)
+        return await asyncio.create_subprocess_exec(
+            *component.argv,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
 
     async def _keep(self, child: "_Child") -> None:
         pause = SHORTEST
@@ -252,7 +264,7 @@ class Supervisor:
 class _Child:
     """One running process and the copying of its output."""
 
-    def __init__(self, component: Component, process: asyncio.subprocess.Process, path: Path) -> None:
+    def __init__(self, component: Component, process: "asyncio.subprocess.Process | ForkedProcess", path: Path) -> None:
         self.component = component
         self.pid = process.pid
         self.tail: deque[str] = deque(maxlen=20)

@@ -63,7 +63,8 @@ def test_a_bundle_is_applied_shown_changed_and_taken_away(kubectl: Kubectl) -> N
 def test_kubectl_creates_what_it_has_commands_for(kubectl: Kubectl, ours: Api) -> None:
     # These come as protobuf.
     for command in CREATED:
-        assert "Warning: " in kubectl("create", *command.split())
+        # Roles and their bindings are obeyed.
+        assert ("Warning: " in kubectl("create", *command.split())) is not command.startswith("role")
     kubectl("create", "deployment", "web", "--image=none")
     kubectl("autoscale", "deployment", "web", "--max=3", "--cpu-percent=50")
     shown = kubectl("get", "role,rolebinding,pdb,ing,hpa")
@@ -76,20 +77,23 @@ def test_kubectl_creates_what_it_has_commands_for(kubectl: Kubectl, ours: Api) -
     assert kubectl("auth", "can-i", "delete", "ingresses") == "yes\n"
 
 
-def test_an_event_says_what_does_not_happen_once_per_object_but_once_for_all_roles(kubectl: Kubectl, ours: Api) -> None:
+def test_an_event_says_what_does_not_happen_once_per_object_but_once_for_all_slices(
+    kubectl: Kubectl, ours: Api
+) -> None:
     for number in range(2):
         kubectl("create", "ingress", f"i{number}", "--rule=example.org/*=web:80")
-        kubectl("create", "role", f"r{number}", "--verb=get", "--resource=pods")
+        slice_ = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": f"s{number}"}}
+        kubectl("create", "-f", "-", stdin=json.dumps({**slice_, "addressType": "IPv4", "endpoints": []}))
     path = f"/api/v1/namespaces/{ours.namespace}/events"
 
     def told(*about: str) -> bool:
         found = [event["involvedObject"] for event in ours.get(path).body["items"] if event["reason"] == "NotActedUpon"]
         return sorted(each["name"] for each in found) == list(about)
 
-    until(lambda: told("i0", "i1", "r0"), "every Ingress and the first Role have an Event")
+    until(lambda: told("i0", "i1", "s0"), "every Ingress and the first EndpointSlice have an Event")
     assert "NotActedUpon" in kubectl("describe", "ingress", "i1")
     kubectl("delete", "ingress", "i0", "i1")
-    until(lambda: told("r0"), "Events go with their objects")
+    until(lambda: told("s0"), "Events go with their objects")
 
 
 @cases(

@@ -172,7 +172,7 @@ EXEC = ["exec", "p", "--"]
         "an ended pod": (["exec", "over", "--", "true"], "cannot exec into a container in a completed pod"),
         "a pod without a node": (["exec", "nowhere", "--", "true"], "pod nowhere does not have a host assigned"),
         "a container that waits": (["exec", "waits", "--", "true"], 'container not found ("main")'),
-        "input of a container": (["attach", "-i", "p"], "the input of containers is not kept on this node"),
+        "input of a container": (["attach", "-i", "p"], "the container has no input: it needs `stdin: true`"),
         "debug": (["debug", "p", "--image=x"], "ephemeral containers are not offered here"),
         "token": (["create", "token", "default"], "tokens of service accounts are not offered here"),
         "a proxy": (
@@ -197,6 +197,66 @@ def test_attach_shows_what_is_printed_from_now_on_until_the_end(yard: Yard) -> N
         assert yard.kubectl("exec", "ticker", "--", "touch", "go")[0] == 0
         assert process.stdout.read().endswith(b"end\n")
         assert process.wait(PATIENCE) == 0
+
+
+@needs_kubectl
+@cases(
+    ("arguments", "stdin", "wanted"),
+    {
+        "input and its end": (["--", "cat"], b"hello\n", (0, r"hello\n")),
+        "more than a pipe holds": (["--", "sh", "-c", "sleep 0.2; wc -c"], RANDOM, (0, rf"{len(RANDOM)}\n")),
+        "exit code": (["--", "sh", "-c", "read code; exit $code"], b"7\n", (7, "")),
+        "signals": (["--", "sh", "-c", "read line; kill -TERM $$$$"], b"\n", (143, "")),
+    },
+)
+def test_kubectl_run_gives_its_input_to_a_pod_of_its_own(
+    yard: Yard, arguments: list[str], stdin: bytes, wanted: tuple[int, str]
+) -> None:
+    options = ("--rm", "-i", "--quiet", "--restart=Never", "--image=busybox")
+    code, out, err = yard.kubectl("run", "typed", *options, *arguments, stdin=stdin)
+    assert code == wanted[0], err
+    assert re.fullmatch(wanted[1], out.decode(), re.DOTALL)
+
+
+@needs_kubectl
+def test_input_stays_open_for_the_next_client_and_the_next_kubelet(yard: Yard) -> None:
+    yard.create("reader", shell("while read line; do echo got $line; done", stdin=True))
+    yard.shown("reader", "running")
+
+    def says(word: str) -> bool:
+        with yard.popen("attach", "-i", "-q", "reader", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            process.stdin.write(f"{word}\n".encode())
+            process.stdin.flush()
+            found = process.stdout.readline()
+            process.kill()
+        return found == f"got {word}\n".encode()
+
+    assert says("one")
+    assert says("two")
+    yard.stop(signal.SIGKILL)
+    yard.start()
+    until(lambda: yard.kubectl("exec", "reader", "--", "true")[0] == 0, "the container is found")
+    assert says("three")
+    assert yard.core.read_namespaced_pod("reader", "default").status.container_statuses[0].restart_count == 0
+
+
+def test_a_containers_terminal_has_a_size_and_takes_a_shells_input(yard: Yard) -> None:
+    command = sleep()
+    yard.create("typist", {"name": "main", "image": "busybox", "stdin": True, "stdinOnce": True, "tty": True})
+    yard.shown("typist", "running")
+    words = {"container": "main", **dict.fromkeys(("stdin", "stdout", "stderr", "tty"), True)}
+    shell = stream(yard.core.connect_get_namespaced_pod_attach, "typist", "default", _preload_content=False, **words)
+    shell.write_channel(4, json.dumps({"Width": 99, "Height": 33}))
+    shell.write_stdin("stty size; tty; echo $TERM\n")
+    shell.write_stdin(f"trap '' HUP; {' '.join(command)} & \n exit 5\n")
+    shell.run_forever(PATIENCE)
+    assert re.search(r"33 99\r\n/dev/\S+\r\nxterm\r\n", shell.read_all())
+    shell.sock.shutdown()
+    yard.shown("typist", "terminated")
+    assert (
+        yard.core.read_namespaced_pod("typist", "default").status.container_statuses[0].state.terminated.exit_code == 5
+    )
+    assert not runs(command)
 
 
 @needs_kubectl

@@ -251,7 +251,7 @@ async def test_intakes_are_measured_together(
 
 async def test_a_pushed_event_wakes_its_object(redis_url: str, real_redis: Redis) -> None:
     world = await build(real_redis)
-    world.triggers._broker, world.triggers._prefix = redis_url, "penstock"
+    world.triggers.broker, world.triggers.prefix = redis_url, "penstock"
     async with listening(world, scaled_job("orders", {"type": "push", "metadata": {}})) as (_, polling):
         await real_redis.xadd(STREAM, GOOD)  # type: ignore[arg-type]
         assert await woken(world) == {"orders"}

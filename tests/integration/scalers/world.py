@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 
 from penstock.connections import Connections
 from scalers.auth.lookups import Lookups
+from scalers.deliveries.deliveries import Deliveries
 from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.poller import Poller
@@ -17,7 +18,7 @@ from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
 from scheduler.keys import Keys
 from scheduler.queue import ClaimedKeys, Done, Lane
-from workers.api.kinds import SCALED_JOB, Object, Ref
+from workers.api.kinds import EVENT_JOB, SCALED_JOB, Object, Ref
 from workers.cache.store import ObjectVersion, Store
 from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders
@@ -128,6 +129,7 @@ class World:
             notify=self.notify,
             settings=Settings(),
             triggers=self.triggers,
+            deliveries=Deliveries(self.client, KEYS),
             wakeups=wakeups,
             sources=BatchedReader(
                 Connections(), CircuitBreakers(BreakerPolicy(**{"base": 3600.0, **policy})), timeout=timeout
@@ -169,7 +171,7 @@ async def build(client: Redis, *, lookups: Lookups | None = None, registry: Scal
         client=client,
         poll=poll,
         reconcile=reconcile,
-        store=Store(client, KEYS, {SCALED_JOB.id: (reconcile, poll)}),
+        store=Store(client, KEYS, {kind.id: (reconcile, poll) for kind in (SCALED_JOB, EVENT_JOB)}),
         readings=Readings(client, KEYS),
         orders=ClaimOrders(client, KEYS),
         triggers=Triggers(registry, lookups),

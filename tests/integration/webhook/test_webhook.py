@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from deploy.local.apiserver.patch.patches import json_patch
+from deploy.processes import https
 from deploy.webhook import certificate_rotation, review_lookups, serve
 from deploy.webhook.certificate_keeper import Keeper
 from deploy.webhook.certificates import LIFETIME
@@ -92,7 +93,7 @@ class Webhook:
 @asynccontextmanager
 async def replica(cluster: Cluster, namespace: str) -> AsyncIterator[Webhook]:
     """A replica that answers on a port of its own."""
-    listener = serve.listen("127.0.0.1:0")
+    listener = https.listen("127.0.0.1:0", "--webhook-listen")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     place = Place(namespace, "hook", f"https://127.0.0.1:{listener.getsockname()[1]}", match_conditions=False)
     async with serve.served(cluster, OPTIONS, context, listener):

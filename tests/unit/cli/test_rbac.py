@@ -17,6 +17,7 @@ from workers.api.kinds import (
     CRON_JOB,
     DEPLOYMENT,
     EVENT,
+    EVENT_JOB,
     JOB,
     LEASE,
     POD,
@@ -29,6 +30,7 @@ from workers.api.kinds import (
     Ref,
 )
 
+TOKEN_REVIEW = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
 FILE = ROOT / "deploy" / "rbac.yaml"
 
 
@@ -67,6 +69,11 @@ def test_the_file_matches_the_needs_of_the_controllers() -> None:
         ("ClusterRole penstock-scaler-secrets", "get", SECRET, ""),
         ("ClusterRole penstock-scaler-tokens", "create", SERVICE_ACCOUNT, "token"),
         ("Role penstock-watch", "update", LEASE, ""),
+        ("ClusterRole penstock-gateway", "create", TOKEN_REVIEW, ""),
+        ("ClusterRole penstock-gateway", "get", POD, "log"),
+        ("ClusterRole penstock-gateway-secrets", "get", SECRET, ""),
+        ("ClusterRole penstock-view", "watch", EVENT_JOB, ""),
+        ("ClusterRole penstock-edit", "patch", SCALED_JOB, ""),
     ],
 )
 def test_allowed(role: str, verb: str, kind: Kind, subresource: str) -> None:
@@ -85,6 +92,13 @@ def test_allowed(role: str, verb: str, kind: Kind, subresource: str) -> None:
         ("ClusterRole penstock-scaler-secrets", "list", SECRET),
         ("ClusterRole penstock-scaler", "create", JOB),
         ("ClusterRole penstock-watch", "update", LEASE),
+        ("ClusterRole penstock-gateway", "get", SECRET),
+        ("ClusterRole penstock-gateway", "list", POD),
+        ("ClusterRole penstock-gateway", "create", JOB),
+        ("ClusterRole penstock-gateway", "patch", EVENT_JOB),
+        ("ClusterRole penstock-gateway-secrets", "list", SECRET),
+        ("ClusterRole penstock-view", "patch", SCALED_JOB),
+        ("ClusterRole penstock-edit", "get", SECRET),
     ],
 )
 def test_refused(role: str, verb: str, kind: Kind) -> None:
@@ -103,13 +117,15 @@ def granted(*options: str) -> set[tuple[str, str, str]]:
 
 
 def test_by_default_secrets_are_readable_in_the_own_namespace_only_and_tokens_nowhere() -> None:
-    sensitive = {each for each in granted() if each[1].startswith("penstock-scaler-")}
+    sensitive = {each for each in granted() if each[1].endswith(("-secrets", "-tokens"))}
     assert sensitive == {("penstock-scaler", "penstock-scaler-secrets", "penstock")}
 
 
 @cases(
     ("option", "role", "place"),
     {
+        "Secrets of a namespace's pushers": ("--pushers=team", "penstock-gateway-secrets", "team"),
+        "Secrets of all pushers": ("--pushers=*", "penstock-gateway-secrets", "*"),
         "Secrets of a namespace": ("--secrets=team", "penstock-scaler-secrets", "team"),
         "all Secrets": ("--secrets=*", "penstock-scaler-secrets", "*"),
         "tokens of one account": ("--tokens=team/reader", "penstock-scaler-tokens-reader", "team"),
@@ -118,7 +134,7 @@ def test_by_default_secrets_are_readable_in_the_own_namespace_only_and_tokens_no
     },
 )
 def test_more_is_granted_by_name(option: str, role: str, place: str) -> None:
-    assert granted(option) - granted() == {("penstock-scaler", role, place)}
+    assert granted(option) - granted() == {("-".join(role.split("-")[:2]), role, place)}
 
 
 def test_the_token_of_one_account_is_that_of_no_other() -> None:
@@ -174,3 +190,16 @@ async def test_every_object_that_triggers_look_up_may_be_read() -> None:
     assert [path for path in cluster.asked if isinstance(path, str)] == [
         "/api/v1/namespaces/team/serviceaccounts/reader/token"
     ]
+
+
+def test_scalers_and_gateway_may_be_bound_in_one_namespace() -> None:
+    documents = list(yaml.safe_load_all(rbac.render(rbac.options(["--secrets=team", "--pushers=team"]))))
+    places = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in documents]
+    assert len(set(places)) == len(places)
+
+
+def test_the_clusters_roles_for_people_take_up_ours() -> None:
+    documents = {each["metadata"]["name"]: each for each in yaml.safe_load_all(FILE.read_text()) if "rules" in each}
+    for name in ("view", "edit"):
+        labels = {f"rbac.authorization.k8s.io/aggregate-to-{name}": "true"}
+        assert documents[f"penstock-{name}"]["metadata"]["labels"] == labels

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local.image_commands import Images
+from deploy.local.kubelet.containers import console
 from deploy.local.kubelet.pods import recipe
 from tests.unit.kubelet.factories import pod
 from tests.unit.tables import cases
@@ -44,5 +45,40 @@ def test_a_pod_does_not_start_if(
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "sh").touch(mode=0o700)
     body = pod({"name": "main", **main}, init=({"name": "i", **init},))
-    assert recipe.problems(body, IMAGES).keys() == problems.keys()
-    assert all(text.startswith(problems[name]) for name, text in recipe.problems(body, IMAGES).items())
+    found = recipe.problems(body, IMAGES, recipe.KnownPrograms())
+    assert found.keys() == problems.keys()
+    assert all(text.startswith(problems[name]) for name, text in found.items())
+
+
+def test_a_program_is_looked_up_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    now = 0.0
+    programs = recipe.KnownPrograms(lambda: now)
+    assert not programs.has("tool")
+    (tmp_path / "tool").touch(mode=0o700)
+    now = 0.9
+    assert (programs.has("tool"), programs.has("other")) == (False, False)
+    now = 1.0
+    assert programs.has("tool")
+    (tmp_path / "tool").unlink()
+    now = 1.9
+    assert programs.has("tool")
+    now = 2.0
+    assert not programs.has("tool")
+
+
+@cases(
+    ("container", "wanted"),
+    {
+        "nothing": ({}, ("", False, False)),
+        "input": ({"stdin": True}, (console.INPUT, True, False)),
+        "input of one client": ({"stdin": True, "stdinOnce": True}, (console.INPUT, True, True)),
+        "a terminal that nobody types at": ({"tty": True, "stdinOnce": True}, (console.TERMINAL, False, False)),
+        "a terminal": ({"stdin": True, "tty": True}, (console.TERMINAL, True, False)),
+    },
+)
+def test_a_container_reads(container: Object, wanted: tuple[str, bool, bool], tmp_path: Path) -> None:
+    main = {"name": "main", "image": "mine", **container}
+    made = recipe.compose(pod(main), main, IMAGES, {}, {}, tmp_path, tmp_path, isolated=False)
+    assert (made.reads, made.takes_input, made.once) == wanted
+    assert made.env.get("TERM") == ("xterm" if container.get("tty") else None)

@@ -1,5 +1,7 @@
 """An actor with everything it acts on, in memory."""
 
+from datetime import UTC, datetime
+
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.unit.workers.clusters import MemoryCluster
@@ -9,6 +11,7 @@ from workers.decision.plan import Create, Plan, RecordEvent, Unfinalize
 from workers.decision.snapshot import Snapshot
 from workers.handoff.claim_orders import ClaimOrders
 from workers.reconcile.act import Actor
+from workers.reconcile.job_tracing import JobTracing
 from workers.runtime.leases import LeaseLost
 
 KEYS = Keys("test")
@@ -50,6 +53,7 @@ class ActorRig:
             poll=self.lanes["poll"],
             notify=self.notify,
             in_flight=in_flight,
+            tracing=JobTracing(self.cluster, lambda: datetime.now(UTC)),
         )
         self.checks = 0
         self.lost_after = None

@@ -220,7 +220,9 @@ def builtins() -> Iterator[ServedResource]:
     for row in KEPT:
         names = {"short": row.short, "categories": ("all",) if row.grouped else ()}
         forms = _VERSIONS.get(row.kind.api_version, {})
-        yield _builtin(row.kind, {**names, **forms, "status": row.initial is not None, "kept": row})
+        yield _builtin(
+            row.kind, {**names, **forms, "status": row.initial is not None, "kept": row if row.why else None}
+        )
     yield from custom(_POD_METRICS)
 
 
@@ -249,7 +251,12 @@ _BUILTINS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("", "Secret", "secrets", {}),
     ("", "Event", "events", _EVENTS),
     ("", "Service", "services", {**_ALL, "short": ("svc",), "returns": True}),
-    ("", "ServiceAccount", "serviceaccounts", {"short": ("sa",), "returns": True}),
+    (
+        "",
+        "ServiceAccount",
+        "serviceaccounts",
+        {"short": ("sa",), "returns": True, "subresources": {"token": ("create",)}},
+    ),
     ("", "Endpoints", "endpoints", {"short": ("ep",)}),
     ("", "PersistentVolumeClaim", "persistentvolumeclaims", {"short": ("pvc",), "status": True, "returns": True}),
     ("", "Node", "nodes", {**_CLUSTER, "short": ("no",), "status": True}),

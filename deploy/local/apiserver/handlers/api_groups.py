@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from deploy.local.apiserver.discovery.api_resources import VERBS, ResourceRegistry, ServedResource
 from deploy.local.apiserver.handlers import access_reviews
 from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
-from workers.api.kinds import Object
+from workers.api.kinds import Kind, Object
 
 #: The Kubernetes release whose API is spoken. Newer clients adapt to what discovery says.
 VERSION = {
@@ -34,6 +34,7 @@ def _subresources(resource: ServedResource) -> Iterator[tuple[str, Object, tuple
         "binding": {"group": "", "version": "v1", "kind": "Binding"},
         "eviction": {"group": "policy", "version": "v1", "kind": "Eviction"},
         "log": own,
+        "token": {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"},
         **{
             part: {"group": "", "version": "v1", "kind": kind}
             for part, kind in (
@@ -65,18 +66,27 @@ def _aggregated_resource(resource: ServedResource) -> Object:
     }
 
 
-def _review_resources() -> list[Object]:
-    head = {"group": access_reviews.GROUP, "version": access_reviews.VERSION}
+def _reviews(group: str) -> list[Kind]:
+    return [review.kind for (found, _), review in access_reviews.REVIEWS.items() if found == group]
+
+
+def _review_resources(group: str) -> list[Object]:
     return [
-        {"resource": plural, "responseKind": {**head, "kind": kind}, "scope": "Cluster"}
-        | {"singularResource": kind.lower(), "verbs": ["create"]}
-        for plural, kind in access_reviews.KINDS.items()
+        {
+            "resource": kind.plural,
+            "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "singularResource": kind.kind.lower(),
+            "verbs": ["create"],
+        }
+        for kind in _reviews(group)
     ]
 
 
 def _tree(registry: ResourceRegistry) -> dict[str, dict[str, list[ServedResource]]]:
     tree = registry.served()
-    tree.setdefault(access_reviews.GROUP, {}).setdefault(access_reviews.VERSION, [])
+    for group, _ in access_reviews.REVIEWS:
+        tree.setdefault(group, {}).setdefault(access_reviews.VERSION, [])
     return tree
 
 
@@ -88,7 +98,7 @@ def _aggregated(registry: ResourceRegistry, *, core: bool) -> Object:
         shown = []
         for version, resources in versions.items():
             rows = [_aggregated_resource(resource) for resource in resources]
-            rows += _review_resources() if group == access_reviews.GROUP else []
+            rows += _review_resources(group)
             shown.append({"version": version, "freshness": "Current", "resources": rows})
         meta: Object = {"creationTimestamp": None} | ({"name": group} if group else {})
         items.append({"metadata": meta, "versions": shown})
@@ -122,11 +132,9 @@ def _resources(registry: ResourceRegistry, group: str, version: str) -> Object |
             if (answer["group"], answer["version"]) != (kind.group, kind.version):
                 part |= {"group": answer["group"], "version": answer["version"]}
             rows.append(part)
-    if group == access_reviews.GROUP:
-        rows += [
-            {"name": plural, "singularName": kind.lower(), "namespaced": False, "kind": kind, "verbs": ["create"]}
-            for plural, kind in access_reviews.KINDS.items()
-        ]
+    for kind in _reviews(group):
+        review: Object = {"name": kind.plural, "singularName": kind.kind.lower(), "kind": kind.kind}
+        rows.append({**review, "namespaced": kind.namespaced, "verbs": ["create"]})
     spelled = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": spelled, "resources": rows}
 

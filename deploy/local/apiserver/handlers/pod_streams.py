@@ -17,9 +17,6 @@ NOT_OFFERED = {
         "so kubectl exec finds every program that it has"
     ),
     ("pods", "resize"): "resizing is not offered here: resources of containers have no effect",
-    ("serviceaccounts", "token"): (
-        "tokens of service accounts are not offered here: the token of the kubeconfig is the only one"
-    ),
     **{(resource, "proxy"): _PROXY for resource in ("nodes", "pods", "services")},
 }
 

@@ -9,10 +9,13 @@ from urllib.parse import parse_qsl
 
 import orjson
 
+from deploy.local.apiserver.access.user_info import NOBODY, UserInfo
 from deploy.local.apiserver.api_errors import ApiError, bad_request, not_acceptable, unsupported_media_type
 from deploy.local.apiserver.codec import duplicate_keys, protobuf_objects, yaml_documents
 from deploy.local.apiserver.codec.yaml_documents import DEEPEST
 
+#: The header of the groups of a user whom a request asks to act as.
+GROUPS = "impersonate-group"
 #: Largest body taken in, in bytes: what kube-apiserver takes.
 LIMIT = yaml_documents.LARGEST
 
@@ -48,7 +51,10 @@ class YamlBody:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request whose body has been read. Header names are in lower case. yaml: what a YAML body was read as."""
+    """A request whose body has been read. Header names are in lower case. yaml: what a YAML body was read as.
+
+    user: who sends it, once the token has been checked.
+    """
 
     method: str
     path: str
@@ -56,13 +62,18 @@ class ApiRequest:
     headers: Mapping[str, str]
     body: bytes = b""
     yaml: YamlBody | None = None
+    user: UserInfo = NOBODY
 
     @classmethod
-    def of(cls, scope: Mapping[str, Any], body: bytes = b"") -> "ApiRequest":
+    def of(cls, scope: Mapping[str, Any], body: bytes = b"", user: UserInfo = NOBODY) -> "ApiRequest":
         """The request of an ASGI scope."""
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        return cls(scope["method"], scope["path"], query, headers, body)
+        if GROUPS in headers:
+            # The one header that clients repeat.
+            groups = [value.decode("latin-1") for name, value in scope["headers"] if name == GROUPS.encode()]
+            headers[GROUPS] = ",".join(groups)
+        return cls(scope["method"], scope["path"], query, headers, body, user=user)
 
     def flag(self, name: str) -> bool:
         """A boolean query parameter."""

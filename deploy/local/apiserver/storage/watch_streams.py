@@ -6,15 +6,18 @@ any other is told 410 and lists again.
 """
 
 import asyncio
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deploy.local.apiserver.api_errors import too_old
 from deploy.local.apiserver.storage.object_store import ObjectStore, StoredChange, StoredObject
 
 #: Changes remembered per resource, and the bytes of their objects: those may have megabytes each.
 HISTORY, HISTORY_BYTES = 8192, 8 * 1024 * 1024
+#: Seconds that a change is remembered, as by kube-apiserver's etcd; and seconds between two looks at what is older.
+HISTORY_AGE, AGING = 300.0, 10.0
 #: Events, and bytes of their objects, that a slow client may lag behind before its watch ends; it resumes from what it
 #: saw.
 LAG, LAG_BYTES = 16_384, 64 * 1024 * 1024
@@ -56,6 +59,18 @@ def event_of(change: StoredChange, chosen: Filter) -> WatchedChange | None:
     body = change.before.body
     body["metadata"]["resourceVersion"] = str(change.after.version)
     return WatchedChange("DELETED", StoredObject.of(change.before.key, body), change.after.version)
+
+
+def compact(change: StoredChange) -> StoredChange:
+    """Returns the change with one object instead of two if it deletes what had not changed otherwise. Pure.
+
+    The version before is remembered for the selectors of clients, which would find the same in the last state.
+    """
+    before, after = change.before, change.after
+    if not change.deleted or before is None or len(before.raw) != len(after.raw):
+        return change
+    old, new = (f'"resourceVersion":"{version}"'.encode() for version in (before.version, after.version))
+    return replace(change, before=after) if before.raw.replace(old, new) == after.raw else change
 
 
 @dataclass(eq=False)
@@ -111,6 +126,8 @@ class Hub:
         self._size = history
         self._history: dict[str, deque[StoredChange]] = defaultdict(deque)
         self._bytes: dict[str, int] = defaultdict(int)
+        #: The moments of the latest looks, and the version of each.
+        self._moments: deque[tuple[float, int]] = deque()
         self._floors = {resource: store.table(resource).changed for resource in store.resources()}
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
         self.closing = False
@@ -119,15 +136,37 @@ class Hub:
     def _publish(self, change: StoredChange) -> None:
         resource = change.resource
         past = self._history[resource]
-        past.append(change)
+        past.append(compact(change))
         # Only the new versions count: an earlier one is the new version of the change before.
         self._bytes[resource] += len(change.after.raw)
         while len(past) > self._size or (self._bytes[resource] > HISTORY_BYTES and len(past) > 1):
-            forgotten = past.popleft().after
-            self._bytes[resource] -= len(forgotten.raw)
-            self._floors[resource] = forgotten.version
+            self._forget_oldest(resource)
         for watcher in self._watchers[resource]:
             watcher.offer(change)
+
+    def _forget_oldest(self, resource: str) -> None:
+        forgotten = self._history[resource].popleft().after
+        self._bytes[resource] -= len(forgotten.raw)
+        self._floors[resource] = forgotten.version
+
+    def age(self, now: float) -> None:
+        """Forgets changes that are older than `HISTORY_AGE`. now: seconds of any clock, that of the last call.
+
+        A client that has seen the last change of its resource resumes all the same.
+        """
+        self._moments.append((now, self._store.version))
+        floor = 0
+        while self._moments[0][0] <= now - HISTORY_AGE:
+            floor = self._moments.popleft()[1]
+        for resource, past in self._history.items():
+            while past and past[0].after.version <= floor:
+                self._forget_oldest(resource)
+
+    async def keep_aging(self) -> None:
+        """Forgets what is too old again and again, until cancelled."""
+        while True:
+            self.age(time.monotonic())
+            await asyncio.sleep(AGING)
 
     def floor(self, resource: str) -> int:
         """The oldest version from which this resource's changes are complete."""

@@ -18,7 +18,8 @@ from workers.api.kinds import Kind, Object
 
 _RBAC, _NETWORK, _STORAGE = "rbac.authorization.k8s.io", "networking.k8s.io", "storage.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
-_NO_RIGHTS = "a client with the token may do everything"
+#: The server itself obeys roles and bindings (deploy/local/apiserver/access).
+_OBEYED = ""
 _NO_NETWORK = "pods are processes of this machine, and no requests are passed on to them"
 _NO_VOLUMES = "claims are folders of this machine"
 _NO_WEBHOOK = "no webhook is called"
@@ -31,7 +32,7 @@ _POD_COLUMNS = ("*Containers=.spec.template.spec.containers[*].name", "*Images=.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptKind:
-    """One kind. why: what does not happen, for people. short: short names.
+    """One kind. why: what does not happen, for people; empty for a kind that is acted upon. short: short names.
 
     columns: of tables after the name: ``Age``, or a title and the paths of its cell (``Title=.a.b/.c``), joined by a
     slash; ``*`` before a title is for wide output only. grouped: kubectl's ``all`` contains it. generation: changes of
@@ -66,7 +67,7 @@ def _row(group: str, kind: str, plural: str, why: str, /, *, version: str = "v1"
 def _right(kind: str, plural: str, columns: tuple[str, ...], *, cluster: bool) -> KeptKind:
     fixed = ("roleRef",) if kind.endswith("Binding") else ()
     more: dict[str, Any] = {"columns": columns, "cluster": cluster, "fixed": fixed, "any_name": True, "once": True}
-    return _row(_RBAC, kind, plural, _NO_RIGHTS, **more)
+    return _row(_RBAC, kind, plural, _OBEYED, **more)
 
 
 _CLUSTER: dict[str, Any] = {"cluster": True}

@@ -7,6 +7,7 @@ The folder of an attempt, ``<pod folder>/<container>/<number>``, holds
     main   process id of the command itself
     code   the exit code and a line end, written by the shim when the command has ended
     out, err  what the command printed, unchanged
+    in     the named pipe of a command that has an input or a terminal (see console.py)
     work   its working directory, HOME and TMPDIR
 
 The shim is a shell of a few lines: it starts in a millisecond, and it outlives the kubelet.
@@ -17,12 +18,14 @@ import contextlib
 import os
 import re
 import select
+import shlex
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from deploy.local.kubelet.containers import starter
+from deploy.local.kubelet.containers import console, starter
 from deploy.local.kubelet.containers.container_states import LOST, ContainerRunning, Terminated
 from deploy.local.kubelet.containers.environment import ConfigProblem
 from deploy.local.kubelet.containers.isolation import Bind, Isolation, answer
@@ -42,7 +45,7 @@ set -C
 echo $__own >"$__folder/pid" || exit 0
 set +C
 trap : HUP INT QUIT ABRT USR1 USR2 ALRM TERM
-(exec /bin/sh -c 'OWN; echo $__own >"$0/main"; exec "$@" 2>&3 3>&- 9>&-' "$__folder" "$@")
+(exec CONSOLE /bin/sh -c 'OWN; echo $__own >"$0/main"; exec "$@" 2>&3 3>&- 9>&-' "$__folder" "$@")
 echo $? >"$__folder/code"
 """
 #: How a shell learns its process id as the kubelet sees it, which is not ``$$`` in a process namespace of its own.
@@ -87,8 +90,17 @@ class ContainerAttempt:
         """Makes the folders."""
         self.work.mkdir(parents=True, exist_ok=True)
 
-    def start(self, command: Sequence[str], *, env: Mapping[str, str], cwd: str) -> None:
-        """Starts the command. Raises NotStartable when its program or its working directory does not exist."""
+    @property
+    def console(self) -> Path | None:
+        """The named pipe of the command's console; None for one without input and terminal."""
+        pipe = self.folder / console.PIPE
+        return pipe if pipe.exists() else None
+
+    def start(self, command: Sequence[str], *, env: Mapping[str, str], cwd: str, reads: str = "") -> None:
+        """Starts the command. Raises NotStartable when its program or its working directory does not exist.
+
+        reads: `console.INPUT`, `console.TERMINAL`, or empty for a command that has neither.
+        """
         directory = self.work / cwd
         try:
             program = find_program(command[0], env.get("PATH", os.defpath), directory)
@@ -96,7 +108,7 @@ class ContainerAttempt:
             raise NotStartable(str(problem)) from problem
         with self._output() as (out, err):
             self._child = subprocess.Popen(
-                [*self._shim(_OWN, env), program, *command[1:]],
+                [*self._shim(_OWN, env, reads), program, *command[1:]],
                 cwd=directory,
                 env=dict(env),
                 stdin=subprocess.DEVNULL,
@@ -107,7 +119,14 @@ class ContainerAttempt:
         self._pid, self._is_ours = self._child.pid, True
 
     async def start_isolated(
-        self, isolation: Isolation, command: Sequence[str], volumes: Sequence[Bind], *, env: Mapping[str, str], cwd: str
+        self,
+        isolation: Isolation,
+        command: Sequence[str],
+        volumes: Sequence[Bind],
+        *,
+        env: Mapping[str, str],
+        cwd: str,
+        reads: str = "",
     ) -> None:
         """Starts the command in namespaces of its own, with these volumes.
 
@@ -115,7 +134,7 @@ class ContainerAttempt:
         command, or the command cannot be started.
         """
         directory = self.work / cwd
-        shim = self._shim(_OWN_OUTSIDE, env)
+        shim = self._shim(_OWN_OUTSIDE, env, reads)
         try:
             with self._output() as streams:
                 answers = isolation.request(
@@ -138,8 +157,14 @@ class ContainerAttempt:
         with contextlib.suppress(ProcessLookupError):
             self._handle = os.pidfd_open(pid)
 
-    def _shim(self, own: str, env: Mapping[str, str]) -> list[str]:
-        return ["/bin/sh", "-c", _SHIM.replace("OWN", own), _NAME, str(self.folder), *words_for_shell(env)]
+    def _shim(self, own: str, env: Mapping[str, str], reads: str) -> list[str]:
+        above = ""
+        if reads:
+            with contextlib.suppress(FileExistsError):
+                os.mkfifo(self.folder / console.PIPE, 0o600)
+            above = shlex.join((sys.executable, "-I", "-S", console.__file__, str(self.folder), reads))
+        script = _SHIM.replace("OWN", own).replace("CONSOLE", above)
+        return ["/bin/sh", "-c", script, _NAME, str(self.folder), *words_for_shell(env)]
 
     @contextlib.contextmanager
     def _output(self) -> Iterator[tuple[int, int]]:
@@ -194,7 +219,8 @@ class ContainerAttempt:
             return
         # The number may have been reused for a process of another group.
         with contextlib.suppress(ProcessLookupError):
-            if os.getpgid(main) == self.pid:
+            # On a terminal it leads a session.
+            if os.getpgid(main) == (main if self.console is not None and os.getsid(main) == main else self.pid):
                 os.kill(main, number)
 
     async def begun(self, *, within: float = 5.0) -> None:

@@ -231,14 +231,16 @@ class Worker:
         # Known from now on: one that begins while this task is cancelled can be killed.
         self._attempts[name] = attempt
         if isolation.obstacle is None:
-            await attempt.start_isolated(isolation, made.command, made.mounts.binds, env=made.env, cwd=made.cwd)
+            await attempt.start_isolated(
+                isolation, made.command, made.mounts.binds, env=made.env, cwd=made.cwd, reads=made.reads
+            )
             return
         if made.mounts.unmade and name not in self._unmade:
             self._unmade.add(name)
             paths = ", ".join(made.mounts.unmade)
             why = f"container {name}: not mounted, because containers are not isolated ({isolation.obstacle}): {paths}"
             self._host.announcer.warning(self.pod, "MountNotMade", why)
-        attempt.start(made.command, env=made.env, cwd=made.cwd)
+        attempt.start(made.command, env=made.env, cwd=made.cwd, reads=made.reads)
 
     async def _prepare(self, name: str, attempt: ContainerAttempt) -> Recipe:
         """Makes the attempt's folders, the volumes, and what is needed to run its command."""

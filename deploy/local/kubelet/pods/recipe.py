@@ -3,12 +3,13 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.local.image_commands import Images
-from deploy.local.kubelet.containers import environment
+from deploy.local.kubelet.containers import console, environment
 from deploy.local.kubelet.containers.environment import Sources
 from deploy.local.kubelet.volumes import folders, mounts
 from deploy.local.kubelet.volumes.config_data import Configs
@@ -24,18 +25,48 @@ class NoCommand(UserError):  # noqa: N818 - says what it is
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """cwd: the working directory, relative to the attempt's own or absolute. mounts: what the container finds where."""
+    """cwd: the working directory, relative to the attempt's own or absolute. mounts: what the container finds where.
+
+    reads: `console.INPUT` or `console.TERMINAL`, empty for neither. takes_input: whether clients may send some;
+    once: whether it ends with the first of them.
+    """
 
     command: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
     mounts: Mounts
+    reads: str = ""
+    takes_input: bool = False
+    once: bool = False
 
 
-def problems(pod: Object, images: Images) -> dict[str, str]:
+class KnownPrograms:
+    """The programs on PATH. Each is looked up once a second, because a pod that waits asks with its every event."""
+
+    #: Seconds an answer counts, and the most answers that are kept.
+    AGE, MOST = 1.0, 1000
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        #: By name: the answer, and until when it counts.
+        self._answers: dict[str, tuple[bool, float]] = {}
+
+    def has(self, name: str) -> bool:
+        """Returns whether there is a program of this name, or was within the last second."""
+        now = self._clock()
+        found, until = self._answers.get(name, (False, now))
+        if until <= now:
+            if len(self._answers) >= self.MOST:
+                self._answers.clear()
+            found = _is_program(name)
+            self._answers[name] = (found, now + self.AGE)
+        return found
+
+
+def problems(pod: Object, images: Images, programs: KnownPrograms) -> dict[str, str]:
     """Returns why containers of the pod have nothing to run, by their names; empty for a pod that may start."""
     containers = (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"])
-    found = {one["name"]: images.problem(one, None if _has_path(one) else _is_program) for one in containers}
+    found = {one["name"]: images.problem(one, None if _has_path(one) else programs.has) for one in containers}
     return {name: problem for name, problem in found.items() if problem}
 
 
@@ -106,11 +137,15 @@ def compose(
     expanded = {
         part: [environment.expand(text, declared) for text in container.get(part) or ()] for part in ("command", "args")
     }
+    stdin, tty = bool(container.get("stdin")), bool(container.get("tty"))
     return Recipe(
         command=images.words({**container, **expanded}),
-        env=base(pod, work) | declared,
+        env=({"TERM": "xterm"} if tty else {}) | base(pod, work) | declared,
         cwd=container.get("workingDir") or "",
         mounts=mounted,
+        reads=console.TERMINAL if tty else console.INPUT if stdin else "",
+        takes_input=stdin,
+        once=stdin and bool(container.get("stdinOnce")),
     )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 #: Bytes read at once.
 BLOCK = 32 * 1024
@@ -32,7 +33,7 @@ async def pour(descriptor: int, ended: asyncio.Future[int], send: Callable[[byte
             await send(data)
 
 
-async def feed(descriptor: int, data: bytes, ended: asyncio.Future[int]) -> None:
+async def feed(descriptor: int, data: bytes, ended: asyncio.Future[Any]) -> None:
     """Writes data as fast as it is taken. Raises BrokenPipeError if it is not taken any more."""
     os.set_blocking(descriptor, False)
     left = memoryview(data)
@@ -45,7 +46,7 @@ async def feed(descriptor: int, data: bytes, ended: asyncio.Future[int]) -> None
             await _ready(descriptor, ended, write=True)
 
 
-async def _ready(descriptor: int, ended: asyncio.Future[int], *, write: bool) -> None:
+async def _ready(descriptor: int, ended: asyncio.Future[Any], *, write: bool) -> None:
     """Waits until the descriptor can be read or written, or the process has ended."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()

@@ -34,7 +34,7 @@ _NO_SPDY = (
     "(1.29 and 1.30 with KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true)"
 )
 _NO_INPUT = (
-    "the input of containers is not kept on this node, so attach has none to offer: leave --stdin out, "
+    "the container has no input: it needs `stdin: true` (kubectl run --stdin) for that. Leave --stdin out, "
     "or run a command of its own with kubectl exec --stdin"
 )
 #: The errors of this server, with the words clients know them by.
@@ -138,12 +138,13 @@ class StreamServer:
                 await execution.close()
 
     async def _attach(self, request: web.Request) -> web.StreamResponse:
-        attempt, _ = await self._container(request)
+        attempt, made = await self._container(request)
         streams = _streams(request)
-        if streams.stdin:
+        if streams.stdin and not made.takes_input:
             raise _refused(400, _NO_INPUT)
         socket, _ = _websocket(request, channels.PROTOCOLS)
-        return await self._talk(request, socket, lambda: _attached(Channels(socket), attempt, streams))
+        await attempt.begun()
+        return await self._talk(request, socket, lambda: _attached(Channels(socket), attempt, streams, made.once))
 
     # -- port-forward --------------------------------------------------------------------------------------------
 
@@ -220,11 +221,17 @@ def _guarded(guard: Guard, group: int) -> Iterator[None]:
         guard.remove(group)
 
 
-async def _attached(client: Channels, attempt: ContainerAttempt, streams: Streams) -> None:
-    """Sends a container's output until it has ended or the client leaves."""
+async def _attached(client: Channels, attempt: ContainerAttempt, streams: Streams, once: bool) -> None:
+    """Sends a container's output until it has ended or the client leaves, and gives it the client's input.
+
+    once: the input ends with the client.
+    """
     container = asyncio.ensure_future(gone(_pid(attempt), None))
     sending = asyncio.ensure_future(attachment.send_output(attempt.folder, streams, container, client))
-    leaving = asyncio.ensure_future(client.left())
+    pipe = attempt.console
+    leaving = asyncio.ensure_future(
+        client.left() if pipe is None else attachment.take_input(client, pipe, streams, container, once=once)
+    )
     try:
         await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
         await _cancelled(leaving)

@@ -6,20 +6,25 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import fakeredis
 import pytest
 
 from deploy.local.apiserver import app as app_module
+from deploy.local.apiserver.access.access_control import AccessControl
 from deploy.local.apiserver.app import ApiApp
 from deploy.local.apiserver.codec import yaml_documents
+from deploy.local.apiserver.context import utcnow
 from deploy.local.apiserver.discovery.api_resources import ResourceRegistry
 from deploy.local.apiserver.http.request import Response
+from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStoreKeys
 
 
 @pytest.fixture
 def app() -> ApiApp:
     """An application without objects."""
-    context: Any = SimpleNamespace(registry=ResourceRegistry())
-    return ApiApp(context, "secret")
+    access = AccessControl(ObjectStore(fakeredis.FakeAsyncRedis(), ObjectStoreKeys()), "secret")
+    context: Any = SimpleNamespace(registry=ResourceRegistry(), access=access, now=utcnow)
+    return ApiApp(context)
 
 
 async def ask(app: ApiApp, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, str]]:
@@ -73,7 +78,7 @@ async def test_yaml_is_read_and_written_beside_the_event_loop(
     large = asyncio.create_task(ask(app, "POST", "/version", b"a: 1", **headers))
     while not begun.is_set():
         await asyncio.sleep(0)
-    assert (await ask(ApiApp(app._ctx, ""), "GET", "/livez"))[0] == 200
+    assert (await ask(ApiApp(app._ctx), "GET", "/livez"))[0] == 200
     answered.set()
     code, sent = await large
     assert (code, sent["content-type"]) == (200, "application/yaml" if method == "write" else "application/json")

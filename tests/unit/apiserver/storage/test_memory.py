@@ -14,6 +14,7 @@ from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStore
 from deploy.local.apiserver.storage.object_store import StoredObject as Stored
 from deploy.local.apiserver.storage.paging import Snapshots
 from deploy.local.apiserver.storage.watch_streams import Filter, Hub
+from tests.unit.tables import cases
 
 LARGE = 1024 * 1024
 
@@ -67,6 +68,50 @@ def test_the_changes_that_are_remembered_are_bounded_in_bytes(
     if oldest:
         with pytest.raises(ApiError):
             hub.open("jobs.batch", Filter(), oldest - 1)
+
+
+def test_a_change_is_forgotten_after_five_minutes_and_who_has_seen_it_resumes(store: ObjectStore) -> None:
+    hub = Hub(store)
+    changes(store, [100] * 3)
+    hub.age(0.0)
+    store.version = 4
+    for listener in store.listeners:
+        listener(StoredChange("jobs.batch", stored(3, 100), stored(4, 100)))
+    hub.age(10.0)
+    hub.age(watch_streams.HISTORY_AGE - 1)
+    assert hub.floor("jobs.batch") == 0
+    hub.age(watch_streams.HISTORY_AGE)
+    assert (hub.floor("jobs.batch"), len(hub._since("jobs.batch", 0))) == (3, 1)
+    hub.age(watch_streams.HISTORY_AGE + 10)
+    assert (hub.floor("jobs.batch"), hub._bytes["jobs.batch"], hub._since("jobs.batch", 0)) == (4, 0, [])
+    hub.open("jobs.batch", Filter(), 4)
+    with pytest.raises(ApiError):
+        hub.open("jobs.batch", Filter(), 3)
+
+
+def version_of(number: int, **data: str) -> Stored:
+    metadata = {"name": "a", "uid": "u", "resourceVersion": str(number), "labels": {"of": data.pop("of", "x")}}
+    return Stored.of("default/a", {"metadata": metadata, "data": data})
+
+
+@cases(
+    ("change", "is_shared"),
+    {
+        "deleted as it was": (StoredChange("maps", version_of(1), version_of(2), deleted=True), True),
+        "deleted with a change": (StoredChange("maps", version_of(1), version_of(2, of="y"), deleted=True), False),
+        "deleted with more": (StoredChange("maps", version_of(1), version_of(2, a="b"), deleted=True), False),
+        "a version of another length": (StoredChange("maps", version_of(9), version_of(10), deleted=True), False),
+        "changed": (StoredChange("maps", version_of(1), version_of(2)), False),
+        "created": (StoredChange("maps", None, version_of(2)), False),
+    },
+)
+def test_a_deletion_is_remembered_with_one_object(change: StoredChange, is_shared: bool) -> None:
+    kept = watch_streams.compact(change)
+    assert (kept.before is kept.after) is is_shared
+    assert kept.after is change.after
+    for label in ("x", "y"):
+        chosen = Filter("default", lambda record, label=label: record.labels["of"] == label)  # type: ignore[misc]
+        assert watch_streams.event_of(kept, chosen) == watch_streams.event_of(change, chosen)
 
 
 @pytest.mark.parametrize(("size", "closed"), [(LARGE, True), (1000, False)])

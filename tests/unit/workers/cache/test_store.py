@@ -562,3 +562,28 @@ async def test_a_listing_does_not_undo_what_came_in_while_it_was_read(rig: Store
     await rig.store.apply(JOB, [ObjectVersion(job("a", 5)), ObjectVersion(job("b", 6))], listing=listing)
     await rig.store.finish(listing, {"": "10"})
     assert [await rig.version(name) for name in ("a", "b")] == ["20", None]
+
+
+async def test_what_was_stored_since_a_moment_is_read_with_tombstones_and_nothing_older(rig: StoreRig) -> None:
+    await rig.put(*(job(f"old-{number}", 1) for number in range(700)))
+    rig.now += SECOND
+    since = rig.now
+    await rig.put(job("old-1", 2), job("new", 3))
+    await rig.store.apply(JOB, [ObjectVersion.gone(ref(JOB, "old-2"), "uid-old-2")])
+    found = {entry.ref.name: entry.gone async for entry in rig.store.stored_since(JOB, since)}
+    assert found == {"old-1": False, "new": False, "old-2": True}
+    assert len({entry.ref.name async for entry in rig.store.stored_since(JOB, 0)}) == 701
+
+
+async def test_changes_are_published_with_their_fields_and_repetitions_are_not(rig: StoreRig) -> None:
+    channel = rig.store.keys.objects(JOB.id)
+    async with rig.client.pubsub(ignore_subscribe_messages=True) as pubsub:
+        await pubsub.subscribe(channel)
+        await rig.store.apply(JOB, [ObjectVersion(job("a", 1)), ObjectVersion(job("b", 1))])
+        await rig.put(job("a", 1))
+        await rig.store.apply(JOB, [ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
+        messages = []
+        while len(messages) < 2:
+            if message := await pubsub.get_message(timeout=5):
+                messages.append(set(message["data"].decode().split("\n")))
+    assert messages == [{"default/a", "default/b"}, {"default/b"}]

@@ -10,8 +10,10 @@ import yaml
 from aiohttp import web
 from kubernetes.aio.client import Configuration
 
+from tests.unit.tables import cases
 from workers import errors
 from workers.api.kinds import JOB, POD, Ref
+from workers.client import transport
 from workers.client.rest import Cluster
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -354,3 +356,30 @@ async def test_a_kubeconfig_that_cannot_be_used_is_named(
     with pytest.raises(errors.UserError, match=message) as caught:
         await Cluster.connect(kubeconfig=file, context=context)
     assert str(file) in str(caught.value)
+
+
+@cases(
+    ("headers", "wanted"),
+    {
+        "none": ([], []),
+        "one": (['299 - "as you wish"'], ["as you wish"]),
+        "several in one": (['299 - "one, or 299 - two", 299 - "three"'], ["one, or 299 - two", "three"]),
+        "several headers": (['299 - "one"', '299 kube "two" "Mon, 23 Nov 2026 07:00:00 GMT"'], ["one", "two"]),
+        "quoted": ([r'299 - "say \"no\" \\"'], [r'say "no" \ '.strip()]),
+        "of a cache": (['110 - "stale"'], []),
+        "no warning": (["299", '299 - "open'], []),
+    },
+)
+def test_the_texts_of_warning_headers(headers: list[str], wanted: list[str]) -> None:
+    assert transport.warnings(headers) == wanted
+
+
+async def test_the_servers_warnings_are_told(server: Server) -> None:
+    told: list[str] = []
+    async with Cluster(Configuration(host=server.url), timeout=5, in_flight=4, warned=told.append) as cluster:
+        server.says(201, {"metadata": {}}, Warning='299 - "unknown field \\"spec.x\\""')
+        await cluster.create(JOB, {"metadata": {"namespace": "default", "name": "a"}})
+        server.says(422, status(422, "Invalid"), Warning='299 - "and this"')
+        with pytest.raises(errors.Invalid):
+            await cluster.get(REF)
+    assert told == ['unknown field "spec.x"', "and this"]

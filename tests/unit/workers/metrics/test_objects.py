@@ -76,6 +76,31 @@ SAMPLES: list[tuple[str, Kind, Object, dict[tuple[str, ...], float]]] = [
         for name, text, paused in (("paused", "true", 1), ("paused", "false", 0), ("paused-replicas", "0", 1))
     ),
     (
+        "a ScaledJob that is not ready",
+        SCALED_JOB,
+        body(spec={}, status={"conditions": [{"type": "Ready", "status": "False"}]}),
+        {
+            ("keda_resource_registered_total", "scaled_job", "default"): 1,
+            ("penstock_not_ready", "ScaledJob", "default", "work"): 1,
+        },
+    ),
+    (
+        "a ScaledJob of which nothing is known",
+        SCALED_JOB,
+        body(spec={}, status={"conditions": [{"type": "Ready", "status": "Unknown"}]}),
+        {("keda_resource_registered_total", "scaled_job", "default"): 1},
+    ),
+    (
+        "an EventJob and its events",
+        kinds.EVENT_JOB,
+        body("orders", status={"events": {"waiting": 3, "parked": 1, "done": 70, "running": None}}),
+        {
+            ("penstock_eventjob_events", "default", "orders", state): number
+            for state, number in {"waiting": 3, "delayed": 0, "running": 0, "retrying": 0, "parked": 1}.items()
+        },
+    ),
+    ("an EventJob that nobody measured yet", kinds.EVENT_JOB, body("orders", status={}), {}),
+    (
         "an authentication",
         kinds.TRIGGER_AUTHENTICATION,
         body(),

@@ -37,6 +37,8 @@ class LimitsRig:
         self.store = Store(client, KEYS, {SCALED_JOB.id: (self.lane,)})
         self.limit = limit
         self.jobs = {}
+        self.uids = {}
+        self.dropped = []
         self.versions = 0
         self.reservations = Reservations(client, KEYS, self.store, self.lane, self.notify, stale=3600)
 
@@ -54,9 +56,13 @@ class LimitsRig:
         seconds, micros = await self.client.time()
         return seconds * 1_000_000 + micros
 
+    def uid(self, name):
+        """A name may come again, a uid never does: the store takes no version of a uid that is gone."""
+        return f"uid-{name}-{self.dropped.count(name)}"
+
     def body(self, kind, name, **more):
         self.versions += 1
-        metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": str(self.versions)}
+        metadata = {"name": name, "namespace": "default", "uid": self.uid(name), "resourceVersion": str(self.versions)}
         return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {**metadata, **more}}
 
     async def add(self, name):
@@ -67,18 +73,21 @@ class LimitsRig:
         """The object goes, and the garbage collector takes its Jobs."""
         await self.jobs_of(name, 0)
         del self.jobs[name]
-        await self.store.apply(SCALED_JOB, [ObjectVersion.gone(Ref(SCALED_JOB, "default", name), f"uid-{name}")])
+        await self.store.apply(SCALED_JOB, [ObjectVersion.gone(Ref(SCALED_JOB, "default", name), self.uid(name))])
+        self.dropped.append(name)
 
     async def jobs_of(self, name, number):
         """The object has so many unfinished Jobs now."""
-        owner = {"apiVersion": SCALED_JOB.api_version, "kind": SCALED_JOB.kind, "name": name, "uid": f"uid-{name}"}
+        owner = {"apiVersion": SCALED_JOB.api_version, "kind": SCALED_JOB.kind, "name": name, "uid": self.uid(name)}
         had, self.jobs[name] = self.jobs[name], number
-        changes = [
-            ObjectVersion(self.body(JOB, f"{name}-{i}", ownerReferences=[{**owner, "controller": True}]))
-            for i in range(had, number)
-        ]
+        changes = []
+        for each in (f"{name}-{i}" for i in range(had, number)):
+            self.uids[each] = f"uid-{each}-{self.versions}"
+            body = self.body(JOB, each, uid=self.uids[each], ownerReferences=[{**owner, "controller": True}])
+            changes.append(ObjectVersion(body))
         changes += [
-            ObjectVersion.gone(Ref(JOB, "default", f"{name}-{i}"), f"uid-{name}-{i}") for i in range(number, had)
+            ObjectVersion.gone(Ref(JOB, "default", each), self.uids[each])
+            for each in (f"{name}-{i}" for i in range(number, had))
         ]
         await self.store.apply(JOB, changes)
 

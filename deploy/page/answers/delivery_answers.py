@@ -1,0 +1,175 @@
+"""Answers about the deliveries of EventJobs, and about everything that is parked."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from deploy.page.answers import requests_read
+from deploy.page.answers.object_answers import ObjectAnswers
+from deploy.page.browser_page import BrowserPage
+from deploy.page.page_actions import MOST_ENTRIES, DeliveryChange
+from deploy.page.rows.row import of_micros
+from deploy.page.web.web_answers import HttpRefusal, json
+from scalers.deliveries.delivery import STATES, Delivery, DeliveryFilter, DeliveryPage, DeliveryState
+from workers.api.kinds import EVENT_JOB, SCALED_JOB
+from workers.errors import UserError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+#: Deliveries of one answer, and objects whose parked intake entries are counted.
+MOST, INTAKES = 500, 2_000
+_TODO = "Look at the reasons, mend them, then replay the events; drop those that no longer matter."
+_TODO_ENTRIES = "They are no CloudEvents: look at the field reason of each in the stream, and correct their sender."
+_TODO_UNREADABLE = "Values of the broker that could not be read are set aside for a week: the workers' logs say why."
+
+
+class DeliveryRecords(Protocol):
+    """The part of `scalers.deliveries.deliveries.Deliveries` that the page uses."""
+
+    async def page(
+        self, uid: str, filter: DeliveryFilter = ..., after: str | None = None, limit: int = 100
+    ) -> DeliveryPage:
+        """Returns some deliveries, the newest first."""
+        ...
+
+    async def get(self, uid: str, entry: str) -> Delivery | None:
+        """Returns a delivery with its data."""
+        ...
+
+    async def counts(self, uid: str) -> Any:
+        """Returns the deliveries by state, as `workers.api.eventjob.EventCounts`."""
+        ...
+
+    async def replay(self, uid: str, entries: Sequence[str]) -> int:
+        """Makes ended deliveries wait again. Returns their number."""
+        ...
+
+    async def drop(self, uid: str, entries: Sequence[str]) -> int:
+        """Gives deliveries up. Returns their number."""
+        ...
+
+
+def shown(delivery: Delivery) -> dict[str, Any]:
+    """Returns a delivery as the page shows it, without its data."""
+    event = delivery.attributes
+    return {
+        "entry": delivery.entry,
+        **{name: event.get(name) for name in ("id", "source", "type", "subject", "time")},
+        "state": delivery.state,
+        "arrived": of_micros(delivery.arrived),
+        "due": of_micros(delivery.due) if delivery.state in ("delayed", "retrying") else None,
+        "key": delivery.key,
+        "attempts": [
+            {"job": each.job, "ended": of_micros(each.ended), "outcome": each.outcome, "reason": each.reason}
+            for each in delivery.attempts
+        ],
+        "reason": delivery.reason,
+        "replays": delivery.replays,
+    }
+
+
+class DeliveryAnswers:
+    """The answers about deliveries. objects: finds the EventJob of a path."""
+
+    def __init__(self, page: BrowserPage, objects: ObjectAnswers, records: DeliveryRecords) -> None:
+        self._page = page
+        self._objects = objects
+        self._records = records
+
+    async def some(self, request: "Request") -> "Response":
+        """`GET …/deliveries`."""
+        uid = await self._uid(request)
+        given = request.query_params
+        states = [state for state in given.getlist("state") if state]
+        if unknown := [state for state in states if state not in STATES]:
+            raise UserError(f"state: {unknown[0][:40]!r} is none of {', '.join(STATES)}")
+        wanted: frozenset[DeliveryState] = frozenset(state for state in STATES if not states or state in states)
+        chosen = DeliveryFilter(states=wanted, type=given.get("type") or None)
+        limit = requests_read.number(request, "limit", 50, 1, MOST)
+        try:
+            found = await self._records.page(uid, chosen, given.get("after") or None, limit)
+        except ValueError:
+            raise UserError("after: not a cursor of this list") from None
+        counts = await self._records.counts(uid)
+        items = [shown(each) for each in found.deliveries]
+        return json({"items": items, "next": found.after, "counts": _counts(counts)})
+
+    async def one(self, request: "Request") -> "Response":
+        """`GET …/deliveries/{entry}`."""
+        uid = await self._uid(request)
+        found = await self._records.get(uid, request.path_params["entry"])
+        if found is None:
+            raise HttpRefusal(404, "there is no such delivery")
+        return json({**shown(found), "data": found.data})
+
+    async def parked(self, request: "Request") -> "Response":
+        """`GET /parked`."""
+        await self._page.access.check_read(request, EVENT_JOB)
+        await self._page.current()
+        rows = [each.row for each in self._page.index.of_kind(EVENT_JOB.id)]
+        found = [
+            _parked(row.kind, row.namespace, row.name, number, None, _TODO)
+            for row in rows
+            if (number := row.numbers.get("parked"))
+        ]
+        found.sort(key=lambda each: -each["count"])
+        found += await self._intakes()
+        if unreadable := await self._page.client.hlen(self._page.store.keys.unreadable):
+            found.append({"object": None, "count": unreadable, "oldest": None, "todo": _TODO_UNREADABLE})
+        return json(found)
+
+    async def change(self, uid: str, change: DeliveryChange) -> str:
+        """Carries an action on deliveries out. Returns the words for what it did."""
+        entries = change.entries if change.entries is not None else await self._parked_entries(uid)
+        doing = self._records.replay if change.verb == "replay" else self._records.drop
+        number = await doing(uid, entries) if entries else 0
+        what = f"{number} deliver{'y' if number == 1 else 'ies'}"
+        return f"{what} {'replayed' if change.verb == 'replay' else 'dropped'}"
+
+    async def _parked_entries(self, uid: str) -> Sequence[str]:
+        """Returns the parked deliveries, at most as many as one action may name."""
+        chosen, after = DeliveryFilter(frozenset({"parked"})), None
+        found: list[str] = []
+        while len(found) < MOST_ENTRIES:
+            page = await self._records.page(uid, chosen, after, MOST)
+            found += [each.entry for each in page.deliveries]
+            after = page.after
+            if after is None:
+                break
+        return found[:MOST_ENTRIES]
+
+    async def _intakes(self) -> list[Mapping[str, Any]]:
+        """Returns the objects whose intake has entries that are no events."""
+        kinds = (EVENT_JOB.id, SCALED_JOB.id)
+        rows = [each.row for kind in kinds for each in self._page.index.of_kind(kind)][:INTAKES]
+        streams = [f"{self._page.keys.tag}:events:{row.namespace}/{row.name}:parked" for row in rows]
+        pipeline = self._page.client.pipeline(transaction=False)
+        for stream in streams:
+            pipeline.xlen(stream)
+        lengths = await pipeline.execute(raise_on_error=False)
+        found = []
+        for row, stream, length in zip(rows, streams, lengths, strict=True):
+            if isinstance(length, int) and length:
+                oldest: Any = await self._page.client.xrange(stream, count=1)
+                since = of_micros(int(oldest[0][0].partition(b"-")[0]) * 1000) if oldest else None
+                found.append(_parked(row.kind, row.namespace, row.name, length, since, _TODO_ENTRIES))
+        return found
+
+    async def _uid(self, request: "Request") -> str:
+        ref, body = await self._objects.found(request)
+        if ref.kind.id != EVENT_JOB.id:
+            raise HttpRefusal(404, f"{ref.kind.kind} has no deliveries")
+        return str(body["metadata"].get("uid") or "")
+
+
+def _parked(kind: str, namespace: str, name: str, number: float, oldest: str | None, todo: str) -> Mapping[str, Any]:
+    where = {"kind": kind, "namespace": namespace, "name": name}
+    return {"object": where, "count": number, "oldest": oldest, "todo": todo}
+
+
+def _counts(counts: Any) -> Mapping[str, int]:
+    """Returns the known counts."""
+    names = (*STATES, "filtered", "duplicates")
+    values = {name: getattr(counts, name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,61 @@
+"""Reads a request's body within a number of bytes and a time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from scalers.gateway.http_binding import Headers
+from scalers.gateway.overload import RequestLoad
+from scalers.gateway.problem import RequestRefused, refused
+
+Receive = Callable[[], Awaitable[Any]]
+
+#: Seconds that a body may take.
+SECONDS = 20.0
+
+
+class Disconnected(Exception):  # noqa: N818 - an event
+    """The client is gone before its request was complete: there is no one to answer."""
+
+
+async def read_body(
+    receive: Receive, headers: Headers, most: int, load: RequestLoad, *, seconds: float = SECONDS
+) -> bytes:
+    """Returns the body.
+
+    Raises RequestRefused: 408 after so many seconds, 413 for more than `most` bytes; and Disconnected.
+    """
+    if (declared := _declared(headers)) > most:
+        raise _too_large(most)
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(seconds if declared else None):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Disconnected
+                piece = message.get("body", b"")
+                size += len(piece)
+                if size > most:
+                    raise _too_large(most)
+                load.add(len(piece))
+                pieces.append(piece)
+                if not message.get("more_body", False):
+                    return b"".join(pieces)
+    except TimeoutError:
+        detail = f"the body did not arrive within {seconds:g} s"
+        raise refused(408, "too-slow", detail, closes=True) from None
+
+
+def _declared(headers: Headers) -> int:
+    """Returns the declared length; 0 without a body, 1 for one of unknown length."""
+    given = dict(headers)
+    if b"transfer-encoding" in given:
+        return 1
+    length = given.get(b"content-length", b"0")
+    return int(length) if length.isdigit() else 0
+
+
+def _too_large(most: int) -> RequestRefused:
+    return refused(413, "too-large", f"the body has more than {most} bytes", closes=True)

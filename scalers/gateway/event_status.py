@@ -1,0 +1,76 @@
+"""The state of one pushed event: its deliveries to EventJobs, and whether its channel remembers it."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from redis.asyncio import Redis
+
+from penstock.client import beside
+from scalers.deliveries.delivery import Delivery, DeliveryAttempt
+from scalers.gateway.destinations import Destination, Destinations
+from workers.api.kinds import EVENT_JOB
+
+
+class DeliveriesOfEvent(Protocol):
+    """Reads the deliveries of one event."""
+
+    async def of_event(self, uid: str, id: str, source: str | None = None) -> tuple[Delivery, ...]:
+        """Returns the deliveries of an event to the EventJob of this uid."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EventStatus:
+    """Reads the states of events. client_of: the client of a channel's server."""
+
+    destinations: Destinations
+    deliveries: DeliveriesOfEvent
+    client_of: Callable[[Any], Redis]
+
+    async def of(self, destination: Destination, id: str, source: str | None) -> dict[str, Any] | None:
+        """Returns the state as JSON, None for an event that is not known (any more).
+
+        source: None for that of events which are made of plain bodies. Raises redis.exceptions.RedisError.
+        """
+        target = destination.target
+        named = source if source is not None else target.source
+        deliveries = []
+        if target.kind == EVENT_JOB:
+            for job in await self.destinations.event_jobs(target.namespace, target.name):
+                found = await self.deliveries.of_event(job.uid, id, source)
+                deliveries += [{"eventJob": job.ref.name, **_delivery(each)} for each in found]
+        accepted = await self._accepted(destination, named, id)
+        if accepted is None and not deliveries:
+            return None
+        return {"id": id, "source": named, "accepted": accepted, "deliveries": deliveries}
+
+    async def _accepted(self, destination: Destination, source: str, id: str) -> str | None:
+        channel = destination.channel
+        digest = hashlib.sha1(f"{source}\n{id}".encode(), usedforsecurity=False).hexdigest()
+        client = self.client_of(channel.server)
+        milliseconds: Any = await client.zscore(beside(channel.stream, "seen"), digest)
+        return _instant(float(milliseconds) * 1000) if milliseconds is not None else None
+
+
+def _delivery(one: Delivery) -> dict[str, Any]:
+    return {
+        "source": one.attributes.get("source"),
+        "state": one.state,
+        "arrived": _instant(one.arrived),
+        "due": _instant(one.due) if one.due else None,
+        "attempts": [_attempt(each) for each in one.attempts],
+        "reason": one.reason or None,
+        "replays": one.replays,
+    }
+
+
+def _attempt(one: DeliveryAttempt) -> dict[str, Any]:
+    return {"job": one.job, "ended": _instant(one.ended), "outcome": one.outcome, "reason": one.reason or None}
+
+
+def _instant(micros: float) -> str:
+    text = datetime.fromtimestamp(micros / 1e6, UTC).isoformat(timespec="milliseconds")
+    return text.removesuffix("+00:00") + "Z"

@@ -1,0 +1,258 @@
+"""Requests as CloudEvents: the HTTP protocol binding 1.0.2, and events made of bodies that are none. Pure.
+
+A request is *structured* or a *batch* by its content type, *binary* if it has a header `ce-…`, and *plain* otherwise.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import parse_qs
+
+from penstock import cloudevents
+from scalers.gateway.form_data import NotAForm, multipart_fields
+from scalers.gateway.problem import RequestRefused, refused
+
+#: Events of one batch.
+MOST_EVENTS = 1_000
+
+Mode = Literal["binary", "structured", "batch", "plain"]
+Headers = Sequence[tuple[bytes, bytes]]
+Event = dict[str, str]
+
+_STRUCTURED, _BATCH = "application/cloudevents", "application/cloudevents-batch"
+_ATTRIBUTE = re.compile(r"[a-z0-9]+")
+#: The attributes that other parts of a request carry.
+_ELSEWHERE = {"datacontenttype": "Content-Type", "data": "the body", "data_base64": "the body"}
+_ESCAPED, _QUOTED_PAIR = re.compile(rb"%([0-9A-Fa-f]{2})"), re.compile(rb"\\(.)", re.DOTALL)
+_TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+/[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEvent:
+    """The attributes of an event that is made of a body which is none. time: RFC 3339."""
+
+    id: str
+    source: str
+    type: str
+    time: str
+    subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContentType:
+    """A media type in lower case, its parameters by lower-case name, and the text as it came."""
+
+    media: str
+    parameters: Mapping[str, str]
+    text: str
+
+    @property
+    def is_json(self) -> bool:
+        """True for JSON and what is built on it."""
+        return self.media in ("application/json", "text/json") or self.media.endswith("+json")
+
+
+def mode_of(headers: Headers) -> Mode:
+    """Returns how a request carries its events. Raises RequestRefused for a malformed content type."""
+    content = content_type(headers)
+    media = content.media if content else ""
+    if media == _BATCH or media.startswith(f"{_BATCH}+"):
+        return "batch"
+    if media == _STRUCTURED or media.startswith(f"{_STRUCTURED}+"):
+        return "structured"
+    return "binary" if any(name.startswith(b"ce-") for name, _ in headers) else "plain"
+
+
+def read_events(headers: Headers, body: bytes, plain: PlainEvent) -> list[Event]:
+    """Returns the events of a request, each valid by docs/events.md. headers: names in lower case.
+
+    Raises RequestRefused that names the attribute or header: 400 for what is no event, 413 for too many, 415 for a
+    format that is not supported.
+    """
+    mode, content = mode_of(headers), content_type(headers)
+    if mode == "batch":
+        return _batch(content, body)
+    if mode == "structured":
+        event = _valid(_structured(_json(_json_format(content), body)))
+    elif mode == "binary":
+        event = _valid(_binary(headers, content, body))
+    else:
+        event = _valid(_plain(content, body, plain))
+    return [_traced(event, headers)]
+
+
+def content_type(headers: Headers) -> ContentType | None:
+    """Returns the content type, None without one. Raises RequestRefused for one that is malformed or there twice."""
+    values = [value for name, value in headers if name == b"content-type"]
+    if not values:
+        return None
+    text = values[0].decode("latin-1").strip()
+    media, *rest = text.split(";")
+    if len(values) > 1 or not _TOKEN.fullmatch(media.strip()):
+        raise refused(400, "content-type", "Content-Type must be one media type")
+    pairs = (part.partition("=") for part in rest)
+    parameters = {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
+    return ContentType(media.strip().lower(), parameters, text)
+
+
+def decoded(name: str, value: bytes) -> str:
+    """Returns the attribute of a header's value: quotes are removed first, then percent signs are decoded once.
+
+    Raises RequestRefused, naming the header, for a text that does not end its quotes or is no UTF-8.
+    """
+    text = value.strip(b" \t")
+    if text.startswith(b'"'):
+        if len(text) < 2 or not re.fullmatch(rb'"(?:[^"\\]|\\.)*"', text, re.DOTALL):
+            raise refused(400, "invalid-event", f"{name} begins a quoted string and does not end it")
+        text = _QUOTED_PAIR.sub(rb"\1", text[1:-1])
+    if b"%" in text:
+        text = _ESCAPED.sub(lambda match: bytes((int(match[1], 16),)), text)
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise refused(400, "invalid-event", f"{name} is not UTF-8") from None
+
+
+def _binary(headers: Headers, content: ContentType | None, body: bytes) -> Event:
+    event: Event = {}
+    for header, value in headers:
+        if not header.startswith(b"ce-"):
+            continue
+        full = header.decode("latin-1")
+        name = full.removeprefix("ce-")
+        if name in _ELSEWHERE:
+            raise refused(400, "invalid-event", f"{full} is no header of an event: {_ELSEWHERE[name]} has it")
+        if not _ATTRIBUTE.fullmatch(name):
+            raise refused(400, "invalid-event", f"{full}: attribute names are letters and digits")
+        if name in event:
+            raise refused(400, "invalid-event", f"{full} is there twice")
+        event[name] = decoded(full, value)
+    if content:
+        event["datacontenttype"] = content.text
+    return cloudevents.with_data(event, body) if body else event
+
+
+def _batch(content: ContentType | None, body: bytes) -> list[Event]:
+    found = _json(_json_format(content), body)
+    if not isinstance(found, list):
+        raise refused(400, "invalid-event", "the body is no JSON array")
+    if len(found) > MOST_EVENTS:
+        raise refused(413, "too-many-events", f"a batch has at most {MOST_EVENTS} events, this one {len(found)}")
+    events = []
+    for index, one in enumerate(found):
+        try:
+            events.append(_valid(_structured(one)))
+        except RequestRefused as error:
+            raise refused(400, "invalid-event", f"event {index}: {error}", members={"index": index}) from None
+    return events
+
+
+def _structured(found: Any) -> Event:
+    if isinstance(found, dict) and isinstance(data := found.get("data"), str):
+        declared = found.get("datacontenttype")
+        # A JSON string is JSON data; without a content type it is taken for the text that it holds.
+        if isinstance(declared, str) and _is_json(declared):
+            found = {**found, "data": _dumped(data)}
+    elif isinstance(found, dict) and data is not None:
+        declared = found.get("datacontenttype")
+        if isinstance(declared, str) and not _is_json(declared):
+            raise refused(400, "invalid-event", "data must be a text, because datacontenttype is not JSON")
+        found = {**found, "datacontenttype": declared or "application/json", "data": _dumped(data)}
+    try:
+        return cloudevents.from_json(found)
+    except ValueError as error:
+        raise refused(400, "invalid-event", str(error)) from None
+
+
+def _plain(content: ContentType | None, body: bytes, plain: PlainEvent) -> Event:
+    event = {"specversion": "1.0", "id": plain.id, "source": plain.source, "type": plain.type, "time": plain.time}
+    if plain.subject:
+        event["subject"] = plain.subject
+    if not body:
+        return event
+    if content is None:
+        raise refused(415, "content-type", "Content-Type is required: it says how the body is to be read")
+    if content.media == "application/x-www-form-urlencoded":
+        return {**event, "datacontenttype": "application/json", "data": _dumped(_urlencoded(body))}
+    if content.media == "multipart/form-data":
+        try:
+            fields = multipart_fields(body, content.parameters.get("boundary", ""))
+        except NotAForm as error:
+            raise refused(error.status, "invalid-form", str(error)) from None
+        return {**event, "datacontenttype": "application/json", "data": _dumped(fields)}
+    if content.is_json:
+        _json(content, body)
+    return cloudevents.with_data({**event, "datacontenttype": content.text}, body)
+
+
+def _urlencoded(body: bytes) -> Any:
+    try:
+        fields = parse_qs(
+            body.decode(), keep_blank_values=True, strict_parsing=False, errors="strict", max_num_fields=1000
+        )
+    except ValueError:
+        raise refused(400, "invalid-form", "the body is no form in UTF-8 with at most 1,000 fields") from None
+    if len(fields) <= 1 and body.lstrip()[:1] in (b"{", b"["):
+        detail = "the body looks like JSON and is declared as a form; say Content-Type: application/json"
+        raise refused(415, "content-type", detail)
+    return {name: values[0] if len(values) == 1 else values for name, values in fields.items()}
+
+
+def _valid(event: Event) -> Event:
+    try:
+        problem = cloudevents.wrong(event)
+    except UnicodeEncodeError:
+        problem = "an attribute or the data has half of a surrogate pair, which is no character"
+    if problem:
+        raise refused(400, "invalid-event", problem)
+    return event
+
+
+def _traced(event: Event, headers: Headers) -> Event:
+    """Returns the event with the request's trace context, unless it has one of its own."""
+    if "traceparent" in event:
+        return event
+    given = dict(headers)
+    parent = given.get(b"traceparent", b"").decode("latin-1").strip()
+    if not _TRACEPARENT.fullmatch(parent):
+        return event
+    state = given.get(b"tracestate", b"").decode("latin-1").strip()
+    return {**event, "traceparent": parent, **({"tracestate": state} if 0 < len(state) <= 512 else {})}
+
+
+def _json_format(content: ContentType | None) -> ContentType:
+    if content is None or not content.is_json:
+        raise refused(415, "content-type", "of the formats of CloudEvents only JSON is supported")
+    return content
+
+
+def _json(content: ContentType, body: bytes) -> Any:
+    if content.parameters.get("charset", "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
+        raise refused(415, "content-type", "JSON must be in UTF-8")
+    try:
+        return json.loads(body.decode(), parse_constant=_refuse_constant, parse_float=_number)
+    except (ValueError, RecursionError):
+        raise refused(400, "invalid-json", "the body is not JSON in UTF-8") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(text)
+    return number
+
+
+def _is_json(declared: str) -> bool:
+    media = declared.partition(";")[0].strip().lower()
+    return ContentType(media, {}, declared).is_json
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

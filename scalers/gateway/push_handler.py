@@ -1,0 +1,220 @@
+"""One request from its head to its answer: who sends it, which events it has, and whether the broker has them."""
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import orjson
+from redis.exceptions import RedisError
+
+from scalers.gateway import http_binding
+from scalers.gateway.auth.pusher import Pusher, PushForbidden, Unauthenticated
+from scalers.gateway.body_reader import Receive, read_body
+from scalers.gateway.destinations import Destination, Destinations
+from scalers.gateway.event_status import EventStatus
+from scalers.gateway.group_commit import Accepted, Event, GroupCommit
+from scalers.gateway.handshake import handshake
+from scalers.gateway.http_binding import Headers, PlainEvent
+from scalers.gateway.overload import Load
+from scalers.gateway.problem import RequestRefused, refused
+from scalers.gateway.push_request import PushRequest, PushTarget
+from scalers.metrics import INGEST_SECONDS
+from workers.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+#: Bytes of the largest body of one event, whatever its target says, and of a batch.
+EVENT_BYTES, BATCH_BYTES = 1 << 20, 4 << 20
+#: Headers by which senders name a delivery, so that its repetition is the same event.
+_DELIVERY_IDS = ("idempotency-key", "x-github-delivery", "webhook-id")
+
+
+class PusherIdentification(Protocol):
+    """Tells who pushes: `scalers.gateway.auth.push_authenticator.PushAuthenticator`."""
+
+    async def identify(self, target: PushTarget | None, request: PushRequest) -> Pusher:
+        """Returns the pusher. target: None if there is none of this name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer: JSON, unless `media_type` says something else."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    media_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """A request without its body. headers: as they came, names in lower case. certificate: the client's, in DER."""
+
+    method: str
+    namespace: str
+    target: str
+    headers: Headers
+    certificate: bytes | None = None
+
+    @property
+    def by_name(self) -> dict[str, str]:
+        """The headers by name; repeated ones are joined."""
+        found: dict[str, str] = {}
+        for name, value in self.headers:
+            key, text = name.decode("latin-1"), value.decode("latin-1")
+            found[key] = f"{found[key]}, {text}" if key in found else text
+        return found
+
+
+@dataclass
+class PushHandler:
+    """Answers the requests of the paths below `/events`."""
+
+    destinations: Destinations
+    authenticator: PusherIdentification
+    commit: GroupCommit
+    status: EventStatus
+    load: Load
+    utc_now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    async def push(self, head: RequestHead, receive: Receive) -> Answer:
+        """Returns the answer to a POST once its events are accepted.
+
+        Raises RequestRefused, and body_reader.Disconnected if there is no one to answer.
+        """
+        with self.load.request() as held:
+            received = self.utc_now()
+            destination = await self._find(head)
+            body = await read_body(receive, head.headers, _most(destination, head.headers), held)
+            began = time.perf_counter()
+            by_name = head.by_name
+            request = PushRequest(head.method, by_name, body, head.certificate, received)
+            pusher, destination = await self._identified(destination, request)
+            if pusher.challenge is not None:
+                return Answer(200, pusher.challenge.encode(), media_type="text/plain; charset=utf-8")
+            settings = destination.target.settings
+            events = _events(destination, head.headers, by_name, request, pusher)
+            accepted = await self.commit.push(destination.channel, settings, events)
+            INGEST_SECONDS.observe(time.perf_counter() - began)
+            return _answered(destination, accepted, batch=http_binding.mode_of(head.headers) == "batch")
+
+    async def event(self, head: RequestHead, id: str, source: str | None, receive: Receive) -> Answer:
+        """Returns the state of one event, for those who may push it. Raises as `push` does; 404 for an unknown one."""
+        with self.load.request() as held:
+            destination = await self._find(head)
+            body = await read_body(receive, head.headers, 0, held)
+            request = PushRequest(head.method, head.by_name, body, head.certificate, self.utc_now())
+            _, destination = await self._identified(destination, request)
+            try:
+                found = await self.status.of(destination, id, source)
+            except (RedisError, OSError) as error:
+                raise _away(error) from error
+            if found is None:
+                raise refused(404, "unknown-event", "no such event is known; it may have been forgotten since")
+            return Answer(200, orjson.dumps(found))
+
+    async def options(self, head: RequestHead) -> Answer:
+        """Returns the answer to OPTIONS. It is the same for a target that allows nothing and for none."""
+        destination = await self._find(head)
+        origins = destination.target.settings.webhook_origins if destination else ()
+        return Answer(204, headers=handshake(origins, head.by_name))
+
+    async def _find(self, head: RequestHead) -> Destination | None:
+        try:
+            return await self.destinations.find(head.namespace, head.target)
+        except (RedisError, OSError) as error:
+            raise _away(error) from error
+
+    async def _identified(self, destination: Destination | None, request: PushRequest) -> tuple[Pusher, Destination]:
+        """Returns the pusher, and the destination, which exists then."""
+        try:
+            pusher = await self.authenticator.identify(destination.target if destination else None, request)
+        except Unauthenticated as error:
+            log.info("a push was not authenticated", extra={"reason": str(error)})
+            detail = "there is no target of this name, or it does not take pushes with these credentials"
+            raise refused(401, "unauthenticated", detail, headers={"WWW-Authenticate": error.challenge}) from None
+        except PushForbidden as error:
+            raise refused(403, "forbidden", str(error)) from None
+        except Unavailable as error:
+            log.warning("pushes cannot be authenticated now", extra={"error": str(error)})
+            after = {"Retry-After": str(max(1, round(error.retry_after or 1)))}
+            raise refused(503, "unavailable", "the credentials cannot be checked now", headers=after) from None
+        except (RedisError, OSError) as error:
+            raise _away(error) from error
+        if destination is None:
+            raise RuntimeError("an unknown target was authenticated")
+        if destination.problem:
+            detail = f"{destination.target.ref} takes no pushes now: {destination.problem}"
+            raise refused(503, "target-unusable", detail, headers={"Retry-After": "10"})
+        return pusher, destination
+
+
+def _most(destination: Destination | None, headers: Headers) -> int:
+    """Returns the most bytes of a body that are read.
+
+    Before it is known who sends a request, only targets for everybody show their own limit.
+    """
+    if http_binding.mode_of(headers) == "batch":
+        return BATCH_BYTES
+    anonymous = destination is not None and destination.target.settings.anonymous
+    return destination.target.settings.max_bytes if destination and anonymous else EVENT_BYTES
+
+
+def _events(
+    destination: Destination, headers: Headers, by_name: Mapping[str, str], request: PushRequest, pusher: Pusher
+) -> list[Event]:
+    """Returns the request's events. Raises RequestRefused."""
+    target, most = destination.target, destination.target.settings.max_bytes
+    mode = http_binding.mode_of(headers)
+    if mode != "batch" and len(request.body) > most:
+        raise refused(413, "too-large", f"an event for {target.ref} has {most} bytes at most")
+    plain = _plain_event(target, by_name, request.received, pusher)
+    if pusher.delivery is not None:
+        # The sender's signature does not cover the headers.
+        headers = [(name, value) for name, value in headers if not name.startswith(b"ce-")]
+    events: list[Event] = list(http_binding.read_events(headers, request.body, plain))
+    for index, event in enumerate(events if mode == "batch" else ()):
+        if sum(len(name) + len(value) for name, value in event.items()) > most:
+            detail = f"event {index}: an event for {target.ref} has {most} bytes at most"
+            raise refused(413, "too-large", detail, members={"index": index})
+    return events
+
+
+def _plain_event(target: PushTarget, by_name: Mapping[str, str], received: datetime, pusher: Pusher) -> PlainEvent:
+    """Returns the attributes of an event that is made of a body which is none."""
+    delivery, settings = pusher.delivery, target.settings
+    if delivery is not None:
+        instant = delivery.time or received
+        type_, source = delivery.type or settings.type, delivery.source or target.source
+        return PlainEvent(delivery.id, source, type_, _rfc3339(instant), delivery.subject)
+    given = next((by_name[name].strip() for name in _DELIVERY_IDS if by_name.get(name, "").strip()), "")
+    # Idempotency-Key is a structured field: a text in quotes.
+    id_ = given[1:-1] if len(given) > 2 and given[0] == given[-1] == '"' else given
+    return PlainEvent(id_ or str(uuid.uuid4()), target.source, settings.type, _rfc3339(received))
+
+
+def _answered(destination: Destination, accepted: list[Accepted], *, batch: bool) -> Answer:
+    told = [{"id": one.id, "source": one.source, "duplicate": one.duplicate, "entry": one.entry} for one in accepted]
+    if batch:
+        return Answer(202, orjson.dumps(told))
+    target, [one] = destination.target, accepted
+    where = f"/events/{target.namespace}/{target.name}/{quote(one.id, safe='')}"
+    if one.source != target.source:
+        where += f"?source={quote(one.source, safe='')}"
+    return Answer(202, orjson.dumps(told[0]), {"Location": where})
+
+
+def _away(error: Any) -> RequestRefused:
+    log.warning("the broker is away", extra={"error": type(error).__name__})
+    detail = "the broker does not answer; nothing of the request was accepted"
+    return refused(503, "broker-away", detail, headers={"Retry-After": "1"})
+
+
+def _rfc3339(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

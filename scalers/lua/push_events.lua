@@ -1,0 +1,103 @@
+-- Purpose: adds events that are valid already to a channel: those that are new are accepted at once, each request's all
+--          or none of them, and the objects that take them are marked for a poll.
+-- KEYS: 1 the intake, 2 the accepted events (streams), 3 what was seen (a sorted set of digests by time), 4 the counts
+--       (a hash), 5 the unfinished deliveries of each EventJob (a hash); then the poll lane, on our own broker alone
+-- ARGV: 1 the group, '' for a channel of EventJobs, 2 most events that may be not done, 3 milliseconds and 4 most events
+--       that are remembered as seen, 5 most notifications under way, 6 how many objects are marked, then their keys, how
+--       many requests there are, and of each the number of its events, and of each event its digest, the number of its
+--       texts, and its names and values
+-- Answer: {events that are not done, accepted since the beginning, notifications to send, then for each request an array
+--         of its events' entries, '' for an event that was seen before, or -1 if there was no room for it}
+-- Replay: what the first run accepted is a duplicate in the second; without remembering (3, 4) it is accepted twice.
+
+-- include: events
+-- include: channel
+-- include: fair_queueing
+
+local intake, accepted, seen, counts = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local group, room_for, window, remembered = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local time = redis.call('TIME')
+local micros = time[1] * 1000000 + time[2]
+local now = math.floor(micros / 1000)
+local remembers = window > 0 and remembered > 0
+
+local function not_done()
+  if group ~= '' then
+    local waiting, held = backlog(accepted, group)
+    return waiting + held
+  end
+  local waiting, unfinished = undone(accepted, KEYS[5])
+  return waiting + unfinished
+end
+
+local function seen_before(digest)
+  return remembers and redis.call('ZSCORE', seen, digest) ~= false
+end
+
+-- The place after a request that begins there, and its events: of each its digest and the places of its texts.
+local function request_at(place)
+  local events = {}
+  local number_of = tonumber(ARGV[place])
+  place = place + 1
+  for i = 1, number_of do
+    local last = place + 1 + tonumber(ARGV[place + 1])
+    events[i] = {digest = ARGV[place], first = place + 2, last = last}
+    place = last + 1
+  end
+  return place, events
+end
+
+local function new_ones(events)
+  local new, within = 0, {}
+  for _, event in ipairs(events) do
+    if not (remembers and within[event.digest]) and not seen_before(event.digest) then new = new + 1 end
+    within[event.digest] = true
+  end
+  return new
+end
+
+if remembers then redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window) end
+local waiting = not_done() + redis.call('XLEN', intake)
+local marked = tonumber(ARGV[6])
+local place = 7 + marked
+local answer = {0, 0, 0}
+local did = {accepted = 0, duplicates = 0}
+local requests = tonumber(ARGV[place])
+place = place + 1
+for _ = 1, requests do
+  local events
+  place, events = request_at(place)
+  if waiting + #events > room_for and waiting + new_ones(events) > room_for then
+    answer[#answer + 1] = -1
+  else
+    local entries = {}
+    for i, event in ipairs(events) do
+      if remembers and redis.call('ZADD', seen, 'NX', now, event.digest) == 0 then
+        entries[i] = ''
+        did.duplicates = did.duplicates + 1
+      else
+        entries[i] = redis.call('XADD', accepted, '*', unpack(ARGV, event.first, event.last))
+        did.accepted = did.accepted + 1
+        waiting = waiting + 1
+      end
+    end
+    answer[#answer + 1] = entries
+  end
+end
+if remembers and did.accepted > 0 then
+  redis.call('ZREMRANGEBYRANK', seen, 0, -remembered - 1)
+  redis.call('PEXPIRE', seen, window)
+end
+for name, times in pairs(did) do
+  if times > 0 then redis.call('HINCRBY', counts, name, times) end
+end
+answer[1], answer[2] = waiting, number(redis.call('HGET', counts, 'accepted'))
+if marked > 0 and did.accepted > 0 then
+  local poll = lane(KEYS, 5)
+  for i = 1, marked do
+    mark(poll, ARGV[6 + i], micros, 0, false)
+  end
+  local _, notifications = settle(poll, tonumber(ARGV[5]))
+  answer[3] = notifications
+end
+return answer

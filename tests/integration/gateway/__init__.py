@@ -1,0 +1,1 @@
+"""The gateway on real sockets and a real broker."""

@@ -1,0 +1,65 @@
+"""The fork server: forks are as processes that were started afresh, and outlive it."""
+
+import json
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from deploy.local.supervisor.fork_server import ForkServer
+from deploy.processes import command_lines
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="parts are forked on Linux only")
+
+
+@pytest.fixture(scope="module")
+def found() -> Any:
+    """What became of each command of the program."""
+    program = [sys.executable, "-m", "tests.unit.local.supervisor.forked_commands"]
+    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_fork_has_words_environment_streams_session_and_title_of_its_own(found: Any) -> None:
+    code, said = found["where a b"]
+    words, given, hidden, streams, leads, title = json.loads(said)
+    assert (code, words, given, hidden) == (0, ["a", "b"], "yes", False)
+    assert streams == ["/dev/null", "pipe", "pipe"]
+    assert leads
+    assert title == " ".join(command_lines.own("where", "a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        pytest.param("exit 3", 3, "", id="a code"),
+        pytest.param("words", 1, "no such thing\n", id="a reason"),
+        pytest.param("fail", 1, "ValueError: a defect\n", id="a traceback"),
+        pytest.param("thread", 0, "the thread is done\nat exit\n", id="threads and exit handlers first"),
+    ],
+)
+def test_a_fork_ends_as_a_program_ends(line: str, code: int, said: str, found: Any) -> None:
+    assert found[line][0] == code
+    assert found[line][1].endswith(said)
+
+
+def test_every_fork_has_its_own_exit_code(found: Any) -> None:
+    assert found["many"] == list(range(20))
+    assert found["killed"] == -signal.SIGTERM
+
+
+def test_forks_outlive_the_server_and_their_end_is_seen(found: Any) -> None:
+    assert found["left"] is None
+    assert found["refused"] == "the fork server is gone"
+    # Who is no parent learns of the end, and not how it came.
+    assert found["left ended"] == -signal.SIGKILL
+
+
+def test_only_processes_of_this_installation_are_forked() -> None:
+    assert ForkServer.serves(command_lines.beat())
+    assert not ForkServer.serves((sys.executable, "-m", "http.server"))
+    assert not ForkServer.serves(("valkey-server", "conf"))
