@@ -28,6 +28,9 @@ def _controller(name: str) -> Room:
 ROOMS = (
     *map(_controller, ("batch/cronjob", "batch/job", "apps", "keda/scaledjob", "keda/scaledobject")),
     *map(_controller, ("volcano/job", "volcano/jobflow", "volcano/podgroup")),
+    Room("workers/controllers/eventjob", ("tests/unit/controllers/eventjob",)),
+    Room("workers/controllers/claims", ("tests/unit/controllers/keda/scaledjob", "tests/unit/controllers/eventjob")),
+    Room("workers/events", ("tests/unit/events",)),
     Room("workers/controllers/volcano/queue", ("tests/unit/controllers/volcano",)),
     Room("workers/admission", ("tests/unit/admission",)),
     Room("workers/formula", ("tests/unit/controllers/keda/scaledobject",)),

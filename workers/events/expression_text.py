@@ -22,21 +22,21 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class ExpressionToken:
     """kind: word, other, or literal for a text or bytes."""
 
     kind: str
     text: str
 
 
-def tokens(text: str) -> tuple[Token, ...]:
+def tokens(text: str) -> tuple[ExpressionToken, ...]:
     """Returns the words, literals and other characters of an expression that parses; no comments."""
     found = []
     for match in _TOKEN.finditer(text):
         if match["word"] or match["other"]:
-            found.append(Token("word" if match["word"] else "other", match[0]))
+            found.append(ExpressionToken("word" if match["word"] else "other", match[0]))
         elif not match[0].startswith("//"):
-            found.append(Token("literal", match[0]))
+            found.append(ExpressionToken("literal", match[0]))
     return tuple(found)
 
 
@@ -86,8 +86,8 @@ def shape(text: str) -> ExpressionShape:
             nesting.pop()
     return ExpressionShape(
         loops=deepest,
-        additions=sum(token == Token("other", "+") for token in found),
-        elements=sum(token == Token("other", ",") for token in found),
+        additions=sum(token == ExpressionToken("other", "+") for token in found),
+        elements=sum(token == ExpressionToken("other", ",") for token in found),
         operations=len(found),
         bound=frozenset(bound),
         called=frozenset(called),
@@ -97,7 +97,7 @@ def shape(text: str) -> ExpressionShape:
     )
 
 
-def _pattern_problem(found: tuple[Token, ...], place: int, loops: int) -> str | None:
+def _pattern_problem(found: tuple[ExpressionToken, ...], place: int, loops: int) -> str | None:
     """Returns the problem of the call of `matches` at this place: a pattern is compiled at every evaluation."""
     if loops:
         return "matches may not stand in all, exists, exists_one or filter"
@@ -108,10 +108,10 @@ def _pattern_problem(found: tuple[Token, ...], place: int, loops: int) -> str | 
     return None if len(rest[0].text) <= 256 else "the pattern of matches is longer than 256 characters"
 
 
-def _needs_data(found: tuple[Token, ...]) -> bool:
+def _needs_data(found: tuple[ExpressionToken, ...]) -> bool:
     """Returns False if `event` is read only as `event.<name>`, and no such name is data."""
     for place, token in enumerate(found):
-        if token == Token("word", "event"):
+        if token == ExpressionToken("word", "event"):
             after = found[place + 1 : place + 3]
             if [each.kind for each in after] != ["other", "word"] or after[0].text != "." or after[1].text == "data":
                 return True

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import redis.asyncio as redis
+import yaml
 
 from scalers.deliveries.deliveries import Deliveries
 from scalers.deliveries.delivery import Delivery, DeliveryFilter
 from scheduler.keys import Keys
 from tests.integration.controllers.keda_objects import LONG, KedaObject
 from tests.support.conditions import eventually
+from tests.support.paths import ROOT
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Object, Ref
 from workers.client.rest import Cluster
 from workers.controllers.eventjob.jobs import LABEL
@@ -224,3 +226,19 @@ async def test_a_spec_that_cannot_work_is_said_and_mended(works: list[PushedWork
     await work.push_events("x")
     await work.patch({"spec": {"filter": None}})
     await work.states(x="done")
+
+
+async def test_the_example_runs_as_it_stands(works: list[PushedWork]) -> None:
+    work, _ = works
+    body = yaml.safe_load((ROOT / "examples" / "eventjob.yaml").read_text())
+    work.name = body["metadata"]["name"]
+    work.ref = Ref(EVENT_JOB, "default", work.name)
+    await work.cluster.create(EVENT_JOB, body)
+    await work.becomes("Ready", "True")
+    await work.push_events("4711", data='{"total": 12}')
+    await work.push_events("few", data='{"total": 1}')
+    done = (await work.states(**{"4711": "done"}))["4711"]
+    [job] = await work.jobs()
+    assert [each.job for each in done.attempts] == [job["metadata"]["name"]]
+    assert job["metadata"]["annotations"]["shop.example/order"] == "4711"
+    assert "few" not in await work.deliveries()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.unit.controllers.eventjob.manifests import event_job
 from tests.unit.controllers.factories import job, scaled_job
 from tests.unit.controllers.keda.scaledobject.scaledobjects import TRIGGER, scaled_object
 from tests.unit.tables import cases
@@ -22,6 +23,8 @@ def unknown(type_: str) -> str | None:
 
 
 CLAIM = {"scalingStrategy": {"strategy": "claim"}}
+PUSH = {"type": "push", "metadata": {}}
+IMAGE = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "x:$(event.id)"}]}}}}
 VENDORS = {"azureKeyVault": {"vaultUri": "x"}, "podIdentity": {"provider": "aws"}}
 
 
@@ -55,6 +58,19 @@ VENDORS = {"azureKeyVault": {"vaultUri": "x"}, "podIdentity": {"provider": "aws"
             ["spec.azureKeyVault: is not supported", "spec.podIdentity.provider: aws is not supported"],
         ),
         "a file": (authentication(CLUSTER_TRIGGER_AUTHENTICATION, filePath="a"), []),
+        "an EventJob": (event_job(push={"anonymous": True}), []),
+        "an EventJob without pushes over HTTP": (event_job(), ["spec.push: without auth"]),
+        "an EventJob with a malformed filter": (
+            event_job(push={"anonymous": True}, filter={"cel": "event.type =="}, concurrency={"orderingKey": "now()"}),
+            ["spec.filter.cel: line 1", "spec.concurrency.orderingKey: there is no function now"],
+        ),
+        "an EventJob whose event says the image": (
+            event_job(push={"anonymous": True}, jobTemplate=IMAGE),
+            ["spec.jobTemplate.spec.template.spec.containers[0].image: $(event"],
+        ),
+        "an EventJob that is malformed": (event_job(concurrency={"total": 0}), ["spec.concurrency.total: "]),
+        "pushes without their trigger": (scaled_job(push={"anonymous": True}), ["spec.push: has no effect"]),
+        "pushes with their trigger": (scaled_job(push={"anonymous": True}, triggers=[PUSH]), []),
         "triggers that are none": (scaled_job(triggers="x"), ["spec.triggers: "]),
     },
 )

@@ -213,8 +213,9 @@ def test_every_rule_is_asked_for():
 def test_foreign_pods_start_without_the_webhook(choosing):
     for name, each in webhooks(Place("system", "hook", match_conditions=choosing)).items():
         if "-pods-core" not in name:
-            # Of KEDA's kinds the controller says what is wrong, as KEDA's does without its webhook.
-            assert each["failurePolicy"] == ("Ignore" if "-keda-sh" in name else "Fail")
+            # Of these kinds the controller says what is wrong, as KEDA's does without its webhook.
+            warned = "-keda-sh" in name or "-eventjobs-" in name
+            assert each["failurePolicy"] == ("Ignore" if warned else "Fail")
             continue
         assert each["failurePolicy"] == ("Fail" if choosing else "Ignore")
         assert ("matchConditions" in each) is choosing

@@ -15,8 +15,8 @@ from workers.api.eventjob import EventJob
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Object, Ref
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules, ObservedClaims
-from workers.controllers.eventjob import channels, jobs, retries
-from workers.controllers.eventjob.status import EventJobCondition, EventJobState, write
+from workers.controllers.eventjob import jobs, retries, taken_channels
+from workers.controllers.eventjob.status import EventJobState, StatedCondition, write
 from workers.decision.claims import DELIVERIES, ClaimedItem
 from workers.decision.controller import Controller
 from workers.decision.plan import (
@@ -133,7 +133,7 @@ def _own(snapshot: Snapshot, body: Object) -> Snapshot:
 
 
 def _problem(snapshot: Snapshot, eventjob: EventJob) -> tuple[str, str] | None:
-    if taken := channels.taken(snapshot, eventjob):
+    if taken := taken_channels.taken(snapshot, eventjob):
         return "ChannelTaken", taken
     found = [*routing.problems(eventjob.spec), *job_texts.problems(eventjob.spec.job_template)]
     if found:
@@ -152,7 +152,7 @@ def _steps(seen: ObservedEventJob, now: datetime) -> Iterator[Step]:
     state = _state(seen)
     creates = _creates(seen)
     if creates and snapshot.last_error:
-        failing = EventJobCondition("False", "JobCreateFailed", f"the last attempt failed: {snapshot.last_error}")
+        failing = StatedCondition("False", "JobCreateFailed", f"the last attempt failed: {snapshot.last_error}")
         yield from write(seen.body, EventJobState(failing, state.suspended), now)
     yield from creates
     yield from _parked(seen)
@@ -187,9 +187,9 @@ def _state(seen: ObservedEventJob) -> EventJobState:
     """Stage 4: returns the status of an object for which all steps before it worked."""
     ledger, spec = seen.claims.ledger, seen.eventjob.spec
     counts = ledger.counts if seen.claims.reading else None
-    suspended = EventJobCondition("False", "NotSuspended", "Jobs are created")
+    suspended = StatedCondition("False", "NotSuspended", "Jobs are created")
     if seen.suspended:
-        suspended = EventJobCondition("True", "SuspendedByUser", "events are taken in, and no Job is created")
+        suspended = StatedCondition("True", "SuspendedByUser", "events are taken in, and no Job is created")
     # Of the Jobs that exist and those that this plan creates; names of one attempt sort by age.
     made = [jobs.name(seen.body["metadata"], claim) for claim in seen.missing]
     return EventJobState(
@@ -204,32 +204,32 @@ def _state(seen: ObservedEventJob) -> EventJobState:
     )
 
 
-def _ready(seen: ObservedEventJob) -> EventJobCondition:
+def _ready(seen: ObservedEventJob) -> StatedCondition:
     if seen.problem:
-        return EventJobCondition("False", *seen.problem)
+        return StatedCondition("False", *seen.problem)
     if seen.claims.problem:
-        return EventJobCondition("False", "ChannelUnreadable", seen.claims.problem)
+        return StatedCondition("False", "ChannelUnreadable", seen.claims.problem)
     if seen.claims.reading is None:
-        return EventJobCondition("Unknown", "NotRead", "the channel was not read yet")
-    return EventJobCondition("True", "EventJobReady", f"takes the events of channel {seen.eventjob.channel}")
+        return StatedCondition("Unknown", "NotRead", "the channel was not read yet")
+    return StatedCondition("True", "EventJobReady", f"takes the events of channel {seen.eventjob.channel}")
 
 
-def _parked_condition(number: int, limit: int) -> EventJobCondition:
+def _parked_condition(number: int, limit: int) -> StatedCondition:
     if number >= limit:
         message = (
             f"{number} events are parked, and deadLetter.limit is {limit}: replay or drop some, nothing runs before"
         )
-        return EventJobCondition("True", "DeadLetterFull", message)
+        return StatedCondition("True", "DeadLetterFull", message)
     if number:
-        return EventJobCondition("True", "EventsParked", "events are parked: see penstock events list --state parked")
-    return EventJobCondition("False", "NothingParked", "no event is parked")
+        return StatedCondition("True", "EventsParked", "events are parked: see penstock events list --state parked")
+    return StatedCondition("False", "NothingParked", "no event is parked")
 
 
 def _refuse(snapshot: Snapshot, body: Object, message: str, now: datetime) -> Plan:
     """Returns the plan for a malformed manifest; its Jobs go on, and are settled once it is mended."""
     state = EventJobState(
-        EventJobCondition("False", "InvalidSpec", message),
-        EventJobCondition("Unknown", "InvalidSpec", "the manifest is wrong"),
+        StatedCondition("False", "InvalidSpec", message),
+        StatedCondition("Unknown", "InvalidSpec", "the manifest is wrong"),
     )
     return Plan((*_add_finalizer(snapshot, body), *write(body, state, now)), "the manifest is wrong")
 
@@ -267,8 +267,8 @@ def _delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
     if claims.problem:
         waiting = f"the events cannot be removed from the broker, and deletion waits for that: {claims.problem}"
         state = EventJobState(
-            EventJobCondition("False", "DeletionWaits", waiting),
-            EventJobCondition("Unknown", "Deleted", "being deleted"),
+            StatedCondition("False", "DeletionWaits", waiting),
+            StatedCondition("Unknown", "Deleted", "being deleted"),
         )
         steps += write(body, state, now)
     if deletes:

@@ -13,7 +13,7 @@ _COUNTS = ("waiting", "delayed", "running", "retrying", "parked", "done", "filte
 
 
 @dataclass(frozen=True, slots=True)
-class EventJobCondition:
+class StatedCondition:
     """One condition without its times."""
 
     status: str
@@ -28,9 +28,9 @@ class EventJobState:
     counts: of its events. last_arrival: µs, broker's clock. active: unfinished Jobs. last_job: name of the newest Job.
     """
 
-    ready: EventJobCondition
-    suspended: EventJobCondition
-    parked: EventJobCondition | None = None
+    ready: StatedCondition
+    suspended: StatedCondition
+    parked: StatedCondition | None = None
     channel: str | None = None
     counts: Mapping[str, int] | None = None
     last_arrival: int = 0
