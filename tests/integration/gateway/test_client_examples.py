@@ -28,17 +28,18 @@ def _require(program: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "words", "id"),
+    ("needed", "words", "id"),
     [
-        pytest.param("python3", ("push.py",), "python-1", id="python"),
-        pytest.param("node", ("push.mjs",), "javascript-1", id="javascript"),
-        pytest.param("go", ("run", "push.go"), "go-1", id="go"),
-        pytest.param("curl", ("push.sh",), "bash-1", id="bash"),
+        pytest.param("python3", ("python3", "push.py"), "python-1", id="python"),
+        pytest.param("node", ("node", "push.mjs"), "javascript-1", id="javascript"),
+        pytest.param("go", ("go", "run", "push.go"), "go-1", id="go"),
+        pytest.param("curl", ("bash", "push.sh"), "bash-1", id="bash"),
     ],
 )
 async def test_a_client_pushes_an_event_over_http(
-    rig: GatewayRig, program: str, words: tuple[str, ...], id: str
+    rig: GatewayRig, needed: str, words: tuple[str, ...], id: str
 ) -> None:
+    _require(needed)
     rig.secrets["team/senders"] = {"token": TOKEN}
     await rig.event_job("orders", push={"auth": [{"bearer": {"name": "senders", "key": "token"}}]})
     *program, file = words
