@@ -4,12 +4,13 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 FILES  ?= 200
 TASKS  ?= 60
+EVENTS ?= 60
 STAMP  := $(VENV)/.installed
 
 # The tests start thousands of Python processes, and no two of them should compile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-pool environment test collected check lint types contracts licences bench house mutants crds wheel lock \
+.PHONY: demo demo-pool demo-events environment test collected check lint types contracts licences bench house mutants crds wheel lock \
         constraints clean
 
 environment: $(STAMP)  ## everything that the other targets run
@@ -19,6 +20,9 @@ demo: $(STAMP)  ## real work through an embedded broker and cluster: make demo F
 
 demo-pool: $(STAMP)  ## Celery workers as a Deployment that grows and shrinks with its queue: make demo-pool TASKS=200
 	@$(BIN)/python -m deploy.demo.pool --tasks $(TASKS)
+
+demo-events: $(STAMP)  ## signed webhooks, one Job per event, while parts are killed: make demo-events EVENTS=60
+	@$(BIN)/python -m deploy.demo.events --events $(EVENTS)
 
 # The examples of property tests: the same for as long as the tests are the same.
 SEED   ?= $(shell printf %d 0x$$(git rev-parse --short=7 HEAD:tests 2>/dev/null || echo 0))

@@ -52,7 +52,8 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "About": (doctor, about.crds, about.settings, scripts_of_shells.command, about.version),
 }
 #: Internal commands, which the help does not list.
-HIDDEN = (services.celery, embedded.broker, embedded.apiserver, embedded.kubelet, embedded.demo, embedded.demo_pool)
+DEMOS = (embedded.demo, embedded.demo_pool, embedded.demo_events)
+HIDDEN = (services.celery, embedded.broker, embedded.apiserver, embedded.kubelet, *DEMOS)
 #: vcctl's names of two groups: accepted, and not listed.
 VCCTL = {"jobflow": flow.group, "jobtemplate": template.group}
 

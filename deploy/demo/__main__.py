@@ -63,7 +63,7 @@ async def _demo(at: stage.DemoStage, files: int) -> DemoRun:
     paths = manifest.files(files)
     settings = Settings(home=at.folder)
 
-    async def act(cluster: Cluster) -> DemoRun:
+    async def act(cluster: Cluster, _: up.RunningPart) -> DemoRun:
         async with redis.Redis.from_url(at.broker) as queue:
             address = at.broker.removeprefix("redis://").partition("/")[0]
             await cluster.create(SCALED_JOB, manifest.scaled_job(address))

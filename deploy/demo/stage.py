@@ -47,8 +47,11 @@ class DemoStage:
     broker: str
     forks: ForkServer | None
 
-    async def run(self, settings: Settings, kinds: str, act: Callable[[Cluster], Awaitable[R]]) -> R:
-        """Starts everything, calls `act` with a client, stops everything. kinds: those of the kubectl hint printed."""
+    async def run(self, settings: Settings, kinds: str, act: Callable[[Cluster, up.RunningPart], Awaitable[R]]) -> R:
+        """Starts everything, calls `act` with a client and the parts, stops everything.
+
+        kinds: those of the kubectl hint that is printed.
+        """
         ended: list[R] = []
 
         async def started(parts: up.RunningPart) -> None:
@@ -58,7 +61,7 @@ class DemoStage:
                 kubeconfig=parts.kubeconfig, context=None, timeout=settings.timeout, in_flight=settings.in_flight
             )
             async with cluster:
-                ended.append(await act(cluster))
+                ended.append(await act(cluster, parts))
             raise _Over
 
         begun = time.monotonic()

@@ -24,3 +24,4 @@ def _part(name: str, module: str) -> click.Command:
 
 broker, apiserver, kubelet = (_part(name, f"deploy.local.{name}") for name in ("broker", "apiserver", "kubelet"))
 demo, demo_pool = _part("demo", "deploy.demo"), _part("demo-pool", "deploy.demo.pool")
+demo_events = _part("demo-events", "deploy.demo.events")

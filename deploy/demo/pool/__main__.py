@@ -17,6 +17,7 @@ from deploy.demo.pool import manifest
 from deploy.demo.pool.report import PoolRun, PoolSample, chart, faults, rows
 from deploy.demo.pool.run import run
 from deploy.demo.pool.work import QUEUE, TASK
+from deploy.local import up
 from workers.api.kinds import DEPLOYMENT, SCALED_OBJECT
 from workers.client.rest import Cluster
 from workers.settings import Settings
@@ -26,7 +27,7 @@ TASKS_PER_WORKER = 10
 
 
 async def _demo(at: stage.DemoStage, tasks: int, most: int, seconds: float) -> PoolRun:
-    async def act(cluster: Cluster) -> PoolRun:
+    async def act(cluster: Cluster, _: up.RunningPart) -> PoolRun:
         async with redis.Redis.from_url(at.broker) as store:
             with Celery(broker=at.broker) as sender:
                 await cluster.create(DEPLOYMENT, manifest.deployment(at.broker))
