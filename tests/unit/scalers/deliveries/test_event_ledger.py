@@ -365,3 +365,15 @@ async def test_a_late_settlement_does_not_meet_a_later_claim_of_its_event(job: P
     await job.poll(1, late)
     assert job.claims["1"].attempt == 1
     assert await job.ids("done") == []
+
+
+async def test_a_group_that_was_removed_goes_on_where_it_was(client: redis.Redis) -> None:
+    jobs = [PolledEventJob(client, uid=uid) for uid in ("u1", "u2")]
+    for job in jobs:
+        await job.push("1")
+        await job.poll()
+    accepted = beside(jobs[0].intake, "accepted")
+    await client.xadd(accepted, dict(event_of("2")))  # type: ignore[arg-type]
+    await client.xgroup_destroy(accepted, "eventjob:u1")
+    await jobs[0].poll(5)
+    assert list(jobs[0].claims) == ["1", "2"]
