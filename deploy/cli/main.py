@@ -14,6 +14,7 @@ import click
 from deploy.cli import about, output
 from deploy.cli.completion import scripts_of_shells
 from deploy.cli.doctor.doctor import command as doctor
+from deploy.cli.events.events_group import group as events
 from deploy.cli.objects import apply, delete, describe, explain, get, logs, push
 from deploy.cli.processes import embedded, services, up
 from deploy.cli.schedules import suspend
@@ -29,7 +30,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Objects": (apply.command, get.command, describe.command, explain.command, logs.command, delete.command),
     "Schedules": (run_now, suspend.suspend, suspend.resume),
     "Volcano": (job.group, queue.group, flow.group, template.group),
-    "Events": (push.command,),
+    "Events": (push.command, events),
     "Processes": (
         services.worker,
         services.scaler,

@@ -178,6 +178,7 @@ def _delivery(
         reason=known.get("x", ""),
         replays=known.get("r", 0),
         data=content[1:].decode() if content else None,
+        is_base64=bool(content and content.startswith(b"b")),
     )
 
 

@@ -28,7 +28,7 @@ class Delivery:
     its data. key: its ordering key, None without one. arrived: when the channel took it; due: before when it gets no
     Job (both µs, broker's clock). attempts: those that ended, the oldest first. reason: of a parked or dropped one.
     replays: how often it was started anew after it had ended. data: the event's `data`, or `data_base64` as it is; None
-    where it was not asked for or is gone.
+    where it was not asked for or is gone. is_base64: data is the event's `data_base64`.
     """
 
     entry: str
@@ -41,11 +41,12 @@ class Delivery:
     reason: str = ""
     replays: int = 0
     data: str | None = None
+    is_base64: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """Which deliveries are asked for. since, until: of their arrival (µs). type: of the event, exactly."""
+    """The deliveries that are asked for. since, until: of their arrival (µs). type: of the event, exactly."""
 
     states: frozenset[DeliveryState] = frozenset(STATES)
     type: str | None = None

@@ -26,7 +26,7 @@ _CLAIM = Script(load("scalers", "claim_deliveries"))
 _CLOSE = Script(load("scalers", "close_deliveries"))
 
 #: Events and bytes that one script routes, and batches that one poll routes at most.
-BATCH, BYTES, VISITS = 500, 4_000_000, 8
+BATCH, BYTES, VISITS = 250, 4_000_000, 16
 
 #: The sums of the script `claim_deliveries`, in its order; names of EventCounts.
 SUMS = ("waiting", "delayed", "running", "retrying", "parked", "done", "filtered", "duplicates")

@@ -11,5 +11,6 @@ if ARGV[2] == '' then
   redis.call('DEL', unpack(KEYS, 1, 18))
 else
   redis.call('HSET', KEYS[1], 'intake', ARGV[2])
+  redis.call('HDEL', KEYS[1], 'taken')
 end
 return 1

@@ -12,7 +12,7 @@ local most, budget = tonumber(ARGV[3]), tonumber(ARGV[4])
 -- Entries that are read at a time, since their sizes are not known before.
 local PIECE = 20
 
-local known = redis.call('HMGET', meta, 'intake', 'closed')
+local known = redis.call('HMGET', meta, 'intake', 'closed', 'taken')
 if known[2] then return { '0-0', '0' } end
 if known[1] and known[1] ~= intake then return { 'MOVED', known[1] } end
 if not known[1] then redis.call('HSET', meta, 'intake', intake) end
@@ -21,9 +21,11 @@ local group = GROUP .. uid
 local others = cursors(accepted)
 local cursor = others[group]
 if not cursor then
-  -- Without any EventJob nobody has taken what is there.
-  redis.call('XGROUP', 'CREATE', accepted, group, next(others) and '$' or '0', 'MKSTREAM')
+  -- A group that somebody has removed goes on where it was. Without any EventJob nobody has taken what is there.
+  local start = known[3] or (next(others) and '$') or '0'
+  redis.call('XGROUP', 'CREATE', accepted, group, start, 'MKSTREAM')
   cursor = cursors(accepted)[group]
+  redis.call('HSET', meta, 'taken', cursor)
 end
 local answer, last = { cursor, '0' }, cursor
 while #answer - 2 < most and budget > 0 do

@@ -73,7 +73,7 @@ redis.call('ZREMRANGEBYRANK', seen, 0, -remembered - 1)
 redis.call('PEXPIRE', seen, math.max(window, 1))
 if tonumber(ARGV[5]) > 0 then redis.call('HINCRBY', meta, 'filtered', ARGV[5]) end
 if duplicates > 0 then redis.call('HINCRBY', meta, 'duplicates', duplicates) end
-redis.call('HSET', meta, 'last', ARGV[4])
+redis.call('HSET', meta, 'last', ARGV[4], 'taken', ARGV[4])
 redis.call('XGROUP', 'SETID', accepted, group, ARGV[4])
 trim(accepted)
 tell(unfinished, uid)

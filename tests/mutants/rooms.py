@@ -39,5 +39,11 @@ ROOMS = (
     Room("scheduler/cron", ("tests/unit/scheduler",)),
     Room("scheduler/lua", tuple(f"tests/unit/scheduler/test_{name}.py" for name in ("queue", "fairness", "scripts"))),
     Room("workers/lua", tuple(f"tests/unit/workers/{name}" for name in ("cache", "handoff", "reconcile"))),
-    Room("scalers/lua", tuple(f"tests/integration/scalers/test_{name}.py" for name in ("push", "claims"))),
+    Room(
+        "scalers/lua",
+        (
+            "tests/unit/scalers/deliveries",
+            *(f"tests/integration/scalers/test_{name}.py" for name in ("push", "claims")),
+        ),
+    ),
 )

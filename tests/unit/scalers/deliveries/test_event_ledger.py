@@ -1,10 +1,16 @@
 """The ledger of an EventJob: from the intake to a claim, and from a claim to an end."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import orjson
 import pytest
 import redis.asyncio as redis
 
 from penstock.client import beside
+from scalers.claimable import ClaimRequest
+from scalers.deliveries import event_ledger
+from scalers.sources.redis.connection import RedisLink
 from tests.support.event_jobs import KEYS, PolledEventJob, event_of, spec_of
 from workers.decision.claims import ClaimOrder, ClaimSettlement
 
@@ -119,9 +125,11 @@ async def test_a_parked_event_unblocks_its_key_and_comes_back_behind_the_others(
 
 async def test_an_event_that_is_delayed_holds_its_key(job: PolledEventJob) -> None:
     job.spec = ORDERED
+    await job.push("first", subject="a")
     await job.push("later", subject="a", notbefore="2200-01-01T00:00:00Z")
     await job.push("now", subject="a")
-    found = await job.poll(5)
+    await job.poll(5)
+    found = await job.settle("done", "first", limit=5)
     assert found.claims == ()
     assert found.counts is not None
     assert (found.counts["delayed"], found.counts["waiting"]) == (1, 1)
@@ -304,3 +312,68 @@ async def test_the_events_of_a_channel_outlive_one_of_its_event_jobs(client: red
     await jobs[0].deliveries.remove("u1")
     await jobs[1].poll(5)
     assert list(jobs[1].claims) == ["1"]
+
+
+class CountedLink(RedisLink):
+    """A link that counts its round trips."""
+
+    trips = 0
+
+    async def run(self, commands: Sequence[Sequence[str | int]]) -> list[Any]:
+        self.trips += 1
+        return await super().run(commands)
+
+
+async def test_a_poll_without_news_is_one_round_trip_and_writes_nothing(job: PolledEventJob) -> None:
+    await job.push("1")
+    order = ClaimOrder(5, "events", 1)
+    await job.carry_out(order)
+    link = CountedLink(job.client)
+    before = {key: await job.client.dump(key) for key in await job.client.keys()}
+    await job.ledger.carry_out(link, ClaimRequest("default/orders", job.uid, order))
+    assert link.trips == 1
+    assert {key: await job.client.dump(key) for key in await job.client.keys()} == before
+
+
+async def test_a_wave_is_routed_in_pieces_and_the_rest_follows_at_once(
+    job: PolledEventJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_ledger, "BATCH", 3)
+    monkeypatch.setattr(event_ledger, "VISITS", 2)
+    await job.push(*"abcdefghij")
+    found = await job.poll()
+    assert (found.again, found.waiting) == (0.0, 9.0)
+    found = await job.poll()
+    assert (found.again, found.waiting) == (None, 10.0)
+
+
+async def test_a_large_wave_is_read_in_pieces_of_bytes(job: PolledEventJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_ledger, "BYTES", 100)
+    monkeypatch.setattr(event_ledger, "VISITS", 1)
+    await job.push("1", "2", "3", data="x" * 100)
+    assert (await job.poll()).waiting == 2.0
+
+
+async def test_a_late_settlement_does_not_meet_a_later_claim_of_its_event(job: PolledEventJob) -> None:
+    await job.push("1")
+    await job.poll(1)
+    late = ClaimSettlement(job.claims["1"].id, "done")
+    await job.settle("returned", "1", limit=1)
+    await job.poll(1, late)
+    assert list(job.claims) == ["1"]
+    await job.settle("retried", "1", attempt=1, limit=1)
+    await job.poll(1, late)
+    assert job.claims["1"].attempt == 1
+    assert await job.ids("done") == []
+
+
+async def test_a_group_that_was_removed_goes_on_where_it_was(client: redis.Redis) -> None:
+    jobs = [PolledEventJob(client, uid=uid) for uid in ("u1", "u2")]
+    for job in jobs:
+        await job.push("1")
+        await job.poll()
+    accepted = beside(jobs[0].intake, "accepted")
+    await client.xadd(accepted, dict(event_of("2")))  # type: ignore[arg-type]
+    await client.xgroup_destroy(accepted, "eventjob:u1")
+    await jobs[0].poll(5)
+    assert list(jobs[0].claims) == ["1", "2"]

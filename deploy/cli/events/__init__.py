@@ -1,0 +1,1 @@
+"""``penstock events``: the deliveries of EventJobs for people. `deploy.cli.main` imports it."""
