@@ -103,7 +103,7 @@ class History(Model):
 
 
 class EventJobSpec(Model):
-    """Which events become Jobs, how, and how many at once."""
+    """The events that become Jobs, how, and how many at once."""
 
     channel: Text | None = None
     """The channel whose events are taken; default the object's name. HTTP pushes go to the EventJob named like it."""
