@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 from deploy.demo.events.manifest import AUDIT, BUILD
-from deploy.demo.events.sender import SentWebhook
 from deploy.demo.events.pod_program import fails
+from deploy.demo.events.sender import SentWebhook
 from deploy.demo.report import percentile
 
 

@@ -10,9 +10,9 @@ import aiohttp
 import orjson
 import redis.asyncio as redis
 
+from deploy.demo.events.pod_program import NOTES
 from deploy.demo.events.report import EventsRun
 from deploy.demo.events.sender import SentWebhook, WebhookSender
-from deploy.demo.events.pod_program import NOTES
 from deploy.demo.stage import PATIENCE, DemoStuck
 
 #: The parts that are killed, each once, when its share of the work is done.
