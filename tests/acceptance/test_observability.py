@@ -18,6 +18,7 @@ from tests.support.otlp import CollectedSpan, Collector
 from tests.support.paths import ROOT
 from tests.support.promserver import Prometheus
 from tests.support.terminal import Terminal, until
+from workers.api.kinds import Object
 
 TRACE, PUSH = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 #: The way of an event after its push, in the order of its steps.
@@ -37,14 +38,21 @@ QUIET = {
 }
 
 
-def scaled_job(name: str, program: str) -> str:
+def job_spec(program: str) -> Object:
     container = {"name": "main", "image": "none", "command": ["python3", "-c", program]}
+    return {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+
+
+def event_job(name: str, program: str) -> str:
+    spec = {"push": {"anonymous": True}, "jobTemplate": {"spec": job_spec(program)}}
+    body = {"apiVersion": "penstock.dev/v1alpha1", "kind": "EventJob", "metadata": {"name": name}, "spec": spec}
+    return yaml.safe_dump(body)
+
+
+def scaled_job(name: str, program: str) -> str:
     spec = {
         "scalingStrategy": {"strategy": "claim"},
-        "jobTargetRef": {
-            "backoffLimit": 0,
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
+        "jobTargetRef": job_spec(program),
         "triggers": [{"type": "push", "metadata": {}}],
         "push": {"anonymous": True},
     }
@@ -58,6 +66,16 @@ def post(terminal: Terminal, target: str, id_: str) -> None:
     headers = {"Content-Type": "text/plain", "Idempotency-Key": id_}
     with urlopen(Request(f"{url}/events/default/{target}", b"yes", headers), timeout=30) as answer:
         assert answer.status == 202
+
+
+def begun_by_a_push(terminal: Terminal, traces: Collector, target: str, id_: str) -> CollectedSpan:
+    """Pushes an event with this id over HTTP and returns the span of the push."""
+    post(terminal, target, id_)
+
+    def push() -> CollectedSpan | None:
+        return next((span for span in list(traces.spans) if span.attributes.get("cloudevents.event_id") == id_), None)
+
+    return until(push, "the push is exported")
 
 
 def whole(traces: Collector, trace_id: str) -> dict[str, CollectedSpan]:
@@ -104,18 +122,28 @@ def test_the_run_of_a_job_that_failed_is_an_error(traced: str, terminal: Termina
 
 @pytest.mark.timeout(300)
 def test_the_gateway_begins_a_trace(traced: str, terminal: Terminal, traces: Collector) -> None:
-    post(terminal, traced, "g1")
-
-    def push() -> CollectedSpan | None:
-        return next((span for span in list(traces.spans) if span.attributes.get("cloudevents.event_id") == "g1"), None)
-
-    begun = until(push, "the push is exported")
+    begun = begun_by_a_push(terminal, traces, traced, "g1")
     assert (begun.name, begun.parent_id) == ("push", "")
     spans = whole(traces, begun.trace_id)
     assert sorted(spans) == sorted(["push", *STEPS])
     assert {spans[name].parent_id for name in STEPS} == {begun.span_id}
     # The broker's clock and the gateway's are this machine's; entries of streams have milliseconds.
     assert begun.start <= spans["route"].start + 1_000_000
+
+
+@pytest.mark.timeout(300)
+def test_the_job_of_an_eventjob_goes_on_with_the_trace_of_its_event(
+    up: subprocess.Popen[bytes], terminal: Terminal, traces: Collector
+) -> None:
+    terminal.type("apply", "-f", "-", stdin=event_job("goes-on", "import os; print(os.environ['TRACEPARENT'])"))
+    begun = begun_by_a_push(terminal, traces, "goes-on", "e1")
+    spans = whole(traces, begun.trace_id)
+    assert sorted(spans) == sorted(["push", *STEPS])
+    assert {spans[name].parent_id for name in STEPS} == {begun.span_id}
+    assert {spans[name].attributes["penstock.owner.name"] for name in STEPS} == {"goes-on"}
+    assert {span.error for span in spans.values()} == {""}
+    assert f"00-{begun.trace_id}-{begun.span_id}-01" in terminal.type("logs", "eventjob/goes-on")
+    terminal.type("delete", "eventjob", "goes-on")
 
 
 @pytest.mark.timeout(300)

@@ -30,7 +30,7 @@ from deploy.local.kubelet.streams.stream_server import StreamServer
 from deploy.local.kubelet.volumes.config_data import Configs
 from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
 from deploy.local.supervisor import guard, guard_restart
-from workers.api.kinds import POD, Object, ref_of
+from workers.api.kinds import NODE, POD, Object, Ref, ref_of
 from workers.client.rest import Cluster
 from workers.errors import ClusterError, Conflict, Gone, NotFound, UserError
 
@@ -93,6 +93,8 @@ class Kubelet:
         self._placed: set[str] = set()
         #: uids of pods that ended here: a late echo of an earlier version must not run them again
         self._done: set[str] = set()
+        #: uids of pods whose node is none of ours and was looked for
+        self._strays: set[str] = set()
         self._left = {path.name for path in host.root.iterdir() if path.is_dir()}
         self._tasks: set[asyncio.Task[None]] = set()
         #: by uid, pods that get no node, and so hold neither a slot nor resources: none may take them, or they have
@@ -179,6 +181,7 @@ class Kubelet:
             self._workers[uid].vanish()
         self._queue.keep(listed)
         self._done &= listed
+        self._strays &= listed
         self._aside = {uid: pod for uid, pod in self._aside.items() if uid in listed}
         for pod in pods:
             self._observe(pod)
@@ -200,6 +203,9 @@ class Kubelet:
                 )
         elif uid in self._binding:
             self._binding[uid] = pod
+        elif (node := pod["spec"].get("nodeName")) and node not in self._nodes:
+            self._queue.discard(uid)
+            self._look_for_node(pod)
         elif uid in self._done or not pod_order.is_ours(pod, self._nodes) or _is_over(pod):
             self._queue.discard(uid)
             self._finalize(pod)
@@ -225,6 +231,7 @@ class Kubelet:
         uid = pod["metadata"]["uid"]
         self._queue.discard(uid)
         self._done.discard(uid)
+        self._strays.discard(uid)
         if uid in self._binding:
             self._binding[uid] = None
         if uid in self._workers:
@@ -243,6 +250,37 @@ class Kubelet:
         # without a grace period it waits for its finalizers only
         elif node in self._nodes and metadata.get("deletionGracePeriodSeconds") != 0:
             self._spawn(self._delete(pod))
+
+    def _look_for_node(self, pod: Object) -> None:
+        """Sees to a pod of another node: if that does not exist, no kubelet does."""
+        metadata = pod["metadata"]
+        deleted = bool(metadata.get("deletionTimestamp"))
+        # A deleted pod without a grace period waits for its finalizers only.
+        if deleted and metadata.get("deletionGracePeriodSeconds") != 0:
+            self._spawn(self._see_to_stray(pod))
+        elif not deleted and not _is_over(pod) and metadata["uid"] not in self._strays:
+            self._strays.add(metadata["uid"])
+            self._spawn(self._see_to_stray(pod))
+
+    async def _see_to_stray(self, pod: Object) -> None:
+        """Warns of a pod whose node does not exist, or completes its deletion."""
+        ref, node = ref_of(POD, pod), pod["spec"]["nodeName"]
+        async for _ in _attempts():
+            try:
+                await self._cluster.get(Ref(NODE, "", node))
+            except NotFound:
+                break
+            except ClusterError as error:
+                log.warning("a node could not be read", extra={"node": node, "pod": str(ref), "error": str(error)})
+            else:
+                return
+        if not pod["metadata"].get("deletionTimestamp"):
+            why = f"spec.nodeName: there is no node {node}: the pod waits for one of this name"
+            self._host.announcer.warning(pod, "NodeNotFound", why)
+            return
+        if not _is_over(pod):
+            self._host.reports.put(ref, pod["metadata"]["uid"], {"phase": "Failed"})
+        await self._delete(pod)
 
     def _clean(self, logs: set[str], pods: set[str]) -> None:
         """Removes what pods that are gone left on the disk; their processes first, should any still run."""

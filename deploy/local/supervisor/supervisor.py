@@ -32,6 +32,8 @@ HEALTHY = 60.0
 #: Pause before the first restart (seconds); it doubles up to LONGEST.
 SHORTEST = 0.5
 LONGEST = 30.0
+#: Seconds within which the death of another part is noticed that a part's early end may follow from.
+NOTICED = 1.0
 #: Log files are rotated at this size (bytes); two old ones are kept.
 LOG_SIZE = 10 * 1024 * 1024
 #: Seconds that parts which were left behind may take to end by themselves.
@@ -75,8 +77,8 @@ class Supervisor:
         self._running: dict[str, _Child] = {}
         self._keepers: dict[str, asyncio.Task[None]] = {}
         self._batches: list[tuple[str, ...]] = []
-        #: Deaths of parts that were ready.
-        self._deaths = 0
+        #: Set, and replaced by another one, with each death of a part that was ready.
+        self._death = asyncio.Event()
         self._hurry = asyncio.Event()
 
     async def start(self, *components: Component) -> None:
@@ -191,7 +193,8 @@ class Supervisor:
         while True:
             born = time.monotonic()
             code = await child.wait()
-            self._deaths += 1
+            self._death.set()
+            self._death = asyncio.Event()
             self._forget(child)
             pause = SHORTEST if time.monotonic() - born > HEALTHY else pause
             name = child.component.name
@@ -203,7 +206,7 @@ class Supervisor:
     async def _until_ready(self, child: "_Child") -> "_Child":
         """Waits until a part is ready; returns its process, which is another one if the first had to be replaced."""
         component = child.component
-        deadline, pause, deaths = time.monotonic() + component.timeout, SHORTEST, self._deaths
+        deadline, pause, death = time.monotonic() + component.timeout, SHORTEST, self._death
         while not await _is_ready(component):
             if time.monotonic() > deadline:
                 raise StartFailed(_last_words(child, f"was not ready within {component.timeout:g} s"))
@@ -212,15 +215,22 @@ class Supervisor:
                 continue
             await child.drained()
             # An end by a signal, or while another part is down, says nothing about this part.
-            if child.code >= 0 and deaths == self._deaths:
+            if child.code >= 0 and not await self._noticed(death):
                 raise StartFailed(_last_words(child, f"ended with exit code {child.code} before it was ready"))
             fields = {"part": component.name, "code": child.code, "in": pause}
             log.warning("a part died while it started and is started again", extra=fields)
             self._forget(child)
             await asyncio.sleep(pause)
-            pause, deaths = min(pause * 2, LONGEST), self._deaths
+            pause, death = min(pause * 2, LONGEST), self._death
             child = await self._spawn(component)
         return child
+
+    async def _noticed(self, death: asyncio.Event) -> bool:
+        """Returns whether another part has died: the end of a part that follows from it may be seen first."""
+        if self._keepers:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(death.wait(), NOTICED)
+        return death.is_set()
 
     async def _end(self, *children: "_Child") -> None:
         await asyncio.gather(*(self._end_one(child) for child in children))

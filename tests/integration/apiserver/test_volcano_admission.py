@@ -17,7 +17,7 @@ from tests.unit.admission import test_job, test_queue
 from tests.unit.admission.bodies import CONTAINER, group, job, queue, task
 from tests.unit.controllers.factories import scaled_job
 from workers.api import crds
-from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, SCALED_JOB, VC_CRON_JOB, VC_JOB, Kind, Object
+from workers.api.kinds import COMMAND, NODE, POD_GROUP, QUEUE, SCALED_JOB, VC_CRON_JOB, VC_JOB, Kind, Object
 from workers.api.references import GANG_GATE
 
 
@@ -267,6 +267,14 @@ def test_where_nobody_admits_gangs_no_pod_is_held_back(ours: Api) -> None:
     made = ours("POST", ours.pods, a_pod("free"))
     assert made.body["spec"]["schedulerName"] == "volcano"
     assert "schedulingGates" not in made.body["spec"]
+
+
+def test_a_pod_for_a_node_that_does_not_exist_is_stored_with_a_warning(ours: Api) -> None:
+    nodes, body = NODE.path(""), a_pod("astray", None)
+    ours.create(nodes, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "present"}})
+    made = ours("POST", ours.pods, body | {"spec": body["spec"] | {"nodeName": "absent"}})
+    assert made.headers["warning"].startswith('299 - "spec.nodeName: there is no node absent: ')
+    ours("DELETE", f"{nodes}/present")
 
 
 def test_kubectl_shows_what_is_wrong(gangs: Embedded, tmp_path: Path) -> None:

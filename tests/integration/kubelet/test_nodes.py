@@ -1,7 +1,8 @@
 """A kubelet that presents several nodes: what they offer, and the node that each pod goes to."""
 
 from tests.integration.kubelet.lab import Lab, condition, phase, shell
-from workers.api.kinds import NODE, Ref
+from tests.support.conditions import eventually
+from workers.api.kinds import EVENT, NODE, Ref
 
 
 async def test_pods_go_to_the_nodes_that_have_what_they_ask_for(bench: Lab) -> None:
@@ -32,3 +33,17 @@ async def test_a_pod_that_no_node_may_take_goes_to_one_that_is_labelled_for_it(l
     await lab.cluster.patch(Ref(NODE, "", "local"), {"metadata": {"labels": {"disk": "ssd"}}})
     assert phase(await lab.ended("picky")) == "Succeeded"
     await lab.cluster.patch(Ref(NODE, "", "local"), {"metadata": {"labels": {"disk": None}}})
+
+
+async def test_a_pod_on_a_node_that_does_not_exist_says_so_and_can_be_deleted(lab: Lab) -> None:
+    await lab.create("astray", shell("exit 0"), nodeName="nowhere")
+
+    async def said() -> list[str]:
+        events, _ = await lab.cluster.list(EVENT, "default")
+        return [one["message"] for one in events if one["reason"] == "NodeNotFound"]
+
+    await eventually(said, 60.0)
+    assert await said() == ["spec.nodeName: there is no node nowhere: the pod waits for one of this name"]
+    assert phase(await lab.get("astray")) == "Pending"
+    await lab.delete("astray")
+    await lab.gone("astray")

@@ -13,7 +13,7 @@ from uuid import uuid4
 import orjson
 
 from deploy.local.apiserver import api_errors
-from deploy.local.apiserver.admission import image_warnings, scheduler_warnings, volcano_rules
+from deploy.local.apiserver.admission import image_warnings, placement_warnings, volcano_rules
 from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
@@ -28,7 +28,7 @@ from deploy.local.apiserver.patch import PatchError, patches, strategic
 from deploy.local.apiserver.patch.apply.managed_fields import ManagedFields
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
-from workers.api.kinds import Kind, Object
+from workers.api.kinds import NODE, Kind, Object
 
 #: Letters of generated name endings: no vowels and no digits that resemble one, so that no words appear.
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -178,10 +178,14 @@ def _rule_warnings(ctx: Context, resource: ServedResource, body: Object, old: Ob
     """The warnings about an acceptable object. old: the version it replaces."""
     options = ctx.admission
     schedulers = (options.pod_scheduler, *options.schedulers) if options.gangs else ()
+
+    def nodes() -> list[str]:
+        return [node.body["metadata"]["name"] for node in ctx.store.newest(NODE.id, "")]
+
     return [
         *resource.strategy.warnings(body, old),
         *volcano_rules.warned(resource, body, old),
-        *scheduler_warnings.warned(resource.kind, body, old, schedulers),
+        *placement_warnings.warned(resource.kind, body, old, schedulers, nodes),
         *image_warnings.warned(resource.kind, body, old, ctx.images),
     ]
 

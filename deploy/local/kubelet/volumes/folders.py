@@ -33,7 +33,7 @@ def files(pod: Object, volume: Object, sources: Sources) -> Files:
     """Returns the files of the volume's folder at the start of its containers.
 
     Raises ConfigProblem for a missing object or a kind of volume that is not supported. A projected service account
-    token is left out: there are no accounts here.
+    token is left out: containers get no credentials of the API server.
     """
     where = f"volume {volume['name']}"
     if "emptyDir" in volume:
