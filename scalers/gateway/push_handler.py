@@ -191,7 +191,7 @@ def _events(
         headers = [(name, value) for name, value in headers if not name.startswith(b"ce-")]
     events: list[Event] = list(http_binding.read_events(headers, request.body, plain))
     for index, event in enumerate(events if mode == "batch" else ()):
-        if sum(len(name) + len(value) for name, value in event.items()) > most:
+        if sum(len(name.encode()) + len(value.encode()) for name, value in event.items()) > most:
             detail = f"event {index}: an event for {target.ref} has {most} bytes at most"
             raise refused(413, "too-large", detail, members={"index": index})
     return events

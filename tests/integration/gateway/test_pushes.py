@@ -158,10 +158,11 @@ async def test_an_event_that_is_too_large_is_refused_while_it_comes(rig: Gateway
     assert (await rig.push("team/orders", data=pieces(), headers=text))[0] == 413
     head = b"POST /events/team/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n"
     assert b" 413 " in await raw(rig, head)
-    big = json.dumps([EVENT, {**EVENT, "id": "2", "data": "x" * 300_000}])
     await rig.event_job("usual")
-    status, answer, _ = await rig.push("team/usual", headers=BATCH, data=big)
-    assert (status, answer["index"]) == (413, 1)
+    for data in ("x" * 300_000, "é" * 150_000):
+        big = json.dumps([EVENT, {**EVENT, "id": "2", "data": data}])
+        status, answer, _ = await rig.push("team/usual", headers=BATCH, data=big)
+        assert (status, answer["index"]) == (413, 1)
     assert await rig.accepted("usual") == []
 
 
