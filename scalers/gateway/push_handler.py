@@ -97,6 +97,7 @@ class PushHandler:
             received = self.utc_now()
             destination = await self._find(head)
             body = await read_body(receive, head.headers, _most(destination, head.headers), held)
+            held.complete()
             began = time.perf_counter()
             by_name = head.by_name
             request = PushRequest(head.method, by_name, body, head.certificate, received)
@@ -118,6 +119,7 @@ class PushHandler:
         with self.load.request() as held:
             destination = await self._find(head)
             body = await read_body(receive, head.headers, 0, held)
+            held.complete()
             request = PushRequest(head.method, head.by_name, body, head.certificate, self.utc_now())
             _, destination = await self._identified(destination, request)
             try:
