@@ -167,11 +167,19 @@ def foreign(method: str, headers: Mapping[str, str], hosts: Collection[str] = ()
     if not _own_name(host, hosts):
         return f"Host: {host[:100]!r} is no name of this server"
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and _host_of(origin) != host.lower():
         return f"Origin: {origin[:100]!r} is another site"
     if method not in _SAFE and headers.get("sec-fetch-site", "") not in _OWN_SITES:
         return "Sec-Fetch-Site: the request comes from another site"
     return ""
+
+
+def _host_of(origin: str) -> str:
+    """Returns the host and port of an origin in lower case, empty for what is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _own_name(host: str, hosts: Collection[str]) -> bool:

@@ -193,16 +193,17 @@ class _Group:
         try:
             async with asyncio.timeout(PATIENCE):
                 answers, waits = await self._asked(scripts)
-        except (exceptions.RedisError, OSError, TimeoutError) as error:
-            self._fail(scripts, _unknown(error))
-        except BaseException:
-            # The requests must not wait for ever; the error itself is a defect, and is logged with its trace.
-            self._fail(scripts, refused(500, "internal", "an error of the gateway; pushing again is safe"))
-            raise
-        else:
             unconfirmed = self._unconfirmed(waits)
             for script, answer in zip(scripts, answers, strict=True):
                 self._settle(script, answer, unconfirmed)
+        except (exceptions.RedisError, OSError, TimeoutError) as error:
+            self._fail(scripts, _unknown(error))
+        except BaseException as error:
+            # A defect: neither these requests nor those that wait for the next round trip may wait for ever.
+            self._fail(scripts, refused(500, "internal", "an error of the gateway; pushing again is safe"))
+            if not isinstance(error, Exception):
+                raise
+            log.exception("a round trip failed", extra={"server": self._name})
 
     async def _asked(self, scripts: list[list[_Waiting]]) -> tuple[list[Any], list[Any]]:
         """Returns the answers of the scripts, and those of the commands that wait for disk and replicas."""

@@ -71,9 +71,13 @@ def read_events(headers: Headers, body: bytes, plain: PlainEvent) -> list[Event]
     """Returns the events of a request, each valid by docs/events.md. headers: names in lower case.
 
     Raises RequestRefused that names the attribute or header: 400 for what is no event, 413 for too many, 415 for a
-    format that is not supported.
+    format or a compression that is not supported.
     """
     mode, content = mode_of(headers), content_type(headers)
+    if any(name == b"content-encoding" and value.strip().lower() != b"identity" for name, value in headers):
+        # A sender without a signature may not make this process decompress a body of any size.
+        detail = "the body is compressed (Content-Encoding); push it as it is"
+        raise refused(415, "content-encoding", detail, headers={"Accept-Encoding": "identity"})
     if mode == "batch":
         return _batch(content, body)
     if mode == "structured":

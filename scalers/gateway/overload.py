@@ -15,21 +15,19 @@ BYTES = 32 << 20
 class Load:
     """The load of this process: requests in flight and the bytes of their bodies.
 
-    most_requests, most_bytes: the bounds.
+    most_requests: the bound of those that have been read. most_bytes: of all bodies. complete: requests that have been
+    read and are not answered.
     """
 
     most_requests: int = 1_000
     most_bytes: int = BYTES
     requests: int = 0
+    complete: int = 0
     bytes: int = 0
 
     @contextmanager
     def request(self) -> Iterator["RequestLoad"]:
-        """Counts one request. Raises RequestRefused (503) beyond the bound."""
-        if self.requests >= self.most_requests:
-            raise refused(
-                503, "overloaded", "too many requests are in flight", headers={"Retry-After": "1"}, closes=True
-            )
+        """Counts one request while it lasts."""
         self.requests += 1
         IN_FLIGHT_REQUESTS.set(self.requests)
         held = RequestLoad(self)
@@ -37,6 +35,7 @@ class Load:
             yield held
         finally:
             self.requests -= 1
+            self.complete -= held.is_complete
             self.bytes -= held.bytes
             IN_FLIGHT_REQUESTS.set(self.requests)
             IN_FLIGHT_BYTES.set(self.bytes)
@@ -44,10 +43,22 @@ class Load:
 
 @dataclass(slots=True)
 class RequestLoad:
-    """The part of one request."""
+    """The part of one request. is_complete: it has been read."""
 
     load: Load
     bytes: int = 0
+    is_complete: bool = False
+
+    def complete(self) -> None:
+        """Counts the request as read. Raises RequestRefused (503) beyond the bound.
+
+        One that is still being read takes no place: unknown senders could take all of them by sending slowly. Their
+        bytes and connections are bounded.
+        """
+        if self.load.complete >= self.load.most_requests:
+            raise refused(503, "overloaded", "too many requests are in flight", headers={"Retry-After": "1"})
+        self.is_complete = True
+        self.load.complete += 1
 
     def add(self, size: int) -> None:
         """Counts bytes that were read. Raises RequestRefused (503) beyond the bound of all requests."""

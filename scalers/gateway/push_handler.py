@@ -97,6 +97,7 @@ class PushHandler:
             received = self.utc_now()
             destination = await self._find(head)
             body = await read_body(receive, head.headers, _most(destination, head.headers), held)
+            held.complete()
             began = time.perf_counter()
             by_name = head.by_name
             request = PushRequest(head.method, by_name, body, head.certificate, received)
@@ -118,6 +119,7 @@ class PushHandler:
         with self.load.request() as held:
             destination = await self._find(head)
             body = await read_body(receive, head.headers, 0, held)
+            held.complete()
             request = PushRequest(head.method, head.by_name, body, head.certificate, self.utc_now())
             _, destination = await self._identified(destination, request)
             try:
@@ -191,7 +193,7 @@ def _events(
         headers = [(name, value) for name, value in headers if not name.startswith(b"ce-")]
     events: list[Event] = list(http_binding.read_events(headers, request.body, plain))
     for index, event in enumerate(events if mode == "batch" else ()):
-        if sum(len(name) + len(value) for name, value in event.items()) > most:
+        if sum(len(name.encode()) + len(value.encode()) for name, value in event.items()) > most:
             detail = f"event {index}: an event for {target.ref} has {most} bytes at most"
             raise refused(413, "too-large", detail, members={"index": index})
     return events

@@ -57,6 +57,10 @@ def _socket(address: Any) -> socket.socket:
     return sock
 
 
+#: Bytes of the longest line that is kept until it ends; of what a pod writes, the pieces of a longer one are lines.
+LONGEST_LINE = 1 << 20
+
+
 async def lines(
     content: aiohttp.StreamReader,
     *,
@@ -69,8 +73,8 @@ async def lines(
 
     An empty burst says that nothing more can be read at this moment: one follows each run of lines (unless a line
     is still incomplete), and one comes every `idle` seconds of quiet. After `silence` seconds without a byte:
-    `errors.Unavailable`. partial: hand out a last line that has no end; otherwise it is dropped. blank: hand out
-    empty lines too.
+    `errors.Unavailable`. partial: hand out a last line that has no end, and pieces of lines longer than `LONGEST_LINE`;
+    otherwise a last line is dropped, and every line is whole. blank: hand out empty lines too.
     """
     loop = asyncio.get_running_loop()
     heard, rest, quiet = loop.time(), b"", False
@@ -82,6 +86,8 @@ async def lines(
             heard = loop.time()
             *burst, rest = (rest + chunk).split(b"\n")
             quiet = False
+            if partial and len(rest) > LONGEST_LINE:
+                burst, rest = [*burst, rest], b""
             if burst:
                 yield [line.rstrip(b"\r") for line in burst if line or blank]
             continue

@@ -9,6 +9,9 @@ from typing import Any
 
 import orjson
 
+#: Levels of lists and objects in data that are parsed. What is parsed is also written: orjson writes 254 levels.
+DEEPEST = 200
+
 _JSON = re.compile(r"(application|text)/json|[^/;]+/[^/;]+\+json", re.IGNORECASE)
 
 
@@ -33,7 +36,7 @@ class EventScope:
         """Returns the data: parsed where they are JSON, else text, or bytes; None without any.
 
         Data are JSON by their media type. Those of an event without one are JSON if they are an object or a list.
-        Malformed JSON, and JSON that is nested deeper than 1024 levels, stays text.
+        Malformed JSON, and JSON that is nested deeper than `DEEPEST` levels, stays text.
         """
         raw: str | bytes | None = self.fields.get("data")
         if raw is None and (encoded := self.fields.get("data_base64")) is not None:
@@ -41,9 +44,10 @@ class EventScope:
         if raw is None or not self._is_json(raw):
             return raw
         try:
-            return orjson.loads(raw)
+            parsed = orjson.loads(raw)
         except orjson.JSONDecodeError:
             return raw
+        return parsed if _depth(parsed, DEEPEST + 1) <= DEEPEST else raw
 
     def structured(self) -> str:
         """Returns the event in CloudEvents' JSON format, as one line."""
@@ -78,3 +82,13 @@ class EventScope:
             elif isinstance(each, str | bytes):
                 longest = max(longest, len(each))
         return entries, longest
+
+
+def _depth(value: Any, most: int) -> int:
+    """Returns how many lists and objects are nested in each other, at most `most`."""
+    depth, level = 0, [value] if isinstance(value, dict | list) else []
+    while level and depth < most:
+        depth += 1
+        inner = (one for each in level for one in (each.values() if isinstance(each, dict) else each))
+        level = [one for one in inner if isinstance(one, dict | list)]
+    return depth

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.events.texts import scope
 from tests.unit.tables import cases
 from workers.events import expressions
+from workers.events.event_scope import DEEPEST
 from workers.events.expressions import ExpressionFailed
 
 
@@ -120,3 +122,11 @@ def test_any_data_give_a_text_or_fail(data: Any, text: str) -> None:
 )
 def test_data_are_what_their_media_type_says(fields: dict[str, str], data: Any) -> None:
     assert scope(**fields).data == data
+
+
+@cases("levels", {"parsed": DEEPEST, "text": DEEPEST + 1, "text that parsed could not be written": 300})
+def test_data_of_every_depth_can_be_written(levels: int) -> None:
+    text = '{"a":[' * (levels // 2) + "[]" * (levels % 2) + "]}" * (levels // 2)
+    found = scope(text, datacontenttype="application/json")
+    assert isinstance(found.data, dict) is (levels <= DEEPEST)
+    assert orjson.loads(found.structured())["data"] == found.data

@@ -30,6 +30,7 @@ LOCAL = {"host": "127.0.0.1:8080"}
         "another origin": ("POST", {**LOCAL, "origin": "https://evil.example"}, (), "Origin"),
         "another port": ("POST", {**LOCAL, "origin": "http://127.0.0.1:8081"}, (), "Origin"),
         "an opaque origin": ("POST", {**LOCAL, "origin": "null"}, (), "Origin"),
+        "a malformed origin": ("POST", {**LOCAL, "origin": "http://["}, (), "Origin"),
         "a read by another origin": ("GET", {**LOCAL, "origin": "https://evil.example"}, (), "Origin"),
         "a form of another site": ("POST", {**LOCAL, "sec-fetch-site": "cross-site"}, (), "Sec-Fetch-Site"),
         "a form of a sister site": ("POST", {**LOCAL, "sec-fetch-site": "same-site"}, (), "Sec-Fetch-Site"),

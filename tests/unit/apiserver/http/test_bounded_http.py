@@ -1,12 +1,14 @@
 """What comes before a request's body is bounded in bytes and in time: it comes before any token."""
 
+import asyncio
+import socket
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from uvicorn.server import ServerState
 
-from deploy.processes.https import HEAD_BYTES, HEAD_SECONDS, BoundedHttp, configured
+from deploy.processes.https import HEAD_BYTES, HEAD_SECONDS, BoundedHttp, configured, listen
 
 START = b"GET /livez HTTP/1.1\r\n"
 LARGE = b"x" * HEAD_BYTES
@@ -113,3 +115,51 @@ def test_the_next_request_of_a_connection_is_bounded_too(
     connection.data_received(head)
     loop.pass_time(HEAD_SECONDS)
     assert (loop.begun, transport.abort.called) == (1, True)
+
+
+OFFERS = [
+    pytest.param(b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n", id="HTTP/2"),
+    pytest.param(b"connection: upgrade\r\nupgrade: websocket\r\n", id="WebSocket"),
+]
+BODIES = [
+    pytest.param(b"content-length: 23\r\n\r\n", b"GET /other HTTP/1.1\r\n\r\n", b"", id="with a length"),
+    pytest.param(
+        b"transfer-encoding: chunked\r\n\r\n17\r\n", b"GET /other HTTP/1.1\r\n\r\n", b"\r\n0\r\n\r\n", id="chunked"
+    ),
+    pytest.param(b"\r\n", b"", b"", id="none"),
+]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["at once", "in pieces"])
+@pytest.mark.parametrize(("framing", "body", "end"), BODIES)
+@pytest.mark.parametrize("offer", OFFERS)
+def test_an_offer_of_another_protocol_leaves_the_body_a_body(
+    connection: BoundedHttp, loop: Loop, offer: bytes, framing: bytes, body: bytes, end: bytes, whole: bool
+) -> None:
+    parts = [b"POST / HTTP/1.1\r\n" + offer + framing, body + end]
+    for part in [b"".join(parts)] if whole else parts:
+        connection.data_received(part)
+    assert (loop.begun, connection.cycle.body, connection.cycle.more_body) == (1, body, False)
+    connection.cycle.response_complete = True
+    connection.data_received(b"PUT /next HTTP/1.1\r\ncontent-length: 2\r\n\r\nab")
+    assert (loop.begun, connection.scope["path"], connection.cycle.body) == (2, "/next", b"ab")
+
+
+def test_a_body_that_does_not_end_is_awaited_after_an_offer(connection: BoundedHttp) -> None:
+    connection.data_received(b"POST / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: h2c\r\ncontent-length: 3\r\n\r\nab")
+    assert (connection.cycle.body, connection.cycle.more_body) == (b"ab", True)
+
+
+@pytest.mark.parametrize(
+    "framing", [b"transfer-encoding: xchunked\r\n", b"content-length: 1\r\ntransfer-encoding: chunked\r\n"]
+)
+def test_an_offer_lets_no_ambiguous_length_pass(connection: BoundedHttp, transport: Mock, framing: bytes) -> None:
+    connection.data_received(b"POST / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: h2c\r\n" + framing + b"\r\n")
+    assert written(transport).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_connections_send_small_answers_at_once() -> None:
+    with listen("127.0.0.1:0", "--gateway") as listener:
+        client = socket.create_connection(listener.getsockname())
+        with client, (await asyncio.get_running_loop().sock_accept(listener))[0] as connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -28,7 +28,7 @@ def event(id: str) -> dict[str, str]:
 class AnsweringServer:
     """Records round trips. waits: answers of WAITAOF and WAIT. broken: raised instead of an answer.
 
-    going: nothing is answered while it is not set.
+    going: nothing is answered while it is not set. odd: the next answer lacks the outcomes.
     """
 
     def __init__(self) -> None:
@@ -36,6 +36,7 @@ class AnsweringServer:
         self.waits: dict[str, Any] = {"WAITAOF": [1, 0], "WAIT": 2}
         self.broken: Exception | None = None
         self.known = True
+        self.odd = False
         self.refused: Exception | None = None
         self.going = asyncio.Event()
         self.going.set()
@@ -72,6 +73,9 @@ class _Trip:
             return exceptions.NoScriptError("NOSCRIPT")
         if self.server.refused:
             return self.server.refused
+        if self.server.odd:
+            self.server.odd = False
+            return [1, 1, 0]
         # {not done, accepted, notifications, then the entries of each request}; here every event is one request.
         requests = int(call[2 + 1 + int(call[2]) + 6])
         return [1, 1, 0, *([b"1-0"] for _ in range(requests))]
@@ -190,3 +194,20 @@ async def test_a_server_that_refuses_has_accepted_nothing(
     status, detail = await refusal(commit)
     assert status == 503
     assert "nothing of the request was accepted" in detail
+
+
+async def test_after_a_defect_no_request_waits_for_ever(commit: GroupCommit, server: AnsweringServer) -> None:
+    server.odd = True
+    server.going.clear()
+    pushes = [asyncio.create_task(refusal(commit))]
+    while len(server.trips) < 1:
+        await asyncio.sleep(0)
+    others = [asyncio.create_task(push(commit, "2"))]
+    while len(server.trips) < 2:
+        await asyncio.sleep(0)
+    others += [asyncio.create_task(push(commit, "3"))]
+    await asyncio.sleep(0)
+    server.going.set()
+    async with asyncio.timeout(5):
+        assert [status for status, _ in await asyncio.gather(*pushes)] == [500]
+        assert await asyncio.gather(*others) == ["1-0", "1-0"]

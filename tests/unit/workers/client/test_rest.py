@@ -313,6 +313,16 @@ async def test_lines_of_a_log_come_as_they_are_written_and_the_last_may_lack_its
     assert [line async for line in cluster.stream_lines("/log")] == [b"one", b"", b"two", b"three"]
 
 
+async def test_a_line_of_a_log_that_does_not_end_comes_in_pieces(
+    server: Server, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "LONGEST_LINE", 3)
+    server.streams(b"abcdefgh", b"ijkl\nm")
+    lines = [line async for line in cluster.stream_lines("/log")]
+    assert b"".join(lines) == b"abcdefghijklm"
+    assert lines[0] in (b"abcdefgh", b"abcdefghijkl")
+
+
 async def test_a_token_is_sent_and_proxy_variables_are_not_obeyed(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
