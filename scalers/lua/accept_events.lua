@@ -115,7 +115,7 @@ local function forget()
 end
 
 -- Such a server refuses the first write of a script alone, and only one that frees no memory.
-local tried = redis.call('XLEN', intake) > 0 and redis.pcall('HINCRBY', counts, 'accepted', 0)
+local tried = redis.call('XLEN', intake) > 0 and redis.pcall('ZADD', seen, 'XX', now, '')
 local refused = type(tried) == 'table' and tried.err
 if refused and not string.find(refused, 'OOM', 1, true) then return tried end
 
