@@ -102,6 +102,9 @@ class EventLedger:
                 await self._leave(link, found.moved, self.spec)
             elif not found.entries and not left:
                 return _items(answer)
+            elif _parked(answer) >= self.spec.dead_letter.limit:
+                # Nothing runs before some are replayed or dropped, and an event may be parked when it is routed.
+                return _items(answer)
             routing = self._route(self.intake.stream, found, self.spec)
         if routing:
             *_, answer = await self._ask(link, [*routing, claim])
@@ -114,10 +117,12 @@ class EventLedger:
             found = _Unrouted.of(read)
             if found.moved:
                 return
-            if not found.entries:
-                await self._ask(link, [removal(self.keys, intake, self.intake.stream)])
+            if found.entries:
+                await self._ask(link, self._route(intake, found, spec))
+                continue
+            [left] = await self._ask(link, [removal(self.keys, intake, self.intake.stream)])
+            if left:
                 return
-            await self._ask(link, self._route(intake, found, spec))
 
     @property
     def _accept(self) -> Call:
@@ -184,6 +189,10 @@ def _items(answer: Any, *, unrouted: bool = False) -> ClaimableItems:
         counts=counts,
         last_arrival=event_routing.arrival(last.decode()) if last else 0,
     )
+
+
+def _parked(answer: Any) -> int:
+    return int(answer[3 + SUMS.index("parked")])
 
 
 def _claim(id: bytes, attempt: bytes, size: int, attributes: bytes | None, content: bytes | None) -> ClaimedItem:

@@ -7,6 +7,7 @@
 -- Answer: {not given to the group yet, given and not acknowledged, entries left in the intake; and of what was taken now:
 --         accepted, duplicates, parked, dropped}
 -- Replay: what it took is gone from the intake; a second run finds the rest.
+-- On a server without memory nothing is taken: what was pushed stays, and none counts as left to take.
 
 -- include: events
 -- include: channel
@@ -113,12 +114,18 @@ local function forget()
   redis.call('PEXPIRE', seen, math.max(window, 1))
 end
 
+-- Such a server refuses the first write of a script alone, and only one that frees no memory.
+local tried = redis.call('XLEN', intake) > 0 and redis.pcall('ZADD', seen, 'XX', now, '')
+local refused = type(tried) == 'table' and tried.err
+if refused and not string.find(refused, 'OOM', 1, true) then return tried end
+
 local waiting, held
 if KEYS[6] then
   waiting, held = undone(accepted, KEYS[6])
 else
   waiting, held = backlog(accepted, group)
 end
+if refused then return { waiting, held, 0, 0, 0, 0, 0 } end
 local room = room_for - waiting - held
 local did = {accepted = 0, duplicates = 0, parked = 0, dropped = 0}
 local taken = {}

@@ -54,7 +54,7 @@ local function leave(uid, channel)
   end
   local groups = redis.pcall('XINFO', 'GROUPS', channel[1])
   if groups.err or #groups == 0 then
-    redis.call('DEL', channel[1], channel[2], channel[4], channel[5], channel[6])
+    redis.call('UNLINK', channel[1], channel[2], channel[4], channel[5], channel[6])
     if redis.call('XLEN', channel[3]) == 0 then redis.call('DEL', channel[3]) end
   end
 end

@@ -230,15 +230,7 @@ Step = (
 
 
 #: The gauges of an object, set with every decision on it, by their names in `workers.metrics.process`.
-Level = Literal[
-    "scaledjob_running",
-    "scaledjob_pending",
-    "eventjob_running",
-    "eventjob_waiting",
-    "eventjob_delayed",
-    "eventjob_retrying",
-    "eventjob_parked",
-]
+Level = Literal["scaledjob_running", "scaledjob_pending"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,18 +70,18 @@ class EventScope:
         return sum(len(name) + len(value) for name, value in self.fields.items())
 
     @cached_property
-    def extent(self) -> tuple[int, int]:
-        """Returns the entries of the largest list or object in the event, and the characters of its longest text."""
+    def extent(self) -> tuple[int, int, int]:
+        """Returns the entries of the largest list or object, the characters of the longest text, and all entries."""
         longest = max(map(len, self.attributes.values()), default=0)
-        entries, todo = len(self.fields), [self.data]
+        entries, total, todo = len(self.fields), len(self.fields), [self.data]
         while todo:
             each = todo.pop()
             if isinstance(each, dict | list):
-                entries = max(entries, len(each))
+                entries, total = max(entries, len(each)), total + len(each)
                 todo += (*each, *each.values()) if isinstance(each, dict) else each
             elif isinstance(each, str | bytes):
                 longest = max(longest, len(each))
-        return entries, longest
+        return entries, longest, total
 
 
 def _depth(value: Any, most: int) -> int:

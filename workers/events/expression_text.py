@@ -46,7 +46,8 @@ class ExpressionShape:
 
     loops: nested visits of lists. additions: number of `+`. elements: number of commas, a bound of the lists that it
     spells out. operations: number of its tokens. bound: names of its own variables. called: names of its functions and
-    methods. patterns: the literals of `matches`. needs_data: it may read the event's data.
+    methods. patterns: the literals of `matches`. needs_data: it may read the event's data. rescans: it may read them at
+    every visit.
     """
 
     loops: int
@@ -57,6 +58,7 @@ class ExpressionShape:
     called: frozenset[str]
     patterns: tuple[str, ...]
     needs_data: bool
+    rescans: bool
     problem: str | None
 
 
@@ -65,7 +67,7 @@ def shape(text: str) -> ExpressionShape:
     found = tokens(text)
     triple = any(quotes in text for quotes in ('"""', "'''"))
     nesting: list[int] = []
-    deepest, bound, called = 0, set[str](), set[str]()
+    deepest, rescans, bound, called = 0, False, set[str](), set[str]()
     patterns: list[str] = []
     problem = "texts in three quotes are not supported" if triple else None
     for place, token in enumerate(found):
@@ -77,6 +79,7 @@ def shape(text: str) -> ExpressionShape:
             if token.text == "matches":
                 patterns += [each.text for each in found[place + 2 : place + 3]]
                 problem = problem or _pattern_problem(found, place, sum(nesting))
+        rescans = rescans or (sum(nesting) > 0 and _reads_data(found, place))
         if token.text in ("(", "[", "{") and token.kind == "other":
             before = found[place - 1] if place else None
             loops = LOOPS.get(before.text, 0) if token.text == "(" and before and before.kind == "word" else 0
@@ -92,7 +95,8 @@ def shape(text: str) -> ExpressionShape:
         bound=frozenset(bound),
         called=frozenset(called),
         patterns=tuple(patterns),
-        needs_data=_needs_data(found),
+        needs_data=any(_reads_data(found, place) for place in range(len(found))),
+        rescans=rescans,
         problem=problem,
     )
 
@@ -108,11 +112,9 @@ def _pattern_problem(found: tuple[ExpressionToken, ...], place: int, loops: int)
     return None if len(rest[0].text) <= 256 else "the pattern of matches is longer than 256 characters"
 
 
-def _needs_data(found: tuple[ExpressionToken, ...]) -> bool:
-    """Returns False if `event` is read only as `event.<name>`, and no such name is data."""
-    for place, token in enumerate(found):
-        if token == ExpressionToken("word", "event"):
-            after = found[place + 1 : place + 3]
-            if [each.kind for each in after] != ["other", "word"] or after[0].text != "." or after[1].text == "data":
-                return True
-    return False
+def _reads_data(found: tuple[ExpressionToken, ...], place: int) -> bool:
+    """Returns True for the word `event` at this place, unless it is `event.<name>`, and the name is not data."""
+    if found[place] != ExpressionToken("word", "event"):
+        return False
+    after = found[place + 1 : place + 3]
+    return [each.kind for each in after] != ["other", "word"] or after[0].text != "." or after[1].text == "data"

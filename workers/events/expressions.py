@@ -24,6 +24,8 @@ _WORK = 100_000
 _MEMORY = 64 << 20
 #: Characters that are compared or searched in the time of one visit.
 _SCANNED = 8192
+#: Entries of data that are converted in the time of one visit. Each reading of `event.data` converts all of them.
+_CONVERTED = 4
 _MOST_LOOPS = 2
 _MOST_PATTERNS = 8
 
@@ -105,10 +107,13 @@ def _excess(shape: ExpressionShape, scope: EventScope, text: str) -> str | None:
         return f"could make texts of {size * grown} characters of this event; {_MEMORY} are allowed"
     if not shape.loops:
         return None
-    entries, longest = scope.extent if shape.needs_data else (len(scope.fields), scope.size)
+    fields = (len(scope.fields), scope.size, 0)
+    entries, longest, total = scope.extent if shape.needs_data else fields
     visited = max(entries, 1 + shape.elements) * (grown if shape.additions else 1)
-    if visited**shape.loops * (1 + shape.operations / 32) * (1 + longest / _SCANNED) > _WORK:
-        return f"would do too much: the largest list or object of this event has {entries} entries"
+    each = 1 + (total / _CONVERTED + scope.size / _SCANNED if shape.rescans else 0)
+    if visited**shape.loops * each * (1 + shape.operations / 32) * (1 + longest / _SCANNED) > _WORK:
+        again = ", and event.data is read at each" if shape.rescans else ""
+        return f"would do too much: the largest list or object of this event has {entries} entries{again}"
     return None
 
 

@@ -165,7 +165,7 @@ def _code(field: str, container: Object) -> Iterator[tuple[str, str]]:
     """Yields the problems of a container whose command line or variables would run what an event says."""
     given = dict(_given_variables(field, container))
     for name, place in given.items():
-        if name in interpreters.LOADING:
+        if interpreters.loads(name):
             yield place, f"{name} says which code programs load, and an event may not"
     words: list[Word] = []
     for name in ("command", "args"):

@@ -57,21 +57,6 @@ LEVELS: Mapping[Level, ExpiringGauge] = {
     "scaledjob_pending": ExpiringGauge(
         "penstock_scaledjob_pending_jobs", "Those of them without a working pod", ["namespace", "scaledJob"]
     ),
-    "eventjob_running": ExpiringGauge(
-        "penstock_eventjob_running_jobs", "Jobs of an EventJob that are not finished", ["namespace", "eventJob"]
-    ),
-    "eventjob_waiting": ExpiringGauge(
-        "penstock_eventjob_waiting_events", "Events that wait for room or for their turn", ["namespace", "eventJob"]
-    ),
-    "eventjob_delayed": ExpiringGauge(
-        "penstock_eventjob_delayed_events", "Events that wait for their time", ["namespace", "eventJob"]
-    ),
-    "eventjob_retrying": ExpiringGauge(
-        "penstock_eventjob_retrying_events", "Events that wait for their next attempt", ["namespace", "eventJob"]
-    ),
-    "eventjob_parked": ExpiringGauge(
-        "penstock_eventjob_parked_events", "Events whose last attempt failed", ["namespace", "eventJob"]
-    ),
 }
 
 

@@ -63,6 +63,14 @@ def test_what_is_bounded_is_accepted(text: str) -> None:
         "a list that is copied": ("event.data.filter(x, x < 0).size() > 0", list(range(2000))),
         "a list in itself": ("event.data.exists(x, event.data.exists(y, x + y < 0))", list(range(500))),
         "texts that grow": ("[event.data].exists(x, (" + "+".join(["x"] * 200) + ").size() < 0)", "a" * 100_000),
+        "a list in another": (
+            "event.data.items.exists(x, x in event.data.others)",
+            {"items": list(range(2000)), "others": list(range(3000, 5000))},
+        ),
+        "data beside a list": (
+            "event.data.items.exists(x, event.data.other == x)",
+            {"items": list(range(3000)), "other": ""},
+        ),
         "a long text at each": (
             "event.data.l.exists(x, event.data.s.contains('b'))",
             {"l": list(range(2000)), "s": "a" * 500_000},
@@ -130,3 +138,8 @@ def test_data_of_every_depth_can_be_written(levels: int) -> None:
     found = scope(text, datacontenttype="application/json")
     assert isinstance(found.data, dict) is (levels <= DEEPEST)
     assert orjson.loads(found.structured())["data"] == found.data
+
+
+def test_an_attribute_may_be_compared_with_every_entry_of_a_long_list() -> None:
+    known = scope(json.dumps(list(range(3000))), datacontenttype="application/json")
+    assert not expressions.truth("event.data.exists(x, x == event.id)", known, "spec.filter.cel")

@@ -34,6 +34,7 @@ MAIN = "spec.jobTemplate.spec.template.spec.containers[0]"
         "a variable that the script reads": template(
             {"command": ["bash", "-lc", 'ship "$ORDER"'], "env": [{"name": "ORDER", "value": "$(event.id)"}]}
         ),
+        "a program behind env and a user": template({"command": ["env", "-S", "gosu app ship --order", "$(event.id)"]}),
         "a program behind env": template({"command": ["env", "A=1", "ship", "$(event.id)"]}),
         "another variable in a script": template(
             {"command": ["sh", "-c", "echo $(GREETING)"], "env": [{"name": "GREETING", "value": "hello"}]}
@@ -106,6 +107,16 @@ def _run(*command: str, env: dict[str, str] | None = None, args: tuple[str, ...]
         "the program": (_run("$(event.type)"), "command[0]"),
         "the program behind env": (_run("env", "A=1", "$(event.type)"), "command[2]"),
         "the program behind timeout": (_run("timeout", "5", "$(event.type)"), "command[2]"),
+        "a script behind split words": (_run("env", "-S", "sh -c", "$(event.id)"), "command[3]"),
+        "a script behind words split at once": (_run("env", "--split-string=sh -c", "$(event.id)"), "command[2]"),
+        "a script of joined words": (_run("watch", "ls", "$(event.id)"), "command[2]"),
+        "a script elsewhere": (_run("ssh", "host", "ls", "$(event.id)"), "command[3]"),
+        "a shell with its version": (_run("ksh93", "-c", "$(event.id)"), "command[2]"),
+        "a shell of Windows": (_run("C:\\bin\\bash.exe", "-c", "$(event.id)"), "command[2]"),
+        "the program behind a user": (_run("gosu", "app", "$(event.type)"), "command[2]"),
+        "the program behind a user's option": (_run("sudo", "-u", "app", "$(event.type)"), "command[3]"),
+        "the program behind a priority": (_run("ionice", "-c", "2", "$(event.type)"), "command[3]"),
+        "a function of a shell": (_run("ship", env={"BASH_FUNC_ls%%": "$(event.id)"}), "env[0].value"),
         "a variable in a script": (_run("sh", "-c", "echo $(ORDER)", env={"ORDER": "$(event.id)"}), "command[2]"),
         "a variable of a variable in a script": (
             _run("sh", "-c", "echo $(B)", env={"A": "$(event.id)", "B": "x$(A)"}),

@@ -66,7 +66,7 @@ class ObservedClaims:
     """An object's ledger and the Jobs of its claims.
 
     jobs: all Jobs of the object. reading: the last one of this ledger, None before the first. ledger: as that reading
-    found it; its claims are None if it could not be read.
+    found it; its claims are None if it could not be read. last_order: the id of the last order, 0 before the first.
     """
 
     jobs: tuple[CachedObject, ...]
@@ -74,6 +74,7 @@ class ObservedClaims:
     ledger: ClaimLedger
     verdict: ClaimVerdict
     job_name: Callable[[ClaimedItem], str]
+    last_order: int = 0
 
     @property
     def is_known(self) -> bool:
@@ -108,7 +109,9 @@ class ObservedClaims:
         if in_force or self.problem:
             return ()
         settlements, bound = tuple(verdict.settlements), tuple(verdict.bound)
-        return (PollNow(ClaimOrder(at, self.ledger.of, limit, tail, settlements, bound)),)
+        # The broker's clock may have been set back, and ledgers refuse orders older than the last one.
+        id = max(at, self.last_order + 1)
+        return (PollNow(ClaimOrder(id, self.ledger.of, limit, tail, settlements, bound)),)
 
     def release(self) -> tuple[Step, ...]:
         """Returns the steps that take the finalizer off Jobs whose claims are settled and off deleted unfinished Jobs.
@@ -136,7 +139,8 @@ def observe(
     ledger = (reading and reading.ledger) or ClaimLedger(of)
 
     # A later order may let polls claim more, or return items, at any moment: what was found before it proves little.
-    order = snapshot.order if snapshot.order and snapshot.order.of == of and snapshot.order.id != ledger.order else None
+    last = snapshot.order if snapshot.order and snapshot.order.of == of else None
+    order = last if last and last.id != ledger.order else None
     if order:
         ledger = replace(ledger, limit=None)
     leaving = frozenset(each.id for each in order.settlements if each.how == "returned") if order else frozenset()
@@ -149,7 +153,7 @@ def observe(
         verdict = ClaimVerdict(bound=[claim.id for claim in ledger.claims])
     else:
         verdict = judge(ledger, jobs, reading.started, job_name, rules, closing=closing, leaving=leaving)
-    return ObservedClaims(jobs, reading, ledger, verdict, job_name)
+    return ObservedClaims(jobs, reading, ledger, verdict, job_name, last.id if last else 0)
 
 
 def judge(

@@ -25,7 +25,6 @@ from workers.decision.plan import (
     Create,
     Delete,
     Figure,
-    Level,
     Patch,
     Plan,
     PollNow,
@@ -57,7 +56,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     except UserError as error:
         return _refuse(snapshot, body, str(error), now)
     seen = ObservedEventJob.of(snapshot, body, eventjob)
-    return Plan(tuple(_steps(seen, now)), _why(seen), tuple(_figures(seen)), levels=_levels(seen))
+    return Plan(tuple(_steps(seen, now)), _why(seen), tuple(_figures(seen)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,21 +309,6 @@ def _figures(seen: ObservedEventJob) -> Iterator[Figure]:
     yield Figure("Jobs not finished", seen.alive)
     yield Figure("claims without a Job", len(seen.claims.verdict.missing))
     yield Figure("to create", len(seen.missing), f"min({len(seen.claims.verdict.missing)}, {total} - {seen.alive})")
-
-
-def _levels(seen: ObservedEventJob) -> tuple[tuple[Level, float], ...]:
-    """Returns the gauges for Prometheus; none of the events while the ledger cannot be read."""
-    running: tuple[Level, float] = ("eventjob_running", seen.alive)
-    counts = seen.claims.ledger.counts
-    if counts is None or not seen.claims.is_known:
-        return (running,)
-    return (
-        running,
-        ("eventjob_waiting", counts.get("waiting", 0)),
-        ("eventjob_retrying", counts.get("retrying", 0)),
-        ("eventjob_delayed", counts.get("delayed", 0)),
-        ("eventjob_parked", counts.get("parked", 0)),
-    )
 
 
 def _why(seen: ObservedEventJob) -> str:

@@ -84,11 +84,12 @@ def _events(body: Object, state: EventJobState) -> Iterator[RecordEvent]:
     ready = state.ready
     if ready.status == "True" and before.get("status") != "True":
         yield RecordEvent("Normal", "EventJobReady", ready.message)
-    elif ready.status != "True" and (before.get("status"), before.get("reason"), before.get("message")) != (
+    elif ready.status == "False" and (before.get("status"), before.get("reason"), before.get("message")) != (
         ready.status,
         ready.reason,
         ready.message,
     ):
+        # Unknown lasts until the next reading, and is no fault: it gets no Event.
         yield RecordEvent("Warning", ready.reason, ready.message)
     suspended = conditions.status_of(body, "Suspended") == "True"
     if state.suspended.status == "True" and not suspended:

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from tests.unit.controllers.eventjob.manifests import claim, event_job, event_text, job_of, ledger, reading_of, snapshot
-from tests.unit.controllers.factories import NOW, UID, at, condition
+from tests.unit.controllers.factories import NOW, UID, at, condition, micros
 from tests.unit.tables import cases
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.controllers.claims import binding
@@ -46,6 +46,15 @@ def test_a_new_object_gets_its_finalizer_and_is_read() -> None:
     assert patch.body == {"metadata": {"finalizers": [FINALIZER]}}
     assert PollNow() in plan.steps
     assert ready(plan)[:2] == ("Unknown", "NotRead")
+    assert reasons(plan) == []
+
+
+def test_orders_rise_though_the_clock_was_set_back() -> None:
+    before = ClaimOrder(micros(3600), "events", 3)
+    plan = decide(snapshot(event_job(concurrency={"total": 5}), ledger(order=before.id), order=before), NOW)
+    order = order_in(plan)
+    assert order
+    assert order.id == before.id + 1
 
 
 def test_a_first_reading_orders_claims_and_every_claim_gets_a_job() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 import pytest
 import redis.asyncio as redis
+from redis import exceptions
 
 from penstock.client import beside
 from scalers.claimable import ClaimRequest
@@ -377,3 +378,47 @@ async def test_a_group_that_was_removed_goes_on_where_it_was(client: redis.Redis
     await client.xgroup_destroy(accepted, "eventjob:u1")
     await jobs[0].poll(5)
     assert list(jobs[0].claims) == ["1", "2"]
+
+
+async def test_a_full_dead_letter_leaves_events_in_the_channel(job: PolledEventJob) -> None:
+    job.spec = spec_of(filter={"cel": "event.data.total > 1"}, deadLetter={"limit": 1})
+    await job.push("1")
+    await job.poll(5)
+    await job.push("2", "3")
+    found = await job.poll(5)
+    assert (await job.ids("parked"), found.again) == (["1"], None)
+    assert await job.client.xlen(beside(job.intake, "accepted")) == 2
+    await job.deliveries.drop(job.uid, [await job.entry("1")])
+    await job.poll(5)
+    assert await job.ids("parked") == ["3", "2"]
+
+
+async def test_a_channel_is_not_left_with_events_that_arrived_since_it_was_read(job: PolledEventJob) -> None:
+    await job.push("1")
+    await job.poll()
+    await job.client.xadd(beside(job.intake, "accepted"), dict(event_of("2")))  # type: ignore[arg-type]
+    call = event_ledger.removal(KEYS.deliveries(job.uid), job.intake, KEYS.channel("default", "other"))
+    assert await call.script(job.client, call.keys, call.args) == 0
+    job.channel = "other"
+    await job.poll(5)
+    assert list(job.claims) == ["1", "2"]
+
+
+async def test_a_broker_without_memory_takes_nothing_in_and_lets_events_end(job: PolledEventJob) -> None:
+    await job.push("1", "2")
+    await job.poll(1)
+    await job.push("3")
+    await job.client.config_set("maxmemory", 1)
+    try:
+        found = await job.settle("done", "1", limit=1)
+        assert (list(job.claims), found.counts and found.counts["done"]) == (["2"], 1)
+        assert await job.client.xlen(job.intake) == 1
+        pushed = job.ledger.intake.push(event_of("4"))
+        with pytest.raises(exceptions.OutOfMemoryError):
+            await job.client.execute_command(*pushed)
+        job.deleting = True
+        await job.poll(0)
+        await job.settle("returned", "2")
+        assert await job.client.exists(KEYS.deliveries(job.uid).of("records")) == 0
+    finally:
+        await job.client.config_set("maxmemory", 0)
