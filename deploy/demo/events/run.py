@@ -60,7 +60,8 @@ async def ready(cluster: Cluster) -> None:
     try:
         async with asyncio.timeout(PATIENCE):
             for name in (BUILD, AUDIT):
-                while not conditions.holds(await cluster.get(Ref(EVENT_JOB, NAMESPACE, name)), "Ready"):
+                ref = Ref(EVENT_JOB, NAMESPACE, name)
+                while not conditions.holds(await cluster.get(ref), "Ready"):  # noqa: ASYNC110 - the state is elsewhere
                     await asyncio.sleep(INTERVAL)
     except TimeoutError:
         raise DemoStuck(f"the EventJobs are not ready after {PATIENCE:.0f} s") from None
