@@ -139,7 +139,7 @@ async def send(sender: Sender, webhooks: list[SentWebhook], refused: list[int], 
             await over
         await sender.webhook(webhook)
         if webhook.number % 5 == 0:
-            # The sender did not get the answer, as it were.
+            # A sender repeats a request whose answer was lost.
             await sender.webhook(webhook)
             refused += [await sender.forged(webhook.number), await sender.malformed(webhook.number)]
         await asyncio.sleep(random.uniform(0.2, 1.2))
