@@ -37,7 +37,7 @@ class _Over(PenstockError):  # noqa: N818 - control flow, not an error
 
 @dataclass(frozen=True, slots=True)
 class DemoStage:
-    """Where a demo runs. folder: of the run. broker: URL of a Redis server apart from Penstock's own broker.
+    """The place of a demo. folder: of the run. broker: URL of a Redis server apart from Penstock's own broker.
 
     forks: starts Penstock's processes, where forks are possible.
     """

@@ -36,7 +36,7 @@ def test_up_replaces_its_guard_and_the_next_one_ends_what_nobody_could(tmp_path:
     with running(terminal, tmp_path / "again.log"):
         assert gone(parts)
         said = (tmp_path / "again.log").read_text()
-        assert "left behind by an earlier run, and ended now, parts apiserver, beat, broker, kubelet" in said
+        assert "left behind by an earlier run, and ended now, parts apiserver, beat, broker, gateway, kubelet" in said
         assert terminal.type("get", "namespaces").startswith("NAME")
 
 

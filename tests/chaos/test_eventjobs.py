@@ -18,10 +18,10 @@ import pytest
 import redis.asyncio as redis
 
 from deploy.demo.events import manifest
+from deploy.demo.events.pod_program import NOTES
 from deploy.demo.events.report import EventsRun, faults
 from deploy.demo.events.run import ready
 from deploy.demo.events.sender import SentWebhook
-from deploy.demo.events.work import NOTES
 from deploy.local import up
 from scalers.deliveries.deliveries import Deliveries
 from scalers.deliveries.event_ledger import channel_keys

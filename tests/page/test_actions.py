@@ -168,6 +168,22 @@ async def test_a_token_stays_in_memory_unless_the_user_asks(tab: Page, server: P
     assert TOKEN not in await tab.evaluate(STORED)
 
 
+async def test_only_a_refusal_of_the_present_token_asks_for_another(tab: Page, server: PageFixture) -> None:
+    await visit(tab, server, "")
+    server.page = "token"
+    # A call may be sent before a token is given and refused after it.
+    script = """async () => {
+      const { get, path } = await import("/core/api.js");
+      const { hold } = await import("/core/token.js");
+      let asked = 0;
+      document.addEventListener("token-needed", (event) => { event.stopImmediatePropagation(); asked += 1; }, true);
+      hold("the present one", { kept: false });
+      const refused = (as) => get(path(["kinds"]), { as }).catch((error) => [error.status, asked]);
+      return [await refused(null), await refused("the one before"), await refused()];
+    }"""
+    assert await tab.evaluate(script) == [[401, 0], [401, 0], [401, 1]]
+
+
 async def test_a_page_for_users_asks_for_the_token_first(tab: Page, server: PageFixture) -> None:
     server.page = "token"
     await tab.goto(f"{server.url}/")

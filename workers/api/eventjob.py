@@ -4,7 +4,7 @@ A channel is an intake of events in the broker (docs/events.md). Several EventJo
 each has its own deliveries, one per event.
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -14,7 +14,7 @@ from workers.api import model
 from workers.api.kinds import EVENT_JOB, Object
 from workers.api.model import Items, Model, Text
 from workers.api.push_settings import PushSettings
-from workers.api.scheduledjob import Duration, Instant, RunRetry, RunTemplate, Seconds
+from workers.api.scheduledjob import Duration, Instant, RunRetry, RunTemplate, Seconds, StatusCondition
 
 #: A CEL expression over `event`, an object of the event's attributes and its parsed `data`.
 Expression = Annotated[str, Field(min_length=1, max_length=4096)]
@@ -103,7 +103,7 @@ class History(Model):
 
 
 class EventJobSpec(Model):
-    """Which events become Jobs, how, and how many at once."""
+    """The events that become Jobs, how, and how many at once."""
 
     channel: Text | None = None
     """The channel whose events are taken; default the object's name. HTTP pushes go to the EventJob named like it."""
@@ -130,17 +130,6 @@ class EventJobSpec(Model):
     the event's."""
 
 
-class EventJobCondition(Model):
-    """One aspect of the object's state."""
-
-    type: str
-    status: Literal["True", "False", "Unknown"]
-    reason: str | None = None
-    message: str | None = None
-    last_transition_time: Instant | None = None
-    observed_generation: int | None = None
-
-
 class EventCounts(Model):
     """The deliveries by state, and how many events ended otherwise since the beginning."""
 
@@ -163,7 +152,7 @@ class EventCounts(Model):
 class EventJobStatus(Model):
     """The observed state."""
 
-    conditions: Items[EventJobCondition] | None = None
+    conditions: Items[StatusCondition] | None = None
     observed_generation: int | None = None
     channel: str | None = None
     stream: str | None = None

@@ -1,4 +1,4 @@
-"""How events may be pushed over HTTP to an EventJob or to a ScaledJob with a `push` trigger, as a typed model."""
+"""The settings of pushes over HTTP to an EventJob or to a ScaledJob with a `push` trigger, as a typed model."""
 
 from typing import Annotated, Literal, Self
 
@@ -10,7 +10,7 @@ Durability = Literal["memory", "fsync"]
 SignatureScheme = Literal["github", "stripe", "slack", "standard-webhooks"]
 
 
-class SecretKey(Model):
+class SecretKeySelector(Model):
     """One entry of a Secret in the object's namespace."""
 
     name: Text
@@ -21,7 +21,7 @@ class Signature(Model):
     """Signed requests, as a well-known sender signs them."""
 
     scheme: SignatureScheme
-    secret: SecretKey
+    secret: SecretKeySelector
     """The shared secret. While it is replaced, a second entry of `auth` holds the new one."""
     tolerance_seconds: Annotated[int, Field(ge=1, le=3600)] = 300
     """Oldest timestamp of a request; github signs none, its deliveries are told apart by their ids."""
@@ -54,7 +54,7 @@ class ClientCertificate(Model):
 class Credential(Model):
     """One way to prove who pushes. Exactly one of the fields."""
 
-    bearer: SecretKey | None = None
+    bearer: SecretKeySelector | None = None
     """The token in `Authorization: Bearer`."""
     signature: Signature | None = None
     service_account: ServiceAccountPusher | None = None

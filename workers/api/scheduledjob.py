@@ -206,7 +206,7 @@ class RunStatus(Model):
     """Variables of a manual run, for further attempts."""
 
 
-class ScheduledJobCondition(Model):
+class StatusCondition(Model):
     """One aspect of the object's state."""
 
     type: str
@@ -234,7 +234,7 @@ class ScheduledJobStatus(Model):
     """The active runs, the newest last."""
     outcomes: Items[RunStatus] | None = None
     """The last ended runs, the newest last. They outlive their Jobs."""
-    conditions: Items[ScheduledJobCondition] | None = None
+    conditions: Items[StatusCondition] | None = None
     observed_generation: int | None = None
     """The generation of the spec of the last decision."""
     observed_schedule: str | None = None

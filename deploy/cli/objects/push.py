@@ -59,9 +59,10 @@ def command(
     target: api_connection.ConnectionTarget,
     **given: str | None,
 ) -> None:
-    """Push events to a ScaledJob, or with --gateway to an EventJob, too, and print their ids.
+    """Push events to a ScaledJob or EventJob, and print their ids.
 
-    The ScaledJob needs a trigger of type push; docs/events.md describes events.
+    An EventJob is pushed to over HTTP, with --gateway. The ScaledJob needs a trigger of type push; docs/events.md
+    describes events.
 
     Two events with the same source and id are one event, so that a repeated push has no effect. The trigger rejects
     events beyond its maxEvents; events whose ids were printed before have been pushed.

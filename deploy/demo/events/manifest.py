@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from deploy.demo.events import work
+from deploy.demo.events import pod_program
 from workers.api.kinds import Object
 
 NAMESPACE = "default"
@@ -38,7 +38,7 @@ def _event_job(name: str, spec: Object, address: str) -> Object:
         "name": "main",
         "image": "python",
         # -S -E: only the standard library, independent of installed packages and environment variables.
-        "command": [sys.executable, "-S", "-E", str(Path(work.__file__).resolve()), name, "$(event.id)"],
+        "command": [sys.executable, "-S", "-E", str(Path(pod_program.__file__).resolve()), name, "$(event.id)"],
         "env": [{"name": "DEMO_REDIS", "value": address}],
     }
     pod = {"restartPolicy": "Never", "containers": [container]}

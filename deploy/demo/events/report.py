@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 from deploy.demo.events.manifest import AUDIT, BUILD
+from deploy.demo.events.pod_program import fails
 from deploy.demo.events.sender import SentWebhook
-from deploy.demo.events.work import fails
 from deploy.demo.report import percentile
 
 
@@ -15,7 +15,7 @@ from deploy.demo.report import percentile
 class EventsRun:
     """The observations of one run.
 
-    sent: in the order in which each repository's were accepted. notes: of the pods, see `work`. killed: parts.
+    sent: in the order in which each repository's were accepted. notes: of the pods, see `pod_program`. killed: parts.
     parked: deliveries of both EventJobs that were given up.
     """
 

@@ -11,9 +11,9 @@ import orjson
 import redis.asyncio as redis
 
 from deploy.demo.events.manifest import AUDIT, BUILD, NAMESPACE
+from deploy.demo.events.pod_program import NOTES
 from deploy.demo.events.report import EventsRun
 from deploy.demo.events.sender import SentWebhook, WebhookSender
-from deploy.demo.events.work import NOTES
 from deploy.demo.stage import PATIENCE, DemoStuck
 from workers.api import conditions
 from workers.api.kinds import EVENT_JOB, Ref

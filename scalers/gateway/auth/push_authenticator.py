@@ -16,7 +16,7 @@ from scalers.gateway.auth.token_reviews import TokenReviews
 from scalers.gateway.push_request import PushRequest, PushTarget
 from scalers.ttl_cache import EVER, remember
 from workers.api.kinds import SECRET, Ref
-from workers.api.push_settings import Credential, SecretKey, Signature
+from workers.api.push_settings import Credential, SecretKeySelector, Signature
 from workers.errors import ClusterError, Unavailable, UserError
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class PushAuthenticator:
         wanted = credential.client_certificate
         return Pusher("clientCertificate", wanted.common_name or wanted.dns_name or wanted.uri or "")
 
-    async def _bearer(self, target: PushTarget, given: str, place: SecretKey) -> Pusher | None:
+    async def _bearer(self, target: PushTarget, given: str, place: SecretKeySelector) -> Pusher | None:
         if not given:
             return None
         async for text in self._texts(target, place):
@@ -148,7 +148,7 @@ class PushAuthenticator:
             raise PushForbidden("the request was sent before, as another delivery")
         return Pusher("signature", name, delivery)
 
-    async def _texts(self, target: PushTarget, place: SecretKey) -> AsyncIterator[str]:
+    async def _texts(self, target: PushTarget, place: SecretKeySelector) -> AsyncIterator[str]:
         """Yields the entry as it is in the cache; then, if a caller goes on, as it is now, if that differs."""
         known = await self._text(target, place, EVER)
         yield known
@@ -156,7 +156,7 @@ class PushAuthenticator:
         if fresh != known:
             yield fresh
 
-    async def _text(self, target: PushTarget, place: SecretKey, since: float) -> str:
+    async def _text(self, target: PushTarget, place: SecretKeySelector, since: float) -> str:
         ref = Ref(SECRET, target.namespace, place.name)
         entries = await self._lookups.view(since).entries(ref)
         if entries is None:
@@ -186,5 +186,5 @@ def _same_token(given: str, expected: str) -> bool:
     return hmac.compare_digest(*digests)
 
 
-def _where(target: PushTarget, place: SecretKey) -> str:
+def _where(target: PushTarget, place: SecretKeySelector) -> str:
     return f"{Ref(SECRET, target.namespace, place.name)}: {place.key}"

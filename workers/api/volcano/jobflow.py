@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 from workers.api import model
 from workers.api.kinds import JOB_FLOW, Object
 from workers.api.model import Items, Model, Natural, Positive
-from workers.api.scheduledjob import ConcurrencyPolicy, Duration, Instant, ScheduledJobCondition, Seconds
+from workers.api.scheduledjob import ConcurrencyPolicy, Duration, Instant, Seconds, StatusCondition
 from workers.api.volcano.job import TaskStatus
 
 #: Jobs that one entry may fan out to.
@@ -274,7 +274,7 @@ class JobFlowStatus(Model):
     state: FlowState | None = None
     entries: dict[str, EntryStatus] | None = None
     """By entry, or by entry and item."""
-    flow_conditions: Items[ScheduledJobCondition] | None = None
+    flow_conditions: Items[StatusCondition] | None = None
     """Ready: everything that could start has started, or the reason why not."""
     start_time: Instant | None = None
     completion_time: Instant | None = None

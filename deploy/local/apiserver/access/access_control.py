@@ -1,4 +1,4 @@
-"""What decides on a request before it is handled: whose token it carries, and what that user may do."""
+"""Access to the API server: whose token a request carries, and whether that user may do what it asks."""
 
 import hmac
 from collections.abc import Mapping, Sequence

@@ -51,7 +51,10 @@ export async function post(to, body) {
   return (await answered(to, { method: "POST", headers, body: JSON.stringify(body) })).json();
 }
 
-/** Returns a successful answer. Raises Problem, and tells the page about calls that need a token. */
+/**
+ * Returns a successful answer. Raises Problem, and tells the page about calls that need another token than it holds: one
+ * that was sent before the user gave a token may be refused after it.
+ */
 export async function answered(to, options) {
   let answer;
   try {
@@ -62,7 +65,8 @@ export async function answered(to, options) {
   }
   if (answer.ok) return answer;
   const problem = await problemOf(answer);
-  if (answer.status === 401) document.dispatchEvent(new CustomEvent("token-needed", { detail: problem }));
+  const outdated = options.headers?.Authorization !== authorization().Authorization;
+  if (answer.status === 401 && !outdated) document.dispatchEvent(new CustomEvent("token-needed", { detail: problem }));
   throw problem;
 }
 
