@@ -1,7 +1,7 @@
 """The deliveries of EventJobs, for people: read, replayed, dropped and exported."""
 
 import hashlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import orjson
@@ -177,9 +177,16 @@ def _delivery(
         attempts=tuple(_attempt(*each) for each in known.get("h", ())),
         reason=known.get("x", ""),
         replays=known.get("r", 0),
+        claim=_claim(entry.decode(), known) if known["s"] == "running" else None,
         data=content[1:].decode() if content else None,
         is_base64=bool(content and content.startswith(b"b")),
     )
+
+
+def _claim(entry: str, record: Mapping[str, Any]) -> tuple[str, int]:
+    """Returns id and attempt of a running delivery's claim, as the script `claim_deliveries` makes them."""
+    left = int(record.get("t", 0))
+    return f"{entry}-{left}" if "t" in record else entry, int(record.get("a", 0))
 
 
 def _attempt(job: str, ended: str, outcome: str, reason: str) -> DeliveryAttempt:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import BaseRoute, Route
 
 from scalers.gateway.body_reader import Disconnected
@@ -21,7 +22,20 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 _Respond = Callable[[Scope, Receive], Awaitable[Answer]]
 
-_PROBLEM = MEDIA_TYPE.encode()
+
+class _Text(Convertor[str]):
+    """The rest of a path, line ends included: an id may have any characters."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("text", _Text())
 
 
 def routes(handler: PushHandler, is_ready: Callable[[], Awaitable[bool]]) -> list[BaseRoute]:
@@ -57,9 +71,9 @@ def routes(handler: PushHandler, is_ready: Callable[[], Awaitable[bool]]) -> lis
 
     return [
         Route("/events/{namespace}/{target}", Endpoint("push", target)),
-        Route("/events/{namespace}/{target}/{id:path}", Endpoint("event", event)),
+        Route("/events/{namespace}/{target}/{id:text}", Endpoint("event", event)),
         Route("/events", Endpoint("unknown", unknown)),
-        Route("/events/{rest:path}", Endpoint("unknown", unknown)),
+        Route("/events/{rest:text}", Endpoint("unknown", unknown)),
         Route("/openapi.json", Endpoint("about", _only_get(description))),
         Route("/healthz", Endpoint("health", _only_get(healthy))),
         Route("/readyz", Endpoint("health", _only_get(ready))),

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from penstock.client import beside
 from scalers.deliveries.delivery import Delivery, DeliveryAttempt
-from scalers.gateway.destinations import Destination, Destinations
+from scalers.gateway.destinations import Destination, Destinations, EventJobOf
 from workers.api.kinds import EVENT_JOB
 
 
@@ -41,7 +41,7 @@ class EventStatus:
         if target.kind == EVENT_JOB:
             for job in await self.destinations.event_jobs(target.namespace, target.name):
                 found = await self.deliveries.of_event(job.uid, id, source)
-                deliveries += [{"eventJob": job.ref.name, **_delivery(each)} for each in found]
+                deliveries += [_delivery(each, job) for each in found]
         accepted = await self._accepted(destination, named, id)
         if accepted is None and not deliveries:
             return None
@@ -55,12 +55,14 @@ class EventStatus:
         return _instant(float(milliseconds) * 1000) if milliseconds is not None else None
 
 
-def _delivery(one: Delivery) -> dict[str, Any]:
+def _delivery(one: Delivery, of: EventJobOf) -> dict[str, Any]:
     return {
+        "eventJob": of.ref.name,
         "source": one.attributes.get("source"),
         "state": one.state,
         "arrived": _instant(one.arrived),
         "due": _instant(one.due) if one.due else None,
+        "job": one.job(of.ref.name, of.uid),
         "attempts": [_attempt(each) for each in one.attempts],
         "reason": one.reason or None,
         "replays": one.replays,

@@ -97,13 +97,14 @@ _STATE = {
 }
 _DELIVERY = {
     "type": "object",
-    "required": ["eventJob", "state", "arrived", "due", "attempts", "reason", "replays"],
+    "required": ["eventJob", "state", "arrived", "due", "job", "attempts", "reason", "replays"],
     "properties": {
         "eventJob": {"type": "string"},
         "source": {"type": ["string", "null"]},
         "state": {"enum": ["waiting", "delayed", "running", "retrying", "done", "parked", "dropped"]},
         "arrived": {"type": "string"},
         "due": {"type": ["string", "null"]},
+        "job": {"type": ["string", "null"], "description": "The running attempt's Job."},
         "attempts": {
             "type": "array",
             "items": {

@@ -22,6 +22,7 @@ PARTS = {
     "watch": ("__main__.py", "watch"),
     "apiserver": ("__main__.py", "apiserver"),
     "kubelet": ("__main__.py", "kubelet"),
+    "gateway": ("__main__.py", "gateway"),
     "broker": ("valkey-server",),
 }
 

@@ -16,8 +16,8 @@ WIDE = (*HEADER, "SOURCE", "KEY", "DUE", "REPLAYS", "JOB", "ENTRY")
 _REASON = 60
 
 
-def row(delivery: Delivery, now: datetime, *, wide: bool = False) -> Sequence[str]:
-    """Returns the cells of one delivery."""
+def row(delivery: Delivery, now: datetime, *, wide: bool = False, job: str | None = None) -> Sequence[str]:
+    """Returns the cells of one delivery. job: of its running attempt."""
     attributes, last = delivery.attributes, delivery.attempts[-1] if delivery.attempts else None
     why = delivery.reason or (last.reason if last else "")
     cells = (
@@ -32,11 +32,14 @@ def row(delivery: Delivery, now: datetime, *, wide: bool = False) -> Sequence[st
         return cells
     due = output.span(_instant(delivery.due) - now) if delivery.due else ""
     more = (attributes.get("source", ""), delivery.key or "", due, str(delivery.replays))
-    return (*cells, *more, last.job if last else "", delivery.entry)
+    return (*cells, *more, job or (last.job if last else ""), delivery.entry)
 
 
-def described(delivery: Delivery, *, full: bool = False) -> Object:
-    """Returns a delivery as an object. full: with its data and further attributes of the event."""
+def described(delivery: Delivery, job: str | None, *, full: bool = False) -> Object:
+    """Returns a delivery as an object.
+
+    job: of its running attempt. full: with its data and further attributes of the event.
+    """
     attributes = delivery.attributes
     named = {name: attributes.get(name) for name in ("id", "source", "type", "subject", "time")}
     attempts = [
@@ -50,6 +53,7 @@ def described(delivery: Delivery, *, full: bool = False) -> Object:
         "arrived": _rendered(delivery.arrived),
         "due": _rendered(delivery.due) if delivery.due else None,
         "key": delivery.key,
+        "job": job,
         "attempts": attempts,
         "reason": delivery.reason,
         "replays": delivery.replays,

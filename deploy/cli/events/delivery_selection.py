@@ -73,6 +73,10 @@ class NamedDeliveries:
     uid: str
     deliveries: "Deliveries"
 
+    def job(self, delivery: "Delivery") -> str | None:
+        """Returns the name of the Job of a running delivery, None for others."""
+        return delivery.job(self.name, self.uid)
+
     async def named(self, texts: Sequence[str]) -> list["Delivery"]:
         """Returns the deliveries of events, named by id or entry. Raises UserError for an unknown one."""
         found: list[Delivery] = []

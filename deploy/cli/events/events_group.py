@@ -74,11 +74,11 @@ def list_(
     async def work(found: NamedDeliveries) -> None:
         rows = [each async for each in found.matching(filter, limit)]
         if form in ("json", "yaml"):
-            _print(form, {"deliveries": [delivery_rows.described(each) for each in rows]})
+            _print(form, {"deliveries": [delivery_rows.described(each, found.job(each)) for each in rows]})
         elif rows:
             wide = form == "wide"
             header = delivery_rows.WIDE if wide else delivery_rows.HEADER
-            output.table(header, [delivery_rows.row(each, now, wide=wide) for each in rows])
+            output.table(header, [delivery_rows.row(each, now, wide=wide, job=found.job(each)) for each in rows])
         else:
             output.note(f"EventJob {name} has no such events")
         if len(rows) == limit:
@@ -105,7 +105,7 @@ def show(name: str, event: str, form: str | None, broker: str | None, target: ap
 
     async def work(found: NamedDeliveries) -> None:
         for each in await found.named([event]):
-            _print(form or "yaml", delivery_rows.described(each, full=True))
+            _print(form or "yaml", delivery_rows.described(each, found.job(each), full=True))
 
     _run(target, name, broker, work)
 

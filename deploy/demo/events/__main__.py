@@ -14,7 +14,7 @@ from rich.console import Console
 from deploy.demo import stage
 from deploy.demo.events import manifest
 from deploy.demo.events.report import EventsRun, faults, rows
-from deploy.demo.events.run import run
+from deploy.demo.events.run import ready, run
 from deploy.local.up import RunningPart
 from scalers.deliveries.deliveries import Deliveries
 from scheduler.keys import Keys
@@ -31,6 +31,7 @@ async def _demo(at: stage.DemoStage, events: int, repositories: int) -> EventsRu
         await cluster.create(SECRET, manifest.secret(secret))
         for body in manifest.event_jobs(address):
             await cluster.create(EVENT_JOB, body)
+        await ready(cluster)
         at.console.print(f"the page: {running.gateway}/")
         url = f"{running.gateway}/events/{manifest.NAMESPACE}/{manifest.BUILD}"
         at.console.print(f"applied EventJobs {manifest.BUILD} and {manifest.AUDIT}; sending {events} webhooks to {url}")

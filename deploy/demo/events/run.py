@@ -10,10 +10,14 @@ import aiohttp
 import orjson
 import redis.asyncio as redis
 
+from deploy.demo.events.manifest import AUDIT, BUILD, NAMESPACE
 from deploy.demo.events.pod_program import NOTES
 from deploy.demo.events.report import EventsRun
 from deploy.demo.events.sender import SentWebhook, WebhookSender
 from deploy.demo.stage import PATIENCE, DemoStuck
+from workers.api import conditions
+from workers.api.kinds import EVENT_JOB, Ref
+from workers.client.rest import Cluster
 
 #: The parts that are killed, each once, when its share of the work is done.
 VICTIMS: Mapping[str, float] = {"worker-1": 0.2, "scaler-1": 0.4, "gateway": 0.6, "watch": 0.8}
@@ -49,6 +53,18 @@ async def run(
                 task.cancel()
             await asyncio.gather(*sending, return_exceptions=True)
     return seen
+
+
+async def ready(cluster: Cluster) -> None:
+    """Returns once the EventJobs take events; before that the gateway refuses them. Raises DemoStuck after a minute."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            for name in (BUILD, AUDIT):
+                ref = Ref(EVENT_JOB, NAMESPACE, name)
+                while not conditions.holds(await cluster.get(ref), "Ready"):  # noqa: ASYNC110 - the state is elsewhere
+                    await asyncio.sleep(INTERVAL)
+    except TimeoutError:
+        raise DemoStuck(f"the EventJobs are not ready after {PATIENCE:.0f} s") from None
 
 
 async def _send(sender: WebhookSender, webhooks: list[SentWebhook]) -> None:

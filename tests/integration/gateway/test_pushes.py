@@ -127,6 +127,7 @@ async def test_what_takes_no_pushes_is_told_apart_by_no_one(rig: GatewayRig) -> 
         ("PUT", "/events/team/orders", 405),
         ("POST", "/events/team/orders/1", 405),
         ("GET", "/events/team/orders/unknown", 404),
+        ("GET", "/events/team/orders/line%0Aend", 404),
         ("POST", "/events/team", 404),
         ("POST", "/events/", 404),
         ("POST", "/events", 404),

@@ -1,15 +1,15 @@
 """The Job of one event: its template with the event's texts, and the event as file and variables."""
 
 import re
-from hashlib import blake2b
 from typing import Any
 
 import orjson
 
 from workers.api.eventjob import EventJob
 from workers.api.kinds import EVENT_JOB, JOB, Object, owner_reference
-from workers.controllers.claims import binding, claim_names
+from workers.controllers.claims import binding
 from workers.controllers.claims.binding import CarriedText
+from workers.decision import claim_names
 from workers.decision.claims import LARGEST, ClaimedItem
 from workers.errors import UserError
 from workers.events import job_texts
@@ -35,8 +35,7 @@ _TRACE_STATE = re.compile(r"[ -~]{1,512}", re.ASCII)
 
 def name(metadata: Object, claim: ClaimedItem) -> str:
     """Returns the name of the Job of one attempt. metadata: the EventJob's, whose name and uid are in it."""
-    uid = blake2b(str(metadata["uid"]).encode(), digest_size=8).hexdigest()
-    return claim_names.claimed(str(metadata["name"]), uid, claim.id, claim.attempt)
+    return claim_names.of_event(str(metadata["name"]), str(metadata["uid"]), claim.id, claim.attempt)
 
 
 def build(eventjob: EventJob, claim: ClaimedItem) -> Object:

@@ -17,6 +17,7 @@ from tests.support.event_jobs import PolledEventJob
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from workers.api.kinds import EVENT_JOB
+from workers.controllers.eventjob import jobs
 from workers.errors import UserError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -87,6 +88,19 @@ def test_one_event_is_shown_with_data_and_attempts(using: Using, penstock: Type)
     assert [(each["job"], each["outcome"]) for each in shown["attempts"]] == [("job-1", "done")]
     by_entry = penstock("events", "show", "orders", shown["entry"], "-o", "json")
     assert json.loads(by_entry.out) == shown
+
+
+def test_a_running_event_is_shown_with_its_job(using: Using, penstock: Type) -> None:
+    async def running(job: PolledEventJob) -> None:
+        await job.push("1")
+        await job.poll(1)
+        names.append(jobs.name({"name": "orders", "uid": job.uid}, job.claims["1"]))
+
+    names: list[str] = []
+    using(running)
+    shown = json.loads(penstock("events", "show", "orders", "1", "-o", "json").out)
+    assert [shown["job"]] == names
+    assert names[0] in penstock("events", "list", "orders", "-o", "wide").out
 
 
 def test_parked_events_are_replayed(using: Using, penstock: Type) -> None:

@@ -5,6 +5,7 @@ import pytest
 from scalers.deliveries import deliveries
 from scalers.deliveries.delivery import DeliveryFilter, DeliveryState
 from tests.support.event_jobs import KEYS, PolledEventJob, spec_of
+from workers.controllers.eventjob import jobs
 
 
 async def read(job: PolledEventJob, limit: int, **filter: object) -> list[list[str]]:
@@ -35,6 +36,25 @@ async def test_pages_neither_skip_nor_repeat_what_changes_meanwhile(job: PolledE
     await job.poll()
     rest = await job.deliveries.page(job.uid, after=first.after, limit=5)
     assert [each.attributes["id"] for each in (*first.deliveries, *rest.deliveries)] == ["d", "c", "b", "a"]
+
+
+async def test_a_running_delivery_names_the_job_that_its_claim_gets(job: PolledEventJob) -> None:
+    owner = {"name": "orders", "uid": job.uid}
+
+    async def named() -> list[str | None]:
+        page = await job.deliveries.page(job.uid)
+        return [each.job("orders", job.uid) for each in reversed(page.deliveries)]
+
+    await job.push(*"abc")
+    await job.poll(2)
+    assert await named() == [jobs.name(owner, job.claims["a"]), jobs.name(owner, job.claims["b"]), None]
+    await job.settle("retried", "a", attempt=1, limit=2)
+    await job.settle("returned", "b", limit=2)
+    await job.poll(3)
+    assert await named() == [jobs.name(owner, job.claims[id]) for id in "abc"]
+    assert [(await job.deliveries.of_event(job.uid, id))[0].claim for id in "abc"] == [
+        (job.claims[id].id, attempt) for id, attempt in (("a", 1), ("b", 0), ("c", 0))
+    ]
 
 
 async def test_a_page_ends_where_the_last_delivery_does(job: PolledEventJob) -> None:

@@ -13,6 +13,8 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.api.kinds import EVENT_JOB, Ref
 from workers.api.push_settings import PushSettings
+from workers.controllers.eventjob import jobs
+from workers.decision.claims import ClaimedItem
 
 STREAM = "{test}:events:team/orders"
 CHANNEL = Channel(STREAM, ChannelLimits())
@@ -55,6 +57,7 @@ async def test_a_delivery_is_told_with_its_attempts(fake_redis: redis.Redis) -> 
                 "state": "retrying",
                 "arrived": "2026-03-01T08:00:00.000Z",
                 "due": "2026-03-01T08:00:09.000Z",
+                "job": None,
                 "attempts": [
                     {
                         "job": "orders-a",
@@ -68,6 +71,19 @@ async def test_a_delivery_is_told_with_its_attempts(fake_redis: redis.Redis) -> 
             }
         ],
     }
+
+
+async def test_a_running_delivery_names_its_job(fake_redis: redis.Redis) -> None:
+    class Running(TwoEventJobs):
+        async def of_event(self, uid: str, id: str, source: str | None = None) -> tuple[Delivery, ...]:
+            return (Delivery("5-0", {"id": id}, "running", MOMENT, claim=("5-0-1", 2)),)
+
+    both: Any = Running()
+    found = await EventStatus(both, both, lambda _: fake_redis).of(DESTINATION, "1", None)
+    claim = ClaimedItem("5-0-1", attempt=2)
+    owners = [{"name": "audit", "uid": "u2"}, {"name": "orders", "uid": "u1"}]
+    assert found
+    assert [each["job"] for each in found["deliveries"]] == [jobs.name(owner, claim) for owner in owners]
 
 
 async def test_an_event_that_no_event_job_has_taken_over_yet_is_known(fake_redis: redis.Redis) -> None:

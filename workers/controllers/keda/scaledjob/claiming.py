@@ -15,7 +15,7 @@ from workers.api.keda.scaledjob import ScaledJob, ScaledJobSpec
 from workers.api.keda_compat import Quirks
 from workers.api.kinds import JOB, Object
 from workers.controllers import rounding
-from workers.controllers.claims import binding, claim_names
+from workers.controllers.claims import binding
 from workers.controllers.claims import claim_outcomes as claims
 from workers.controllers.claims.claim_outcomes import ClaimRules, ObservedClaims
 from workers.controllers.keda import authentication_users, finalizer
@@ -24,6 +24,7 @@ from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.policy import SharedLimits
 from workers.controllers.keda.scaledjob.status import ScaledJobConditions, last_active, write, write_around
 from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields
+from workers.decision import claim_names
 from workers.decision.claims import LEDGER, ClaimedItem, ledger_of, name_of
 from workers.decision.plan import (
     NOTHING,

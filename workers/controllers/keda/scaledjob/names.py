@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from workers.controllers.claims import claim_names
+from workers.decision import claim_names
 
 _BASE36 = re.compile(r"[0-9a-z]+")
 

@@ -12,8 +12,9 @@ from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at, child, micros, scaled_job
 from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
-from workers.controllers.claims import binding, claim_names
+from workers.controllers.claims import binding
 from workers.controllers.keda.scaledjob import decide
+from workers.decision import claim_names
 from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ledger_of, name_of
 from workers.decision.plan import (
     ComeBack,

@@ -9,9 +9,10 @@ from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF,
 from tests.unit.controllers.plans import condition
 from tests.unit.tables import cases
 from workers.api.kinds import Object
-from workers.controllers.claims import binding, claim_names, claim_outcomes
+from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules
 from workers.controllers.keda.scaledjob import decide
+from workers.decision import claim_names
 from workers.decision.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.plan import (
     NOTHING,

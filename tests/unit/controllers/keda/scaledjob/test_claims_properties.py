@@ -18,8 +18,9 @@ from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll, item_of, work
 from tests.unit.tables import cases
-from workers.controllers.claims import binding, claim_names, claim_outcomes
+from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.keda.scaledjob import decide
+from workers.decision import claim_names
 from workers.decision.claims import ClaimSettlement
 from workers.decision.plan import Plan, Unfinalize
 

@@ -24,6 +24,11 @@ def claimed(owner: str, ledger: str, id: str, attempt: int) -> str:
     return f"{stem(owner)}-{blake2b(f'{ledger} {id}'.encode(), digest_size=6).hexdigest()}{suffix}"
 
 
+def of_event(eventjob: str, uid: str, id: str, attempt: int) -> str:
+    """Returns the name of the Job of one attempt at an event. eventjob, uid: name and uid of its EventJob."""
+    return claimed(eventjob, blake2b(uid.encode(), digest_size=8).hexdigest(), id, attempt)
+
+
 def stem(owner: str) -> str:
     """Returns the owner's name if it is a short DNS label, else its start and a hash of the whole."""
     if len(owner) <= _STEM and _LABEL.fullmatch(owner):
