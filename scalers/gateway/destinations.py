@@ -18,7 +18,7 @@ from workers.api.keda import scaledjob
 from workers.api.kinds import EVENT_JOB, SCALED_JOB, Object, Ref
 from workers.cache.store import Store
 from workers.decision.snapshot import CachedObject
-from workers.errors import UserError
+from workers.errors import Unavailable, UserError
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,10 @@ class Destinations:
         self._index = _EventJobs(self.store, self.clock)
 
     async def find(self, namespace: str, name: str) -> Destination | None:
-        """Returns the destination of this name, None if no object of this name takes pushes."""
+        """Returns the destination of this name, None if no object of this name takes pushes.
+
+        Raises Unavailable for a name that is not found while the objects were never listed, as in a new broker.
+        """
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
             return None
         found: _Found = await self._cache.get((namespace, name), lambda: self._look_up(namespace, name))
@@ -115,6 +118,8 @@ class Destinations:
         # A ScaledJob that shares the stream keeps it: the EventJob is not ready then (ChannelTaken).
         if of_event_job and (of_scaled_job is None or of_scaled_job.channel.stream != of_event_job.channel.stream):
             return _Found(of_event_job)
+        if of_scaled_job is None and None in (await self.store.freshness((EVENT_JOB, SCALED_JOB))).values():
+            raise Unavailable("the objects that take pushes are not known yet")
         return _Found(of_scaled_job)
 
     async def _of_event_job(self, namespace: str, name: str, body: Object) -> Destination | None:

@@ -141,6 +141,8 @@ class PushHandler:
     async def _find(self, head: RequestHead) -> Destination | None:
         try:
             return await self.destinations.find(head.namespace, head.target)
+        except Unavailable as error:
+            raise refused(503, "unavailable", str(error), headers={"Retry-After": "1"}) from None
         except (RedisError, OSError) as error:
             raise _away(error) from error
 

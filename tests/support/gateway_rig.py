@@ -57,6 +57,14 @@ class GatewayRig:
         """The store, as a worker writes it."""
         return Store(self.client, KEYS, {})
 
+    async def list_nothing(self) -> None:
+        """Lets the store know that the cluster has no object yet."""
+        for kind in (EVENT_JOB, SCALED_JOB):
+            listing = await self.store.begin(kind, 1)
+            await self.store.finish(listing, {"": "0"})
+            seconds, micros = await self.client.time()
+            await self.store.touch(kind, 1, seconds * 1_000_000 + micros)
+
     async def put(self, kind: Any, name: str, namespace: str = "team", **spec: Any) -> None:
         """Stores an object of this spec."""
         version = str(next(_versions))
@@ -120,6 +128,7 @@ async def gateway_rig(
     rig = GatewayRig(client, broker)
     poll = Lane(client, "poll", KEYS)
     await poll.open()
+    await rig.list_nothing()
     destinations = Destinations(rig.store, KEYS, Triggers(broker=broker, prefix=KEYS.prefix))
     commit = GroupCommit(client, poll, rig.notify)
     get, request = (cluster.get, cluster.request) if cluster else (rig.get, rig.request)

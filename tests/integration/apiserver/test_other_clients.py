@@ -61,11 +61,11 @@ class TestKr8s:
     async def test_custom_resources_are_made_and_listed(self, api: Any, ours: Api) -> None:
         from kr8s.asyncio.objects import new_class
 
-        ours.create(DEFINITIONS, definition("cranks"))
-        crank = new_class("Crank", version="test.penstock.dev/v1", plural="cranks", asyncio=True, namespaced=True)
-        one = await crank(custom("Crank", "c", spec={"turns": 2}), api=api)
+        ours.create(DEFINITIONS, definition("spools"))
+        crank = new_class("Spool", version="test.penstock.dev/v1", plural="spools", asyncio=True, namespaced=True)
+        one = await crank(custom("Spool", "c", spec={"turns": 2}), api=api)
         await one.create()
-        assert [each.spec.turns async for each in api.get("cranks.test.penstock.dev")] == [2]
+        assert [each.spec.turns async for each in api.get("spools.test.penstock.dev")] == [2]
 
     async def test_finished_jobs_are_seen(self, api: Any, ours: Api) -> None:
         from kr8s.asyncio.objects import Job

@@ -239,3 +239,13 @@ async def test_a_deleted_target_takes_nothing(rig: GatewayRig) -> None:
     await rig.event_job("orders")
     await rig.store.apply(EVENT_JOB, [ObjectVersion.gone(Ref(EVENT_JOB, "team", "orders"), "uid-orders")])
     assert (await rig.push("team/orders"))[0] == 401
+
+
+async def test_a_name_is_unknown_once_the_objects_were_listed(rig: GatewayRig) -> None:
+    """A broker that is new or has lost its data knows no object: a sender that is told 401 may give up."""
+    await rig.client.flushall()
+    status, answer, headers = await rig.push("team/orders", headers=BINARY, data=b"text")
+    assert (status, headers["Retry-After"]) == (503, "1")
+    assert answer["detail"] == "the objects that take pushes are not known yet"
+    await rig.list_nothing()
+    assert (await rig.push("team/orders", headers=BINARY, data=b"text"))[0] == 401
