@@ -13,7 +13,7 @@ from scalers.deliveries.delivery import STATES, Delivery, DeliveryAttempt, Deliv
 from scalers.deliveries.event_ledger import removal
 from scheduler.keys import DeliveryKeys, Keys
 from scheduler.scripts import Script, load
-from workers.api.eventjob import EventCounts
+from workers.api.eventing.eventjob import EventCounts
 
 _LIST = Script(load("scalers", "list_deliveries"))
 _CHANGE = Script(load("scalers", "change_deliveries"))

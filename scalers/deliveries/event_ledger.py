@@ -16,7 +16,7 @@ from scalers.sources.redis.claim_scripts import BUDGET, Call, run_scripts
 from scalers.sources.redis.connection import RedisLink, reason
 from scheduler.keys import DeliveryKeys
 from scheduler.scripts import Script, load
-from workers.api.eventjob import EventJobSpec
+from workers.api.eventing.eventjob import EventJobSpec
 from workers.api.scheduledjob import RunTemplate
 from workers.decision.claims import LARGEST, ClaimedItem, ClaimOrder
 

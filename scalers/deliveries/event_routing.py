@@ -9,7 +9,7 @@ from typing import Literal
 
 import orjson
 
-from workers.api.eventjob import EventJobSpec
+from workers.api.eventing.eventjob import EventJobSpec
 from workers.events import routing
 from workers.events.expressions import ExpressionFailed
 from workers.events.routing import NotTaken

@@ -13,7 +13,7 @@ from scalers.sources.redis.connection import RedisServer
 from scalers.triggers.parse import Triggers
 from scalers.ttl_cache import TTLCache
 from scheduler.keys import Keys
-from workers.api import eventjob
+from workers.api.eventing import eventjob
 from workers.api.keda import scaledjob
 from workers.api.kinds import EVENT_JOB, SCALED_JOB, Object, Ref
 from workers.cache.store import Store

@@ -19,7 +19,7 @@ from scalers.metrics import COMMIT_EVENTS
 from scalers.sources.redis.connection import RedisServer, reason
 from scheduler.queue import Lane
 from scheduler.scripts import Script, load
-from workers.api.push_settings import PushSettings
+from workers.api.eventing.push_settings import PushSettings
 from workers.metrics.process import PUSHED
 from workers.runtime.leases import Notify
 

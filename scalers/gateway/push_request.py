@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from workers.api.eventing.push_settings import PushSettings
 from workers.api.kinds import Kind, Ref
-from workers.api.push_settings import PushSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from scalers.triggers import flow_probes
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe, Triggers, is_polled
 from scalers.ttl_cache import remember
 from scheduler.keys import Keys
-from workers.api import conditions, eventjob
-from workers.api.eventjob import EventJobSpec
+from workers.api import conditions
+from workers.api.eventing import eventjob
+from workers.api.eventing.eventjob import EventJobSpec
 from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, Kind, Object, Ref
 from workers.cache.store import Store
 from workers.errors import UserError

@@ -15,8 +15,8 @@ from scalers.deliveries.event_ledger import EventLedger
 from scalers.sources.events.intake import Intake
 from scalers.sources.redis.connection import RedisLink
 from scheduler.keys import Keys
-from workers.api import eventjob
-from workers.api.eventjob import EventJobSpec
+from workers.api.eventing import eventjob
+from workers.api.eventing.eventjob import EventJobSpec
 from workers.decision.claims import DELIVERIES, ClaimedItem, ClaimOrder, ClaimSettlement, How
 
 KEYS = Keys("penstock")

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from workers.api import eventjob, kinds
+from workers.api import kinds
+from workers.api.eventing import eventjob
 from workers.api.keda import scaledjob, scaledobject, triggerauthentication
 from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import (

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import yaml
 
-from workers.api import eventjob, kinds, scalepolicy, scheduledjob
+from workers.api import kinds, scalepolicy, scheduledjob
+from workers.api.eventing import eventjob
 from workers.api.keda import scaledjob, scaledobject, triggerauthentication
 from workers.api.kinds import Kind, Object
 from workers.api.model import Model

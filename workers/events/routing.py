@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workers.api import times
-from workers.api.eventjob import EventJobSpec
+from workers.api.eventing.eventjob import EventJobSpec
 from workers.events import expressions, filters
 from workers.events.event_scope import EventScope
 from workers.events.expressions import ExpressionFailed

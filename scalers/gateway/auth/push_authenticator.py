@@ -15,8 +15,8 @@ from scalers.gateway.auth.signatures import SHORTEST, SecretUnusable, SignatureR
 from scalers.gateway.auth.token_reviews import TokenReviews
 from scalers.gateway.push_request import PushRequest, PushTarget
 from scalers.ttl_cache import EVER, remember
+from workers.api.eventing.push_settings import Credential, SecretKeySelector, Signature
 from workers.api.kinds import SECRET, Ref
-from workers.api.push_settings import Credential, SecretKeySelector, Signature
 from workers.errors import ClusterError, Unavailable, UserError
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from workers.api.eventjob import EventJobSpec
+from workers.api.eventing.eventjob import EventJobSpec
 from workers.api.kinds import Object
 from workers.api.scheduledjob import RunTemplate
 from workers.events.event_scope import EventScope

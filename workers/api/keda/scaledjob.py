@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from workers.api import model
+from workers.api.eventing.push_settings import PushSettings
 from workers.api.kinds import SCALED_JOB, Object
 from workers.api.model import Found, Items, Model, Natural, Positive, Text, refuse
-from workers.api.push_settings import PushSettings
 
 #: Default seconds between two polls (KEDA's).
 POLLING_INTERVAL = 30

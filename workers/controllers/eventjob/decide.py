@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from workers.api import conditions
-from workers.api import eventjob as manifest
-from workers.api.eventjob import EventJob
+from workers.api.eventing import eventjob as manifest
+from workers.api.eventing.eventjob import EventJob
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Object, Ref
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules, ObservedClaims

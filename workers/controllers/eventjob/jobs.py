@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from workers.api.eventjob import EventJob
+from workers.api.eventing.eventjob import EventJob
 from workers.api.kinds import EVENT_JOB, JOB, Object, owner_reference
 from workers.controllers.claims import binding
 from workers.controllers.claims.binding import CarriedText

@@ -1,6 +1,6 @@
 """Channels that a ScaledJob with a push trigger already takes: its events would be acknowledged by two."""
 
-from workers.api.eventjob import EventJob
+from workers.api.eventing.eventjob import EventJob
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.decision.snapshot import Snapshot
 

@@ -11,8 +11,8 @@ from scalers.gateway.group_commit import GroupCommit
 from scalers.gateway.push_request import ChannelLimits, PushTarget
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from workers.api.eventing.push_settings import PushSettings
 from workers.api.kinds import EVENT_JOB, Ref
-from workers.api.push_settings import PushSettings
 from workers.controllers.eventjob import jobs
 from workers.decision.claims import ClaimedItem
 

@@ -12,7 +12,7 @@ from scalers.gateway.problem import RequestRefused
 from scalers.gateway.push_request import ChannelLimits
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from workers.api.push_settings import PushSettings
+from workers.api.eventing.push_settings import PushSettings
 
 CHANNEL = Channel("{test}:events:team/orders", ChannelLimits())
 OTHER = Channel("{test}:events:team/other", ChannelLimits())

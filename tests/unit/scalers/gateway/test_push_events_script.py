@@ -14,7 +14,7 @@ from scalers.gateway.push_request import ChannelLimits
 from scalers.sources.events.intake import Intake
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from workers.api.push_settings import PushSettings
+from workers.api.eventing.push_settings import PushSettings
 
 KEYS = Keys("test")
 STREAM = "{test}:events:team/orders"
