@@ -25,13 +25,14 @@ from typing import Any
 
 import setproctitle
 
-from penstock import _import_path
+from penstock import __main__, _import_path
 
 #: The modules of each part, by the first word of its command. They read neither environment nor files when imported.
 MODULES: Mapping[str, tuple[str, ...]] = {
     "apiserver": ("deploy.cli.main", "deploy.local.apiserver.server"),
     "kubelet": ("deploy.cli.main", "deploy.local.kubelet.kubelet"),
     "watch": ("deploy.cli.main", "deploy.processes.watch", "workers.controllers.registry"),
+    "gateway": ("deploy.cli.main", "deploy.processes.gateway"),
     "celery": ("deploy.processes.celery_process", "celery.bin.celery", "celery.apps.worker", "workers.tasks"),
     "beat": ("deploy.cli.main", "deploy.processes.beat", "scheduler.beat"),
 }
@@ -259,7 +260,7 @@ def _become(channel: socket.socket, request: Mapping[str, Any], output: int) -> 
     sys.argv = [str(_import_path.MAIN), *request["words"]]
     setproctitle.setproctitle(" ".join((*_PREFIX, *request["words"])))
     gc.enable()
-    importlib.import_module("deploy.cli.main").main()
+    __main__.main()
 
 
 def _leave(work: Callable[[], None]) -> None:
