@@ -11,7 +11,6 @@ Each class exists twice: `EventStream`, `ItemList` and `ItemStream` take a `redi
 caller's, and so do its errors: what Redis refuses or cannot do is raised as redis-py raises it.
 """
 
-import hashlib
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -196,7 +195,7 @@ class _Intake(Generic[Client]):
                 raise InvalidEvent(index, str(error)) from None
             order.append((event.source, event.id))
             named.setdefault(order[-1], [text for pair in fields.items() for text in pair])
-        texts = [[_digest(*name), len(fields), *fields] for name, fields in named.items()]
+        texts = [[cloudevents.digest(*name), len(fields), *fields] for name, fields in named.items()]
         chunks = (texts[at : at + _CHUNK] for at in range(0, len(texts), _CHUNK))
         commands = [
             (_PUSH, len(self._keys), *self._keys, *self._numbers, *(text for one in chunk for text in one))
@@ -308,11 +307,6 @@ def beside(queue: str, part: str) -> str:
     start = queue.find("{")
     tagged = start >= 0 and queue.find("}", start) > start + 1
     return f"{queue if tagged or '{' in queue or '}' in queue else f'{{{queue}}}'}:{part}"
-
-
-def _digest(source: str, id: str) -> str:
-    """Returns the digest under which the intake remembers an event."""
-    return hashlib.sha1(f"{source}\n{id}".encode(), usedforsecurity=False).hexdigest()
 
 
 def _check_items(items: Sequence[str | bytes]) -> None:

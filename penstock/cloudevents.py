@@ -4,6 +4,7 @@ docs/events.md is the interface. The script that takes events in (scalers/lua/ac
 """
 
 import base64
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -80,6 +81,11 @@ def wrong(event: Mapping[str, str]) -> str | None:
         if not event.get(name):
             return f"{name} is required"
     return malformed(event)
+
+
+def digest(source: str, id: str) -> str:
+    """Returns the digest under which an intake remembers an event."""
+    return hashlib.sha1(f"{source}\n{id}".encode(), usedforsecurity=False).hexdigest()
 
 
 def from_json(body: Any) -> dict[str, str]:

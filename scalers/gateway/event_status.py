@@ -1,6 +1,5 @@
 """The state of one pushed event: its deliveries to EventJobs, and whether its channel remembers it."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,6 +7,7 @@ from typing import Any, Protocol
 
 from redis.asyncio import Redis
 
+from penstock import cloudevents
 from penstock.client import beside
 from scalers.deliveries.delivery import Delivery, DeliveryAttempt
 from scalers.gateway.destinations import Destination, Destinations, EventJobOf
@@ -49,7 +49,7 @@ class EventStatus:
 
     async def _accepted(self, destination: Destination, source: str, id: str) -> str | None:
         channel = destination.channel
-        digest = hashlib.sha1(f"{source}\n{id}".encode(), usedforsecurity=False).hexdigest()
+        digest = cloudevents.digest(source, id)
         client = self.client_of(channel.server)
         milliseconds: Any = await client.zscore(beside(channel.stream, "seen"), digest)
         return _instant(float(milliseconds) * 1000) if milliseconds is not None else None

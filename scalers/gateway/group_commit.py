@@ -1,7 +1,6 @@
 """Group commit: the events of requests that are in flight share round trips to the broker, and waits for its disk."""
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections import OrderedDict, deque
@@ -12,6 +11,7 @@ from typing import Any
 from redis import exceptions
 from redis.asyncio import Redis
 
+from penstock import cloudevents
 from scalers.gateway.destinations import Channel
 from scalers.gateway.drain_rate import DrainRates
 from scalers.gateway.problem import RequestRefused, refused
@@ -296,8 +296,7 @@ def _arguments(events: Sequence[Event]) -> list[str]:
     """Returns the arguments of one request for the script."""
     args = [str(len(events))]
     for event in events:
-        name = f"{event['source']}\n{event['id']}".encode()
-        args += [hashlib.sha1(name, usedforsecurity=False).hexdigest(), str(2 * len(event))]
+        args += [cloudevents.digest(event["source"], event["id"]), str(2 * len(event))]
         for pair in event.items():
             args += pair
     return args
