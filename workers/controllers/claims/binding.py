@@ -126,6 +126,11 @@ def ended(jobs: Iterable[CachedObject]) -> tuple[CachedObject, ...]:
     return tuple(entry for entry in jobs if entry.body and is_bound(entry.body) and has_ended(entry.body))
 
 
+def bound(jobs: Iterable[CachedObject]) -> tuple[CachedObject, ...]:
+    """Returns the Jobs that wait for their claim, ended or not."""
+    return tuple(entry for entry in jobs if entry.body and is_bound(entry.body))
+
+
 def unbind(jobs: Iterable[CachedObject]) -> tuple[Step, ...]:
     """Returns the step that takes the finalizer off these Jobs; empty without Jobs."""
     steps = tuple(Unfinalize(entry.ref, entry.body["metadata"]["uid"], FINALIZER) for entry in jobs if entry.body)

@@ -11,7 +11,7 @@ from workers.api import conditions
 from workers.api.kinds import JOB, Object
 from workers.controllers.claims import binding
 from workers.decision.claims import LARGEST, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
-from workers.decision.plan import Patch, PollNow, Step, Together
+from workers.decision.plan import NOTHING, Delete, Patch, Plan, PollNow, Step, Together
 from workers.decision.snapshot import CachedObject, Reading, Snapshot
 
 #: Characters of a reason that are kept with a parked item.
@@ -113,6 +113,14 @@ class ObservedClaims:
         id = max(at, self.last_order + 1)
         return (PollNow(ClaimOrder(id, self.ledger.of, limit, tail, settlements, bound)),)
 
+    def deletes(self) -> tuple[Delete, ...]:
+        """Returns the deletions of all unfinished Jobs of claims, also if the ledger cannot be read."""
+        return tuple(
+            Delete(entry.ref, entry.body["metadata"]["uid"])
+            for entry in self.jobs
+            if entry.body and binding.claim_of(entry.body) and not binding.has_ended(entry.body)
+        )
+
     def release(self) -> tuple[Step, ...]:
         """Returns the steps that take the finalizer off Jobs whose claims are settled and off deleted unfinished Jobs.
 
@@ -122,6 +130,12 @@ class ObservedClaims:
         given_up = tuple(_unbound(entry, entry.body) for entry in self.verdict.given_up if entry.body)
         stage = (Together(given_up, vital=False),) if given_up else ()
         return (*stage, *binding.unbind(self.verdict.freed))
+
+
+def release_orphans(snapshot: Snapshot) -> Plan:
+    """Returns the plan for the Jobs of an object that is gone: their claims will never be settled."""
+    steps = binding.unbind(binding.bound(snapshot.children.get(JOB.id, ())))
+    return Plan(steps, "gone, and its claims are never settled") if steps else NOTHING
 
 
 def observe(

@@ -23,7 +23,6 @@ from workers.decision.plan import (
     NOTHING,
     ComeBack,
     Create,
-    Delete,
     Figure,
     Patch,
     Plan,
@@ -48,7 +47,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     """Returns the plan for an EventJob, its Jobs and its last reading."""
     body = snapshot.body
     if body is None:
-        return _release_orphans(snapshot)
+        return claim_outcomes.release_orphans(snapshot)
     if body["metadata"].get("deletionTimestamp"):
         return _delete(snapshot, body, now)
     try:
@@ -247,16 +246,12 @@ def _delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
         ClaimRules(records=True),
         closing=True,
     )
-    deletes = tuple(
-        Delete(entry.ref, entry.body["metadata"]["uid"])
-        for entry in claims.jobs
-        if entry.body and binding.claim_of(entry.body) and not binding.has_ended(entry.body)
-    )
+    deletes = claims.deletes()
     stage = (Together(deletes),) if deletes else ()
     # The poll that finds the ledger empty removes it; a reading of the spec before the deletion proves nothing.
     fresh = claims.reading is not None and claims.reading.generation == body["metadata"].get("generation", 0)
     if claims.is_closed and not deletes and fresh:
-        rest = binding.unbind(each for each in claims.jobs if each.body and binding.is_bound(each.body))
+        rest = binding.unbind(binding.bound(claims.jobs))
         others = [each for each in _finalizers(body) if each != FINALIZER]
         gone = Patch(snapshot.ref, {"metadata": {"finalizers": others}}, body["metadata"]["resourceVersion"])
         return Plan((*claims.release(), *rest, gone), "being deleted, nothing is claimed any more")
@@ -273,13 +268,6 @@ def _delete(snapshot: Snapshot, body: Object, now: datetime) -> Plan:
     if deletes:
         steps.append(ComeBack(now))
     return Plan(tuple(steps), f"being deleted, {len(claims.claims)} claims are left")
-
-
-def _release_orphans(snapshot: Snapshot) -> Plan:
-    """Returns the plan for the Jobs of an EventJob that is gone: their claims will never be settled."""
-    bound = (each for each in snapshot.children.get(JOB.id, ()) if each.body and binding.is_bound(each.body))
-    steps = binding.unbind(bound)
-    return Plan(steps, "gone, and its claims are never settled") if steps else NOTHING
 
 
 def _add_finalizer(snapshot: Snapshot, body: Object) -> tuple[Patch, ...]:

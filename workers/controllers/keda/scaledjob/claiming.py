@@ -13,7 +13,7 @@ import orjson
 from workers.api import bool_annotations
 from workers.api.keda.scaledjob import ScaledJob, ScaledJobSpec
 from workers.api.keda_compat import Quirks
-from workers.api.kinds import JOB, Object
+from workers.api.kinds import Object
 from workers.controllers import rounding
 from workers.controllers.claims import binding
 from workers.controllers.claims import claim_outcomes as claims
@@ -27,9 +27,7 @@ from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fi
 from workers.decision import claim_names
 from workers.decision.claims import LEDGER, ClaimedItem, ledger_of, name_of
 from workers.decision.plan import (
-    NOTHING,
     ComeBack,
-    Delete,
     Plan,
     PollNow,
     RecordEvent,
@@ -57,15 +55,10 @@ def decide(snapshot: Snapshot, body: Object, scaled: ScaledJob, now: datetime) -
 def delete(snapshot: Snapshot, body: Object, now: datetime, quirks: Quirks) -> Plan:
     """Returns the plan for a ScaledJob that is being deleted and has a ledger: its items are returned first."""
     seen = _observe(snapshot, body, closing=True)
-    # All unfinished Jobs of claims go, also if the ledger cannot be read.
-    deletes = tuple(
-        Delete(entry.ref, entry.body["metadata"]["uid"])
-        for entry in seen.jobs
-        if entry.body and binding.claim_of(entry.body) and not binding.has_ended(entry.body)
-    )
+    deletes = seen.deletes()
     steps: list[Step] = [*seen.order(0, snapshot.at), *((Together(deletes),) if deletes else ()), *seen.release()]
     if seen.is_closed and not deletes:
-        steps += binding.unbind(each for each in seen.jobs if each.body and binding.is_bound(each.body))
+        steps += binding.unbind(binding.bound(seen.jobs))
         steps += [
             *authentication_users.removed(snapshot, quirks),
             finalizer.remove(snapshot, body, {LEDGER: None}),
@@ -79,13 +72,6 @@ def delete(snapshot: Snapshot, body: Object, now: datetime, quirks: Quirks) -> P
     if deletes:
         steps.append(ComeBack(now))
     return Plan(tuple(steps), f"being deleted, {len(seen.claims)} claims are left")
-
-
-def release_orphans(snapshot: Snapshot) -> Plan:
-    """Returns the plan for the Jobs of a ScaledJob that is gone: their claims will never be settled."""
-    bound = (each for each in snapshot.children.get(JOB.id, ()) if each.body and binding.is_bound(each.body))
-    steps = binding.unbind(bound)
-    return Plan(steps, "gone, and its claims are never settled") if steps else NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from workers.api.keda import scaledjob as manifest
 from workers.api.keda.scaledjob import ScaledJob
 from workers.api.keda_compat import NONE, Quirks
 from workers.api.kinds import JOB, POD, SCALE_POLICY, SCALED_JOB, Kind, Object
-from workers.controllers.claims import binding
+from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.keda import authentication_users, finalizer
 from workers.controllers.keda.scaledjob import (
     claiming,
@@ -64,7 +64,7 @@ def decide(snapshot: Snapshot, now: datetime, quirks: Quirks = NONE) -> Plan:
 def _decide(snapshot: Snapshot, now: datetime, quirks: Quirks) -> Plan:
     body = snapshot.body
     if body is None:
-        return claiming.release_orphans(snapshot)
+        return claim_outcomes.release_orphans(snapshot)
     if body["metadata"].get("deletionTimestamp"):
         return claiming.delete(snapshot, body, now, quirks) if ledger_of(body) else _delete(snapshot, body, quirks)
     before = ScaledJobConditions.observed(body)
