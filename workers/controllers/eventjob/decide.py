@@ -5,7 +5,7 @@ claims, limit them, create Jobs, settle; then the status. The ledger exists as l
 the object until polls have removed it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -34,6 +34,7 @@ from workers.decision.plan import (
 from workers.decision.snapshot import Snapshot
 from workers.errors import UserError
 from workers.events import job_texts, routing
+from workers.events.substitutions import SubstitutionFailed
 
 #: Keeps a deleted EventJob until polls have removed its deliveries.
 FINALIZER = "penstock.dev/eventjob"
@@ -62,7 +63,8 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
 class ObservedEventJob:
     """Stage 1: a well-formed EventJob that is not being deleted, and its claims.
 
-    problem: the reason that nothing is claimed, as reason and message of Ready; None without one.
+    problem: the reason that nothing is claimed, as reason and message of Ready; None without one. built: by claim, the
+    Jobs of claims that have none.
     """
 
     snapshot: Snapshot
@@ -70,22 +72,34 @@ class ObservedEventJob:
     eventjob: EventJob
     claims: ObservedClaims
     problem: tuple[str, str] | None
+    built: Mapping[str, Object]
 
     @classmethod
     def of(cls, snapshot: Snapshot, body: Object, eventjob: EventJob) -> "ObservedEventJob":
         problem = _problem(snapshot, eventjob)
         retry = eventjob.spec.retry
+        built: dict[str, Object] = {}
+
+        def unfit(claim: ClaimedItem) -> str | None:
+            # Without a usable template nothing is created, and that is no fault of the events.
+            if problem:
+                return None
+            try:
+                built[claim.id] = jobs.build(eventjob, claim)
+            except SubstitutionFailed as error:
+                return str(error)
+            return None
+
         rules = ClaimRules(
             retries=retry.limit if retry else 0,
             delay=lambda attempt: retries.delay(retry, attempt),
-            # Without a usable template nothing is created, and that is no fault of the events.
-            unfit=lambda claim: None if problem else jobs.problem(eventjob, claim),
+            unfit=unfit,
             records=True,
         )
         claims = claim_outcomes.observe(
             _own(snapshot, body), DELIVERIES, lambda claim: jobs.name(body["metadata"], claim), rules
         )
-        return cls(snapshot, body, eventjob, claims, problem)
+        return cls(snapshot, body, eventjob, claims, problem, built)
 
     @property
     def suspended(self) -> bool:
@@ -164,7 +178,7 @@ def _steps(seen: ObservedEventJob, now: datetime) -> Iterator[Step]:
 def _creates(seen: ObservedEventJob) -> tuple[Step, ...]:
     if not seen.missing:
         return ()
-    creates = tuple(Create(JOB, jobs.build(seen.eventjob, claim)) for claim in seen.missing)
+    creates = tuple(Create(JOB, seen.built[claim.id]) for claim in seen.missing)
     created = RecordEvent("Normal", "JobsCreated", "Created {done} Jobs")
     failed = RecordEvent("Warning", "JobCreateFailed", "Creating a Job failed: {error}")
     return (Together(creates, then=created, otherwise=failed),)

@@ -75,15 +75,6 @@ def build(eventjob: EventJob, claim: ClaimedItem) -> Object:
     return bound
 
 
-def problem(eventjob: EventJob, claim: ClaimedItem) -> str | None:
-    """Returns the reason why no Job can be made for a claimed event, None if one can."""
-    try:
-        build(eventjob, claim)
-    except SubstitutionFailed as error:
-        return str(error)
-    return None
-
-
 def _scope(claim: ClaimedItem) -> EventScope:
     try:
         fields = orjson.loads(claim.item or "")
