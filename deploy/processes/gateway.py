@@ -18,8 +18,6 @@ from starlette.applications import Starlette
 from deploy.page.app import ServedPage, opened
 from deploy.page.authorization import PageAuthorization
 from deploy.processes import client_certificate, https, readiness, until_signal
-from scalers.auth.lookups import Lookups
-from scalers.auth.vault import Vaults
 from scalers.deliveries.deliveries import Deliveries
 from scalers.gateway import asgi_app
 from scalers.gateway.auth.push_authenticator import PushAuthenticator
@@ -30,7 +28,7 @@ from scalers.gateway.event_status import EventStatus
 from scalers.gateway.group_commit import GroupCommit
 from scalers.gateway.overload import Load
 from scalers.gateway.push_handler import PushHandler
-from scalers.polling.poll_worker import triggers_of
+from scalers.polling.poll_worker import lookups_of, triggers_of, vaults_of
 from scheduler.keys import Keys
 from workers.client.rest import Cluster
 from workers.errors import UserError
@@ -133,21 +131,10 @@ async def _page(settings: Settings, parts: BrokerServices, cluster: Cluster, sta
 
 async def _handler(settings: Settings, parts: BrokerServices, cluster: Cluster, stack: AsyncExitStack) -> PushHandler:
     keys = Keys(settings.prefix)
-    vaults = Vaults(
-        servers=settings.vault_servers,
-        token_file=settings.vault_token_file,
-        authority=settings.vault_ca,
-        timeout=settings.source_timeout,
-    )
+    vaults, lookups = vaults_of(settings), lookups_of(settings, cluster)
     stack.push_async_callback(vaults.close)
-    lookups = Lookups(
-        cluster.get,
-        cluster.request,
-        own_namespace=settings.own_namespace,
-        restricted=settings.restrict_secrets,
-    )
     replays = ReplayGuard(parts.client, settings.prefix)
-    destinations = Destinations(parts.store, keys, triggers_of(settings, cluster, vaults))
+    destinations = Destinations(parts.store, keys, triggers_of(settings, lookups, vaults))
     if sink := span_export.opened(settings):
         # It waits for the collector.
         stack.push_async_callback(asyncio.to_thread, sink.close)

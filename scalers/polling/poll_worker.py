@@ -35,14 +35,9 @@ async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
         parts = await stack.enter_async_context(base(settings))
         cluster = await connect(settings)
         stack.push_async_callback(cluster.close)
-        vaults = Vaults(
-            servers=settings.vault_servers,
-            token_file=settings.vault_token_file,
-            authority=settings.vault_ca,
-            timeout=settings.source_timeout,
-        )
+        vaults = vaults_of(settings)
         stack.push_async_callback(vaults.close)
-        triggers = triggers_of(settings, cluster, vaults)
+        triggers = triggers_of(settings, lookups_of(settings, cluster), vaults)
         wakeups = None
         if settings.wakeups:
             wakeups = Wakeups(
@@ -71,15 +66,30 @@ async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
         yield await stack.enter_async_context(consuming(parts, "poll", poller.handle, linger=LINGER))
 
 
-def triggers_of(settings: Settings, cluster: Cluster, vaults: Vaults) -> Triggers:
+def vaults_of(settings: Settings) -> Vaults:
+    """Returns the clients of vaults, as the settings say. The caller closes them."""
+    return Vaults(
+        servers=settings.vault_servers,
+        token_file=settings.vault_token_file,
+        authority=settings.vault_ca,
+        timeout=settings.source_timeout,
+    )
+
+
+def lookups_of(settings: Settings, cluster: Cluster) -> Lookups:
+    """Returns the cached reads of Secrets and other objects in the cluster, as the settings say."""
+    return Lookups(
+        cluster.get,
+        cluster.request,
+        own_namespace=settings.own_namespace,
+        restricted=settings.restrict_secrets,
+    )
+
+
+def triggers_of(settings: Settings, lookups: Lookups, vaults: Vaults) -> Triggers:
     """Returns the parser of triggers, as the settings say."""
     return Triggers(
-        lookups=Lookups(
-            cluster.get,
-            cluster.request,
-            own_namespace=settings.own_namespace,
-            restricted=settings.restrict_secrets,
-        ),
+        lookups=lookups,
         authenticator=Authenticator(
             settings.own_namespace,
             vaults,
