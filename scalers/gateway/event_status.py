@@ -11,6 +11,7 @@ from penstock import cloudevents
 from penstock.client import beside
 from scalers.deliveries.delivery import Delivery, DeliveryAttempt
 from scalers.gateway.destinations import Destination, Destinations, EventJobOf
+from workers.api import times
 from workers.api.kinds import EVENT_JOB
 
 
@@ -74,5 +75,4 @@ def _attempt(one: DeliveryAttempt) -> dict[str, Any]:
 
 
 def _instant(micros: float) -> str:
-    text = datetime.fromtimestamp(micros / 1e6, UTC).isoformat(timespec="milliseconds")
-    return text.removesuffix("+00:00") + "Z"
+    return times.render_precisely(datetime.fromtimestamp(micros / 1e6, UTC))

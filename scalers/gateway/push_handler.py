@@ -25,6 +25,7 @@ from scalers.gateway.overload import Load
 from scalers.gateway.problem import RequestRefused, refused
 from scalers.gateway.push_request import PushRequest, PushTarget
 from scalers.metrics import INGEST_SECONDS
+from workers.api import times
 from workers.errors import Unavailable
 from workers.tracing.push_tracing import PushTracing
 
@@ -207,11 +208,11 @@ def _plain_event(target: PushTarget, by_name: Mapping[str, str], received: datet
     if delivery is not None:
         instant = delivery.time or received
         type_, source = delivery.type or settings.type, delivery.source or target.source
-        return PlainEvent(delivery.id, source, type_, _rfc3339(instant), delivery.subject)
+        return PlainEvent(delivery.id, source, type_, times.render_precisely(instant), delivery.subject)
     given = next((by_name[name].strip() for name in _DELIVERY_IDS if by_name.get(name, "").strip()), "")
     # Idempotency-Key is a structured field: a text in quotes.
     id_ = given[1:-1] if len(given) > 2 and given[0] == given[-1] == '"' else given
-    return PlainEvent(id_ or str(uuid.uuid4()), target.source, settings.type, _rfc3339(received))
+    return PlainEvent(id_ or str(uuid.uuid4()), target.source, settings.type, times.render_precisely(received))
 
 
 def _answered(destination: Destination, accepted: list[Accepted], *, batch: bool) -> Answer:
@@ -233,7 +234,3 @@ def _away(error: Any) -> RequestRefused:
 
 def _micros(instant: datetime) -> int:
     return int(instant.timestamp() * 1_000_000)
-
-
-def _rfc3339(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

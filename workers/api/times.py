@@ -1,4 +1,4 @@
-"""Instants as Kubernetes writes them: RFC 3339 in UTC, whole seconds."""
+"""Instants as Kubernetes writes them: RFC 3339 in UTC, whole seconds; and with milliseconds, as events have them."""
 
 from datetime import UTC, datetime
 
@@ -20,6 +20,11 @@ def parse(text: str) -> datetime:
 def render(instant: datetime) -> str:
     """Returns `2026-03-01T02:00:00Z`; fractions are cut off, as the API server does."""
     return instant.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
+
+
+def render_precisely(instant: datetime) -> str:
+    """Returns `2026-03-01T02:00:00.000Z`."""
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def instant(text: object) -> datetime | None:

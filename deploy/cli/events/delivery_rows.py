@@ -8,6 +8,7 @@ import orjson
 
 from deploy.cli import output
 from scalers.deliveries.delivery import Delivery
+from workers.api import times
 from workers.api.kinds import Object
 
 HEADER = ("ID", "TYPE", "STATE", "ATTEMPTS", "AGE", "REASON")
@@ -100,4 +101,4 @@ def _instant(micros: int) -> datetime:
 
 
 def _rendered(micros: int) -> str:
-    return _instant(micros).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    return times.render_precisely(_instant(micros))

@@ -7,9 +7,9 @@ import penstock
 from deploy.page.answers import requests_read
 from deploy.page.browser_page import BrowserPage
 from deploy.page.rows import derivation
-from deploy.page.rows.row import rendered
 from deploy.page.web.streamed_answer import StreamedAnswer
 from deploy.page.web.web_answers import HttpRefusal, joined, json
+from workers.api import times
 from workers.api.kinds import SCALED_JOB
 from workers.wiring import utc_now
 
@@ -32,7 +32,14 @@ class ListAnswers:
         access = self._page.access
         access.check_site(request)
         user = await access.user_of(request)
-        return json({"user": user, "page": access.mode, "version": penstock.__version__, "now": rendered(utc_now())})
+        return json(
+            {
+                "user": user,
+                "page": access.mode,
+                "version": penstock.__version__,
+                "now": times.render_precisely(utc_now()),
+            }
+        )
 
     async def kinds(self, request: "Request") -> "Response":
         """`GET /kinds`: those that the store follows and the user may list."""

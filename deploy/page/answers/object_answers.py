@@ -12,10 +12,11 @@ from deploy.page.browser_page import BrowserPage
 from deploy.page.live.sampler import decision_json, point_json
 from deploy.page.live.series import COLUMNS
 from deploy.page.rows.row import count as whole
-from deploy.page.rows.row import instant, rendered
+from deploy.page.rows.row import instant
 from deploy.page.web import web_answers
 from deploy.page.web.access import ObjectReader
 from deploy.page.web.web_answers import HttpRefusal, json
+from workers.api import times
 from workers.api.kinds import EVENT, POD, Object, Ref
 from workers.errors import ClusterError
 from workers.wiring import utc_now
@@ -143,4 +144,4 @@ def _containers(pod: Object) -> list[str]:
 
 def _at(seconds: float) -> str:
 
-    return rendered(datetime.fromtimestamp(seconds, UTC))
+    return times.render_precisely(datetime.fromtimestamp(seconds, UTC))

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import takewhile
 
 from deploy.cli.schedules import run_table
-from deploy.page.rows.row import because, count, instant, rendered, status_of
+from deploy.page.rows.row import because, count, instant, status_of
 from scheduler.cron import CronError
 from workers.api import conditions, times
 from workers.api.kinds import JOB, JOB_FLOW, VC_CRON_JOB, VC_JOB, Kind, Object
@@ -42,7 +42,11 @@ def past(body: Object, children: Iterable[Object], start: datetime, end: datetim
     if missed := instant(status.get("lastMissedTime")):
         ended: Object = {"job": None, "attempts": 0, "started": None, "ended": None}
         known.append({"at": missed, "state": "Missed", **ended, "reason": f"{count(status.get('missedRuns'))} in all"})
-    inside = [each for each in known if each["at"] and rendered(start) <= each["at"] <= rendered(end)]
+    inside = [
+        each
+        for each in known
+        if each["at"] and times.render_precisely(start) <= each["at"] <= times.render_precisely(end)
+    ]
     return sorted(inside, key=lambda each: str(each["at"]))[-MOST:]
 
 
@@ -53,7 +57,7 @@ def following(kind: Kind, body: Object, now: datetime, end: datetime) -> list[st
         if spec.suspend:
             return []
         slots = takewhile(lambda slot: slot <= end, run_table.upcoming(timetable, handled, now))
-        return [rendered(timetable.fires(slot)) for slot in _first(slots, MOST)]
+        return [times.render_precisely(timetable.fires(slot)) for slot in _first(slots, MOST)]
     except (UserError, CronError, ValueError):
         return []  # the Ready condition says why
 

@@ -14,8 +14,8 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from deploy.local.supervisor.leftovers import birth
-from deploy.page.rows.row import rendered
 from scheduler.queue import Lane, Stats
+from workers.api import times
 from workers.cache.staleness import Ages
 from workers.errors import ClusterError
 
@@ -190,7 +190,7 @@ def processes(home: Path) -> list[Mapping[str, Any]]:
                 "kind": note.name.rstrip("0123456789-"),
                 "id": f"{note.name} (pid {number})",
                 "alive": alive,
-                "since": rendered(datetime.fromtimestamp(note.stat().st_mtime, UTC)) if alive else None,
+                "since": times.render_precisely(datetime.fromtimestamp(note.stat().st_mtime, UTC)) if alive else None,
                 "memoryBytes": _memory(int(number)) if alive else None,
             }
         )

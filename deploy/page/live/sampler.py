@@ -13,7 +13,8 @@ from deploy.page.live.broadcast import Broadcast
 from deploy.page.live.row_index import RowIndex
 from deploy.page.live.series import OBJECTS, AllSeries, Point
 from deploy.page.rows import derivation
-from deploy.page.rows.row import Row, of_micros, rendered
+from deploy.page.rows.row import Row, of_micros
+from workers.api import times
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Ref
 from workers.decision.snapshot import Reading
 from workers.json_logs import Outage
@@ -151,7 +152,7 @@ class Sampler:
             self._show_depths(piece, points)
             for row in piece:
                 if (found := points.get(_key(row))) and _key(row) in shown:
-                    data = {"object": _object(row), "at": rendered(now), **point_json(found)}
+                    data = {"object": _object(row), "at": times.render_precisely(now), **point_json(found)}
                     self._broadcast.publish((f"more:{_key(row)}",), "point", orjson.dumps(data))
 
     def _show_depths(self, rows: Sequence[Row], points: Mapping[str, Point]) -> None:

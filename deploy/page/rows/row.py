@@ -86,17 +86,12 @@ def condition(entry: Object) -> Mapping[str, Any]:
 def instant(text: object) -> str | None:
     """Returns a timestamp as RFC 3339 in UTC with milliseconds, None for an absent or malformed one."""
     found = times.instant(text)
-    return rendered(found) if found else None
-
-
-def rendered(moment: datetime) -> str:
-    """Returns a moment as RFC 3339 in UTC with milliseconds."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    return times.render_precisely(found) if found else None
 
 
 def of_micros(micros: int) -> str | None:
     """Returns microseconds since the epoch as RFC 3339 in UTC with milliseconds, None for 0."""
-    return rendered(datetime.fromtimestamp(micros / 1e6, UTC)) if micros else None
+    return times.render_precisely(datetime.fromtimestamp(micros / 1e6, UTC)) if micros else None
 
 
 def one_line(text: object) -> str:
