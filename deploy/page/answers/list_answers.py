@@ -32,14 +32,8 @@ class ListAnswers:
         access = self._page.access
         access.check_site(request)
         user = await access.user_of(request)
-        return json(
-            {
-                "user": user,
-                "page": access.mode,
-                "version": penstock.__version__,
-                "now": times.render_precisely(utc_now()),
-            }
-        )
+        now = times.render_precisely(utc_now())
+        return json({"user": user, "page": access.mode, "version": penstock.__version__, "now": now})
 
     async def kinds(self, request: "Request") -> "Response":
         """`GET /kinds`: those that the store follows and the user may list."""

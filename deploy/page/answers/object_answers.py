@@ -143,5 +143,4 @@ def _containers(pod: Object) -> list[str]:
 
 
 def _at(seconds: float) -> str:
-
     return times.render_precisely(datetime.fromtimestamp(seconds, UTC))

@@ -42,11 +42,8 @@ def past(body: Object, children: Iterable[Object], start: datetime, end: datetim
     if missed := instant(status.get("lastMissedTime")):
         ended: Object = {"job": None, "attempts": 0, "started": None, "ended": None}
         known.append({"at": missed, "state": "Missed", **ended, "reason": f"{count(status.get('missedRuns'))} in all"})
-    inside = [
-        each
-        for each in known
-        if each["at"] and times.render_precisely(start) <= each["at"] <= times.render_precisely(end)
-    ]
+    first, last = times.render_precisely(start), times.render_precisely(end)
+    inside = [each for each in known if each["at"] and first <= each["at"] <= last]
     return sorted(inside, key=lambda each: str(each["at"]))[-MOST:]
 
 
