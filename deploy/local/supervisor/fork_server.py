@@ -25,7 +25,7 @@ from typing import Any
 
 import setproctitle
 
-from penstock import __main__, _import_path
+from penstock import _import_path
 
 #: The modules of each part, by the first word of its command. They read neither environment nor files when imported.
 MODULES: Mapping[str, tuple[str, ...]] = {
@@ -260,7 +260,7 @@ def _become(channel: socket.socket, request: Mapping[str, Any], output: int) -> 
     sys.argv = [str(_import_path.MAIN), *request["words"]]
     setproctitle.setproctitle(" ".join((*_PREFIX, *request["words"])))
     gc.enable()
-    __main__.main()
+    importlib.import_module("deploy.cli.main").main()
 
 
 def _leave(work: Callable[[], None]) -> None:
