@@ -5,13 +5,14 @@ BIN    := $(VENV)/bin
 FILES  ?= 200
 TASKS  ?= 60
 EVENTS ?= 60
+MINUTES ?= 10
 STAMP  := $(VENV)/.installed
 
 # The tests start thousands of Python processes, and no two of them should compile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-pool demo-events environment test collected check lint types contracts licences bench house mutants crds wheel lock \
-        constraints clean
+.PHONY: demo demo-pool demo-events environment test collected check lint types contracts licences bench soak house mutants crds \
+        wheel lock constraints release-tools image release audit clean
 
 environment: $(STAMP)  ## everything that the other targets run
 
@@ -50,6 +51,9 @@ licences: $(STAMP)  ## of everything that an installation brings; fails for one 
 bench: $(STAMP)  ## measurements, as a table and as JSON (build/bench.json)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
+soak: $(STAMP)  ## work of every kind under faults of every kind, with an account: make soak MINUTES=60 ARGS="--seed 3"
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
+
 house: $(STAMP)  ## how the source reads, in figures: make house ARGS=--names
 	@$(BIN)/python -m tests.house $(ARGS)
 
@@ -64,8 +68,9 @@ $(MUTMUT): $(STAMP)
 mutants: $(STAMP) $(MUTMUT)  ## small changes that no test notices: make mutants ARGS="workers/controllers/batch --number 300"
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
-crds: $(STAMP)  ## write the CRDs of our kinds into deploy/crds
+crds: $(STAMP)  ## write the CRDs of our kinds into deploy/crds, and what chart and kustomization copy of other files
 	$(BIN)/python -m workers.api.crds deploy/crds
+	$(BIN)/python -m deploy.manifests.chart
 
 # One stamp for the environment: remade when what it is made from changes.
 $(STAMP): pyproject.toml constraints.txt
@@ -88,6 +93,30 @@ EXTRAS  := external github kafka mongodb mysql postgresql rabbitmq tracing
 lock: constraints.txt pyproject.toml  ## lock what an installation brings, with hashes: pip install --require-hashes -r
 	@test -x build/uv/bin/uv || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet uv==0.13.9; }
 	build/uv/bin/$(COMPILE) $(EXTRAS:%=--extra %) --constraint constraints.txt -o requirements.lock pyproject.toml
+	build/uv/bin/$(COMPILE) --group pyproject.toml:release -o release.lock
+
+release-tools: $(STAMP)  ## programs that make and judge releases, in an environment of their own (build/release)
+	@$(BIN)/python -m deploy.release.tools
+
+audit: release-tools  ## known vulnerabilities of what requirements.lock has, where their list can be had
+	@$(BIN)/python -m tests.packaging.audit
+
+# deploy/Dockerfile says what a base is. PIP_CONF names a pip.conf for an index of your own; NAME the image without its tag.
+NAME     ?= penstock
+BUILDER  ?= $(firstword $(foreach one,docker podman buildah,$(if $(shell command -v $(one)),$(one))))
+RELEASED  = $(shell $(BIN)/python -c 'import penstock; print(penstock.__version__)')
+image: wheel  ## build the image: make image BASE=python:3.13-slim-bookworm@sha256:...
+	@echo "$(BASE)" | grep -Eq '^[^ @]+@sha256:[0-9a-f]{64}$$' || \
+		{ echo "make image: BASE must name an image by its digest: BASE=python:3.13-slim-bookworm@sha256:..." >&2; exit 1; }
+	@test -n "$(BUILDER)" || { echo "make image: none of docker, podman and buildah was found" >&2; exit 1; }
+	DOCKER_BUILDKIT=1 $(BUILDER) build --file deploy/Dockerfile --tag $(NAME):$(RELEASED) --build-arg BASE=$(BASE) \
+		$(if $(RUNTIME),--build-arg RUNTIME=$(RUNTIME)) --build-arg VERSION=$(RELEASED) \
+		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) \
+		$(if $(filter docker,$(BUILDER)),,--format docker) $(if $(PIP_CONF),--secret id=pip$(comma)src=$(PIP_CONF)) .
+comma := ,
+
+release: $(STAMP)  ## the files of a release, from a clean checkout of its tag, into dist/penstock-VERSION
+	@$(BIN)/python -m deploy.release
 
 constraints: $(STAMP)  ## lock the versions that are installed now
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^penstock' > constraints.txt

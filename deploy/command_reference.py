@@ -46,7 +46,7 @@ def render() -> str:
 def _sections() -> Iterator[str]:
     for heading, commands in main.SECTIONS.items():
         yield f"## {heading}"
-        for command in commands:
+        for command in map(main.command_of, commands):
             name = f"penstock {command.name}"
             yield f"### {name}\n\n{_help(command, name)}"
             for verb in command.commands.values() if isinstance(command, click.Group) else ():

@@ -90,6 +90,12 @@ _LANES = (
 _SERVERS = (
     servers.REQUESTS,
     servers.REQUEST_SECONDS,
+    servers.CONCURRENCY_LIMIT,
+    servers.IN_FLIGHT,
+    servers.WAITING,
+    servers.THROTTLED_SECONDS,
+    servers.THROTTLED,
+    servers.CREATIONS_HELD,
 )
 _BROKER = (
     servers.BROKER_MEMORY,

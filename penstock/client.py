@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import redis
 import redis.asyncio
 
-from penstock import cloudevents
+from penstock import _broker_format, cloudevents
 from penstock.errors import PenstockError, UserError
 
 Client = TypeVar("Client")
@@ -31,14 +31,21 @@ LARGEST_ITEM = 180_000
 #: Events that one script adds; the server does nothing else meanwhile.
 _CHUNK = 250
 
-# KEYS: 1 the intake, 2 the accepted events (streams), 3 what was seen (a sorted set of digests by time)
-# ARGV: 1 milliseconds in which an event is the same one, 2 most events that may be not done (0: any number), then for
-#       each event its digest, how many texts it has, and its names and values
-# Answer: for each event its entry's id, or '' for one that was seen before; an error FULL that nothing was added
+# KEYS: 1 the intake, 2 the accepted events (streams), 3 what was seen (a sorted set of digests by time), on Penstock's
+#       broker 4 the format of its data
+# ARGV: 1 milliseconds in which an event is the same one, 2 most events that may be not done (0: any number), 3 the
+#       newest format that the caller writes, then for each event its digest, how many texts it has, and its names and
+#       values
+# Answer: for each event its entry's id, or '' for one that was seen before; an error FULL or FORMAT that nothing was
+#       added
 _PUSH = """
+local format = KEYS[4] and redis.call('GET', KEYS[4]) or '0'
+if not (tonumber(format) and tonumber(format) <= tonumber(ARGV[3])) then
+  return redis.error_reply('FORMAT ' .. format)
+end
 local clock = redis.call('TIME')
 local since = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000) - tonumber(ARGV[1])
-local most, events, at = tonumber(ARGV[2]), {}, 3
+local most, events, at = tonumber(ARGV[2]), {}, 4
 local room = most > 0 and most - redis.call('XLEN', KEYS[1]) - redis.call('XLEN', KEYS[2]) or math.huge
 while at <= #ARGV do
   local seen = tonumber(redis.call('ZSCORE', KEYS[3], ARGV[at]) or nil)
@@ -181,8 +188,11 @@ class _Intake(Generic[Client]):
             raise UserError(f"max_events must be at least 1, not {max_events}")
         self._client = client
         self.stream = stream or f"{{{prefix}}}:events:{namespace}/{name}"
-        self._keys = (self.stream, beside(self.stream, "accepted"), beside(self.stream, "seen"))
-        self._numbers = (round(window * 1000), max_events or 0)
+        self._keys: tuple[str, ...] = (self.stream, beside(self.stream, "accepted"), beside(self.stream, "seen"))
+        if stream is None:
+            # Another stream is on the server of its trigger, whose keys are its users'.
+            self._keys += (f"{{{prefix}}}:format",)
+        self._numbers = (round(window * 1000), max_events or 0, _broker_format.FORMAT)
 
     def prepare(self, events: Iterable[Event]) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
         """Returns source and id of each event, and the commands that push each distinct one once."""
@@ -205,8 +215,13 @@ class _Intake(Generic[Client]):
 
     @staticmethod
     def told(order: Sequence[tuple[str, str]], answers: Sequence[Any]) -> list[Pushed]:
-        """Returns the outcome of each event. Raises Full, or the server's other refusals."""
+        """Returns the outcome of each event.
+
+        Raises Full, UserError if a newer release wrote the broker's data, or the server's other refusals.
+        """
         for answer in answers:
+            if isinstance(answer, redis.ResponseError) and str(answer).startswith("FORMAT "):
+                _broker_format.check(str(answer).removeprefix("FORMAT "))
             if isinstance(answer, redis.ResponseError) and str(answer).startswith("FULL"):
                 raise Full("as many events as max_events allows are not done") from answer
             if isinstance(answer, Exception):
@@ -221,7 +236,8 @@ class EventStream(_Intake[redis.Redis]):
     def push(self, *events: Event) -> list[Pushed]:
         """Pushes events in their order. Returns the outcome of each.
 
-        Pushing again what may have been pushed is safe. Raises InvalidEvent before anything is pushed, and Full.
+        Pushing again what may have been pushed is safe. Raises InvalidEvent before anything is pushed, and Full; and
+        UserError if a newer release of Penstock wrote the broker's data.
         """
         order, commands = self.prepare(events)
         if not commands:

@@ -1,12 +1,15 @@
 """The Celery task of the poll lane: a notification, handled on this process's event loop."""
 
 from scalers.polling.poll_worker import measuring
-from workers.app import LANES, app
+from workers.app import app
+from workers.lanes import LANES
+from workers.runtime.health import Health
 from workers.runtime.loop import LoopThread
 from workers.runtime.worker_lifecycle import serve
 from workers.settings import Settings
 
-process = LoopThread(lambda: measuring(Settings()))
+health = Health()
+process = LoopThread(lambda: measuring(Settings(), health))
 
 
 @app.task(name=LANES["poll"][0])
@@ -15,4 +18,4 @@ def poll() -> None:
     process.run(lambda consumer: consumer.consume())
 
 
-serve("poll", process)
+serve("poll", process, health)

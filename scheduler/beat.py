@@ -3,7 +3,7 @@
 ``celery -A workers.app beat -S scheduler.beat:Scheduler``. Any number of beats may run without a leader: one script
 moves a due key, and a run of a periodic entry is leased to one beat. The app's configuration:
 
-    penstock_broker   URL of the broker that holds the lanes; without it, Celery's broker_url
+    penstock_broker   URL or `BrokerAddress` of the broker that holds the lanes; without it, Celery's broker_url
     penstock_prefix   first part of every key there; without it, penstock
     penstock_lanes    lane name -> (Celery task that consumes it, Celery queue of its notifications)
     penstock_lease    duration of leases in the lanes, seconds
@@ -17,6 +17,7 @@ import copy
 import logging
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -33,7 +34,10 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
+from scheduler.broker import clients
+from scheduler.format_check import check_format
 from scheduler.keys import Keys
+from scheduler.lane_sweep import sweep_due
 from scheduler.last_runs import LastRuns, RunLease
 from scheduler.queue import Lane, RetryBackoff
 
@@ -42,11 +46,8 @@ log = logging.getLogger(__name__)
 #: Longest pause between two ticks, seconds: the delay of a key that is booked while the beat sleeps.
 LONGEST_SLEEP = 0.2
 
-#: Entries moved by one call; the broker serves other clients between two calls.
-PIECE = 2000
-
-#: Most calls per tick and lane: a lane with more due entries continues after the other lanes.
-CALLS = 20
+#: Seconds between two looks at the format of the broker's data.
+FORMAT_CHECK = 1.0
 
 #: Errors of redis-py and kombu while the broker is away, or answers with an error.
 BROKER_ERRORS = (RedisError, KombuError, OSError)
@@ -81,6 +82,10 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         self._clock = clock
         self._upcoming: dict[str, Upcoming] = {}
         self._trouble: str | None = None
+        # When to look at the format of the broker's data again, on our monotonic clock.
+        self._look = float("-inf")
+        #: Called at the begin of each tick.
+        self.ticking: Callable[[], None] = lambda: None
         super().__init__(app, *args, **kwargs)
         self.max_interval = min(self.max_interval, LONGEST_SLEEP)
 
@@ -95,8 +100,13 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
             super().install_default_entries(data)
 
     def tick(self, *_: Any, **__: Any) -> float:
-        """Does what is due. Returns the seconds until the next tick."""
+        """Does what is due. Returns the seconds until the next tick.
+
+        Raises penstock._broker_format.FormatRefused when the broker's data are those of a newer release.
+        """
+        self.ticking()
         try:
+            self._check_format()
             sleep = min(self._sweep_lanes(), self._emit_entries(), self.max_interval)
         except ResponseError as error:
             return self._wait("the broker answers with an error; ticking on", error)
@@ -106,6 +116,12 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
             log.info("the broker is back")
         self._trouble = None
         return max(sleep, 0.0)
+
+    def _check_format(self) -> None:
+        now = time.monotonic()
+        if now >= self._look:
+            self._run(check_format(self._client, self._keys))
+            self._look = now + FORMAT_CHECK
 
     def _wait(self, trouble: str, error: Exception) -> float:
         """Logs the trouble unless it is that of the last tick. Returns the seconds until the next tick."""
@@ -140,7 +156,7 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
 
     @cached_property
     def _client(self) -> Redis:
-        client: Redis = Redis.from_url(
+        return clients.client(
             self.app.conf.get("penstock_broker") or self.app.conf.broker_url,
             socket_timeout=5,
             socket_connect_timeout=3,
@@ -149,7 +165,6 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
             retry=Retry(NoBackoff(), 1),
             client_name="penstock-beat",
         )
-        return client
 
     @cached_property
     def _keys(self) -> Keys:
@@ -181,21 +196,10 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         """Returns the seconds until a booked key is due."""
         sleep = LONGEST_SLEEP
         for lane in self._lanes:
-            notifications, due = self._run(self._sweep(lane))
+            notifications, due = self._run(sweep_due(lane))
             self._notify(lane.name, notifications)
             sleep = min(sleep, due)
         return sleep
-
-    async def _sweep(self, lane: Lane) -> tuple[int, float]:
-        notifications = 0
-        for _ in range(CALLS):
-            swept = await lane.sweep(PIECE)
-            notifications += swept.notifications
-            if swept.moved < PIECE:
-                break
-        if swept.next is None:
-            return notifications, LONGEST_SLEEP
-        return notifications, swept.next - await self._runs.now() / 1e6
 
     def _notify(self, lane: str, notifications: int) -> None:
         task, queue = self._lane_tasks[lane]

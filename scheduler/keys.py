@@ -62,9 +62,10 @@ TYPES: Mapping[str, bytes] = {
     **dict.fromkeys(("leased", "failures", "meta", "objects", "freshness", "readings", "orders", "limit"), b"hash"),
     "unreadable": b"hash",
     **dict.fromkeys(("dirty", "booked", "listed"), b"set"),
-    **dict.fromkeys(("generation", "call", "signature"), b"string"),
+    **dict.fromkeys(("generation", "format", "call", "signature", "present"), b"string"),
     "decision": b"list",
     "runs": b"hash",
+    "restoring": b"hash",
     **dict.fromkeys(("records", "attributes", "data", "ids", "asked"), b"hash"),
     **dict.fromkeys(("waiting", "delayed", "running", "retrying", "parked", "done", "dropped"), b"zset"),
     **dict.fromkeys(("due", "keyed", "seen", "ended"), b"zset"),
@@ -99,6 +100,20 @@ class Keys:
     def generation(self) -> str:
         """The generation of this keyspace: data of an earlier one may have been lost (scheduler/lua/generation.lua)."""
         return f"{self.tag}:generation"
+
+    @property
+    def restoring(self) -> str:
+        """The marker of a restore that has not ended: the id of the backup, and the objects that are there."""
+        return f"{self.tag}:restoring"
+
+    @property
+    def format(self) -> str:
+        """The format of the data under this prefix, a number (penstock/_broker_format.py)."""
+        return f"{self.tag}:format"
+
+    def present(self, identity: str) -> str:
+        """Returns the key that exists while the process of this identity is alive and reaches the broker."""
+        return f"{self.tag}:present:{identity}"
 
     @staticmethod
     def began(generation: bytes | None) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys
-from scheduler.scripts import Script, load
+from scheduler.scripts import Script, load, readable
 
 #: Seconds a run is leased to a beat. Longer than publishing can take with all its retries.
 LEASE = 20.0
@@ -57,11 +57,16 @@ class LastRuns:
         if not last:
             return {}
         runs = self._keys.beat("runs")
-        async with self._client.pipeline(transaction=False) as pipe:
-            for name, moment in last.items():
-                pipe.hsetnx(runs, name, str(moment))
-            pipe.hmget(runs, list(last))
-            known = (await pipe.execute())[-1]
+
+        async def stored() -> list[bytes | None]:
+            async with self._client.pipeline(transaction=False) as pipe:
+                for name, moment in last.items():
+                    pipe.hsetnx(runs, name, str(moment))
+                pipe.hmget(runs, list(last))
+                known: list[bytes | None] = (await pipe.execute())[-1]
+                return known
+
+        known = await readable(self._client, [runs], stored)
         # A moment that cannot be read counts as unknown: the next run replaces it.
         moments = zip(last, known, strict=True)
         return {name: int(moment) if moment.isdigit() else last[name] for name, moment in moments if moment is not None}

@@ -14,7 +14,9 @@ from random import random
 from typing import TypeVar
 
 from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
+from penstock import _broker_format as broker_format
 from scheduler.keys import Keys
 from scheduler.scripts import Arg, Script, load
 
@@ -131,12 +133,14 @@ class Finished:
 class Swept:
     """moved: entries that were due or expired. notifications: to be sent by the caller.
 
-    next: when the next entry is due (seconds since the epoch, broker's clock), or None when nothing is booked.
+    next: when the next entry is due (seconds since the epoch, broker's clock), or None when nothing is booked. now: the
+    moment of the sweep, in the same terms.
     """
 
     moved: int
     notifications: int
     next: float | None
+    now: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +179,7 @@ class Lane:
         name: str,
         keys: Keys,
         *,
-        lease: float = 15.0,
+        lease: float = 4.0,
         backoff: RetryBackoff = RetryBackoff(),
         slots: int = 16,
         clock: Callable[[], int] | None = None,
@@ -184,11 +188,14 @@ class Lane:
         self.keys = keys.lane(name)
         self.lease = lease
         self.slots = slots
+        #: Called after each booking of a key by this object.
+        self.booked: Callable[[], None] = lambda: None
         self._client = client
         self._backoff = backoff
         self._clock = clock
         self._lane = tuple(key.encode() for key in self.keys.all())
         self._generation = keys.generation.encode()
+        self._format = keys.format.encode()
         self._lease = _micros(lease)
         self._base, self._cap = _micros(backoff.base), _micros(backoff.cap)
         # The last generation that this process has seen, and the highest token in it.
@@ -215,17 +222,26 @@ class Lane:
             for key, at in piece:
                 args += (_micros(at), key)
             await SCRIPTS["book"](self._client, self._lane, args)
+        self.booked()
 
     async def claim(self, n: int, *, notified: bool = False) -> ClaimedKeys:
-        """Leases up to `n` ready keys, in fair order. notified: the caller consumes a notification."""
+        """Leases up to `n` ready keys, in fair order. notified: the caller consumes a notification.
+
+        Raises penstock._broker_format.FormatRefused if the data has a newer format by now.
+        """
         call = uuid.uuid4().hex
         # Before the call: the broker's lease begins later than this, so our deadline passes before the broker's.
         deadline = time.monotonic() + self.lease
-        now, ready, closed, generation, token, *pairs = await SCRIPTS["claim"](
-            self._client,
-            (self._generation, self.keys.call(call), *self._lane),
-            (self._now(), n, self._lease, "1" if notified else "0", call, *self._seen),
-        )
+        try:
+            now, ready, closed, generation, token, *pairs = await SCRIPTS["claim"](
+                self._client,
+                (self._generation, self.keys.call(call), *self._lane, self._format),
+                (self._now(), n, self._lease, "1" if notified else "0", call, *self._seen, broker_format.FORMAT),
+            )
+        except ResponseError as error:
+            if (message := str(error)).startswith("FORMAT "):
+                broker_format.check(message.removeprefix("FORMAT "))
+            raise
         if generation != self._seen[0] and self._seen[0]:
             waits = round(closed / 1e6, 1)
             log.warning("the broker lost data, or may have", extra={"lane": self.name, "claims wait for": waits})
@@ -273,6 +289,8 @@ class Lane:
             )
             stale += (leases[place] for place in places)
             notifications += missing
+            if any(isinstance(outcome, RequeueAt | Failed) for _, outcome in piece):
+                self.booked()
         return Finished(tuple(stale), notifications)
 
     async def sweep(self, limit: int = 1000) -> Swept:
@@ -280,12 +298,12 @@ class Lane:
 
         An expired lease counts as a failure of its key; the time it lasted counts as backoff.
         """
-        moved, notifications, due = await SCRIPTS["sweep"](
+        moved, notifications, due, now = await SCRIPTS["sweep"](
             self._client,
             self._lane,
             (self._now(), self.slots, self._lease, self._base, self._cap, limit, _micros(PATIENCE)),
         )
-        return Swept(moved, notifications, due / 1e6 if due else None)
+        return Swept(moved, notifications, due / 1e6 if due else None, now / 1e6)
 
     async def stats(self) -> Stats:
         """Returns the lane in numbers."""

@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 
 import fakeredis
@@ -12,11 +13,11 @@ import pytest
 import redis.asyncio as redis_async
 from hypothesis import HealthCheck, settings
 
+from scheduler.broker import clients
 from tests.support import parallel
 from tests.support.paths import ROOT
 from tests.support.valkeys import ValkeyServer, installed
 from workers.json_logs import JsonLines
-from workers.runtime import redis_client
 
 # A slow machine is no defect of the code. `make test` draws the examples from the commit (--hypothesis-seed): a run can
 # be repeated, and the next commit tries others. A store of examples would make a run depend on those before it.
@@ -61,6 +62,11 @@ def _talks_to_the_broker(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish() -> None:
+    # Hypothesis looks at every module while it draws its first example, which runs those whose imports are deferred
+    # (`penstock._deferred_imports`), and fails if random numbers are drawn meanwhile.
+    for module in list(sys.modules.values()):
+        if type(module).__name__ == "_LazyModule":
+            vars(module)
     # Ten thousand tests are a million objects that stay: no garbage collection needs to look at them again.
     gc.collect()
     gc.freeze()
@@ -143,13 +149,13 @@ async def redis_url(redis_server: str) -> AsyncIterator[str]:
 @pytest.fixture
 async def real_redis(redis_url: str) -> AsyncIterator[redis_async.Redis]:
     """A client of the real server (bytes in, bytes out)."""
-    async with redis_client.client(redis_url, client_name="tests") as client:
+    async with clients.client(redis_url, client_name="tests") as client:
         yield client
 
 
 @pytest.fixture
 async def fake_redis() -> AsyncIterator[redis_async.Redis]:
     """A client of a private in-memory server that runs Lua."""
-    # Without the time-out, whose implementation forgets cancellations; workers/runtime/redis_client.py tells more.
+    # Without the time-out, whose implementation forgets cancellations; scheduler/broker/clients.py tells more.
     async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None) as client:
         yield client

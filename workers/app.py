@@ -5,6 +5,7 @@ countdowns, gossip, mingle and remote control are off: none of them helps such a
 """
 
 import importlib
+import socket
 from types import ModuleType
 from typing import Any
 
@@ -13,20 +14,24 @@ from celery.loaders.app import AppLoader
 from pydantic import ValidationError
 
 from penstock import _wording
+from scheduler.broker import celery_transport
+from scheduler.broker.address import BrokerAddress
+from workers.lanes import LANES, celery_prefix
 from workers.settings import Settings
 
-#: lane -> (Celery task that consumes it, Celery queue of its notifications)
-LANES: dict[str, tuple[str, str]] = {
-    "reconcile": ("penstock.reconcile", "penstock.reconcile"),
-    "poll": ("penstock.poll", "penstock.poll"),
+#: Socket options by which the kernel finds a half-open connection within some eleven seconds, where it has them.
+KEEPALIVE: dict[int, int] = {
+    getattr(socket, name): value
+    for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3))
+    if hasattr(socket, name)
 }
 
 
 def configuration(settings: Settings) -> dict[str, Any]:
     """Returns Celery's configuration for these settings."""
-    url = settings.broker.get_secret_value()
+    address = settings.broker_address
     return {
-        **_broker(url, settings.prefix),
+        **_broker(address, settings.prefix),
         "task_acks_late": True,
         "task_reject_on_worker_lost": False,
         "task_ignore_result": True,
@@ -49,7 +54,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "beat_scheduler": "scheduler.beat:Scheduler",
         # A tick is a few round trips; a longer pause would delay due keys.
         "beat_max_loop_interval": 0.2,
-        "penstock_broker": url,
+        "penstock_broker": address,
         "penstock_prefix": settings.prefix,
         "penstock_lanes": LANES,
         "penstock_lease": settings.lease,
@@ -58,12 +63,14 @@ def configuration(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _broker(url: str, prefix: str) -> dict[str, Any]:
+def _broker(address: BrokerAddress, prefix: str) -> dict[str, Any]:
+    options = celery_transport.celery_options(address)
     return {
-        "broker_url": url,
-        # On the hash tag of everything else, so that a cluster-mode server with one shard serves too.
+        **options,
         "broker_transport_options": {
-            "global_keyprefix": f"{{{prefix}}}:celery:",
+            **options["broker_transport_options"],
+            # With its hash tag: a cluster keeps all of it on one node.
+            "global_keyprefix": celery_prefix(prefix),
             # A redelivered notification finds nothing to claim; the timeout only bounds how long a lost one lingers.
             "visibility_timeout": 900,
             "unacked_restore_interval": 15,
@@ -72,6 +79,8 @@ def _broker(url: str, prefix: str) -> dict[str, Any]:
             "socket_timeout": 5,
             "socket_connect_timeout": 3,
             "socket_keepalive": True,
+            # The one that waits for messages has no deadline: the kernel finds out that it is half open.
+            "socket_keepalive_options": KEEPALIVE,
             "health_check_interval": 10,
             "max_connections": 64,
             "client_name": "penstock",
@@ -109,3 +118,5 @@ class _TaskLoader(AppLoader):  # type: ignore[misc]
 app = Celery("penstock", set_as_current=False, loader=_TaskLoader, fixups=())
 # A function, so that importing this module reads no environment: Celery calls it when it first needs a setting.
 app.add_defaults(from_environment)
+# By name: the module is imported where a worker starts, and nowhere else.
+app.steps["consumer"].add("workers.runtime.worker_lifecycle:CeleryTurns")

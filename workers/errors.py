@@ -14,6 +14,7 @@ the API server into one of these, keeps the original as the cause, and trims wha
         ├── Invalid             400, 422: the object is wrong; retrying does not help, a change of it does
         ├── Forbidden           401, 403: not allowed, or the namespace is terminating
         └── Unavailable         429, 5xx, time-outs, no connection: try again later
+            └── Throttled         not sent at all: the server asked for a pause, or too many requests wait for it
 """
 
 from typing import Any
@@ -30,6 +31,7 @@ __all__ = [
     "NotFound",
     "PenstockError",
     "Stale",
+    "Throttled",
     "Unavailable",
     "UserError",
 ]
@@ -44,7 +46,8 @@ class ClusterError(PenstockError):
 
     status: the HTTP code, 0 when there was no answer. body: the server's `Status` object, if it sent one.
     retry_after: seconds the server asked us to wait, or None. within: seconds after which it is tried again at the
-    latest, or None: of a refusal that others need not wait for.
+    latest, or None: of a refusal that others need not wait for. held: it was not sent, and others like it are not
+    either.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class ClusterError(PenstockError):
         self.body = body
         self.retry_after = retry_after
         self.within: float | None = None
+        self.held = False
 
 
 class NotFound(ClusterError):  # noqa: N818
@@ -89,3 +93,11 @@ class Forbidden(ClusterError):  # noqa: N818
 
 class Unavailable(ClusterError):  # noqa: N818
     """429, 5xx, a time-out or no connection at all."""
+
+
+class Throttled(Unavailable):
+    """Not sent: the API server asked for a pause, or too many requests of this process wait for it already."""
+
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        super().__init__(message, status=429, retry_after=retry_after)
+        self.held = True

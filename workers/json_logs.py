@@ -1,6 +1,7 @@
 """One log line is one JSON object: time, level, a constant message, and the fields beside it."""
 
 import logging
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,14 +10,19 @@ from typing import Any
 
 import orjson
 import redis.exceptions as redis
-from kombu.exceptions import OperationalError
 
 #: What a LogRecord carries by itself; everything else came in as `extra`.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "data"}
 
 
 #: Errors by which libraries tell that a server is away, or does not answer in time.
-OUTAGES = (redis.ConnectionError, redis.TimeoutError, OperationalError, ConnectionError, TimeoutError, gaierror)
+OUTAGES = (redis.ConnectionError, redis.TimeoutError, ConnectionError, TimeoutError, gaierror)
+
+
+def _is_outage(error: object) -> bool:
+    # A process that has not imported Celery's transport cannot have its errors.
+    kombu = sys.modules.get("kombu.exceptions")
+    return isinstance(error, OUTAGES) or (kombu is not None and isinstance(error, kombu.OperationalError))
 
 
 class OrdinaryOutages(logging.Filter):
@@ -29,8 +35,8 @@ class OrdinaryOutages(logging.Filter):
         """Changes the record; every record passes."""
         arguments = record.args if isinstance(record.args, tuple) else ()
         raised = record.exc_info[1] if record.exc_info else None
-        cause = raised or next((each for each in arguments if isinstance(each, OUTAGES)), None)
-        if isinstance(cause, OUTAGES):
+        cause = raised or next((each for each in arguments if _is_outage(each)), None)
+        if _is_outage(cause):
             record.exc_info = record.exc_text = None
             record.error = str(cause)
             if record.levelno > logging.WARNING:

@@ -7,10 +7,13 @@ import re
 import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import quote, urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from scheduler.broker import address
+from scheduler.broker.address import BrokerAddress
 from workers.api import names, quantities
 from workers.api.keda_compat import Quirk
 
@@ -43,10 +46,37 @@ def _commands(entries: tuple[str, ...]) -> tuple[str, ...]:
     return entries
 
 
-def _redis(url: SecretStr) -> SecretStr:
-    if not url.get_secret_value().startswith(("redis://", "rediss://")):
-        raise ValueError("must begin with redis:// or rediss://")
+def _broker(url: SecretStr) -> SecretStr:
+    address.parse(url.get_secret_value())
     return url
+
+
+def _password(file: Path) -> str:
+    try:
+        password = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ValueError(f"cannot be read: {reason}") from error
+    if not password:
+        raise ValueError("is empty")
+    return password
+
+
+def _readable(file: Path | None) -> Path | None:
+    if file is not None:
+        _password(file)
+    return file
+
+
+def _with_password(url: SecretStr, info: ValidationInfo) -> SecretStr:
+    """Returns the URL with the password of `broker_password_file`, which the model validates before it."""
+    file = info.data.get("broker_password_file")
+    if file is None:
+        return url
+    parts = urlsplit(url.get_secret_value())
+    account, at, servers = parts.netloc.rpartition("@")
+    user = account.partition(":")[0] if at else ""
+    return SecretStr(parts._replace(netloc=f"{user}:{quote(_password(file), safe='')}@{servers}").geturl())
 
 
 def _quantity(text: str) -> str:
@@ -77,13 +107,26 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="PENSTOCK_", frozen=True, extra="forbid")
 
-    broker: Annotated[SecretStr, AfterValidator(_redis)] = Field(
-        SecretStr("redis://127.0.0.1:6379/0"), description="URL of the Redis 6.2+ or Valkey server that holds the queue"
+    broker_password_file: Annotated[Path | None, AfterValidator(_readable)] = Field(
+        None, description="file with the password of --broker, such as a mounted secret; it replaces one in the URL"
     )
+    broker: Annotated[SecretStr, AfterValidator(_with_password), AfterValidator(_broker)] = Field(
+        SecretStr("redis://127.0.0.1:6379/0"),
+        description="URL of the Redis 6.2+ or Valkey server that holds the queue, redis://, rediss:// or sentinel://",
+        validate_default=True,
+    )
+    broker_ca: Path | None = Field(None, description="file of the authorities to trust for that server's certificate")
+    broker_cert: Path | None = Field(None, description="file of the certificate to show that server")
+    broker_key: Path | None = Field(None, description="file of that certificate's key", validate_default=True)
     prefix: str = Field("penstock", pattern=r"^[A-Za-z0-9._-]+$", description="first part of every key in the broker")
     kubeconfig: Path | None = Field(None, description="kubeconfig file; without one KUBECONFIG, then the pod's account")
     context: str | None = Field(None, description="context of the kubeconfig; without one its current context")
     namespaces: Names = Field((), description="namespaces to watch, comma separated; empty means all")
+    cluster_scoped: bool = Field(
+        True,
+        description="read kinds without namespaces (ClusterTriggerAuthentications), for which accounts need a "
+        "ClusterRole; off, Roles in the watched namespaces are enough",
+    )
     own_namespace: str = Field(
         "default", description="namespace of Penstock's own Leases, and of what ClusterTriggerAuthentications name"
     )
@@ -148,7 +191,7 @@ class Settings(BaseSettings):
         description=f"KEDA's behaviour to keep where ours differs, comma separated: {', '.join(get_args(Quirk))}",
     )
 
-    lease: float = Field(15.0, gt=0.1, description="how long a claimed key stays ours without renewal")
+    lease: float = Field(4.0, gt=0.1, description="how long a claimed key stays ours without renewal")
     leadership: int = Field(
         15,
         ge=1,
@@ -227,6 +270,11 @@ class Settings(BaseSettings):
         "0.0.0.0",
         description="address for /metrics, which asks for no credentials; unless set, `penstock up` takes 127.0.0.1",
     )
+    health: str = Field(
+        "",
+        description="where every process answers /healthz and /readyz, which ask for no credentials; empty is nowhere",
+        json_schema_extra={"metavar": "HOST:PORT"},
+    )
     tracing: bool = Field(
         False,
         description="export traces of events by OTLP/HTTP, as the variables OTEL_* say; needs the extra tracing",
@@ -260,3 +308,26 @@ class Settings(BaseSettings):
     node_labels: Annotated[Names, AfterValidator(_labels)] = Field(
         (), description="labels of these nodes, KEY=VALUE, comma separated; the values of KEY=A/B go to them in turn"
     )
+
+    @field_validator("broker_key")
+    @classmethod
+    def _usable(cls, key: Path | None, info: ValidationInfo) -> Path | None:
+        """Refuses files that fit neither the URL nor each other."""
+        broker = info.data.get("broker")
+        if broker and (key or info.data.get("broker_ca") or info.data.get("broker_cert")):
+            files = {"broker_ca": info.data.get("broker_ca"), "broker_cert": info.data.get("broker_cert")}
+            try:
+                address.parse(address.with_files(broker.get_secret_value(), {**files, "broker_key": key}))
+            except ValueError as error:
+                raise ValueError(f"with broker, broker_ca and broker_cert: {error}") from None
+        return key
+
+    @property
+    def broker_url(self) -> str:
+        """Returns the broker's URL with the files of its certificates as options. It holds the password."""
+        return address.with_files(self.broker.get_secret_value(), {name: getattr(self, name) for name in address.FILES})
+
+    @property
+    def broker_address(self) -> BrokerAddress:
+        """Returns the broker's address."""
+        return address.parse(self.broker_url, prefix=self.prefix)

@@ -1,12 +1,15 @@
 """The Celery task of the reconcile lane: it consumes notifications on this process's event loop."""
 
-from workers.app import LANES, app
+from workers.app import app
+from workers.lanes import LANES
 from workers.reconcile.reconcile_worker import reconciling
+from workers.runtime.health import Health
 from workers.runtime.loop import LoopThread
 from workers.runtime.worker_lifecycle import serve
 from workers.settings import Settings
 
-process = LoopThread(lambda: reconciling(Settings()))
+health = Health()
+process = LoopThread(lambda: reconciling(Settings(), health))
 
 
 @app.task(name=LANES["reconcile"][0])
@@ -15,4 +18,4 @@ def reconcile() -> None:
     process.run(lambda consumer: consumer.consume())
 
 
-serve("reconcile", process)
+serve("reconcile", process, health)

@@ -1,32 +1,44 @@
 """The wiring of a process: the broker's client and the services that keep their state in the broker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import redis.asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
 from penstock import __version__
+from scheduler.broker import clients
 from scheduler.keys import Keys
 from scheduler.queue import Lane, RetryBackoff
+from workers.api.kinds import Kind
 from workers.api.references import REFERENCES
-from workers.app import LANES, app
 from workers.cache.store import Store
+from workers.client.request_limiter import Priority, requests
 from workers.client.rest import Cluster
 from workers.decision.controller import Controller
+from workers.errors import Forbidden, Stale
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
+from workers.lanes import LANES
 from workers.metrics import servers
-from workers.runtime import broker_info, redis_client
-from workers.runtime.consumer import Consumer, Handler
-from workers.runtime.leases import LeaseKeeper, Notify
-from workers.runtime.notifier import Notifier
+from workers.runtime import broker_checks, broker_info
+from workers.runtime.api_reach import ApiReach
+from workers.runtime.consumer import Consumer, Handler, Room
+from workers.runtime.format_guard import FormatGuard
+from workers.runtime.health import Check, Health
+from workers.runtime.leases import RENEWALS, LeaseKeeper, Notify
+from workers.runtime.presence import Presence
 from workers.settings import Settings
+
+if TYPE_CHECKING:
+    from workers.runtime.notifier import Notifier
 
 
 def utc_now() -> datetime:
@@ -34,15 +46,15 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def broker_client(settings: Settings, *, connections: int = 64) -> redis.Redis:
+def broker_client(settings: Settings, *, connections: int = 64, patience: float = 5.0) -> redis.Redis:
     """A client of the broker: every call has a deadline, and a lost connection is tried again for a moment.
 
-    Every script is idempotent under that replay.
+    Every script is idempotent under that replay. patience: seconds that one answer may take.
     """
-    return redis_client.client(
-        settings.broker.get_secret_value(),
-        socket_timeout=5,
-        socket_connect_timeout=3,
+    return clients.client(
+        settings.broker_address,
+        socket_timeout=patience,
+        socket_connect_timeout=min(patience, 3.0),
         socket_keepalive=True,
         health_check_interval=10,
         max_connections=connections,
@@ -53,7 +65,10 @@ def broker_client(settings: Settings, *, connections: int = 64) -> redis.Redis:
 
 @dataclass(frozen=True)
 class BrokerServices:
-    """The services of every process. notify: sends notifications for lanes."""
+    """The services of every process. notify: sends notifications for lanes. presence: begins where it is kept.
+
+    sweep_every: seconds between two sweeps of a lane by its consumer.
+    """
 
     settings: Settings
     client: redis.Redis
@@ -62,6 +77,8 @@ class BrokerServices:
     readings: Readings
     orders: ClaimOrders
     notify: Notify
+    presence: Presence
+    sweep_every: float = 1.0
 
 
 def lanes_of(controllers: Mapping[str, Controller], lanes: Mapping[str, Lane]) -> dict[str, tuple[Lane, ...]]:
@@ -90,13 +107,29 @@ def store_of(
     )
 
 
+def celery_notifier() -> "Notifier":
+    """Returns the notifier of processes that consume by Celery. The caller closes it."""
+    # Imported here: a process that passes its notifications on by itself needs no Celery.
+    from workers.app import app
+    from workers.runtime.notifier import Notifier
+
+    return Notifier(app, LANES)
+
+
 @asynccontextmanager
 async def base(
-    settings: Settings, controllers: Mapping[str, Controller] = MappingProxyType({})
+    settings: Settings,
+    controllers: Mapping[str, Controller] = MappingProxyType({}),
+    *,
+    notify: Notify | None = None,
+    sweep_every: float = 1.0,
 ) -> AsyncIterator[BrokerServices]:
-    """Opens the broker's services.
+    """Opens the broker's services, and ends this process when the broker's data become those of a newer release.
 
     controllers: by kind id. A process that writes to the store must know them: they determine the keys it marks.
+    notify: sends notifications for lanes, by Celery if None. sweep_every: seconds between two sweeps by a consumer.
+
+    Raises penstock._broker_format.FormatRefused if this release does not read the broker's data.
     """
     keys = Keys(settings.prefix)
     client = broker_client(settings)
@@ -104,8 +137,17 @@ async def base(
     lanes = {
         name: Lane(client, name, keys, lease=settings.lease, backoff=backoff, slots=settings.slots) for name in LANES
     }
-    notifier = Notifier(app, LANES)
-    try:
+    guard = FormatGuard(client, keys)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(client.aclose)
+        await broker_checks.refuse_half_restored(client, keys)
+        await broker_checks.tell(client, keys, settings.broker_address)
+        if notify is None:
+            notifier = celery_notifier()
+            stack.callback(notifier.close)
+            notify = notifier.notify
+        await guard.begin()
+        stack.push_async_callback(_cancel, asyncio.create_task(guard.watch(), name="watch the format"))
         yield BrokerServices(
             settings=settings,
             client=client,
@@ -113,35 +155,122 @@ async def base(
             store=store_of(client, keys, lanes, controllers),
             readings=Readings(client, keys),
             orders=ClaimOrders(client, keys),
-            notify=notifier.notify,
+            notify=notify,
+            presence=Presence(client, lambda: broker_client(settings, connections=2, patience=1.0), keys),
+            sweep_every=sweep_every,
         )
+
+
+async def _cancel(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _lane_beside(settings: Settings, name: str) -> AsyncIterator[Lane]:
+    """Opens the lane with a client of its own, which gives up an answer in time for another attempt to renew."""
+    client = broker_client(settings, connections=2, patience=settings.lease / RENEWALS)
+    try:
+        yield Lane(client, name, Keys(settings.prefix), lease=settings.lease)
     finally:
-        notifier.close()
         await client.aclose()
+
+
+def check_servers(health: Health, parts: "BrokerServices", cluster: Cluster, kinds: Collection[Kind]) -> None:
+    """Adds the checks of a process that reads these kinds from the cache."""
+    health.check("broker", broker_answers(parts.client))
+    health.check("API server", cluster_answers(cluster))
+    health.check("cache", cache_is_fresh(parts.store, kinds, parts.settings.stale))
+
+
+def broker_answers(client: redis.Redis) -> Check:
+    """Returns the check that the broker answers."""
+
+    async def check() -> str | None:
+        return None if await client.ping() else "it does not answer PING"
+
+    return check
+
+
+def cluster_answers(cluster: Cluster) -> Check:
+    """Returns the check that the API server answers, and knows this process."""
+
+    async def check() -> str | None:
+        try:
+            await _version(cluster)
+        except Forbidden as error:
+            # It answers. Some clusters keep their version from accounts that may do their work.
+            return None if error.status == 403 else str(error)
+        return None
+
+    return check
+
+
+def cache_is_fresh(store: Store, kinds: Collection[Kind], stale: float) -> Check:
+    """Returns the check that the cache knows these kinds, and of changes at most `stale` seconds ago."""
+
+    async def check() -> str | None:
+        try:
+            await store.require_fresh(tuple(kinds), stale)
+        except Stale as error:
+            return str(error)
+        return None
+
+    return check
 
 
 @asynccontextmanager
 async def consuming(
-    base: BrokerServices, lane: str, handle: Handler, *, linger: float | None = None
+    base: BrokerServices,
+    lane: str,
+    handle: Handler,
+    health: Health,
+    *,
+    linger: float | None = None,
+    room: Room | None = None,
+    cluster: Cluster | None = None,
 ) -> AsyncIterator[Consumer]:
-    """Opens the consumer of one lane with this handler, and sweeps the lane every second.
+    """Opens the consumer of one lane with this handler, and sweeps the lane.
 
-    linger: seconds after which an unfinished claim continues in the background.
+    health: of the process; it gets the lane's tasks. linger: seconds after which an unfinished claim continues in the
+    background. room: claims wait for it. cluster: the API server without which there is nothing to do in this lane.
     """
-    keeper = LeaseKeeper(base.lanes[lane], base.notify, lease=base.settings.lease)
-    consumer = Consumer(keeper, handle, base.notify, batch=base.settings.batch, work=base.settings.work, linger=linger)
+    keeper = LeaseKeeper(
+        base.lanes[lane], base.notify, lease=base.settings.lease, beside=partial(_lane_beside, base.settings, lane)
+    )
+    reach = ApiReach(partial(_version, cluster), keeper.abandon) if cluster else None
+    consumer = Consumer(
+        keeper,
+        handle,
+        base.notify,
+        batch=base.settings.batch,
+        work=base.settings.work,
+        linger=linger,
+        able=lambda: reach is None or reach.there,
+        room=room,
+    )
+    sweeping = asyncio.create_task(consumer.sweep_forever(base.sweep_every, health.pulse(f"sweep {lane}")))
     tasks = (
-        asyncio.create_task(consumer.sweep_forever(), name=f"sweep {lane}"),
+        sweeping,
+        *((asyncio.create_task(reach.watch(), name="ask the API server"),) if reach else ()),
         asyncio.create_task(broker_info.export_forever(base.client), name="read the broker's INFO"),
     )
     try:
-        yield consumer
+        with health.endless({f"sweep {lane}": sweeping, f"renew leases of {lane}": keeper.renewing}):
+            yield consumer
     finally:
+        health.forget(f"sweep {lane}")
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await consumer.close()
         await keeper.close()
+
+
+async def _version(cluster: Cluster) -> object:
+    """Asks the API server for its version, before everything that waits: it is asked whether it answers at all."""
+    with requests(Priority.ELECT):
+        return await cluster.request("GET", "/version")
 
 
 async def connect(settings: Settings) -> Cluster:

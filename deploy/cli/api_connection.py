@@ -83,7 +83,7 @@ def broker_url(settings: "Settings", *homes: Path) -> str:
         for home in (*homes, settings.home):
             if url := Home(home).broker_url():
                 return url
-    return settings.broker.get_secret_value()
+    return settings.broker_url
 
 
 def _namespace(files: list[Path], context: str | None) -> str:

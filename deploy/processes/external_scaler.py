@@ -16,6 +16,7 @@ from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.external.messages import EXTRA
 from scalers.trigger_types import REGISTRY
 from workers.errors import UserError
+from workers.runtime.health import Health
 from workers.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ def main(settings: Settings) -> None:
     until_signal.run(settings, _run)
 
 
-async def _run(settings: Settings, stop: asyncio.Event) -> None:
+async def _run(settings: Settings, stop: asyncio.Event, _health: Health) -> None:
     async with serving(settings):
         readiness.announce()
         await stop.wait()
@@ -44,7 +45,7 @@ async def _run(settings: Settings, stop: asyncio.Event) -> None:
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[int]:
     """Runs the server; yields its port. Raises UserError if it cannot listen at the configured address."""
-    broker = settings.broker.get_secret_value()
+    broker = settings.broker_url
     offer = Offer(REGISTRY, settings.external_triggers, broker, settings.prefix, settings.keda_quirks)
     sources = BatchedReader(
         Connections(patience=settings.source_timeout / 4),

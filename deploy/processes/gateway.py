@@ -32,6 +32,7 @@ from scalers.polling.poll_worker import lookups_of, triggers_of, vaults_of
 from scheduler.keys import Keys
 from workers.client.rest import Cluster
 from workers.errors import UserError
+from workers.runtime.health import Health
 from workers.settings import Settings
 from workers.tracing import span_export
 from workers.tracing.push_tracing import PushTracing
@@ -55,10 +56,11 @@ def main(settings: Settings) -> None:
     until_signal.run(settings, _run, loop=uvloop.new_event_loop)
 
 
-async def _run(settings: Settings, stop: asyncio.Event) -> None:
+async def _run(settings: Settings, stop: asyncio.Event, health: Health) -> None:
     listener = https.listen(settings.gateway, "--gateway")
     certificates = CertificateFiles.of(settings)
     async with gateway(settings) as parts:
+        health.check("gateway", parts.ready.finding)
         host, port = listener.getsockname()[:2]
         log.info("the gateway listens", extra={"address": f"{host}:{port}", "tls": "on" if certificates else "off"})
         await serve(parts, listener, certificates, stop)
@@ -86,6 +88,12 @@ class Readiness:
     ending: bool = False
     _answer: bool = False
     _until: float = field(default=float("-inf"))
+
+    async def finding(self) -> str | None:
+        """Returns the reason against it, None if they should."""
+        if self.ending:
+            return "it is about to end"
+        return None if await self() else "the broker does not answer"
 
     async def __call__(self) -> bool:
         if self.ending:

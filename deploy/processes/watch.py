@@ -2,36 +2,27 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Mapping
+import logging
+from collections.abc import Collection, Coroutine, Mapping
+from typing import Any
 
 from redis.exceptions import RedisError
 
 from deploy.processes import readiness, until_signal
 from workers import wiring
-from workers.api.kinds import POD, Kind
+from workers.api.kinds import Kind
 from workers.cache.informers import run_informers
 from workers.cache.store import Store
+from workers.client.rest import Cluster
 from workers.controllers import registry
 from workers.decision.controller import Controller
+from workers.decision.followed_kinds import followed
 from workers.runtime import default_queues
+from workers.runtime.health import Health
 from workers.settings import Settings
+from workers.wiring import BrokerServices
 
-
-def followed(controllers: Mapping[str, Controller], selector: str = "") -> dict[Kind, str]:
-    """Returns the kinds to follow, each with its label selector ("": all objects).
-
-    selector: the settings' own, which applies only to kinds that no controller reaches from another object: children,
-    adopted and referenced objects must be complete. A kind whose objects all carry one of Penstock's labels is narrowed
-    by it. Pods are always followed, because a controller may request grandchildren of any object.
-    """
-    needs: dict[Kind, set[str]] = {POD: {""}}
-    for each in controllers.values():
-        for kind in (*each.children, *each.adopts, *each.referrers, *each.cluster_wide, *each.follows):
-            needs.setdefault(kind, set()).add(each.labelled.get(kind.id, ""))
-    top = {each.kind: selector for each in controllers.values() if each.kind not in needs}
-    return top | {
-        kind: min(labels) if len(labels) == 1 and kind.id not in controllers else "" for kind, labels in needs.items()
-    }
+log = logging.getLogger(__name__)
 
 
 def main(settings: Settings) -> None:
@@ -39,8 +30,13 @@ def main(settings: Settings) -> None:
     until_signal.run(settings, _run)
 
 
-async def _run(settings: Settings, stop: asyncio.Event) -> None:
-    work = asyncio.create_task(serve(settings), name="watch")
+async def _run(settings: Settings, stop: asyncio.Event, health: Health) -> None:
+    await until_stopped(serve(settings, health), stop)
+
+
+async def until_stopped(endless: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+    """Runs it until `stop` is set, and then cancels it. Raises what it raises."""
+    work = asyncio.create_task(endless)
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
@@ -50,23 +46,33 @@ async def _run(settings: Settings, stop: asyncio.Event) -> None:
         await work
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: Settings, health: Health) -> None:
     """Runs the informers until cancelled."""
     controllers = registry.configured(settings)
-    kinds = followed(controllers, settings.selector)
     async with wiring.base(settings, controllers) as parts:
         cluster = await wiring.connect(settings)
-        tried = asyncio.Event()
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(run_informers(settings, cluster, parts.store, kinds, parts.notify))
-                group.create_task(_announce(parts.store, kinds, tried))
-                if settings.volcano:
-                    group.create_task(default_queues.keep(cluster, tried))
-                else:
-                    tried.set()
+            wiring.check_servers(health, parts, cluster, followed(controllers))
+            await inform(parts, cluster, controllers, health)
         finally:
             await cluster.close()
+
+
+async def inform(
+    parts: BrokerServices, cluster: Cluster, controllers: Mapping[str, Controller], health: Health
+) -> None:
+    """Runs the informers on services that are open, until cancelled. Creates the ready file once they are."""
+    settings, tried = parts.settings, asyncio.Event()
+    kinds = followed(controllers, settings.selector)
+    if not settings.cluster_scoped:
+        log.info("kinds without namespaces are not read", extra={"namespaces": ", ".join(settings.namespaces)})
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run_informers(settings, cluster, parts.store, kinds, parts.notify, health, parts.presence))
+        group.create_task(_announce(parts.store, kinds, tried))
+        if settings.volcano:
+            group.create_task(default_queues.keep(cluster, tried))
+        else:
+            tried.set()
 
 
 async def _announce(store: Store, kinds: Collection[Kind], queues: asyncio.Event) -> None:

@@ -17,6 +17,7 @@ from workers.admission.admission_options import AdmissionOptions
 from workers.client.rest import Cluster
 from workers.errors import ClusterError
 from workers.json_logs import Outage
+from workers.runtime.health import Health
 from workers.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -30,13 +31,25 @@ def main(settings: Settings) -> None:
     until_signal.run(settings, _run)
 
 
-async def _run(settings: Settings, stop: asyncio.Event) -> None:
+async def _run(settings: Settings, stop: asyncio.Event, health: Health) -> None:
     listener = https.listen(settings.webhook_listen, "--webhook-listen")
     cluster = await wiring.connect(settings)
+    registered = asyncio.Event()
+    health.check("API server", wiring.cluster_answers(cluster))
+    health.check("webhook", lambda: _registered(registered))
+
+    def announce() -> None:
+        registered.set()
+        readiness.announce()
+
     try:
-        await serve(settings, cluster, listener, stop, announce=readiness.announce)
+        await serve(settings, cluster, listener, stop, announce=announce)
     finally:
         await cluster.close()
+
+
+async def _registered(registered: asyncio.Event) -> str | None:
+    return None if registered.is_set() else "it is not registered with the API server yet"
 
 
 async def serve(

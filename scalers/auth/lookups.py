@@ -45,7 +45,8 @@ async def _forbidden(method: str, path: str, *, body: Any = None) -> Any:  # noq
 class Lookups:
     """Reads the cluster for triggers.
 
-    own_namespace, restricted: if restricted, Secrets are read in that namespace only. seconds: time to live of an
+    own_namespace, restricted: if restricted, Secrets are read in that namespace only. cluster_scoped: False where kinds
+    without namespaces are not read. seconds: time to live of an
     answer; a missing object is requested each time.
     """
 
@@ -56,6 +57,7 @@ class Lookups:
         *,
         own_namespace: str = "default",
         restricted: bool = False,
+        cluster_scoped: bool = True,
         seconds: float = 30.0,
         limit: int = 5_000,
         clock: Callable[[], float] = time.monotonic,
@@ -66,6 +68,7 @@ class Lookups:
         self._resources = RESTMapper(post)
         self._own_namespace = own_namespace
         self._restricted = restricted
+        self._cluster_scoped = cluster_scoped
         self.cache = TTLCache(seconds=seconds, limit=limit, clock=clock)
 
     def now(self) -> float:
@@ -77,7 +80,12 @@ class Lookups:
         return LookupView(self, since)
 
     async def find(self, ref: Ref) -> Object | None:
-        """Returns the object, or None."""
+        """Returns the object, or None. Raises UserError for one that this installation does not read."""
+        if not (self._cluster_scoped or ref.kind.namespaced):
+            raise UserError(
+                f"{ref} is not read: this installation serves single namespaces (PENSTOCK_CLUSTER_SCOPED=false), "
+                "where a TriggerAuthentication does the same"
+            )
         try:
             return await self._get(ref)
         except NotFound:

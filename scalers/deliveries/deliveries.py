@@ -1,6 +1,7 @@
 """The deliveries of EventJobs, for people: read, replayed, dropped and exported."""
 
 import hashlib
+import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
@@ -14,6 +15,8 @@ from scalers.deliveries.event_ledger import removal
 from scheduler.keys import DeliveryKeys, Keys
 from scheduler.scripts import Script, load
 from workers.api.eventing.eventjob import EventCounts
+
+log = logging.getLogger(__name__)
 
 _LIST = Script(load("scalers", "list_deliveries"))
 _CHANGE = Script(load("scalers", "change_deliveries"))
@@ -63,7 +66,7 @@ class Deliveries:
         """
         index = hashlib.sha1(id.encode(), usedforsecurity=False).hexdigest()[:16]
         entries: Any = await self._client.hget(self._keys.deliveries(uid).of("ids"), index)
-        known = await self._read(uid, [entry.decode() for entry in (entries or b"").split()])
+        known = await self._read(uid, [entry.decode(errors="replace") for entry in (entries or b"").split()])
         return tuple(
             each
             for each in known
@@ -79,7 +82,7 @@ class Deliveries:
             pipeline.zcard(keys.of(state))
         pipeline.hmget(keys.of("meta"), ["done", "filtered", "duplicates"])
         *numbers, sums = await pipeline.execute()
-        done, filtered, duplicates = (int(number or 0) for number in sums)
+        done, filtered, duplicates = (int(number) if number and number.isdigit() else 0 for number in sums)
         by_state = dict(zip(states, numbers, strict=True))
         return EventCounts(**by_state, done=done, filtered=filtered, duplicates=duplicates)
 
@@ -151,7 +154,7 @@ class Deliveries:
     async def _intake(self, keys: DeliveryKeys) -> str | None:
         """Returns the intake of the channel that the EventJob belongs to, None before its first poll."""
         found: Any = await self._client.hget(keys.of("meta"), "intake")
-        return found.decode() if found else None
+        return found.decode(errors="replace") if found else None
 
 
 def _place(entry: str) -> tuple[int, int]:
@@ -162,14 +165,24 @@ def _place(entry: str) -> tuple[int, int]:
 def _delivery(
     entry: bytes, record: bytes | None, attributes: bytes | None, content: bytes | None = None
 ) -> Delivery | None:
-    """Returns the delivery of these values of the hashes, None if they are gone."""
+    """Returns the delivery of these values of the hashes, None if they are gone or cannot be read."""
     if record is None or attributes is None:
         return None
-    known: dict[str, Any] = orjson.loads(record)
-    arrived = event_routing.arrival(entry.decode())
+    try:
+        return _decoded(entry.decode(), orjson.loads(record), orjson.loads(attributes), content)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # The others are still to be read.
+        log.warning("a delivery that cannot be read is left out", extra={"entry": repr(entry), "error": str(error)})
+        return None
+
+
+def _decoded(entry: str, known: Mapping[str, Any], attributes: Mapping[str, str], content: bytes | None) -> Delivery:
+    if known["s"] not in STATES or not all(isinstance(text, str) for text in attributes.values()):
+        raise ValueError(f"a state or an attribute is none: {known['s']!r}"[:200])
+    arrived = event_routing.arrival(entry)
     return Delivery(
-        entry=entry.decode(),
-        attributes=orjson.loads(attributes),
+        entry=entry,
+        attributes=attributes,
         state=known["s"],
         arrived=arrived,
         due=int(known.get("d", 0)),
@@ -177,7 +190,7 @@ def _delivery(
         attempts=tuple(_attempt(*each) for each in known.get("h", ())),
         reason=known.get("x", ""),
         replays=known.get("r", 0),
-        claim=_claim(entry.decode(), known) if known["s"] == "running" else None,
+        claim=_claim(entry, known) if known["s"] == "running" else None,
         data=content[1:].decode() if content else None,
         is_base64=bool(content and content.startswith(b"b")),
     )

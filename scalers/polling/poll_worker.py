@@ -13,28 +13,42 @@ from scalers.polling.poller import Poller
 from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
 from scheduler.keys import Keys
+from workers.api.kinds import EVENT_JOB, SCALED_JOB, SCALED_OBJECT
 from workers.client.rest import Cluster
 from workers.runtime.consumer import Consumer
+from workers.runtime.health import Health
 from workers.settings import Settings
-from workers.wiring import base, connect, consuming
+from workers.wiring import BrokerServices, base, check_servers, connect, consuming
 
 log = logging.getLogger(__name__)
 
 #: Seconds that the consumer waits for the servers of the keys it claimed before it claims the next ones.
 LINGER = 0.25
+#: Kinds whose objects are measured.
+MEASURED = (SCALED_JOB, SCALED_OBJECT, EVENT_JOB)
 
 
 @asynccontextmanager
-async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
-    """Yields the consumer of the poll lane.
-
-    It reads from the cluster only what triggers name: authentications, ConfigMaps, Secrets, service accounts' tokens,
-    and the objects that they measure.
-    """
+async def measuring(settings: Settings, health: Health) -> AsyncIterator[Consumer]:
+    """Opens the consumer of the poll lane, as the only service of a process. health: of the process."""
+    health.loop("event loop", asyncio.get_running_loop())
     async with AsyncExitStack() as stack:
         parts = await stack.enter_async_context(base(settings))
         cluster = await connect(settings)
         stack.push_async_callback(cluster.close)
+        check_servers(health, parts, cluster, MEASURED)
+        yield await stack.enter_async_context(poll_consumer(parts, cluster, health))
+
+
+@asynccontextmanager
+async def poll_consumer(parts: BrokerServices, cluster: Cluster, health: Health) -> AsyncIterator[Consumer]:
+    """Opens the consumer of the poll lane on services that are open.
+
+    It reads from the cluster only what triggers name: authentications, ConfigMaps, Secrets, service accounts' tokens,
+    and the objects that they measure.
+    """
+    settings = parts.settings
+    async with AsyncExitStack() as stack:
         vaults = vaults_of(settings)
         stack.push_async_callback(vaults.close)
         triggers = triggers_of(settings, lookups_of(settings, cluster), vaults)
@@ -49,6 +63,7 @@ async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
                 triggers=triggers,
             )
             listening = asyncio.create_task(_listen(wakeups), name="wake-ups")
+            stack.enter_context(health.endless({"wake-ups": listening}))
             stack.push_async_callback(_cancel, listening)
         poller = Poller(
             store=parts.store,
@@ -63,7 +78,7 @@ async def measuring(settings: Settings) -> AsyncIterator[Consumer]:
             cluster=cluster,
         )
         stack.push_async_callback(poller.close)
-        yield await stack.enter_async_context(consuming(parts, "poll", poller.handle, linger=LINGER))
+        yield await stack.enter_async_context(consuming(parts, "poll", poller.handle, health, linger=LINGER))
 
 
 def vaults_of(settings: Settings) -> Vaults:
@@ -83,6 +98,7 @@ def lookups_of(settings: Settings, cluster: Cluster) -> Lookups:
         cluster.request,
         own_namespace=settings.own_namespace,
         restricted=settings.restrict_secrets,
+        cluster_scoped=settings.cluster_scoped,
     )
 
 
@@ -96,7 +112,7 @@ def triggers_of(settings: Settings, lookups: Lookups, vaults: Vaults) -> Trigger
             settings.auth_folder,
             missing_is_empty="missing-secrets" in settings.keda_quirks,
         ),
-        broker=settings.broker.get_secret_value(),
+        broker=settings.broker_url,
         prefix=settings.prefix,
         most=settings.max_triggers,
         quirks=settings.keda_quirks,

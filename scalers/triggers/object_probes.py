@@ -6,8 +6,8 @@ from dataclasses import replace
 from scalers.deliveries.event_ledger import DEFAULTS, EventLedger
 from scalers.deliveries.eventjob_scaler import EventJobScaler
 from scalers.sources.events.intake import Intake
-from scalers.sources.events.push import own_server
 from scalers.sources.redis.connection import RedisServer
+from scalers.sources.redis.own_broker import own_broker
 from scalers.triggers import flow_probes
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe, Triggers, is_polled
 from scalers.ttl_cache import remember
@@ -50,7 +50,7 @@ class ObjectProbes:
     async def _event_job(self, ref: Ref, body: Object) -> Parsed:
         """Returns the probe of an EventJob. With a spec that cannot be used its claims are settled all the same."""
         try:
-            server = self._server = self._server or own_server(self._triggers.broker)
+            server = self._server = self._server or own_broker(self._triggers.broker, self._triggers.prefix)
         except ValueError as error:
             return Parsed(problem=f"Penstock's own broker: {error}")
         spec, keys = self._spec(body), Keys(self._triggers.prefix)

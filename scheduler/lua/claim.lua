@@ -3,6 +3,7 @@
 -- KEYS  1      generation
 --       2      this call's answer, kept for one lease
 --       3..12  the lane
+--       13     the format of the data
 -- ARGV  1      clock override: '' or us (tests)
 --       2      most keys to claim
 --       3      lease (us)
@@ -10,8 +11,10 @@
 --       5      the id to give a new generation
 --       6, 7   the last generation and token that the caller has seen: a lower token in the lane, in the same
 --              generation, reveals that data was lost
+--       8      the format that the caller writes: data of a newer one is left alone
 -- Answer: {now (us), still ready, us until claims are allowed (0: they are), generation, token, key, failure, ...}
 --         failure: '' or '<failures in a row> <reason of the last>'
+--         or an error FORMAT with the format that was found
 -- Replay: returns the keys that the first call claimed, as far as the caller still holds them.
 -- include: clock
 -- include: generation
@@ -25,6 +28,11 @@ local most = tonumber(ARGV[2])
 local lease = tonumber(ARGV[3])
 local notified = ARGV[4] == '1'
 local candidate = ARGV[5]
+
+local format = redis.call('GET', KEYS[13]) or '0'
+if not (tonumber(format) and tonumber(format) <= tonumber(ARGV[8])) then
+  return redis.error_reply('FORMAT ' .. format)
+end
 
 local seen = redis.call('HMGET', from.meta, 'generation', 'token')
 local lost = seen[1] == ARGV[6] and number(seen[2]) < tonumber(ARGV[7])

@@ -11,6 +11,7 @@
 -- Replay: what was taken back is not there to be taken back again.
 -- include: clock
 -- include: generation
+-- include: deadlines
 -- include: fair_queueing
 
 local generation = KEYS[1]
@@ -23,6 +24,7 @@ local candidate = ARGV[4]
 adopt(generation, of.meta, candidate, now, 0, false)
 redis.call('HSET', of.meta, 'opens', 0, 'notifications', 0)
 
+restore_deadlines(of, now)
 local keys = redis.call('ZRANGE', of.leases, 0, most - 1)
 for _, key in ipairs(keys) do
   requeue(of, key, now)

@@ -11,10 +11,11 @@
 --       4, 5   backoff: base and cap (us)
 --       6      most entries to move of each sort
 --       7      patience: how long ready keys may go unclaimed before a notification counts as lost (us)
--- Answer: {moved, notifications to send, due moment of the next entry (us; 0: none)}
+-- Answer: {moved, notifications to send, due moment of the next entry (us; 0: none), this moment (us)}
 -- Replay: what was moved is not there to be moved again.
 -- include: clock
 -- include: backoff
+-- include: deadlines
 -- include: fair_queueing
 
 local of = lane(KEYS, 0)
@@ -72,6 +73,7 @@ local function notifications_lost()
   return true
 end
 
+restore_deadlines(of, now + lease)
 local expired = take(of.leases)
 expire(expired)
 -- After the expired ones: ZADD replaced the booking of a key that is in backoff now, so it is not due any more.
@@ -86,4 +88,4 @@ if notifications == 0 and notifications_lost() then
   notifications = 1
 end
 local next_due = redis.call('ZRANGE', of.later, 0, 0, 'WITHSCORES')
-return { #due + #expired, notifications, next_due[2] and math.ceil(tonumber(next_due[2])) or 0 }
+return { #due + #expired, notifications, next_due[2] and math.ceil(tonumber(next_due[2])) or 0, now }

@@ -7,9 +7,11 @@ import urllib.request
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.acceptance.test_command import main, manifest
 from tests.support.terminal import Terminal, until
+from workers.api import conditions
 
 
 def scaled_job(name: str, **push: Any) -> str:
@@ -54,11 +56,13 @@ def test_a_push_over_http_becomes_a_job(up: subprocess.Popen[bytes], terminal: T
     assert (status, answer["id"], answer["duplicate"]) == (202, "4711", True)
     assert post(f"{url}/events/default/pushed", b"{}", Authorization="Bearer wrong")[0] == 401
 
-    def said() -> list[str]:
-        return terminal.type("logs", "scaledjob/pushed").splitlines()
+    def complete() -> list[str | None]:
+        jobs = terminal.type("get", "jobs", "-l", "scaledjob.keda.sh/name=pushed", "-o", "yaml")
+        return [conditions.finished(job) for job in yaml.safe_load(jobs)["items"]]
 
-    until(lambda: any('"id":"4711"' in line.replace(" ", "") for line in said()), "a Job has printed the event")
-    assert len([line for line in said() if "4711" in line]) == 1
+    until(lambda: complete() == ["Complete"], "the event's Job is complete")
+    said = terminal.type("logs", "scaledjob/pushed").replace(" ", "").splitlines()
+    assert len([line for line in said if '"id":"4711"' in line]) == 1
     with urllib.request.urlopen(f"{url}/readyz", timeout=30) as ready:
         assert ready.status == 200
     terminal.type("delete", "scaledjob", "pushed")

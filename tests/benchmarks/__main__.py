@@ -21,8 +21,11 @@ BENCHMARKS = (
     "job",
     "volcano",
     "memory",
+    "footprint",
     "apiserver",
+    "failover",
     "page",
+    "pressure",
 )
 
 

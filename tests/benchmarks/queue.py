@@ -19,8 +19,9 @@ from scheduler.queue import Done, Lane
 from tests.benchmarks.harness import Figure, broker, compared, median
 from tests.benchmarks.manifests import TEMPLATE
 from workers.api.kinds import JOB, POD, parse_key
-from workers.app import LANES, configuration
+from workers.app import configuration
 from workers.cache.store import ObjectVersion, Store
+from workers.lanes import LANES
 from workers.runtime.notifier import Notifier
 from workers.settings import Settings
 

@@ -18,7 +18,6 @@ from time import perf_counter
 from typing import Any
 
 from deploy.local import up
-from deploy.processes.watch import followed
 from tests.benchmarks.harness import IN_FLIGHT
 from tests.benchmarks.stack import EMBEDDED, clients
 from tests.benchmarks.worker import Worker, worker
@@ -29,6 +28,7 @@ from workers.client.rest import Cluster
 from workers.controllers import registry
 from workers.controllers.volcano.podgroup.decide import ROUND
 from workers.decision.controller import Controller
+from workers.decision.followed_kinds import followed
 from workers.decision.plan import Plan
 from workers.decision.snapshot import Snapshot
 from workers.runtime import default_queues

@@ -25,7 +25,10 @@ from workers.wiring import broker_client
 
 @dataclass(frozen=True)
 class Stack:
-    """A running Penstock: its cluster, its broker, a Redis for the work, and the process ids of its parts."""
+    """A running Penstock: its cluster, its broker, a Redis for the work, and the process ids of its parts.
+
+    ready: seconds from the start of each part until it was ready. gateway: HOST:PORT of the gateway, '' without one.
+    """
 
     cluster: Cluster
     kubeconfig: Path
@@ -33,6 +36,8 @@ class Stack:
     address: str
     work: redis.Redis
     pids: dict[str, int]
+    ready: dict[str, float]
+    gateway: str = ""
 
 
 EMBEDDED = "embedded"
@@ -85,11 +90,12 @@ class Timed(RoutedCluster):
 
 
 @asynccontextmanager
-async def stack(**settings: object) -> AsyncIterator[Stack]:
-    """One process of each part, on a fresh embedded API server and a fresh broker; the work waits on another broker.
+async def stack(*, single: bool = False, gateway: str = "", **settings: object) -> AsyncIterator[Stack]:
+    """One process of each part, or a single process, on a fresh embedded API server and a fresh broker.
 
-    No pods run: what is measured is the way to the Job. It is the embedded server because the real one that tests can
-    count on, kube-apiserver 1.20, dies on custom resources where it was built with Go 1.18 or newer.
+    The work waits on another broker.
+
+    No pods run: what is measured is the way to the Job. gateway: HOST:PORT of a gateway beside them, '' for none.
     """
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -98,16 +104,19 @@ async def stack(**settings: object) -> AsyncIterator[Stack]:
         broker() as queue,
     ):
         chosen = Settings(broker=store, kubeconfig=kubeconfig, home=Path(folder, "home"), **settings)
-        options = up.UpOptions(chosen)
+        options = up.UpOptions(chosen, single=single)
         cluster = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=15.0, in_flight=IN_FLIGHT)
         supervisor = Supervisor(Path(folder, "logs"))
         async with cluster, redis.Redis.from_url(queue) as work:
             await up.install(cluster, crds.all_crds())
             options.home.ready("").mkdir(parents=True)
             try:
-                for part in up.plan(options, store).processes:
+                ready = {}
+                for part in up.plan(options, store, gateway=gateway).processes:
+                    began = perf_counter()
                     await supervisor.start(part)
+                    ready[part.name] = perf_counter() - began
                 address = queue.removeprefix("redis://").partition("/")[0]
-                yield Stack(cluster, kubeconfig, store, address, work, dict(supervisor.pids()))
+                yield Stack(cluster, kubeconfig, store, address, work, dict(supervisor.pids()), ready, gateway)
             finally:
                 await supervisor.stop()

@@ -21,9 +21,9 @@ import time
 
 from redis.exceptions import RedisError
 
+from scheduler.broker import clients
 from scheduler.keys import Keys
 from scheduler.queue import ClaimedKeys, Done, Lane, Lease, Outcome, RetryBackoff
-from workers.runtime import redis_client
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper, LeaseLost
 
@@ -39,9 +39,9 @@ end
 
 
 async def main(queue_url: str, truth_url: str, lease: float) -> None:
-    queue = redis_client.client(queue_url)
+    queue = clients.client(queue_url)
     # Nobody touches the truth: who stood still finds his answer there, however late, and asks for nothing twice.
-    truth = redis_client.client(truth_url, socket_timeout=None)
+    truth = clients.client(truth_url, socket_timeout=None)
     lane = Lane(queue, "chaos", Keys("chaos"), lease=lease, backoff=RetryBackoff(base=0.05, cap=0.5))
 
     async def notify(_notifications: object) -> None:

@@ -20,6 +20,7 @@ from deploy.demo.report import DemoRun, faults
 from deploy.demo.run import run
 from deploy.local import up
 from deploy.local.supervisor.supervisor import Component, Supervisor
+from scheduler.broker import clients
 from scheduler.keys import Keys
 from tests.chaos.convergence import differences, present
 from tests.chaos.parts import PARTS, kill, process, run_installation
@@ -30,7 +31,6 @@ from workers.api import crds
 from workers.api.kinds import SCALED_JOB
 from workers.cache.store import Store
 from workers.client.rest import Cluster
-from workers.runtime import redis_client
 from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(420)
@@ -160,7 +160,7 @@ class Watched:
         """Waits until the store knows all that the API server knows now, and all is done that was pushed so far."""
         past, pushed = await present(self.cluster), set(self.pushed)
         missing, undone = ["nothing compared yet"], pushed
-        async with redis_client.client(f"{self.broker.connection_url}/0") as client:
+        async with clients.client(f"{self.broker.connection_url}/0") as client:
             store = Store(client, Keys("penstock"), {})
             for _ in range(LOOKS):
                 await asyncio.sleep(PAUSE)

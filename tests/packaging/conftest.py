@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.packaging import dependencies
+from tests.packaging.image import image_build
+from tests.packaging.image.container import Image
 from tests.support.paths import ROOT
 
 #: Seconds that a build, an installation or a command may take on a busy machine.
@@ -142,3 +144,9 @@ def _script(path: Path, python: Path, module: str) -> None:
 def _namesake(package: Path, text: str) -> None:
     package.mkdir()
     (package / "__init__.py").write_text(f"raise SystemExit({f'imported {text}'!r})\n")
+
+
+@pytest.fixture(scope="session")
+def image(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Image:
+    """What the Dockerfile puts into the image."""
+    return image_build.made(wheel, tmp_path_factory.mktemp("image"))

@@ -31,7 +31,7 @@ def test_every_file_of_the_checkouts_packages_is_in_the_wheel(files: set[str]) -
         str(path.relative_to(ROOT) if folder == "penstock" else Path("penstock") / path.relative_to(ROOT))
         for folder in FOLDERS
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in (".py", ".lua", ".yaml", *PAGE) or path.name == "py.typed"
+        if path.suffix in (".py", ".lua", ".yaml", ".acl", ".json", *PAGE) or path.name == "py.typed"
     }
     assert len(wanted) > 600
     assert {name for name in files if name.startswith("penstock/")} == wanted
@@ -113,7 +113,16 @@ def test_celerys_command_runs_a_worker_of_our_app(
         "PENSTOCK_READY_FILE": str(ready),
         "DJANGO_SETTINGS_MODULE": "theirs",
     }
-    command = ("celery", "-A", "penstock.app", "worker", "-Q", f"penstock.{lane}", "-I", "deploy.processes.readiness")
+    command = (
+        "celery",
+        "-A",
+        "penstock.app",
+        "worker",
+        "-Q",
+        f"penstock.{lane}",
+        "-I",
+        "deploy.processes.worker_signals",
+    )
     with started(installed, command, variables, tmp_path / "log", "[queues]"):
         until(ready.exists, "the worker takes messages")
 

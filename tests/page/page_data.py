@@ -549,6 +549,7 @@ def _deliveries(cluster: Cluster) -> Iterator[Json]:
             "arrived": cluster.ago(minutes=index + 4),
             "due": cluster.ahead(minutes=2) if state in ("delayed", "retrying") else None,
             "key": "customer-7" if state == "waiting" else None,
+            "job": f"resize-{index:03}-0" if state == "running" else None,
             "attempts": attempts,
             "reason": "3 attempts failed: no space left on device" if state == "parked" else "",
             "replays": 1 if index == 4 else 0,

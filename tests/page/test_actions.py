@@ -111,6 +111,12 @@ async def test_an_event_shows_its_attempts_and_its_data(tab: Page, server: PageF
     await expect(tab.get_by_role("heading", name="resize-004-0", level=1)).to_be_visible()
 
 
+async def test_a_running_event_leads_to_its_job(tab: Page, server: PageFixture) -> None:
+    await visit(tab, server, *VIEWS["eventjob"])
+    await tab.get_by_role("table", name="Deliveries").get_by_role("link", name="resize-000-0").click()
+    await expect(tab.get_by_role("heading", name="resize-000-0", level=1)).to_be_visible()
+
+
 async def test_what_the_token_may_not_do_says_why(tab: Page, server: PageFixture) -> None:
     server.refused["delete"] = "the cluster does not allow you to delete scaledjobs in shop"
     await visit(tab, server, *VIEWS["scaledjob"])

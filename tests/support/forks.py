@@ -92,6 +92,9 @@ def serve(channel: socket.socket) -> None:
     """Forks for each request, and waits for the fork, until the socket's other end is closed."""
     for module in MODULES:
         importlib.import_module(module)
+    main = importlib.import_module("deploy.cli.main")
+    for name in main.LISTED:
+        main.command_of(name)
     # The forks share this memory as long as no garbage collection writes to it.
     gc.freeze()
     while True:

@@ -24,14 +24,20 @@ from tests.support.ports import free_ports
 
 #: Seconds a component may take until it answers; a cold start on a busy machine takes about ten.
 PATIENCE = 90.0
+#: The user of `ControlPlane.ordinary`.
+ORDINARY = "ordinary"
 
 
 @dataclass(frozen=True)
 class ControlPlane:
-    """A running one. apiserver: its process, for tests that stop it and let it go on."""
+    """A running one. apiserver: its process, for tests that stop it and let it go on.
+
+    ordinary: the kubeconfig of a user without rights, whom no group exempts from the server's limits.
+    """
 
     url: str
     kubeconfig: Path
+    ordinary: Path
     apiserver: subprocess.Popen[bytes]
 
 
@@ -57,10 +63,13 @@ def version(folder: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def control_plane(folder: Path, home: Path, *, controllers: bool = False) -> Iterator[ControlPlane]:
+def control_plane(
+    folder: Path, home: Path, *, controllers: bool = False, flags: Sequence[str] = ()
+) -> Iterator[ControlPlane]:
     """Starts etcd and kube-apiserver with their files under `home`; stops both at the end.
 
-    controllers: start kube-controller-manager too (garbage collection, namespaces, its own Job controller).
+    controllers: start kube-controller-manager too (garbage collection, namespaces, its own Job controller). flags:
+    further ones of kube-apiserver.
     """
     home.mkdir(parents=True, exist_ok=True)
     client_port, peer_port, port, controllers_port = free_ports(4)
@@ -69,15 +78,16 @@ def control_plane(folder: Path, home: Path, *, controllers: bool = False) -> Ite
         running.enter_context(_process(home / "etcd.log", _etcd(folder, home, etcd, peer_port)))
         _until(lambda: b"true" in _read(f"{etcd}/health"), f"etcd, see {home}/etcd.log")
         token = secrets.token_hex(16)
-        command = _apiserver(folder, home, etcd, port, token)
+        ordinary = secrets.token_hex(16)
+        command = [*_apiserver(folder, home, etcd, port, (token, ordinary)), *flags]
         apiserver = running.enter_context(_process(home / "apiserver.log", command))
         url = f"https://127.0.0.1:{port}"
         _until(lambda: _read(f"{url}/readyz", token) == b"ok", f"kube-apiserver, see {home}/apiserver.log")
-        kubeconfig = _kubeconfig(home, url, token)
+        kubeconfig = _kubeconfig(home / "kubeconfig", home, url, token)
         if controllers:
             command = _controllers(folder, home, kubeconfig, controllers_port)
             running.enter_context(_process(home / "controllers.log", command))
-        yield ControlPlane(url, kubeconfig, apiserver)
+        yield ControlPlane(url, kubeconfig, _kubeconfig(home / "ordinary", home, url, ordinary), apiserver)
 
 
 def _etcd(folder: Path, home: Path, url: str, peer_port: int) -> Sequence[str]:
@@ -94,11 +104,11 @@ def _etcd(folder: Path, home: Path, url: str, peer_port: int) -> Sequence[str]:
     ]
 
 
-def _apiserver(folder: Path, home: Path, etcd: str, port: int, token: str) -> Sequence[str]:
+def _apiserver(folder: Path, home: Path, etcd: str, port: int, users: tuple[str, str]) -> Sequence[str]:
     key = home / "accounts.key"
     subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
     tokens = home / "tokens.csv"
-    tokens.write_text(f"{token},admin,admin,system:masters\n")
+    tokens.write_text(f"{users[0]},admin,admin,system:masters\n{users[1]},{ORDINARY},{ORDINARY}\n")
     return [
         f"{folder}/kube-apiserver",
         f"--etcd-servers={etcd}",
@@ -132,10 +142,9 @@ def _controllers(folder: Path, home: Path, kubeconfig: Path, port: int) -> Seque
     ]
 
 
-def _kubeconfig(home: Path, url: str, token: str) -> Path:
+def _kubeconfig(file: Path, home: Path, url: str, token: str) -> Path:
     # The API server signs its own certificate on its first start, which makes it its own authority.
     cluster = {"server": url, "certificate-authority": str(home / "certificates" / "apiserver.crt")}
-    file = home / "kubeconfig"
     file.write_text(
         yaml.safe_dump(
             {

@@ -3,7 +3,13 @@
 from xdist.scheduler import LoadScopeScheduling
 
 #: Folders whose tests share servers that take seconds to start: one worker process has them all.
-TOGETHER = ("tests/acceptance", "tests/page", "tests/integration/apiserver", "tests/integration/kubelet")
+TOGETHER = (
+    "tests/acceptance",
+    "tests/page",
+    "tests/integration/apiserver",
+    "tests/integration/kubelet",
+    "tests/packaging/image",
+)
 #: Modules under tests/integration that use the same servers: those of `running` with equal settings, or of `cluster`.
 ALIKE = (
     (

@@ -26,12 +26,12 @@ _forks = ForkServer()
 _typed: set[str] = set()
 
 
-def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-    """Poll until the condition is true; its value."""
+def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE, pause: float = 0.05) -> Any:
+    """Poll until the condition is true, with pauses of this many seconds; its value."""
     deadline = time.monotonic() + patience
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {patience:g} s: {what}"
-        time.sleep(0.05)
+        time.sleep(pause)
     return value
 
 

@@ -9,7 +9,10 @@ import pytest
 
 from tests.support.paths import ROOT
 
-PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+PAGES = [
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+]
 #: Folders that a page's short paths may be below, besides the root.
 BASES = (
     *("", "deploy/local", "deploy/local/apiserver", "workers/controllers/batch/cronjob"),
@@ -49,3 +52,29 @@ def test_modules_and_functions_that_a_page_names_exist(page: Path) -> None:
 def test_files_that_a_page_links_to_exist(page: Path) -> None:
     targets = [match["target"] for match in _LINK.finditer(page.read_text())]
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_map_names_every_page() -> None:
+    """Runbooks are named by the page of the alerts."""
+    folder = ROOT / "docs"
+    named = {match["target"] for match in _LINK.finditer((folder / "README.md").read_text())}
+    pages = {page.relative_to(folder).as_posix() for page in folder.rglob("*.md") if page.parent.name != "runbooks"}
+    assert pages - named == {"README.md"}
+
+
+def anchors(page: Path) -> set[str]:
+    """Returns the anchors of a page's headings, spelled as GitHub does."""
+    outside = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.+)$", outside, re.MULTILINE)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title) for title in titles)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_headings_that_a_page_links_to_exist(page: Path) -> None:
+    wrong = []
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", page.read_text()):
+        there = page.parent / target if target else page
+        if there.suffix == ".md" and there.exists() and anchor not in anchors(there):
+            wrong.append(f"{target}#{anchor}")
+    assert wrong == []

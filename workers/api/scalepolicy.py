@@ -13,15 +13,20 @@ class Requirement(Model):
     """One requirement of a label selector."""
 
     key: Text
+    """The label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    """In, NotIn, Exists or DoesNotExist."""
     values: Items[str] | None = None
+    """Values of In and NotIn."""
 
 
 class Selector(Model):
     """A label selector."""
 
     match_labels: dict[str, str] | None = None
+    """Labels that must have these values."""
     match_expressions: Items[Requirement] | None = None
+    """Requirements, all of which must hold."""
 
 
 class ScalePolicySpec(Model):

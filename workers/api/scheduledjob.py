@@ -149,8 +149,11 @@ class ScheduledJobSpec(Model):
     jitter_seconds: Seconds = 0
     """Every run starts up to so many seconds after its slot, always the same for the same slot."""
     catch_up: CatchUp = CatchUp()
+    """What happens to runs that were missed."""
     exclusions: Items[Exclusion] = ()
+    """Times in which nothing runs."""
     retry: RunRetry | None = None
+    """Further Jobs for a run that failed."""
     run_time_limit_seconds: Duration | None = None
     """A run, retries included, is ended after so many seconds."""
     outcomes_limit: Annotated[int, Field(ge=0, le=1000)] = 10
@@ -160,6 +163,7 @@ class ScheduledJobSpec(Model):
     failed_jobs_history_limit: Natural | None = 1
     """Failed Jobs to keep."""
     job_template: RunTemplate
+    """The Job of each run."""
 
     @model_validator(mode="after")
     def _has_a_schedule(self) -> Self:
@@ -172,11 +176,17 @@ class ActiveJob(Model):
     """A Job of an active run: an object reference as in CronJob's status."""
 
     api_version: str | None = None
+    """API version of the Job."""
     kind: str | None = None
+    """Kind of the Job."""
     namespace: str | None = None
+    """Namespace of the Job."""
     name: str | None = None
+    """Name of the Job."""
     uid: str | None = None
+    """UID of the Job."""
     resource_version: str | None = None
+    """Version at which it was seen."""
 
 
 class RunStatus(Model):
@@ -193,7 +203,9 @@ class RunStatus(Model):
     scheduled_time: Instant | None = None
     """The run's slot; a manual run has none."""
     start_time: Instant | None = None
+    """When its first Job started."""
     completion_time: Instant | None = None
+    """When it ended."""
     retry_time: Instant | None = None
     """The instant of the next attempt."""
     outcome: str
@@ -201,7 +213,9 @@ class RunStatus(Model):
     attempts: int | None = None
     """Jobs that were made for this run."""
     reason: str | None = None
+    """Why it ended so."""
     message: str | None = None
+    """The same in a sentence."""
     env: dict[str, str] | None = None
     """Variables of a manual run, for further attempts."""
 
@@ -210,20 +224,28 @@ class StatusCondition(Model):
     """One aspect of the object's state."""
 
     type: str
+    """Name of the condition."""
     status: Literal["True", "False", "Unknown"]
+    """Unknown is neither: it could not be found out."""
     reason: str | None = None
+    """One word for programs."""
     message: str | None = None
+    """A sentence for people."""
     last_transition_time: Instant | None = None
+    """When its status changed last."""
     observed_generation: int | None = None
+    """The generation of the spec that it is about."""
 
 
 class ScheduledJobStatus(Model):
     """The observed state. Its first three fields are CronJob's whole status."""
 
     active: Items[ActiveJob] | None = None
+    """Jobs that run now."""
     last_schedule_time: Instant | None = None
     """The newest slot whose run was started."""
     last_successful_time: Instant | None = None
+    """When a run completed last."""
     next_schedule_time: Instant | None = None
     """The instant of the next run, without jitter."""
     missed_runs: int | None = None
@@ -235,6 +257,7 @@ class ScheduledJobStatus(Model):
     outcomes: Items[RunStatus] | None = None
     """The last ended runs, the newest last. They outlive their Jobs."""
     conditions: Items[StatusCondition] | None = None
+    """Conditions of the schedule."""
     observed_generation: int | None = None
     """The generation of the spec of the last decision."""
     observed_schedule: str | None = None

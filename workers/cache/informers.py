@@ -5,7 +5,7 @@ import re
 import secrets
 import socket
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, nullcontext, suppress
 
 from redis.exceptions import RedisError
 
@@ -17,7 +17,9 @@ from workers.client.rest import Cluster
 from workers.errors import Unavailable
 from workers.metrics.objects import OBJECT_METRICS
 from workers.metrics.servers import LEADER
+from workers.runtime.health import STILL, Health
 from workers.runtime.leases import Notify
+from workers.runtime.presence import Presence
 from workers.settings import Settings
 
 
@@ -27,14 +29,22 @@ async def run_informers(
     store: Store,
     kinds: Mapping[Kind, str],
     notify: Notify,
+    health: Health,
+    presence: Presence | None = None,
 ) -> None:
     """Campaigns for each kind and follows it while leading, until cancelled; any number of processes may.
 
-    kinds: by kind, the label selector of the objects to follow ("": all).
+    kinds: by kind, the label selector of the objects to follow ("": all). health: of the process; it gets a task and a
+    pulse for each kind. presence: tells other candidates that this process is alive; without it they wait until its
+    Leases run out when it is killed.
     """
     terms = Terms.of(settings.leadership)
-    identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
-    async with asyncio.TaskGroup() as group:
+    identity = presence.identity if presence else f"{socket.gethostname()}_{secrets.token_hex(4)}"
+    async with (
+        presence.kept() if presence else nullcontext(),
+        asyncio.TaskGroup() as group,
+        AsyncExitStack() as stack,
+    ):
         for kind, selector in kinds.items():
             reflector = Reflector(
                 cluster,
@@ -47,8 +57,15 @@ async def run_informers(
                 table=OBJECT_METRICS.table(kind),
             )
             lease = Ref(LEASE, settings.own_namespace, lease_name(settings.prefix, kind))
-            elector = Elector(cluster, lease, identity, terms=terms, floor=_Floor(store, kind))
-            group.create_task(elector.lead(_until_deposed(kind, reflector)), name=f"inform {kind.id}")
+            name = f"inform {kind.id}"
+            # An attempt may take some calls, each up to its deadline.
+            trying = health.pulse(name, STILL + 2 * settings.timeout)
+            floor = _Floor(store, kind)
+            elector = Elector(cluster, lease, identity, terms=terms, presence=presence, floor=floor, trying=trying)
+            stack.callback(health.forget, name)
+            informing = group.create_task(elector.lead(_until_deposed(kind, reflector)), name=name)
+            stack.enter_context(health.endless({name: informing}))
+        await asyncio.Future()
 
 
 def pace(settings: Settings) -> Pace:

@@ -21,6 +21,7 @@ from workers import errors
 from workers.api.kinds import Kind, Object
 from workers.cache.codec import require_stored
 from workers.cache.store import LeadershipLost, Listing, ObjectVersion, Store, StoreLost
+from workers.client.request_limiter import Priority, requests
 from workers.client.rest import WatchEvent
 from workers.json_logs import Outage
 from workers.metrics.objects import ObjectTable
@@ -124,7 +125,7 @@ class Reflector:
     async def _run(self, epoch: int) -> None:
         failures = 0
         while True:
-            began = self._clock()
+            began, asked = self._clock(), 0.0
             try:
                 streams = await self._list(epoch)
                 follow = [self._follow(epoch, stream) for stream in streams]
@@ -132,6 +133,7 @@ class Reflector:
             except (errors.Gone, StoreLost) as error:
                 log.info("listing again", extra={"kind": self._kind.id, "reason": str(error)})
             except (errors.ClusterError, RedisError) as error:
+                asked = getattr(error, "retry_after", None) or 0.0
                 log.warning("could not list", extra={"kind": self._kind.id, "error": str(error)})
             except LeadershipLost:
                 raise
@@ -139,7 +141,7 @@ class Reflector:
                 # A fault of one kind must not end the informers of all the others.
                 log.exception("the reflector failed; listing again", extra={"kind": self._kind.id})
             failures = 1 if self._clock() - began > self._pace.cap else failures + 1
-            await asyncio.sleep(self._pace.pause(failures))
+            await asyncio.sleep(max(self._pace.pause(failures), min(asked, self._pace.cap)))
 
     async def _list(self, epoch: int) -> list[_Stream]:
         """Stores the whole kind. Returns the streams to watch on from."""
@@ -253,7 +255,7 @@ class Reflector:
         """Claims freshness every beat. Raises `StoreLost` when the broker was flushed, or `LeadershipLost`."""
         outage = Outage(log)
         while True:
-            await asyncio.sleep(self._pace.beat)
+            await asyncio.sleep(self._until_beat())
             fresh = min(stream.fresh for stream in streams)
             try:
                 await self._claim(epoch, fresh)
@@ -264,13 +266,21 @@ class Reflector:
             else:
                 outage.over("freshness is claimed again", kind=self._kind.id)
 
+    def _until_beat(self) -> float:
+        """Returns the seconds until the next beat; the reflectors of a process beat together, in one round trip."""
+        beat = self._pace.beat
+        left = beat - self._clock() % beat
+        return left if left > beat / 2 else left + beat
+
     async def _probe(self) -> None:
         """Lists a single object, to prove that the server answers."""
         started = self._clock()
         async with asyncio.timeout(self._pace.probe):
             pages = self._cluster.pages(self._kind, self._namespaces[0], limit=1)
             async with aclosing(pages):
-                await anext(pages)
+                # A kind that is not proved fresh stops every decision that needs it.
+                with requests(Priority.FINISH):
+                    await anext(pages)
         self._probed = started
 
     async def _claim(self, epoch: int, fresh: float | None) -> None:

@@ -8,13 +8,14 @@ dies leaves both done or neither.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
@@ -26,6 +27,7 @@ from workers.cache.decode_cache import DecodeCache
 from workers.cache.staleness import Ages, age, older, require_fresh
 from workers.decision.snapshot import CachedObject
 from workers.errors import PenstockError
+from workers.runtime.batcher import Batcher
 
 __all__ = [
     "LeadershipLost",
@@ -56,6 +58,8 @@ _SCRIPTS = {
 }
 #: One read: a field of the hash (or ``=<uid>`` for the children only), its kind, the kinds of its children.
 _Wanted = tuple[str, Kind, tuple[Kind, ...]]
+#: Keys and arguments of one call of a script.
+_Call = tuple[Sequence[str], Sequence[Arg]]
 
 
 class LeadershipLost(PenstockError):  # noqa: N818 - an event, not a failure
@@ -192,6 +196,7 @@ class Store:
         # One write at a time: of two at once, the loss of the first could stay hidden behind the second.
         self._writes: defaultdict[str, int] = defaultdict(int)
         self._one_write: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._touches: Batcher[_Call, Any] = Batcher(self._touch_all)
         # Values that could not be read, by kind and field, with the reason.
         self._unreadable: dict[tuple[Kind, bytes], tuple[bytes, str]] = {}
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
@@ -283,19 +288,48 @@ class Store:
     async def touch(self, kind: Kind, epoch: int, fresh: int | None) -> int:
         """Records that all changes before `fresh` (µs, broker's clock; None: none) are stored. Returns now."""
         args: list[Arg] = [epoch, "" if fresh is None else fresh, self._tombstone]
-        return int((await self._write("touch", kind, self._tables(kind), args))[0])
+        return int((await self._write("touch", kind, self._tables(kind), args, call=self._touch))[0])
+
+    async def _touch(self, call: _Call) -> Any:
+        answer = await self._touches.submit(call)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    async def _touch_all(self, calls: Sequence[_Call]) -> Sequence[Any]:
+        """Calls the script for each, in one round trip. What fails there is tried again by itself."""
+        script = _SCRIPTS["touch"]
+        if len(calls) == 1:
+            return [await script(self._client, *calls[0])]
+        async with self._client.pipeline(transaction=False) as pipe:
+            for names, args in calls:
+                pipe.evalsha(script.digest, len(names), *names, *args)
+            answers = await pipe.execute(raise_on_error=False)
+        failed = [place for place, answer in enumerate(answers) if isinstance(answer, RedisError)]
+        again = await asyncio.gather(*(script(self._client, *calls[place]) for place in failed), return_exceptions=True)
+        for place, answer in zip(failed, again, strict=True):
+            answers[place] = answer
+        return answers
 
     async def _write(
-        self, script: str, kind: Kind, keys: Sequence[str], args: Sequence[Arg], *, ordered: bool = True
+        self,
+        script: str,
+        kind: Kind,
+        keys: Sequence[str],
+        args: Sequence[Arg],
+        *,
+        ordered: bool = True,
+        call: Callable[[_Call], Awaitable[Any]] | None = None,
     ) -> Sequence[Any]:
-        """Calls a writing script. Returns its answer without the number of writes.
+        """Calls a writing script. Returns its answer without the number of writes. call: calls it in another way.
 
         ordered: the write is a reflector's. Raises LeadershipLost or StoreLost if the script refused it.
         """
         async with self._one_write[kind.id] if ordered else nullcontext():
             known = [self._now(), kind.id, self._writes[kind.id], uuid4().hex]
             names = [self.keys.keys.generation, self.keys.freshness, *keys]
-            answer = await _SCRIPTS[script](self._client, names, [*known, *args])
+            parameters = (names, [*known, *args])
+            answer = await (call(parameters) if call else _SCRIPTS[script](self._client, *parameters))
             if answer[0] == b"deposed":
                 raise LeadershipLost(f"another reflector leads {kind.id}")
             if answer[0] == b"lost":

@@ -3,17 +3,18 @@
 import asyncio
 import hashlib
 import logging
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from workers.api import times
 from workers.api.kinds import EVENT, Kind, Object, Ref
+from workers.client.request_limiter import Priority, requests
 from workers.client.rest import Cluster
 from workers.decision.plan import RecordEvent
-from workers.errors import AlreadyExists, ClusterError, NotFound
+from workers.errors import AlreadyExists, ClusterError, NotFound, Throttled
 from workers.metrics import process
 
 log = logging.getLogger(__name__)
@@ -23,8 +24,10 @@ BURST = 25
 REFILL_SECONDS = 300.0
 #: Objects whose token buckets are kept.
 REMEMBERED = 4096
-#: Most Events that wait to be written while the API server is away.
-WAITING = 1000
+#: Most Events that wait to be written while the API server is away, of all namespaces and of each.
+WAITING, OF_ONE = 1000, 250
+#: Namespaces whose Events are written side by side: one that hangs in an admission webhook stops no other.
+WRITERS = 8
 #: Seconds that the last write may take on closing.
 CLOSING = 5.0
 
@@ -90,7 +93,9 @@ class Recorder:
         self._clock = clock
         self._every = every
         self._pending: dict[str, _Pending] = {}
+        self._waiting: Counter[str] = Counter()
         self._buckets: OrderedDict[str, _TokenBucket] = OrderedDict()
+        self._writing: dict[str, asyncio.Task[None]] = {}
         self._writer = asyncio.create_task(self._write_forever(), name="events")
 
     async def close(self) -> None:
@@ -100,6 +105,8 @@ class Recorder:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSING):
                 await self._flush()
+        for task in self._writing.values():
+            task.cancel()
 
     def record(self, kind: Kind, regarding: Object, record: RecordEvent) -> None:
         """Collects an Event and returns at once; too many about one object are counted and dropped."""
@@ -109,10 +116,14 @@ class Recorder:
         if known is not None:
             known.count += 1
             known.last = now
-        elif len(self._pending) < WAITING and self._allowed(regarding["metadata"].get("uid", ""), now.timestamp()):
+        elif self._has_room(regarding) and self._allowed(regarding["metadata"].get("uid", ""), now.timestamp()):
             self._pending[name] = _Pending(kind, regarding, record, 1, now)
+            self._waiting[_namespace(regarding)] += 1
         else:
             process.EVENTS_DROPPED.labels("too many").inc()
+
+    def _has_room(self, regarding: Object) -> bool:
+        return len(self._pending) < WAITING and self._waiting[_namespace(regarding)] < OF_ONE
 
     def _allowed(self, uid: str, now: float) -> bool:
         bucket = self._buckets.pop(uid, None) or _TokenBucket(BURST, now)
@@ -126,13 +137,35 @@ class Recorder:
     async def _write_forever(self) -> None:
         while True:
             await asyncio.sleep(self._every)
-            await self._flush()
+            self._start()
+
+    def _start(self) -> None:
+        """Begins to write the Events of further namespaces, as many as have writers."""
+        self._writing = {namespace: task for namespace, task in self._writing.items() if not task.done()}
+        for namespace in tuple(self._waiting):
+            if len(self._writing) >= WRITERS:
+                return
+            if namespace not in self._writing:
+                entries = self._take(namespace)
+                self._writing[namespace] = asyncio.create_task(self._write_all(entries), name="events")
+
+    def _take(self, namespace: str) -> list[_Pending]:
+        """Returns what waits of a namespace; what comes now is the next."""
+        names = [name for name, entry in self._pending.items() if _namespace(entry.regarding) == namespace]
+        self._waiting.pop(namespace, None)
+        return [self._pending.pop(name) for name in names]
 
     async def _flush(self) -> None:
-        pending, self._pending = self._pending, {}
-        for entry in pending.values():
+        """Writes everything that was collected."""
+        await asyncio.gather(*self._writing.values(), *(self._write_all(self._take(each)) for each in [*self._waiting]))
+
+    async def _write_all(self, entries: Iterable[_Pending]) -> None:
+        for entry in entries:
             try:
-                await self._write(entry)
+                with requests(Priority.REPORT):
+                    await self._write(entry)
+            except Throttled:
+                process.EVENTS_DROPPED.labels("throttled").inc()
             except ClusterError as error:
                 # Expected: its namespace is being deleted, or the quota for Events is used up.
                 process.EVENTS_DROPPED.labels("refused").inc()
@@ -155,3 +188,7 @@ class Recorder:
             # Two processes may raise the count at once and lose one; a conflict check is not worth it.
             count = int(known.get("count") or 1) + entry.count
             await self._cluster.patch(ref, {"count": count, "lastTimestamp": body["lastTimestamp"]})
+
+
+def _namespace(regarding: Object) -> str:
+    return str(regarding["metadata"].get("namespace") or "")

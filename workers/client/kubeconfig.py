@@ -1,93 +1,214 @@
-"""The address and credentials of the API server, from a kubeconfig file or the pod's service account.
+"""The address and credentials of the API server, from kubeconfig files or the pod's service account.
 
-The official client reads both; this module chooses between them, refreshes short-lived credentials, and translates
-errors into UserError.
+The official client merges the files, resolves contexts and speaks to its own providers (gcp, oidc). Exec plugins, files
+that are replaced while the process runs, proxies and impersonation are ours.
 """
 
+import base64
+import logging
 import os
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
-from kubernetes.aio import config
-from kubernetes.aio.client import Configuration
 
-from workers.errors import UserError
+from penstock._deferred_imports import deferred
+from workers.client import environment_proxies
+from workers.client.credentials import (
+    Credentials,
+    FixedCredentials,
+    PluginCredentials,
+    ProvidedCredentials,
+    TokenFile,
+)
+from workers.client.exec_plugin import ExecPlugin
+from workers.client.tls_files import TlsContexts, TlsSources, material
+from workers.errors import ClusterError, UserError
 
-#: Seconds between two reloads of a plugin's credentials; the plugin itself caches them until they expire.
-REFRESH = 60.0
+# The blocking client and what its logins need are of no use here; with them a process is 15 MB larger.
+with deferred(
+    *(f"kubernetes.{name}" for name in ("client", "config", "dynamic", "informer", "leaderelection", "stream")),
+    *("kubernetes.utils", "kubernetes.watch"),
+    *(f"kubernetes.aio.{name}" for name in ("dynamic", "leaderelection", "stream", "utils", "watch")),
+):
+    from kubernetes.aio import config
+    from kubernetes.aio.client import Configuration
+    from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+log = logging.getLogger(__name__)
+
+#: The files of a pod's service account.
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_PROXIES = ("http", "https")
+#: The extension of a cluster that is meant for plugins.
+_FOR_PLUGINS = "client.authentication.k8s.io/exec"
 
 
-async def load(kubeconfig: Path | None, context: str | None) -> Any:
-    """Returns the official client's `Configuration` for this file and context.
+@dataclass(frozen=True, slots=True, repr=False)
+class ApiAccess:
+    """A way to an API server.
+
+    host: its URL. tls: None where it speaks in the clear. server_name: that its certificate must have, if not the
+    host's. proxy: URL, empty for none. impersonation: headers that name another user.
+    """
+
+    host: str
+    tls: TlsContexts | None = None
+    credentials: Credentials = field(default_factory=FixedCredentials)
+    server_name: str = ""
+    proxy: str = ""
+    impersonation: Sequence[tuple[str, str]] = ()
+
+    def anonymous(self) -> "ApiAccess":
+        """Returns access to the same server that proves nothing: its requests carry other tokens."""
+        tls = self.tls.without_certificate() if self.tls else None
+        return replace(self, tls=tls, credentials=FixedCredentials(), impersonation=())
+
+
+async def load(kubeconfig: Path | None, context: str | None, *, environ: Mapping[str, str] | None = None) -> ApiAccess:
+    """Returns the access that this file and context describe.
 
     Without a file: the files of KUBECONFIG, else ``~/.kube/config``, else the pod's service account. Raises UserError
     when none of them is usable.
     """
-    files = str(kubeconfig) if kubeconfig else config.KUBE_CONFIG_DEFAULT_LOCATION
-    configuration = Configuration()
+    environ = os.environ if environ is None else environ
+    listed = environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
+    files = str(kubeconfig) if kubeconfig else listed
     if any(Path(file).expanduser().is_file() for file in files.split(os.pathsep) if file):
-        await _from_file(configuration, files, context)
+        try:
+            access = await _from_files(files, context)
+        except (
+            *(config.ConfigException, UserError, ClusterError, OSError, yaml.YAMLError),
+            *(ValueError, TypeError, KeyError, AttributeError),
+        ) as error:
+            raise UserError(f"kubeconfig {files}: {error}") from error
     elif kubeconfig or context:
         raise UserError(f"kubeconfig {files}: no such file")
     else:
-        _from_pod(configuration, files)
-    return configuration
+        access = _from_pod(files, environ)
+    if not access.proxy:
+        access = replace(access, proxy=environment_proxies.proxy_for(access.host, environ))
+    if access.proxy:
+        _check_proxy(access.proxy)
+        log.info("requests to the API server go through a proxy", extra={"proxy": urlsplit(access.proxy).hostname})
+    return access
 
 
-def without_credentials(configuration: Any) -> Any:
-    """Returns a configuration of the same server and authority that proves nothing: its requests carry other tokens."""
-    bare = Configuration()
-    names = ("host", "ssl_ca_cert", "ca_cert_data", "verify_ssl", "disable_strict_ssl_verification", "tls_server_name")
-    for name in (*names, "proxy", "proxy_headers"):
-        setattr(bare, name, getattr(configuration, name))
-    return bare
+async def _from_files(files: str, context: str | None) -> ApiAccess:
+    merged = KubeConfigMerger(files).config
+    name = context or _current_context(files)
+    if not name:
+        raise UserError("no context is named, and there is no current-context")
+    chosen = merged["contexts"].get_with_name(name)["context"]
+    cluster_node = merged["clusters"].get_with_name(chosen["cluster"])
+    cluster, folder = dict(cluster_node["cluster"].value), _folder(cluster_node)
+    user_name = chosen.safe_get("user")
+    user_node = merged["users"].get_with_name(user_name) if user_name else None
+    user = dict(user_node["user"].value) if user_node and user_node.safe_get("user") else {}
+    home = _folder(user_node) if user_node else folder
+    host = str(cluster["server"]).rstrip("/")
+    verify = not cluster.get("insecure-skip-tls-verify")
+    authority = material(cluster, "certificate-authority", folder)
+    tls = None
+    if host.startswith("https"):
+        certificate, key = material(user, "client-certificate", home), material(user, "client-key", home)
+        tls = TlsContexts(TlsSources(authority, certificate, key, verify))
+    credentials = await _credentials(user, home, merged, name, cluster)
+    if tls:
+        # Now, so that a certificate from a plugin that is none is an error of the start.
+        await credentials.authorization()
+        tls.current(credentials.certificate)
+    return ApiAccess(
+        host,
+        tls,
+        credentials,
+        str(cluster.get("tls-server-name") or ""),
+        str(cluster.get("proxy-url") or ""),
+        tuple(_impersonation(user)),
+    )
 
 
-async def _from_file(configuration: Any, files: str, context: str | None) -> None:
+async def _credentials(
+    user: Mapping[str, Any], folder: Path, merged: Any, context: str, cluster: Mapping[str, Any]
+) -> Credentials:
+    """Returns a user's credentials, in kubectl's order of precedence."""
+    if user.get("tokenFile"):
+        return TokenFile(folder / Path(user["tokenFile"]).expanduser())
+    if user.get("token"):
+        return FixedCredentials(f"Bearer {user['token']}")
+    if user.get("exec"):
+        return PluginCredentials(ExecPlugin.of(user["exec"], folder, _told(cluster, folder)).run)
+    if user.get("auth-provider") or user.get("username"):
+        loader = KubeConfigLoader(config_dict=merged, active_context=context, config_base_path=None)
+
+        async def provide() -> str:
+            configuration = Configuration()
+            await loader.load_and_set(configuration)
+            return str(configuration.api_key.get("BearerToken") or "")
+
+        return ProvidedCredentials(await provide(), provide)
+    return FixedCredentials()
+
+
+def _told(cluster: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Returns what a plugin is told about the cluster."""
+    fields = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "certificate-authority-data")
+    told = {name: cluster[name] for name in fields if cluster.get(name)}
+    if (path := cluster.get("certificate-authority")) and "certificate-authority-data" not in told:
+        told["certificate-authority-data"] = base64.b64encode((folder / path).read_bytes()).decode()
+    for each in cluster.get("extensions") or ():
+        if each.get("name") == _FOR_PLUGINS:
+            told["config"] = each.get("extension")
+    return told
+
+
+def _impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns the headers of a user's `as` fields. Raises UserError for others without `as`."""
+    groups, extra = user.get("as-groups") or (), user.get("as-user-extra") or {}
+    if not user.get("as"):
+        if groups or extra or user.get("as-uid"):
+            raise UserError("as-uid, as-groups and as-user-extra need as: the user whom they describe")
+        return []
+    headers = [("Impersonate-User", str(user["as"]))]
+    if user.get("as-uid"):
+        headers.append(("Impersonate-Uid", str(user["as-uid"])))
+    headers += [("Impersonate-Group", str(group)) for group in groups]
+    return headers + [(f"Impersonate-Extra-{name}", str(text)) for name, texts in extra.items() for text in texts]
+
+
+def _from_pod(files: str, environ: Mapping[str, str]) -> ApiAccess:
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     try:
-        loader = await config.load_kube_config(
-            config_file=files, context=context, client_configuration=configuration, persist_config=False
-        )
-    except (config.ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
-        raise UserError(f"kubeconfig {files}: {error}") from error
-    if reload := _reloader(loader):
-        configuration.refresh_api_key_hook = _Refresh(loader, reload)
-
-
-def _from_pod(configuration: Any, files: str) -> None:
-    try:
-        config.load_incluster_config(client_configuration=configuration)
-    except (config.ConfigException, OSError) as error:
+        if not host or not port:
+            raise UserError("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
+        tls = TlsContexts(TlsSources(SERVICE_ACCOUNT / "ca.crt"))
+        url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+        return ApiAccess(url, tls, TokenFile(SERVICE_ACCOUNT / "token"))
+    except UserError as error:
         raise UserError(
             f"no cluster: there is no kubeconfig at {files} and this is not a pod with a service account ({error})"
         ) from error
 
 
-def _reloader(loader: Any) -> Callable[[], Awaitable[Any]] | None:
-    """Returns the function that renews this user's credentials, or None for certificates and fixed tokens."""
-    user = getattr(loader, "_user", None)
-    if loader.provider == "gcp":
-        return loader.load_gcp_token  # type: ignore[no-any-return]
-    if user is not None and "exec" in user:
-        return loader.load_from_exec_plugin  # type: ignore[no-any-return]
-    return None
+def _current_context(files: str) -> str:
+    """Returns the context of the first file that names one, as kubectl does; the official client takes the last."""
+    for file in filter(None, files.split(os.pathsep)):
+        path = Path(file).expanduser()
+        content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+        if isinstance(content, dict) and content.get("current-context"):
+            return str(content["current-context"])
+    return ""
 
 
-class _Refresh:
-    """The client's hook, called before every request; reloads every `REFRESH` seconds."""
+def _folder(node: Any) -> Path:
+    """Returns the folder of the file that an entry came from."""
+    return Path(node.path).absolute().parent
 
-    def __init__(self, loader: Any, reload: Callable[[], Awaitable[Any]]) -> None:
-        self._loader = loader
-        self._reload = reload
-        self._due = time.monotonic() + REFRESH
 
-    async def __call__(self, configuration: Any) -> None:
-        if time.monotonic() < self._due:
-            return
-        self._due = time.monotonic() + REFRESH
-        await self._reload()
-        if token := getattr(self._loader, "token", None):
-            configuration.api_key["BearerToken"] = token
+def _check_proxy(url: str) -> None:
+    scheme = urlsplit(url).scheme
+    if scheme not in _PROXIES:
+        raise UserError(f"proxy {urlsplit(url).hostname}: {scheme}:// is not supported, {' and '.join(_PROXIES)} are")

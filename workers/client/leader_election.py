@@ -4,6 +4,9 @@ The rules are those of Kubernetes' own leader election: a candidate takes the Le
 for its whole duration, on the candidate's monotonic clock; wall clocks are written for people and never compared. That
 does not stop a stalled leader from writing once more when it resumes. The epoch does: it is `spec.leaseTransitions`,
 rises with every change of leader, and the store refuses writes of lower ones.
+
+A leader that was killed cannot give up its Lease. One that gives signs of life elsewhere notes that on the Lease
+(`PRESENT`); when they end, a candidate takes the Lease at once. If the leader lives nevertheless, the epoch fences it.
 """
 
 import asyncio
@@ -17,11 +20,16 @@ from typing import Protocol
 
 from workers import errors
 from workers.api.kinds import LEASE, Kind, Object, Ref
+from workers.client.request_limiter import Priority, requests
 from workers.json_logs import Outage
 
 log = logging.getLogger(__name__)
 
 Work = Callable[[int], Awaitable[None]]
+
+#: Annotation of a Lease: the holder that gives signs of life. It speaks of no other holder: releases that know nothing
+#: of it leave it as it is when they take the Lease.
+PRESENT = "penstock.dev/present-as"
 
 
 class LeaseApi(Protocol):
@@ -37,7 +45,8 @@ class Terms:
     """Seconds. lease: a Lease unchanged for so long may be taken by another candidate; whole, as the API requires.
 
     renew: a leader that could not renew for so long stops leading; shorter than `lease`, so that it has stopped before
-    the next one starts. retry: pause between two attempts to renew or to take the Lease, with jitter.
+    the next one starts; it renews every third of that. retry: pause between two attempts to take the Lease, or after
+    one to renew that failed; with jitter.
     """
 
     lease: int = 15
@@ -58,11 +67,19 @@ async def _no_floor() -> int:
     return 0
 
 
+class Presences(Protocol):
+    """The part of `workers.runtime.presence.Presence` that the election uses."""
+
+    async def until_gone(self, identity: str) -> None: ...
+
+
 class Elector:
     """One candidate for one Lease.
 
-    identity: unique to this process. floor: reads the highest epoch the store has accepted, which a deleted Lease, that
-    counts from 0 again, must exceed. clock: monotonic seconds.
+    identity: unique to this process. presence: signs of life under that identity, and those of others; without it this
+    candidate waits until a Lease runs out. floor: reads the highest epoch the store has accepted, which a deleted
+    Lease, that counts from 0 again, must exceed. clock: monotonic seconds. trying: called before each attempt to renew
+    or to take the Lease.
     """
 
     def __init__(
@@ -72,13 +89,18 @@ class Elector:
         identity: str,
         *,
         terms: Terms = Terms(),
+        presence: Presences | None = None,
         floor: Callable[[], Awaitable[int]] = _no_floor,
         clock: Callable[[], float] = time.monotonic,
+        trying: Callable[[], None] = lambda: None,
     ) -> None:
         self._cluster = cluster
+        self._trying = trying
         self._ref = lease
         self._identity = identity
         self._terms = terms
+        self._presence = presence
+        self._gone = ""
         self._floor = floor
         self._clock = clock
         self._lease: Object | None = None
@@ -117,7 +139,7 @@ class Elector:
                 outage.lasts("could not campaign", lease=str(self._ref), error=str(error))
             else:
                 outage.over("campaigning again", lease=str(self._ref))
-            await self._pause()
+            await self._pause_unless_gone()
 
     async def _attempt(self) -> int | None:
         """Tries to become the leader. Returns the epoch, or None while another candidate leads."""
@@ -133,13 +155,16 @@ class Elector:
             self._note(await self._write({"acquireTime": now, "renewTime": now, "leaseTransitions": epoch}))
         except (errors.Conflict, errors.AlreadyExists, errors.NotFound):
             # Another candidate wrote first; the API server lets one of several concurrent writes through.
+            self._gone = ""
             return None
+        self._gone = ""
         self._renewed = started
         return epoch
 
     async def _observe(self) -> None:
         try:
-            lease: Object | None = await self._cluster.get(self._ref)
+            with requests(Priority.ELECT):
+                lease: Object | None = await self._cluster.get(self._ref)
         except errors.NotFound:
             lease = None
         self._note(lease)
@@ -152,23 +177,24 @@ class Elector:
 
     def _held_by_another(self) -> bool:
         spec = (self._lease or {}).get("spec") or {}
-        if spec.get("holderIdentity") in (None, "", self._identity):
+        if spec.get("holderIdentity") in (None, "", self._identity, self._gone):
             return False
         lasts = float(spec.get("leaseDurationSeconds") or self._terms.lease)
         return self._clock() - self._observed < lasts
 
     async def _renew(self) -> None:
         """Returns when leadership is lost: another candidate has the Lease, or it could not be renewed in time."""
+        pause = self._terms.renew / 3
         while True:
-            await self._pause()
-            started = self._clock()
+            await self._pause(pause)
+            started, pause = self._clock(), self._terms.retry
             try:
                 # A renewal that hangs must not outlast our term: work is cancelled on time without an answer.
                 async with asyncio.timeout(max(0.0, self._renewed + self._terms.renew - started)):
                     if not await self._renewed_once():
                         log.warning("another leads", extra={"lease": str(self._ref)})
                         return
-                self._renewed = started
+                self._renewed, pause = started, self._terms.renew / 3
             except (errors.ClusterError, TimeoutError) as error:
                 log.warning("could not renew", extra={"lease": str(self._ref), "error": str(error)})
             if self._clock() - self._renewed >= self._terms.renew:
@@ -201,20 +227,43 @@ class Elector:
     async def _write(self, changes: Object) -> Object:
         spec = (self._lease or {}).get("spec") or {}
         held = {"holderIdentity": self._identity, "leaseDurationSeconds": self._terms.lease}
+        known = (self._lease or {}).get("metadata") or {"namespace": self._ref.namespace, "name": self._ref.name}
+        present = {PRESENT: self._identity} if self._presence else {}
         body: Object = {
             "apiVersion": LEASE.api_version,
             "kind": LEASE.kind,
-            "metadata": {"namespace": self._ref.namespace, "name": self._ref.name},
+            "metadata": {**known, "annotations": {**(known.get("annotations") or {}), **present}},
             "spec": {**spec, **held, **changes},
         }
-        if self._lease is None:
-            return await self._cluster.create(LEASE, body)
-        body["metadata"] = self._lease["metadata"]
-        return await self._cluster.replace(self._ref, body)
+        with requests(Priority.ELECT):
+            if self._lease is None:
+                return await self._cluster.create(LEASE, body)
+            return await self._cluster.replace(self._ref, body)
 
-    async def _pause(self) -> None:
+    async def _pause_unless_gone(self) -> None:
+        """Pauses, but not for longer than the Lease's holder gives signs of life."""
+        holder = str(((self._lease or {}).get("spec") or {}).get("holderIdentity") or "")
+        annotations = ((self._lease or {}).get("metadata") or {}).get("annotations") or {}
+        if self._presence is None or holder in ("", self._gone) or annotations.get(PRESENT) != holder:
+            await self._pause()
+            return
+        pausing = asyncio.create_task(self._pause())
+        leaving = asyncio.create_task(self._presence.until_gone(holder))
+        try:
+            await asyncio.wait({pausing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if leaving.done():
+                leaving.result()
+                log.info("the leader is gone", extra={"lease": str(self._ref), "leader": holder})
+                self._gone = holder
+        finally:
+            for task in (pausing, leaving):
+                task.cancel()
+            await asyncio.gather(pausing, leaving, return_exceptions=True)
+
+    async def _pause(self, seconds: float | None = None) -> None:
+        self._trying()
         # Jitter, so that candidates that started together do not stay in step.
-        await asyncio.sleep(self._terms.retry * random.uniform(0.8, 1.2))
+        await asyncio.sleep((self._terms.retry if seconds is None else seconds) * random.uniform(0.8, 1.2))
 
 
 def _version(lease: Object | None) -> str | None:

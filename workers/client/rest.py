@@ -1,6 +1,6 @@
 """The REST client of the API server: asynchronous, raw JSON, a deadline on every call, errors by what to do next.
 
-The official client supplies configuration, credentials and TLS; requests go through sessions of our own as plain
+`workers.client.kubeconfig` supplies address, credentials and TLS; requests go through sessions of our own as plain
 JSON, because decoding into typed models costs several times the work of the call itself.
 """
 
@@ -16,13 +16,16 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 import orjson
-from kubernetes.aio.client import ApiClient
+from multidict import CIMultiDict
 from yarl import URL
 
 from workers import errors
 from workers.api.kinds import Kind, Object, Ref
 from workers.client import transport
-from workers.client.kubeconfig import load, without_credentials
+from workers.client.concurrency_limit import Bounds
+from workers.client.kubeconfig import ApiAccess, load
+from workers.client.missing_rights import MissingRights, missing_right
+from workers.client.request_limiter import ELECTION, RequestLimiter, Ticket, context_of
 
 Objects = list[Object]
 
@@ -53,9 +56,9 @@ class WatchEvent:
 class Cluster:
     """A client of one API server, for one event loop. Every method raises subclasses of `errors.ClusterError`.
 
-    timeout: seconds one answer may take. in_flight: requests of one plan at once; twice as many connections are
-    allowed, so that the writes of two plans do not wait for each other. warned: is told every text that the server
-    sends as a warning; without it they are dropped.
+    timeout: seconds one answer may take. in_flight: requests of one plan at once. The client begins with twice as many
+    requests in flight, and finds by itself how many the server takes (`workers.client.request_limiter`). warned: is
+    told every text that the server sends as a warning; without it they are dropped.
     """
 
     @classmethod
@@ -73,24 +76,27 @@ class Cluster:
 
         anonymous: without the kubeconfig's credentials: each request brings its own in its headers.
         """
-        configuration = await load(kubeconfig, context)
-        if anonymous:
-            configuration = without_credentials(configuration)
-        return cls(configuration, timeout=timeout, in_flight=in_flight, warned=warned)
+        access = await load(kubeconfig, context)
+        return cls(access.anonymous() if anonymous else access, timeout=timeout, in_flight=in_flight, warned=warned)
 
     def __init__(
-        self, configuration: Any, *, timeout: float, in_flight: int, warned: Callable[[str], None] | None = None
+        self, access: ApiAccess, *, timeout: float, in_flight: int, warned: Callable[[str], None] | None = None
     ) -> None:
         self._warned = warned
-        self._configuration = configuration
-        self._api = ApiClient(configuration)
-        self._base = configuration.host.rstrip("/")
+        self._access = access
+        self._base = access.host.rstrip("/")
         self._timeout = timeout
+        #: The rights that its requests were refused for.
+        self.missing_rights = MissingRights()
         #: Called after every request that is no stream: method, status (0 without an answer), seconds.
         self.answered: Callable[[str, int, float], None] | None = None
-        self._calls = transport.session(self._api.rest_client.ssl_context, limit=max(2 * in_flight, 8))
+        bounds = bounds_of(in_flight)
+        self.limiter = RequestLimiter(bounds)
+        # As many connections as the limiter may let go: a request that queued for one would wait after its last check,
+        # and on the time of its own answer.
+        self._calls = transport.session(limit=bounds.most + ELECTION)
         # Watches and followed logs hold their connection for minutes: they must not take those of the calls.
-        self._streams = transport.session(self._api.rest_client.ssl_context, limit=0)
+        self._streams = transport.session(limit=0)
 
     async def __aenter__(self) -> "Cluster":
         return self
@@ -102,14 +108,13 @@ class Cluster:
         """Closes every connection; streams that are being read end with an error."""
         await self._streams.close()
         await self._calls.close()
-        await self._api.close()
         # Sockets close in the next turns of the loop, one per layer; the loop must not end before.
         for _ in range(LAYERS):
             await asyncio.sleep(0)
 
     async def get(self, ref: Ref) -> Object:
         """Returns the object as it is now."""
-        return await self._object("GET", ref.kind.path(ref.namespace, ref.name))
+        return await self._object("GET", ref.kind.path(ref.namespace, ref.name), of=(ref.namespace, ref.kind))
 
     async def list(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "", limit: int = 500
@@ -139,7 +144,8 @@ class Cluster:
         """Yields the list page by page, each with the list's resourceVersion. Raises `errors.Gone` if it expires."""
         query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(limit), "continue": ""}
         while True:
-            answer = await self._object("GET", kind.path(namespace), query=query)
+            # Of no shape: pages of one kind differ too much in size for their time to say something.
+            answer = await self._object("GET", kind.path(namespace), query=query, of=(namespace, None))
             metadata = answer.get("metadata")
             if not isinstance(metadata, dict):
                 raise errors.Unavailable(f"list of {kind.id}: the answer has no metadata: {str(answer)[:200]}")
@@ -201,16 +207,19 @@ class Cluster:
 
     async def create(self, kind: Kind, body: Object) -> Object:
         """Creates the object, in the namespace of its metadata. Returns it as stored."""
-        return await self._object("POST", kind.path(body["metadata"].get("namespace", "")), body=body)
+        namespace = body["metadata"].get("namespace", "")
+        return await self._object("POST", kind.path(namespace), body=body, of=(namespace, kind))
 
     async def replace(self, ref: Ref, body: Object, subresource: str = "") -> Object:
         """Replaces the object or its subresource, fenced by the body's resourceVersion."""
-        return await self._object("PUT", ref.kind.path(ref.namespace, ref.name, subresource), body=body)
+        path = ref.kind.path(ref.namespace, ref.name, subresource)
+        return await self._object("PUT", path, body=body, of=(ref.namespace, ref.kind))
 
     async def patch(self, ref: Ref, body: Any, *, type: str = MERGE_PATCH, subresource: str = "") -> Object:
         """Patches; `type` is the patch's content type. A resourceVersion in a merge patch's metadata fences it."""
         path = ref.kind.path(ref.namespace, ref.name, subresource)
-        return await self._object("PATCH", path, body=body, headers={"Content-Type": type})
+        of = (ref.namespace, ref.kind)
+        return await self._object("PATCH", path, body=body, headers={"Content-Type": type}, of=of)
 
     async def delete(
         self,
@@ -231,7 +240,8 @@ class Cluster:
             options["preconditions"] = fence
         if grace is not None:
             options["gracePeriodSeconds"] = grace
-        return await self._object("DELETE", ref.kind.path(ref.namespace, ref.name), body=options)
+        path = ref.kind.path(ref.namespace, ref.name)
+        return await self._object("DELETE", path, body=options, of=(ref.namespace, ref.kind))
 
     async def request(
         self,
@@ -243,7 +253,8 @@ class Cluster:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         """Returns the decoded JSON, or the text, of any other call. `path` is quoted here."""
-        content_type, data = await self._call(method, path, query=query, body=body, headers=headers)
+        of = (_namespace_of(path), None)
+        content_type, data = await self._call(method, path, query=query, body=body, headers=headers, of=of)
         return orjson.loads(data) if "json" in content_type else data.decode(errors="replace")
 
     async def stream_lines(
@@ -265,8 +276,9 @@ class Cluster:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
+        of: tuple[str, Kind | None],
     ) -> Object:
-        _, data = await self._call(method, path, query=query, body=body, headers=headers)
+        _, data = await self._call(method, path, query=query, body=body, headers=headers, of=of)
         try:
             decoded: Object = orjson.loads(data)
         except ValueError as error:
@@ -281,39 +293,108 @@ class Cluster:
         query: Mapping[str, str] | None,
         body: Any,
         headers: Mapping[str, str] | None,
+        of: tuple[str, Kind | None],
     ) -> tuple[str, bytes]:
-        timeout, started, status = aiohttp.ClientTimeout(total=self._timeout), time.monotonic(), 0
+        """Sends a request when the limiter lets it go. of: the namespace it counts for, and the kind it is about."""
+        # A review asks, although by POST.
+        context, (namespace, kind) = context_of("GET" if path.endswith("reviews") else method), of
+        shape = f"{method} {kind.plural}" if kind else ""
+        ticket = await self.limiter.enter(context.priority, namespace, shape)
         try:
-            with transport.translated(f"{method} {path}"):
-                kwargs = await self._arguments(body, headers)
-                async with self._calls.request(method, self._url(path, query), timeout=timeout, **kwargs) as response:
-                    data = await response.read()
-                status = response.status
+            if context.check is not None:
+                context.check()
+            response, data = await self._sent(ticket, method, path, query=query, body=body, headers=headers)
+            error = None
+            if response.status >= 300:
+                error = self._refusal(f"{method} {path}", response, data)
+            self._note(ticket, error)
         finally:
-            if self.answered:
-                self.answered(method, status, time.monotonic() - started)
+            self.limiter.leave(ticket)
         if self._warned is not None:
             for text in transport.warnings(response.headers.getall("Warning", ())):
                 self._warned(text)
-        if response.status >= 400:
-            raise transport.refusal(f"{method} {path}", response.status, data, response.headers.get("Retry-After"))
+        if error is not None:
+            raise error
         return response.headers.get("Content-Type", ""), data
+
+    async def _sent(
+        self,
+        ticket: Ticket,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None,
+        body: Any,
+        headers: Mapping[str, str] | None,
+    ) -> tuple[aiohttp.ClientResponse, bytes]:
+        """Returns the answer and its body. Raises errors.Unavailable, and tells the limiter, if there is none."""
+        timeout, started, status = aiohttp.ClientTimeout(total=self._timeout), time.monotonic(), 0
+        renewed = False
+        try:
+            with transport.translated(f"{method} {path}"):
+                while True:
+                    kwargs = await self._arguments(body, headers)
+                    try:
+                        async with self._calls.request(
+                            method, self._url(path, query), timeout=timeout, **kwargs
+                        ) as response:
+                            data = await response.read()
+                    except aiohttp.ClientSSLError:
+                        if renewed or not self._tls_changed():
+                            raise
+                    else:
+                        # The server did nothing yet: a request of any method may be sent again.
+                        if response.status != 401 or renewed or not await self._renewed(kwargs, headers):
+                            break
+                    renewed = True
+                status = response.status
+        except errors.Unavailable as error:
+            if isinstance(error.__cause__, TimeoutError):
+                # Time may run out for single requests; a connection breaks for all.
+                self.limiter.failed(ticket)
+            else:
+                self.limiter.refused(ticket)
+            raise
+        finally:
+            if self.answered:
+                self.answered(method, status, time.monotonic() - started)
+        return response, data
+
+    def _note(self, ticket: Ticket, error: errors.ClusterError | None) -> None:
+        """Tells the limiter how a request was answered."""
+        if error is not None and transport.is_overload(error):
+            self.limiter.refused(ticket, error.retry_after)
+        elif error is not None and transport.is_of_admission(error):
+            self.limiter.answered(ticket, timed=False)
+        elif error is not None and error.status >= 500:
+            self.limiter.failed(ticket, error.retry_after)
+        else:
+            self.limiter.answered(ticket)
 
     @asynccontextmanager
     async def _open(
         self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """Opens a streamed answer. The deadline holds for its head only."""
+        """Opens a streamed answer. The deadline holds for its head only, and no place is taken while it streams."""
+        self.limiter.require_no_pause(context_of("GET").priority)
+        sent = time.monotonic()
         with transport.translated(f"GET {path}"):
-            kwargs = await self._arguments(None, headers)
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout)
             async with asyncio.timeout(self._timeout):
+                kwargs = await self._arguments(None, headers)
                 response = await self._streams.get(self._url(path, query), timeout=timeout, **kwargs)
+                if response.status == 401 and await self._renewed(kwargs, headers):
+                    response.close()
+                    kwargs = await self._arguments(None, headers)
+                    response = await self._streams.get(self._url(path, query), timeout=timeout, **kwargs)
             try:
-                if response.status >= 400:
+                if response.status >= 300:
                     async with asyncio.timeout(self._timeout):
                         data = await response.read()
-                    raise transport.refusal(f"GET {path}", response.status, data, response.headers.get("Retry-After"))
+                    error = self._refusal(f"GET {path}", response, data)
+                    if transport.is_overload(error):
+                        self.limiter.limit.refused(sent, time.monotonic(), error.retry_after)
+                    raise error
                 yield response.content
             finally:
                 # Aborted: a TLS shutdown would wait for the server's answer.
@@ -322,26 +403,55 @@ class Cluster:
                 response.close()
 
     async def _arguments(self, body: Any, headers: Mapping[str, str] | None) -> dict[str, Any]:
-        """Returns the arguments of every request: headers, fresh credentials, the body as JSON, the proxy."""
-        configuration = self._configuration
-        sent = dict(_HEADERS)
-        # The client's hook renews short-lived tokens here.
-        if token := await configuration.get_api_key_with_prefix("BearerToken", alias="authorization"):
-            sent["Authorization"] = token
-        arguments: dict[str, Any] = {"headers": sent}
+        """Returns the arguments of every request: headers, fresh credentials, the body as JSON, TLS, the proxy."""
+        access = self._access
+        sent = CIMultiDict(_HEADERS)
+        if authorization := await access.credentials.authorization():
+            sent["Authorization"] = authorization
+        sent.extend(access.impersonation)
+        # A redirect would carry credentials, impersonation and body to whatever server it names.
+        arguments: dict[str, Any] = {"headers": sent, "allow_redirects": False}
         if body is not None:
             sent["Content-Type"] = "application/json"
             arguments["data"] = orjson.dumps(body)
         sent.update(headers or {})
-        if configuration.proxy:
-            arguments |= {"proxy": configuration.proxy, "proxy_headers": configuration.proxy_headers}
-        if configuration.tls_server_name:
-            arguments["server_hostname"] = configuration.tls_server_name
+        if access.tls:
+            arguments["ssl"] = access.tls.current(access.credentials.certificate)
+        if access.proxy:
+            arguments["proxy"] = access.proxy
+        if access.server_name:
+            arguments["server_hostname"] = access.server_name
         return arguments
+
+    async def _renewed(self, sent: Mapping[str, Any], headers: Mapping[str, str] | None) -> bool:
+        """Returns True if our own credentials, which the server refused, may be others now."""
+        if "Authorization" in CIMultiDict(headers or {}):
+            return False
+        refused = await self._access.credentials.refused(sent["headers"].get("Authorization", ""))
+        return self._tls_changed() or refused
+
+    def _tls_changed(self) -> bool:
+        tls = self._access.tls
+        return tls is not None and tls.reread(self._access.credentials.certificate)
+
+    def _refusal(self, what: str, response: aiohttp.ClientResponse, data: bytes) -> errors.ClusterError:
+        if response.status == 403 and (right := missing_right(data.decode(errors="replace").replace('\\"', '"'))):
+            self.missing_rights.note(right)
+        return transport.refusal(what, response.status, data, response.headers)
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
         text = urlencode({name: value for name, value in (query or {}).items() if value})
         return URL(f"{self._base}{quote(path, safe='/:')}{'?' if text else ''}{text}", encoded=True)
+
+
+def bounds_of(in_flight: int) -> Bounds:
+    """Returns the limiter's bounds: one plan is never slowed down by latency, and four of them begin side by side."""
+    start = max(2 * in_flight, 8)
+    return Bounds(floor=min(in_flight, start), start=start, most=4 * start)
+
+
+def _namespace_of(path: str) -> str:
+    return path.partition("/namespaces/")[2].partition("/")[0]
 
 
 def _event(kind: Kind, line: bytes) -> WatchEvent:

@@ -14,6 +14,7 @@ import aiohttp
 import orjson
 
 from workers import errors
+from workers.client.missing_rights import missing_right
 
 #: Characters of a server's message that are quoted in an error.
 QUOTED = 500
@@ -29,15 +30,24 @@ _BY_STATUS: Mapping[int, type[errors.ClusterError]] = {
     410: errors.Gone,
     429: errors.Unavailable,
 }
+#: Headers by which API Priority and Fairness tells where it put a request, as UIDs.
+FLOW_SCHEMA, PRIORITY_LEVEL = "X-Kubernetes-PF-FlowSchema-UID", "X-Kubernetes-PF-PriorityLevel-UID"
 #: One value of a Warning header (RFC 7234): code, agent, quoted text, and a date that is quoted too.
 _WARNING = re.compile(r'(\d{3})\s+\S+\s+"((?:[^"\\]|\\.)*)"(?:\s+"[^"]*")?\s*(?:,\s*|$)')
 #: The code of warnings that are meant for users.
 _MISCELLANEOUS = "299"
 
 
-def session(context: ssl.SSLContext, *, limit: int) -> aiohttp.ClientSession:
-    """A pool of at most `limit` connections (0: unbounded) that ignores proxy variables and keeps no cookies."""
-    connector = aiohttp.TCPConnector(limit=limit, ssl=context, socket_factory=_socket, keepalive_timeout=60)
+def session(context: ssl.SSLContext | None = None, *, limit: int) -> aiohttp.ClientSession:
+    """A pool of at most `limit` connections (0: unbounded) that keeps no cookies.
+
+    context: of connections whose request brings no TLS context of its own. Requests to the API server bring theirs, so
+    that it can change: connections of another context are not used again. The rules for proxies are those of
+    `workers.client.environment_proxies`.
+    """
+    connector = aiohttp.TCPConnector(
+        limit=limit, ssl=True if context is None else context, socket_factory=_socket, keepalive_timeout=60
+    )
     return aiohttp.ClientSession(
         connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=1 << 20
     )
@@ -128,7 +138,7 @@ def warnings(headers: Iterable[str]) -> list[str]:
     ]
 
 
-def refusal(what: str, status: int, data: bytes, retry_after: str | None) -> errors.ClusterError:
+def refusal(what: str, status: int, data: bytes, headers: Mapping[str, str]) -> errors.ClusterError:
     """The error for an answer of 400 or more, from the server's `Status` object or its plain text."""
     try:
         body = orjson.loads(data)
@@ -136,7 +146,25 @@ def refusal(what: str, status: int, data: bytes, retry_after: str | None) -> err
         body = None
     if not isinstance(body, dict):
         body = {"message": data.decode(errors="replace").strip()}
-    return refused(what, status, body, _seconds(retry_after))
+        if status == 429 and (level := headers.get(PRIORITY_LEVEL)):
+            # API Priority and Fairness says no more than this.
+            schema = headers.get(FLOW_SCHEMA, "unknown")
+            body["message"] += f" (flow schema {schema}, priority level {level})"
+    return refused(what, status, body, _seconds(headers.get("Retry-After")))
+
+
+def is_overload(error: errors.ClusterError) -> bool:
+    """Returns True if the server refused because it has too much to do, whoever had asked.
+
+    Its own filters say so in plain text; a `Status` with a time to wait is its storage's. Other 429s are about the
+    request: an admission that denies, a disruption budget.
+    """
+    return error.status == 429 and (error.body is None or bool(error.retry_after))
+
+
+def is_of_admission(error: errors.ClusterError) -> bool:
+    """Returns True if an admission webhook failed: the API server itself has answered."""
+    return error.status in (500, 504) and "webhook" in str(error)
 
 
 def refused(what: str, status: int, body: dict[str, Any], retry_after: float | None = None) -> errors.ClusterError:
@@ -146,7 +174,9 @@ def refused(what: str, status: int, body: dict[str, Any], retry_after: float | N
         kind = errors.AlreadyExists
     if retry_after is None:
         retry_after = (body.get("details") or {}).get("retryAfterSeconds")
-    message = str(body.get("message") or body.get("reason") or "no message")[:QUOTED]
+    text = str(body.get("message") or body.get("reason") or "no message")
+    lacking = missing_right(text) if status == 403 else None
+    message = text[:QUOTED] + (f"; {lacking.remedy}" if lacking else "")
     return kind(
         f"{what}: {status}: {message}",
         status=status,

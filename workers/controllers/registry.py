@@ -15,6 +15,7 @@ from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES as ADMISSION
 from workers.controllers.volcano.podgroup.group import GangRules
 from workers.decision.controller import Controller
+from workers.errors import UserError
 from workers.settings import Settings
 
 #: The default site: Penstock admits gangs, and the cluster's own scheduler places their pods.
@@ -31,6 +32,7 @@ def controllers(
     site: Site = SITE,
     rules: GangRules = ADMISSION,
     quirks: Quirks = NONE,
+    cluster_scoped: bool = True,
 ) -> Mapping[str, Controller]:
     """Returns the enabled controllers by the id of their kind.
 
@@ -39,7 +41,7 @@ def controllers(
     apps/v1; the cluster's own controllers must not run. policies: obey ScalePolicies; their CRD must be installed.
     volcano: reconcile Volcano's kinds; their CRDs must be installed, and Volcano's own controllers must not run. site:
     the cluster that the pods of Volcano's Jobs are made for. rules: the admission rules of gangs. quirks: KEDA's
-    behavior that is wanted.
+    behavior that is wanted. cluster_scoped: reconcile kinds without namespaces too.
     """
     known = [
         scaledjob.controller(policies=policies, quirks=quirks),
@@ -58,11 +60,16 @@ def controllers(
         known += volcano_controllers.controllers(site, rules)
         pods = composed(pods, membership.controller(site.gang_schedulers))
     known.append(pods)
-    return {controller.kind.id: controller for controller in known}
+    return {controller.kind.id: controller for controller in known if cluster_scoped or controller.kind.namespaced}
 
 
 def configured(settings: Settings) -> Mapping[str, Controller]:
-    """Returns the controllers that the settings enable. All processes that share a store must have the same ones."""
+    """Returns the controllers that the settings enable. All processes that share a store must have the same ones.
+
+    Raises UserError for settings that exclude each other.
+    """
+    if not settings.cluster_scoped:
+        _check_namespaced(settings)
     return controllers(
         settings.jobs,
         cronjobs=settings.cronjobs,
@@ -83,4 +90,14 @@ def configured(settings: Settings) -> Mapping[str, Controller]:
             reclaim=settings.gang_reclaim,
         ),
         quirks=frozenset(settings.keda_quirks),
+        cluster_scoped=settings.cluster_scoped,
     )
+
+
+def _check_namespaced(settings: Settings) -> None:
+    if not settings.namespaces:
+        raise UserError("PENSTOCK_CLUSTER_SCOPED=false: PENSTOCK_NAMESPACES must name the namespaces to watch")
+    for name, kinds in (("volcano", "Queues"), ("policies", "ScalePolicies")):
+        if getattr(settings, name):
+            variable = f"PENSTOCK_{name.upper()}"
+            raise UserError(f"{variable}: {kinds} have no namespace, and PENSTOCK_CLUSTER_SCOPED=false reads none such")

@@ -8,13 +8,17 @@ import math
 from functools import lru_cache
 from typing import Any
 
-import cel
 import orjson
 
+from penstock._deferred_imports import deferred
 from workers.errors import PenstockError, UserError
 from workers.events import expression_text
 from workers.events.event_scope import EventScope
 from workers.events.expression_text import ExpressionShape
+
+# Its command line, which brings a terminal and a typesetter.
+with deferred("cel.cli"):
+    import cel
 
 #: Bytes of the longest text that an expression may give.
 LONGEST = 1024

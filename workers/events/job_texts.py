@@ -130,7 +130,8 @@ def _places(body: Object) -> Iterator[tuple[str, Syntax]]:
     inner = body["spec"]["template"].get("metadata")
     for field, metadata in ((f"{_FIELD}.metadata", body["metadata"]), (f"{_FIELD}.spec.template.metadata", inner)):
         for name in ("labels", "annotations"):
-            for key in (metadata.get(name) or {}) if isinstance(metadata, dict) else {}:
+            texts = metadata.get(name) if isinstance(metadata, dict) else None
+            for key in texts if isinstance(texts, dict) else ():
                 yield f"{field}.{name}.{key}", "verbatim"
     for field, container in _containers(body):
         yield f"{field}.workingDir", "verbatim"

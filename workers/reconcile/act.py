@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -15,6 +15,7 @@ from workers.api.merge_patch import diff
 from workers.cache.store import ObjectVersion, Store
 from workers.cache.write_through import WriteThrough
 from workers.client.event_recorder import Recorder
+from workers.client.request_limiter import Priority, requests
 from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
 from workers.decision.plan import (
     ComeBack,
@@ -38,7 +39,8 @@ from workers.decision.plan import (
 from workers.decision.snapshot import Snapshot
 from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from workers.handoff.claim_orders import ClaimOrders
-from workers.metrics import process
+from workers.metrics import process, servers
+from workers.reconcile.creation_circuit import CreationCircuit
 from workers.reconcile.job_tracing import JobTracing
 from workers.reconcile.step_handlers import edit_list, with_secret
 from workers.runtime.leases import Notify
@@ -54,7 +56,17 @@ UNCERTAIN = 12.0
 #: Longest wait (seconds) of a plan whose `meanwhile` was carried out: it has more to do by then.
 SOON = 10.0
 
-#: Called before every write; raises LeaseLost when this process no longer holds the key's lease.
+#: Requests of one stage that are answered 429 before it starts nothing new.
+MOST_BUSY = 64
+
+#: The class of a step's requests; of the others it is FINISH.
+PRIORITIES: Mapping[type[Step], Priority] = {
+    Create: Priority.START,
+    Scale: Priority.START,
+    EditList: Priority.REPORT,
+}
+
+#: Called before every request of a plan; raises LeaseLost when this process no longer holds the key's lease.
 Check = Callable[[], None]
 
 
@@ -87,9 +99,7 @@ class Actor:
         self.poll = poll
         self.notify = notify
         self.in_flight = in_flight
-        # One slot per connection of `workers.client.rest`: a write that queued there would wait after its lease was
-        # checked, and on the time of its own answer.
-        self.slots = asyncio.Semaphore(2 * in_flight)
+        self.circuit = CreationCircuit()
 
     async def act(self, snapshot: Snapshot, plan: Plan, check: Check) -> datetime | None:
         """Carries the plan out. Returns the earliest instant of its ComeBacks, if it has any.
@@ -154,7 +164,9 @@ class _Run:
     async def _carry_out(self, step: Step) -> bool:
         """Carries one step out. Returns False for a create whose name is taken and that the plan can do without."""
         try:
-            await self._steps[type(step)](step)
+            # The lease is checked before the step, and before each request that waited for its turn meanwhile.
+            with requests(PRIORITIES.get(type(step), Priority.FINISH), self._check):
+                await self._steps[type(step)](step)
         except AlreadyExists:
             if not isinstance(step, Create) or step.taken is None:
                 raise
@@ -195,13 +207,6 @@ class _Run:
         after = self._snapshot.at or None
         await self._actor.notify(await self._actor.store.apply(ref.kind, [change], read_after=after))
 
-    @asynccontextmanager
-    async def _fenced(self) -> AsyncIterator[None]:
-        """Waits for a write slot, then checks the lease: it may have run out while other plans wrote."""
-        async with self._actor.slots:
-            self._check()
-            yield
-
     async def _create(self, step: Create) -> None:
         if (complete := await with_secret(step, self._actor.cluster, self._owns)) is None:
             return
@@ -238,23 +243,52 @@ class _Run:
             raise Conflict(f"{ref} was deleted while it was made again", status=409) from error
 
     async def _post(self, step: Create) -> Object:
-        """Posts until there is an answer: the name makes repeating safe, and not knowing would not be.
+        """Posts until it is known whether the object exists: not knowing would not be safe, repeating a name is.
 
-        Raises Unavailable, with `retry_after` set if no attempt was answered.
+        Raises AlreadyExists if it does after an attempt that was not answered; Unavailable, with `retry_after` set, if
+        that could not be found out; the error of the namespace's circuit.
         """
+        circuit, namespace, kind = self._actor.circuit, step.body["metadata"].get("namespace", ""), step.kind.id
+
+        def check(*, sends: bool = True) -> None:
+            self._check()
+            if held := circuit.held(namespace, kind, time.monotonic(), sends=sends):
+                servers.CREATIONS_HELD.labels(kind).inc()
+                raise held
+
         for pause in (*REPEATS, None):
+            # The circuit may open while the creation waits for its turn.
+            check(sends=False)
             try:
-                async with self._fenced():
-                    return await self._actor.cluster.create(step.kind, step.body)
-            except Unavailable as error:
-                # With a status the server refused, and created nothing.
-                if error.status:
+                with requests(Priority.START, check):
+                    created = await self._actor.cluster.create(step.kind, step.body)
+            except ClusterError as error:
+                if error.held:
                     raise
-                if pause is None:
+                circuit.refused(namespace, kind, error, time.monotonic())
+                # With a status the server refused, and created nothing.
+                if not isinstance(error, Unavailable) or error.status:
+                    raise
+                if await self._exists(ref_of(step.kind, step.body)):
+                    raise AlreadyExists("created by an attempt that was not answered", status=409) from error
+                # After a time-out it may still be under way, in an admission webhook: posted again it would take as
+                # long once more.
+                if pause is None or isinstance(error.__cause__, TimeoutError):
                     error.retry_after = UNCERTAIN
                     raise
                 await asyncio.sleep(pause)
+            else:
+                circuit.created(namespace, kind)
+                return created
         raise AssertionError("unreachable")
+
+    async def _exists(self, ref: Ref) -> bool:
+        """Returns True if the object is known to exist."""
+        try:
+            await self._actor.cluster.get(ref)
+        except ClusterError:
+            return False
+        return True
 
     async def _discard(self, step: Discard) -> None:
         try:
@@ -270,10 +304,10 @@ class _Run:
 
     async def _delete(self, step: Delete) -> None:
         try:
-            async with self._fenced():
-                answer = await self._actor.cluster.delete(
-                    step.ref, uid=step.uid, resource_version=step.resource_version, propagation=step.propagation
-                )
+            self._check()
+            answer = await self._actor.cluster.delete(
+                step.ref, uid=step.uid, resource_version=step.resource_version, propagation=step.propagation
+            )
         except NotFound:
             answer = {}
         except Conflict:
@@ -291,16 +325,16 @@ class _Run:
         ours = self._body is not None and step.ref == self._snapshot.ref
         version = self._version() if ours else step.resource_version
         metadata = {**step.body.get("metadata", {}), "resourceVersion": version}
-        async with self._fenced():
-            patched = await self._actor.cluster.patch(step.ref, {**step.body, "metadata": metadata})
+        self._check()
+        patched = await self._actor.cluster.patch(step.ref, {**step.body, "metadata": metadata})
         await self._keep(step.ref, patched)
 
     async def _unfinalize(self, step: Unfinalize) -> None:
         # Fenced by uid only: a kubelet's write in between must not keep a finished pod from being deleted.
         body = {"metadata": {"uid": step.uid, "$deleteFromPrimitiveList/finalizers": [step.finalizer]}}
         try:
-            async with self._fenced():
-                patched = await self._actor.cluster.patch(step.ref, body, type=STRATEGIC_MERGE_PATCH)
+            self._check()
+            patched = await self._actor.cluster.patch(step.ref, body, type=STRATEGIC_MERGE_PATCH)
         except NotFound:
             patched = None
         except (Conflict, Invalid):
@@ -323,9 +357,9 @@ class _Run:
     async def _scale(self, step: Scale) -> None:
         body = {"metadata": {"resourceVersion": step.resource_version}, "spec": {"replicas": step.replicas}}
         try:
-            async with self._fenced():
-                # Not written through: workloads are read from the API server, never from the store.
-                await self._actor.cluster.patch(step.ref, body, subresource="scale")
+            self._check()
+            # Not written through: workloads are read from the API server, never from the store.
+            await self._actor.cluster.patch(step.ref, body, subresource="scale")
         except ClusterError as error:
             if step.otherwise and not isinstance(error, Conflict):
                 message = step.otherwise.message.replace("{error}", str(error))
@@ -341,9 +375,9 @@ class _Run:
         if not patch:
             return
         body = {"metadata": {"resourceVersion": self._version()}, "status": patch}
-        async with self._fenced():
-            ref = self._snapshot.ref
-            patched = await self._actor.cluster.patch(ref, body, subresource="status" if ref.kind.status else "")
+        self._check()
+        ref = self._snapshot.ref
+        patched = await self._actor.cluster.patch(ref, body, subresource="status" if ref.kind.status else "")
         await self._keep(self._snapshot.ref, patched)
 
     def _with_references(self, step: PatchStatus) -> Object:
@@ -404,8 +438,8 @@ class _Run:
         process.measure(step.metric, step.value, step.labels, step.times)
 
     async def _edit_list(self, step: EditList) -> None:
-        async with self._fenced():
-            await edit_list(self._actor.cluster, step)
+        self._check()
+        await edit_list(self._actor.cluster, step)
 
     async def _mark(self, step: MarkObject) -> None:
         await self._enqueue(self._actor.reconcile, step.ref)
@@ -438,11 +472,16 @@ def _same_controller(one: Object, other: Object) -> bool:
     return first is not None and second is not None and first["uid"] == second["uid"]
 
 
-def _stops(stage: Together, errors: Iterable[Exception]) -> bool:
+def _stops(stage: Together, errors: Sequence[Exception]) -> bool:
     """Returns True if one of these errors would meet the stage's other steps as well."""
+    # The limiter lets fewer go after a 429; a plan that gave up all others for it would come back for them in vain.
+    others = [error for error in errors if not _is_busy(error)]
     if stage.meanwhile is None:
-        return True
-    return any(not (isinstance(error, ClusterError) and error.status) or _is_terminating(error) for error in errors)
+        return bool(others) or len(errors) > MOST_BUSY
+    return any(
+        not (isinstance(error, ClusterError) and error.status) or error.held or _is_terminating(error)
+        for error in others
+    )
 
 
 def _worst(errors: Sequence[Exception]) -> Exception | None:
@@ -459,6 +498,10 @@ def _worst(errors: Sequence[Exception]) -> Exception | None:
 
 def _longest(errors: Iterable[ClusterError]) -> float | None:
     return max((error.retry_after for error in errors if error.retry_after is not None), default=None)
+
+
+def _is_busy(error: Exception) -> bool:
+    return isinstance(error, Unavailable) and error.status == 429 and not error.held
 
 
 def _is_terminating(error: Exception) -> bool:

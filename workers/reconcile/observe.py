@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from scheduler.queue import Lease
-from workers.api import kinds
+from workers.api import kinds, statuses
 from workers.api.kinds import Kind, Object, Ref
 from workers.api.references import REFERENCES
 from workers.cache import codec
@@ -150,7 +150,7 @@ class _ObserveBatch:
                 errors[lease] = error
                 continue
             if ours:
-                self._observed.append(_Observation(lease, ref, controller, found, body))
+                self._observed.append(_Observation(lease, ref, controller, found, body and statuses.readable(body)))
         if stale:
             reasons = "; ".join(map(str, stale.values()))
             log.warning("not decided on", extra={"keys": len(errors), "error": reasons})

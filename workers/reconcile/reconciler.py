@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from random import uniform
 
 from scheduler.queue import ClaimedKeys, Done, Failed, Lease, Outcome, Requeue, RequeueAt
 from workers.decision import plan as steps
@@ -18,6 +19,7 @@ from workers.json_logs import OUTAGES
 from workers.metrics import process
 from workers.reconcile.act import UNCERTAIN, Actor
 from workers.reconcile.decision_log import DecisionLog
+from workers.reconcile.namespace_bulkhead import NamespaceBulkhead
 from workers.reconcile.observe import Observer
 from workers.reconcile.reservations import Reservations
 from workers.runtime.leases import LeaseKeeper, LeaseLost
@@ -26,6 +28,10 @@ log = logging.getLogger(__name__)
 
 #: Longest backoff (seconds) while the API server or a watch is away: either may return at any moment.
 AWAY = 5.0
+#: Seconds until a plan is tried that found the bulkhead of its namespace full; drawn between the two.
+FULL = (0.5, 1.5)
+#: A wait that the API server asks for is prolonged at random by up to this part: those it refused together come apart.
+SPREAD = 0.5
 
 
 class Reconciler:
@@ -53,6 +59,7 @@ class Reconciler:
         self._reservations = reservations
         self._clock = clock
         self._deadline = deadline
+        self._bulkhead = NamespaceBulkhead()
 
     async def handle(self, claim: ClaimedKeys, keeper: LeaseKeeper) -> None:
         """Reconciles the keys of the claim concurrently, each under its own lease."""
@@ -74,6 +81,10 @@ class Reconciler:
                     snapshot, plan = await self._within_limits(snapshot, plan.reservation)
             except Exception as error:
                 idle.append((lease, self._failed(lease, error)))
+                continue
+            if plan.steps and self._bulkhead.is_full(snapshot.ref.namespace, time.monotonic()):
+                process.RECONCILES.labels(snapshot.ref.kind.id, "namespace is full").inc()
+                idle.append((lease, RequeueAt(self._clock().timestamp() + uniform(*FULL))))
                 continue
             made.append((snapshot, plan))
             process.show(snapshot.ref, plan.levels)
@@ -102,7 +113,8 @@ class Reconciler:
 
     async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, keeper: LeaseKeeper) -> Outcome:
         started = time.monotonic()
-        kind = snapshot.ref.kind.id
+        kind, namespace = snapshot.ref.kind.id, snapshot.ref.namespace
+        number = self._bulkhead.begin(namespace, started)
         try:
             async with asyncio.timeout(self._deadline):
                 back = await self._actor.act(snapshot, plan, lambda: keeper.check(lease))
@@ -114,6 +126,7 @@ class Reconciler:
         except Exception as error:
             return self._failed(lease, error)
         finally:
+            self._bulkhead.end(namespace, number)
             process.RECONCILE_SECONDS.labels(kind).observe(time.monotonic() - started)
         process.RECONCILES.labels(kind, "done").inc()
         log.log(
@@ -152,6 +165,8 @@ class Reconciler:
             reason = f"{type(error).__name__}: {error}"
             log.error("a reconcile failed unexpectedly", extra={"key": lease.key}, exc_info=error)
         after, within = (error.retry_after, error.within) if isinstance(error, ClusterError) else (None, None)
+        if after is not None:
+            after *= uniform(1, 1 + SPREAD)
         return Failed(reason[:500], after, AWAY if isinstance(error, Unavailable | TimeoutError) else within)
 
 

@@ -5,9 +5,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-
 from workers.api.kinds import Object, ref_of
 from workers.client.rest import Cluster
 from workers.decision.plan import Create, EditList
@@ -43,6 +40,10 @@ def ssh_key_pair() -> dict[str, str]:
 
     Only the API server keeps it; it is never logged.
     """
+    # Imported here: the library costs 7 MB, and few processes ever make a key.
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()

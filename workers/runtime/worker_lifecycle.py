@@ -1,30 +1,82 @@
-"""The life cycle of a Celery worker process: its service opens when the worker is ready and closes with it."""
+"""The life cycle of a Celery worker process: its service opens when the worker is ready and closes with it.
+
+Its health is served from the beginning, so that a worker that waits for its broker is alive, and not ready.
+"""
 
 import gc
 import logging
+from contextlib import ExitStack
 from typing import Any
 
-from celery import signals
+from celery import bootsteps, signals
 from celery.exceptions import WorkerShutdown
 
 from workers import json_logs
-from workers.app import LANES
 from workers.errors import UserError
+from workers.lanes import LANES
 from workers.metrics import process as metrics
+from workers.runtime import health as health_server
+from workers.runtime.health import Health, Pulse
 from workers.runtime.loop import LoopThread
 from workers.settings import Settings
 
 log = logging.getLogger(__name__)
 
+#: Seconds between two turns of Celery's own loop that count as progress.
+TURNS = 2.0
 
-def serve(lane: str, process: LoopThread[Any]) -> None:
-    """Opens the process's service when a Celery worker that consumes the lane's queue is ready; closes it with it.
+#: Pulses of Celery's loop in this process, which has one worker.
+_turning: list[Pulse] = []
 
-    Not on the first notification: the sweep must run even if none ever arrives.
+
+class CeleryTurns(bootsteps.StartStopStep):  # type: ignore[misc]
+    """The step of Celery's consumer that shows whether its loop turns: a loop that hangs takes no notification.
+
+    Between two connections to the broker that loop does not run, and no turn is expected.
     """
 
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def start(self, consumer: Any) -> None:
+        """Counts turns from now on. Celery ends the timer with the connection."""
+        _turn()
+        consumer.timer.call_repeatedly(TURNS, _turn)
+
+    def stop(self, _consumer: Any) -> None:
+        """Expects no turn until the next start."""
+        for pulse in _turning:
+            pulse.rest()
+
+
+def _turn() -> None:
+    for pulse in _turning:
+        pulse()
+
+
+def serve(lane: str, process: LoopThread[Any], health: Health) -> None:
+    """Opens the process's service when a Celery worker that consumes the lane's queue is ready; closes it with it.
+
+    Not on the first notification: the sweep must run even if none ever arrives. health: of this service.
+    """
+    open_until_shutdown = ExitStack()
+
+    def consumes(app: Any) -> bool:
+        return LANES[lane][1] in app.amqp.queues.consume_from
+
+    def begin(sender: Any, **_: Any) -> None:
+        if consumes(sender.app):
+            health.check("worker", _not_ready)
+            turning = health.pulse("Celery's consumer")
+            turning.rest()
+            _turning.append(turning)
+            try:
+                open_until_shutdown.enter_context(health_server.served(health, Settings().health))
+            except UserError as error:
+                # Celery would log any other exception, and go on.
+                raise SystemExit(f"penstock: {error}") from error
+
     def ready(sender: Any, **_: Any) -> None:
-        if LANES[lane][1] in sender.app.amqp.queues.consume_from:
+        if consumes(sender.app):
             settings = Settings()
             metrics.serve(settings.metrics_port, settings.metrics_address)
             try:
@@ -33,16 +85,27 @@ def serve(lane: str, process: LoopThread[Any]) -> None:
                 # Every notification would fail: a worker that stops is noticed, one that fails quietly is not.
                 log.critical("this worker cannot work", extra={"lane": lane, "error": str(error)})
                 raise WorkerShutdown(1) from error
+            health.check("worker", _ready)
             # Modules, models and clients stay until the end. Each collection that walked over them would double the
             # cost of a decision on an object of some hundred kilobytes.
             gc.collect()
             gc.freeze()
 
     def shutdown(**_: Any) -> None:
+        open_until_shutdown.close()
         process.stop()
 
+    signals.worker_init.connect(begin, weak=False)
     signals.worker_ready.connect(ready, weak=False)
     signals.worker_shutdown.connect(shutdown, weak=False)
+
+
+async def _not_ready() -> str:
+    return "it is not connected to the broker yet"
+
+
+async def _ready() -> None:
+    return None
 
 
 def _set_up_logging(**_: Any) -> None:

@@ -33,12 +33,6 @@ TIMEOUT = 15.0
 CONFIG = ("maxmemory", "maxmemory-policy", "appendonly", "notify-keyspace-events")
 #: Ports from --metrics-port on: a worker, a scaler and the informers.
 METRICS_PORTS = 3
-#: What Penstock does to a cluster: verb, group, resource.
-RIGHTS = (
-    *(("list", "", "pods"), ("create", "", "events"), ("list", "keda.sh", "scaledjobs")),
-    *((verb, "batch", "jobs") for verb in ("list", "create", "delete", "patch")),
-    ("update", "coordination.k8s.io", "leases"),
-)
 _PROC = Path("/proc/sys")
 #: Limits that the kernel shows in files.
 _LIMITS = {
@@ -76,6 +70,7 @@ async def gather(flags: Mapping[str, Any]) -> Facts:
         limits=_limits(),
         broker=await _broker(settings, home, running),
         cluster=await _cluster(settings, home, running),
+        cluster_scoped=settings.cluster_scoped,
     )
 
 
@@ -203,7 +198,7 @@ def skew(told: float, before: float, after: float, *, unit: float = 0.0) -> floa
 async def _broker(settings: "Settings", home: Home, running: str | None) -> BrokerFacts | None:
     named = "broker" in settings.model_fields_set
     try:
-        url = settings.broker.get_secret_value() if named else home.broker_url()
+        url = settings.broker_url if named else home.broker_url()
     except UserError:
         return None  # that is a problem of the home
     if url is None:
@@ -211,12 +206,15 @@ async def _broker(settings: "Settings", home: Home, running: str | None) -> Brok
     address = options.mask(url)
     if not named and running is None:
         return BrokerFacts(address, named, problem="stopped")
-    return await _ask_broker(url, address, named=named)
+    return await _ask_broker(url, address, named=named, prefix=settings.prefix)
 
 
-async def _ask_broker(url: str, address: str, *, named: bool) -> BrokerFacts:
-    from redis.asyncio import Redis
+async def _ask_broker(url: str, address: str, *, named: bool, prefix: str = "penstock") -> BrokerFacts:
     from redis.exceptions import RedisError, ResponseError
+
+    from scheduler.broker import address as addresses
+    from scheduler.broker import clients, permissions
+    from scheduler.keys import Keys
 
     async def shown(question: Any) -> dict[str, Any]:
         try:
@@ -225,29 +223,46 @@ async def _ask_broker(url: str, address: str, *, named: bool) -> BrokerFacts:
             return {}  # an access list may forbid it
 
     try:
-        async with Redis.from_url(
-            url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, decode_responses=True
+        at = addresses.parse(url, prefix=prefix)
+        async with clients.client(
+            at, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, decode_responses=True
         ) as client:
             before = time.time()
             seconds, micros = await client.time()
             ahead = skew(int(seconds) + int(micros) / 1e6, before, time.time())
             info = await shown(client.info("server"))
-            config = await shown(client.config_get(*CONFIG))
+            config = await shown(client.config_get(*CONFIG)) or _of_info(await shown(client.info("memory")))
+            versions: set[str] = set()
             with suppress(ResponseError):
                 names = [each["name"] for each in await client.client_list()]
                 versions = {name.partition("/")[2] for name in names if name.startswith("penstock/")}
-                return BrokerFacts(
-                    address, named, "", str(info.get("redis_version", "")), config, ahead, frozenset(versions)
-                )
-            return BrokerFacts(address, named, "", str(info.get("redis_version", "")), config, ahead)
+            may_not = await permissions.lacking(client, Keys(prefix), at.database)
+            return BrokerFacts(
+                address,
+                named,
+                version=str(info.get("redis_version", "")),
+                config=config,
+                skew=ahead,
+                versions=frozenset(versions),
+                user=at.user,
+                lacking=may_not.needed,
+                degraded={name: permissions.OPTIONAL[name][1] for name in may_not.optional},
+            )
     except (RedisError, OSError, ValueError) as error:
         return BrokerFacts(address, named, problem=f"does not answer: {output.reason(error)}")
+
+
+def _of_info(memory: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the settings that INFO shows too, for servers that show no configuration."""
+    found = {"maxmemory": memory.get("maxmemory"), "maxmemory-policy": memory.get("maxmemory_policy")}
+    return {name: str(value) for name, value in found.items() if value is not None}
 
 
 # --- the cluster
 
 
 async def _cluster(settings: "Settings", home: Home, running: str | None) -> ClusterFacts | None:
+    from deploy.cli.doctor.account_rights import examined
     from workers.client.rest import Cluster
 
     named = settings.kubeconfig is not None or settings.context is not None
@@ -266,8 +281,10 @@ async def _cluster(settings: "Settings", home: Home, running: str | None) -> Clu
         cluster = await Cluster.connect(kubeconfig=to.kubeconfig, context=to.context, timeout=TIMEOUT, in_flight=4)
         async with cluster:
             version = (await cluster.request("GET", "/version")).get("gitVersion", "")
-            denied, missing = await _denied(cluster), await _missing(cluster, settings, ours=ours)
-            return ClusterFacts(source, named, ours, "", version, await _skew(cluster), denied, missing)
+            rights, missing = await examined(cluster, settings), await _missing(cluster, settings, ours=ours)
+            return ClusterFacts(
+                source, named, ours, "", version, await _skew(cluster), rights.process, rights.lacking, missing
+            )
     except PenstockError as error:
         return ClusterFacts(source, named, ours, problem=f"does not answer: {output.reason(error)}")
 
@@ -276,19 +293,6 @@ def _has_kubeconfig() -> bool:
     listed = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     files = [Path(part) for part in listed.split(os.pathsep) if part]
     return any(path.is_file() for path in (*files, api_connection.SERVICE_ACCOUNT / "token"))
-
-
-async def _denied(cluster: "Cluster") -> tuple[str, ...]:
-    """Returns the rights that this user lacks, as ``create jobs.batch``."""
-    kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-    lacking = []
-    for verb, group, plural in RIGHTS:
-        attributes = {"verb": verb, "group": group, "resource": plural}
-        body = {**kind, "spec": {"resourceAttributes": attributes}}
-        answer = await cluster.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=body)
-        if not answer["status"].get("allowed"):
-            lacking.append(f"{verb} {plural}{'.' if group else ''}{group}")
-    return tuple(lacking)
 
 
 async def _missing(cluster: "Cluster", settings: "Settings", *, ours: bool) -> tuple[str, ...]:

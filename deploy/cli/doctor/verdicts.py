@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from scalers.wakeups.redis_listener import judge
+from workers.client.missing_rights import MissingRight
 
 Level = Literal["ok", "warning", "wrong", "skipped"]
 
@@ -16,6 +17,8 @@ SKEW = 5.0
 #: Open files that the API server and the broker need for a few hundred clients.
 OPEN_FILES = 1024
 INOTIFY_INSTANCES, INOTIFY_WATCHES = 64, 8192
+#: Missing rights that are listed.
+DENIED = 12
 OLDEST_PYTHON, OLDEST_BROKER = (3, 11), (6, 2)
 
 
@@ -24,7 +27,8 @@ class BrokerFacts:
     """A broker that was asked. problem: why it does not answer. named: a setting names it; otherwise the home does.
 
     config: of its settings, those that it shows. skew: seconds that its clock is ahead of this machine's. versions: of
-    the processes of Penstock that are connected.
+    the processes of Penstock that are connected. user: of the login. lacking: what it may not do and Penstock needs;
+    degraded: what is missing for want of a command, by that command.
     """
 
     address: str
@@ -34,13 +38,17 @@ class BrokerFacts:
     config: Mapping[str, str] = field(default_factory=dict)
     skew: float | None = None
     versions: frozenset[str] = frozenset()
+    user: str = "default"
+    lacking: tuple[str, ...] = ()
+    degraded: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """An API server that was asked. source: what chose it. ours: it is the embedded one of the home.
 
-    denied: what this user may not do. missing: definitions of ours that it does not serve.
+    process: the one whose rules this user was asked for. denied: what it may not do of them. missing: definitions of
+    ours that it does not serve.
     """
 
     source: str
@@ -49,7 +57,8 @@ class ClusterFacts:
     problem: str = ""
     version: str = ""
     skew: float | None = None
-    denied: tuple[str, ...] = ()
+    process: str = "standalone"
+    denied: tuple[MissingRight, ...] = ()
     missing: tuple[str, ...] = ()
 
 
@@ -59,7 +68,7 @@ class Facts:
 
     unmet: requirements of the installed package that are not met. running: process id of the `penstock up` that owns
     the home. ports: those that `penstock up` will listen on, and whether each is free. kept: the same of those that its
-    broker and API server had last. limits: of the kernel, by name.
+    broker and API server had last. limits: of the kernel, by name. cluster_scoped: the setting.
     """
 
     penstock: str
@@ -77,6 +86,7 @@ class Facts:
     limits: Mapping[str, int | None] = field(default_factory=dict)
     broker: BrokerFacts | None = None
     cluster: ClusterFacts | None = None
+    cluster_scoped: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +182,26 @@ def _broker(facts: Facts) -> Verdict | None:
     return Verdict("ok", f"{found.address}: answers{f', version {found.version}' if found.version else ''}")
 
 
+def _permissions(facts: Facts) -> Verdict | None:
+    found = facts.broker
+    if found is None or found.problem:
+        return None
+    if found.lacking:
+        commands = [each for each in found.lacking if each not in ("keys", "channels")]
+        text = f"user {found.user} may not " + ", ".join(
+            (
+                *(f"run {each}" for each in commands),
+                *(f"use Penstock's {each}" for each in found.lacking[len(commands) :]),
+            )
+        )
+        granted = " ".join(f"+{each}" for each in commands) or "the patterns of docs/brokers.md"
+        return Verdict("wrong", text, f"ACL SETUSER {found.user} {granted}; deploy/broker.acl has all it needs")
+    if found.degraded:
+        text = "; ".join(f"without {name} {what}" for name, what in found.degraded.items())
+        return Verdict("warning", f"user {found.user}: {text}", "grant them, where the service allows it")
+    return Verdict("ok", f"user {found.user} may do what Penstock does")
+
+
 def _memory(facts: Facts) -> Verdict | None:
     policy = _config(facts, "maxmemory-policy")
     if policy is None:
@@ -257,11 +287,19 @@ def _rights(facts: Facts) -> Verdict | None:
     if found is None or found.problem:
         return None
     if found.denied:
-        advice = "grant them: deploy/rbac.yaml has the rules that Penstock needs"
-        return Verdict("wrong", f"this user may not {', '.join(found.denied)}", advice)
+        listed = ", ".join(map(str, found.denied[:DENIED]))
+        more = f" and {len(found.denied) - DENIED} more" if len(found.denied) > DENIED else ""
+        advice = (
+            f"grant them with the role penstock-{found.process}: `python -m deploy.manifests.rbac` prints its rules, "
+            "and docs/access.md has the reason of each"
+        )
+        return Verdict("wrong", f"this user may not {listed}{more}", advice)
     if found.missing:
         advice = "penstock crds | kubectl apply -f -, or `penstock up --install-crds`"
         return Verdict("wrong", f"the cluster lacks {', '.join(found.missing)}", advice)
+    if not facts.cluster_scoped:
+        text = "this user may do what Penstock does in its namespaces; ClusterTriggerAuthentications are not read"
+        return Verdict("ok", f"{text} (PENSTOCK_CLUSTER_SCOPED=false)")
     return Verdict("ok", "this user may do what Penstock does, and our kinds are served")
 
 
@@ -321,6 +359,7 @@ CHECKS: Mapping[str, Check] = {
     "home": _home,
     "ports": _ports,
     "broker": _broker,
+    "broker permissions": _permissions,
     "broker maxmemory-policy": _memory,
     "broker appendonly": _durability,
     "broker notify-keyspace-events": _notifications,

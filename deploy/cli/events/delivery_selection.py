@@ -107,8 +107,8 @@ async def opened(
     """Yields the deliveries of an EventJob. Raises UserError if there is none of this name."""
     from deploy.cli.objects.push import broker_of
     from scalers.deliveries.deliveries import Deliveries
+    from scheduler.broker import clients
     from scheduler.keys import Keys
-    from workers.runtime import redis_client
 
     settings = options.load({"broker": broker})
     try:
@@ -117,5 +117,5 @@ async def opened(
         raise UserError(f"namespace {target.namespace} has no EventJob called {name}") from None
     timeout = settings.source_timeout
     url = broker_of(settings, target)
-    async with redis_client.client(url, socket_timeout=timeout, socket_connect_timeout=timeout) as client:
+    async with clients.client(url, socket_timeout=timeout, socket_connect_timeout=timeout) as client:
         yield NamedDeliveries(name, body["metadata"]["uid"], Deliveries(client, Keys(settings.prefix)))

@@ -294,12 +294,11 @@ async def reading(ref: Ref) -> "Reading | None":
 
 async def asked(question: Callable[["Redis", "Keys"], Awaitable[T]], patience: float) -> T:
     """Returns the answer of the settings' broker. Raises RedisError, OSError or TimeoutError if there is none."""
-    import redis.asyncio
-
+    from scheduler.broker import clients
     from scheduler.keys import Keys
 
     settings = options.load({})
-    async with asyncio.timeout(patience), redis.asyncio.Redis.from_url(api_connection.broker_url(settings)) as client:
+    async with asyncio.timeout(patience), clients.client(api_connection.broker_url(settings)) as client:
         return await question(client, Keys(settings.prefix))
 
 

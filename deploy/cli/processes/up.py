@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 @click.command("up", cls=options.SettingsCommand)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Reconcile workers.")
 @click.option("--scalers", type=click.IntRange(min=1), default=1, show_default=True, help="Workers that measure.")
+@click.option("--single", is_flag=True, help="One process instead of informers, clock, scalers and workers.")
 @click.option("--install-crds", is_flag=True, help="Store our CRDs in the cluster of --kubeconfig.")
-def command(workers: int, scalers: int, install_crds: bool, flags: dict[str, Any]) -> None:
+def command(workers: int, scalers: int, single: bool, install_crds: bool, flags: dict[str, Any]) -> None:
     """Run everything on this machine until Ctrl-C.
 
     It starts broker, cluster, informers, clock, scalers, workers and the gateway.
@@ -30,13 +31,14 @@ def command(workers: int, scalers: int, install_crds: bool, flags: dict[str, Any
     Examples:
       penstock up                                         all embedded, in ./.penstock
       penstock up --home /tmp/try --pods 16 --workers 2
+      penstock up --single                                fewer processes, a third of the memory
       penstock up --kubeconfig ~/.kube/config --install-crds
       penstock up --broker redis://redis.local:6379/0     embedded cluster, real broker
     """
     from deploy.local.supervisor.fork_server import forking
 
     with forking() as forks:
-        _run(flags, forks, workers=workers, scalers=scalers, install_crds=install_crds)
+        _run(flags, forks, workers=workers, scalers=scalers, single=single, install_crds=install_crds)
 
 
 def _run(flags: dict[str, Any], forks: "ForkServer | None", **wishes: Any) -> None:

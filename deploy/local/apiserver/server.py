@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-import redis.asyncio as redis
 import uvicorn
 import yaml
 
@@ -33,6 +32,7 @@ from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStore
 from deploy.local.apiserver.storage.watch_streams import Hub
 from deploy.local.image_commands import Images
 from deploy.processes import https
+from scheduler.broker import clients
 from workers.admission import admission_options as admission
 from workers.api import times
 from workers.errors import UserError
@@ -186,7 +186,7 @@ async def serve(options: ServerOptions) -> None:
     url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     token = auth.token(options.token_file)
     files = certificate.ensure(options.tls or options.kubeconfig.parent)
-    async with redis.Redis.from_url(options.store) as client:
+    async with clients.client(options.store) as client:
         store = ObjectStore(client, ObjectStoreKeys(options.prefix))
         await store.load()
         registry = ResourceRegistry()

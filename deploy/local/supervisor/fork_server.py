@@ -27,14 +27,24 @@ import setproctitle
 
 from penstock import _import_path
 
+#: The command, and the modules of its parts.
+_EMBEDDED = ("deploy.cli.main", "deploy.cli.processes.embedded")
+_SERVICE = ("deploy.cli.main", "deploy.cli.processes.services")
 #: The modules of each part, by the first word of its command. They read neither environment nor files when imported.
 MODULES: Mapping[str, tuple[str, ...]] = {
-    "apiserver": ("deploy.cli.main", "deploy.local.apiserver.server"),
-    "kubelet": ("deploy.cli.main", "deploy.local.kubelet.kubelet"),
-    "watch": ("deploy.cli.main", "deploy.processes.watch", "workers.controllers.registry"),
-    "gateway": ("deploy.cli.main", "deploy.processes.gateway"),
-    "celery": ("deploy.processes.celery_process", "celery.bin.celery", "celery.apps.worker", "workers.tasks"),
-    "beat": ("deploy.cli.main", "deploy.processes.beat", "scheduler.beat"),
+    "apiserver": (*_EMBEDDED, "deploy.local.apiserver.server"),
+    "kubelet": (*_EMBEDDED, "deploy.local.kubelet.kubelet"),
+    "watch": (*_SERVICE, "deploy.processes.watch", "workers.controllers.registry"),
+    "standalone": (*_SERVICE, "deploy.processes.standalone", "workers.controllers.registry"),
+    "gateway": (*_SERVICE, "deploy.processes.gateway"),
+    "celery": (
+        *_SERVICE,
+        "deploy.processes.celery_process",
+        "celery.bin.celery",
+        "celery.apps.worker",
+        "workers.tasks",
+    ),
+    "beat": (*_SERVICE, "deploy.processes.beat", "scheduler.beat"),
 }
 #: Bytes of the longest message between the two: a command line with its environment.
 LONGEST = 150_000

@@ -50,8 +50,8 @@ class DeliveryRecords(Protocol):
         ...
 
 
-def shown(delivery: Delivery) -> dict[str, Any]:
-    """Returns a delivery as the page shows it, without its data."""
+def shown(delivery: Delivery, name: str, uid: str) -> dict[str, Any]:
+    """Returns a delivery as the page shows it, without its data. name, uid: of its EventJob."""
     event = delivery.attributes
     return {
         "entry": delivery.entry,
@@ -60,6 +60,7 @@ def shown(delivery: Delivery) -> dict[str, Any]:
         "arrived": of_micros(delivery.arrived),
         "due": of_micros(delivery.due) if delivery.state in ("delayed", "retrying") else None,
         "key": delivery.key,
+        "job": delivery.job(name, uid),
         "attempts": [
             {"job": each.job, "ended": of_micros(each.ended), "outcome": each.outcome, "reason": each.reason}
             for each in delivery.attempts
@@ -79,7 +80,7 @@ class DeliveryAnswers:
 
     async def some(self, request: "Request") -> "Response":
         """`GET …/deliveries`."""
-        uid = await self._uid(request)
+        name, uid = await self._event_job(request)
         given = request.query_params
         states = [state for state in given.getlist("state") if state]
         if unknown := [state for state in states if state not in STATES]:
@@ -92,16 +93,16 @@ class DeliveryAnswers:
         except ValueError:
             raise UserError("after: not a cursor of this list") from None
         counts = await self._records.counts(uid)
-        items = [shown(each) for each in found.deliveries]
+        items = [shown(each, name, uid) for each in found.deliveries]
         return json({"items": items, "next": found.after, "counts": _counts(counts)})
 
     async def one(self, request: "Request") -> "Response":
         """`GET …/deliveries/{entry}`."""
-        uid = await self._uid(request)
+        name, uid = await self._event_job(request)
         found = await self._records.get(uid, request.path_params["entry"])
         if found is None:
             raise HttpRefusal(404, "there is no such delivery")
-        return json({**shown(found), "data": found.data})
+        return json({**shown(found, name, uid), "data": found.data})
 
     async def parked(self, request: "Request") -> "Response":
         """`GET /parked`."""
@@ -156,11 +157,12 @@ class DeliveryAnswers:
                 found.append(_parked(row.kind, row.namespace, row.name, length, since, _TODO_ENTRIES))
         return found
 
-    async def _uid(self, request: "Request") -> str:
+    async def _event_job(self, request: "Request") -> tuple[str, str]:
+        """Returns name and uid of the EventJob of the path."""
         ref, body = await self._objects.found(request)
         if ref.kind.id != EVENT_JOB.id:
             raise HttpRefusal(404, f"{ref.kind.kind} has no deliveries")
-        return str(body["metadata"].get("uid") or "")
+        return ref.name, str(body["metadata"].get("uid") or "")
 
 
 def _parked(kind: str, namespace: str, name: str, number: float, oldest: str | None, todo: str) -> Mapping[str, Any]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import ClassVar, Self
 
 from pydantic import SecretStr, model_validator
@@ -11,14 +10,13 @@ from penstock.client import beside
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Source, parameter
 from scalers.claimable import ClaimableItems, ClaimRequest
-from scalers.sources.celery import broker_url
 from scalers.sources.events import intake
 from scalers.sources.events.intake import Intake
 from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.redis.connection import Answer, RedisLink, RedisServer
+from scalers.sources.redis.own_broker import own_broker
 from scalers.sources.redis.source import SingleServer
 from scalers.sources.redis.streams import StreamClaims
-from scalers.sources.tls import TLS
 
 _M = (Source.METADATA,)
 
@@ -91,7 +89,7 @@ class Push(StreamClaims, SingleServer):
     @property
     def server(self) -> RedisServer:
         """Penstock's own broker, unless another server is named."""
-        return own_server(self.own_broker.get_secret_value()) if self._is_own else super().server
+        return own_broker(self.own_broker.get_secret_value(), self.own_prefix) if self._is_own else super().server
 
     metric: ClassVar[str] = text_of("push-{0.question.stream}")
     target: ClassVar[float] = value_of("events_per_job")
@@ -124,15 +122,3 @@ class Push(StreamClaims, SingleServer):
         """Takes pushed events in, then claims."""
         await self.server.answers([self.question], intake.ask, connections)
         return await super().carry_out(request, connections)
-
-
-def own_server(text: str) -> RedisServer:
-    """Returns Penstock's own broker at this URL, as redis-py would connect to it. Raises ValueError."""
-    url = broker_url.parse(text)
-    if url.scheme not in broker_url.REDIS:
-        raise ValueError("is no redis:// or rediss:// URL")
-    if unused := [name for name in url.files if name != "ssl_ca_certs"]:
-        raise ValueError(f"{unused[0]} is not supported")
-    ca = Path(url.authorities).read_text() if url.authorities else ""
-    tls = TLS(ca, verify=url.verify is not False) if url.scheme == "rediss" else None
-    return RedisServer(*url.places[0], url.database, url.username, url.password, tls)

@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import orjson
 import yaml
-from kubernetes.utils.quantity import parse_quantity
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.parameters import ParameterError
@@ -103,6 +102,9 @@ def number(value: Any, path: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, str):
+        # Imported here: it brings the blocking client's transport, and few triggers read texts.
+        from kubernetes.utils.quantity import parse_quantity
+
         try:
             result = float(parse_quantity(value.strip()))
         except (ValueError, InvalidOperation, IndexError, OverflowError):

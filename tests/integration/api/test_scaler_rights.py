@@ -63,7 +63,7 @@ async def allowed(attempt: Callable[[], Awaitable[object]]) -> bool:
 async def test_each_option_allows_what_it_names(
     real_config: Path, tmp_path: Path, options: tuple[str, ...], expected: tuple[bool, ...]
 ) -> None:
-    made = list(yaml.safe_load_all(rbac.render(rbac.options(options))))
+    made = list(yaml.safe_load_all(rbac.render(*rbac.options(options))))
     names = (("Namespace", TEAM), ("ServiceAccount", "reader"), ("ServiceAccount", "other"))
     placed = [named(*each) for each in names]
     async with await Cluster.connect(kubeconfig=real_config) as admin:

@@ -10,11 +10,11 @@ import pytest
 import redis.asyncio as redis
 
 from deploy.processes import gateway as process
+from scheduler.broker import clients
 from tests.support.certificates import certificates
 from tests.support.conditions import eventually
 from tests.support.gateway_rig import GatewayRig, gateway_rig
 from tests.support.valkeys import Server, server
-from workers.runtime import redis_client
 
 FSYNC = {"push": {"anonymous": True, "durability": "fsync"}}
 
@@ -30,7 +30,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Server]:
 async def durable(store: Server) -> AsyncIterator[GatewayRig]:
     url = f"redis://127.0.0.1:{store.port}/0"
     options = {"socket_timeout": 1, "socket_connect_timeout": 1}
-    async with redis_client.client(url, **options) as client, gateway_rig(url, client) as rig:
+    async with clients.client(url, **options) as client, gateway_rig(url, client) as rig:
         yield rig
 
 

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
-from kubernetes.aio.client import Configuration
 from redis.asyncio import Redis
 
 from penstock.connections import Connections
@@ -28,6 +27,7 @@ from tests.integration.scalers.world import build, scaled_job
 from tests.support.servers import Behaviour, behaving, hang
 from tests.unit.scalers.cluster import Cluster as ClusterInMemory
 from workers.api.kinds import Object
+from workers.client.kubeconfig import ApiAccess
 from workers.client.rest import Cluster
 
 pytestmark = pytest.mark.usefixtures("sockets_of_pymongo")
@@ -136,9 +136,9 @@ ODD: dict[str, Behaviour] = {
 @asynccontextmanager
 async def sources(port: int, timeout: float = PATIENCE) -> AsyncIterator[BatchedReader]:
     """Sources whose cluster is that server, too."""
-    configuration = Configuration(host=f"http://127.0.0.1:{port}")
+    access = ApiAccess(f"http://127.0.0.1:{port}")
     async with (
-        Cluster(configuration, timeout=PATIENCE, in_flight=4) as cluster,
+        Cluster(access, timeout=PATIENCE, in_flight=4) as cluster,
         reading(timeout, Connections(patience=timeout / 4, cluster=cluster), threshold=99) as made,
     ):
         yield made

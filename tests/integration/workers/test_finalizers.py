@@ -33,6 +33,7 @@ from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
 from workers.runtime.consumer import Consumer
+from workers.runtime.health import Health
 from workers.runtime.leases import LeaseKeeper
 from workers.settings import Settings
 
@@ -59,7 +60,7 @@ class JobRig(ActorRig):
         settings = Settings(
             prefix="test", namespaces=(self.namespace,), own_namespace=self.namespace, stale=2, leadership=2
         )
-        informers = run_informers(settings, self.cluster, self.store, {JOB: "", POD: ""}, self.notify)
+        informers = run_informers(settings, self.cluster, self.store, {JOB: "", POD: ""}, self.notify, Health())
         task = asyncio.create_task(informers)
         try:
 

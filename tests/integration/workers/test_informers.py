@@ -14,6 +14,7 @@ from workers.api.kinds import CONFIG_MAP, LEASE, Object, Ref
 from workers.cache.informers import lease_name, run_informers
 from workers.cache.store import Store
 from workers.client.rest import Cluster
+from workers.runtime.health import Health
 from workers.settings import Settings
 
 
@@ -43,6 +44,7 @@ class World:
                 self.store,
                 {CONFIG_MAP: ""},
                 self.notify,
+                Health(),
             )
             task = asyncio.create_task(informers)
             try:

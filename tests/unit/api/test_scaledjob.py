@@ -76,6 +76,8 @@ def test_what_keda_accepts_is_accepted(metadata, spec):
     ("spec", "field"),
     [
         ({"jobTargetRef": {}}, "spec.jobTargetRef.template: is required"),
+        ({"jobTargetRef": {"template": {"spec": ["a"]}}}, "spec.jobTargetRef.template.spec: must be an object"),
+        ({"jobTargetRef": {"template": {"metadata": 1}}}, "spec.jobTargetRef.template.metadata: must be an object"),
         ({"jobTargetRef": None}, "spec.jobTargetRef: "),
         ({"triggers": []}, "spec.triggers: "),
         ({"triggers": None}, "spec.triggers: "),

@@ -205,6 +205,10 @@ class FakeCluster:
         message = f'{plural} "{name}" not found'
         raise NotFound(f"GET {path}: 404: {message}", status=404, body={"kind": "Status", "message": message})
 
+    async def list(self, kind: Kind, namespace: str = "") -> tuple[Any, str]:
+        """All objects of a kind; last here, because its name is that of the type."""
+        return (await self.request("GET", kind.path(namespace)))["items"], "1"
+
 
 def _labelled(body: Any, label: str, value: str | None) -> bool:
     """Returns True if an object has a label, with this value if one is given."""

@@ -19,14 +19,28 @@ from tests.unit.cli.fake import FakeCluster
 from workers.client import rest as cluster_module
 from workers.errors import Unavailable
 
-COMMANDS = sorted(name for name, command in main.cli.commands.items() if not command.hidden)
+COMMANDS = sorted(main.LISTED)
 
 
 def test_help_imports_nothing_heavy() -> None:
     heavy = {"pydantic", "rich", "redis", "kubernetes", "aiohttp", "celery", "orjson", "uvloop"}
-    code = f"import sys; from deploy.cli import main; print(sorted({heavy!r} & set(sys.modules)))"
+    code = f"import sys; from deploy.cli import main; main.run(['--help']); print(sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
-    assert done.stdout == "[]\n"
+    assert done.stdout.endswith("\n[]\n")
+
+
+def test_a_command_imports_no_other_commands_module() -> None:
+    code = "import sys; from deploy.cli import main; main.run(['version']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    loaded = {name for name in done.stdout.splitlines()[-1].split() if name.startswith("deploy.cli.")}
+    modules = {f"deploy.cli.{place.partition(':')[0]}" for place in main.LISTED.values()}
+    assert loaded & modules == {"deploy.cli.about", "deploy.cli.completion.scripts_of_shells"}
+
+
+@pytest.mark.parametrize("name", [*main.LISTED, *main.HIDDEN])
+def test_every_place_has_the_command_of_its_name(name: str) -> None:
+    aliases = {"jobflow": "flow", "jobtemplate": "template"}
+    assert main.command_of(name).name == aliases.get(name, name)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -35,7 +49,7 @@ def test_every_command_has_help_with_examples(name: str, penstock: Type) -> None
     assert printed.code == 0
     assert "Examples:" in printed.out
     assert f"penstock {name}" in printed.out
-    assert main.cli.commands[name].get_short_help_str(62).count("...") == 0
+    assert main.command_of(name).get_short_help_str(62).count("...") == 0
 
 
 @pytest.mark.parametrize("name", ["broker", "apiserver", "kubelet"])

@@ -1,6 +1,7 @@
 """Settings as flags and variables."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import click
@@ -68,6 +69,33 @@ def test_passwords_of_urls_are_masked(url: str, shown: str) -> None:
     assert options.mask(url) == shown
 
 
+@pytest.mark.parametrize(
+    ("url", "whole"),
+    [
+        (None, "redis://:a%2Fb%40c@127.0.0.1:6379/0"),
+        ("redis://host:1/2", "redis://:a%2Fb%40c@host:1/2"),
+        ("rediss://user@host/2?ssl_ca_certs=/y@z", "rediss://user:a%2Fb%40c@host/2?ssl_ca_certs=/y@z"),
+        ("redis://user:before@host/2", "redis://user:a%2Fb%40c@host/2"),
+    ],
+)
+def test_the_brokers_password_is_read_from_a_file(url: str | None, whole: str, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("a/b@c\n")
+    settings = options.load({"broker": url, "broker_password_file": str(tmp_path / "password")})
+    assert settings.broker.get_secret_value() == whole
+
+
+@pytest.mark.parametrize("content", [None, "", "\n", b"\xff"])
+def test_a_password_file_that_holds_none_is_refused_by_its_variable(
+    content: str | bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "password"
+    if content is not None:
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+    monkeypatch.setenv("PENSTOCK_BROKER_PASSWORD_FILE", str(file))
+    with pytest.raises(UserError, match=r"^PENSTOCK_BROKER_PASSWORD_FILE: [^;]*(cannot be read|is empty)[^;]*$"):
+        options.load()
+
+
 def test_rows_say_where_each_value_comes_from() -> None:
     environ = {"PENSTOCK_SLOTS": "3"}
     flags = {"broker": "redis://:secret@host/0"}
@@ -76,7 +104,7 @@ def test_rows_say_where_each_value_comes_from() -> None:
     assert list(rows) == list(Settings.model_fields)
     assert dataclasses.astuple(rows["slots"])[:6] == ("slots", "PENSTOCK_SLOTS", "--slots", "16", "3", "variable")
     assert (rows["broker"].value, rows["broker"].source) == ("redis://:***@host/0", "flag")
-    assert (rows["lease"].value, rows["lease"].source) == ("15", "default")
+    assert (rows["lease"].value, rows["lease"].source) == ("4", "default")
     assert all(row.meaning for row in rows.values())
 
 

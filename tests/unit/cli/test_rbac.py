@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.manifests import rbac
-from deploy.processes.watch import followed
+from deploy.manifests import process_rules, rbac
 from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.parse import Triggers
 from tests.integration.scalers.every_trigger import EXAMPLES
@@ -21,6 +20,7 @@ from workers.api.kinds import (
     JOB,
     LEASE,
     POD,
+    POD_METRICS,
     SCALED_JOB,
     SCALED_OBJECT,
     SECRET,
@@ -29,6 +29,7 @@ from workers.api.kinds import (
     Kind,
     Ref,
 )
+from workers.decision.followed_kinds import followed
 
 TOKEN_REVIEW = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
 FILE = ROOT / "deploy" / "rbac.yaml"
@@ -85,6 +86,8 @@ def test_allowed(role: str, verb: str, kind: Kind, subresource: str) -> None:
     [
         ("ClusterRole penstock-scaler", "get", SECRET),
         ("ClusterRole penstock-watch", "get", SECRET),
+        ("ClusterRole penstock-watch", "get", SCALED_JOB),
+        ("ClusterRole penstock-worker", "get", POD_METRICS),
         ("ClusterRole penstock-watch", "patch", SCALED_JOB),
         ("ClusterRole penstock-worker", "get", SECRET),
         ("ClusterRole penstock-worker", "delete", SCALED_OBJECT),
@@ -108,7 +111,7 @@ def test_refused(role: str, verb: str, kind: Kind) -> None:
 def granted(*options: str) -> set[tuple[str, str, str]]:
     """The bindings that the generator writes with these options: account, the bound role, and its namespace or `*`."""
     found = set()
-    for each in yaml.safe_load_all(rbac.render(rbac.options(options))):
+    for each in yaml.safe_load_all(rbac.render(*rbac.options(options))):
         if each["kind"].endswith("Binding"):
             (account,) = each["subjects"]
             place = "*" if each["kind"] == "ClusterRoleBinding" else each["metadata"]["namespace"]
@@ -138,7 +141,7 @@ def test_more_is_granted_by_name(option: str, role: str, place: str) -> None:
 
 
 def test_the_token_of_one_account_is_that_of_no_other() -> None:
-    documents = yaml.safe_load_all(rbac.render(rbac.options(["--tokens=team/reader"])))
+    documents = yaml.safe_load_all(rbac.render(*rbac.options(["--tokens=team/reader"])))
     (role,) = (
         each for each in documents if each["metadata"]["name"] == "penstock-scaler-tokens-reader" and "rules" in each
     )
@@ -157,7 +160,7 @@ def test_a_wrong_option_is_refused(option: str, capsys: pytest.CaptureFixture[st
 
 
 def test_every_followed_kind_may_be_listed_and_watched() -> None:
-    for kind in followed(rbac.controllers()):
+    for kind in followed(process_rules.controllers()):
         assert allowed("ClusterRole penstock-watch", "list", kind), kind
         assert allowed("ClusterRole penstock-watch", "watch", kind), kind
 
@@ -193,9 +196,51 @@ async def test_every_object_that_triggers_look_up_may_be_read() -> None:
 
 
 def test_scalers_and_gateway_may_be_bound_in_one_namespace() -> None:
-    documents = list(yaml.safe_load_all(rbac.render(rbac.options(["--secrets=team", "--pushers=team"]))))
+    documents = list(yaml.safe_load_all(rbac.render(*rbac.options(["--secrets=team", "--pushers=team"]))))
     places = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in documents]
     assert len(set(places)) == len(places)
+
+
+def test_standalone_may_do_what_its_parts_may() -> None:
+    parts = process_rules.rules_of("watch") | process_rules.rules_of("worker") | process_rules.rules_of("scaler")
+    assert process_rules.rules_of("standalone") == parts
+    made = list(rbac.documents(rbac.NOTHING, rbac.Placement(processes=rbac.STANDALONE)))
+    accounts = [each["metadata"]["name"] for each in made if each["kind"] == "ServiceAccount"]
+    assert accounts == ["penstock-standalone", "penstock-gateway"]
+    subjects = {each["subjects"][0]["name"] for each in made if "roleRef" in each}
+    assert subjects == {*accounts}
+
+
+def test_the_beat_has_no_token_and_no_role() -> None:
+    made = [each for each in rbac.documents() if each["metadata"]["name"] == "penstock-beat"]
+    assert [(each["kind"], each["automountServiceAccountToken"]) for each in made] == [("ServiceAccount", False)]
+
+
+@pytest.mark.parametrize("process", process_rules.PROCESSES)
+def test_a_process_has_one_role_and_one_in_its_own_namespace_at_most(process: str) -> None:
+    made = list(rbac.documents(rbac.NOTHING, rbac.Placement(processes=(process,))))
+    roles = [each["kind"] for each in made if "rules" in each and each["metadata"]["name"] == f"penstock-{process}"]
+    assert roles in ([], ["ClusterRole"], ["ClusterRole", "Role"])
+
+
+def test_single_namespaces_need_nothing_of_the_cluster() -> None:
+    granted, placement = rbac.options(["--namespaces=a,b", "--own=ours", "--secrets=*", "--tokens=a/reader"])
+    made = list(rbac.documents(granted, placement))
+    assert {each["metadata"]["namespace"] for each in made} == {"a", "b", "ours"}
+    assert {each["kind"] for each in made} == {"ServiceAccount", "Role", "RoleBinding"}
+    places = [(each["kind"], each["metadata"]["namespace"], each["metadata"]["name"]) for each in made]
+    assert len(set(places)) == len(places)
+    assert {each["roleRef"]["kind"] for each in made if "roleRef" in each} == {"Role"}
+    clusterwide = {
+        resource
+        for rules in (process_rules.rules_of(each) for each in placement.processes)
+        for resource in rules.cluster
+    }
+    assert ("keda.sh", "clustertriggerauthentications") in clusterwide
+    for each in made:
+        for rule in each.get("rules", ()):
+            pairs = {(group, resource) for group in rule["apiGroups"] for resource in rule["resources"]}
+            assert not pairs & clusterwide
 
 
 def test_the_clusters_roles_for_people_take_up_ours() -> None:

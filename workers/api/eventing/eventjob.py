@@ -69,6 +69,7 @@ class RateLimit(Model):
     jobs: Annotated[int, Field(ge=1, le=1_000_000)]
     """Jobs that may begin per period."""
     period_seconds: Duration = 1
+    """The time in which so many may start."""
     burst: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Jobs that may begin at once after a pause; default `jobs`."""
 
@@ -112,12 +113,17 @@ class EventJobSpec(Model):
     suspend: bool | None = False
     """Events are taken in, and no Job is created."""
     concurrency: EventConcurrency = EventConcurrency()
+    """How many Jobs may run at once, in all and per ordering key."""
     rate_limit: RateLimit | None = None
+    """How many Jobs may start in a period."""
     retry: RunRetry | None = None
     """Further Jobs for an event whose Job has failed; default none."""
     dead_letter: DeadLetter = DeadLetter()
+    """Where the events go whose attempts have all failed."""
     dedup: Deduplication = Deduplication()
+    """How long an event of the same source and id counts as the same."""
     history: History = History()
+    """How many ended deliveries are kept."""
     delay_seconds: Seconds = 0
     """An event's Job is created so long after its arrival, and not before the event's attribute `notbefore`."""
     max_events: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
@@ -125,6 +131,7 @@ class EventJobSpec(Model):
     ttl_seconds_after_finished: Seconds | None = 3600
     """Finished Jobs are deleted after so long, unless the template says otherwise."""
     push: PushSettings = PushSettings()
+    """Who may push over HTTP, and how durable events are."""
     job_template: RunTemplate
     """The Job of every event; `$(event.<path>)` in commands, arguments, variables, labels and annotations stands for
     the event's."""
@@ -138,9 +145,11 @@ class EventCounts(Model):
     delayed: int | None = None
     """They wait for their time."""
     running: int | None = None
+    """Events with a Job that has not ended."""
     retrying: int | None = None
     """They wait for their next attempt."""
     parked: int | None = None
+    """Events whose attempts have all failed."""
     done: int | None = None
     """Since the beginning."""
     filtered: int | None = None
@@ -153,11 +162,15 @@ class EventJobStatus(Model):
     """The observed state."""
 
     conditions: Items[StatusCondition] | None = None
+    """Ready, and the conditions that explain it."""
     observed_generation: int | None = None
+    """The generation of the spec that this status is about."""
     channel: str | None = None
+    """The stream that the events come from."""
     stream: str | None = None
     """The broker's stream that events are pushed to."""
     events: EventCounts | None = None
+    """Events by what became of them."""
     active: int | None = None
     """Jobs that have not finished."""
     last_event_time: Instant | None = None

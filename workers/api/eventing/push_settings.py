@@ -14,13 +14,16 @@ class SecretKeySelector(Model):
     """One entry of a Secret in the object's namespace."""
 
     name: Text
+    """Name of a Secret in the object's namespace."""
     key: Text
+    """The entry of the Secret."""
 
 
 class Signature(Model):
     """Signed requests, as a well-known sender signs them."""
 
     scheme: SignatureScheme
+    """Whose way of signing the sender uses."""
     secret: SecretKeySelector
     """The shared secret. While it is replaced, a second entry of `auth` holds the new one."""
     tolerance_seconds: Annotated[int, Field(ge=1, le=3600)] = 300
@@ -31,6 +34,7 @@ class ServiceAccountPusher(Model):
     """A token of a Kubernetes service account, asked about with a TokenReview."""
 
     name: Text
+    """Name of the service account."""
     namespace: Text | None = None
     """Default the object's."""
     audience: Text = "penstock"
@@ -41,8 +45,11 @@ class ClientCertificate(Model):
     """A client certificate that the gateway's CA signed. Exactly one of the names."""
 
     common_name: Text | None = None
+    """The common name of its subject."""
     dns_name: Text | None = None
+    """One of its alternative names of type DNS."""
     uri: Text | None = None
+    """One of its alternative names of type URI."""
 
     @model_validator(mode="after")
     def _one_name(self) -> Self:
@@ -57,8 +64,11 @@ class Credential(Model):
     bearer: SecretKeySelector | None = None
     """The token in `Authorization: Bearer`."""
     signature: Signature | None = None
+    """A signature over the body, with a secret that both sides know."""
     service_account: ServiceAccountPusher | None = None
+    """A token of this service account of the cluster."""
     client_certificate: ClientCertificate | None = None
+    """A certificate with this name, from an authority that the gateway trusts."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

@@ -51,6 +51,7 @@ class TriggerSpec(Model):
     metric_type: Literal["AverageValue", "Value", "Utilization"] | None = None
     """Not allowed for a ScaledJob."""
     use_cached_metrics: bool | None = None
+    """Accepted; only polls measure."""
 
 
 def common_problems(triggers: Sequence[TriggerSpec]) -> Iterator[Found]:
@@ -86,6 +87,7 @@ class ScalingStrategy(Model):
     """The rule from the queue and the existing Jobs to the number of new Jobs."""
 
     strategy: Literal[StrategyName, "claim"] | None = None
+    """How existing Jobs count against the queue; default `default`."""
     custom_scaling_queue_length_deduction: int | None = None
     """Strategy custom: Jobs not to create."""
     custom_scaling_running_job_percentage: str | None = None
@@ -169,8 +171,14 @@ class ScaledJobSpec(Model):
 
     def _problems(self) -> Iterator[Found]:
         """Applies KEDA's checks and those of Penstock's own fields."""
-        if not isinstance(self.job_target_ref.get("template"), dict):
+        template = self.job_target_ref.get("template")
+        if not isinstance(template, dict):
             yield ("jobTargetRef", "template"), "is required and must be a pod template"
+        else:
+            for part in ("metadata", "spec"):
+                # Null is none, as everywhere in a manifest.
+                if not isinstance(template.get(part) or {}, dict):
+                    yield ("jobTargetRef", "template", part), "must be an object"
         yield from common_problems(self.triggers)
         for index, trigger in enumerate(self.triggers):
             if trigger.metric_type is not None:
@@ -233,15 +241,20 @@ class Activity(Model):
     """The activity of one trigger."""
 
     is_active: bool
+    """True if the trigger found work in the last poll."""
 
 
 class ScaledJobCondition(Model):
     """One condition; KEDA's carry no timestamps."""
 
     type: str
+    """Ready, Active, Fallback, Paused, or Capped."""
     status: Literal["True", "False", "Unknown"]
+    """Unknown is neither: it could not be found out."""
     reason: str | None = None
+    """One word for programs."""
     message: str | None = None
+    """A sentence for people."""
 
 
 class SourceLeftAlone(Model):
@@ -250,22 +263,32 @@ class SourceLeftAlone(Model):
     trigger: str
     """The trigger's metric name."""
     source: str
+    """The measured server."""
     since: str
+    """When the first scaler process stopped asking it."""
     reason: str
     """The last error."""
     next_attempt: str | None = None
+    """When it is asked again."""
 
 
 class ScaledJobStatus(Model):
     """The observed state; the field names, also `Paused` with its capital, are KEDA's."""
 
     conditions: Items[ScaledJobCondition] | None = None
+    """Ready, Active, Fallback, Paused and Capped."""
     last_active_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """When a poll found work last, to a polling interval."""
     paused: str | None = Field(None, alias="Paused")
+    """When it was paused."""
     triggers_types: str | None = None
+    """The types of its triggers, separated by commas."""
     authentications_types: str | None = None
+    """The kinds of authentication that its triggers use, separated by commas."""
     external_metric_names: Items[str] | None = None
+    """The names of the metrics of its triggers."""
     triggers_activity: dict[str, Activity] | None = None
+    """By metric, whether the trigger found work."""
     sources_left_alone: Items[SourceLeftAlone] | None = None
     """Not KEDA's."""
 

@@ -54,9 +54,11 @@ class ScalingPolicy(Model):
     """The most that may change within a period."""
 
     type: Literal["Pods", "Percent"]
+    """Pods counts replicas, Percent a share of those there are."""
     value: Positive
     """Pods, or percent of the replicas at the start of the period."""
     period_seconds: Annotated[int, Field(ge=1, le=1800)]
+    """The time for which the policy holds."""
 
 
 class ScalingRules(Model):
@@ -67,6 +69,7 @@ class ScalingRules(Model):
     select_policy: Literal["Max", "Min", "Disabled"] | None = None
     """The policy that counts: the one that allows most (default) or least; Disabled allows nothing."""
     policies: Annotated[Items[ScalingPolicy], Field(min_length=1)] | None = None
+    """The limits of a change; without them those of Kubernetes' autoscaler."""
     tolerance: Annotated[str, Field(pattern=r"^(\d+(\.\d+)?|\.\d+)m?$")] | None = None
     """The share by which a metric may miss its target without a change, a quantity ("0.05", "50m"); default 0.1."""
 
@@ -75,7 +78,9 @@ class Behavior(Model):
     """The speed of scaling."""
 
     scale_up: ScalingRules | None = None
+    """Rules for more replicas."""
     scale_down: ScalingRules | None = None
+    """Rules for fewer replicas."""
 
 
 class AutoscalerConfig(Model):
@@ -84,6 +89,7 @@ class AutoscalerConfig(Model):
     name: Annotated[str, Field(max_length=LONGEST_NAME)] | None = None
     """The autoscaler that transfer-hpa-ownership replaces; otherwise without effect."""
     behavior: Behavior | None = None
+    """How quickly replicas change."""
 
 
 class ScalingModifiers(Model):
@@ -124,7 +130,9 @@ class Advanced(Model):
     restore_to_original_replica_count: bool | None = None
     """On deletion of the object, restore the replicas that the target had at its creation."""
     horizontal_pod_autoscaler_config: AutoscalerConfig | None = None
+    """What KEDA gives its autoscaler; here the rules of scaling."""
     scaling_modifiers: ScalingModifiers | None = None
+    """One metric, calculated from those of the triggers."""
 
 
 class ScaledObjectFallback(Model):
@@ -133,6 +141,7 @@ class ScaledObjectFallback(Model):
     failure_threshold: Natural
     """Consecutive failures before the fallback begins."""
     replicas: Natural
+    """Replicas while triggers cannot be measured."""
     behavior: FallbackBehavior | None = None
     """Default static."""
 
@@ -141,6 +150,7 @@ class ScaledObjectSpec(Model):
     """The target, the triggers and the bounds of scaling."""
 
     scale_target_ref: ScaleTargetRef
+    """The workload whose replicas follow the triggers."""
     triggers: Annotated[Items[TriggerSpec], Field(min_length=1)]
     """The sources of work."""
     polling_interval: Positive | None = None
@@ -156,7 +166,9 @@ class ScaledObjectSpec(Model):
     max_replica_count: Natural | None = None
     """Most replicas; default 100."""
     advanced: Advanced | None = None
+    """Rules of scaling, a formula, and what happens at the end."""
     fallback: ScaledObjectFallback | None = None
+    """Replicas while triggers cannot be measured."""
 
     @model_validator(mode="after")
     def _fits(self) -> "ScaledObjectSpec":
@@ -226,30 +238,40 @@ class ResourceMetric(Model):
     """The resource of the target."""
 
     group: str
+    """Group of the target's API."""
     version: str
+    """Version of the target's API."""
     kind: str
+    """Kind of the target."""
     resource: str
+    """Plural name of the target's kind."""
 
 
 class Health(Model):
     """The health of one metric."""
 
     number_of_failures: int
+    """Polls in a row in which the trigger could not be measured."""
     status: Literal["Happy", "Failing"]
+    """Happy, or Failing."""
 
 
 class Proposal(Model):
     """Replicas that were proposed at this instant."""
 
     at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """When it was proposed."""
     replicas: int
+    """The replicas that the metrics asked for."""
 
 
 class ReplicaChange(Model):
     """Replicas that were added (above 0) or removed at this instant."""
 
     at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """When the replicas were changed."""
     replicas: int
+    """How many were added, or removed."""
 
 
 class DecisionMemory(Model):
@@ -267,20 +289,35 @@ class ScaledObjectStatus(Model):
     """The observed state; the names are KEDA's but for `memory`."""
 
     conditions: Items[ScaledJobCondition] | None = None
+    """Ready, Active, Fallback and Paused."""
     scale_target_kind: str | None = None
+    """Group, version and kind of the target."""
     scale_target_gvkr: Annotated[ResourceMetric | None, Field(alias="scaleTargetGVKR")] = None
+    """The target's API resource."""
     original_replica_count: int | None = None
+    """Replicas before it scaled first."""
     last_active_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """When a poll found work last."""
     external_metric_names: Items[str] | None = None
+    """The names of the metrics of its triggers."""
     resource_metric_names: Items[str] | None = None
+    """The resources of its cpu and memory triggers."""
     composite_scaler_name: str | None = None
+    """Name of the metric of `scalingModifiers`."""
     health: dict[str, Health] | None = None
+    """By metric, whether it can be measured."""
     triggers_activity: dict[str, Activity] | None = None
+    """By metric, whether the trigger found work."""
     paused_replica_count: int | None = None
+    """Replicas while it is paused."""
     hpa_name: str | None = None
+    """Not written: there is no autoscaler."""
     triggers_types: str | None = None
+    """The types of its triggers, separated by commas."""
     authentications_types: str | None = None
+    """The kinds of authentication that its triggers use, separated by commas."""
     memory: DecisionMemory | None = None
+    """Proposals and changes that windows and limits still count."""
 
 
 class Named(ScaledJobMetadata):

@@ -32,6 +32,7 @@ class Variable(Model):
     """A parameter from an environment variable of the workload's container."""
 
     parameter: Text
+    """The trigger's parameter that gets the text."""
     name: Text
     """Of the variable."""
     container_name: str | None = None
@@ -42,15 +43,18 @@ class SecretEntry(Model):
     """A parameter from one key of a ConfigMap or Secret."""
 
     parameter: Text
+    """The trigger's parameter that gets the text."""
     name: Text
     """Of the ConfigMap or Secret."""
     key: Text
+    """The entry."""
 
 
 class FileEntry(Model):
     """A parameter from a file."""
 
     parameter: Text
+    """The trigger's parameter that gets the text."""
     path: Text
     """Of the file, below the folder of such files."""
 
@@ -70,23 +74,34 @@ class CertificateRequest(Model):
     """The request of a certificate that Vault issues."""
 
     common_name: str | None = None
+    """The common name to ask for."""
     alt_names: str | None = None
+    """Alternative names, separated by commas."""
     ip_sans: str | None = None
+    """Alternative IP addresses, separated by commas."""
     uri_sans: str | None = None
+    """Alternative URIs, separated by commas."""
     other_sans: str | None = None
+    """Alternative names of other types, separated by commas."""
     ttl: str | None = None
+    """Time to live to ask for."""
     format: str | None = None
+    """Format of the answer."""
 
 
 class VaultSecret(Model):
     """A parameter from one key of a Vault secret."""
 
     parameter: Text
+    """The trigger's parameter that gets the text."""
     path: Text
+    """Path of the secret in Vault."""
     key: Text
+    """Key of the secret's data."""
     type: Literal["", "secretV2", "secret", "pki"] = ""
     """Version of the key-value store, or pki to issue a certificate; empty: detected from the response."""
     pki_data: CertificateRequest | None = None
+    """The certificate to ask for, of type pki."""
 
 
 class Vault(Model):
@@ -95,7 +110,9 @@ class Vault(Model):
     address: Text
     """Its URL."""
     authentication: Literal["token", "kubernetes"]
+    """How to log in: token or kubernetes."""
     secrets: Items[VaultSecret]
+    """The secrets to read."""
     namespace: str | None = None
     """Vault's own namespace."""
     role: str | None = None
@@ -103,42 +120,54 @@ class Vault(Model):
     mount: str | None = None
     """authentication kubernetes: the mount path of that method."""
     credential: VaultCredential | None = None
+    """The token, or the service account's."""
 
 
 class BoundToken(Model):
     """A parameter that is a fresh token of a service account."""
 
     parameter: Text
+    """The trigger's parameter that gets the text."""
     service_account_name: Text
+    """The service account whose token is requested."""
 
 
 class SecretKey(Model):
     """One key of a Secret."""
 
     name: Text
+    """Name of the Secret."""
     key: Text
+    """The entry of the Secret."""
 
 
 class SecretKeySource(Model):
     """The source of a value."""
 
     secret_key_ref: SecretKey
+    """The entry of a Secret."""
 
 
 class ClientSecret(Model):
     """The client's secret, by reference."""
 
     value_from: SecretKeySource
+    """Where the secret comes from."""
 
 
 class OAuth2(Model):
     """A client that requests tokens from a token server."""
 
     type: Annotated[Literal["clientCredentials"], WithJsonSchema(_CLIENT_CREDENTIALS)] = "clientCredentials"
+    """The grant."""
     client_id: Text
+    """The client's id."""
     client_secret: ClientSecret
+    """The client's secret."""
     token_url: Text
+    """Where tokens are requested."""
     scopes: Items[str] = ()
+    """Scopes to ask for."""
     token_url_params: dict[str, str] = Field(default_factory=dict)
     """Further parameters of the token request."""
 
@@ -147,12 +176,19 @@ class PodIdentity(Model):
     """The identity of a cloud vendor."""
 
     provider: Provider
+    """none, or the cloud whose identity is used."""
     identity_id: str | None = None
+    """The cloud's identity."""
     identity_tenant_id: str | None = None
+    """The identity's tenant."""
     identity_authority_host: str | None = None
+    """The authority that issues its tokens."""
     role_arn: str | None = None
+    """The role to assume."""
     external_id: Annotated[str | None, Field(alias="externalID")] = None
+    """The external id of the role's trust."""
     identity_owner: Literal["keda", "workload"] | None = None
+    """keda or workload."""
 
 
 class AuthenticationSpec(Model):

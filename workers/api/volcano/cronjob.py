@@ -20,6 +20,7 @@ class VolcanoJobTemplateSpec(Model):
     metadata: Annotated[dict[str, Any] | None, Field(json_schema_extra={"properties": _METADATA})] = None
     """Labels and annotations of the Jobs."""
     spec: job.JobSpec
+    """The spec of the Jobs."""
 
 
 class VolcanoCronJobSpec(Model):
@@ -36,6 +37,7 @@ class VolcanoCronJobSpec(Model):
     suspend: bool | None = False
     """No run starts."""
     job_template: VolcanoJobTemplateSpec
+    """The Job of each run."""
     successful_jobs_history_limit: Natural | None = 3
     """Completed Jobs to keep."""
     failed_jobs_history_limit: Natural | None = 1
@@ -50,6 +52,7 @@ class VolcanoCronJobStatus(Model):
     last_schedule_time: Instant | None = None
     """The newest slot whose run was started."""
     last_successful_time: Instant | None = None
+    """When a run completed last."""
 
 
 class CronJob(Model):

@@ -59,7 +59,9 @@ class NetworkTopology(Model):
     """The required distance between pods in the network, for schedulers that know it."""
 
     mode: Literal["hard", "soft"] = "hard"
+    """hard is required, soft preferred."""
     highest_tier_allowed: Natural | None = None
+    """How far apart pods may be: the number of a label in the setting `gang_topology`."""
     highest_tier_name: Annotated[str, Field(max_length=253)] | None = None
     """Excludes highestTierAllowed."""
 
@@ -70,6 +72,7 @@ class LifecyclePolicy(Model):
     action: str | None = None
     """AbortJob, RestartJob, RestartTask, RestartPod, RestartPartition, TerminateJob, CompleteJob or ResumeJob."""
     event: str | None = None
+    """What happened; `*` for everything."""
     events: Items[str] | None = None
     """Further events; `*` stands for all of them."""
     exit_code: Annotated[int, Field(**_INT32)] | None = None
@@ -92,6 +95,7 @@ class TaskDependsOn(Model):
     """The tasks whose pods must be there before this task's pods are made."""
 
     name: Items[str] | None = None
+    """The tasks to wait for."""
     iteration: str | None = None
     """any: one of them is enough. Everything else: all of them."""
 
@@ -100,10 +104,13 @@ class PartitionPolicy(Model):
     """A task in parts of equal size that succeed or fail, and are placed, together."""
 
     total_partitions: Positive
+    """Number of partitions."""
     partition_size: Positive
     """Pods per partition."""
     min_partitions: Natural = 0
+    """Partitions that must start together."""
     network_topology: NetworkTopology | None = None
+    """How close the pods of one partition must be."""
 
 
 class Task(Model):
@@ -112,6 +119,7 @@ class Task(Model):
     name: Label = ""
     """Unique in the job; default `default` and the task's index."""
     replicas: Count = 0
+    """Number of pods."""
     min_available: Count | None = None
     """Of these pods, so many belong to the gang and must succeed; default all."""
     template: Annotated[dict[str, Any], AfterValidator(readable), Field(default_factory=dict)]
@@ -119,10 +127,13 @@ class Task(Model):
     policies: Items[LifecyclePolicy] | None = None
     """They win over the job's."""
     topology_policy: Literal["none", "best-effort", "restricted", "single-numa-node"] | None = None
+    """NUMA policy; kept for Volcano's scheduler."""
     max_retry: Annotated[int, Field(ge=-1, le=2**31 - 1)] | None = None
     """Container restarts after which the task counts as failed; default 3, -1 for never."""
     depends_on: TaskDependsOn | None = None
+    """Tasks that must be ready before."""
     partition_policy: PartitionPolicy | None = None
+    """Partitions of the task's pods."""
 
     @property
     def gang(self) -> int:
@@ -152,6 +163,7 @@ class Volume(Model):
     """A claim that is mounted into every container of every pod."""
 
     mount_path: Annotated[str, StringConstraints(pattern="^[^:]*$")]
+    """Where every container sees it."""
     volume_claim_name: Annotated[str, Field(max_length=253)] | None = None
     """A claim that is there; excludes volumeClaim."""
     volume_claim: dict[str, Any] | None = None
@@ -166,30 +178,38 @@ class RestartBackoff(Model):
     factor: Annotated[float, Field(ge=1, le=100)] = 2
     """Every further wait is so many times the one before."""
     max_seconds: Annotated[int, Field(ge=0, le=86400)] = 600
+    """The longest wait."""
 
 
 class JobSpec(Model):
     """The tasks of a job and the rules of its life cycle."""
 
     scheduler_name: Annotated[str, Field(max_length=63)] | None = None
+    """Whose gang it is; one of the setting `scheduler_names`."""
     min_available: Count | None = None
     """Pods that must be able to run before any is started, and must succeed; default all tasks' minAvailable."""
     min_success: Positive | None = None
     """The job is complete as soon as so many pods succeeded."""
     volumes: Items[Volume] | None = None
+    """Volumes of every pod."""
     tasks: Annotated[Items[Task], Field(min_length=1)]
+    """The roles of the Job."""
     policies: Items[LifecyclePolicy] | None = None
+    """What follows on an event, for all tasks."""
     plugins: dict[str, Items[str] | None] | None = None
     """By name, a plugin's arguments."""
     running_estimate: Duration | None = None
     """Read by schedulers only."""
     queue: Name = DEFAULT_QUEUE
+    """The queue that admits it; default `default`."""
     max_retry: Count = MAX_RETRY
     """Restarts of the job and of its parts, all together, before it fails."""
     ttl_seconds_after_finished: Count | None = None
     """The job is deleted so long after it ended; default never."""
     priority_class_name: Name | None = None
+    """Priority among gangs of its queue."""
     network_topology: NetworkTopology | None = None
+    """How close its pods must be."""
     suspend: bool | None = None
     """Aborts the job while true, resumes it afterwards. Not Volcano's."""
     active_deadline_seconds: Positive | None = None
@@ -241,10 +261,13 @@ class JobState(Model):
     """The phase of the job."""
 
     phase: Phase | None = None
+    """Pending, Running, Completed, Failed and so on."""
     reason: str | None = None
     """The reason of the phase. Volcano never sets it."""
     message: str | None = None
+    """The cause in a sentence."""
     last_transition_time: Instant | None = None
+    """When the phase began."""
 
 
 class TaskStatus(Model):
@@ -258,7 +281,9 @@ class JobCondition(Model):
     """One phase of the job's history."""
 
     status: str
+    """The phase."""
     last_transition_time: Instant | None = None
+    """When it began."""
 
 
 class Killing(Model):
@@ -282,51 +307,77 @@ class Delayed(Model):
     """An action that waits for its policy's timeout. Not Volcano's."""
 
     action: str
+    """The action to take."""
     event: str
+    """The event that it answers."""
     due: Instant
+    """When it is taken."""
     task: str | None = None
+    """The task that it is about."""
     pod: str | None = None
+    """The pod that it is about."""
     uid: str | None = None
     """Of the pod."""
     partition: int | None = None
     """Of the task."""
     level: Literal["job", "task", "pod", "partition"] | None = None
+    """Job, task, pod or partition."""
 
 
 class Failure(Model):
     """The pod that made the job fail. Not Volcano's."""
 
     pod: str
+    """The pod that failed."""
     task: str | None = None
+    """Its task."""
     container: str | None = None
+    """The container that failed first."""
     exit_code: int | None = None
+    """That container's exit code."""
     reason: str | None = None
+    """The reason that the pod shows."""
     message: str | None = None
+    """The same in a sentence."""
     time: Instant | None = None
+    """When it was seen."""
 
 
 class JobStatus(Model):
     """The observed state of a job."""
 
     state: JobState | None = None
+    """The phase, and its cause."""
     min_available: int | None = None
+    """The gang's least size, as decided on last."""
     pending: int | None = None
+    """Pods that wait."""
     running: int | None = None
+    """Pods that run."""
     succeeded: int | None = None
+    """Pods that succeeded."""
     failed: int | None = None
+    """Pods that failed."""
     terminating: int | None = None
+    """Pods that are being deleted."""
     unknown: int | None = None
+    """Pods whose phase is unknown."""
     task_status_count: dict[str, TaskStatus] | None = None
+    """Pods by task and phase."""
     version: int | None = None
     """Rises whenever all pods of the job are killed."""
     retry_count: int | None = None
+    """Restarts so far."""
     running_duration: str | None = None
+    """How long it ran."""
     controlled_resources: dict[str, str] | None = None
     """The objects created by plugins and volumes."""
     conditions: Items[JobCondition] | None = None
     """The phases so far, the newest last."""
     killing: Items[Killing] | None = None
+    """Pods whose deletion is decided."""
     delayed: Items[Delayed] | None = None
+    """Actions that wait for their time."""
     failures: Items[Failure] | None = None
     """Why pods failed, the newest last."""
     handled: Items[str] | None = None

@@ -34,38 +34,51 @@ class Header(Model):
     """A header of a request."""
 
     name: str
+    """Name of the header."""
     value: str = ""
+    """Value of the header."""
 
 
 class HttpGet(Model):
     """A server in every pod of a task that answers with success."""
 
     task_name: str
+    """The task whose pods are asked."""
     path: str = "/"
+    """Path of the request."""
     port: Port
+    """Port of the pods."""
     http_header: Header | None = None
+    """A header of the request."""
 
 
 class TcpSocket(Model):
     """A port that every pod of a task listens on."""
 
     task_name: str
+    """The task whose pods are asked."""
     port: Port
+    """Port of the pods."""
 
 
 class TaskPhase(Model):
     """A task whose pods have got to a phase."""
 
     task_name: str
+    """The task."""
     phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+    """The phase of its pods."""
 
 
 class FlowProbe(Model):
     """Conditions on running targets that stand for their completion. All of them must hold."""
 
     http_get_list: Items[HttpGet] = ()
+    """Requests that must be answered."""
     tcp_socket_list: Items[TcpSocket] = ()
+    """Ports that must listen."""
     task_status_list: Items[TaskPhase] = ()
+    """Tasks that must be in a phase."""
 
     @property
     def asked(self) -> tuple[HttpGet | TcpSocket, ...]:
@@ -84,6 +97,7 @@ class EntryDependsOn(Model):
     targets: Items[str] | None = None
     """Entries of this flow."""
     probe: FlowProbe | None = None
+    """What must hold of the targets while they run, instead of their end."""
 
 
 class TemplatePatch(Model):
@@ -110,7 +124,9 @@ class When(Model):
     """The ends of the targets that let an entry start; without it, all of them must have completed."""
 
     phases: Annotated[Items[Ending], Field(min_length=1)] = ("Completed",)
+    """Phases of the targets that count."""
     match: Literal["all", "any"] = "all"
+    """all or any of the targets."""
 
 
 class Switch(Model):
@@ -126,6 +142,7 @@ class ForEach(Model):
     """One Job per item, or per number from 0 on."""
 
     items: Annotated[Items[str] | None, Field(max_length=WIDEST)] = None
+    """The values, one Job for each."""
     parameter: str | None = None
     """Instead: a parameter that lists the items, separated by commas."""
     count: Annotated[int, Field(ge=0, le=WIDEST)] | None = None
@@ -140,7 +157,9 @@ class FlowEntry(Model):
     name: Name
     """The Job's name is the flow's and this; the template's name, too, unless `template` says another."""
     depends_on: EntryDependsOn | None = None
+    """What must happen before it starts."""
     patch: TemplatePatch | None = None
+    """Changes of the template for this entry."""
     template: str | None = None
     """The JobTemplate. Not Volcano's."""
     when: When | None = None
@@ -179,6 +198,7 @@ class JobFlowSpec(Model):
     """Jobs, and in which order they run."""
 
     flows: Items[FlowEntry] = ()
+    """The entries."""
     job_retain_policy: Literal["retain", "delete"] | None = None
     """delete: the Jobs of a flow that succeeded are deleted."""
     parameters: dict[str, str] | None = None
@@ -200,7 +220,9 @@ class JobFlowSpec(Model):
     concurrency_policy: ConcurrencyPolicy = "Allow"
     """The handling of a run that is due while another is at work."""
     successful_flows_history_limit: Natural = 3
+    """Flows that succeeded to keep, of a flow with a schedule."""
     failed_flows_history_limit: Natural = 1
+    """Flows that failed to keep, of a flow with a schedule."""
 
 
 class FlowState(Model):
@@ -209,35 +231,50 @@ class FlowState(Model):
     phase: str | None = None
     """Pending, Running, Succeed, Failed, Terminating, Terminated; of a flow with a schedule Scheduled."""
     reason: str | None = None
+    """One word for the cause."""
     message: str | None = None
+    """The cause in a sentence."""
 
 
 class RunHistoryEntry(Model):
     """A Job in one phase."""
 
     start_timestamp: Instant | None = None
+    """When the phase began."""
     end_timestamp: Instant | None = None
+    """When it ended."""
     state: str | None = None
+    """The phase of the Job."""
 
 
 class FlowJobStatus(Model):
     """The history of one Job of the flow."""
 
     name: str
+    """Name of the Job."""
     state: str | None = None
+    """Phase of the Job."""
     start_timestamp: Instant | None = None
+    """When the Job was created."""
     end_timestamp: Instant | None = None
+    """When it ended."""
     restart_count: int | None = None
+    """How often it restarted."""
     running_histories: Items[RunHistoryEntry] | None = None
+    """Its phases, the newest 50."""
 
 
 class FlowJobCondition(Model):
     """The present state of one Job of the flow."""
 
     phase: str | None = None
+    """Phase of the Job."""
     create_time: Instant | None = None
+    """When it was created."""
     running_duration: str | None = None
+    """How long it ran."""
     task_status_count: dict[str, TaskStatus] | None = None
+    """Pods by task and phase."""
 
 
 class EntryStatus(Model):
@@ -246,15 +283,21 @@ class EntryStatus(Model):
     phase: str | None = None
     """The Job's phase, Retrying between two Jobs, Skipped."""
     job: str | None = None
+    """Name of its Job."""
     attempts: int | None = None
     """Number of Jobs created for it."""
     before: int | None = None
     """Number of those created before the last retry request."""
     start_time: Instant | None = None
+    """When its first Job was created."""
     completion_time: Instant | None = None
+    """When it ended."""
     retry_time: Instant | None = None
+    """When its next attempt starts."""
     reason: str | None = None
+    """One word for the cause."""
     message: str | None = None
+    """The cause in a sentence."""
     stale: bool | None = None
     """Its Job's input is replaced by a retry: the entry starts over when that Job ends."""
 
@@ -263,32 +306,45 @@ class JobFlowStatus(Model):
     """The observed state of the flow. `state` and everything after it is not Volcano's."""
 
     pending_jobs: Items[str] | None = None
+    """Jobs that wait."""
     running_jobs: Items[str] | None = None
+    """Jobs that run."""
     failed_jobs: Items[str] | None = None
+    """Jobs that failed."""
     completed_jobs: Items[str] | None = None
+    """Jobs that completed."""
     terminated_jobs: Items[str] | None = None
+    """Jobs that were terminated."""
     un_know_jobs: Annotated[Items[str] | None, Field(alias="unKnowJobs")] = None
+    """Jobs in an unknown phase; Volcano's spelling."""
     job_status_list: Items[FlowJobStatus] | None = None
+    """The history of the newest 1000 Jobs."""
     conditions: dict[str, FlowJobCondition] | None = None
     """By Job."""
     state: FlowState | None = None
+    """The phase, and its cause."""
     entries: dict[str, EntryStatus] | None = None
     """By entry, or by entry and item."""
     flow_conditions: Items[StatusCondition] | None = None
     """Ready: everything that could start has started, or the reason why not."""
     start_time: Instant | None = None
+    """When the first Job was created."""
     completion_time: Instant | None = None
+    """When the flow ended."""
     retried: str | None = None
     """The last handled value of the annotation penstock.dev/retry."""
     active: Items[str] | None = None
     """Of a flow with a schedule: the flows that are at work."""
     last_schedule_time: Instant | None = None
+    """The newest run of a flow with a schedule."""
     next_schedule_time: Instant | None = None
+    """Its next run."""
     observed_schedule: str | None = None
     """The schedule of the last decision, with its zone."""
     schedule_edit_time: Instant | None = None
     """When the schedule was last edited: slots before it were never due."""
     observed_generation: int | None = None
+    """The generation of the spec that this status is about."""
 
 
 class JobFlow(Model):

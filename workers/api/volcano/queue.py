@@ -18,28 +18,36 @@ class Guarantee(Model):
     """Resources that stay free for a queue even while it does not need them."""
 
     resource: Resources | None = None
+    """Amounts that are kept for it."""
 
 
 class Extended(Model):
     """Another cluster that jobs of the queue may be forwarded to. Kept for those who forward."""
 
     name: str | None = None
+    """Name of the cluster."""
     weight: int | None = None
+    """Kept, without effect here."""
     capacity: Resources | None = None
+    """Kept, without effect here."""
 
 
 class NodeGroups(Model):
     """Groups of nodes, by name."""
 
     required_during_scheduling_ignored_during_execution: Items[str] | None = None
+    """Kept, without effect here."""
     preferred_during_scheduling_ignored_during_execution: Items[str] | None = None
+    """Kept, without effect here."""
 
 
 class Affinity(Model):
     """The node groups for the queue's pods, for schedulers that know node groups."""
 
     node_group_affinity: NodeGroups | None = None
+    """Kept, without effect here."""
     node_group_anti_affinity: NodeGroups | None = None
+    """Kept, without effect here."""
 
 
 class QueueSpec(Model):
@@ -50,10 +58,15 @@ class QueueSpec(Model):
     capability: Resources | None = None
     """The most it may ever take."""
     reclaimable: bool | None = None
+    """With the setting `gang_reclaim`: what it has above its share can be taken back."""
     guarantee: Guarantee | None = None
+    """Amounts that are kept for it."""
     extend_clusters: Items[Extended] | None = None
+    """Kept, without effect here."""
     type: str | None = None
+    """Kept, without effect here."""
     affinity: Affinity | None = None
+    """Kept, without effect here."""
     parent: Annotated[str, Field(max_length=253)] | None = None
     """The queue that this one is a part of; default `root`."""
     deserved: Resources | None = None
@@ -70,23 +83,32 @@ class QueueReservation(Model):
     """Nodes that a scheduler has set aside for the queue."""
 
     nodes: Items[str] | None = None
+    """Kept, without effect here."""
     resource: Resources | None = None
+    """Kept, without effect here."""
 
 
 class QueueStatus(Model):
     """The state, and the queue's PodGroups by phase."""
 
     state: Literal["", "Open", "Closed", "Closing", "Unknown"] | None = None
+    """Open, Closing, Closed or Unknown."""
     pending: int | None = None
+    """PodGroups that wait."""
     running: int | None = None
+    """PodGroups that run."""
     unknown: int | None = None
+    """PodGroups in an unknown phase."""
     inqueue: int | None = None
+    """PodGroups that are admitted."""
     completed: int | None = None
+    """PodGroups that have completed."""
     allocated: Resources | None = None
     """The resources taken by the pods of this queue and the queues below it."""
     levels: int | None = None
     """Levels of queues from this one down, where there are any below it. Not Volcano's."""
     reservation: QueueReservation | None = None
+    """Kept, without effect here."""
     handled: Items[str] | None = None
     """Uids of Commands that have taken effect. Not Volcano's."""
     observed_generation: int | None = None

@@ -326,7 +326,8 @@ def _why(seen: ObservedEventJob) -> str:
 
 def _scaled_job_of(body: Object) -> tuple[Ref, ...]:
     """Returns the ScaledJob that would have the same channel."""
-    channel = (body.get("spec") or {}).get("channel") or body["metadata"]["name"]
+    spec = body.get("spec")
+    channel = (spec.get("channel") if isinstance(spec, dict) else None) or body["metadata"]["name"]
     return (Ref(SCALED_JOB, body["metadata"]["namespace"], channel),) if isinstance(channel, str) else ()
 
 

@@ -51,7 +51,8 @@ class DeleteOptions:
 def options_of(request: ApiRequest) -> DeleteOptions:
     """The options of a DELETE: from its body if it has one, else from its query."""
     if request.body.strip():
-        return read(request.document(), request.query.get("dryRun"))
+        # As kube-apiserver: the query of a request with a body says nothing.
+        return read(request.document(), None)
     query = request.query
     raw: Object = {name: query[name] for name in ("propagationPolicy",) if name in query}
     if (grace := request.number("gracePeriodSeconds")) is not None:
@@ -72,17 +73,20 @@ def read(document: Any, dry: str | None) -> DeleteOptions:
         raise bad_request(f"couldn't decode DeleteOptions: {error}") from None
     propagation, orphan = raw.get("propagationPolicy"), raw.get("orphanDependents")
     kind = Kind("meta.k8s.io", "v1", "DeleteOptions", "")
+    errors = []
     if propagation is not None and orphan is not None:
         text = "orphanDependents and deletionPropagation cannot be both set"
-        raise api_errors.invalid(kind, "", [field_errors.invalid("propagationPolicy", propagation, text)])
-    if propagation not in (None, "Foreground", "Background", "Orphan"):
+        errors.append(field_errors.invalid("propagationPolicy", propagation, text))
+    elif propagation not in (None, "Foreground", "Background", "Orphan"):
         values = ("Foreground", "Background", "Orphan", "nil")
-        raise api_errors.invalid(kind, "", [field_errors.not_supported("propagationPolicy", propagation, values)])
-    if orphan is not None:
-        propagation = "Orphan" if orphan else "Background"
+        errors.append(field_errors.not_supported("propagationPolicy", propagation, values))
     runs = raw.get("dryRun") or ([dry] if dry else [])
     if runs and runs != ["All"]:
-        raise api_errors.invalid(kind, "", [field_errors.not_supported("dryRun", runs, ("All",))])
+        errors.append(field_errors.not_supported("dryRun", runs, ("All",)))
+    if errors:
+        raise api_errors.invalid(kind, "", errors)
+    if orphan is not None:
+        propagation = "Orphan" if orphan else "Background"
     conditions = raw.get("preconditions") or {}
     grace = raw.get("gracePeriodSeconds")
     return DeleteOptions(propagation, grace, conditions.get("uid"), conditions.get("resourceVersion"), bool(runs))

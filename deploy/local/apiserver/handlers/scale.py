@@ -41,7 +41,8 @@ def shown(body: Object, scale: ScalePaths) -> Object:
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {name: meta[name] for name in names if name in meta},
-        "spec": {"replicas": _at(body, scale.replicas) or 0},
+        # Kubernetes leaves a zero out.
+        "spec": {"replicas": replicas} if (replicas := _at(body, scale.replicas)) else {},
         "status": status,
     }
 
@@ -59,30 +60,48 @@ def get(ctx: Context, _request: ApiRequest, target: RequestTarget) -> Response:
 
 async def update(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PUT of the scale."""
-    record, scale = _existing(ctx, target)
-    return await _write(ctx, request, target, record, scale, request.document())
+    write.check_options(request)
+    document = request.document()
+    if reason := _unreadable(document):
+        raise bad_request(reason)
+    return await _write(ctx, request, target, *_existing(ctx, target), document)
 
 
 async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PATCH of the scale."""
     change = write.patcher(request, target)
+    write.check_options(request)
     record, scale = _existing(ctx, target)
-    return await _write(ctx, request, target, record, scale, change(shown(record.body, scale)))
+    patched = change(shown(record.body, scale))
+    if reason := _unreadable(patched):
+        errors = [field_errors.invalid("patch", orjson.dumps(patched).decode(), reason)]
+        raise api_errors.invalid(Kind("", "", "", ""), "", errors)
+    return await _write(ctx, request, target, record, scale, patched)
+
+
+def _unreadable(wanted: Any) -> str:
+    """Returns the reason for which a document is no Scale, '' for one."""
+    if not isinstance(wanted, dict) or not all(isinstance(wanted.get(key, {}), dict) for key in ("spec", "metadata")):
+        return "the body is not a Scale"
+    replicas = _replicas(wanted)
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or not -(2**31) <= replicas < 2**31:
+        return f"json: cannot unmarshal {orjson.dumps(replicas).decode()} into ScaleSpec.replicas of type int32"
+    return ""
+
+
+def _replicas(wanted: Object) -> Any:
+    """The wanted number; null is none, as everywhere."""
+    found = wanted.get("spec", {}).get("replicas")
+    return 0 if found is None else found
 
 
 async def _write(
-    ctx: Context, request: ApiRequest, target: RequestTarget, record: StoredObject, scale: ScalePaths, wanted: Any
+    ctx: Context, request: ApiRequest, target: RequestTarget, record: StoredObject, scale: ScalePaths, wanted: Object
 ) -> Response:
-    if not isinstance(wanted, dict) or not isinstance(wanted.get("spec", {}), dict):
-        raise bad_request("the body is not a Scale")
     meta = wanted.get("metadata") or {}
     if meta.get("resourceVersion") not in (None, "", "0", str(record.version)):
         raise api_errors.conflict(target.resource.kind, target.name, api_errors.MODIFIED)
-    replicas = wanted.get("spec", {}).get("replicas", 0)
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise bad_request(
-            f"json: cannot unmarshal {orjson.dumps(replicas).decode()} into ScaleSpec.replicas of type int32"
-        )
+    replicas = _replicas(wanted)
     if errors := field_errors.non_negative("spec.replicas", replicas):
         raise api_errors.invalid(KIND, target.name, errors)
     resource = target.resource

@@ -27,7 +27,7 @@ async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
     """PATCH of an object or of its status. An applied configuration creates an object that is not there."""
     if request.media_type != APPLY:
         return await write.patch(ctx, request, target)
-    field_managers.check(request)
+    write.check_options(request)
     manager = field_managers.manager(request, target, OwnerOperation.APPLY)
     document = request.document()
     config = _config(target, document)

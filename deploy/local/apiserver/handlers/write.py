@@ -37,7 +37,11 @@ GENERATED, ATTEMPTS = 63, 8
 #: Metadata that only the server sets.
 OURS = ("resourceVersion", "selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
-_OPTIONS = Kind("meta.k8s.io", "v1", "CreateOptions", "")
+#: The options of a request, by its method.
+_OPTIONS = {
+    method: Kind("meta.k8s.io", "v1", f"{name}Options", "")
+    for method, name in (("POST", "Create"), ("PUT", "Update"), ("PATCH", "Patch"))
+}
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -110,7 +114,7 @@ def _strictness(request: ApiRequest) -> Literal["Ignore", "Warn", "Strict"]:
             return "Strict"
         case other:
             error = field_errors.not_supported("fieldValidation", other, ("Ignore", "Warn", "Strict"))
-            raise api_errors.invalid(_OPTIONS, "", [error])
+            raise api_errors.invalid(_OPTIONS[request.method], "", [error])
 
 
 def dry(request: ApiRequest) -> bool:
@@ -118,8 +122,15 @@ def dry(request: ApiRequest) -> bool:
     value = request.query.get("dryRun")
     if value and value != "All":
         text = f'Unsupported value: []string{{{field_errors.shown(value)}}}: supported values: "All"'
-        raise api_errors.invalid(_OPTIONS, "", [field_errors.FieldError("dryRun", "FieldValueNotSupported", text)])
+        errors = [field_errors.FieldError("dryRun", "FieldValueNotSupported", text)]
+        raise api_errors.invalid(_OPTIONS[request.method], "", errors)
     return bool(value)
+
+
+def check_options(request: ApiRequest) -> None:
+    """Refuses (422) options of a write that do not exist, before anything is looked for."""
+    field_managers.check(request)
+    dry(request)
 
 
 def _placed(target: RequestTarget, meta: Object) -> None:
@@ -201,7 +212,7 @@ def _problems(shape: list[FieldError], rules: list[FieldError]) -> list[FieldErr
 
 async def create(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """POST of a collection."""
-    field_managers.check(request)
+    check_options(request)
     return await create_object(ctx, request, target, *read(request, target))
 
 
@@ -260,15 +271,16 @@ def _dry(ctx: Context, request: ApiRequest, target: RequestTarget, record: Store
 
 async def update(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PUT of an object or of its status."""
-    field_managers.check(request)
-    record = ctx.existing(target)
-    return await replace_object(ctx, request, target, record, *read(request, target))
+    check_options(request)
+    # A body that cannot be read is told before an object that is not there.
+    body, warnings = read(request, target)
+    return await replace_object(ctx, request, target, ctx.existing(target), body, warnings)
 
 
 async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PATCH of an object or of its status, by anything but an applied configuration."""
-    field_managers.check(request)
     change = patcher(request, target)
+    check_options(request)
     record = ctx.existing(target)
     patched = change(target.resource.present(record))
     try:

@@ -35,6 +35,13 @@ class WorkloadStrategy(Strategy):
         self.kind = kind
         self.initial = {} if kind.kind == "Deployment" else {"replicas": 0}
 
+    def declared(self, body: Object) -> Object:
+        found = super().declared(body)
+        # Kubernetes counts the changes of a Deployment's annotations, too, unless they come with the status.
+        return (
+            {**found, "annotations": body["metadata"].get("annotations")} if self.kind.kind == "Deployment" else found
+        )
+
     def validate(self, body: Object) -> list[FieldError]:
         own = body["spec"]
         template = own.get("template") or {}

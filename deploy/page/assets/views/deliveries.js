@@ -59,7 +59,7 @@ class Deliveries {
       { label: "State", class: "phase", cell: ({ state }) => badge(TONE_OF_STATE[state] ?? "waiting", state) },
       { label: "Arrived", class: "age", cell: ({ arrived }) => moment(arrived) },
       { label: "Attempts", class: "amount", cell: ({ attempts, replays }) => [amount(attempts.length), replays > 0 && h("span", { class: "soft" }, `, ${counted(replays, "replay")}`)] },
-      { label: "Why", class: "message", cell: (delivery) => why(delivery) },
+      { label: "Why", class: "message", cell: (delivery) => why(delivery, this.object) },
     ];
   }
 
@@ -142,8 +142,13 @@ class Deliveries {
   }
 }
 
-function why({ state, reason, due, key, attempts }) {
+function jobLink(name, { namespace }) {
+  return objectLink({ kind: "jobs.batch", namespace, name });
+}
+
+function why({ state, reason, due, key, job, attempts }, object) {
   if (reason) return reason;
+  if (job) return ["Job ", jobLink(job, object)];
   const last = attempts.at(-1);
   if (state === "delayed" || state === "retrying") return ["due ", moment(due)];
   if (state === "waiting" && key) return `ordering key ${key}`;
@@ -151,10 +156,10 @@ function why({ state, reason, due, key, attempts }) {
 }
 
 function detail(given, object) {
-  const job = (name) => (name ? objectLink({ kind: "jobs.batch", namespace: object.namespace, name }) : "–");
+  const job = (name) => (name ? jobLink(name, object) : "–");
   return [
     h("p", {}, badge(TONE_OF_STATE[given.state] ?? "waiting", given.state), given.reason && ` ${given.reason}`),
-    pairs([["Type", given.type], ["Source", given.source], ["Subject", given.subject], ["Time", given.time && moment(given.time, "full")], ["Arrived", moment(given.arrived, "full")], ["Due", given.due && moment(given.due, "full")], ["Ordering key", given.key], ["Entry", given.entry]]),
+    pairs([["Type", given.type], ["Source", given.source], ["Subject", given.subject], ["Time", given.time && moment(given.time, "full")], ["Arrived", moment(given.arrived, "full")], ["Due", given.due && moment(given.due, "full")], ["Ordering key", given.key], ["Job now", given.job && jobLink(given.job, object)], ["Entry", given.entry]]),
     given.attempts.length > 0 && h("h3", {}, "Attempts"),
     h(
       "ol",

@@ -13,7 +13,7 @@ import yaml
 from click.shell_completion import ShellComplete
 
 from deploy.cli.completion import completers, quick_cluster
-from deploy.cli.main import cli
+from deploy.cli.main import cli, command_of
 from deploy.cli.options import SettingsCommand
 
 
@@ -146,7 +146,7 @@ def test_files_are_left_to_the_shell() -> None:
 
 
 def test_a_setting_that_is_a_path_is_left_to_the_shell() -> None:
-    command = cli.commands["worker"]
+    command = command_of("worker")
     assert isinstance(command, SettingsCommand)
     found = ShellComplete(cli, {}, "penstock", "_PENSTOCK_COMPLETE").get_completions(["worker", "--home"], "x")
     assert [item.type for item in found] == ["file"]

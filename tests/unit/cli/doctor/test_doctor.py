@@ -12,8 +12,10 @@ from redis.asyncio import Redis
 from deploy.cli.doctor import facts as asking
 from deploy.cli.doctor.verdicts import CHECKS, BrokerFacts, ClusterFacts, Facts, examine
 from deploy.local.home import Home, owned
+from scheduler.broker import permissions
 from tests.unit.cli.conftest import Type
 from tests.unit.tables import cases
+from workers.client.missing_rights import MissingRight
 
 GOOD = {
     "maxmemory": "0",
@@ -27,6 +29,7 @@ LIMITS = {
     **{"user namespaces": 1, "inotify instances": 128, "inotify watches": 9000},
     **{"/proc": 1, "cgroups v2": 1, "open files": 1024},
 }
+LACKING = MissingRight("create", "batch", "jobs", "shop", "penstock-worker")
 FACTS = Facts(
     *("2.0", "2.0", (3, 12), "/h"), running="7", ports={9000: True}, limits=LIMITS, broker=BROKER, cluster=CLUSTER
 )
@@ -74,6 +77,14 @@ def test_nothing_is_wrong_where_everything_is_right_and_nothing_is_judged_that_i
         "our stopped broker": ("broker", broker(**AWAY) | {"running": None}, "skipped", "stopped"),
         "our broker is gone": ("broker", broker(**AWAY), "wrong", "stopped"),
         "an old broker": ("broker", broker(version="5.0.3"), "wrong", "5.0.3"),
+        "a user that lacks commands": (
+            *("broker permissions", broker(user="worker", lacking=("zadd", "script|load", "keys"))),
+            *("wrong", "user worker may not run zadd, run script|load, use Penstock's keys"),
+        ),
+        "a service that forbids some": (
+            *("broker permissions", broker(degraded={"info": "there are no metrics"})),
+            *("warning", "without info there are no metrics"),
+        ),
         "a broker that forgets": (
             *("broker maxmemory-policy", config(maxmemory="9", maxmemory_policy="allkeys-lru")),
             *("wrong", "allkeys-lru"),
@@ -99,7 +110,12 @@ def test_nothing_is_wrong_where_everything_is_right_and_nothing_is_judged_that_i
             *("skipped", "stopped"),
         ),
         "our cluster is gone": ("cluster", cluster(ours=True, **AWAY), "wrong", "stopped"),
-        "lacking rights": ("cluster rights", cluster(denied=("create jobs.batch",)), "wrong", "create jobs.batch"),
+        "lacking rights": (
+            "cluster rights",
+            cluster(denied=(LACKING,)),
+            "wrong",
+            "create jobs.batch in namespace shop",
+        ),
         "lacking kinds": ("cluster rights", cluster(missing=("queues.x",)), "wrong", "lacks queues.x"),
         "a broker's clock": ("clocks", broker(skew=-90.0), "wrong", "the broker's is 90 s behind"),
         "a cluster's clock": ("clocks", cluster(skew=7.0), "wrong", "the API server's is 7 s ahead"),
@@ -187,6 +203,21 @@ async def test_a_broker_is_asked_for_its_settings_clock_and_clients(redis_server
     assert found.versions >= {"0.0.9"}
     assert found.config.keys() == GOOD.keys()
     assert found.skew == 0.0
+    assert (found.user, found.lacking, found.degraded) == ("default", (), {})
+
+
+async def test_a_broker_that_shows_no_configuration_is_judged_by_its_memory(redis_server: str) -> None:
+    async with Redis.from_url(redis_server, client_name="tests") as admin:
+        await admin.execute_command(
+            "ACL", "SETUSER", "limited", "reset", "on", ">pw", *permissions.rules(), "-config|get"
+        )
+        try:
+            url = redis_server.replace("redis://", "redis://limited:pw@")
+            found = await asking._ask_broker(url, "here", named=True)
+        finally:
+            await admin.execute_command("ACL", "DELUSER", "limited")
+    assert found.config == {"maxmemory": "0", "maxmemory-policy": "noeviction"}
+    assert (found.user, found.lacking, set(found.degraded)) == ("limited", (), {"config|get"})
 
 
 def test_a_port_that_is_listened_on_is_not_free() -> None:

@@ -21,7 +21,7 @@ class Scaling(FakeCluster):
             found["resources"].append({"name": "deployments/scale", "kind": "Scale", "namespaced": True})
         return found
 
-    async def list(self, kind: Kind, namespace: str) -> Any:
+    async def list(self, kind: Kind, namespace: str = "") -> Any:
         raise NotFound(f"{kind.plural} of {namespace}", status=404)
 
 

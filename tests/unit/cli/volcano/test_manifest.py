@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.manifests import volcano
-from deploy.processes.watch import followed
+from deploy.manifests import process_rules, volcano
 from deploy.webhook.registration import MUTATING, VALIDATING, Place
 from deploy.webhook.review_lookups import POD_TEMPLATE
 from tests.support.paths import ROOT
@@ -32,6 +31,7 @@ from workers.api.kinds import (
     VC_JOB,
     Kind,
 )
+from workers.decision.followed_kinds import followed
 
 FILE = ROOT / "deploy" / "volcano.yaml"
 WATCH, WORKER, WEBHOOK = (f"ClusterRole penstock-{name}" for name in ("watch-volcano", "worker-volcano", "webhook"))
@@ -45,9 +45,16 @@ def documents() -> list[dict[str, Any]]:
 
 
 def allowed(role: str, verb: str, kind: Kind, subresource: str = "") -> bool:
-    """As an API server authorizes."""
+    """As an API server authorizes an account that has this role and, from deploy/rbac.yaml, its process's own."""
     resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
-    (rules,) = (each["rules"] for each in documents() if f"{each['kind']} {each['metadata']['name']}" == role)
+    names = {role, role.removesuffix("-volcano")}
+    every = (*documents(), *yaml.safe_load_all((FILE.parent / "rbac.yaml").read_text()))
+    rules = [
+        rule
+        for each in every
+        if f"{each['kind']} {each['metadata']['name']}" in names
+        for rule in each.get("rules", ())
+    ]
     return any(
         verb in rule["verbs"] and kind.group in rule["apiGroups"] and resource in rule["resources"] for rule in rules
     )
@@ -61,7 +68,7 @@ def test_the_file_matches_the_needs_of_the_controllers() -> None:
 def test_a_kind_that_is_run_is_seen_and_its_status_written(kind: Kind) -> None:
     assert allowed(WATCH, "watch", kind)
     assert allowed(WORKER, "patch", kind, "status")
-    assert allowed(WORKER, "update", kind, "finalizers")
+    assert allowed(WORKER, "update", kind, "finalizers") == (kind not in (QUEUE, JOB_TEMPLATE))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +117,7 @@ def test_secrets_of_key_pairs_are_allowed_by_namespace_only(capsys: pytest.Captu
 
 
 def test_every_followed_kind_may_be_listed_and_watched() -> None:
-    found = followed(volcano.controllers())
+    found = followed(process_rules.volcano_controllers())
     assert {QUEUE, POD_GROUP, COMMAND, NODE, PRIORITY_CLASS, RESOURCE_QUOTA} <= set(found)
     for kind in found:
         assert allowed(WATCH, "list", kind), kind

@@ -8,8 +8,8 @@ from penstock import cloudevents
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.events.push import Push
 from scalers.sources.redis.connection import RedisServer
-from scalers.sources.tls import TLS
-from tests.support.certificates import certificates
+from scalers.sources.redis.own_broker import OwnBroker, own_broker
+from scheduler.broker.address import BrokerTLS
 
 OWN = "redis://:hush@broker:1/2"
 
@@ -38,10 +38,10 @@ def test_no_text_of_a_scaler_shows_a_secret() -> None:
 @pytest.mark.parametrize(
     ("more", "server"),
     [
-        pytest.param({}, RedisServer("broker", 1, 2, None, "hush"), id="Penstock's own broker"),
-        pytest.param({"broker": "rediss://b"}, RedisServer("b", 6379, tls=TLS()), id="with TLS"),
+        pytest.param({}, own_broker(OWN, "penstock"), id="Penstock's own broker"),
+        pytest.param({"broker": "rediss://b"}, own_broker("rediss://b", "penstock"), id="with TLS"),
         pytest.param(
-            {"broker": "rediss://b?ssl_cert_reqs=none"}, RedisServer("b", 6379, tls=TLS(verify=False)), id="unchecked"
+            {"broker": "sentinel://b?master=m"}, own_broker("sentinel://b?master=m", "penstock"), id="behind sentinels"
         ),
         pytest.param({"address": "a:1"}, RedisServer("a", 1), id="another server"),
         pytest.param({"host": "a", "port": "1"}, RedisServer("a", 1), id="by host and port"),
@@ -52,11 +52,12 @@ def test_where_the_intake_is(more: dict[str, str], server: RedisServer) -> None:
     assert scaler(**more).server == server
 
 
-def test_the_brokers_authorities_come_from_their_file(tmp_path: Any) -> None:
-    authority = certificates().authority
-    (tmp_path / "ca.pem").write_text(authority)
-    found = scaler(broker=f"rediss://b?ssl_ca_certs={tmp_path / 'ca.pem'}")
-    assert found.server == RedisServer("b", 6379, tls=TLS(authority))
+def test_the_broker_is_reached_as_its_url_says() -> None:
+    found = scaler(broker="sentinel://:hush@b/2?master=m&ssl=true&ssl_ca_certs=/ca.pem").server
+    assert isinstance(found, OwnBroker)
+    assert (found.address.master, found.address.database, found.address.password) == ("m", 2, "hush")
+    assert found.address.tls == BrokerTLS("/ca.pem")
+    assert found.database == 2, "whose keyspace notifications are followed"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,9 @@ def test_the_brokers_authorities_come_from_their_file(tmp_path: Any) -> None:
     [
         pytest.param({"broker": ""}, "address", "is required", id="nowhere"),
         pytest.param({"broker": "unix:///tmp/x"}, "address", "own broker", id="a broker that cannot be measured"),
-        pytest.param({"broker": "amqp://a"}, "address", "own broker: is no redis", id="a broker of another kind"),
+        pytest.param(
+            {"broker": "amqp://a"}, "address", "own broker: must begin with redis://", id="a broker of another kind"
+        ),
         pytest.param({"databaseIndex": "1"}, "address", "is required by", id="a database of no server"),
         pytest.param({"enableTLS": "true"}, "address", "is required by", id="TLS to no server"),
         pytest.param({"username": "u"}, "address", "is required by", id="a user of no server"),

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from deploy.processes.watch import followed
 from workers.api.kinds import CONFIG_MAP, CRON_JOB, JOB, POD, QUEUE, SCALED_JOB, SECRET, Kind
 from workers.decision.controller import Controller
+from workers.decision.followed_kinds import followed
 from workers.decision.plan import NOTHING
 
 

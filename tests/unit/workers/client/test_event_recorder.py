@@ -7,7 +7,7 @@ import pytest
 
 from workers.api import kinds
 from workers.api.kinds import EVENT, Ref
-from workers.client.event_recorder import BURST, REFILL_SECONDS, Recorder, event_name
+from workers.client.event_recorder import BURST, OF_ONE, REFILL_SECONDS, Recorder, event_name
 from workers.decision.plan import RecordEvent
 from workers.errors import AlreadyExists, Forbidden, NotFound
 
@@ -178,3 +178,29 @@ async def test_a_server_that_is_away_makes_neither_a_heap_of_events_nor_a_long_g
     async with asyncio.timeout(60):
         await events.close()
     assert len(tried) == 1
+
+
+async def test_a_namespace_whose_events_hang_stops_no_other_and_fills_a_part_of_the_bound(clock):
+    events, hang = Events(), asyncio.Event()
+    create = events.create
+
+    async def hangs(kind, body):
+        if body["metadata"]["namespace"] == "bad":
+            await hang.wait()
+        return await create(kind, body)
+
+    events.create = hangs
+    recorder = Recorder(events, clock=clock, every=0.001)
+
+    def about(namespace, number=0):
+        return {"metadata": {"name": f"work-{number}", "namespace": namespace, "uid": f"{namespace}-{number}"}}
+
+    for number in range(3 * OF_ONE):
+        recorder.record(kinds.SCALED_JOB, about("bad", number), CREATED)
+    recorder.record(kinds.SCALED_JOB, about("good"), CREATED)
+    while "good" not in {body["metadata"]["namespace"] for body in events.stored.values()}:
+        await asyncio.sleep(0.001)
+    assert {body["metadata"]["namespace"] for body in events.stored.values()} == {"good"}
+    hang.set()
+    await recorder.close()
+    assert len(events.stored) == 1 + OF_ONE

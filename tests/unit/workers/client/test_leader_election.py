@@ -9,7 +9,7 @@ import pytest
 from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
 from workers.api.kinds import LEASE, Object, Ref
-from workers.client.leader_election import Elector, Terms
+from workers.client.leader_election import PRESENT, Elector, Terms
 from workers.errors import UserError
 
 REF = Ref(LEASE, "default", "penstock-informer-jobs.batch")
@@ -183,3 +183,72 @@ def test_terms_that_let_two_lead_are_refused(lease: int, renew: float, retry: fl
 def test_terms_of_a_lease_are_in_the_usual_proportions() -> None:
     assert Terms.of(15) == Terms()
     assert Terms.of(3) == Terms(3, 2.0, 0.4)
+
+
+class Signs:
+    """Signs of life that end when a test says so."""
+
+    def __init__(self) -> None:
+        self.gone: dict[str, asyncio.Event] = {}
+
+    async def until_gone(self, identity: str) -> None:
+        await self.gone.setdefault(identity, asyncio.Event()).wait()
+
+    def end(self, identity: str) -> None:
+        self.gone.setdefault(identity, asyncio.Event()).set()
+
+
+LONG = Terms(lease=600, renew=300, retry=0.02)
+
+
+def held_by(cluster: FakeCluster, present: str, **annotations: str) -> None:
+    held = {"holderIdentity": "dead", "leaseDurationSeconds": 600, "leaseTransitions": 6}
+    metadata = {"namespace": REF.namespace, "name": REF.name, "annotations": {PRESENT: present, **annotations}}
+    cluster.put(LEASE, {"metadata": metadata, "spec": held})
+
+
+async def test_the_lease_of_a_leader_without_signs_of_life_is_taken_at_once(cluster: FakeCluster) -> None:
+    held_by(cluster, "dead", team="a")
+    signs, second = Signs(), Candidate(cluster, "second", terms=LONG)
+    second.elector._presence = signs
+    async with second.campaigning():
+        await eventually(lambda: "dead" in signs.gone)
+        assert second.epochs == []
+        signs.end("dead")
+        await eventually(lambda: second.leads)
+        assert second.epochs == [7]
+        assert cluster.objects[REF.key]["metadata"]["annotations"] == {PRESENT: "second", "team": "a"}
+
+
+async def test_a_leader_that_lives_without_signs_of_life_is_deposed(cluster: FakeCluster) -> None:
+    signs = Signs()
+    # It notices when it renews, a third of that time later.
+    terms = Terms(lease=600, renew=3, retry=0.02)
+    first = Candidate(cluster, "first", terms=terms)
+    second = Candidate(cluster, "second", terms=terms)
+    first.elector._presence = second.elector._presence = signs
+    async with first.leading(), second.campaigning():
+        signs.end("first")
+        await eventually(lambda: second.leads and not first.leads)
+        assert (first.epochs, second.epochs) == ([1], [2])
+
+
+async def test_the_lease_of_an_earlier_release_waits_until_it_runs_out(cluster: FakeCluster) -> None:
+    # It took the Lease from one that gives signs of life, and left that one's note on it.
+    held_by(cluster, "before")
+    signs, second = Signs(), Candidate(cluster, "second", terms=LONG)
+    second.elector._presence = signs
+    signs.end("before")
+    signs.end("dead")
+    looks = 0
+    get = cluster.get
+
+    async def counted(ref: Ref) -> Object:
+        nonlocal looks
+        looks += 1
+        return await get(ref)
+
+    cluster.get = counted  # type: ignore[method-assign]
+    async with second.campaigning():
+        await eventually(lambda: looks > 20)
+        assert second.epochs == []

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 import yaml
 from aiohttp import web
-from kubernetes.aio.client import Configuration
 
 from tests.unit.tables import cases
-from workers import errors
+from workers import errors, wiring
 from workers.api.kinds import JOB, POD, Ref
 from workers.client import transport
+from workers.client.kubeconfig import ApiAccess
+from workers.client.request_limiter import Priority, requests
 from workers.client.rest import Cluster
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -79,7 +80,7 @@ async def server() -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def cluster(server: Server) -> AsyncIterator[Cluster]:
-    async with Cluster(Configuration(host=server.url), timeout=5, in_flight=4) as cluster:
+    async with Cluster(ApiAccess(server.url), timeout=5, in_flight=4) as cluster:
         yield cluster
 
 
@@ -151,13 +152,13 @@ async def test_how_long_the_server_asks_to_wait(
 
 async def test_a_server_that_never_answers_is_unavailable(server: Server) -> None:
     server.streams(hang=True)
-    async with Cluster(Configuration(host=server.url), timeout=0.05, in_flight=1) as cluster:
+    async with Cluster(ApiAccess(server.url), timeout=0.05, in_flight=1) as cluster:
         with pytest.raises(errors.Unavailable, match="no answer in time"):
             await cluster.get(REF)
 
 
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
-    async with Cluster(Configuration(host="http://127.0.0.1:1"), timeout=5, in_flight=1) as cluster:
+    async with Cluster(ApiAccess("http://127.0.0.1:1"), timeout=5, in_flight=1) as cluster:
         with pytest.raises(errors.Unavailable, match="GET /apis/batch/v1"):
             await cluster.get(REF)
 
@@ -386,10 +387,100 @@ def test_the_texts_of_warning_headers(headers: list[str], wanted: list[str]) -> 
 
 async def test_the_servers_warnings_are_told(server: Server) -> None:
     told: list[str] = []
-    async with Cluster(Configuration(host=server.url), timeout=5, in_flight=4, warned=told.append) as cluster:
+    async with Cluster(ApiAccess(server.url), timeout=5, in_flight=4, warned=told.append) as cluster:
         server.says(201, {"metadata": {}}, Warning='299 - "unknown field \\"spec.x\\""')
         await cluster.create(JOB, {"metadata": {"namespace": "default", "name": "a"}})
         server.says(422, status(422, "Invalid"), Warning='299 - "and this"')
         with pytest.raises(errors.Invalid):
             await cluster.get(REF)
     assert told == ['unknown field "spec.x"', "and this"]
+
+
+async def test_a_busy_server_is_asked_by_fewer_at_once(server: Server, cluster: Cluster) -> None:
+    server.says(429, "Too many requests, please try again later.", **{"Retry-After": "1"})
+    with pytest.raises(errors.Unavailable, match="429: Too many requests"):
+        await cluster.get(REF)
+    assert cluster.limiter.allowed == 5
+    with pytest.raises(errors.Unavailable, match="429: Too many requests"):
+        await cluster.get(REF)
+    # It answers nothing any more: it is left alone for a second.
+    with pytest.raises(errors.Throttled) as caught:
+        await cluster.get(REF)
+    assert 0 < (caught.value.retry_after or 0) < 2
+    with pytest.raises(errors.Throttled):
+        async with aclosing(cluster.watch(JOB, resource_version="1", timeout=5)) as events:
+            await anext(events)
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "retry_after"),
+    [
+        pytest.param(429, status(429, "TooManyRequests", "a webhook denies"), None, id="an admission that denies"),
+        pytest.param(409, status(409, "Conflict"), None, id="a conflict"),
+        pytest.param(403, status(403, "Forbidden"), None, id="a quota"),
+    ],
+)
+async def test_a_refusal_that_is_about_the_object_lowers_no_limit(
+    server: Server, cluster: Cluster, code: int, body: object, retry_after: float | None
+) -> None:
+    server.says(code, body)
+    for _ in range(3):
+        with pytest.raises(errors.ClusterError):
+            await cluster.get(REF)
+    assert cluster.limiter.allowed == 8
+
+
+async def test_what_priority_and_fairness_refuses_names_the_level(server: Server, cluster: Cluster) -> None:
+    told = {transport.FLOW_SCHEMA: "schema-uid", transport.PRIORITY_LEVEL: "level-uid"}
+    server.says(429, "Too many requests, please try again later.", **told)
+    with pytest.raises(errors.Unavailable, match=r"\(flow schema schema-uid, priority level level-uid\)"):
+        await cluster.get(REF)
+
+
+async def test_a_broken_connection_lowers_the_limit_and_a_time_out_beside_answers_does_not(server: Server) -> None:
+    async with Cluster(ApiAccess(host="http://127.0.0.1:1"), timeout=5, in_flight=4) as nowhere:
+        with pytest.raises(errors.Unavailable):
+            await nowhere.get(REF)
+        assert nowhere.limiter.allowed == 5
+
+    async def hang(request: web.Request) -> web.StreamResponse:
+        if "/default/" in request.path:
+            await server.leaving.wait()
+        return web.json_response({})
+
+    server.answer = hang
+    async with Cluster(ApiAccess(host=server.url), timeout=0.2, in_flight=4) as cluster:
+        hanging = asyncio.create_task(cluster.get(REF))
+        await cluster.get(Ref(JOB, "other", "a"))
+        with pytest.raises(errors.Unavailable, match="no answer in time"):
+            await hanging
+        assert cluster.limiter.allowed == 8
+
+
+async def test_a_check_that_fails_after_the_wait_sends_nothing(server: Server, cluster: Cluster) -> None:
+    def lost() -> None:
+        raise RuntimeError("the lease ran out")
+
+    with requests(Priority.START, lost), pytest.raises(RuntimeError, match="the lease ran out"):
+        await cluster.create(JOB, {"metadata": {"name": "a", "namespace": "default"}})
+    assert server.requests == []
+    assert cluster.limiter.in_flight == 0
+
+
+async def test_a_redirect_is_not_followed(server: Server) -> None:
+    server.says(307, "elsewhere", Location=f"{server.url}/other")
+    async with Cluster(ApiAccess(server.url), timeout=5, in_flight=4) as cluster:
+        with pytest.raises(errors.Unavailable, match="307"):
+            await cluster.get(REF)
+    assert len(server.requests) == 1
+
+
+async def test_readiness_does_not_wait_for_the_work_that_the_limiter_holds_back(
+    server: Server, cluster: Cluster
+) -> None:
+    server.says(200, {})
+    for number in range(cluster.limiter.allowed):
+        await cluster.limiter.enter(Priority.READ, f"namespace-{number}", "")
+    async with asyncio.timeout(1):
+        assert await wiring.cluster_answers(cluster)() is None

@@ -6,6 +6,8 @@ import pytest
 
 from tests.unit.workers.acting import OWNER, ActorRig
 from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
+from workers.client.concurrency_limit import Bounds
+from workers.client.request_limiter import Priority, RequestLimiter, context_of
 from workers.decision.claims import ClaimOrder
 from workers.decision.plan import (
     Create,
@@ -18,12 +20,14 @@ from workers.decision.plan import (
     Together,
 )
 from workers.decision.snapshot import Snapshot
-from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
-from workers.reconcile.act import SOON, UNCERTAIN
+from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Throttled, Unavailable
+from workers.reconcile.act import MOST_BUSY, SOON, UNCERTAIN
+from workers.reconcile.creation_circuit import IN_A_ROW
 from workers.runtime.leases import LeaseLost
 
 FAILED = RecordEvent("Warning", "Failed", "{error}")
 STATUS = PatchStatus({"a": 1})
+BUSY = Unavailable("too many requests", status=429, retry_after=1.0)
 QUOTA = Forbidden("exceeded quota", status=403)
 NO_NAMESPACE = {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}
 
@@ -203,24 +207,31 @@ async def test_a_step_that_is_not_vital_may_be_refused_and_is_recorded(rig):
     assert rig.cluster.objects[OWNER]["status"] == {"a": 1}
 
 
-async def test_many_plans_share_the_connections_and_a_lease_lost_while_waiting_writes_nothing(fake_redis, monkeypatch):
-    rig = ActorRig(fake_redis, in_flight=1)
+async def test_a_lease_that_is_lost_while_a_write_waits_for_its_turn_writes_nothing(fake_redis, monkeypatch):
+    rig = ActorRig(fake_redis)
     rig.own()
     flying, most, held = 0, 0, True
-    create = rig.cluster.create
+    create, limiter = rig.cluster.create, RequestLimiter(Bounds(floor=2, start=2, most=2))
 
     def check():
         if not held:
             raise LeaseLost("it ran out")
 
     async def slow(kind, body):
+        # As workers.client.rest sends it.
         nonlocal flying, most, held
-        flying += 1
-        most = max(most, flying)
-        await asyncio.sleep(0.01)
-        held = False
-        flying -= 1
-        return await create(kind, body)
+        context = context_of("POST")
+        ticket = await limiter.enter(context.priority, "default")
+        try:
+            context.check()
+            flying += 1
+            most = max(most, flying)
+            await asyncio.sleep(0.01)
+            held = False
+            flying -= 1
+            return await create(kind, body)
+        finally:
+            limiter.leave(ticket)
 
     monkeypatch.setattr(rig.cluster, "create", slow)
     acts = (rig.actor.act(Snapshot(OWNER, rig.owner), Plan((step,)), check) for step in rig.jobs(10))
@@ -230,20 +241,78 @@ async def test_many_plans_share_the_connections_and_a_lease_lost_while_waiting_w
     assert len(rig.cluster.log) == 2
 
 
-async def test_a_create_whose_answer_got_lost_is_repeated_and_finds_its_own_job(rig, monkeypatch):
+async def test_each_step_says_the_class_of_its_requests(rig, monkeypatch):
+    said = {}
+    write = rig.cluster._write
+
+    def noted(verb, ref):
+        said[verb.partition(" ")[0]] = context_of("GET").priority
+        write(verb, ref)
+
+    monkeypatch.setattr(rig.cluster, "_write", noted)
+    await rig.act(Together(rig.jobs(1)), PatchStatus({"a": 1}), Delete(Ref(JOB, "default", "j0"), "uid-2"))
+    assert said == {"create": Priority.START, "patch": Priority.FINISH, "delete": Priority.FINISH}
+
+
+@pytest.mark.parametrize("broke", [ConnectionResetError(), TimeoutError()])
+async def test_a_create_whose_answer_got_lost_is_asked_for_by_its_name(rig, monkeypatch, broke):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", (0, 0))
-    create, answers = rig.cluster.create, iter((False, True))
+    create = rig.cluster.create
 
-    async def loses_the_first_answer(kind, body):
-        created = await create(kind, body)
-        if not next(answers):
-            raise Unavailable("the connection broke")
-        return created
+    async def loses_the_answer(kind, body):
+        await create(kind, body)
+        raise Unavailable("the answer got lost") from broke
 
-    rig.cluster.create = loses_the_first_answer
+    rig.cluster.create = loses_the_answer
     await rig.act(Create(JOB, rig.job("a")))
-    assert rig.cluster.log == [("create", "a"), ("create", "a")]
+    assert rig.cluster.log == [("create", "a")]
     assert await rig.children() == {"a": False}
+
+
+async def test_a_create_that_took_too_long_is_not_posted_again_while_it_may_be_under_way(rig, monkeypatch):
+    monkeypatch.setattr("workers.reconcile.act.REPEATS", (0, 0))
+    error = Unavailable("no answer in time")
+    error.__cause__ = TimeoutError()
+    rig.cluster.refuse_with(error)
+    with pytest.raises(Unavailable) as raised:
+        await rig.act(Create(JOB, rig.job("a")))
+    assert (len(rig.cluster.log), raised.value.retry_after) == (1, UNCERTAIN)
+
+
+async def test_a_busy_server_keeps_the_other_creations_of_a_plan_from_nothing(rig):
+    rig.cluster.refuse = lambda _, ref: BUSY if ref.name in ("j0", "j3") else None
+    with pytest.raises(Unavailable) as raised:
+        await rig.act(Together(rig.jobs(9)), STATUS)
+    assert len(await rig.children()) == 7
+    assert raised.value.retry_after == 1.0
+    assert rig.cluster.objects[OWNER]["status"] == {}
+
+
+async def test_a_server_that_refuses_everything_is_not_asked_for_each_step(rig):
+    rig.cluster.refuse_with(BUSY)
+    with pytest.raises(Unavailable):
+        await rig.act(Together(rig.jobs(500)))
+    assert len(rig.cluster.log) <= MOST_BUSY + 1 + rig.actor.in_flight
+
+
+@pytest.mark.parametrize("meanwhile", [None, ()])
+async def test_what_the_limiter_holds_back_stops_the_stage(rig, meanwhile):
+    rig.cluster.refuse_with(Throttled("not sent", retry_after=2.0))
+    with pytest.raises(Throttled) as raised:
+        await rig.act(Together(rig.jobs(100), meanwhile=meanwhile))
+    assert len(rig.cluster.log) <= rig.actor.in_flight
+    assert raised.value.retry_after == 2.0
+
+
+async def test_a_quota_that_is_used_up_is_not_asked_for_each_object(rig):
+    rig.cluster.refuse_with(QUOTA)
+    with pytest.raises(Forbidden, match="exceeded quota") as raised:
+        await rig.act(Together(rig.jobs(100), meanwhile=(PatchStatus({"a": 1}),)))
+    assert [verb for verb, _ in rig.cluster.log].count("create") < IN_A_ROW + rig.actor.in_flight
+    assert raised.value.retry_after > 0
+    with pytest.raises(Forbidden, match="not tried"):
+        await rig.act(Create(JOB, rig.job("another")))
+    assert ("create", "another") not in rig.cluster.log
 
 
 async def test_an_unanswered_create_is_not_decided_on_before_the_watch_can_show_it(rig, monkeypatch):

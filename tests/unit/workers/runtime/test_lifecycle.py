@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from workers.app import from_environment
 from workers.errors import UserError
 from workers.runtime import worker_lifecycle
+from workers.runtime.health import Health
 from workers.settings import Settings
 
 
@@ -41,13 +42,15 @@ class Process:
 @pytest.fixture
 def celery(monkeypatch):
     """A Celery whose worker for these queues becomes ready, and stops."""
-    ready, shutdown = Signal("ready"), Signal("shutdown")
+    begin, ready, shutdown = Signal("init"), Signal("ready"), Signal("shutdown")
+    monkeypatch.setattr(signals, "worker_init", begin)
     monkeypatch.setattr(signals, "worker_ready", ready)
     monkeypatch.setattr(signals, "worker_shutdown", shutdown)
 
     def worker(*queues):
         sender = Mock()
         sender.app.amqp.queues.consume_from = dict.fromkeys(queues)
+        begin.send(sender)
         ready.send(sender)
         shutdown.send(None)
 
@@ -56,8 +59,8 @@ def celery(monkeypatch):
 
 def test_a_worker_opens_the_service_of_the_lane_it_listens_to_and_no_other(celery):
     reconcile, poll = Process(), Process()
-    worker_lifecycle.serve("reconcile", reconcile)
-    worker_lifecycle.serve("poll", poll)
+    worker_lifecycle.serve("reconcile", reconcile, Health())
+    worker_lifecycle.serve("poll", poll, Health())
     celery("penstock.poll")
     assert (reconcile.started, poll.started, poll.stopped) == (0, 1, 1)
 
@@ -66,7 +69,7 @@ def test_what_a_worker_begins_with_is_not_walked_over_again(celery, frozen):
     opened = []
     process = Process()
     frozen.side_effect = lambda: opened.append(process.started)
-    worker_lifecycle.serve("reconcile", process)
+    worker_lifecycle.serve("reconcile", process, Health())
     celery("penstock.poll")
     assert opened == []
     celery("penstock.reconcile")
@@ -74,7 +77,7 @@ def test_what_a_worker_begins_with_is_not_walked_over_again(celery, frozen):
 
 
 def test_a_worker_whose_settings_name_nothing_that_works_ends_instead_of_seeming_at_work(celery, caplog):
-    worker_lifecycle.serve("reconcile", Process(UserError("kubeconfig /nowhere: no such file")))
+    worker_lifecycle.serve("reconcile", Process(UserError("kubeconfig /nowhere: no such file")), Health())
     with pytest.raises(WorkerShutdown) as ended:
         celery("penstock.reconcile")
     assert ended.value.code == 1
@@ -89,12 +92,13 @@ def test_a_wrong_variable_ends_celery_with_a_line_that_names_it_and_keeps_secret
     with pytest.raises(SystemExit) as ended:
         from_environment()
     assert str(ended.value) == (
-        "penstock: PENSTOCK_BROKER: must begin with redis:// or rediss://; PENSTOCK_LEASE: must be a number"
+        "penstock: PENSTOCK_BROKER: must begin with redis://, rediss:// or sentinel:// and name a server, "
+        "such as redis://redis.example:6379/0; PENSTOCK_LEASE: must be a number"
     )
 
 
 @pytest.mark.parametrize("url", ["amqp://broker", "nonsense", "unix:///run/redis.sock", ""])
 def test_a_broker_that_celery_and_we_cannot_both_speak_to_is_refused_by_name(url, monkeypatch):
     monkeypatch.setenv("PENSTOCK_BROKER", url)
-    with pytest.raises(ValidationError, match=r"(?s)broker.*must begin with redis:// or rediss://"):
+    with pytest.raises(ValidationError, match=r"(?s)broker.*must begin with redis://, rediss:// or sentinel://"):
         Settings()

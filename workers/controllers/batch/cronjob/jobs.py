@@ -71,7 +71,10 @@ def build(kind: Kind, owner: Object, template: RunTemplate, order: RunOrder) -> 
         spec = {**spec, "template": _with_variables(spec["template"], order.env)}
     if order.time_limit is not None:
         own = spec.get("activeDeadlineSeconds")
-        spec = {**spec, "activeDeadlineSeconds": order.time_limit if own is None else min(own, order.time_limit)}
+        spec = {
+            **spec,
+            "activeDeadlineSeconds": min(own, order.time_limit) if isinstance(own, int) else order.time_limit,
+        }
     labels = metadata.get("labels")
     return {
         "apiVersion": child.api_version,

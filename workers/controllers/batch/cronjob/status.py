@@ -45,9 +45,15 @@ def common(observed: Object, active: Sequence[Object], cursor: Cursor, jobs: Ite
 
 def references(observed: Object, jobs: Iterable[Object]) -> list[Object]:
     """Returns references to Jobs, the oldest first; a listed one keeps the resourceVersion it was listed with."""
-    listed = {each.get("uid"): each for each in observed.get("active") or ()}
+    listed = {each["uid"]: each for each in _active(observed)}
     ordered = sorted(jobs, key=lambda job: (job["metadata"].get("creationTimestamp", ""), job["metadata"]["name"]))
     return [listed.get(job["metadata"]["uid"]) or reference(ending.kind_of(job), job) for job in ordered]
+
+
+def _active(observed: Object) -> list[Object]:
+    """Returns the listed references; none for a number, which other kinds have there."""
+    listed = observed.get("active")
+    return [each for each in listed if each.get("uid")] if isinstance(listed, list) else []
 
 
 def last_successful(observed: Object, jobs: Iterable[Object]) -> str | None:
@@ -74,7 +80,7 @@ def merged(observed: Object, computed: Object) -> Object:
 def changes(observed: Object, jobs: Sequence[Object], missing: EventType) -> Iterator[RecordEvent]:
     """Yields the Events of Jobs that finished or disappeared. missing: type and reason for one that disappeared."""
     existing = {job["metadata"]["uid"]: job for job in jobs}
-    listed = {each.get("uid"): each for each in observed.get("active") or ()}
+    listed = {each["uid"]: each for each in _active(observed)}
     for uid, job in existing.items():
         end = ending.finished(job)
         if end and (uid in listed or _is_unlisted_success(observed, job)):

@@ -12,7 +12,10 @@ from workers.errors import UserError
 
 def of(body: Object) -> ScaleTarget | None:
     """Returns the workload to observe, with its ready pods only for metrics of type Value, which are for all pods."""
-    reference = (body.get("spec") or {}).get("scaleTargetRef") or {}
+    raw = body.get("spec")
+    reference = raw.get("scaleTargetRef") if isinstance(raw, dict) else None
+    if not isinstance(reference, dict):
+        return None
     try:
         spec = manifest.parse(body).spec
     except UserError:

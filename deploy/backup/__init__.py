@@ -1,0 +1,1 @@
+"""Backup and restore of what lives in the broker alone (docs/backup.md), without what the cluster shows."""

@@ -1,0 +1,146 @@
+"""Deliberate differences that an object's content shows: which fields, what happens elsewhere and here.
+
+What holds for every object of a kind is not repeated for each: `GENERAL` names the page that lists it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from workers.api.keda_compat import FLAGS, Quirk
+from workers.api.kinds import (
+    CRON_JOB,
+    JOB_FLOW,
+    POD_GROUP,
+    QUEUE,
+    SCALED_JOB,
+    SCALED_OBJECT,
+    VC_JOB,
+    Kind,
+    Object,
+)
+
+#: Seconds between two questions of KEDA's autoscaler.
+_AUTOSCALER = 15
+#: KEDA's default of `pollingInterval`, seconds.
+_POLLING = 30
+_VOLCANO = "docs/volcano.md"
+
+#: By kind id, the page with what differs for every object of the kind.
+GENERAL: Mapping[str, str] = {
+    SCALED_JOB.id: "docs/beyond-keda.md",
+    SCALED_OBJECT.id: "docs/scaledobject.md",
+    CRON_JOB.id: "docs/scheduledjob.md",
+    VC_JOB.id: _VOLCANO,
+    QUEUE.id: _VOLCANO,
+    POD_GROUP.id: _VOLCANO,
+    JOB_FLOW.id: "docs/flows.md",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One difference that an object shows. field: its path. text: there and here. advice: what to do, if anything."""
+
+    field: str
+    text: str
+    advice: str = ""
+
+
+def of(kind: Kind, body: Object) -> list[Shown]:
+    """Returns the differences that the object's content shows. Pure."""
+    return [each for rule in _RULES.get(kind.id, ()) for each in rule(body)]
+
+
+def flag(field: str, quirk: Quirk) -> Shown:
+    """Returns the difference that a flag of PENSTOCK_KEDA_QUIRKS takes away."""
+    row = FLAGS[quirk]
+    return Shown(field, f"KEDA: {row.keda}. Here: {row.penstock}", f"PENSTOCK_KEDA_QUIRKS={quirk} keeps KEDA's way")
+
+
+def _triggers(body: Object) -> Iterator[tuple[str, Object]]:
+    found = (body.get("spec") or {}).get("triggers")
+    for index, trigger in enumerate(found if isinstance(found, list) else ()):
+        if isinstance(trigger, dict):
+            yield f"spec.triggers[{index}]", trigger
+
+
+def _of_triggers(body: Object) -> Iterator[Shown]:
+    for path, trigger in _triggers(body):
+        metadata = trigger.get("metadata") or {}
+        if trigger.get("type") == "rabbitmq" and metadata.get("operation") == "avg":
+            yield flag(f"{path}.metadata.operation", "integer-average")
+        if trigger.get("type") == "metrics-api" and metadata.get("aggregateFromKubeServiceEndpoints") == "true":
+            yield flag(f"{path}.metadata.aggregateFromKubeServiceEndpoints", "partial-aggregation")
+
+
+def _of_scaled_job(body: Object) -> Iterator[Shown]:
+    spec = body["spec"]
+    if (spec.get("scalingStrategy") or {}).get("strategy") == "custom" and spec.get("minReplicaCount"):
+        yield Shown(
+            "spec.scalingStrategy.strategy",
+            "KEDA: caps the new Jobs alone, and a minimum above the maximum doubles it. Here: maxReplicaCount limits"
+            " the unfinished Jobs with every strategy",
+        )
+
+
+def _of_scaled_object(body: Object) -> Iterator[Shown]:
+    spec = body["spec"]
+    interval = spec.get("pollingInterval", _POLLING)
+    for path, trigger in _triggers(body):
+        if trigger.get("metricType") == "Value":
+            yield flag(f"{path}.metricType", "ready-pods-only")
+        asked = trigger.get("type") not in ("cpu", "memory", "cron") and not trigger.get("useCachedMetrics")
+        if asked and isinstance(interval, int) and interval > _AUTOSCALER:
+            yield Shown(
+                path,
+                f"KEDA: its autoscaler asks the source every {_AUTOSCALER} s. Here: only polls do, every {interval} s",
+                f"spec.pollingInterval: {_AUTOSCALER} measures as often",
+            )
+    fallback = spec.get("fallback") or {}
+    modifiers = (spec.get("advanced") or {}).get("scalingModifiers") or {}
+    if fallback.get("replicas") == 0:
+        yield flag("spec.fallback.replicas", "zero-fallback-activates")
+    if fallback and not _whole(modifiers.get("target")):
+        yield flag("spec.fallback", "whole-fallback-targets")
+
+
+def _whole(target: object) -> bool:
+    try:
+        return not target or float(str(target)).is_integer()
+    except ValueError:
+        return True
+
+
+def _of_cron_job(body: Object) -> Iterator[Shown]:
+    spec = body["spec"]
+    if spec.get("startingDeadlineSeconds") == 0:
+        yield Shown(
+            "spec.startingDeadlineSeconds",
+            "Kubernetes: 0 never runs. Here: lateness is measured in whole seconds, and the deadline itself is in time",
+        )
+
+
+def _of_queue(body: Object) -> Iterator[Shown]:
+    if (body.get("spec") or {}).get("reclaimable") is True:
+        yield Shown(
+            "spec.reclaimable",
+            "Volcano: evicts single pods of queues above their share. Here: such a queue keeps its pods",
+            "PENSTOCK_GANG_RECLAIM=true makes whole gangs back out",
+        )
+
+
+def _of_pod_group(body: Object) -> Iterator[Shown]:
+    if not (body.get("spec") or {}).get("minResources"):
+        yield Shown(
+            "spec.minResources",
+            "Volcano: a group without them is admitted unchecked. Here: the requests of its pods count",
+        )
+
+
+_RULES: Mapping[str, Sequence[Callable[[Object], Iterator[Shown]]]] = {
+    SCALED_JOB.id: (_of_scaled_job, _of_triggers),
+    SCALED_OBJECT.id: (_of_scaled_object, _of_triggers),
+    CRON_JOB.id: (_of_cron_job,),
+    QUEUE.id: (_of_queue,),
+    POD_GROUP.id: (_of_pod_group,),
+}

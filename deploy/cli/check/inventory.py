@@ -1,0 +1,140 @@
+"""The objects to judge, and what they name: from manifests, or from a cluster."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from deploy.cli.manifests import Manifest
+from scalers.auth.lookups import Get
+from workers.api import kinds
+from workers.api.kinds import (
+    CLUSTER_TRIGGER_AUTHENTICATION,
+    COMMAND,
+    CRON_JOB,
+    JOB_FLOW,
+    JOB_TEMPLATE,
+    POD_GROUP,
+    QUEUE,
+    SCALED_JOB,
+    SCALED_OBJECT,
+    TRIGGER_AUTHENTICATION,
+    VC_CRON_JOB,
+    VC_JOB,
+    Object,
+    Ref,
+    controller_of,
+)
+from workers.api.references import DEFAULT_QUEUE, ROOT_QUEUE
+from workers.errors import Forbidden, NotFound, UserError
+
+if TYPE_CHECKING:
+    from workers.client.rest import Cluster
+
+#: The kinds that are judged, in the order of the report.
+JUDGED = (
+    *(SCALED_JOB, SCALED_OBJECT, TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION),
+    *(CRON_JOB, VC_JOB, VC_CRON_JOB, JOB_FLOW, JOB_TEMPLATE, QUEUE, POD_GROUP, COMMAND),
+)
+#: Queues that Penstock makes.
+_QUEUES = (ROOT_QUEUE, DEFAULT_QUEUE)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One object to judge. where: its file, or the empty text for one of a cluster."""
+
+    ref: Ref
+    body: Object
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """Objects to judge. get: reads what they name. passed: other objects of manifests, which need no judgment.
+
+    whole: all objects by kind id. complete: what is missing among them does not exist. unread: kinds that could not be
+    listed, with the reason.
+    """
+
+    candidates: Sequence[Candidate]
+    get: Get
+    passed: int = 0
+    whole: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    complete: bool = False
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+
+def of_manifests(manifests: Sequence[Manifest], namespace: str) -> Inventory:
+    """Returns the inventory of manifests. namespace: of objects that name none.
+
+    The queues that Penstock makes are there. Of an object that is there twice the later one counts.
+    """
+    known: dict[Ref, Candidate] = {}
+    passed = 0
+    for each in manifests:
+        kind = kinds.by_manifest(each.api_version, each.kind)
+        if kind is None:
+            passed += 1
+            continue
+        where = (each.namespace or namespace) if kind.namespaced else ""
+        metadata = {**each.body["metadata"], **({"namespace": where} if where else {})}
+        ref = Ref(kind, where, each.name)
+        known[ref] = Candidate(ref, {**each.body, "metadata": metadata}, each.where)
+
+    async def get(ref: Ref) -> Object:
+        if (found := known.get(ref)) is None:
+            raise UserError(f"{ref} is not among the manifests")
+        return _with_data(found.body)
+
+    judged = [each for each in known.values() if each.ref.kind in JUDGED]
+    judged.sort(key=lambda each: JUDGED.index(each.ref.kind))
+    whole = {kind.id: [each.body for each in judged if each.ref.kind == kind] for kind in (SCALED_OBJECT, JOB_TEMPLATE)}
+    queues = {each.ref.name: each.body for each in judged if each.ref.kind == QUEUE}
+    whole[QUEUE.id] = [*({"metadata": {"name": name}} for name in _QUEUES if name not in queues), *queues.values()]
+    return Inventory(judged, get, passed + len(known) - len(judged), whole)
+
+
+def _with_data(body: Object) -> Object:
+    """Returns a Secret with its `stringData` among its data, as an API server stores it."""
+    if not (texts := body.get("stringData")):
+        return body
+    from base64 import b64encode
+
+    data = {key: b64encode(str(text).encode()).decode() for key, text in texts.items()}
+    return {**body, "data": {**(body.get("data") or {}), **data}}
+
+
+async def of_cluster(cluster: "Cluster", namespace: str = "") -> Inventory:
+    """Returns the inventory of a cluster. namespace: judge its objects only; empty for all.
+
+    A kind that the cluster does not serve has no objects. Objects that a controller made, such as the Jobs of a flow,
+    are left out.
+    """
+    whole: dict[str, Sequence[Object]] = {}
+    unread: dict[str, str] = {}
+    for kind in JUDGED:
+        try:
+            found, _ = await cluster.list(kind, namespace if kind.namespaced else "")
+        except NotFound:
+            found = []
+        except Forbidden as error:
+            unread[kind.id] = str(error)
+            continue
+        whole[kind.id] = found
+    candidates = [
+        Candidate(Ref(kind, body["metadata"].get("namespace", ""), body["metadata"]["name"]), _as_written(body))
+        for kind in JUDGED
+        for body in whole.get(kind.id, ())
+        if controller_of(body) is None and not (kind == QUEUE and body["metadata"]["name"] in _QUEUES)
+    ]
+    return Inventory(candidates, cluster.get, whole=whole, complete=True, unread=unread)
+
+
+#: Metadata that an author writes.
+_WRITTEN = ("name", "namespace", "labels", "annotations", "finalizers")
+
+
+def _as_written(body: Object) -> Object:
+    """Returns the object without what servers and controllers filled in."""
+    metadata = {name: body["metadata"][name] for name in _WRITTEN if name in body["metadata"]}
+    return {**{name: value for name, value in body.items() if name != "status"}, "metadata": metadata}

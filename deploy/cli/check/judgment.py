@@ -1,0 +1,305 @@
+"""The judgment of one object: the same here, different, not supported, or not known."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from deploy.cli.check import differences
+from deploy.cli.check.inventory import Candidate, Inventory
+from deploy.local.apiserver import strategies
+from deploy.local.apiserver.codec.field_errors import DecodeError
+from deploy.local.apiserver.schema import schema as schemas
+from scalers.auth.authenticator import Authenticator
+from scalers.auth.lookups import Lookups
+from scalers.trigger_types import REGISTRY
+from scalers.triggers.parse import Triggers
+from workers.admission import warnings
+from workers.admission.admission_options import AdmissionOptions
+from workers.admission.lookup import Unseen
+from workers.admission.rules import RULES
+from workers.api import crds, times
+from workers.api.keda import scaledjob, scaledobject
+from workers.api.keda_compat import FLAGS, Quirk
+from workers.api.kinds import (
+    CLUSTER_TRIGGER_AUTHENTICATION,
+    CRON_JOB,
+    DEPLOYMENT,
+    REPLICA_SET,
+    SCALED_JOB,
+    SCALED_OBJECT,
+    STATEFUL_SET,
+    TRIGGER_AUTHENTICATION,
+    VC_JOB,
+    Kind,
+    Object,
+    Ref,
+)
+from workers.api.model import Problems
+from workers.api.volcano import job as vcjob
+from workers.controllers.volcano.job import podgroup, policies
+from workers.controllers.volcano.podgroup import topology
+from workers.errors import ClusterError, NotFound, PenstockError, UserError
+
+if TYPE_CHECKING:
+    from workers.settings import Settings
+
+#: From the least to the most serious. A note changes no verdict.
+Verdict = Literal["same", "note", "differs", "unknown", "not supported"]
+_ORDER: Sequence[Verdict] = ("same", "note", "differs", "unknown", "not supported")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One thing that is not the same. field: its path. advice: what to do, if anything."""
+
+    verdict: Verdict
+    field: str
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What is said of one object. same: its fields that mean what they meant."""
+
+    candidate: Candidate
+    points: Sequence[Point]
+    same: Sequence[str] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The most serious of the points; a note is as good as the same."""
+        worst: Verdict = max((each.verdict for each in self.points), key=_ORDER.index, default="same")
+        return "same" if worst == "note" else worst
+
+
+async def judge(candidate: Candidate, inventory: Inventory, settings: "Settings") -> Judgment:
+    """Returns the judgment of one object of the inventory. Writes nothing."""
+    kind, body = candidate.ref.kind, candidate.body
+    body, points = _of_shape(kind, body)
+    if not any(each.verdict == "not supported" and each.field in ("", "spec") for each in points):
+        points += _of_rules(kind, body, inventory, settings)
+        points += _of_warnings(kind, body)
+        if kind in (SCALED_JOB, SCALED_OBJECT):
+            points += await _of_triggers(candidate.ref, body, inventory, settings)
+        points += [Point("differs", each.field, each.text, each.advice) for each in differences.of(kind, body)]
+        points += _of_volcano(kind, body, settings)
+    kept = list(_once(points))
+    return Judgment(candidate, kept, _same(body, kept))
+
+
+def _once(points: Iterable[Point]) -> Iterator[Point]:
+    """Yields the points; of several about what is not supported in one field the first, which is the schema's."""
+    said = set()
+    for each in points:
+        key = (each.verdict, each.field, "" if each.verdict == "not supported" else each.text)
+        if key not in said:
+            said.add(key)
+            yield each
+
+
+def _same(body: Object, points: Iterable[Point]) -> list[str]:
+    """Returns the fields of the spec that no point is about."""
+    said = {each.field for each in points if each.verdict != "note"}
+    fields = (f"spec.{name}" for name in body.get("spec") or {})
+    return [each for each in fields if not any(one == each or one.startswith((f"{each}.", f"{each}[")) for one in said)]
+
+
+# Stage: shape, by the schemas and rules of the embedded API server
+
+
+@cache
+def _definitions() -> dict[str, Object]:
+    return {each["metadata"]["name"]: each for each in crds.all_crds()}
+
+
+def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Point]]:
+    """Returns the object as an API server would store it, and what is wrong with its fields."""
+    definition = _definitions().get(kind.id)
+    if definition is None:
+        form = schemas.builtin(kind)
+    else:
+        version = next(each for each in definition["spec"]["versions"] if each["name"] == kind.version)
+        form = schemas.custom(version)
+    try:
+        decoded, unknown = form.decode(body, strict="Warn")
+    except DecodeError as error:
+        return body, [Point("not supported", "", str(error))]
+    text = "there is no such field here: it would have no effect"
+    points = [Point("not supported", each.partition('"')[2].rstrip('"'), text) for each in unknown]
+    strategy = strategies.strategy(kind, definition)
+    options = AdmissionOptions()
+    filled = form.default(decoded)
+    rules = RULES.get(kind.id)
+    if rules is not None:
+        filled = rules.defaulted(filled, _Nothing(), options)
+    errors = [*form.validate(filled)]
+    if not errors:
+        errors = strategy.validate_create(strategy.prepare_create(filled, times.parse("2026-01-01T00:00:00Z")))
+    points += [Point("not supported", each.field, each.message) for each in errors]
+    if kind == CRON_JOB and not errors:
+        points += [Point("note", "", text) for text in strategy.warnings(filled)]
+    return decoded, points
+
+
+class _Nothing:
+    """A lookup that finds no object, for defaults that may look one up."""
+
+    def get(self, _ref: Ref) -> Object | None:
+        return None
+
+    def every(self, _kind: Kind) -> Sequence[Object]:
+        return ()
+
+
+# Stage: rules of admission, and warnings
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The inventory as rules of admission look it up. missing: named, and not among the manifests; taken as open."""
+
+    inventory: Inventory
+    missing: list[Ref] = field(default_factory=list)
+
+    def get(self, ref: Ref) -> Object | None:
+        for body in self.every(ref.kind):
+            if body["metadata"]["name"] == ref.name and body["metadata"].get("namespace", "") == ref.namespace:
+                return body
+        if self.inventory.complete:
+            return None
+        self.missing.append(ref)
+        return {"metadata": {"name": ref.name}, "spec": {}, "status": {"state": "Open"}}
+
+    def every(self, kind: Kind) -> Sequence[Object]:
+        if kind.id not in self.inventory.whole:
+            raise Unseen(kind.id)
+        return self.inventory.whole[kind.id]
+
+
+def _of_rules(kind: Kind, body: Object, inventory: Inventory, settings: "Settings") -> list[Point]:
+    if (rules := RULES.get(kind.id)) is None:
+        return []
+    options, view = AdmissionOptions(settings.scheduler_names, settings.pod_scheduler), _View(inventory)
+    try:
+        filled = rules.defaulted(body, _Nothing(), options)
+        found = [*rules.problems(filled, None, view, options)]
+    except Unseen as unseen:
+        return [Point("unknown", "", f"depends on {unseen}, which could not be read")]
+    points = [Point("not supported", each.field, each.message) for each in found]
+    return [
+        *points,
+        *(Point("unknown", "", f"{ref} is not among the manifests") for ref in dict.fromkeys(view.missing)),
+    ]
+
+
+#: The models of kinds whose warnings are notes once the model accepts the object.
+_MODELS: dict[str, Callable[[Object], object]] = {SCALED_JOB.id: scaledjob.parse, SCALED_OBJECT.id: scaledobject.parse}
+
+
+def _of_warnings(kind: Kind, body: Object) -> Iterator[Point]:
+    verdict: Verdict = "note"
+    if kind in (TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION):
+        verdict = "not supported"
+    elif model := _MODELS.get(kind.id):
+        try:
+            model(body)
+        except Problems:
+            verdict = "not supported"
+    for text in warnings.warnings(body):
+        path, colon, rest = text.partition(": ")
+        yield Point(verdict, path if colon else "", rest if colon else text)
+
+
+# Stage: triggers, by the parsers of the scalers
+
+
+@dataclass
+class _Asked:
+    """Reads what triggers name, and remembers what could not be read."""
+
+    inventory: Inventory
+    unread: list[str] = field(default_factory=list)
+
+    async def get(self, ref: Ref) -> Object:
+        try:
+            return await self.inventory.get(ref)
+        except NotFound:
+            raise
+        except (UserError, ClusterError) as error:
+            self.unread.append(str(error))
+            raise
+
+    async def request(self, method: str, path: str, *, body: Any = None) -> Any:  # noqa: ARG002 - as scalers ask
+        """Answers discovery of workloads. Tokens are not requested: that would be a write."""
+        if path == f"/apis/{DEPLOYMENT.api_version}":
+            kinds = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET)
+            return {"resources": [{"name": each.plural, "kind": each.kind, "namespaced": True} for each in kinds]}
+        self.unread.append(f"{path} is not asked")
+        raise UserError(self.unread[-1])
+
+
+async def _of_triggers(ref: Ref, body: Object, inventory: Inventory, settings: "Settings") -> list[Point]:
+    if types := [*_unknown_types(body)]:
+        return types
+    problem, unread = await _parsed(ref, body, inventory, settings)
+    if problem is None:
+        return []
+    if unread:
+        return [Point("unknown", "spec.triggers", "; ".join(dict.fromkeys(unread)))]
+    for quirks in (*([each] for each in FLAGS), [*FLAGS]):
+        if (await _parsed(ref, body, inventory, settings, quirks))[0] is None:
+            return [Point("differs", "spec.triggers", problem, _advice(quirks))]
+    return [Point("not supported", "spec.triggers", problem)]
+
+
+def _unknown_types(body: Object) -> Iterator[Point]:
+    for index, trigger in enumerate(body["spec"].get("triggers") or ()):
+        if why := REGISTRY.unknown(trigger.get("type") or ""):
+            yield Point("not supported", f"spec.triggers[{index}].type", why, "docs/triggers.md has those that are")
+
+
+def _advice(quirks: Sequence[Quirk]) -> str:
+    names = ",".join(quirks) if len(quirks) == 1 else "the names of all flags"
+    return f"PENSTOCK_KEDA_QUIRKS={names} keeps KEDA's way"
+
+
+async def _parsed(
+    ref: Ref, body: Object, inventory: Inventory, settings: "Settings", quirks: Sequence[Quirk] = ()
+) -> tuple[str | None, list[str]]:
+    """Returns the problem of the triggers, None without one, and what could not be read for them."""
+    asked = _Asked(inventory)
+    wanted = {*settings.keda_quirks, *quirks}
+    triggers = Triggers(
+        REGISTRY,
+        Lookups(asked.get, asked.request, own_namespace=settings.own_namespace),
+        Authenticator(settings.own_namespace, missing_is_empty="missing-secrets" in wanted),
+        broker=settings.broker.get_secret_value(),
+        prefix=settings.prefix,
+        most=settings.max_triggers,
+        quirks=wanted,
+    )
+    named = {**body, "metadata": {**body["metadata"], "uid": "judged"}}
+    try:
+        return (await triggers.parse(ref, named)).problem, asked.unread
+    except PenstockError as error:
+        return str(error), asked.unread
+
+
+# Stage: fields of Volcano that the plain cluster does not enforce
+
+
+def _of_volcano(kind: Kind, body: Object, settings: "Settings") -> Iterator[Point]:
+    if kind != VC_JOB:
+        return
+    try:
+        job = vcjob.parse(body)
+    except UserError:
+        return
+    for event in policies.warnings(job.spec):
+        yield Point("note", "spec", event.message)
+    if why := topology.unenforced(podgroup.wanted(job, {})["spec"], settings.gang_topology, of_a_job=True):
+        for each in why.split("; "):
+            path, _, text = each.partition(": ")
+            yield Point("not supported", path, text, "see docs/volcano.md, network topology")

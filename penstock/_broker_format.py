@@ -1,0 +1,52 @@
+"""The format of Penstock's data in the broker: which formats this release reads, and when it refuses.
+
+The number stands in the key ``{prefix}:format``. It rises with a change that an earlier release would misread. Releases
+before the first that wrote it left no such key: their data is format 0, laid out as format 1.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+
+from penstock.errors import UserError
+
+#: The format that this release writes.
+FORMAT = 1
+
+
+class Handling(Enum):
+    """What this release does with data of another format."""
+
+    #: It is laid out as our own: only the number changes.
+    ADOPT = "adopt"
+
+
+#: Every other format that this release takes over, and how.
+OTHERS: Mapping[int, Handling] = {0: Handling.ADOPT}
+
+
+class FormatRefused(UserError):  # noqa: N818 - what happened
+    """The broker's data has a format that this release does not read."""
+
+
+def adoptable(others: Mapping[int, Handling] = OTHERS) -> tuple[int, ...]:
+    """Returns the formats whose number may be replaced by our own."""
+    return tuple(sorted(number for number, handling in others.items() if handling is Handling.ADOPT))
+
+
+def check(found: bytes | str | None, *, own: int = FORMAT, others: Mapping[int, Handling] = OTHERS) -> int:
+    """Returns the number of a format that this release reads.
+
+    found: the content of the key, None without one. Raises FormatRefused, with what to do.
+    """
+    text = (found.decode(errors="replace") if isinstance(found, bytes) else found) or "0"
+    number = int(text) if text.isascii() and text.isdecimal() else None
+    if number is not None and number in {own, *others}:
+        return number
+    reads = " and ".join(str(each) for each in sorted({own, *others}))
+    if number is None:
+        advice = "This is no number: another program wrote it, or this is not Penstock's broker"
+    elif number > own:
+        advice = "A newer release wrote it: start that release or a later one, or use another broker or prefix"
+    else:
+        advice = "A release too old for this one wrote it: start a release between the two first"
+    raise FormatRefused(f"the broker's data has format {text[:40]}; this release reads {reads}. {advice}")

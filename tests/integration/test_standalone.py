@@ -1,0 +1,302 @@
+"""`penstock standalone` on a real broker and the embedded API server: alone, beside a pool, and killed."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis.asyncio as redis
+
+from deploy.local import up
+from deploy.processes import command_lines
+from penstock import _healthy
+from scheduler.keys import Keys
+from scheduler.queue import Lane
+from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
+from tests.support.conditions import eventually
+from tests.support.embedded import embedded_apiserver
+from tests.support.ports import free_port
+from tests.support.valkeys import ValkeyServer
+from workers.api import crds
+from workers.api.kinds import CRON_JOB, JOB, SCALED_JOB
+from workers.client.rest import Cluster
+from workers.lanes import queue_key
+
+pytestmark = pytest.mark.timeout(300)
+
+LONG = 120.0
+
+
+@dataclass
+class Site:
+    """A broker and a cluster, and processes of ours on them."""
+
+    folder: Path
+    broker: str
+    kubeconfig: Path
+    cluster: Cluster
+    client: redis.Redis
+    processes: "list[Process]" = field(default_factory=list)
+
+    async def start(self, argv: Sequence[str], name: str, **settings: str) -> "Process":
+        """Starts a process and waits until it is ready."""
+        health = f"127.0.0.1:{free_port()}"
+        ready, log = self.folder / f"{name}.ready", self.folder / f"{name}.log"
+        variables = {
+            **{"broker": self.broker, "kubeconfig": str(self.kubeconfig), "health": health, "cronjobs": "true"},
+            **{"lease": "3", "leadership": "3", "stale": "4", "polling": "2", "ready_file": str(ready), **settings},
+        }
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_")}
+        environment = kept | {f"PENSTOCK_{key.upper()}": value for key, value in variables.items()}
+        with log.open("wb") as output:
+            popen = subprocess.Popen(argv, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        process = Process(popen, health, log)
+        self.processes.append(process)
+        await eventually(lambda: ready.exists() or popen.poll() is not None, LONG, told=log.read_text)
+        assert popen.poll() is None, log.read_text()
+        return process
+
+    async def jobs(self, prefix: str = "") -> list[str]:
+        found, _ = await self.cluster.list(JOB, "default")
+        return [job["metadata"]["name"] for job in found if job["metadata"]["name"].startswith(prefix)]
+
+    async def has_jobs(self, prefix: str, number: int) -> bool:
+        return len(await self.jobs(prefix)) == number
+
+
+@dataclass
+class Process:
+    popen: "subprocess.Popen[bytes]"
+    health: str
+    log: Path
+
+    async def failed(self, path: str) -> dict[str, str] | None:
+        """The failed checks; None if nothing answers."""
+
+        def ask() -> dict[str, str] | None:
+            try:
+                with urllib.request.urlopen(f"http://{self.health}{path}", timeout=15) as answer:
+                    status, content = answer.status, answer.read()
+            except urllib.error.HTTPError as error:
+                with error:
+                    status, content = error.code, error.read()
+            except OSError:
+                return None
+            found: dict[str, str] = json.loads(content)["failed"]
+            assert (status == 200) is not bool(found)
+            return found
+
+        return await asyncio.to_thread(ask)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.popen.send_signal(number)
+        return self.popen.wait(60)
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    with (
+        embedded_apiserver(tmp_path / "cluster") as server,
+        ValkeyServer(config={"save": "", "notify-keyspace-events": "KEA"}) as broker,
+    ):
+        url = f"{broker.connection_url}/0"
+        async with AsyncExitStack() as stack:
+            cluster = await stack.enter_async_context(await Cluster.connect(kubeconfig=server.kubeconfig))
+            client = await stack.enter_async_context(redis.Redis.from_url(url))
+            await up.install(cluster, crds.all_crds())
+            site = Site(tmp_path, url, server.kubeconfig, cluster, client)
+            try:
+                yield site
+            finally:
+                for each in site.processes:
+                    each.popen.kill()
+                    each.popen.wait()
+
+
+def address(site: Site) -> str:
+    return site.broker.removeprefix("redis://").partition("/")[0]
+
+
+async def test_one_process_does_the_work_of_four_and_ends_in_order(site: Site) -> None:
+    process = await site.start(command_lines.standalone(), "single")
+    assert await process.failed("/readyz") == {}
+    await site.cluster.create(SCALED_JOB, scaled_job("work", address(site), most=10, polling=30))
+    schedule = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": TEMPLATE}}}
+    await site.cluster.create(CRON_JOB, body(CRON_JOB, "minutely", spec=schedule))
+    await site.client.rpush("work", "one", "two", "three")
+    await eventually(lambda: site.has_jobs("work-", 3), LONG)
+    # As processes that notify by Celery send them; no Celery worker takes them here.
+    await site.client.lpush(queue_key("penstock", "poll"), b"{}", b"{}")
+    await eventually(lambda: site.jobs("minutely-"), LONG)
+    assert not await site.client.exists(queue_key("penstock", "poll"), queue_key("penstock", "reconcile"))
+    assert process.end() == 0
+    assert "Traceback" not in process.log.read_text()
+    assert '"level":"ERROR"' not in process.log.read_text()
+
+
+async def test_beside_a_pool_nothing_is_lost_and_nothing_done_twice(site: Site) -> None:
+    # No pool's watch and beat: what its workers do is found and told by the single process.
+    single = await site.start(command_lines.standalone(), "single", slots="1")
+    worker = await site.start(command_lines.worker(), "worker", slots="1")
+    scaler = await site.start(command_lines.scaler(), "scaler", slots="1")
+    for each in (single, worker, scaler):
+        await eventually(lambda each=each: _is({}, each.failed("/readyz")), LONG)
+    names = [f"work-{number}" for number in range(20)]
+    for name in names:
+        await site.cluster.create(SCALED_JOB, scaled_job(name, address(site), most=5, polling=30))
+    for name in names:
+        await site.client.rpush(name, *range(5))
+    await eventually(lambda: site.has_jobs("work-", 100), LONG)
+    assert single.end() == 0
+    # What the pool has is enough to go on: its workers sweep.
+    lane = Lane(site.client, "reconcile", Keys())
+    await lane.mark([f"{SCALED_JOB.id}/default/work-0"])
+    await eventually(lambda: _drained(lane), LONG)
+    assert await site.has_jobs("work-", 100)
+
+
+async def test_what_a_busy_process_does_not_get_round_to_moves_a_pool(site: Site) -> None:
+    from workers.runtime.lane_runners import InProcessNotifier, LaneRunner
+    from workers.wiring import celery_notifier
+
+    class Busy:
+        async def consume(self) -> None:
+            await asyncio.sleep(3600)
+
+    worker = await site.start(command_lines.worker(), "worker")
+    runner = LaneRunner("reconcile", Busy(), slots=1)  # type: ignore[arg-type]
+    runner.start(1)
+    lane = Lane(site.client, "reconcile", Keys())
+    with _settings(PENSTOCK_BROKER=site.broker):
+        celery = celery_notifier()
+        notifier = InProcessNotifier(celery.notify)
+        notifier.add(runner)
+        marked = await lane.mark([f"{SCALED_JOB.id}/default/gone"])
+        assert marked.notifications == 1
+        await notifier.notify({"reconcile": marked.notifications})
+        celery.close()
+    await eventually(lambda: _drained(lane), LONG)
+    await runner.stop(0.0)
+    assert worker.end() == 0
+
+
+async def test_of_two_processes_one_is_killed_and_the_other_takes_over(site: Site) -> None:
+    first = await site.start(command_lines.standalone(), "first")
+    second = await site.start(command_lines.standalone(), "second")
+    await site.cluster.create(SCALED_JOB, scaled_job("work", address(site), most=50, polling=2))
+    await site.client.rpush("work", *range(10))
+    await eventually(lambda: site.has_jobs("work-", 10), LONG)
+    first.end(signal.SIGKILL)
+    await site.client.rpush("work", *range(5))
+    await eventually(lambda: site.has_jobs("work-", 15), LONG)
+    await eventually(lambda: _is({}, second.failed("/readyz")), LONG)
+    assert second.end() == 0
+
+
+async def test_an_outage_makes_it_unready_and_ends_nothing(site: Site) -> None:
+    process = await site.start(command_lines.standalone(), "single")
+    worker = await site.start(command_lines.worker(), "worker")
+    beat = await site.start(command_lines.beat(), "beat")
+    (broker,) = {each for each in [await _pid(site.client)] if each}
+    os.kill(broker, signal.SIGSTOP)
+    try:
+        for each in (process, worker, beat):
+            await eventually(lambda each=each: _names("broker", each.failed("/readyz")), LONG)
+            assert await each.failed("/healthz") == {}
+        variables = {"PENSTOCK_HEALTH": process.health}
+        assert await asyncio.to_thread(_healthy.main, [], variables) == 0
+        assert await asyncio.to_thread(_healthy.main, ["--ready"], variables) == 1
+    finally:
+        os.kill(broker, signal.SIGCONT)
+    for each in (process, worker, beat):
+        await eventually(lambda each=each: _is({}, each.failed("/readyz")), LONG)
+        assert each.popen.poll() is None
+        assert each.end() == 0
+
+
+HANGING = """
+import sys, time
+from workers.runtime.health import Health
+Health.pulse.__defaults__ = (3.0,)
+import workers.app
+from celery import bootsteps
+class Hanging(bootsteps.StartStopStep):
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+    def start(self, consumer):
+        consumer.timer.call_after(1.0, time.sleep, (3600,))
+workers.app.app.steps["consumer"].add(Hanging)
+from deploy.processes import celery_process
+words = ["worker", "-P", "threads", "-Q", "penstock.reconcile", "-I", "deploy.processes.worker_signals"]
+celery_process.run("workers.app:app", words)
+"""
+
+
+async def test_a_worker_whose_celery_consumer_hangs_is_not_alive(site: Site) -> None:
+    worker = await site.start([sys.executable, "-c", HANGING], "hanging")
+    await eventually(lambda: _names("Celery's consumer", worker.failed("/healthz")), LONG)
+
+
+FAILING = """
+import asyncio
+from workers import settings
+from deploy.processes import standalone, watch
+async def broken(*_):
+    await asyncio.sleep(0.5)
+    raise RuntimeError("no way on")
+watch.run_informers = broken
+from deploy.cli.main import run
+import sys
+sys.exit(run(["standalone"]))
+"""
+
+
+async def test_a_part_that_nothing_repairs_ends_the_process_with_a_reason(site: Site) -> None:
+    environment = {**os.environ, "PENSTOCK_BROKER": site.broker, "PENSTOCK_KUBECONFIG": str(site.kubeconfig)}
+    ended = await asyncio.to_thread(
+        lambda: subprocess.run(
+            [sys.executable, "-c", FAILING], env=environment, capture_output=True, text=True, timeout=120
+        )
+    )
+    assert ended.returncode == 1
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith("penstock: the part informers ended:"), ended.stderr
+    assert '"level":"CRITICAL"' in ended.stderr
+    assert "no way on" in ended.stderr
+
+
+async def _pid(client: redis.Redis) -> int:
+    return int((await client.info("server"))["process_id"])
+
+
+async def _is(wanted: object, asked: Any) -> bool:
+    return bool(await asked == wanted)
+
+
+async def _names(check: str, asked: Any) -> bool:
+    return check in (await asked or {})
+
+
+async def _drained(lane: Lane) -> bool:
+    stats = await lane.stats()
+    return stats.ready == stats.leased == 0
+
+
+@contextmanager
+def _settings(**variables: str) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,0 +1,236 @@
+"""A reconcile worker before API servers that take less than it would send, and beside a namespace that is broken."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+import redis.asyncio as redis
+
+from tests.benchmarks.manifests import scaled_job
+from tests.benchmarks.worker import Worker, worker
+from tests.support import kube
+from tests.support.fault_proxy import FaultProxy, creations, fault_proxy, loses_the_answer, refuses, seats, times_out
+from tests.support.routed import RoutedCluster
+from workers.api.kinds import JOB, NAMESPACE, POD, SCALED_JOB, Kind, Object, Ref, ref_of
+from workers.cache.store import ObjectVersion
+from workers.client.rest import Cluster
+
+#: Seconds that a test waits for all Jobs.
+LONG = 120.0
+
+
+class Rig:
+    """A worker, ScaledJobs in memory, and their Jobs on the server. answers: by status, 0 without one."""
+
+    def __init__(self, running: Worker, cluster: Cluster, routed: RoutedCluster) -> None:
+        self.running, self.cluster, self.routed = running, cluster, routed
+        self.answers: Counter[int] = Counter()
+        cluster.answered = lambda _method, status, _seconds: self.answers.update((status,))
+
+    async def want(self, jobs: int, namespace: str = "default", name: str = "work") -> Object:
+        """Adds a ScaledJob with a reading of so many items."""
+        body = scaled_job(name, "127.0.0.1:1", most=jobs, polling=3600)
+        body["metadata"]["namespace"] = namespace
+        owner = self.routed.memory.add(SCALED_JOB, body)
+        await self.running.store.apply(SCALED_JOB, [ObjectVersion(owner)])
+        await self.running.read(owner, jobs)
+        await self.running.lanes["reconcile"].mark([ref_of(SCALED_JOB, owner).key])
+        return owner
+
+    async def jobs(self, namespace: str = "default") -> list[str]:
+        found, _ = await self.cluster.list(JOB, namespace)
+        return [job["metadata"]["name"] for job in found]
+
+    async def reconcile_until(self, jobs: int, namespace: str = "default") -> None:
+        """Consumes and sweeps until so many Jobs are there, and nothing of the lane is ready or leased."""
+        lane, end = self.running.lanes["reconcile"], time.monotonic() + LONG
+        known = 0
+        while time.monotonic() < end:
+            await lane.sweep()
+            await self.running.consumer.consume()
+            if self.answers[201] != known:
+                known = self.answers[201]
+                if known >= jobs and len(await self.jobs(namespace)) >= jobs:
+                    return
+            await asyncio.sleep(0.02)
+        raise TimeoutError(f"{len(await self.jobs(namespace))} of {jobs} Jobs after {LONG:g} s: {self.answers}")
+
+
+@asynccontextmanager
+async def rig(client: redis.Redis, kubeconfig: Path, **options: float) -> AsyncIterator[Rig]:
+    """A worker whose API server is that of this kubeconfig."""
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(await Cluster.connect(kubeconfig=kubeconfig, **options))  # type: ignore[arg-type]
+        routed = RoutedCluster(cluster)
+        running = await stack.enter_async_context(worker(client, routed))
+        for kind in (SCALED_JOB, JOB, POD):
+            await running.fill(kind, [])
+        yield Rig(running, cluster, routed)
+
+
+@pytest.fixture
+async def proxy(embedded_config: Path, tmp_path: Path) -> AsyncIterator[FaultProxy]:
+    """A proxy before the embedded API server."""
+    async with fault_proxy(embedded_config, tmp_path) as proxy:
+        yield proxy
+
+
+async def make_namespace(kubeconfig: Path, name: str) -> str:
+    async with await Cluster.connect(kubeconfig=kubeconfig) as admin:
+        await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return name
+
+
+async def test_a_server_with_two_seats_gets_every_job_once_and_refuses_few(
+    real_redis: redis.Redis, proxy: FaultProxy, embedded_config: Path
+) -> None:
+    namespace = await make_namespace(embedded_config, "two-seats")
+    proxy.rule(lambda request: request.method != "GET", seats(2, seconds=0.005))
+    async with rig(real_redis, proxy.kubeconfig) as here:
+        owner = await here.want(300, namespace)
+        await here.reconcile_until(300, namespace)
+        names = await here.jobs(namespace)
+        assert len(names) == len(set(names)) == 300
+        assert here.answers[201] == 300
+        # Those of the first flights, before the limit was found, are most of them.
+        assert here.answers[429] < 0.25 * sum(here.answers.values())
+        assert here.cluster.limiter.allowed <= 4
+        assert here.routed.memory.objects[ref_of(SCALED_JOB, owner)]["status"]
+
+
+async def test_a_server_that_refuses_everything_is_asked_a_few_times_and_used_when_it_is_back(
+    real_redis: redis.Redis, proxy: FaultProxy, embedded_config: Path
+) -> None:
+    namespace = await make_namespace(embedded_config, "refused")
+    outage = proxy.rule(lambda _: True, refuses(429, retry_after=1))
+    async with rig(real_redis, proxy.kubeconfig) as here:
+        for number in range(20):
+            await here.want(10, namespace, f"work-{number}")
+        began = time.monotonic()
+        lane = here.running.lanes["reconcile"]
+        while time.monotonic() < began + 2.5:
+            await lane.sweep()
+            await here.running.consumer.consume()
+            await asyncio.sleep(0.01)
+        # One flight, and one more request each second: 200 creations wanted to be sent, again and again.
+        assert proxy.answers[429] <= 32 + 16 + 3
+        assert (await lane.stats()).leased == 0, "what waits for the server waits without a lease"
+        proxy.rules.remove(outage)
+        await here.reconcile_until(200, namespace)
+
+
+async def test_creations_whose_answers_get_lost_are_made_once(
+    real_redis: redis.Redis, proxy: FaultProxy, embedded_config: Path
+) -> None:
+    namespace = await make_namespace(embedded_config, "lost")
+    numbers = iter(range(1000))
+    matches = creations("jobs", namespace)
+    proxy.rule(lambda request: matches(request) and next(numbers) % 5 == 0, loses_the_answer)
+    async with rig(real_redis, proxy.kubeconfig) as here:
+        await here.want(40, namespace)
+        while len(await here.jobs(namespace)) < 40:
+            await here.running.lanes["reconcile"].sweep()
+            await here.running.consumer.consume()
+        names = await here.jobs(namespace)
+        assert len(names) == len(set(names)) == 40
+
+
+async def test_a_namespace_whose_webhook_hangs_takes_nothing_from_another(
+    real_redis: redis.Redis, proxy: FaultProxy, embedded_config: Path
+) -> None:
+    bad, good = await make_namespace(embedded_config, "bad"), await make_namespace(embedded_config, "good")
+    over = asyncio.Event()
+    proxy.rule(creations("jobs", bad), times_out(over.wait, "slow.example.com"))
+    async with rig(real_redis, proxy.kubeconfig) as here:
+        for number in range(40):
+            await here.want(10, bad, f"work-{number}")
+        consuming = asyncio.create_task(here.running.consumer.consume())
+        while here.cluster.limiter.in_flight < 16:
+            await asyncio.sleep(0.01)
+        await asyncio.gather(
+            *(here.cluster.create(JOB, simple_job(good, f"a-{number}")) for number in range(40)),
+        )
+        assert here.cluster.limiter.in_flight >= 16, "they went past those that hang"
+        assert len(await here.jobs(good)) == 40
+        over.set()
+        await consuming
+        assert await here.jobs(bad) == []
+        # Others were answered meanwhile: it is not the server that is slow.
+        assert here.cluster.limiter.allowed >= 16
+        assert proxy.answers[500] < 100, "400 creations were wanted"
+
+
+def simple_job(namespace: str, name: str, kind: Kind = JOB) -> Object:
+    container = {"name": "main", "image": "busybox", "command": ["true"]}
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }
+
+
+FEW = ("--max-requests-inflight=2", "--max-mutating-requests-inflight=1")
+#: For APF the two numbers add up, and each of its levels has at least one seat.
+APF_ON = (
+    *FEW,
+    "--feature-gates=APIPriorityAndFairness=true",
+    "--runtime-config=flowcontrol.apiserver.k8s.io/v1beta1=true",
+)
+APF_OFF = (*FEW, "--feature-gates=APIPriorityAndFairness=false")
+
+
+@pytest.mark.real_apiserver
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("flags", "jobs"), [pytest.param(APF_ON, 1000, id="APF"), pytest.param(APF_OFF, 300, id="fixed limits")]
+)
+async def test_a_real_server_with_three_seats_gets_every_job_once_and_refuses_few(
+    real_redis: redis.Redis, tmp_path: Path, flags: tuple[str, ...], jobs: int
+) -> None:
+    with kube.control_plane(kube.assets(), tmp_path, flags=flags) as plane:
+        await _allow_everything(plane)
+        # Members of system:masters are exempt from both kinds of limits.
+        async with rig(real_redis, plane.ordinary) as here:
+            owner = await here.want(jobs)
+            began = time.monotonic()
+            await here.reconcile_until(jobs)
+            took = time.monotonic() - began
+            print(f"{jobs} Jobs in {took:.1f} s, limit {here.cluster.limiter.allowed}, answers {dict(here.answers)}")
+            names = await here.jobs()
+            assert len(names) == len(set(names)) == jobs
+            assert here.answers[201] == jobs
+            assert here.answers[429] < 0.25 * sum(here.answers.values())
+            assert here.routed.memory.objects[ref_of(SCALED_JOB, owner)]["status"]
+
+
+async def _allow_everything(plane: kube.ControlPlane) -> None:
+    kind = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", False)
+    async with await Cluster.connect(kubeconfig=plane.kubeconfig) as admin:
+        await admin.create(
+            kind,
+            {
+                "apiVersion": kind.api_version,
+                "kind": kind.kind,
+                "metadata": {"name": kube.ORDINARY},
+                "roleRef": {"apiGroup": kind.group, "kind": "ClusterRole", "name": "cluster-admin"},
+                "subjects": [{"apiGroup": kind.group, "kind": "User", "name": kube.ORDINARY}],
+            },
+        )
+        async with await Cluster.connect(kubeconfig=plane.ordinary) as ordinary:
+            # The server's authorizer learns of the binding a moment later.
+            async with asyncio.timeout(LONG):
+                while not await _may_list(ordinary):
+                    await asyncio.sleep(0.05)
+
+
+async def _may_list(cluster: Cluster) -> bool:
+    try:
+        await cluster.get(Ref(NAMESPACE, "", "default"))
+    except Exception:
+        return False
+    return True

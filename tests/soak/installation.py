@@ -1,0 +1,93 @@
+"""An installation of all parts as processes, whose connections to the broker and the API server go through proxies."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
+
+from deploy.local import broker, private_files, up
+from deploy.local.home import owned
+from deploy.local.supervisor.fork_server import ForkServer
+from deploy.local.supervisor.leftovers import Notes
+from deploy.local.supervisor.supervisor import Component, Supervisor
+from deploy.processes import readiness
+from tests.chaos.parts import settings
+from tests.soak.proxy import Proxy
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A running one. store: the URL of its broker, past the proxies. gateway: its URL."""
+
+    supervisor: Supervisor
+    kubeconfig: Path
+    store: str
+    gateway: str
+    to_broker: Proxy
+    to_cluster: Proxy
+
+    def pids(self) -> dict[str, int]:
+        """Returns the process id of each part that runs now."""
+        return self.supervisor.pids()
+
+
+@asynccontextmanager
+async def installation(home: Path, forks: ForkServer | None, pods: int) -> AsyncIterator[Installation]:
+    """Starts broker, API server, kubelet, two workers, a scaler, two beats, the informers and the gateway.
+
+    pods: that run at once. Stops everything in the end.
+    """
+    options = up.UpOptions(settings(home, pods=pods), workers=2)
+    with owned(options.home):
+        own = broker.prepare(options.home.data)
+        supervisor = Supervisor(options.home.logs, notes=Notes(options.home.parts), forks=forks)
+        gateway = up.gateway_address(options)
+        proxies: list[Proxy] = []
+        try:
+            await supervisor.start(*up.plan(options, own.url, own).foundations[:1])
+            await supervisor.start(*up.plan(options, own.url, own).foundations[1:])
+            await up.define(options, options.home.kubeconfig)
+            to_broker = await Proxy(urlsplit(own.url).port or 0).start()
+            to_cluster = await Proxy(_port(options.home.kubeconfig)).start()
+            proxies += [to_broker, to_cluster]
+            kubeconfig = home / "kubeconfig.proxied"
+            _through(options.home.kubeconfig, to_cluster.port, kubeconfig)
+            store = own.url.replace(f":{to_broker.upstream}/", f":{to_broker.port}/")
+            parts = up.plan(options, store, None, gateway).processes
+            await supervisor.start(*_parts(options, parts, kubeconfig))
+            url = up.gateway_url(options.settings, gateway)
+            yield Installation(supervisor, options.home.kubeconfig, own.url, url, to_broker, to_cluster)
+        finally:
+            await supervisor.stop()
+            for proxy in proxies:
+                await proxy.stop()
+
+
+def _parts(options: up.UpOptions, parts: tuple[Component, ...], kubeconfig: Path) -> list[Component]:
+    """The processes with their way to the cluster, and a second beat."""
+    found = [replace(part, env={**part.env, "PENSTOCK_KUBECONFIG": str(kubeconfig)}) for part in parts]
+    [beat] = [part for part in found if part.name == "beat"]
+    ready = options.home.ready("beat-2")
+    return [*found, replace(beat, name="beat-2", env={**beat.env, readiness.VARIABLE: str(ready)}, ready=ready)]
+
+
+def _cluster(kubeconfig: Path) -> dict[str, str]:
+    found: dict[str, str] = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
+    return found
+
+
+def _port(kubeconfig: Path) -> int:
+    return urlsplit(_cluster(kubeconfig)["server"]).port or 0
+
+
+def _through(kubeconfig: Path, port: int, proxied: Path) -> None:
+    """Writes a kubeconfig whose server is a proxy."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+    with contextlib.suppress(FileNotFoundError):
+        proxied.unlink()
+    private_files.write(proxied, yaml.safe_dump(config))

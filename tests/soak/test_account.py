@@ -1,0 +1,117 @@
+"""The account of a soak: it is even for correct runs alone."""
+
+from typing import Any
+
+import pytest
+
+from tests.soak.account import UNKNOWN, Account, Note, Promise
+from tests.soak.loads import Load, nothing, slots
+from tests.soak.rest import more, pattern
+from tests.soak.vitals import LONG, WARM, Vital, Vitals
+
+
+def note(what: str, work: str = "a", job: str = "j1", at: float = 0.0) -> Note:
+    return Note("work", job, "p", what, work, at)
+
+
+def run(work: str = "a", job: str = "j1", at: float = 0.0) -> list[Note]:
+    return [note("begin", work, job, at), note("end", work, job, at + 1)]
+
+
+def test_a_run_in_which_each_work_was_done_once_is_even() -> None:
+    account = Account({"work": Promise(["a", "b"])}, [*run("a"), *run("b", "j2"), note("idle", "")])
+    assert account.faults() == []
+    assert account.undone() == {}
+
+
+@pytest.mark.parametrize(
+    ("promise", "notes", "said"),
+    [
+        pytest.param(Promise(["a", "b"]), run("a"), "1 lost", id="never begun"),
+        pytest.param(Promise(["a"]), [note("begin")], "1 lost", id="begun and not ended"),
+        pytest.param(Promise(["a"]), [note("begin"), note("fail")], "1 lost", id="failed"),
+        pytest.param(Promise(["a"]), run("a") + run("b"), "never asked for", id="a stranger"),
+        pytest.param(Promise(["a"]), run() + run(job="j2", at=5), "done twice", id="by two Jobs"),
+        pytest.param(Promise(["a"]), run() + run(at=5), "done twice", id="by two pods of one Job"),
+        pytest.param(
+            Promise(["a", "b"], key_of={"a": "k", "b": "k"}), run("b", at=0) + run("a", at=5), "before", id="order"
+        ),
+        pytest.param(
+            Promise(["a", "b"], key_of={"a": "k", "b": "k"}), run("a", at=0) + run("b", at=0.5), "before", id="overlap"
+        ),
+    ],
+)
+def test_what_is_wrong_is_told(promise: Promise, notes: list[Note], said: str) -> None:
+    [fault] = Account({"work": promise}, notes).faults()
+    assert said in fault
+
+
+def test_pods_of_an_object_that_is_none_of_the_soaks_are_told() -> None:
+    assert Account({}, run()).faults() == ["work: pods of an object that is none of the soak's"]
+
+
+@pytest.mark.parametrize(
+    ("promise", "second", "death", "even"),
+    [
+        (Promise(["a"]), "j1", 0.5, True),
+        (Promise(["a"]), "j1", 1 + UNKNOWN + 1, False),
+        (Promise(["a"]), "j1", -1.0, False),
+        (Promise(["a"]), "j2", 0.5, False),
+        (Promise(["a"], jobs=False), "j2", 0.5, True),
+        (Promise(["a"], once=False), "j2", -1.0, True),
+    ],
+)
+def test_only_the_death_of_a_kubelet_excuses_a_second_attempt(
+    promise: Promise, second: str, death: float, even: bool
+) -> None:
+    notes = run(at=0.0) + run(job=second, at=30.0)
+    assert (Account({"work": promise}, notes, [death]).faults() == []) is even
+    assert Account({"work": promise}, notes, [death]).repeated() == {"work": 1}
+
+
+def test_works_that_nobody_asked_for_are_right_where_an_object_feeds_itself() -> None:
+    assert Account({"work": Promise(open=True)}, run()).faults() == []
+    assert Account({"work": Promise(open=True)}, run() + run(job="j2", at=3)).faults() != []
+
+
+def test_the_slots_of_a_schedule_are_those_after_its_creation() -> None:
+    load = Load("every", [], 1, nothing, created=100.4)
+    assert slots(load, 5, 1, 115.9) == ["every-105", "every-110", "every-115"]
+    assert slots(load, 60, 60, 240.0) == ["every-2", "every-3", "every-4"]
+
+
+def life(memory: Any, descriptors: Any = lambda _age: 20) -> Vitals:
+    ages = [WARM + age for age in range(1, int(3 * LONG), 3)]
+    samples = [Vital(age, memory(age - WARM), descriptors(age - WARM)) for age in [1.0, *ages]]
+    vitals = Vitals()
+    vitals.samples["worker", 1] = samples
+    return vitals
+
+
+def test_a_process_that_grows_is_told() -> None:
+    assert life(lambda age: 80 + age % 7).growing() == []
+    assert life(lambda age: 80 if age < 0 else 120).growing() == [], "it grew while it warmed up"
+    [memory] = life(lambda age: 80 + age / 2).growing()
+    assert "MiB" in memory
+    [files] = life(lambda _: 80, lambda age: 20 + int(age / 2)).growing()
+    assert "descriptors" in files
+
+
+def test_a_life_that_was_too_short_says_nothing() -> None:
+    vitals = Vitals()
+    vitals.samples["worker", 1] = [Vital(WARM + age, 10.0 * age, 20) for age in range(int(LONG) - 2)]
+    assert vitals.growing() == []
+
+
+def test_keys_are_told_by_their_pattern() -> None:
+    uid = "0d5b0e5c-7c0d-4e19-9d1c-3f6f6c1c2d3e"
+    assert pattern(f"{{penstock}}:deliveries:{uid}:ended") == "{penstock}:deliveries:UID:ended"
+    assert pattern("{penstock}:lane:poll:call:00ff00ff00ff00ff") == "{penstock}:lane:poll:call:HEX"
+    assert more({"a": 1, "b": 2}, {"a": 2, "b": 2, "c": 1}) == {"a": (1, 2), "c": (0, 1)}
+
+
+def test_a_deleted_object_may_leave_its_tombstone() -> None:
+    buried = {"{p}:objects:jobs.batch": 3, "{p}:gone:jobs.batch": 3, "{p}:owners:jobs.batch": 3}
+    assert more({}, buried) == {}
+    assert more({}, {**buried, "{p}:objects:jobs.batch": 4}) == {"{p}:objects:jobs.batch": (0, 4)}
+    assert set(more({}, buried, buried=False)) == set(buried)

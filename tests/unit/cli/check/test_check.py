@@ -1,0 +1,176 @@
+"""`penstock check`: verdicts, their fields, and what is printed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.cli.conftest import Type
+from tests.unit.cli.fake import KINDS, FakeCluster
+from workers.api.kinds import (
+    CLUSTER_TRIGGER_AUTHENTICATION,
+    DEPLOYMENT,
+    JOB_FLOW,
+    JOB_TEMPLATE,
+    QUEUE,
+    SCALED_OBJECT,
+    SECRET,
+    TRIGGER_AUTHENTICATION,
+    VC_CRON_JOB,
+)
+
+TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}
+REDIS = {"type": "redis", "metadata": {"address": "redis:6379", "listName": "work", "listLength": "5"}}
+
+
+def manifest(api_version: str, kind: str, name: str = "it", **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **fields}
+
+
+def scaled_job(*triggers: Any, **spec: Any) -> dict[str, Any]:
+    spec = {"jobTargetRef": {"template": TEMPLATE}, "triggers": [*triggers] or [REDIS], **spec}
+    return manifest("keda.sh/v1alpha1", "ScaledJob", spec=spec)
+
+
+def scaled_object(*triggers: Any, **spec: Any) -> dict[str, Any]:
+    spec = {"scaleTargetRef": {"name": "web"}, "triggers": [*triggers] or [REDIS], **spec}
+    return manifest("keda.sh/v1alpha1", "ScaledObject", spec=spec)
+
+
+def cron_job(schedule: str = "0 2 * * *", template: Any = TEMPLATE, **spec: Any) -> dict[str, Any]:
+    spec = {"schedule": schedule, "jobTemplate": {"spec": {"template": template}}, **spec}
+    return manifest("batch/v1", "CronJob", spec=spec)
+
+
+def vc_job(queue: str = "default", **spec: Any) -> dict[str, Any]:
+    tasks = [{"name": "main", "replicas": 2, "template": TEMPLATE}]
+    spec = {"minAvailable": 2, "queue": queue, "schedulerName": "volcano", "tasks": tasks, **spec}
+    return manifest("batch.volcano.sh/v1alpha1", "Job", spec=spec)
+
+
+def queue(**spec: Any) -> dict[str, Any]:
+    return manifest("scheduling.volcano.sh/v1beta1", "Queue", spec=spec)
+
+
+RABBIT = {"queueName": "q", "mode": "QueueLength", "value": "5", "host": "http://user:secret@rabbit:15672/"}
+EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold": "3"}
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict", "fields"),
+    [
+        (scaled_job(), "same", []),
+        (scaled_job(nonsense=1), "not supported", ["spec.nonsense"]),
+        (scaled_job({"type": "aws-sqs-queue", "metadata": {}}), "not supported", ["spec.triggers[0].type"]),
+        (scaled_job({"type": "redis", "metadata": {"listName": "x"}}), "not supported", ["spec.triggers"]),
+        (
+            scaled_job({"type": "rabbitmq", "metadata": {**RABBIT, "operation": "avg"}}),
+            "differs",
+            ["spec.triggers[0].metadata.operation"],
+        ),
+        (scaled_job({**REDIS, "metadata": {**REDIS["metadata"], "mine": "x"}}), "differs", ["spec.triggers"]),
+        (scaled_job({**REDIS, "authenticationRef": {"name": "gone"}}), "unknown", ["spec.triggers"]),
+        (
+            scaled_job(minReplicaCount=2, scalingStrategy={"strategy": "custom"}),
+            "differs",
+            ["spec.scalingStrategy.strategy"],
+        ),
+        (scaled_job(pollingInterval="5"), "not supported", ["spec.pollingInterval"]),
+        (scaled_object(), "differs", ["spec.triggers[0]"]),
+        (scaled_object(pollingInterval=15), "same", []),
+        (scaled_object({**REDIS, "useCachedMetrics": True}), "same", []),
+        (
+            scaled_object({"type": "prometheus", "metricType": "Value", "metadata": EXTERNAL}, pollingInterval=5),
+            "differs",
+            ["spec.triggers[0].metricType"],
+        ),
+        (
+            scaled_object(pollingInterval=5, fallback={"failureThreshold": 3, "replicas": 0}),
+            "differs",
+            ["spec.fallback.replicas"],
+        ),
+        (cron_job(), "same", []),
+        (cron_job("0 2 * *"), "not supported", ["spec.schedule"]),
+        (cron_job("CRON_TZ=UTC 0 2 * * *"), "not supported", ["spec.schedule"]),
+        (cron_job(startingDeadlineSeconds=0), "differs", ["spec.startingDeadlineSeconds"]),
+        (vc_job(), "same", []),
+        (vc_job("elsewhere"), "unknown", [""]),
+        (vc_job(plugins={"unheard": []}), "not supported", ["spec.plugins[unheard]"]),
+        (
+            vc_job(networkTopology={"mode": "hard", "highestTierAllowed": 2}),
+            "not supported",
+            ["spec.networkTopology"],
+        ),
+        (queue(weight=1), "same", []),
+        (queue(weight=1, reclaimable=True), "differs", ["spec.reclaimable"]),
+    ],
+)  # fmt: skip
+def test_an_object_is_judged_by_its_content(
+    body: dict[str, Any], verdict: str, fields: list[str], penstock: Type, tmp_path: Path
+) -> None:
+    file = tmp_path / "object.yaml"
+    file.write_text(yaml.safe_dump(body))
+    printed = penstock("check", "-f", str(file), "-o", "json")
+    [judged] = json.loads(printed.out)
+    assert (judged["verdict"], [point.get("field", "") for point in judged["points"]]) == (verdict, fields)
+    assert printed.code == (verdict == "not supported")
+
+
+def test_a_flag_that_keeps_the_other_behaviour_is_named(penstock: Type, tmp_path: Path) -> None:
+    file = tmp_path / "object.yaml"
+    file.write_text(yaml.safe_dump(scaled_job({**REDIS, "metadata": {**REDIS["metadata"], "mine": "x"}})))
+    assert "    PENSTOCK_KEDA_QUIRKS=unknown-parameters keeps KEDA's way" in penstock("check", "-f", str(file)).out
+
+
+def test_credentials_among_the_manifests_are_used(penstock: Type, tmp_path: Path) -> None:
+    login = {"secretTargetRef": [{"parameter": "password", "name": "redis", "key": "password"}]}
+    secret = manifest("v1", "Secret", "redis", stringData={"password": "hidden"})
+    bodies = [
+        scaled_job({**REDIS, "authenticationRef": {"name": "login"}}),
+        manifest("keda.sh/v1alpha1", "TriggerAuthentication", "login", spec=login),
+        secret,
+    ]
+    file = tmp_path / "objects.yaml"
+    file.write_text(yaml.safe_dump_all(bodies))
+    printed = penstock("check", "-f", str(file))
+    assert "2 objects: 2 same, 0 differs, 0 unknown, 0 not supported" in printed.lines
+    assert "1 objects of other kinds were not judged" in printed.lines
+    assert "hidden" not in printed.out
+    file.write_text(yaml.safe_dump_all([*bodies[:2]]))
+    assert "Secret default/redis is not among the manifests" in penstock("check", "-f", str(file)).out
+
+
+def test_two_scaled_objects_of_one_target_are_told(penstock: Type, tmp_path: Path) -> None:
+    second = {**scaled_object(pollingInterval=5), "metadata": {"name": "other"}}
+    file = tmp_path / "objects.yaml"
+    file.write_text(yaml.safe_dump_all([scaled_object(pollingInterval=5), second]))
+    printed = penstock("check", "-f", str(file))
+    assert "not supported: spec.scaleTargetRef: the target is scaled by ScaledObject other already" in printed.lines
+
+
+def test_what_stays_the_same_is_listed_beside_what_does_not(penstock: Type, tmp_path: Path) -> None:
+    file = tmp_path / "object.yaml"
+    file.write_text(yaml.safe_dump(cron_job(startingDeadlineSeconds=0, suspend=True)))
+    assert "same: spec.jobTemplate, spec.schedule, spec.suspend" in penstock("check", "-f", str(file)).lines
+
+
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster) -> FakeCluster:
+    cluster.kinds = [
+        *KINDS,
+        *(SCALED_OBJECT, TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION, DEPLOYMENT, SECRET),
+        *(VC_CRON_JOB, JOB_FLOW, JOB_TEMPLATE, QUEUE),
+    ]
+    return cluster
+
+
+def test_a_cluster_is_judged_as_it_is_without_what_servers_filled_in(penstock: Type, live: FakeCluster) -> None:
+    body = scaled_object(pollingInterval=5)
+    live.add(SCALED_OBJECT, "it", spec=body["spec"], status={"hpaName": "keda-hpa-it"})
+    live.add(DEPLOYMENT, "keda-operator", "keda", spec={"replicas": 1})
+    printed = penstock("check", "--all-namespaces")
+    assert printed.lines[0] == "scaledobjects.keda.sh default/it: same"
+    assert any("KEDA runs there (Deployment keda/keda-operator)" in line for line in printed.lines)
+    assert {method for method, _ in live.calls} == {"GET"}

@@ -1,0 +1,68 @@
+"""The rights that doctor asks for: those of the account's own process, where the settings need them."""
+
+from typing import Any
+
+from deploy.cli.doctor.account_rights import examined, needed, process_of
+from tests.unit.tables import cases
+from workers.client.missing_rights import MissingRight
+from workers.errors import NotFound
+from workers.settings import Settings
+
+
+@cases(
+    ("user", "expected"),
+    {
+        "a worker": ("system:serviceaccount:penstock:penstock-worker", "worker"),
+        "in another namespace": ("system:serviceaccount:ours:penstock-watch", "watch"),
+        "another account": ("system:serviceaccount:penstock:default", "standalone"),
+        "a person": ("jane", "standalone"),
+        "nobody knows": ("", "standalone"),
+    },
+)
+def test_the_process_of_a_user(user: str, expected: str) -> None:
+    assert process_of(user) == expected
+
+
+def rights(process: str, **settings: Any) -> set[str]:
+    return {str(one) for one in needed(process, Settings(**settings), "role")}
+
+
+def test_rights_are_needed_where_objects_are_served() -> None:
+    assert "list scaledjobs.keda.sh in the cluster" in rights("watch")
+    single = rights("watch", namespaces=("a", "b"), cluster_scoped=False, own_namespace="ours")
+    assert {"list scaledjobs.keda.sh in namespace a", "list scaledjobs.keda.sh in namespace b"} <= single
+    assert "update leases.coordination.k8s.io in namespace ours" in single
+    assert not [one for one in single if one.endswith("in the cluster")]
+
+
+def test_rights_for_kinds_that_are_left_alone_are_not_needed() -> None:
+    assert not [one for one in rights("worker") if "cronjobs" in one]
+    assert [one for one in rights("worker", cronjobs=True) if "cronjobs" in one]
+    assert not [one for one in rights("watch") if "scalepolicies" in one or "queues" in one]
+    assert [one for one in rights("watch", policies=True) if "scalepolicies" in one]
+    assert [one for one in rights("watch", volcano=True) if "queues" in one]
+
+
+class Server:
+    """Knows one user and refuses one verb."""
+
+    def __init__(self, user: str | None) -> None:
+        self.user = user
+
+    async def request(self, method: str, path: str, *, body: Any = None) -> Any:
+        if path.endswith("selfsubjectreviews"):
+            if self.user is None:
+                raise NotFound("no such API", status=404)
+            return {"status": {"userInfo": {"username": self.user}}}
+        return {"status": {"allowed": body["spec"]["resourceAttributes"]["verb"] != "watch"}}
+
+
+@cases(
+    ("user", "process"),
+    {"ours": ("system:serviceaccount:penstock:penstock-watch", "watch"), "before 1.28": (None, "standalone")},
+)
+async def test_what_the_server_refuses_is_lacking(user: str | None, process: str) -> None:
+    found = await examined(Server(user), Settings())  # type: ignore[arg-type]
+    assert found.process == process
+    assert MissingRight("watch", "keda.sh", "scaledjobs", "", f"penstock-{process}") in found.lacking
+    assert {one.verb for one in found.lacking} == {"watch"}

@@ -1,0 +1,68 @@
+"""`penstock backup` and `penstock restore`, as typed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from deploy.backup.resettle import MadeClaim
+from deploy.cli.backup import restore_command
+from tests.unit.cli.conftest import Type
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture
+def broker(redis_server: str) -> Any:
+    with redis.Redis.from_url(redis_server, client_name="tests") as client:
+        client.flushall()
+        client.xadd("{penstock}:events:default/orders", {"specversion": "1.0", "id": "1"})
+        yield client
+        client.flushall()
+
+
+def test_a_backup_is_restored_and_what_it_lacks_is_said(
+    broker: redis.Redis, redis_server: str, tmp_path: Path, penstock: Type
+) -> None:
+    file = str(tmp_path / "b")
+    assert "0 deliveries and 1 events" in penstock("backup", file, "--broker", redis_server).out
+    again = penstock("backup", file, "--broker", redis_server)
+    assert "is there already; --overwrite replaces it" in again.err
+    penstock("backup", file, "--broker", redis_server, "--overwrite")
+    refused = penstock("restore", file, "--broker", redis_server, "--without-cluster")
+    assert "the broker is not empty" in refused.err
+    broker.flushall()
+    told = penstock("restore", file, "--broker", redis_server, "--without-cluster").out
+    assert "1 objects restored" in told
+    assert "is not in the backup" in told
+    assert broker.xlen("{penstock}:events:default/orders") == 1
+
+
+def test_a_file_that_is_no_backup_is_an_error_that_names_it(tmp_path: Path, penstock: Type) -> None:
+    (tmp_path / "b").write_text("hello")
+    assert f"{tmp_path}/b: is no backup" in penstock("restore", str(tmp_path / "b")).err
+    assert "no such file" in penstock("restore", str(tmp_path / "none")).err
+
+
+class ListedJobs:
+    """An API server with pages of Jobs."""
+
+    def __init__(self, *pages: list[dict[str, Any]]) -> None:
+        self.pages = pages
+
+    async def request(self, _method: str, _path: str, *, query: dict[str, str]) -> dict[str, Any]:
+        page = int(query.get("continue", "0"))
+        more = str(page + 1) if page + 1 < len(self.pages) else ""
+        return {"metadata": {"continue": more}, "items": self.pages[page]}
+
+
+def job(uid: str, claim: str, attempt: str = "0") -> dict[str, Any]:
+    annotations = {"penstock.dev/claim": claim, "penstock.dev/claim-attempt": attempt}
+    return {"metadata": {"annotations": annotations, "ownerReferences": [{"kind": "EventJob", "uid": uid}]}}
+
+
+async def test_the_claims_of_all_jobs_are_found_by_their_eventjob() -> None:
+    strange = {"metadata": {"annotations": {}}}
+    cluster: Any = ListedJobs([job("u1", "5-0"), strange, job("u2", "x")], [job("u1", "5-0-2", "1")])
+    assert await restore_command.made_claims(cluster) == {"u1": [MadeClaim("5-0", 0, 0), MadeClaim("5-0", 2, 1)]}

@@ -1,0 +1,301 @@
+"""The pods that the manifests ask for: their settings, commands, ports, probes, and the restrictions they keep to."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.cli.main import LISTED
+from tests.support import rendered
+from tests.support.helm import Helm, HelmError
+from tests.support.paths import ROOT
+from tests.unit.tables import cases
+from workers.settings import Settings
+
+#: Choices of the chart that no overlay has.
+MORE: dict[str, dict[str, Any]] = {
+    "every setting of values": {
+        **rendered.EXTERNAL,
+        "settings": {"polling": 1_000_000, "keda_quirks": ["missing-secrets", "bare-user-names"], "policies": True},
+        "gateway": {"tls": {"existingSecret": "tls"}},
+        "namespaces": ["team"],
+    },
+    "beside, with a context": {
+        **rendered.EXTERNAL,
+        "kubeconfig": {"existingSecret": "other", "context": "prod", "namespace": "system"},
+    },
+    "standalone with Volcano": {**rendered.EXTERNAL, "mode": "standalone", "volcano": {"enabled": True}},
+}
+
+
+@pytest.fixture(scope="module", params=[*rendered.OVERLAYS, *MORE])
+def objects(request: pytest.FixtureRequest, chart: Helm) -> list[dict[str, Any]]:
+    """The objects of each choice in turn."""
+    return chart.template({**rendered.OVERLAYS, **MORE}[request.param])
+
+
+def variables(objects: list[dict[str, Any]]) -> dict[str, str]:
+    """The variables of all pods; those from elsewhere without their values."""
+    found: dict[str, str] = {}
+    for each in objects:
+        if each["kind"] == "ConfigMap" and each["metadata"]["name"] == "penstock-settings":
+            found |= each["data"]
+    for template in rendered.pods(objects).values():
+        for container in template["spec"]["containers"]:
+            found |= {each["name"]: each.get("value", "") for each in container.get("env", ())}
+    return found
+
+
+def test_every_variable_is_a_setting_with_a_value_that_it_takes(objects) -> None:
+    given = variables(objects)
+    names = {name: name.removeprefix("PENSTOCK_").lower() for name in given}
+    # The setting comes with the processes' health.
+    unknown = set(names.values()) - set(Settings.model_fields) - {"health"}
+    assert not unknown
+    values = {names[name]: value for name, value in given.items() if value and names[name] in Settings.model_fields}
+    assert Settings(**values)
+
+
+def test_every_container_starts_a_command_of_penstock(objects) -> None:
+    for name, template in rendered.pods(objects).items():
+        container = template["spec"]["containers"][0]
+        if container["name"] != "penstock":
+            continue
+        # The command comes with the process itself.
+        process = container["args"][0]
+        assert process in LISTED
+        assert name == f"penstock-{process}"
+        assert template["spec"]["serviceAccountName"] == name
+
+
+def test_ports_are_those_that_the_settings_name(objects) -> None:
+    given = variables(objects)
+    for name, template in rendered.pods(objects).items():
+        ports = {each["name"]: each["containerPort"] for each in template["spec"]["containers"][0]["ports"]}
+        wanted = {
+            "health": int(given["PENSTOCK_HEALTH"].rpartition(":")[2]),
+            "metrics": int(given["PENSTOCK_METRICS_PORT"]),
+            "http": int(given["PENSTOCK_GATEWAY"].rpartition(":")[2]),
+            "https": int(given.get("PENSTOCK_WEBHOOK_LISTEN", ":0").rpartition(":")[2]),
+            "redis": 6379,
+        }
+        assert ports.items() <= wanted.items(), name
+        assert ("metrics" in ports) == (name not in ("penstock-beat", "penstock-redis"))
+
+
+def test_probes_ask_what_the_processes_serve(objects) -> None:
+    for name, template in rendered.pods(objects).items():
+        container = template["spec"]["containers"][0]
+        if container["name"] != "penstock":
+            continue
+        probes = {each: container[each]["httpGet"] for each in ("startupProbe", "livenessProbe", "readinessProbe")}
+        assert {each: probe["path"] for each, probe in probes.items()} == {
+            "startupProbe": "/healthz",
+            "livenessProbe": "/healthz",
+            "readinessProbe": "/readyz",
+        }
+        assert {probe["port"] for probe in probes.values()} == {"http" if name == "penstock-gateway" else "health"}
+
+
+def test_names_that_objects_use_are_objects_of_the_same_installation(objects) -> None:
+    """Services reach pods, budgets and policies select them, and ports that are named exist."""
+    pods = rendered.pods(objects)
+    labels = [template["metadata"]["labels"] for template in pods.values()]
+    accounts = {each["metadata"]["name"] for each in objects if each["kind"] == "ServiceAccount"}
+    assert {each["spec"].get("serviceAccountName") for each in pods.values()} - accounts <= {None}
+    for each in objects:
+        spec = each.get("spec", {})
+        if each["kind"] == "Service":
+            selected = spec["selector"]
+            (template,) = (pod for pod in pods.values() if selected.items() <= pod["metadata"]["labels"].items())
+            ports = {port["name"] for port in template["spec"]["containers"][0]["ports"]}
+            assert {port["targetPort"] for port in spec["ports"]} <= ports
+        elif each["kind"] in ("PodDisruptionBudget", "NetworkPolicy", "PodMonitor"):
+            selected = spec.get("selector", spec.get("podSelector"))["matchLabels"]
+            assert any(selected.items() <= have.items() for have in labels), each["metadata"]["name"]
+        elif each["kind"] == "ScaledObject":
+            (target,) = (
+                other
+                for other in objects
+                if other["kind"] == "Deployment" and other["metadata"]["name"] == spec["scaleTargetRef"]["name"]
+            )
+            # Helm would set it back with every upgrade.
+            assert "replicas" not in target["spec"]
+
+
+#: Pod Security Standards, profile restricted (which includes baseline), as a table: the field, and what it may be.
+_ABSENT = None
+POD_RULES = {
+    "hostNetwork": (_ABSENT, False),
+    "hostPID": (_ABSENT, False),
+    "hostIPC": (_ABSENT, False),
+    "securityContext.windowsOptions.hostProcess": (_ABSENT, False),
+    "securityContext.sysctls": (_ABSENT, []),
+}
+CONTAINER_RULES = {
+    "securityContext.privileged": (_ABSENT, False),
+    "securityContext.allowPrivilegeEscalation": (False,),
+    "securityContext.capabilities.drop": (["ALL"],),
+    "securityContext.capabilities.add": (_ABSENT, [], ["NET_BIND_SERVICE"]),
+    "securityContext.procMount": (_ABSENT, "Default"),
+    "securityContext.seLinuxOptions": (_ABSENT,),
+}
+#: These may stand in the pod, or in each container.
+EITHER_RULES = {
+    "securityContext.runAsNonRoot": (True,),
+    "securityContext.seccompProfile.type": ("RuntimeDefault", "Localhost"),
+}
+VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+
+
+def field(body: Any, path: str) -> Any:
+    for name in path.split("."):
+        body = (body or {}).get(name)
+    return body
+
+
+def violations(template: dict[str, Any]) -> list[str]:
+    """The fields of a pod template that the profile restricted forbids."""
+    spec = template["spec"]
+    found = [path for path, allowed in POD_RULES.items() if field(spec, path) not in allowed]
+    found += [f"volume {each['name']}" for each in spec.get("volumes", ()) if set(each) - {"name"} - VOLUMES]
+    for container in [*spec["containers"], *spec.get("initContainers", ())]:
+        found += [path for path, allowed in CONTAINER_RULES.items() if field(container, path) not in allowed]
+        for path, allowed in EITHER_RULES.items():
+            own = field(container, path)
+            if (field(spec, path) if own is None else own) not in allowed:
+                found.append(path)
+        if any(port.get("hostPort") for port in container.get("ports", ())):
+            found.append("hostPort")
+        users = [field(each, "securityContext.runAsUser") for each in (spec, container)]
+        if 0 in users:
+            found.append("runAsUser")
+    return found
+
+
+def test_pods_keep_to_the_profile_restricted_and_write_nowhere_but_in_volumes(objects) -> None:
+    for name, template in rendered.pods(objects).items():
+        assert not violations(template), name
+        for container in template["spec"]["containers"]:
+            assert field(container, "securityContext.readOnlyRootFilesystem") is True
+            # A cluster can tell a number that is not root, and no name.
+            assert field(template["spec"], "securityContext.runAsUser") > 0
+            assert {"memory", "cpu"} <= set(container["resources"]["requests"])
+            assert "memory" in container["resources"]["limits"]
+
+
+@cases(
+    ("values", "field"),
+    {
+        "privileged": ({"securityContext": {"privileged": True}}, "securityContext.privileged"),
+        "root": ({"podSecurityContext": {"runAsUser": 0}}, "runAsUser"),
+        "a capability": (
+            {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}},
+            "securityContext.capabilities.add",
+        ),
+        "a folder of the node": ({"extraVolumes": [{"name": "x", "hostPath": {"path": "/"}}]}, "volume x"),
+        "no profile": (
+            {"podSecurityContext": {"seccompProfile": {"type": "Unconfined"}}},
+            "securityContext.seccompProfile.type",
+        ),
+    },
+)
+def test_the_table_finds_what_the_profile_forbids(values, field, chart: Helm) -> None:
+    template = rendered.pods(chart.template({**rendered.EXTERNAL, "watch": values}))["penstock-watch"]
+    assert violations(template) == [field]
+
+
+@cases(
+    ("values", "message"),
+    {
+        "no broker": ({}, "broker: Penstock needs a Redis or Valkey server"),
+        "two brokers": ({"redis": {"enabled": True}, "broker": {"url": "redis://x"}}, "only one of broker.url"),
+        "a broker of another kind": ({"broker": {"url": "amqp://x"}}, "/broker/url"),
+        "a setting that does not exist": ({"settings": {"pollng": 3}}, "'/settings': additional properties 'pollng'"),
+        "a setting of another type": ({"settings": {"polling": "often"}}, "'/settings/polling': got string"),
+        "a setting that is a value elsewhere": ({"settings": {"volcano": True}}, "additional properties 'volcano'"),
+        "a process that does not exist": ({"wacth": {}}, "additional properties 'wacth' not allowed"),
+        "a field that does not exist": ({"worker": {"replica": 1}}, "'/worker': additional properties 'replica'"),
+        "no workers": (
+            {"autoscaling": {"enabled": True, "worker": {"minReplicas": 0}}},
+            "/autoscaling/worker/minReplicas",
+        ),
+        "more workers for one process": (
+            {"mode": "standalone", "autoscaling": {"enabled": True}},
+            "mode standalone has no workers to add",
+        ),
+        "autoscaling from outside": (
+            {"kubeconfig": {"existingSecret": "x"}, "autoscaling": {"enabled": True}},
+            "the pods run in another cluster",
+        ),
+        "a webhook that is not reached": (
+            {"kubeconfig": {"existingSecret": "x"}, "volcano": {"enabled": True}},
+            "settings.webhook_url",
+        ),
+        "Volcano in some namespaces": (
+            {"namespaces": ["team"], "volcano": {"enabled": True}},
+            "Queues of Volcano belong to no namespace",
+        ),
+        "a namespace of an impossible name": ({"namespaces": ["Team"]}, "/namespaces/0"),
+    },
+)
+def test_values_that_cannot_work_are_refused_and_named(values, message, chart: Helm) -> None:
+    base = {} if message.startswith(("broker", "only one", "/broker")) else rendered.EXTERNAL
+    with pytest.raises(HelmError, match=message.replace("(", r"\(")):
+        chart.template({**base, **values})
+
+
+def test_names_follow_the_release_and_the_namespace(chart: Helm) -> None:
+    values = {**rendered.EXTERNAL, "autoscaling": {"enabled": True}}
+    found = chart.template(values, name="blue", namespace="jobs")
+    assert all(each["metadata"]["name"].startswith("blue-penstock") for each in found)
+    assert {each["metadata"].get("namespace", "jobs") for each in found} == {"jobs"}
+    urls = [t["metadata"]["url"] for each in found if each["kind"] == "ScaledObject" for t in each["spec"]["triggers"]]
+    assert set(urls) == {f"http://blue-penstock-{each}.jobs.svc:9090/metrics" for each in ("worker", "scaler")}
+
+
+def test_a_changed_setting_starts_pods_anew(chart: Helm) -> None:
+    def noted(**settings: object) -> object:
+        pods = rendered.pods(chart.template({**rendered.EXTERNAL, "settings": settings}))
+        return pods["penstock-worker"]["metadata"]["annotations"]["checksum/settings"]
+
+    assert noted(polling=5) == noted(polling=5) != noted(polling=6)
+
+
+def test_crds_of_the_chart_are_ours_and_stay(chart: Helm) -> None:
+    files = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / "deploy" / "crds").iterdir()}
+    values = {**rendered.EXTERNAL, "crds": {"install": True}, "volcano": {"enabled": True}}
+    found = [each for each in chart.template(values) if each["kind"] == "CustomResourceDefinition"]
+    assert {each["metadata"]["name"] for each in found} == {each["metadata"]["name"] for each in files.values()}
+    wanted = {each["metadata"]["name"]: each["spec"] for each in files.values()}
+    for each in found:
+        assert each["spec"] == wanted[each["metadata"]["name"]]
+        assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+def test_everything_in_values_is_in_the_schema_and_helm_finds_no_fault(chart: Helm) -> None:
+    report = chart.ask(do="lint", chart=str(ROOT / "deploy/helm/penstock"), values=dict(rendered.EXTERNAL))
+    assert [each["error"] for each in report["messages"] if each["severity"] > 1] == []
+    values = yaml.safe_load((ROOT / "deploy/helm/penstock/values.yaml").read_text())
+    schema = json.loads((ROOT / "deploy/helm/penstock/values.schema.json").read_text())
+    assert set(values) == set(schema["properties"]) - {"global"}
+
+
+def test_notes_name_the_processes_that_run(chart: Helm) -> None:
+    for values, said in (({}, "penstock-worker"), ({"mode": "standalone"}, "penstock-standalone")):
+        notes = chart.files({**rendered.EXTERNAL, **values})["penstock/templates/NOTES.txt"]
+        assert said in notes
+        assert "service/penstock-gateway 8080:80" in notes
+        assert "installed no CRDs" in notes
+
+
+def test_the_charts_version_is_penstocks() -> None:
+    from penstock import __version__
+
+    chart = yaml.safe_load(Path(ROOT / "deploy/helm/penstock/Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+    overlays = (rendered.KUSTOMIZE / "overlays").glob("*/kustomization.yaml")
+    tags = {image["newTag"] for each in overlays for image in yaml.safe_load(each.read_text()).get("images", ())}
+    assert tags == {__version__}
