@@ -26,6 +26,13 @@ local refusal = refused(KEYS[1], f, writer, now)
 if refusal then
   return { refusal }
 end
+-- ZRANGEBYLEX reads the index of owners, and finds children only while all its scores are 0. One of another score is a
+-- stranger's: the index is not believed, and a relist makes it again.
+if redis.call('ZCOUNT', KEYS[4], 0, 0) ~= redis.call('ZCARD', KEYS[4]) then
+  redis.call('DEL', KEYS[4])
+  redis.call('HDEL', KEYS[2], kind)
+  return { 'lost' }
+end
 if ARGV[6] ~= '' then
   f.us = math.max(f.us, math.min(tonumber(ARGV[6]), now))
 end

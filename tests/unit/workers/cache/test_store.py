@@ -304,6 +304,18 @@ async def test_an_informer_notices_that_the_broker_was_flushed(rig: StoreRig, wr
         await write(rig, 1)
 
 
+@pytest.mark.parametrize("member", [b"stranger", b"uid-work default/a"], ids=["another member", "the child"])
+async def test_an_index_whose_scores_were_changed_is_made_again(rig: StoreRig, member: bytes) -> None:
+    child = job("a", 2, owner=OWNER)
+    await rig.list(child, version="2")
+    await rig.client.zadd(rig.store.keys.owners(JOB.id), {member: 7})
+    with pytest.raises(StoreLost):
+        await _touch(rig, 1)
+    assert await rig.store.freshness([JOB]) == {JOB.id: None}
+    await rig.list(child, version="2")
+    assert [entry.ref.name for entry in await rig.store.children(JOB, "uid-work")] == ["a"]
+
+
 async def test_a_new_leader_must_list_before_it_writes(rig: StoreRig) -> None:
     await rig.store.begin(JOB, epoch=1)
     with pytest.raises(StoreLost):
