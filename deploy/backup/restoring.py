@@ -73,7 +73,7 @@ async def restore(
             raise UserError(f"{name}: the broker has {answer.decode()} already: something of Penstock runs")
         counts.objects += 1
     if backup.header.data_format:
-        await client.set(f"{keys.tag}:format", backup.header.data_format, nx=True)
+        await client.set(keys.format, backup.header.data_format, nx=True)
     if await client.exists(keys.generation):
         # What is derived from the cluster is obtained again, and holders of old leases end before others claim.
         await _LOSE(client, [keys.generation], [uuid4().hex])
@@ -92,7 +92,7 @@ async def _check(client: Redis, keys: Keys, backup: VerifiedBackup) -> None:
         running = sorted({each["name"] for each in await client.client_list() if each["name"].startswith(_PROCESSES)})
         if running:
             raise UserError(f"processes of Penstock are connected ({', '.join(running)}): stop them first")
-    form: Any = await client.get(f"{keys.tag}:format")
+    form: Any = await client.get(keys.format)
     if form and backup.header.data_format and form.decode() != backup.header.data_format:
         raise UserError(
             f"the backup's data have format {backup.header.data_format}, the broker's {form.decode()}: "

@@ -43,7 +43,7 @@ async def take(client: Redis, keys: Keys, path: Path) -> BackupCounts:
         raise UserError("the broker has half of a restore: finish it with `penstock restore` first")
     seconds, micros = await client.time()
     now = datetime.fromtimestamp(int(seconds) + int(micros) / 1e6, UTC)
-    form: Any = await client.get(f"{keys.tag}:format")
+    form: Any = await client.get(keys.format)
     header = BackupHeader(keys.prefix, times.render(now), await _server(client), (form or b"").decode())
     writer, counts = BackupWriter(path, header), BackupCounts()
     try:

@@ -20,7 +20,6 @@ async def refuse_half_restored(client: Redis, keys: Keys) -> None:
     except (RedisError, OSError):
         return
     if begun:
-        await client.aclose()
         raise UserError("the broker has half of a backup: finish it with `penstock restore FILE`, then start again")
 
 

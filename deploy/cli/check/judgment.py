@@ -16,8 +16,8 @@ from scalers.trigger_types import REGISTRY
 from scalers.triggers.parse import Triggers
 from workers.admission import warnings
 from workers.admission.admission_options import AdmissionOptions
-from workers.admission.lookup import Unseen
-from workers.admission.rules import RULES
+from workers.admission.lookup import Known, Unseen
+from workers.admission.rules import RULES, KindRules
 from workers.api import crds, times
 from workers.api.keda import scaledjob, scaledobject
 from workers.api.keda_compat import FLAGS, Quirk
@@ -133,7 +133,7 @@ def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Point]]:
     filled = form.default(decoded)
     rules = RULES.get(kind.id)
     if rules is not None:
-        filled = rules.defaulted(filled, _Nothing(), options)
+        filled = _defaulted(rules, filled, options)
     errors = [*form.validate(filled)]
     if not errors:
         errors = strategy.validate_create(strategy.prepare_create(filled, times.parse("2026-01-01T00:00:00Z")))
@@ -143,14 +143,10 @@ def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Point]]:
     return decoded, points
 
 
-class _Nothing:
-    """A lookup that finds no object, for defaults that may look one up."""
-
-    def get(self, _ref: Ref) -> Object | None:
-        return None
-
-    def every(self, _kind: Kind) -> Sequence[Object]:
-        return ()
+def _defaulted(rules: KindRules, body: Object, options: AdmissionOptions) -> Object:
+    """Returns the object with its defaults; those that another object gives (a namespace's annotations) stay out."""
+    absent = dict.fromkeys(each for each in rules.looks(body) if isinstance(each, Ref))
+    return rules.defaulted(body, Known(absent), options)
 
 
 # Stage: rules of admission, and warnings
@@ -164,18 +160,14 @@ class _View:
     missing: list[Ref] = field(default_factory=list)
 
     def get(self, ref: Ref) -> Object | None:
-        for body in self.every(ref.kind):
-            if body["metadata"]["name"] == ref.name and body["metadata"].get("namespace", "") == ref.namespace:
-                return body
-        if self.inventory.complete:
-            return None
+        found = Known(whole=self.inventory.whole).get(ref)
+        if found or self.inventory.complete:
+            return found
         self.missing.append(ref)
         return {"metadata": {"name": ref.name}, "spec": {}, "status": {"state": "Open"}}
 
     def every(self, kind: Kind) -> Sequence[Object]:
-        if kind.id not in self.inventory.whole:
-            raise Unseen(kind.id)
-        return self.inventory.whole[kind.id]
+        return Known(whole=self.inventory.whole).every(kind)
 
 
 def _of_rules(kind: Kind, body: Object, inventory: Inventory, settings: "Settings") -> list[Point]:
@@ -183,7 +175,7 @@ def _of_rules(kind: Kind, body: Object, inventory: Inventory, settings: "Setting
         return []
     options, view = AdmissionOptions(settings.scheduler_names, settings.pod_scheduler), _View(inventory)
     try:
-        filled = rules.defaulted(body, _Nothing(), options)
+        filled = _defaulted(rules, body, options)
         found = [*rules.problems(filled, None, view, options)]
     except Unseen as unseen:
         return [Point("unknown", "", f"depends on {unseen}, which could not be read")]
