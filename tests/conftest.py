@@ -53,7 +53,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = [_talks_to_the_broker(item) for item in items]
         config.hook.pytest_deselected(items=[item for item, wanted in zip(items, chosen, strict=True) if not wanted])
         items[:] = [item for item, wanted in zip(items, chosen, strict=True) if wanted]
-    items.sort(key=lambda item: parallel.rank(item.nodeid))
+    places = parallel.order(item.nodeid for item in items)
+    items.sort(key=lambda item: places[parallel.unit(item.nodeid)])
 
 
 def _talks_to_the_broker(item: pytest.Item) -> bool:

@@ -88,6 +88,8 @@ def command_of(name: str) -> click.Command:
     """Returns the command of this name; imports its module. Raises KeyError for a name that is none."""
     module, _, attribute = _PLACES[name].partition(":")
     found: click.Command = getattr(importlib.import_module(f"deploy.cli.{module}"), attribute)
+    # A command makes its help option once, by the first context that asks, and that may have no parent to inherit from.
+    found.context_settings = {**CONTEXT, **found.context_settings}
     return found
 
 

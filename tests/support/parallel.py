@@ -1,5 +1,8 @@
 """The order of a parallel run: tests that stay together on one worker process, and those that begin first."""
 
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
 from xdist.scheduler import LoadScopeScheduling
 
 #: Folders whose tests share servers that take seconds to start: one worker process has them all.
@@ -28,7 +31,7 @@ ALIKE = (
 )
 #: Modules whose tests share nothing: each test goes to the next worker process that is free.
 APART = ("tests/chaos/test_house.py", "tests/chaos/test_claims.py", "tests/acceptance/test_left_behind.py")
-#: What takes long, the longest first; all else comes after it.
+#: What takes long and waits for the processes it starts, the longest first.
 FIRST = (*TOGETHER, *(alike[0] for alike in ALIKE), "tests/chaos", "tests/integration/controllers", "tests/integration")
 
 
@@ -43,10 +46,23 @@ def unit(nodeid: str) -> str:
     return next((folder for folder in TOGETHER if module.startswith(f"{folder}/")), module)
 
 
-def rank(nodeid: str) -> int:
-    """The place of a test in the order of a run."""
-    name = f"{unit(nodeid)}/"
-    return next((place for place, first in enumerate(FIRST) if name.startswith(f"{first}/")), len(FIRST))
+def order(nodeids: Iterable[str]) -> dict[str, Fraction]:
+    """Returns the place of every unit: those that take long in their order, all others evenly between them.
+
+    What takes long waits half of its time, and what is short does not: side by side they leave no core idle.
+    """
+    units = list(dict.fromkeys(map(unit, nodeids)))
+    long = sorted((each for each in units if _rank(each) < len(FIRST)), key=_rank)
+    short = [each for each in units if _rank(each) == len(FIRST)]
+    return {each: place for those in (long, short) for each, place in _spread(those)}
+
+
+def _rank(unit: str) -> int:
+    return next((place for place, first in enumerate(FIRST) if f"{unit}/".startswith(f"{first}/")), len(FIRST))
+
+
+def _spread(units: Sequence[str]) -> Iterable[tuple[str, Fraction]]:
+    return ((each, Fraction(place, len(units))) for place, each in enumerate(units))
 
 
 class Units(LoadScopeScheduling):

@@ -77,7 +77,7 @@ def check_line(line: str) -> None:
     command: click.Command | None = main.command_of(name) if name in main.LISTED | main.HIDDEN else None
     if command is None:
         raise click.UsageError(f"there is no command {name}")
-    context = click.Context(command, info_name=name, **{**main.CONTEXT, **command.context_settings})
+    context = click.Context(command, info_name=name, **command.context_settings)
     values, rest, _ = command.make_parser(context).parse_args(rest)
     if isinstance(command, click.Group):
         if not rest:
