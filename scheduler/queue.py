@@ -5,6 +5,7 @@ on the broker's own clock; this module encodes arguments and decodes answers.
 """
 
 import logging
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,6 +51,10 @@ class RetryBackoff:
     jitter: float = 0.2
 
 
+#: The reason that sweep.lua gives to keys of expired leases.
+_EXPIRED = re.compile(r"the lease expired at (\d+): ")
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """One key leased to this process.
@@ -65,6 +70,15 @@ class Lease:
     failures: int
     reason: str | None
     generation: str
+
+    @property
+    def expired(self) -> int | None:
+        """The moment at which an earlier lease had expired, if that was the last failure; microseconds, broker's clock.
+
+        Its holder may have acted until then, and may have told the store nothing of it.
+        """
+        found = _EXPIRED.match(self.reason or "")
+        return int(found[1]) if found else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,12 @@ local function take(set)
 end
 
 local function expire(keys)
+  -- With the moment: what the holder did until then must be known before the key is decided on (queue.py, expiry).
+  local reason = string.format('the lease expired at %.0f: its holder died or stood still', now)
   local failures = read_many('HMGET', of.failures, keys)
   local failing, later = {}, {}
   for i, key in ipairs(keys) do
-    local remembered, wait = failed(failures[i], 'the lease expired: its holder died or stood still', base, cap)
+    local remembered, wait = failed(failures[i], reason, base, cap)
     failing[#failing + 1] = key
     failing[#failing + 1] = remembered
     if wait > lease then

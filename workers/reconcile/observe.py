@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import TypeVar
 
 from scheduler.queue import Lease
@@ -149,7 +150,9 @@ class _ObserveBatch:
             except Exception as error:
                 errors[lease] = error
                 continue
-            if ours:
+            if ours and (unseen := _unseen(lease, controller, observed)):
+                errors[lease] = unseen
+            elif ours:
                 self._observed.append(_Observation(lease, ref, controller, found, body and statuses.readable(body)))
         if stale:
             reasons = "; ".join(map(str, stale.values()))
@@ -271,6 +274,23 @@ class _ObserveBatch:
             except Exception as error:
                 one.error = error
         return answers
+
+
+def _unseen(lease: Lease, controller: Controller, observed: Observations) -> Stale | None:
+    """Returns the error of a key whose last holder died, while the store may lack what that holder created.
+
+    Jobs are named after the reading that asked for them, so a Job which the next reading does not see would be made
+    twice. The names of all other children repeat.
+    """
+    if lease.expired is None or not controller.polled:
+        return None
+    since = (observed.now - lease.expired) / 1e6
+    try:
+        # A negative time: the broker's clock was set back, and says nothing.
+        observed.require_fresh(controller.children, since if since >= 0 else inf)
+    except Stale as error:
+        return Stale(f"{error}; a worker that died may have changed them since")
+    return None
 
 
 def _left_something(found: Observation) -> bool:

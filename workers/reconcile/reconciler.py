@@ -147,7 +147,9 @@ class Reconciler:
         if not isinstance(error, Stale):
             return self._failed(lease, error)
         process.RECONCILES.labels(lease.key.partition("/")[0], "Stale").inc()
-        return Failed(str(error), within=AWAY)
+        # The reason stays that of the expired lease for as long as that must be caught up with.
+        reason = lease.reason if lease.expired else None
+        return Failed(reason or str(error), within=AWAY)
 
     def _failed(self, lease: Lease, error: Exception) -> Failed:
         """Returns the failure to settle with; an unexpected error is logged with its traceback."""

@@ -10,7 +10,7 @@ from math import inf
 from scheduler.queue import Done, Failed, Outcome, Requeue, RequeueAt
 
 SECOND = 1_000_000
-EXPIRED = "the lease expired: its holder died or stood still"
+EXPIRED = "the lease expired at {}: its holder died or stood still"
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Model:
         wanted = []
         for key in expired:
             self._release(key)
-            self._fail(key, EXPIRED)
+            self._fail(key, EXPIRED.format(now))
             if self._wait(key) > self.lease:
                 self.later[key] = now + self._wait(key) - self.lease
             else:

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from scheduler.keys import Keys
-from scheduler.queue import Lane
-from tests.unit.workers.acting import OWNER, owned
+from scheduler.queue import Lane, RetryBackoff
+from tests.support.conditions import eventually
+from tests.unit.workers.acting import KEYS, OWNER, owned
 from tests.unit.workers.objects import NAMES
 from tests.unit.workers.reconciling import Counted, nothing
 from workers.api.kinds import JOB, POD, SCALE_POLICY, SCALED_JOB, SCALED_OBJECT, Ref, ref_of
@@ -230,6 +231,31 @@ async def test_a_slow_watch_stops_decisions_that_need_it_and_no_others(worker):
     assert [snapshot.ref.name for snapshot in worker.snapshots] == ["work"]
     stats = await worker.lane.stats()
     assert (stats.leased, stats.failing) == (0, 2)
+
+
+@pytest.mark.parametrize("polled", [True, False])
+@pytest.mark.parametrize("caught_up", [True, False])
+async def test_what_a_holder_did_before_it_died_is_known_before_jobs_are_made_again(
+    worker, fake_redis, polled, caught_up
+):
+    worker = await worker()
+    worker.controllers[SCALED_JOB.id] = replace(worker.controllers[SCALED_JOB.id], polled=polled)
+    await worker.lane.mark([OWNER.key])
+    dying = Lane(fake_redis, worker.lane.name, KEYS, lease=0.001, backoff=RetryBackoff(), slots=1)
+    assert (await dying.claim(1)).leases
+    await eventually(lambda: moved(worker.lane))
+    worker.cluster.add(JOB, owned("its last", worker.owner))
+    if caught_up:
+        await worker.bring(JOB)
+    await worker.consume()
+    seen = [[child.ref.name for child in snapshot.children[JOB.id]] for snapshot in worker.snapshots]
+    assert seen == ([["its last"]] if caught_up else [] if polled else [[]])
+    reason = await fake_redis.hget(f"{KEYS.tag}:lane:reconcile:failures", OWNER.key)
+    assert (reason or b"").startswith(b"2 the lease expired at ") is (polled and not caught_up)
+
+
+async def moved(lane):
+    return (await lane.sweep()).moved
 
 
 async def test_a_batch_of_many_objects_is_observed_in_a_few_round_trips(worker, fake_redis):
