@@ -272,6 +272,34 @@ async def test_a_booking_made_during_a_lease_survives_it_and_one_made_before_doe
     assert (found and found - clock.seconds) == due
 
 
+@pytest.mark.parametrize("expires", [False, True])
+async def test_marks_and_bookings_made_during_a_lease_are_news_once(lane: Lane, clock: Clock, expires: bool) -> None:
+    await lane.mark([A])
+    (lease,) = (await lane.claim(1)).leases
+    await lane.mark([A])
+    await lane.book({A: clock.seconds + 50})
+    if expires:
+        clock.forward(10)
+        await lane.sweep()
+    else:
+        await lane.finish([(lease, Done())])
+    # The next decision knows of both.
+    later = clock.seconds + 60
+    assert await work_off(lane, RequeueAt(later)) == [A]
+    assert await keys_of(lane) == []
+    assert (await lane.sweep()).next == later
+
+
+async def test_the_answers_of_calls_are_kept_for_one_lease(new_lane: NewLane, fake_redis: Redis) -> None:
+    # So long that the time of the test is nothing against it.
+    lane = new_lane(lease=1e6)
+    await lane.open()
+    await lane.mark([A])
+    await work_off(lane, Done())
+    kept = await fake_redis.keys(lane.keys.call("*"))
+    assert [1e6 - 500 < await fake_redis.pttl(key) / 1000 <= 1e6 for key in kept] == [True, True]
+
+
 class Flaky:
     """A client whose broker carries a call out and then cannot say so."""
 
