@@ -19,7 +19,7 @@ from tests.mutants.rooms import Room
 from tests.support.paths import ROOT
 
 #: CPU seconds that the tests of a mutant may take; one that never ends is caught.
-PATIENCE = 120
+PATIENCE = 40
 
 _SWAPS = {
     **{"<=": "<", "<": "<=", ">=": ">", ">": ">=", "==": "~=", "~=": "=="},

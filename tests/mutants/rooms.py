@@ -55,9 +55,10 @@ ROOMS = (
     Room("scheduler/cron", ("tests/unit/scheduler",)),
     Room(
         "scheduler/lua",
-        tuple(
-            f"tests/unit/scheduler/test_{name}.py"
-            for name in ("queue", "fairness", "scripts", "last_runs", "format_check")
+        (
+            *(f"tests/unit/scheduler/test_{name}.py" for name in ("queue", "fairness", "last_runs", "scripts")),
+            *(f"tests/unit/workers/test_{name}.py" for name in ("unreadable", "older_data")),
+            "tests/unit/scheduler/test_format_check.py",
         ),
     ),
     Room("workers/lua", tuple(f"tests/unit/workers/{name}" for name in ("cache", "handoff", "reconcile"))),

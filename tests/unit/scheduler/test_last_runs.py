@@ -38,7 +38,9 @@ async def test_a_run_is_leased_unless_a_later_one_is_known(
 
 async def test_a_last_run_that_cannot_be_read_counts_as_unknown(fake_redis: Redis) -> None:
     await fake_redis.hset(RUNS, "report", "garbage")
-    assert await LastRuns(fake_redis, Keys("test")).load({"report": 7, "other": 8}) == {"report": 7, "other": 8}
+    runs = LastRuns(fake_redis, Keys("test"))
+    assert await runs.load({"report": 7, "other": 8}) == {"report": 7, "other": 8}
+    assert isinstance(await runs.acquire("report", 0), RunLease)
 
 
 async def test_of_two_beats_one_gets_a_run_until_it_gives_it_back_or_has_emitted_it(fake_redis: Redis) -> None:
