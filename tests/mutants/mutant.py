@@ -32,7 +32,9 @@ class Mutant:
         A message of None is none: the type checker refuses it. `strict` of zip, a guard that never fires, counts as well.
         """
         before, after = _without_sentences(self.before), _without_sentences(self.after)
-        return after in (before, before.replace("''", "None", 1))
+        parts = before.split("''")
+        silent = ("''".join(parts[:at]) + "None" + "''".join(parts[at:]) for at in range(1, len(parts)))
+        return after in (before, *silent)
 
     def applied(self, source: str) -> str:
         """Returns the source with the line changed."""
