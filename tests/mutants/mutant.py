@@ -29,7 +29,7 @@ class Mutant:
     def is_wording(self) -> bool:
         """Returns whether only the text of a message differs: tests pin what messages name, not how they say it.
 
-        A message of None is none: the type checker refuses it. `strict` of zip, a guard that never fires, counts as well.
+        A message of None is none: the type checker refuses it. So is `strict` of zip, a guard that never fires.
         """
         before, after = _without_sentences(self.before), _without_sentences(self.after)
         parts = before.split("''")

@@ -26,7 +26,7 @@ pytest_add_cli_args=
     no:xdist
     -p
     tests.mutants.quick
-    --timeout=60
+    --timeout=300
 timeout_constant=5
 timeout_multiplier=4
 track_dependencies=false
