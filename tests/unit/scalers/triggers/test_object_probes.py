@@ -121,3 +121,10 @@ async def test_a_broker_that_cannot_be_used_is_the_problem() -> None:
 @pytest.mark.parametrize(("kind", "asked"), [(EVENT_JOB, True), (JOB_FLOW, False)], ids=["EventJob", "JobFlow"])
 def test_eventjobs_are_polled_until_they_are_gone(kind: Any, asked: bool) -> None:
     assert is_asked(kind, {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z"}, "spec": {}}) is asked
+
+
+async def test_triggers_of_kedas_kinds_are_parsed() -> None:
+    ref, body = scaled_job({"type": "redis", "metadata": {"address": "a:1", "listName": "work"}})
+    body["metadata"]["uid"] = "u"
+    [probe] = (await probes(Mirror()).parse(ref, body)).probes
+    assert probe.type == "redis"
