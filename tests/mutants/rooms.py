@@ -48,7 +48,7 @@ ROOMS = (
     Room("workers/formula", ("tests/unit/controllers/keda/scaledobject",)),
     Room("workers/flows", ("tests/unit/controllers/volcano/jobflow", "tests/unit/admission", "tests/unit/api")),
     Room("workers/decision", ("tests/unit/workers/reconcile", "tests/unit/controllers/keda/scaledjob")),
-    Room("workers/handoff", ("tests/unit/workers/handoff", "tests/unit/workers/test_unreadable.py")),
+    Room("workers/handoff", ("tests/unit/workers/handoff",)),
     Room("scalers/triggers", ("tests/unit/scalers/triggers",)),
     Room("scalers/polling", ("tests/unit/scalers/polling",)),
     Room("scalers/deliveries", ("tests/unit/scalers/deliveries",)),
