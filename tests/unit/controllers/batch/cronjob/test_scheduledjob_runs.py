@@ -398,12 +398,6 @@ def test_ready_says_why_no_run_starts_and_is_reported_once(spec, reason):
     assert cluster.status["observedGeneration"] == 2
 
 
-def test_a_time_out_of_reach_names_its_field():
-    cluster = new_cluster(suspendUntil="0001-01-01T00:00:00+14:00")
-    (event,) = cluster.settle(NOON)
-    assert "spec.suspendUntil" in event.message
-
-
 def test_a_transition_is_timed_and_what_others_wrote_stays():
     cluster = new_cluster()
     other = {"type": "Approved", "status": "True"}
