@@ -120,7 +120,7 @@ local function settle(into, slots)
         local tenant = tenant_of(key)
         local start = finish[tenant]
         finish[tenant] = start + 1
-        charged[tenant] = true
+        charged[tenant] = finish[tenant]
         ready[#ready + 1] = start - head_start(mark.priority)
         ready[#ready + 1] = key
         since[#since + 1] = into.now
@@ -132,8 +132,8 @@ local function settle(into, slots)
       end
     end
     local tenants = {}
-    for tenant in pairs(charged) do
-      tenants[#tenants + 1] = finish[tenant]
+    for tenant, charge in pairs(charged) do
+      tenants[#tenants + 1] = charge
       tenants[#tenants + 1] = tenant
     end
     write_many('SADD', into.dirty, dirty)

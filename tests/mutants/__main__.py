@@ -5,7 +5,6 @@ the wording of a message do not count; those of accepted.txt do not either, each
 """
 
 import argparse
-import os
 import random
 import shutil
 import subprocess
@@ -33,23 +32,20 @@ def main() -> None:
     print(f"seed {arguments.seed}", flush=True)
     rooms = [room for room in ROOMS if room.folder.startswith(tuple(arguments.rooms or [""]))]
     caught = counted = 0
-    for room, survivors, tried in _try(rooms, arguments.number, random.Random(arguments.seed), arguments.mutmut):
+    for room, survivors, tried in _try(rooms, arguments.number, arguments.seed, arguments.mutmut):
         few, many = _report(room, survivors, tried)
         caught, counted = caught + few, counted + many
     print(f"{caught} of {counted} caught ({caught / counted:.1%})")
     sys.exit(caught < WANTED * counted)
 
 
-def _try(
-    rooms: Sequence[Room], number: int, chance: random.Random, mutmut: Path
-) -> Iterator[tuple[Room, Sequence[Mutant], int]]:
+def _try(rooms: Sequence[Room], number: int, seed: int, mutmut: Path) -> Iterator[tuple[Room, Sequence[Mutant], int]]:
     """Yields for each room the mutants that no test noticed, and how many were tried."""
     for package, of_package in groupby((room for room in rooms if not room.is_lua), key=lambda room: room.package):
-        yield from python.survivors(list(of_package), _copy(package), number, chance, mutmut)
+        yield from python.survivors(list(of_package), _copy(package), number, seed, mutmut)
     for room in rooms:
         if room.is_lua:
-            trees = [_copy(f"lua-{core}") for core in range(os.cpu_count() or 1)]
-            yield room, *lua.survivors(room, trees, number, chance)
+            yield room, *lua.survivors(room, number, seed)
 
 
 def _report(room: Room, survivors: Sequence[Mutant], tried: int) -> tuple[int, int]:

@@ -1,7 +1,6 @@
 """Mutants of Python modules, made and tried by mutmut in a copy of the checkout."""
 
 import json
-import random
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ pytest_add_cli_args=
     no:xdist
     -p
     tests.mutants.quick
-    --timeout=60
+    --timeout=300
 timeout_constant=5
 timeout_multiplier=4
 track_dependencies=false
@@ -39,7 +38,7 @@ _ALIVE = (0, 33)
 
 
 def survivors(
-    rooms: Sequence[Room], tree: Path, number: int, chance: random.Random, mutmut: Path
+    rooms: Sequence[Room], tree: Path, number: int, seed: int, mutmut: Path
 ) -> Iterator[tuple[Room, Sequence[Mutant], int]]:
     """Tries mutants of one package's rooms in a copy of the checkout, all in one run: its preparation takes a minute.
 
@@ -54,7 +53,7 @@ def survivors(
         known = sorted(_results(tree, room))
         if not known:
             raise RuntimeError(f"mutmut made no mutants of {room.folder}:\n{made.stdout}\n{made.stderr}")
-        tried[room] = chance.sample(known, min(number, len(known)))
+        tried[room] = room.sample(known, number, seed)
     names = [name for chosen in tried.values() for name in chosen]
     run = subprocess.run([mutmut, "run", *names], cwd=tree, capture_output=True, text=True)
     for room, chosen in tried.items():

@@ -1,6 +1,11 @@
 """The rooms whose mutants are tried, and the tests that must notice them."""
 
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+Member = TypeVar("Member")
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,10 @@ class Room:
         """Returns the first part of the folder's name."""
         return self.folder.partition("/")[0]
 
+    def sample(self, known: Sequence[Member], number: int, seed: int) -> Sequence[Member]:
+        """Returns so many of the mutants that are known; the same ones whichever other rooms are tried."""
+        return random.Random(f"{seed} {self.folder}").sample(known, min(number, len(known)))
+
 
 def _controller(name: str) -> Room:
     return Room(f"workers/controllers/{name}", (f"tests/unit/controllers/{name}",))
@@ -31,13 +40,27 @@ ROOMS = (
     Room("workers/controllers/eventjob", ("tests/unit/controllers/eventjob",)),
     Room("workers/controllers/claims", ("tests/unit/controllers/keda/scaledjob", "tests/unit/controllers/eventjob")),
     Room("workers/events", ("tests/unit/events",)),
-    Room("workers/controllers/volcano/queue", ("tests/unit/controllers/volcano",)),
+    Room(
+        "workers/controllers/volcano/queue",
+        tuple(f"tests/unit/controllers/volcano/test_{name}.py" for name in ("queues", "membership", "commands")),
+    ),
     Room("workers/admission", ("tests/unit/admission",)),
     Room("workers/formula", ("tests/unit/controllers/keda/scaledobject",)),
     Room("workers/flows", ("tests/unit/controllers/volcano/jobflow", "tests/unit/admission", "tests/unit/api")),
     Room("workers/decision", ("tests/unit/workers/reconcile", "tests/unit/controllers/keda/scaledjob")),
+    Room("workers/handoff", ("tests/unit/workers/handoff",)),
+    Room("scalers/triggers", ("tests/unit/scalers/triggers",)),
+    Room("scalers/polling", ("tests/unit/scalers/polling",)),
+    Room("scalers/deliveries", ("tests/unit/scalers/deliveries",)),
     Room("scheduler/cron", ("tests/unit/scheduler",)),
-    Room("scheduler/lua", tuple(f"tests/unit/scheduler/test_{name}.py" for name in ("queue", "fairness", "scripts"))),
+    Room(
+        "scheduler/lua",
+        (
+            *(f"tests/unit/scheduler/test_{name}.py" for name in ("queue", "fairness", "last_runs", "scripts")),
+            *(f"tests/unit/workers/test_{name}.py" for name in ("unreadable", "older_data")),
+            "tests/unit/scheduler/test_format_check.py",
+        ),
+    ),
     Room("workers/lua", tuple(f"tests/unit/workers/{name}" for name in ("cache", "handoff", "reconcile"))),
     Room(
         "scalers/lua",

@@ -1,5 +1,7 @@
 """Last runs of periodic entries in a broker that lost or broke them."""
 
+from dataclasses import replace
+
 import pytest
 from redis.asyncio import Redis
 
@@ -36,4 +38,21 @@ async def test_a_run_is_leased_unless_a_later_one_is_known(
 
 async def test_a_last_run_that_cannot_be_read_counts_as_unknown(fake_redis: Redis) -> None:
     await fake_redis.hset(RUNS, "report", "garbage")
-    assert await LastRuns(fake_redis, Keys("test")).load({"report": 7, "other": 8}) == {"report": 7, "other": 8}
+    runs = LastRuns(fake_redis, Keys("test"))
+    assert await runs.load({"report": 7, "other": 8}) == {"report": 7, "other": 8}
+    assert isinstance(await runs.acquire("report", 0), RunLease)
+
+
+async def test_of_two_beats_one_gets_a_run_until_it_gives_it_back_or_has_emitted_it(fake_redis: Redis) -> None:
+    one, other = LastRuns(fake_redis, Keys("test")), LastRuns(fake_redis, Keys("test"))
+    lease = await one.acquire("report", 200)
+    assert isinstance(lease, RunLease)
+    assert await other.acquire("report", 200) is None
+    assert not await other.release(replace(lease, id="another"), 210)
+    assert await other.acquire("report", 200) is None
+    assert await one.release(lease, None)
+    lease = await other.acquire("report", 200)
+    assert isinstance(lease, RunLease)
+    assert await other.release(lease, 210)
+    assert await one.acquire("report", 200) == 210
+    assert isinstance(await one.acquire("report", 210), RunLease)

@@ -1,6 +1,7 @@
 """The keyed work queue, promise by promise; the property tests cover how the promises mix."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -165,9 +166,31 @@ async def test_opening_one_lane_leaves_the_others_as_they_are(new_lane: NewLane)
 async def test_opening_gives_back_what_a_crash_left_leased(lane: Lane) -> None:
     await lane.mark([A, B])
     await lane.claim(2)
+    await lane.mark([A])
     await lane.open()
     claim = await lane.claim(2)
     assert sorted((lease.key, lease.failures) for lease in claim.leases) == [(A, 0), (B, 0)]
+    await lane.finish((lease, Done()) for lease in claim.leases)
+    assert await keys_of(lane) == []
+
+
+async def test_claims_that_find_nothing_close_nothing(lane: Lane) -> None:
+    assert await keys_of(lane) == await keys_of(lane) == []
+    await lane.mark([A])
+    assert await keys_of(lane) == [A]
+
+
+async def test_one_call_settles_leases_of_all_outcomes_and_names_the_stale_ones(lane: Lane, clock: Clock) -> None:
+    outcomes = [Done(), Requeue(), RequeueAt(clock.seconds + 30), Failed("no")]
+    keys = [f"jobs.batch/default/{n}" for n in range(3 * len(outcomes))]
+    await lane.mark(keys)
+    leases = (await lane.claim(len(keys))).leases
+    stale = leases[1::3]
+    given = [(replace(lease, token=lease.token - 1) if lease in stale else lease) for lease in leases]
+    finished = await lane.finish(zip(given, [outcome for outcome in outcomes for _ in range(3)], strict=True))
+    assert [lease.key for lease in finished.stale] == [lease.key for lease in stale]
+    stats = await lane.stats()
+    assert (stats.ready, stats.later, stats.failing, stats.leased) == (2, 4, 2, len(stale))
 
 
 async def test_numbers_of_a_lane(lane: Lane, clock: Clock) -> None:
@@ -200,6 +223,11 @@ class TestNotifications:
         claim = await lane.claim(1, notified=True)
         assert (await lane.mark([B])).notifications == 1
         assert (await lane.finish([(claim.leases[0], Done())])).notifications == 0
+
+    async def test_each_consumed_notification_counts_as_one(self, lane: Lane) -> None:
+        assert (await lane.mark(f"jobs.batch/default/{n}" for n in range(20))).notifications == 3
+        await lane.claim(1, notified=True)
+        assert (await lane.stats()).notifications == 2
 
     async def test_finishing_rings_for_what_is_left(self, lane: Lane) -> None:
         await lane.mark([A, B])
@@ -271,6 +299,34 @@ async def test_a_booking_made_during_a_lease_survives_it_and_one_made_before_doe
         due = min(before, booked, *([30] if isinstance(outcome, RequeueAt) else []))
     found = (await lane.sweep()).next
     assert (found and found - clock.seconds) == due
+
+
+@pytest.mark.parametrize("expires", [False, True])
+async def test_marks_and_bookings_made_during_a_lease_are_news_once(lane: Lane, clock: Clock, expires: bool) -> None:
+    await lane.mark([A])
+    (lease,) = (await lane.claim(1)).leases
+    await lane.mark([A])
+    await lane.book({A: clock.seconds + 50})
+    if expires:
+        clock.forward(10)
+        await lane.sweep()
+    else:
+        await lane.finish([(lease, Done())])
+    # The next decision knows of both.
+    later = clock.seconds + 60
+    assert await work_off(lane, RequeueAt(later)) == [A]
+    assert await keys_of(lane) == []
+    assert (await lane.sweep()).next == later
+
+
+async def test_the_answers_of_calls_are_kept_for_one_lease(new_lane: NewLane, fake_redis: Redis) -> None:
+    # So long that the time of the test is nothing against it.
+    lane = new_lane(lease=1e6)
+    await lane.open()
+    await lane.mark([A])
+    await work_off(lane, Done())
+    kept = await fake_redis.keys(lane.keys.call("*"))
+    assert [1e6 - 500 < await fake_redis.pttl(key) / 1000 <= 1e6 for key in kept] == [True, True]
 
 
 class Flaky:

@@ -4,6 +4,7 @@ import re
 from importlib import resources
 
 import pytest
+from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.scripts import load
@@ -22,6 +23,19 @@ def test_an_include_is_replaced_by_its_text_once_however_often_it_is_named() -> 
 def test_an_include_that_is_not_there_is_named() -> None:
     with pytest.raises(FileNotFoundError, match="'nowhere'"):
         load("scheduler", "nowhere")
+
+
+@pytest.mark.parametrize("length", [0, 1, 3_999, 4_000, 4_001, 9_500])
+async def test_lists_of_any_length_are_written_and_read_whole(fake_redis: Redis, length: int) -> None:
+    script = """
+      local items = {}
+      for i = 1, ARGV[1] do items[i] = 'item ' .. i end
+      write_many('SADD', KEYS[1], items)
+      items[#items + 1] = 'another'
+      return read_many('SMISMEMBER', KEYS[1], items)
+    """
+    answers = await fake_redis.eval(load("scheduler", "batches") + script, 1, "set", length)  # type: ignore[misc]
+    assert answers == [*(1 for _ in range(length)), 0]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -11,7 +11,7 @@ from tests.unit.tables import cases
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.controllers.claims import binding
 from workers.controllers.eventjob import decide, jobs
-from workers.controllers.eventjob.decide import FINALIZER
+from workers.controllers.eventjob.decide import CONTROLLER, FINALIZER
 from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, PollNow, RecordEvent, Together
 from workers.decision.snapshot import CachedObject
@@ -34,6 +34,11 @@ def status_in(plan: Plan) -> Object:
 def ready(plan: Plan) -> tuple[str, str, str]:
     [found] = [each for each in status_in(plan)["conditions"] if each["type"] == "Ready"]
     return found["status"], found["reason"], found["message"]
+
+
+def suspended(plan: Plan) -> tuple[str, str]:
+    [found] = [each for each in status_in(plan)["conditions"] if each["type"] == "Suspended"]
+    return found["status"], found["reason"]
 
 
 def reasons(plan: Plan) -> list[str]:
@@ -279,9 +284,39 @@ def test_a_deleted_object_stops_its_jobs_and_stays_until_its_deliveries_are_gone
 )
 def test_the_finalizer_goes_once_a_poll_has_removed_the_deliveries(generation: int, limit: int, gone: bool) -> None:
     reading = reading_of(ledger(limit=limit), generation=generation)
-    plan = decide(snapshot(event_job(metadata=DELETED), reading=reading), NOW)
-    assert any(isinstance(step, Patch) for step in plan.steps) is gone
+    body = event_job(metadata={**DELETED, "finalizers": [FINALIZER, "another"]})
+    plan = decide(snapshot(body, reading=reading), NOW)
+    patches = [step.body for step in plan.steps if isinstance(step, Patch)]
+    assert patches == [{"metadata": {"finalizers": ["another"]}}] * gone
     assert any(isinstance(step, PollNow) for step in plan.steps) is not gone
+
+
+def test_a_deletion_that_waits_for_the_broker_says_so() -> None:
+    reading = reading_of(ClaimLedger("events"), problem="connection refused", generation=2)
+    plan = decide(snapshot(event_job(metadata=DELETED), reading=reading), NOW)
+    assert ready(plan)[:2] == ("False", "DeletionWaits")
+    assert "connection refused" in ready(plan)[2]
+    assert suspended(plan) == ("Unknown", "Deleted")
+
+
+def test_a_malformed_manifest_is_not_ready() -> None:
+    plan = decide(snapshot(event_job(concurrency={"total": "many"}), ledger(claim("1-0"))), NOW)
+    assert ready(plan)[:2] == ("False", "InvalidSpec")
+    assert "spec.concurrency.total" in ready(plan)[2]
+    assert suspended(plan) == ("Unknown", "InvalidSpec")
+
+
+@cases(
+    ("spec", "name"),
+    {
+        "its own channel": ({}, "orders"),
+        "another channel": ({"channel": "sales"}, "sales"),
+        "no text": ({"channel": 7}, None),
+    },
+)
+def test_the_scaledjob_of_its_channel_is_looked_up(spec: Object, name: str | None) -> None:
+    refs = CONTROLLER.optional_relatives(event_job(**spec))
+    assert refs == ((Ref(SCALED_JOB, "default", name),) if name else ())
 
 
 def test_jobs_of_an_object_that_is_gone_are_let_go() -> None:
@@ -339,6 +374,23 @@ def test_what_no_process_can_be_given_is_in_the_file_only(data: str, variables: 
     job = build(claim("1-0", item=event_text("1", data=data)))
     names = {each["name"] for each in job["spec"]["template"]["spec"]["containers"][0]["env"]}
     assert names & {"PENSTOCK_EVENT", "PENSTOCK_EVENT_DATA"} == variables
+
+
+@cases(
+    ("subject", "given"),
+    {"a NUL": ("a\0b", False), "as long as may be": ("x" * 4096, True), "longer": ("x" * 4095 + "ä", False)},
+)
+def test_an_attribute_that_no_process_can_be_given_is_in_the_file_only(subject: str, given: bool) -> None:
+    job = build(claim("1-0", item=event_text("1", subject=subject)))
+    names = {each["name"] for each in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert ("PENSTOCK_EVENT_SUBJECT" in names) is given
+
+
+@cases(("asked", "policy"), {"nothing": ({}, "Never"), "one": ({"restartPolicy": "OnFailure"}, "OnFailure")})
+def test_containers_are_not_restarted_unless_the_template_says_so(asked: Object, policy: str) -> None:
+    template = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "x"}], **asked}}}}
+    [job] = created(decide(snapshot(event_job(jobTemplate=template), ledger(claim("1-0"))), NOW))
+    assert job["spec"]["template"]["spec"]["restartPolicy"] == policy
 
 
 def test_a_malformed_trace_is_left_out() -> None:

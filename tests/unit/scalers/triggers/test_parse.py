@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from penstock.scaler import Scaler, parameter
 from scalers.trigger_types import ScalerRegistry
-from scalers.triggers.parse import Parsed, Triggers
+from scalers.triggers.parse import Parsed, Triggers, polling_interval
 from tests.unit.scalers.cluster import Cluster
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.errors import Unavailable
@@ -39,6 +39,30 @@ async def test_a_trigger_gets_what_its_authentication_supplies(cluster: Cluster)
     parsed = await Triggers(lookups=cluster.lookups()).parse(REF, body(trigger()))
     assert password(parsed) == "hunter2"
     assert "hunter2" not in f"{parsed}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "seconds"),
+    [
+        ({}, 9.0),
+        ({"pollingInterval": 30}, 30.0),
+        ({"pollingInterval": 0}, 9.0),
+        ({"pollingInterval": "30"}, 9.0),
+        ({"pollingInterval": 30, "pollingIntervalMilliseconds": 250}, 0.25),
+        ({"pollingInterval": 30, "pollingIntervalMilliseconds": 0}, 30.0),
+    ],
+    ids=str,
+)
+def test_the_interval_of_polls(spec: Object, seconds: float) -> None:
+    assert polling_interval({"spec": spec}, 9.0) == seconds
+
+
+async def test_a_trigger_that_scales_jobs_has_a_name_and_no_type_of_metric() -> None:
+    [probe] = (await Triggers().parse(REF, body({**trigger(None), "name": "mine"}))).probes
+    assert probe.name == "s0-redis-work"
+    assert (await Triggers().parse(REF, body({**trigger(None), "metricType": "Value"}))).problem == (
+        "trigger 0 (redis): metricType: has no meaning on a ScaledJob and must be left out"
+    )
 
 
 async def test_nothing_is_parsed_anew_while_nothing_changes(cluster: Cluster) -> None:

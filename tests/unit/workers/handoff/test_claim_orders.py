@@ -54,9 +54,12 @@ async def test_a_dropped_order_is_gone(client: Redis, lane: Lane) -> None:
 
 
 @pytest.mark.parametrize("stored", ["nonsense", "1 {}", '1 {"id":1,"of":"x","limit":1,"settlements":[],"more":1}'])
-async def test_an_order_of_another_version_counts_as_none(client: Redis, stored: str) -> None:
+async def test_an_order_of_another_version_counts_as_none(
+    client: Redis, stored: str, caplog: pytest.LogCaptureFixture
+) -> None:
     await client.hset("{test}:orders", WORK, stored)
     assert await ClaimOrders(client, KEYS).get_many([WORK]) == [None]
+    assert [record.key for record in caplog.records] == [WORK]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("claims", [None, (), (ClaimedItem("1", 2, 3, "abc", "text"), ClaimedItem("2"))])

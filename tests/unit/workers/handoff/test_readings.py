@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.decision.snapshot import Reading, TriggerSample
-from workers.handoff.readings import Readings
+from workers.handoff.readings import Readings, ReadingsStored
 
 KEYS = Keys("test")
 WORK = "scaledjobs.keda.sh/team/work"
@@ -88,7 +88,7 @@ async def test_nothing_costs_no_round_trip(real_redis: Redis) -> None:
     lane, readings = Lane(real_redis, "reconcile", KEYS), Readings(real_redis, KEYS)
     before = (await real_redis.info("stats"))["total_commands_processed"]
     assert await readings.get_many([]) == []
-    assert (await readings.put_many({}, lane)).notifications == 0
+    assert await readings.put_many({}, lane) == ReadingsStored(frozenset(), 0)
     await readings.drop([])
     assert (await real_redis.info("stats"))["total_commands_processed"] - before == 1
 
@@ -96,7 +96,13 @@ async def test_nothing_costs_no_round_trip(real_redis: Redis) -> None:
 async def test_what_cannot_be_read_counts_as_none(client: Redis, lane: Lane, caplog: pytest.LogCaptureFixture) -> None:
     await client.hset("{test}:readings", mapping={WORK: b"7 {", OTHER: b'7 {"id": 7}'})
     assert await Readings(client, KEYS).get_many([WORK, OTHER]) == [None, None]
+    assert [record.key for record in caplog.records] == [WORK, OTHER]  # type: ignore[attr-defined]
     assert caplog.text.count("cannot be read") == 2
+
+
+async def test_a_missing_reading_is_no_fault(client: Redis, caplog: pytest.LogCaptureFixture) -> None:
+    assert await Readings(client, KEYS).get_many([WORK]) == [None]
+    assert caplog.records == []
 
 
 async def test_fields_of_a_later_version_are_ignored(client: Redis, lane: Lane) -> None:

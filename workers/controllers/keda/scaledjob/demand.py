@@ -92,7 +92,7 @@ def of(
     """
     active = [sample for sample in samples if sample.active and sample.error is None]
     values = [_value(sample, bounds, weights.get(sample.name, 1)) for sample in active]
-    enough = _is_enough(values, len(samples), activation or Activation())
+    enough = _is_enough([value.weight for value in values], len(samples), activation or Activation())
     combined = _COMBINE[calculation](values) if values and enough else _NOTHING
     return Demand(
         queue=rounding.up(combined.queue),
@@ -118,22 +118,25 @@ def explanation(
 ) -> str:
     """Returns for people the sum that combines several queues into one; empty for a single queue."""
     active = [sample for sample in samples if sample.active and sample.error is None]
-    values = [_Value(sample.value, 0, 0, True, weight=weights.get(sample.name, 1)) for sample in active]
-    if not _is_enough(values, len(samples), activation or Activation()):
-        return f"0, for activation asks for more than the {len(values)} of {len(samples)} triggers that are active"
-    alone = len(values) == 1 and (calculation != "sum" or values[0].weight == 1)
-    if not values or alone or len(values) > SHOWN:
+    queues = [f"{sample.value:.15g}" for sample in active]
+    known = [weights.get(sample.name, 1) for sample in active]
+    if not _is_enough(known, len(samples), activation or Activation()):
+        return f"0, for activation asks for more than the {len(active)} of {len(samples)} triggers that are active"
+    alone = len(active) == 1 and (calculation != "sum" or known[0] == 1)
+    if not active or alone or len(active) > SHOWN:
         return ""
     if calculation in ("max", "min"):
-        return f"ceil({calculation}({', '.join(f'{value.queue:.15g}' for value in values)}))"
-    total = " + ".join(f"{each.queue:.15g}{f' * {each.weight:g}' if each.weight != 1 else ''}" for each in values)
-    return f"ceil({total})" if calculation == "sum" else f"ceil(({total}) / {sum(value.weight for value in values):g})"
+        return f"ceil({calculation}({', '.join(queues)}))"
+    parts = (f"{queue} * {weight:g}" if weight != 1 else queue for queue, weight in zip(queues, known, strict=True))
+    total = " + ".join(parts)
+    return f"ceil({total})" if calculation == "sum" else f"ceil(({total}) / {sum(known):g})"
 
 
-def _is_enough(values: Sequence[_Value], triggers: int, activation: Activation) -> bool:
-    if activation.require_all and len(values) < triggers:
+def _is_enough(weights: Sequence[float], triggers: int, activation: Activation) -> bool:
+    """weights: of the active triggers."""
+    if activation.require_all and len(weights) < triggers:
         return False
-    return activation.min_weight is None or sum(value.weight for value in values) >= activation.min_weight
+    return activation.min_weight is None or sum(weights) >= activation.min_weight
 
 
 def _value(sample: TriggerSample, bounds: JobBounds, weight: float) -> _Value:

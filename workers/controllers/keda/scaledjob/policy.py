@@ -81,7 +81,7 @@ def caps_of(policies: Iterable[Object], body: Object) -> tuple[JobLimit, ...]:
     for policy in policies:
         spec = scalepolicy.parse(policy).spec
         metadata = body["metadata"]
-        inside = not spec.namespaces or metadata.get("namespace", "") in spec.namespaces
+        inside = not spec.namespaces or metadata.get("namespace") in spec.namespaces
         if inside and selects(policy["spec"].get("selector") or {})(body):
             group = (metadata.get("labels") or {}).get(spec.group_by, "") if spec.group_by else None
             found.append(JobLimit(policy, spec.max_jobs, SCALED_JOB, partial(_covers, policy, group), group))

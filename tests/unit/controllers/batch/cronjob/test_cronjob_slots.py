@@ -90,6 +90,12 @@ def test_an_interval_keeps_its_anchor_after_missed_slots():
     assert cluster.made == [minute("13:00"), minute("17:00")]
 
 
+def test_an_interval_continues_from_the_last_slot():
+    cluster = new_cluster("@every 1h", status={"lastScheduleTime": times.render(clock("12:20"))})
+    cluster.settle(clock("13:25"))
+    assert cluster.made == [minute("13:20")]
+
+
 def test_an_interval_below_a_minute_runs_once_a_minute_and_loops_nowhere():
     cluster = new_cluster("@every 30s")
     cluster.settle(NOON)

@@ -47,6 +47,8 @@ def test_a_new_job_gets_its_pod_then_its_status():
     }
     assert plan.steps[0].then == RecordEvent("Normal", "SuccessfulCreate", f"Created pod: {pod_name(job(), '', 0)}")
     assert plan.steps[0].otherwise == RecordEvent("Warning", "FailedCreate", "Error creating: {error}")
+    assert plan.why == "1 active, 0 succeeded, 0 failed"
+    assert run(job(status=started(succeeded=4), parallelism=2, completions=5)).why == "1 active, 4 succeeded, 0 failed"
 
 
 def test_a_pod_carries_the_template_its_labels_and_its_owner():

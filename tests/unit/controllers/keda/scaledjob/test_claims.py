@@ -204,6 +204,17 @@ def test_the_number_of_claims_is_ordered(jobs: tuple[CachedObject, ...], reading
     assert order == ClaimOrder(micros(0), OF, limit)
 
 
+@cases(
+    ("settings", "tail"),
+    {"by default": ({}, False), "head": ({"takeFrom": "Head"}, False), "tail": ({"takeFrom": "Tail"}, True)},
+)
+def test_items_are_taken_from_the_end_that_is_asked_for(settings: Object, tail: bool) -> None:
+    spec = owner(scalingStrategy={**CLAIMING, "claim": settings})
+    [order] = orders(decide(snapshot(spec, reading=read(limit=None)), NOW))
+    assert order is not None
+    assert order.tail is tail
+
+
 def test_nothing_is_made_or_ordered_while_the_ledger_cannot_be_read() -> None:
     plan = decide(snapshot(owner(), bound("1", "Complete"), reading=read(known=False)), NOW)
     assert writes(plan) == []

@@ -57,6 +57,13 @@ def test_a_decision_tells_what_it_went_by():
     assert told["to create"] == (4, "max(0, min(4, 11))")
 
 
+@cases(("strategy", "limit"), {"default": ("default", "the queue"), "eager": ("eager", "the maximum")})
+def test_what_bounds_a_strategy_is_told(strategy, limit):
+    body = scaled_job(maxReplicaCount=5, scalingStrategy={"strategy": strategy})
+    figures = decide(snapshot(body, reading=reading(sample(12))), NOW).figures
+    assert f"not above {limit}" in {figure.name for figure in figures}
+
+
 @cases(
     ("spec", "values", "queue", "how"),
     {

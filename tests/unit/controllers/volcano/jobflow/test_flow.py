@@ -1,5 +1,6 @@
 """The decision about a JobFlow, rule by rule."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from workers.controllers.volcano.jobflow.decide import decide
 from workers.controllers.volcano.jobflow.dependencies import DependencyState, verdict
 from workers.controllers.volcano.jobflow.jobs import patched
 from workers.controllers.volcano.jobflow.phases import FlowCounts, following
-from workers.decision.plan import ComeBack, PatchStatus, Plan, Step, Together
+from workers.decision.plan import NOTHING, ComeBack, PatchStatus, Plan, RecordEvent, Step, Together
 from workers.decision.snapshot import Reading, TriggerSample
 
 
@@ -36,6 +37,32 @@ def run(cluster: Cluster, **ends: str) -> Cluster:
         cluster.end(f"f-{name.replace('_', '-')}", how)
         cluster.settle()
     return cluster
+
+
+def events(plan: Plan) -> list[tuple[str, str, str]]:
+    steps = (*plan.steps, *_meanwhile(plan))
+    return [(step.type, step.reason, step.message) for step in steps if isinstance(step, RecordEvent)]
+
+
+def test_a_flow_that_is_being_deleted_is_left_alone() -> None:
+    cluster = Cluster(entry("a"))
+    seen = cluster.snapshot()
+    deleted = {**cluster.body, "metadata": {**cluster.body["metadata"], "deletionTimestamp": times.render(NOW)}}
+    assert decide(seen, NOW).steps
+    assert decide(replace(seen, body=deleted), NOW) == decide(replace(seen, body=None), NOW) == NOTHING
+
+
+def test_a_missing_template_is_a_warning_that_names_it_and_its_entry() -> None:
+    cluster = Cluster(entry("b", template="shape"))
+    cluster.templates = {}
+    assert events(decide(cluster.snapshot(), NOW)) == [
+        ("Warning", "MissingTemplate", "there is no JobTemplate shape (entry b)")
+    ]
+
+
+def test_jobs_are_listed_in_the_order_of_their_entries() -> None:
+    cluster = run(Cluster(entry("c"), entry("a"), entry("b")), a="Completed", b="Failed", c="Completed")
+    assert [each["name"] for each in cluster.status["jobStatusList"]] == ["f-c", "f-a", "f-b"]
 
 
 # Volcano's rule of phases

@@ -1,0 +1,130 @@
+"""Probes of EventJobs: which deliveries are read, from which intake, and for whom events are routed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from scalers.deliveries.event_ledger import DEFAULTS, EventLedger
+from scalers.triggers.object_probes import ObjectProbes, is_asked
+from scalers.triggers.parse import Triggers
+from tests.unit.controllers.eventjob.manifests import event_job
+from tests.unit.tables import cases
+from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, Object, Ref
+from workers.decision.snapshot import CachedObject
+
+REF = Ref(EVENT_JOB, "default", "orders")
+READY = {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]}
+TAKEN = {"conditions": [{"type": "Ready", "status": "False", "reason": "ChannelTaken", "observedGeneration": 1}]}
+
+
+class Mirror:
+    """The objects of the cluster, and which of them were read."""
+
+    def __init__(self, *bodies: tuple[Ref, Object]) -> None:
+        self._bodies = dict(bodies)
+        self.read: list[Ref] = []
+
+    async def get_many(self, refs: Sequence[Ref]) -> list[CachedObject | None]:
+        self.read += refs
+        return [CachedObject(ref, self._bodies[ref], 0) if ref in self._bodies else None for ref in refs]
+
+
+def probes(store: Mirror, broker: str = "redis://127.0.0.1:6379/0") -> ObjectProbes:
+    return ObjectProbes(Triggers(broker=broker, prefix="penstock"), store)  # type: ignore[arg-type]
+
+
+async def ledger(body: Object, *others: tuple[Ref, Object]) -> EventLedger:
+    [probe] = (await probes(Mirror(*others)).parse(REF, body)).probes
+    assert (probe.name, probe.type) == ("s0-events", "events")
+    scaler: Any = probe.scaler
+    found: EventLedger = scaler.ledger
+    return found
+
+
+def scaled_job(trigger: Object, name: str = "orders") -> tuple[Ref, Object]:
+    return Ref(SCALED_JOB, "default", name), {"metadata": {"name": name}, "spec": {"triggers": [trigger]}}
+
+
+async def test_a_ready_eventjob_of_its_own_channel_asks_nothing_of_the_store() -> None:
+    store = Mirror()
+    await probes(store).parse(REF, event_job(status=READY))
+    assert store.read == []
+
+
+async def test_the_settings_of_a_channel_are_those_of_its_namesake() -> None:
+    settings = {"maxEvents": 7, "dedup": {"limit": 50, "windowSeconds": 3}}
+    own = await ledger(event_job(status=READY, deadLetter={"channel": "lost"}, **settings))
+    assert (own.owner, own.deleting) == ("default/orders", False)
+    assert own.dead_letters
+    assert (own.intake.stream.endswith("default/orders"), own.dead_letters.endswith("default/lost")) == (True, True)
+    assert (own.intake.limit, own.intake.window, own.intake.remembered) == (7, 3000, 50)
+    other = event_job(metadata={"name": "sales", "uid": "s"}, **settings)
+    theirs = await ledger(event_job(channel="sales"), (Ref(EVENT_JOB, "default", "sales"), other))
+    assert theirs.intake.stream.endswith("default/sales")
+    assert (theirs.intake.limit, theirs.intake.remembered, theirs.dead_letters) == (7, 50, None)
+    nobodys = await ledger(event_job(channel="sales", **settings))
+    assert (nobodys.intake.limit, nobodys.intake.remembered) == (DEFAULTS.max_events, DEFAULTS.dedup.limit)
+
+
+@cases(
+    ("body", "others", "routes"),
+    {
+        "ready": (event_job(status=READY), (), True),
+        "new": (event_job(), (), True),
+        "its channel was found taken": (event_job(status=TAKEN), (), False),
+        "a ScaledJob has the channel": (event_job(), (scaled_job({"type": "push"}),), False),
+        "a ScaledJob takes from another stream": (
+            event_job(),
+            (scaled_job({"type": "push", "metadata": {"stream": "other"}}),),
+            True,
+        ),
+        "a ScaledJob has the channel that it names": (
+            event_job(channel="sales", status=READY),
+            (scaled_job({"type": "push"}, "sales"),),
+            False,
+        ),
+        "decided on in an earlier generation": (
+            event_job(metadata={"generation": 2}, status=READY),
+            (scaled_job({"type": "push"}),),
+            False,
+        ),
+        "a spec that cannot be used": (event_job(status=READY, concurrency={"total": "many"}), (), False),
+        "a filter that cannot be used": (event_job(status=READY, filter={"cel": "1 +"}), (), False),
+    },
+)
+async def test_events_are_routed_while_spec_and_channel_can_be_used(
+    body: Object, others: Sequence[tuple[Ref, Object]], routes: bool
+) -> None:
+    assert ((await ledger(body, *others)).spec is not None) is routes
+
+
+async def test_a_deleted_eventjob_gives_its_deliveries_up() -> None:
+    assert (await ledger(event_job(metadata={"deletionTimestamp": "2026-03-01T12:00:00Z"}))).deleting
+
+
+async def test_a_spec_is_parsed_again_when_its_generation_changes() -> None:
+    found = probes(Mirror())
+    for generation, limit in ((1, 7), (1, 7), (2, 8)):
+        status = {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": generation}]}
+        body = event_job(metadata={"generation": generation}, status=status, maxEvents=limit)
+        [probe] = (await found.parse(REF, body)).probes
+        scaler: Any = probe.scaler
+        assert scaler.ledger.spec.max_events == limit
+
+
+async def test_a_broker_that_cannot_be_used_is_the_problem() -> None:
+    parsed = await probes(Mirror(), "nonsense").parse(REF, event_job(status=READY))
+    assert (parsed.probes, (parsed.problem or "").startswith("Penstock's own broker: ")) == ((), True)
+
+
+@pytest.mark.parametrize(("kind", "asked"), [(EVENT_JOB, True), (JOB_FLOW, False)], ids=["EventJob", "JobFlow"])
+def test_eventjobs_are_polled_until_they_are_gone(kind: Any, asked: bool) -> None:
+    assert is_asked(kind, {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z"}, "spec": {}}) is asked
+
+
+async def test_triggers_of_kedas_kinds_are_parsed() -> None:
+    ref, body = scaled_job({"type": "redis", "metadata": {"address": "a:1", "listName": "work"}})
+    body["metadata"]["uid"] = "u"
+    [probe] = (await probes(Mirror()).parse(ref, body)).probes
+    assert probe.type == "redis"
