@@ -50,7 +50,7 @@ class Expiring(Collector):
         """Returns the family of a scrape."""
         family = self._family()
         with self._lock:
-            self._expire()
+            self._expire(self._clock())
             for labels, (value, _) in self._series.items():
                 family.add_metric(labels, value)
         return (family,)
@@ -62,15 +62,15 @@ class Expiring(Collector):
         if len(labels) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {', '.join(self.labels)}")
         with self._lock:
-            self._expire()
-            before, _ = self._series.get(labels, (0.0, 0.0))
-            self._series[labels] = (change(before), self._clock())
-            self._series.move_to_end(labels)
+            now = self._clock()
+            self._expire(now)
+            before, _ = self._series.pop(labels, (0.0, 0.0))
+            self._series[labels] = (change(before), now)
             if len(self._series) > SERIES:
                 self._series.popitem(last=False)
 
-    def _expire(self) -> None:
-        while self._series and next(iter(self._series.values()))[1] < self._clock() - self.life:
+    def _expire(self, now: float) -> None:
+        while self._series and next(iter(self._series.values()))[1] < now - self.life:
             self._series.popitem(last=False)
 
 
