@@ -12,6 +12,8 @@ from tests.integration.scalers.world import World, build, redis_trigger, scaled_
 from workers.api.kinds import Object
 
 OTHERS = 1000
+#: Packages whose calls are counted: those of libraries differ from version to version.
+OURS = ("scalers.", "workers.", "scheduler.", "penstock.")
 
 
 async def polled(world: World, *more: Object) -> None:
@@ -70,7 +72,7 @@ async def test_as_many_triggers_as_may_be_are_one_more_question(
 async def test_a_poll_of_many_unchanged_objects_makes_few_round_trips_and_calls(
     real_redis: Redis, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a poll costs, counted: round trips of a claim, and calls of Python functions for each object."""
+    """What a poll costs, counted: round trips of a claim, and calls of our own functions for each object."""
     world = await build(real_redis)
     names = [f"l{number}" for number in range(200)]
     await world.apply(*(scaled_job(name, redis_trigger(port, name)) for name in names))
@@ -80,9 +82,9 @@ async def test_a_poll_of_many_unchanged_objects_makes_few_round_trips_and_calls(
         sent = count_writes(monkeypatch)
         calls = 0
 
-        def count(_: FrameType, event: str, __: Any) -> None:
+        def count(frame: FrameType, event: str, _: Any) -> None:
             nonlocal calls
-            calls += event == "call"
+            calls += event == "call" and frame.f_globals.get("__name__", "").startswith(OURS)
 
         sys.setprofile(count)
         try:
@@ -90,6 +92,5 @@ async def test_a_poll_of_many_unchanged_objects_makes_few_round_trips_and_calls(
         finally:
             sys.setprofile(None)
     assert len(claim.leases) == len(names)
-    print("MEASURED", len(sent), calls / len(names))
-    assert len(sent) <= 12
-    assert calls / len(names) <= 100
+    assert len(sent) <= 9
+    assert calls / len(names) <= 155

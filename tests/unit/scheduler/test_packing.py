@@ -1,4 +1,4 @@
-"""Commands that hiredis encodes: the same bytes as redis-py's own, and as many calls for a long one as for a short one."""
+"""Commands that hiredis encodes: the bytes are redis-py's own, and a long one makes no more calls than a short one."""
 
 import sys
 from types import FrameType
