@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from penstock.scaler import Measure, milli
 from scalers import metrics
@@ -14,7 +15,7 @@ from scalers.redaction import why
 from scalers.triggers.parse import Parsed, TriggerProbe, measured, polling_interval
 from scheduler.queue import Lease
 from workers.api import kinds
-from workers.api.kinds import EVENT_JOB, JOB_FLOW, Object
+from workers.api.kinds import EVENT_JOB, JOB_FLOW, Object, Ref
 from workers.decision.claims import ClaimLedger, ClaimOrder, ledger_name
 from workers.decision.snapshot import Reading, TriggerSample
 
@@ -56,10 +57,15 @@ class ObjectPoll:
         """Returns the asker of the trigger at this place; that of another generation of the spec is another one."""
         return self.uid, (place, self.body["metadata"].get("generation", 0))
 
-    @property
+    @cached_property
+    def ref(self) -> Ref:
+        """The object's address."""
+        return kinds.parse_key(self.lease.key)
+
+    @cached_property
     def ledger_name(self) -> str | None:
         """The name of the object's ledger, if it has one."""
-        return ledger_name(kinds.parse_key(self.lease.key).kind, self.body)
+        return ledger_name(self.ref.kind, self.body)
 
     @property
     def claim_request(self) -> ClaimRequest:
@@ -100,10 +106,9 @@ class ObjectPoll:
 
     def export(self, place: int, seconds: float) -> None:
         """Exports the sample of the trigger at this place as metrics. seconds: that its server took."""
-        ref = kinds.parse_key(self.lease.key)
-        if ref.kind not in (JOB_FLOW, EVENT_JOB):
+        if self.ref.kind not in (JOB_FLOW, EVENT_JOB):
             name = measured(self.body)[place].get("name") or ""
-            metrics.export_sample(ref, place, self.samples[place], seconds, name)
+            metrics.export_sample(self.ref, place, self.samples[place], seconds, name)
 
     def next(self, interval: float) -> float:
         """Returns the instant of the next poll (seconds since the epoch, broker's clock). interval: the default."""

@@ -217,9 +217,10 @@ class Poller:
 
         def take(number: int, answer: Answer) -> None:
             poll, place = members[number]
-            poll.take(place, answer, self._sources.open_breaker(source, poll.asker(place)))
+            failed = isinstance(answer, str)
+            poll.take(place, answer, self._sources.open_breaker(source, poll.asker(place)) if failed else None)
             poll.export(place, time.monotonic() - began)
-            if isinstance(answer, str):
+            if failed:
                 self._triggers.forget(poll.uid)
             if poll.complete:
                 work.complete(poll)

@@ -20,6 +20,7 @@ from redis.crc import key_slot
 
 from scheduler.broker import refusals
 from scheduler.broker.address import BrokerAddress, BrokerTLS, parse
+from scheduler.broker.packing import HiredisPacking
 
 #: Seconds a call waits for a connection when all are taken.
 PATIENCE = 10.0
@@ -72,11 +73,11 @@ class _Managed:
             raise explained from error
 
 
-class _Plain(_Managed, Connection):
+class _Plain(_Managed, HiredisPacking, Connection):
     pass
 
 
-class _Tls(_Managed, SSLConnection):
+class _Tls(_Managed, HiredisPacking, SSLConnection):
     def __init__(self, *, server_name: str = "", **options: Any) -> None:
         self._server_name = server_name
         super().__init__(**options)

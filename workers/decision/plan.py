@@ -4,9 +4,11 @@
 the object comes back with backoff and is decided afresh. A step whose effect is there already counts as done.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from functools import cached_property
+from typing import Literal, overload
 
 from workers.api.kinds import Kind, Object, Ref
 from workers.decision.claims import ClaimOrder
@@ -132,7 +134,7 @@ class Together:
     then: RecordEvent | None = None
     otherwise: RecordEvent | None = None
     vital: bool = True
-    meanwhile: "tuple[Step, ...] | None" = None
+    meanwhile: "Sequence[Step] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +229,32 @@ Step = (
     | HoldKey
     | ComeBack
 )
+
+
+class LaterSteps(Sequence[Step]):
+    """Steps that are made when they are first asked for, by a function without effects.
+
+    For the `meanwhile` of a `Together`, which is seldom carried out.
+    """
+
+    def __init__(self, make: Callable[[], tuple[Step, ...]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _steps(self) -> tuple[Step, ...]:
+        return self._make()
+
+    @overload
+    def __getitem__(self, place: int) -> Step: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Step, ...]: ...
+    def __getitem__(self, place: int | slice) -> Step | tuple[Step, ...]:
+        """As of a tuple."""
+        return self._steps[place]
+
+    def __len__(self) -> int:
+        """As of a tuple."""
+        return len(self._steps)
 
 
 #: The gauges of an object, set with every decision on it, by their names in `workers.metrics.process`.

@@ -20,6 +20,9 @@ COUNT_LIFE = 3600.0
 #: The life of counts that never expire.
 FOR_EVER = math.inf
 
+#: Value and last update of a series that is not there.
+_NONE = (0.0, -math.inf)
+
 Family = GaugeMetricFamily | CounterMetricFamily | UnknownMetricFamily
 
 
@@ -58,19 +61,20 @@ class Expiring(Collector):
     def _family(self) -> Family:
         raise NotImplementedError
 
-    def _put(self, labels: tuple[str, ...], change: Callable[[float], float]) -> None:
+    def _put(self, labels: tuple[str, ...], value: float, *, adds: bool) -> None:
         if len(labels) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {', '.join(self.labels)}")
         with self._lock:
-            self._expire()
-            before, _ = self._series.get(labels, (0.0, 0.0))
-            self._series[labels] = (change(before), self._clock())
-            self._series.move_to_end(labels)
+            now = self._clock()
+            # Taken out and put in again: the series that was updated longest ago is the first.
+            before, updated = self._series.pop(labels, _NONE)
+            self._series[labels] = (value + before if adds and updated >= now - self.life else value, now)
             if len(self._series) > SERIES:
                 self._series.popitem(last=False)
 
     def _expire(self) -> None:
-        while self._series and next(iter(self._series.values()))[1] < self._clock() - self.life:
+        oldest = self._clock() - self.life
+        while self._series and next(iter(self._series.values()))[1] < oldest:
             self._series.popitem(last=False)
 
 
@@ -81,7 +85,7 @@ class ExpiringGauge(Expiring):
 
     def set(self, value: float, *labels: str) -> None:
         """Shows this value. Raises ValueError if there are not as many labels as the gauge has."""
-        self._put(labels, lambda _: value)
+        self._put(labels, value, adds=False)
 
     def _family(self) -> Family:
         return GaugeMetricFamily(self.name, self.text, labels=self.labels)
@@ -101,7 +105,7 @@ class ExpiringCounter(Expiring):
 
         Raises ValueError if there are not as many labels as the counter has.
         """
-        self._put(labels, lambda before: before + amount)
+        self._put(labels, amount, adds=True)
 
     def _family(self) -> Family:
         family = CounterMetricFamily if self.name.endswith("_total") else UnknownMetricFamily

@@ -15,6 +15,7 @@ from redis.backoff import NoBackoff
 from penstock.connections import Connections
 from penstock.scaler import Measure, SourceError
 from scalers.sources.tls import TLS
+from scheduler.broker.packing import HiredisPacking
 
 T = TypeVar("T")
 
@@ -75,7 +76,7 @@ class RedisServer:
 
         It connects with AUTH and SELECT alone (no HELLO, no CLIENT), which every user may do.
         """
-        how: dict[str, Any] = {"connection_class": redis.Connection}
+        how: dict[str, Any] = {"connection_class": _Connection}
         if self.tls:
             how = {"connection_class": _TLSConnection, "context": self.tls.context()}
         return redis.Redis(
@@ -119,7 +120,11 @@ class RedisServer:
             return list(await ask(link, questions))
 
 
-class _TLSConnection(redis.SSLConnection):
+class _Connection(HiredisPacking, redis.Connection):
+    pass
+
+
+class _TLSConnection(HiredisPacking, redis.SSLConnection):
     """A connection with a given context: redis-py itself takes certificates from files only."""
 
     def __init__(self, *, context: ssl.SSLContext, **options: Any) -> None:

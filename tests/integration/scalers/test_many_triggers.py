@@ -1,5 +1,9 @@
 """An object with very many triggers among a thousand ordinary ones: it is told so, and costs the others nothing."""
 
+import sys
+from types import FrameType
+from typing import Any
+
 import pytest
 from redis.asyncio import Redis
 
@@ -8,6 +12,8 @@ from tests.integration.scalers.world import World, build, redis_trigger, scaled_
 from workers.api.kinds import Object
 
 OTHERS = 1000
+#: Packages whose calls are counted: those of libraries differ from version to version.
+OURS = ("scalers.", "workers.", "scheduler.", "penstock.")
 
 
 async def polled(world: World, *more: Object) -> None:
@@ -61,3 +67,30 @@ async def test_as_many_triggers_as_may_be_are_one_more_question(
     assert await writes_of(world, monkeypatch, full) <= one, "its triggers are asked together"
     reading = await world.reading("full")
     assert [sample.value for sample in reading.samples] == [3.0, *[0.0] * 999]
+
+
+async def test_a_poll_of_many_unchanged_objects_makes_few_round_trips_and_calls(
+    real_redis: Redis, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a poll costs, counted: round trips of a claim, and calls of our own functions for each object."""
+    world = await build(real_redis)
+    names = [f"l{number}" for number in range(200)]
+    await world.apply(*(scaled_job(name, redis_trigger(port, name)) for name in names))
+    async with world.polling() as polling:
+        await polling.once()
+        await world.deciding()
+        sent = count_writes(monkeypatch)
+        calls = 0
+
+        def count(frame: FrameType, event: str, _: Any) -> None:
+            nonlocal calls
+            calls += event == "call" and frame.f_globals.get("__name__", "").startswith(OURS)
+
+        sys.setprofile(count)
+        try:
+            claim = await polling.again(*names)
+        finally:
+            sys.setprofile(None)
+    assert len(claim.leases) == len(names)
+    assert len(sent) <= 9
+    assert calls / len(names) <= 155

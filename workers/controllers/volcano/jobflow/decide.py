@@ -17,6 +17,7 @@ from workers.controllers.volcano.jobflow.job_creation import StartRound
 from workers.controllers.volcano.jobflow.node_progress import Track
 from workers.controllers.volcano.jobflow.observed import ObservedFlow, relatives
 from workers.controllers.volcano.jobflow.phases import FlowCounts
+from workers.controllers.volcano.jobflow.progress import Tracks
 from workers.controllers.volcano.jobflow.status import FlowReady
 from workers.decision.controller import Controller
 from workers.decision.plan import (
@@ -25,6 +26,7 @@ from workers.decision.plan import (
     CountMetric,
     Create,
     Delete,
+    LaterSteps,
     Metric,
     PatchStatus,
     Plan,
@@ -67,7 +69,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     if view.phase == phases.SUCCEED and view.spec.job_retain_policy == "delete" and view.jobs:
         return _delete_jobs(view, advance, outcome)
     report = _report(view, advance, outcome)
-    over = sum(track.over for track in advance.tracks.values())
+    over = advance.tracks.over
     why = f"{outcome.phase}: {over} of {len(advance.tracks)} over, {len(advance.round.jobs)} to create"
     return Plan((*_steps(view, advance, outcome, report), *_later(view, advance, outcome, report)), why)
 
@@ -105,28 +107,26 @@ class _Advance:
     """The nodes after this decision, by node id. limits: `timeoutSeconds`. deadlines: the end of that time."""
 
     round: StartRound
-    tracks: Mapping[str, Track]
+    tracks: Tracks
     limits: Mapping[str, int]
     deadlines: Mapping[str, datetime]
 
-    def timed(self, known: Mapping[str, Track], now: datetime) -> Mapping[str, Track]:
+    def timed(self, known: Tracks, now: datetime) -> Tracks:
         """Returns the tracks with the reason TimedOut on each node whose Job has passed its deadline."""
-        if not self.deadlines:
+        late = [id for id, deadline in self.deadlines.items() if now >= deadline]
+        if not late:
             return known
-        return {id: self._timed(id, track, now) for id, track in known.items()}
-
-    def _timed(self, id: str, track: Track, now: datetime) -> Track:
-        deadline = self.deadlines.get(id)
-        if deadline is None or now < deadline or track.reason == tracks.TIMED_OUT:
-            return track
-        message = f"job {track.job} took longer than {self.limits[id]} seconds"
-        return replace(track, reason=tracks.TIMED_OUT, message=message)
+        found = Tracks(known)
+        for id in late:
+            if found[id].reason != tracks.TIMED_OUT:
+                message = f"job {found[id].job} took longer than {self.limits[id]} seconds"
+                found[id] = replace(found[id], reason=tracks.TIMED_OUT, message=message)
+        return found
 
 
 def _advance(view: ObservedFlow) -> _Advance:
     started = job_creation.decided(view)
-    limits = {node.id: node.entry.timeout_seconds for node in view.graph.nodes if node.entry.timeout_seconds}
-    deadlines = {}
+    limits, deadlines = view.graph.limits, {}
     for id, seconds in limits.items():
         if created := (view.live(started.tracks[id]) or {}).get("metadata", {}).get("creationTimestamp"):
             deadlines[id] = times.parse(created) + timedelta(seconds=seconds)
@@ -154,7 +154,7 @@ def _outcome(view: ObservedFlow, advance: _Advance) -> _FlowOutcome:
     counts = _counts(view, known, len(left_over))
     phase = phases.following(phases.RUNNING if view.phase == phases.TERMINATING else view.phase, counts)
     if view.spec.cancel and view.phase not in phases.FINAL:
-        live = any(track.live and track.phase != "Aborted" for track in known.values())
+        live = known.live > known.number(("Aborted",))
         phase = phases.TERMINATING if live or left_over else phases.TERMINATED
     outcome = _FlowOutcome(phase, counts, left_over, flow_ready(view, advance.round, known))
     if phase == phases.FAILED:
@@ -169,15 +169,15 @@ def _outcome(view: ObservedFlow, advance: _Advance) -> _FlowOutcome:
     return outcome
 
 
-def _counts(view: ObservedFlow, known: Mapping[str, Track], left_over: int) -> FlowCounts:
-    over = sum(track.over for track in known.values())
+def _counts(view: ObservedFlow, known: Tracks, left_over: int) -> FlowCounts:
+    over = known.over
     unforgiven = [node for node in job_creation.failed(view, known) if not node.entry.allow_failure]
     # A failure that another entry waits for counts only at the end of the flow.
     counting = unforgiven if over == len(known) else job_creation.fatal(view, known)
     failed = sum(known[node.id].phase == tracks.FAILED for node in counting)
     return FlowCounts(
         total=len(known) + left_over,
-        running=sum(track.phase == "Running" for track in known.values()),
+        running=known.number(("Running",)),
         completed=over - len(unforgiven),
         failed=failed,
         terminated=len(counting) - failed,
@@ -190,15 +190,16 @@ def _failure(node: FlowNode, known: Mapping[str, Track]) -> str:
     return f"entry {node.id} ended {track.phase}" + (f" ({why})" if why else "")
 
 
-def flow_ready(view: ObservedFlow, made: StartRound, known: Mapping[str, Track]) -> FlowReady:
+def flow_ready(view: ObservedFlow, made: StartRound, known: Tracks) -> FlowReady:
     """Returns the FlowReady condition. made: the starts of this decision. known: the tracks after it."""
     if view.phase in phases.FINAL:
         return FlowReady("True", "Finished", "the flow is over")
     if made.missing:
         named = ", ".join(f"{name} (entry {entry})" for name, entry in sorted(made.missing.items()))
         return FlowReady("False", "MissingTemplate", f"there is no JobTemplate {named}")
-    if taken := [node for node in view.graph.nodes if known[node.id].taken]:
-        return FlowReady("False", "NameTaken", f"job {known[taken[0].id].job} exists and belongs to somebody else")
+    # In the order of the manifest; no stored track has this mark.
+    if taken := sorted((id for id in known.changed if known[id].taken), key=view.graph.places.__getitem__):
+        return FlowReady("False", "NameTaken", f"job {known[taken[0]].job} exists and belongs to somebody else")
     if view.snapshot.failures >= FAILING:
         return FlowReady("False", "ReconcileFailing", f"the last attempt failed: {view.snapshot.last_error}")
     if view.spec.suspend:
@@ -221,38 +222,59 @@ def says_why(ready: FlowReady) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """The status after this decision. jobs: its part about single Jobs. held_back: the write may wait until then."""
+    """The status after this decision, rendered where it is written. held_back: the write may wait until then."""
 
-    status: Object
-    jobs: Object
+    view: ObservedFlow
+    advance: _Advance
+    outcome: _FlowOutcome
     held_back: datetime | None
+
+    def status(self) -> Object:
+        """Returns the status with all of this plan."""
+        return self._whole(self.advance.tracks)
+
+    def interim(self) -> Object:
+        """Returns it without the Jobs of this plan; nodes that end without a Job have ended all the same."""
+        names = {job["metadata"]["name"] for job in self.advance.round.jobs}
+        before, known = self.advance.timed(self.view.tracks, self.view.now), Tracks(self.advance.tracks)
+        for id in self.advance.tracks.changed:
+            if known[id].job in names:
+                known[id] = before[id]
+        return self._whole(known)
+
+    def _whole(self, known: Tracks) -> Object:
+        computed = {
+            **status.lists(self.view.graph.nodes, known, self.view.jobs),
+            # In both forms of the tracks after this plan: the order of the Jobs.
+            **status.job_lists(self.view, self.advance.tracks),
+            **_summary(self.view, known, self.outcome),
+            "entries": {id: written for id, track in known.items() if (written := _entry(self.view, id, track))},
+        }
+        return status.merged(self.view.status, computed)
 
 
 def _report(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> _Report:
-    listed = status.job_lists(view, advance.tracks)
-    new = _status(view, advance.tracks, outcome, listed)
-    return _Report(new, listed, status.held_back_until(view, advance.tracks, new))
+    summary = _summary(view, advance.tracks, outcome)
+    return _Report(view, advance, outcome, status.held_back_until(view, advance.round, advance.tracks, summary))
 
 
-def _status(view: ObservedFlow, known: Mapping[str, Track], outcome: _FlowOutcome, listed: Object) -> Object:
-    """Returns the whole status. known: the tracks that it describes. listed: the histories and conditions of Jobs."""
+def _summary(view: ObservedFlow, known: Tracks, outcome: _FlowOutcome) -> Object:
+    """Returns what the status says about the flow as a whole. known: the tracks that it describes."""
     before, final = view.status, outcome.phase in phases.FINAL
     state = {"phase": outcome.phase, "reason": outcome.reason, "message": outcome.message}
-    begun = any(track.attempts for track in known.values())
     ended = None if view.tries_again else before.get("completionTime")
-    computed: Object = {
-        **status.lists(view.graph.nodes, known, view.jobs),
-        **listed,
+    started = before.get("startTime")
+    if not started and any(track.attempts for track in known.values()):
+        started = times.render(view.now)
+    return {
         "state": {name: text for name, text in state.items() if text},
-        "entries": {id: written for id, track in known.items() if (written := _entry(view, id, track))},
         "flowConditions": outcome.ready.render(before, view.now),
-        "startTime": before.get("startTime") or (times.render(view.now) if begun else None),
+        "startTime": started,
         "completionTime": (ended or times.render(view.now)) if final else None,
         # A cancelled flow handles a retry request only after the cancellation is taken back.
         "retried": (None if view.spec.cancel else view.token) or before.get("retried"),
         "observedGeneration": view.body["metadata"].get("generation"),
     }
-    return status.merged(before, computed)
 
 
 def _entry(view: ObservedFlow, id: str, track: Track) -> Object | None:
@@ -270,8 +292,7 @@ def _steps(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome, report:
     fails = bool(jobs_to_make) and view.snapshot.failures >= FAILING
     if jobs_to_make:
         # The status without the Jobs of this plan: the next decision observes which of them were created.
-        unmade = _status(view, _unmade(view, advance), outcome, report.jobs)
-        interim = (*_announced(view, outcome, unmade), *ends)
+        interim = LaterSteps(lambda: (*_announced(view, outcome, report.interim()), *ends))
         if fails:
             # Creating Jobs has failed repeatedly: the reason is written, and Jobs are ended, before the next attempt.
             yield from interim
@@ -281,14 +302,8 @@ def _steps(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome, report:
             meanwhile=() if fails else interim,
         )
     if not report.held_back:
-        yield from _write(view, report.status) if fails else _announced(view, outcome, report.status)
+        yield from _write(view, report.status()) if fails else _announced(view, outcome, report.status())
     yield from ends
-
-
-def _unmade(view: ObservedFlow, advance: _Advance) -> Mapping[str, Track]:
-    """Returns the tracks without the Jobs of this plan; nodes that end without a Job have ended all the same."""
-    names, before = {job["metadata"]["name"] for job in advance.round.jobs}, advance.timed(view.tracks, view.now)
-    return {id: before[id] if track.job in names else track for id, track in advance.tracks.items()}
 
 
 def _announced(view: ObservedFlow, outcome: _FlowOutcome, new: Object) -> Iterator[Step]:
@@ -313,7 +328,8 @@ def _write(view: ObservedFlow, new: Object) -> Iterator[Step]:
 
 def _created(view: ObservedFlow) -> Iterator[RecordEvent]:
     """Yields an Event for each Job observed for the first time: not every requested Job may have been created."""
-    for id, track in view.tracks.items():
+    for id in sorted(view.tracks.changed, key=view.graph.places.__getitem__):
+        track = view.tracks[id]
         if track is view.remembered[id]:
             continue
         before = view.written.get(id) or {}
@@ -324,8 +340,8 @@ def _created(view: ObservedFlow) -> Iterator[RecordEvent]:
 
 def _ends(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> Iterator[Step]:
     """Yields a Command for each Job that took too long, or whose flow is cancelled; the status is written before."""
-    for node in view.graph.nodes:
-        track = advance.tracks[node.id]
+    for id in advance.tracks if view.spec.cancel else advance.limits:
+        track = advance.tracks[id]
         job = view.live(track)
         if job is None or track.phase in _ENDING or track.phase == "Aborted":
             continue
@@ -372,10 +388,10 @@ def _moments(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome, repor
         # No event reports that the name of a Job, held by another owner, becomes free.
         yield now + RECHECK
     if not job_creation.halted(view, known) and not view.spec.suspend:
-        retries = (track.retry_at for track in known.values() if track.phase == tracks.RETRYING)
+        retries = (known[id].retry_at for id in known.among(tracks.RETRYING))
         yield from (moment for moment in retries if moment and moment > now)
     yield from (deadline for id, deadline in advance.deadlines.items() if known[id].live and deadline > now)
-    if any(track.lost for track in known.values()):
+    if any(known[id].lost for id in known.changed):
         yield now + RECHECK
 
 
@@ -384,7 +400,7 @@ def _polls(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> bool
     if outcome.phase in phases.FINAL or view.spec.cancel:
         return False
     reading = view.snapshot.reading
-    known = {sample.name for sample in reading.samples} if reading else set()
+    known = {sample.name for sample in reading.samples} if reading and view.graph.probing else set()
     return any(name not in known for name in job_creation.questions(view, advance.tracks))
 
 
@@ -392,7 +408,7 @@ def _expiry(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> Ite
     """Deletes the flow `ttlSecondsAfterFinished` after its end; the garbage collector deletes its Jobs."""
     ttl = view.spec.ttl_seconds_after_finished
     ended = view.status.get("completionTime") if view.phase in phases.FINAL else None
-    if ttl is None or outcome.phase not in phases.FINAL or any(track.live for track in advance.tracks.values()):
+    if ttl is None or outcome.phase not in phases.FINAL or advance.tracks.live:
         return
     expires = (times.parse(ended) if ended else view.now) + timedelta(seconds=ttl)
     if ended and expires <= view.now:

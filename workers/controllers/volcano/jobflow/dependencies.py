@@ -44,6 +44,11 @@ def verdict(entry: FlowEntry, outcomes: Mapping[str, str | None], answers: Calla
     return DependencyState.SKIP if any(lost) else DependencyState.START if all(met) else DependencyState.WAIT
 
 
+def proves(entry: FlowEntry) -> bool:
+    """Returns True if a Job of this entry proves that all its targets completed."""
+    return entry.probe is None and wanted(entry) == (COMPLETED,) and not (entry.when and entry.when.match == "any")
+
+
 def handled(spec: JobFlowSpec) -> frozenset[tuple[str, str]]:
     """Returns the ends (entry, phase) that another entry waits for: such a failure does not end the flow at once."""
     return frozenset((name, phase) for entry in spec.flows for name in entry.targets for phase in wanted(entry))

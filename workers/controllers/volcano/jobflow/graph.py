@@ -28,8 +28,9 @@ _KEPT = 32
 class Graph:
     """The entries of a flow and their dependencies.
 
-    nodes: everything to run; members: by entry. order: topological. awaited: the ends (entry, phase) that another entry
-    waits for. probing: the entries with probes.
+    nodes: everything to run; members: by entry; by_id; places: by id, in `nodes`. order: topological; ranks: the
+    places of entries in it; dependants: of each entry, the ranks of those that wait for it. awaited: the ends (entry,
+    phase) that another entry waits for. probing: the entries with probes. limits: `timeoutSeconds` by node id.
     """
 
     spec: JobFlowSpec
@@ -38,6 +39,11 @@ class Graph:
     order: tuple[FlowEntry, ...]
     awaited: frozenset[tuple[str, str]]
     probing: tuple[FlowEntry, ...]
+    by_id: Mapping[str, FlowNode]
+    places: Mapping[str, int]
+    ranks: Mapping[str, int]
+    dependants: Mapping[str, tuple[int, ...]]
+    limits: Mapping[str, int]
 
 
 def of(body: Object) -> Graph:
@@ -59,11 +65,21 @@ def _read(namespace: str, name: str, written: bytes) -> Graph:
     found = tuple(nodes.of(spec))
     for node in found:
         members[node.entry.name].append(node)
+    order = tuple(by_name[entry] for entry in sorter.static_order())
+    dependants: dict[str, list[int]] = {entry.name: [] for entry in spec.flows}
+    for rank, entry in enumerate(order):
+        for target in entry.targets:
+            dependants[target].append(rank)
     return Graph(
         spec=spec,
         nodes=found,
         members={entry: tuple(of_entry) for entry, of_entry in members.items()},
-        order=tuple(by_name[entry] for entry in sorter.static_order()),
+        order=order,
         awaited=dependencies.handled(spec),
         probing=tuple(entry for entry in spec.flows if entry.probe),
+        by_id={node.id: node for node in found},
+        places={node.id: place for place, node in enumerate(found)},
+        ranks={entry.name: rank for rank, entry in enumerate(order)},
+        dependants={entry: tuple(ranks) for entry, ranks in dependants.items()},
+        limits={node.id: node.entry.timeout_seconds for node in found if node.entry.timeout_seconds},
     )

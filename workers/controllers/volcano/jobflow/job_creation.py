@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from heapq import heappop, heappush
 
 from workers.admission import findings
 from workers.admission.volcano import job as admission
@@ -14,6 +15,7 @@ from workers.controllers.volcano.jobflow import node_progress as tracks
 from workers.controllers.volcano.jobflow.dependencies import DependencyState
 from workers.controllers.volcano.jobflow.node_progress import Track
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
+from workers.controllers.volcano.jobflow.progress import Tracks
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import UserError
 from workers.flows import flow_expressions
@@ -33,7 +35,7 @@ class StartRound:
     exist, each with one entry. more: further nodes may start in the next plan.
     """
 
-    tracks: dict[str, Track]
+    tracks: Tracks
     jobs: list[Object] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     more: bool = False
@@ -41,26 +43,26 @@ class StartRound:
 
 def decided(view: ObservedFlow) -> StartRound:
     """Returns the starts and skips of this decision."""
-    result = StartRound(dict(view.tracks))
-    outcomes: dict[str, str | None] = {}
+    result = StartRound(Tracks(view.tracks))
+    outcomes = dict(view.stored.outcomes)
     able = [] if halted(view, result.tracks) else list(_able(view, result.tracks, outcomes))
     # Checked again: an expression without a result is a failure as well.
     if halted(view, result.tracks):
         # Pending retries are dropped.
-        for id, track in result.tracks.items():
-            if track.phase == tracks.RETRYING:
-                result.tracks[id] = track.end(tracks.FAILED, view.now, track.reason, track.message)
+        for id in result.tracks.among(tracks.RETRYING):
+            track = result.tracks[id]
+            result.tracks[id] = track.end(tracks.FAILED, view.now, track.reason, track.message)
     elif not view.spec.suspend:
         _start(view, able, outcomes, result)
     return result
 
 
-def halted(view: ObservedFlow, known: Mapping[str, Track]) -> bool:
+def halted(view: ObservedFlow, known: Tracks) -> bool:
     """Returns True if nothing starts any more: the flow is over, cancelled or has failed."""
     return bool(view.spec.cancel) or view.phase in phases.FINAL or bool(fatal(view, known))
 
 
-def fatal(view: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
+def fatal(view: ObservedFlow, known: Tracks) -> list[FlowNode]:
     """Returns the nodes whose failure ends the flow."""
     awaited = view.graph.awaited
     return [
@@ -70,23 +72,32 @@ def fatal(view: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
     ]
 
 
-def failed(view: ObservedFlow, known: Mapping[str, Track]) -> list[FlowNode]:
+def failed(view: ObservedFlow, known: Tracks) -> list[FlowNode]:
     """Returns the nodes that failed or were terminated."""
-    if not any(track.bad for track in known.values()):
-        return []
-    return [node for node in view.graph.nodes if known[node.id].bad]
+    return [view.graph.by_id[id] for id in known.among(tracks.FAILED, tracks.TERMINATED)]
 
 
-def _able(view: ObservedFlow, known: dict[str, Track], outcomes: dict[str, str | None]) -> Iterator[FlowNode]:
-    """Yields the nodes that may start; skips others in `known`. outcomes: filled with the ends of all entries."""
-    for entry in view.graph.order:
-        members = view.graph.members[entry.name]
-        outcome = outcomes[entry.name] = dependencies.outcome(known[node.id] for node in members)
-        if outcome is not None:
+def _able(view: ObservedFlow, known: Tracks, outcomes: dict[str, str | None]) -> Iterator[FlowNode]:
+    """Yields the nodes that may start; skips others in `known`. outcomes: the stored ends of all entries, updated."""
+    graph = view.graph
+    changed = {graph.by_id[id].entry.name for id in known.changed}
+    for name in changed:
+        outcomes[name] = dependencies.outcome(known[node.id] for node in graph.members[name])
+    # Of other entries neither the progress nor that of their targets differs from the status, which lets none start.
+    ranks = view.stored.able.union(
+        (graph.ranks[name] for name in changed),
+        (rank for name in changed for rank in graph.dependants[name]),
+        (graph.ranks[entry.name] for entry in graph.probing),
+    )
+    waiting = sorted(ranks)
+    while waiting:
+        entry = graph.order[heappop(waiting)]
+        if outcomes[entry.name] is not None:
             continue
+        members = graph.members[entry.name]
         fresh = [node for node in members if known[node.id].phase is None]
         unmade = [node for node in fresh if not (known[node.id].lost or known[node.id].taken)]
-        yield from (node for node in fresh if node not in unmade)
+        yield from (node for node in fresh if known[node.id].lost or known[node.id].taken)
         answers = partial(_answers, view, known, entry)
         match dependencies.verdict(entry, outcomes, answers) if unmade else DependencyState.WAIT:
             case DependencyState.SKIP:
@@ -102,6 +113,10 @@ def _able(view: ObservedFlow, known: dict[str, Track], outcomes: dict[str, str |
             if known[node.id].phase == tracks.RETRYING and (known[node.id].retry_at or view.now) <= view.now
         )
         outcomes[entry.name] = dependencies.outcome(known[node.id] for node in members)
+        if outcomes[entry.name] is not None:
+            for rank in set(graph.dependants[entry.name]) - ranks:
+                heappush(waiting, rank)
+            ranks = ranks.union(graph.dependants[entry.name])
 
 
 def _answers(view: ObservedFlow, known: Mapping[str, Track], entry: FlowEntry, target: str) -> bool:
@@ -133,7 +148,7 @@ def _at_work(view: ObservedFlow, known: Mapping[str, Track], target: str) -> lis
 
 
 def _chosen(
-    view: ObservedFlow, waiting: list[FlowNode], outcomes: Mapping[str, str | None], known: dict[str, Track]
+    view: ObservedFlow, waiting: list[FlowNode], outcomes: Mapping[str, str | None], known: Tracks
 ) -> Iterator[FlowNode]:
     """Yields the nodes whose conditions hold, of those whose dependencies are met."""
     for node in waiting:
@@ -174,19 +189,23 @@ def _start(view: ObservedFlow, able: list[FlowNode], outcomes: Mapping[str, str 
     if not able:
         return
     known = result.tracks
-    at_work = {name: sum(known[node.id].live for node in members) for name, members in view.graph.members.items()}
-    total = sum(at_work.values())
-    places = {node.id: place for place, node in enumerate(view.graph.nodes)}
-    for node in sorted(able, key=lambda node: places[node.id]):
-        each = node.entry.for_each
-        full = each is not None and each.parallelism is not None and at_work[node.entry.name] >= each.parallelism
+    limits = {node.entry.name: node.entry.for_each.parallelism for node in able if node.entry.for_each}
+    at_work = {
+        name: sum(known[node.id].live for node in view.graph.members[name]) if limit is not None else 0
+        for name, limit in limits.items()
+    }
+    total = known.live
+    for node in sorted(able, key=lambda node: view.graph.places[node.id]):
+        name = node.entry.name
+        limit = limits.get(name)
+        full = limit is not None and at_work[name] >= limit
         if full or (view.spec.parallelism or total + 1) <= total:
             continue
         if len(result.jobs) >= BATCH:
             result.more = True
             return
         if _make(view, node, result, scope(view, node, outcomes)):
-            at_work[node.entry.name] += 1
+            at_work[name] = at_work.get(name, 0) + 1
             total += 1
 
 

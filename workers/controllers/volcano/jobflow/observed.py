@@ -11,12 +11,14 @@ from functools import cached_property
 
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.api.volcano.jobflow import RETRY, FlowEntry, JobFlowSpec
-from workers.controllers.volcano.jobflow import graph, phases
+from workers.controllers.volcano.jobflow import dependencies, graph, phases, progress
 from workers.controllers.volcano.jobflow import node_progress as tracks
 from workers.controllers.volcano.jobflow.graph import Graph
 from workers.controllers.volcano.jobflow.node_progress import COMPLETED, Track
+from workers.controllers.volcano.jobflow.progress import StoredProgress, Tracks
 from workers.decision.snapshot import Snapshot
 from workers.errors import UserError
+from workers.flows.flow_nodes import FlowNode
 
 #: Phases of a Job that is not at work.
 _RESTING = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
@@ -60,19 +62,23 @@ class ObservedFlow:
     @cached_property
     def gone(self) -> frozenset[str]:
         """The names of Jobs deleted lately."""
-        return frozenset(entry.ref.name for entry in self.snapshot.children.get(VC_JOB.id, ()) if entry.gone)
+        return frozenset(entry.ref.name for entry in self.snapshot.children.get(VC_JOB.id, ()) if entry.body is None)
 
     def live(self, track: Track) -> Object | None:
         """Returns the Job of a node that has not ended."""
         return self.jobs.get(track.job or "") if track.live else None
 
-    def left_over(self, known: Mapping[str, Track]) -> list[Object]:
+    def left_over(self, known: Tracks) -> list[Object]:
         """Returns live Jobs of entries removed from the flow. known: the tracks."""
-        ours = {track.job for track in known.values()}
+        before = {self.remembered[id].job for id in known.changed}
+        others = (self.jobs.keys() - self.stored.jobs) | (self.jobs.keys() & before)
+        others -= {known[id].job for id in known.changed}
+        if not others:
+            return []
         return [
             job
             for name, job in self.jobs.items()
-            if name not in ours
+            if name in others
             and ((job.get("status") or {}).get("state") or {}).get("phase") not in _RESTING
             and not job["metadata"].get("deletionTimestamp")
         ]
@@ -113,20 +119,75 @@ class ObservedFlow:
         return ended and not self.spec.cancel and _asked(self.body)
 
     @cached_property
+    def stored(self) -> StoredProgress:
+        """What follows from the stored tracks."""
+        return progress.stored(self.name, self.body["metadata"]["uid"], self.graph, self.status)
+
+    @property
     def remembered(self) -> Mapping[str, Track]:
         """The stored track of each node."""
-        return {node.id: tracks.read(self.written.get(node.id)) for node in self.graph.nodes}
+        return self.stored.tracks
 
     @cached_property
-    def tracks(self) -> Mapping[str, Track]:
+    def tracks(self) -> Tracks:
         """The observed track of each node."""
-        found = self.remembered
         if self.tries_again:
-            found = retried(self.graph, found)
-        return {
-            node.id: tracks.observed(node, found[node.id], self.name, self.jobs, self.gone, self.now)
-            for node in self.graph.nodes
-        }
+            again = retried(self.graph, self.remembered)
+            found, nodes = Tracks(again, again), self.graph.nodes
+        else:
+            found, fresh = Tracks(self.stored.tracks), self.stored.fresh
+            nodes = (*self.stored.begun, *(fresh[name] for name in fresh.keys() & self.jobs.keys()))
+        for node in nodes:
+            track = self._observed(node, found[node.id])
+            if track is not found[node.id]:
+                found[node.id] = track
+        self._complete_proven(found)
+        return found
+
+    def _observed(self, node: FlowNode, track: Track) -> Track:
+        known = self.stored.ended.get(node.id)
+        if known and not self.tries_again:
+            of, ended = known
+            if self.jobs.get(ended.job or "") is of and node.job(self.name, ended.attempts + 1) not in self.jobs:
+                return ended
+        found = tracks.observed(node, track, self.name, self.jobs, self.gone, self.now)
+        job = self.jobs.get(found.job or "") if found.over else None
+        if job is not None and _has_times(job):
+            self.stored.ended[node.id] = job, found
+        return found
+
+    def _complete_proven(self, known: Tracks) -> None:
+        """Completes nodes whose Jobs were deleted after they completed, and before the status had their ends.
+
+        Such an end waits to be written only while Jobs that were created after it prove it (`is_proven`).
+        """
+        if not self.gone:
+            return
+        fresh = self.stored.fresh
+        lost = [self.graph.by_id[id] for id in known.changed if known[id].lost]
+        for node in (*lost, *(fresh[name] for name in fresh.keys() & self.gone)):
+            track = known[node.id]
+            if not track.over and not track.before and track.attempts <= 1 and self.is_proven(node):
+                job = node.job(self.name, 1)
+                known[node.id] = replace(track, job=job, attempts=1).end(COMPLETED, self.now)
+
+    def is_proven(self, node: FlowNode, made: Collection[str] = ()) -> bool:
+        """Returns True if a Job that the status does not have yet proves that this node completed.
+
+        made: names of Jobs that this decision creates.
+        """
+        for rank in self.graph.dependants[node.entry.name]:
+            entry = self.graph.order[rank]
+            for each in self.graph.members[entry.name] if dependencies.proves(entry) else ():
+                name = each.job(self.name, 1)
+                if not self.remembered[each.id].attempts and (name in made or name in self.jobs or name in self.gone):
+                    return True
+        return False
+
+
+def _has_times(job: Object) -> bool:
+    """Returns True if the Job itself says when it was created and when it ended."""
+    return bool(job["metadata"].get("creationTimestamp") and job["status"]["state"].get("lastTransitionTime"))
 
 
 def relatives(body: Object) -> tuple[Ref, ...]:
@@ -142,17 +203,18 @@ def relatives(body: Object) -> tuple[Ref, ...]:
     asked = _asked(body)
     if known.spec.schedule or ((status.get("state") or {}).get("phase") in phases.FINAL and not asked):
         return ()
-    written = status.get("entries") or {}
-    begun = {
-        entry for entry, members in known.members.items() if not members or any(each.id in written for each in members)
-    }
-    names = (
-        node.entry.source
-        for node in known.nodes
-        if asked or (written.get(node.id) or {}).get("phase") not in tracks.ENDS
-        if _may_be_next(node.entry, begun)
-    )
-    return tuple(Ref(JOB_TEMPLATE, namespace, name) for name in dict.fromkeys(names))
+    found = progress.stored(body["metadata"]["name"], body["metadata"]["uid"], known, status)
+    if asked not in found.templates:
+        written = status.get("entries") or {}
+        begun = {entry for entry, each in known.members.items() if not each or any(node.id in written for node in each)}
+        names = (
+            node.entry.source
+            for node in known.nodes
+            if asked or not found.tracks[node.id].over
+            if _may_be_next(node.entry, begun)
+        )
+        found.templates[asked] = tuple(Ref(JOB_TEMPLATE, namespace, name) for name in dict.fromkeys(names))
+    return found.templates[asked]
 
 
 def _may_be_next(entry: FlowEntry, begun: Collection[str]) -> bool:

@@ -16,8 +16,10 @@ from workers.api import times
 from workers.api.conditions import moved
 from workers.api.kinds import Object
 from workers.controllers.volcano.jobflow import node_progress as tracks
-from workers.controllers.volcano.jobflow.node_progress import Track
+from workers.controllers.volcano.jobflow.job_creation import StartRound
+from workers.controllers.volcano.jobflow.node_progress import COMPLETED, Track
 from workers.controllers.volcano.jobflow.observed import ObservedFlow
+from workers.controllers.volcano.jobflow.progress import Tracks
 from workers.flows.flow_nodes import FlowNode
 
 #: By phase of a Job, its list. Completing and Terminating have none.
@@ -167,6 +169,8 @@ def merged(observed: Object, computed: Object) -> Object:
 
 #: Up to so many nodes nothing waits; in a longer flow a Job's phase is written after this delay.
 SHORT, JOB_DELAY = 100, timedelta(seconds=2)
+#: In a flow of more nodes, what existing Jobs prove waits as well: of a chain, every entry would cost a whole status.
+LONG = 200
 #: Fields about single Jobs.
 JOB_FIELDS = frozenset({*LISTS.values(), "jobStatusList", "conditions", "entries"})
 
@@ -187,25 +191,56 @@ def job_lists(view: ObservedFlow, known: Mapping[str, Track]) -> Object:
     return {"jobStatusList": found, "conditions": conditions(kept)}
 
 
-def held_back_until(view: ObservedFlow, known: Mapping[str, Track], new: Object) -> datetime | None:
-    """Returns the time until which the write may wait; None to write now. known: the tracks."""
-    if len(view.graph.nodes) <= SHORT or _has_facts(view, known, new):
+def held_back_until(view: ObservedFlow, made: StartRound, known: Tracks, summary: Object) -> datetime | None:
+    """Returns the time until which the write may wait; None to write now.
+
+    made: the starts of this decision. known: the tracks after it. summary: what the status is to say about the flow as
+    a whole.
+    """
+    if len(view.graph.nodes) <= SHORT or _has_facts(view, made, known, summary):
         return None
-    before, after = view.status.get("conditions") or {}, new.get("conditions") or {}
-    changed = [name for name, condition in after.items() if before.get(name) != condition]
-    if not changed or not before.keys() <= after.keys():
+    before = view.status.get("conditions") or {}
+    if not before.keys() <= view.jobs.keys():
+        return None
+    shown, changed = view.stored.shown, []
+    for name in [name for name, job in view.jobs.items() if shown.get(name) is not job]:
+        if before.get(name) == _condition(view.jobs[name]):
+            shown[name] = view.jobs[name]
+        else:
+            changed.append(name)
+    if len(view.jobs) > LISTED:
+        settled = view.settled
+        changed = [name for name in changed if name in before or name not in settled]
+    if not changed:
         return None
     due = min(min(_since(view.jobs[name]) or view.now for name in changed), view.now) + JOB_DELAY
     return due if due > view.now else None
 
 
-def _has_facts(view: ObservedFlow, known: Mapping[str, Track], new: Object) -> bool:
-    """Returns True if the status changes in more than the phases of live Jobs."""
-    observed = view.status
-    if any(observed.get(name) != new.get(name) for name in (observed.keys() | new.keys()) - JOB_FIELDS):
+def _has_facts(view: ObservedFlow, made: StartRound, known: Tracks, summary: Object) -> bool:
+    """Returns True if the status changes in more than the phases of live Jobs and what existing Jobs prove."""
+    observed = {name: value for name, value in view.status.items() if name not in JOB_FIELDS}
+    if merged(observed, summary) != observed:
         return True
-    changed = (id for id, track in known.items() if track is not view.remembered[id])
-    return any(_fact(view.remembered[id]) != _fact(known[id]) for id in changed)
+    facts = [
+        id
+        for id in known.changed
+        if known[id] is not view.remembered[id] and _fact(view.remembered[id]) != _fact(known[id])
+    ]
+    if not facts or len(view.graph.nodes) <= LONG or made.more or made.missing or view.tries_again:
+        return bool(facts)
+    names = {job["metadata"]["name"] for job in made.jobs}
+    return not all(_is_found_again(view, id, known[id], names) for id in facts)
+
+
+def _is_found_again(view: ObservedFlow, id: str, track: Track, made: Collection[str]) -> bool:
+    """Returns True if the next decision finds this fact without the status. made: Jobs that this decision creates."""
+    before = view.remembered[id]
+    if track.attempts != 1 or track.before or before.over or before.phase == tracks.RETRYING or track.reason:
+        return False
+    if track.live:
+        return track.job in made or track.job in view.jobs
+    return track.phase == COMPLETED and view.is_proven(view.graph.by_id[id], made)
 
 
 def _fact(track: Track) -> tuple[object, ...]:

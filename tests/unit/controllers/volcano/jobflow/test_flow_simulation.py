@@ -136,7 +136,8 @@ def happen(cluster: Cluster, data: st.DataObject, ended: dict[str, str]) -> None
 @given(flows=entries(), ttl=st.sampled_from([None, 0, 30]), data=st.data())
 def test_order_number_of_runs_and_an_end(flows: list[dict[str, Any]], ttl: int | None, data: st.DataObject) -> None:
     """Also with the delayed status writes of long flows."""
-    with patch.object(status, "SHORT", data.draw(st.sampled_from([0, 100]))):
+    short, long = data.draw(st.sampled_from([(0, 0), (0, 200), (100, 200)]))
+    with patch.object(status, "SHORT", short), patch.object(status, "LONG", long):
         check(flows, ttl, data)
 
 

@@ -1,0 +1,124 @@
+"""The tracks of all nodes, and what follows from the stored ones: computed once per stored status.
+
+A flow of a thousand entries is decided on a thousand times, and few entries differ from one decision to the next. A
+decision copies what follows from the status and looks at the nodes that differ from it.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from workers.api.kinds import Object, Ref
+from workers.controllers.volcano.jobflow import dependencies
+from workers.controllers.volcano.jobflow import node_progress as tracks
+from workers.controllers.volcano.jobflow.dependencies import DependencyState
+from workers.controllers.volcano.jobflow.graph import Graph
+from workers.controllers.volcano.jobflow.node_progress import Track
+from workers.flows.flow_nodes import FlowNode
+
+#: Flows whose progress a process caches.
+_KEPT = 32
+
+
+class Tracks(dict[str, Track]):
+    """Tracks by node id.
+
+    phases: nodes by phase. changed: ids of the nodes that may differ from the stored tracks.
+    """
+
+    def __init__(self, known: Mapping[str, Track], changed: Iterable[str] = ()) -> None:
+        super().__init__(known)
+        known_phases = known.phases if isinstance(known, Tracks) else (track.phase for track in known.values())
+        self.phases: Counter[str | None] = Counter(known_phases)
+        self.changed: set[str] = set(known.changed if isinstance(known, Tracks) else changed)
+
+    def __setitem__(self, id: str, track: Track) -> None:
+        self.phases[self[id].phase] -= 1
+        self.phases[track.phase] += 1
+        self.changed.add(id)
+        super().__setitem__(id, track)
+
+    def number(self, phases: Iterable[str | None]) -> int:
+        """Returns the number of nodes in one of these phases."""
+        return sum(self.phases[phase] for phase in phases)
+
+    def among(self, *phases: str) -> list[str]:
+        """Returns the ids of the nodes in one of these phases."""
+        return [id for id, track in self.items() if track.phase in phases] if self.number(phases) else []
+
+    @property
+    def over(self) -> int:
+        """The number of nodes that have ended."""
+        return self.number(tracks.ENDS)
+
+    @property
+    def live(self) -> int:
+        """The number of nodes whose Jobs have not ended."""
+        return len(self) - self.over - self.number((None, tracks.RETRYING))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProgress:
+    """What follows from the stored tracks.
+
+    outcomes: by entry. begun: nodes with a Job that have not ended. fresh: nodes that never had one, by the name of
+    their first Job. able: places, in the graph's order, of the entries that the stored tracks let start, skip or try
+    again. jobs: names of the Jobs that the tracks name.
+
+    What decisions found out about Jobs, which stays true while their bodies are the same objects: shown, by name, Jobs
+    whose conditions are those of the status; ended, by node id, the Job and the track that follows from its end.
+    templates: the JobTemplates of the entries that may start next, with or without a retry request.
+    """
+
+    tracks: Tracks
+    outcomes: Mapping[str, str | None]
+    begun: tuple[FlowNode, ...]
+    fresh: Mapping[str, FlowNode]
+    able: frozenset[int]
+    jobs: frozenset[str]
+    shown: dict[str, Object] = field(default_factory=dict)
+    ended: dict[str, tuple[Object, Track]] = field(default_factory=dict)
+    templates: dict[bool, tuple[Ref, ...]] = field(default_factory=dict)
+
+
+def stored(flow: str, uid: str, graph: Graph, status: Object) -> StoredProgress:
+    """Returns what follows from the tracks in the status of a flow."""
+    sources = (graph, status.get("entries"), status.get("conditions"))
+    before, found = _CACHE.pop(uid, ((), None))
+    if found is None or any(old is not new for old, new in zip(before, sources, strict=True)):
+        found = _read(flow, graph, status.get("entries") or {})
+    _CACHE[uid] = sources, found
+    if len(_CACHE) > _KEPT:
+        _CACHE.popitem(last=False)
+    return found
+
+
+#: By uid of the flow: what the progress was computed from, compared by identity, and the progress.
+_CACHE: OrderedDict[str, tuple[tuple[object, ...], StoredProgress]] = OrderedDict()
+
+
+def _read(flow: str, graph: Graph, written: Mapping[str, Object]) -> StoredProgress:
+    known = Tracks({node.id: tracks.read(written.get(node.id)) for node in graph.nodes})
+    outcomes = {
+        name: dependencies.outcome(known[node.id] for node in members) for name, members in graph.members.items()
+    }
+    waiting = [node for node in graph.nodes if not known[node.id].over]
+    return StoredProgress(
+        tracks=known,
+        outcomes=outcomes,
+        begun=tuple(node for node in waiting if known[node.id].attempts or known[node.id].phase),
+        fresh={node.job(flow, 1): node for node in waiting if not (known[node.id].attempts or known[node.id].phase)},
+        able=frozenset(_able(graph, known, outcomes, lambda _: False)),
+        jobs=frozenset(track.job for track in known.values() if track.job),
+    )
+
+
+def _able(
+    graph: Graph, known: Tracks, outcomes: Mapping[str, str | None], answers: Callable[[str], bool]
+) -> Iterable[int]:
+    for place, entry in enumerate(graph.order):
+        if outcomes[entry.name] is not None:
+            continue
+        retrying = any(known[node.id].phase == tracks.RETRYING for node in graph.members[entry.name])
+        if retrying or dependencies.verdict(entry, outcomes, answers) is not DependencyState.WAIT:
+            yield place
