@@ -256,15 +256,25 @@ async def test_a_deleted_object_stops_its_jobs_and_leaves_nothing_in_the_broker(
     assert [key for key in left if not key.endswith(":meta")] == [], "only the order's id stays, for late polls"
 
 
-async def test_a_channel_of_a_scaledjob_is_refused(works: list[PushedWork], cluster: Cluster) -> None:
-    work, _ = works
-    scaled = Ref(SCALED_JOB, "default", work.name)
+@pytest.mark.parametrize("named", [False, True], ids=["by its name", "by the stream of its trigger"])
+async def test_a_channel_of_a_scaledjob_is_refused(works: list[PushedWork], cluster: Cluster, named: bool) -> None:
+    work, other = works
+    scaled = Ref(SCALED_JOB, "default", other.name if named else work.name)
+    stream = {"stream": KEYS.channel("default", work.name)} if named else {}
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none", "command": ["true"]}]}
-    spec = {"jobTargetRef": {"template": {"spec": pod}}, "triggers": [{"type": "push", "metadata": {}}]}
+    spec = {"jobTargetRef": {"template": {"spec": pod}}, "triggers": [{"type": "push", "metadata": stream}]}
     body = {"apiVersion": SCALED_JOB.api_version, "kind": SCALED_JOB.kind, "spec": spec}
-    await cluster.create(SCALED_JOB, {**body, "metadata": {"name": work.name, "namespace": "default"}})
+    await cluster.create(SCALED_JOB, {**body, "metadata": {"name": scaled.name, "namespace": "default"}})
     await work.create({"jobTemplate": {"spec": {"template": {"spec": pod}}}})
-    assert f"ScaledJob default/{work.name} takes channel" in await work.becomes("Ready", "False", "ChannelTaken")
+    message = f"ScaledJob default/{scaled.name} takes channel {work.name}"
+    assert message in await work.becomes("Ready", "False", "ChannelTaken")
+    await work.push_events("x")
+
+    async def job() -> bool:
+        return bool((await cluster.list(JOB, "default", label_selector=f"scaledjob.keda.sh/name={scaled.name}"))[0])
+
+    await eventually(job, LONG)
+    assert await work.deliveries() == {}
     await cluster.delete(scaled)
 
 
