@@ -120,6 +120,20 @@ async def test_what_takes_no_pushes_is_told_apart_by_no_one(rig: GatewayRig) -> 
     assert await rig.accepted("orders") != []
 
 
+async def test_an_event_that_cannot_be_waited_for_is_refused(rig: GatewayRig) -> None:
+    await rig.event_job("orders")
+    await rig.scaled_job("work")
+    for text, reason in (("3026-01-01T00:00:00Z", "is more than 366 days after"), ("soon", "is no RFC 3339 instant")):
+        status, answer, _ = await rig.push("team/orders", headers={**BINARY, "ce-notbefore": text})
+        assert (status, answer["detail"].startswith("notbefore: "), reason in answer["detail"]) == (400, True, True)
+        batch = json.dumps([EVENT, {**EVENT, "id": "2", "notbefore": text}])
+        status, answer, _ = await rig.push("team/orders", headers=BATCH, data=batch)
+        assert (status, answer["index"], "event 1: notbefore: " in answer["detail"]) == (400, 1, True)
+        # To a ScaledJob the attribute means nothing.
+        assert (await rig.push("team/work", headers={**BINARY, "ce-notbefore": text, "ce-id": text}))[0] == 202
+    assert await rig.accepted("orders") == []
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
