@@ -110,7 +110,7 @@ class PushHandler:
             settings = destination.target.settings
             events = _events(destination, head.headers, by_name, request, pusher)
             traced = self.tracing.begun(events)
-            accepted = await self.commit.push(destination.channel, settings, traced)
+            accepted = await self.commit.push(destination.channel, settings, traced, pusher.proof)
             duplicates = [one.duplicate for one in accepted]
             path = f"/events/{head.namespace}/{head.target}"
             self.tracing.ended(path, events, traced, duplicates, _micros(received), _micros(self.utc_now()))
