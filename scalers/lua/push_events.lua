@@ -48,6 +48,7 @@ end
 local function request_at(place)
   local events = {signature = ARGV[place], milliseconds = tonumber(ARGV[place + 1])}
   local number_of = tonumber(ARGV[place + 2])
+  if events.signature ~= '' then redis.call('ZREMRANGEBYSCORE', signed, '-inf', now) end
   place = place + 3
   for i = 1, number_of do
     local last = place + 1 + tonumber(ARGV[place + 1])
@@ -81,7 +82,6 @@ end
 -- A server without memory refuses the first write of a script alone, and not one that frees memory.
 redis.call('HINCRBY', counts, 'accepted', 0)
 if remembers then redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window) end
-redis.call('ZREMRANGEBYSCORE', signed, '-inf', now)
 local waiting = not_done() + redis.call('XLEN', intake)
 local marked = tonumber(ARGV[6])
 local place = 7 + marked
