@@ -102,7 +102,7 @@ def store_of(
         references={
             kind.id: REFERENCES[kind.id]
             for controller in controllers.values()
-            for kind in (*controller.referrers, *((controller.kind,) if controller.peers else ()))
+            for kind in (*controller.referrers, *controller.peers)
         },
     )
 

@@ -174,7 +174,7 @@ def _type(keys: Keys, name: str, found: Any) -> str:
         return str(found.decode())
     if saved_objects.channel_of(keys, name):
         end = name.rpartition(":")[2]
-        return {"seen": "zset", "counts": "hash", "unfinished": "hash"}.get(end, "stream")
+        return {"seen": "zset", "signed": "zset", "counts": "hash", "unfinished": "hash"}.get(end, "stream")
     return (type_of(name) or b"").decode()
 
 

@@ -109,6 +109,13 @@ class Deliveries:
             if after is None:
                 return
 
+    async def owners(self) -> set[str]:
+        """Returns the UIDs of all EventJobs that have deliveries, or had some in the last hour."""
+        first, last = self._keys.deliveries("*").of("meta").split("*")
+        # Braces and the like of the prefix have no meaning in a pattern; a prefix has no other special characters.
+        found = {key.decode() async for key in self._client.scan_iter(match=f"{first}*{last}", count=1_000)}
+        return {key.removeprefix(first).removesuffix(last) for key in found}
+
     async def remove(self, uid: str) -> None:
         """Removes everything of an EventJob that is gone; deliveries that were not finished go with it."""
         keys = self._keys.deliveries(uid)

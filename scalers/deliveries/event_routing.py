@@ -4,7 +4,7 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 
 import orjson
@@ -56,7 +56,8 @@ def routed(spec: EventJobSpec, entry: str, fields: Sequence[bytes]) -> RoutedEve
     attributes = {name: text for name, text in event.items() if name not in ("data", "data_base64")}
     packed, id = orjson.dumps(attributes).decode(), attributes.get("id", "")
     try:
-        route = routing.route(spec, event) if problem is None else problem
+        arrived = datetime.fromtimestamp(arrival(entry) / 1e6, UTC)
+        route = routing.route(spec, event, arrived) if problem is None else problem
     except ExpressionFailed as error:
         route = str(error)
     if isinstance(route, NotTaken):

@@ -23,14 +23,15 @@ async def read_body(
 ) -> bytes:
     """Returns the body.
 
-    Raises RequestRefused: 408 after so many seconds, 413 for more than `most` bytes; and Disconnected.
+    Raises RequestRefused: 408 after so many seconds, or earlier if others need the bytes (`overload`), 413 for more
+    than `most` bytes; and Disconnected.
     """
     if (declared := _declared(headers)) > most:
         raise _too_large(most)
     pieces: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(seconds if declared else None):
+        async with asyncio.timeout(seconds if declared else None) as deadline:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -43,8 +44,11 @@ async def read_body(
                 pieces.append(piece)
                 if not message.get("more_body", False):
                     return b"".join(pieces)
+                load.is_read(end=lambda: deadline.reschedule(0.0))
     except TimeoutError:
         detail = f"the body did not arrive within {seconds:g} s"
+        if load.gave_up:
+            detail = f"the body took more than {load.load.grace:g} s while others had no room"
         raise refused(408, "too-slow", detail, closes=True) from None
 
 

@@ -47,7 +47,8 @@ class Channel:
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys of the push script, before those of the poll lane."""
-        return (self.stream, *(beside(self.stream, part) for part in ("accepted", "seen", "counts", "unfinished")))
+        parts = ("accepted", "seen", "counts", "unfinished", "signed")
+        return (self.stream, *(beside(self.stream, part) for part in parts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from redis import exceptions
 from redis.asyncio import Redis
 
 from penstock import cloudevents
+from scalers.gateway.auth.pusher import SignatureProof
 from scalers.gateway.destinations import Channel
 from scalers.gateway.drain_rate import DrainRates
 from scalers.gateway.problem import RequestRefused, refused
@@ -99,14 +100,17 @@ class GroupCommit:
     _clients: OrderedDict[RedisServer, Redis] = field(default_factory=OrderedDict)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
 
-    async def push(self, channel: Channel, settings: PushSettings, events: Sequence[Event]) -> list[Accepted]:
+    async def push(
+        self, channel: Channel, settings: PushSettings, events: Sequence[Event], proof: SignatureProof | None = None
+    ) -> list[Accepted]:
         """Adds the events, all or none, and returns each one's outcome once they are as durable as the settings say.
 
+        proof: the signature of the request; its events are accepted once, whatever the channel remembers.
         Raises RequestRefused: 429 without room, 503 if the broker is away, refuses or does not confirm in time.
         """
         if not events:
             return []
-        args = _arguments(events)
+        args = _arguments(events, proof)
         durability = _Durability(settings.durability == "fsync", settings.replicas)
         key = (channel.server, durability)
         if (group := self._groups.get(key)) is None:
@@ -292,9 +296,10 @@ class _Group:
                     request.answer.set_exception(error)
 
 
-def _arguments(events: Sequence[Event]) -> list[str]:
+def _arguments(events: Sequence[Event], proof: SignatureProof | None) -> list[str]:
     """Returns the arguments of one request for the script."""
-    args = [str(len(events))]
+    signature, seconds = (proof.digest, proof.seconds) if proof else ("", 0)
+    args = [signature, str(seconds * 1000), str(len(events))]
     for event in events:
         args += [cloudevents.digest(event["source"], event["id"]), str(2 * len(event))]
         for pair in event.items():

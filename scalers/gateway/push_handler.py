@@ -26,7 +26,9 @@ from scalers.gateway.problem import RequestRefused, refused
 from scalers.gateway.push_request import PushRequest, PushTarget
 from scalers.metrics import INGEST_SECONDS
 from workers.api import times
+from workers.api.kinds import EVENT_JOB
 from workers.errors import Unavailable
+from workers.events import not_before
 from workers.tracing.push_tracing import PushTracing
 
 log = logging.getLogger(__name__)
@@ -108,7 +110,7 @@ class PushHandler:
             settings = destination.target.settings
             events = _events(destination, head.headers, by_name, request, pusher)
             traced = self.tracing.begun(events)
-            accepted = await self.commit.push(destination.channel, settings, traced)
+            accepted = await self.commit.push(destination.channel, settings, traced, pusher.proof)
             duplicates = [one.duplicate for one in accepted]
             path = f"/events/{head.namespace}/{head.target}"
             self.tracing.ended(path, events, traced, duplicates, _micros(received), _micros(self.utc_now()))
@@ -195,6 +197,12 @@ def _events(
         # The sender's signature does not cover the headers.
         headers = [(name, value) for name, value in headers if not name.startswith(b"ce-")]
     events: list[Event] = list(http_binding.read_events(headers, request.body, plain))
+    for index, event in enumerate(events if target.kind == EVENT_JOB else ()):
+        try:
+            not_before.of(event, request.received)
+        except ValueError as error:
+            where, members = (f"event {index}: ", {"index": index}) if mode == "batch" else ("", {})
+            raise refused(400, "invalid-event", f"{where}{not_before.NAME}: {error}", members=members) from None
     for index, event in enumerate(events if mode == "batch" else ()):
         if sum(len(name.encode()) + len(value.encode()) for name, value in event.items()) > most:
             detail = f"event {index}: an event for {target.ref} has {most} bytes at most"

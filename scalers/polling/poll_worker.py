@@ -9,6 +9,7 @@ from scalers.auth.authenticator import Authenticator
 from scalers.auth.lookups import Lookups
 from scalers.auth.vault import Vaults
 from scalers.deliveries.deliveries import Deliveries
+from scalers.deliveries.leftovers import Leftovers
 from scalers.polling.poller import Poller
 from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
@@ -65,6 +66,12 @@ async def poll_consumer(parts: BrokerServices, cluster: Cluster, health: Health)
             listening = asyncio.create_task(_listen(wakeups), name="wake-ups")
             stack.enter_context(health.endless({"wake-ups": listening}))
             stack.push_async_callback(_cancel, listening)
+        deliveries = Deliveries(parts.client, Keys(settings.prefix))
+        sweeping = asyncio.create_task(
+            Leftovers(deliveries, parts.store, settings.stale).sweep_forever(), name="leftovers"
+        )
+        stack.enter_context(health.endless({"leftovers": sweeping}))
+        stack.push_async_callback(_cancel, sweeping)
         poller = Poller(
             store=parts.store,
             readings=parts.readings,
@@ -73,7 +80,7 @@ async def poll_consumer(parts: BrokerServices, cluster: Cluster, health: Health)
             notify=parts.notify,
             settings=settings,
             triggers=triggers,
-            deliveries=Deliveries(parts.client, Keys(settings.prefix)),
+            deliveries=deliveries,
             wakeups=wakeups,
             cluster=cluster,
         )

@@ -13,9 +13,10 @@ from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe, Triggers, is
 from scalers.ttl_cache import remember
 from scheduler.keys import Keys
 from workers.api import conditions
-from workers.api.eventing import eventjob
+from workers.api.eventing import eventjob, taken_channels
 from workers.api.eventing.eventjob import EventJobSpec
 from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, Kind, Object, Ref
+from workers.cache import codec
 from workers.cache.store import Store
 from workers.errors import UserError
 from workers.events import routing
@@ -76,12 +77,11 @@ class ObjectProbes:
 
     async def _channel(self, ref: Ref, channel: str, spec: EventJobSpec | None) -> tuple[EventJobSpec | None, bool]:
         """Returns the spec of the EventJob that is named like the channel, and whether a ScaledJob has the channel."""
-        names = (replace(ref, name=channel), Ref(SCALED_JOB, ref.namespace, channel))
-        namesake, scaled = [entry and entry.body for entry in await self._store.get_many(names)]
-        triggers = (((scaled or {}).get("spec") or {}).get("triggers")) or ()
-        taken = any(
-            trigger.get("type") == "push" and not (trigger.get("metadata") or {}).get("stream") for trigger in triggers
-        )
+        names = (replace(ref, name=channel), taken_channels.by_name(ref.namespace, channel))
+        namesake, scaled = [entry.body if entry else None for entry in await self._store.get_many(names)]
+        others = await self._store.children(SCALED_JOB, codec.referrers_of(taken_channels.named(ref.namespace).key))
+        scaled_jobs = (scaled, *(entry.body for entry in others))
+        taken = taken_channels.taker(scaled_jobs, ref.namespace, channel) is not None
         if channel == ref.name:
             return spec, taken
         return (self._spec(namesake) if namesake else None), taken

@@ -170,5 +170,5 @@ async def broker_world(client: Redis, url: str) -> AsyncIterator[BrokerWorld]:
 
 
 def channel_keys() -> list[str]:
-    """Returns the keys of the EventJob's channel."""
+    """Returns the keys of the EventJob's channel that polls use."""
     return [INTAKE, *(beside(INTAKE, part) for part in ("accepted", "seen", "counts", "unfinished", "parked"))]

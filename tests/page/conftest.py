@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,15 @@ async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def tab(context: BrowserContext, server: PageFixture) -> AsyncIterator[Page]:
+    """A tab for the server."""
+    async with watched_tab(context) as page:
+        yield page
+        if page.url.startswith(server.url):
+            await page.evaluate("localStorage.clear()")
+
+
+@asynccontextmanager
+async def watched_tab(context: BrowserContext) -> AsyncIterator[Page]:
     """A tab. The test fails afterwards on any error of the console, which has the violations of the policy, too."""
     page = await context.new_page()
     page.set_default_timeout(20_000)
@@ -62,14 +72,12 @@ async def tab(context: BrowserContext, server: PageFixture) -> AsyncIterator[Pag
     def listen(message: ConsoleMessage) -> None:
         # A refused call is part of some tests; the page shows it, and the browser writes it down.
         if message.type in ("error", "warning") and not re.match(
-            "Failed to load resource.* (401|404|502|503) ", message.text
+            "Failed to load resource.* (401|403|404|502|503) ", message.text
         ):
             complaints.append(message.text)
 
     page.on("console", listen)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page
-    if page.url.startswith(server.url):
-        await page.evaluate("localStorage.clear()")
     await page.close()
     assert complaints == []

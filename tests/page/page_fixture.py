@@ -17,9 +17,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
+from deploy.page import page_actions
+from deploy.page.answers import requests_read
 from tests.page.page_data import TONES, Cluster, Json
 from tests.support.paths import ROOT
 from tests.support.servers import LOOPBACK
+from workers.errors import UserError
 
 ASSETS = ROOT / "deploy" / "page" / "assets"
 POLICY = (
@@ -29,7 +32,6 @@ POLICY = (
 )
 NO_GRAPH: Json = {"nodes": [], "edges": []}
 TOKEN = "a-token-of-the-tests"
-ACTIONS = ("run", "suspend", "resume", "pause", "unpause", "replay", "drop", "delete")
 
 
 class PageFixture:
@@ -208,12 +210,10 @@ class PageFixture:
     async def _allowed(self, request: Request) -> Response:
         if not _user(request):
             return _problem(401, "A token is needed")
-        kind = request.path_params["kind"]
-        possible = [action for action in ACTIONS if _possible(kind, action)]
         return JSONResponse(
             [
                 {"action": each, "allowed": each not in self.refused, "reason": self.refused.get(each, "")}
-                for each in possible
+                for each in page_actions.of_kind(request.path_params["kind"])
             ]
         )
 
@@ -223,6 +223,11 @@ class PageFixture:
         body = await request.json()
         if self.failing:
             return _problem(502, self.failing)
+        try:
+            # The page must send what the real interface takes.
+            page_actions.planned(request.path_params["action"], requests_read.ref(request), body["parameters"])
+        except UserError as error:
+            return _problem(400, str(error))
         self.actions.append({"object": _key(request), "action": request.path_params["action"], **body})
         return JSONResponse({"done": f"{request.path_params['action']} {request.path_params['name']}: done"})
 
@@ -241,20 +246,6 @@ async def _file(request: Request) -> Response:
     if not path.is_file():
         return _problem(404, "There is no such file")
     return Response(path.read_bytes(), media_type=mimetypes.guess_type(path)[0])
-
-
-def _possible(kind: str, action: str) -> bool:
-    scheduled = kind.startswith(("cronjobs", "scheduledjobs"))
-    return {
-        "run": scheduled,
-        "suspend": scheduled or kind.startswith("eventjobs"),
-        "resume": scheduled or kind.startswith("eventjobs"),
-        "pause": kind.endswith("keda.sh"),
-        "unpause": kind.endswith("keda.sh"),
-        "replay": kind.startswith("eventjobs"),
-        "drop": kind.startswith("eventjobs"),
-        "delete": True,
-    }[action]
 
 
 def _user(request: Request) -> str | None:

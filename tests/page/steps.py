@@ -1,8 +1,10 @@
 """Steps that tests of the page share."""
 
+from typing import Protocol
+
 from playwright.async_api import Page, expect
 
-from tests.page.page_fixture import TOKEN, PageFixture
+from tests.page.page_fixture import TOKEN
 
 #: Every view, by the name of its picture: the address, and a text that only appears with the data.
 VIEWS = {
@@ -21,7 +23,13 @@ VIEWS = {
 }
 
 
-async def visit(tab: Page, server: PageFixture, address: str, text: str = "") -> None:
+class Served(Protocol):
+    """A server of the page."""
+
+    url: str
+
+
+async def visit(tab: Page, server: Served, address: str, text: str = "") -> None:
     """Opens a view and waits for its data."""
     await tab.goto(f"{server.url}/{address}")
     await arrived(tab, text)
@@ -34,12 +42,12 @@ async def arrived(tab: Page, text: str = "") -> None:
         await expect(tab.locator("main").get_by_text(text).first).to_be_attached()
 
 
-async def sign_in(tab: Page, *, kept: bool = False) -> None:
-    """Gives the page the token, in the dialog that is open or is opened now."""
+async def sign_in(tab: Page, token: str = TOKEN, *, kept: bool = False) -> None:
+    """Gives the page a token, in the dialog that is open or is opened now."""
     if not await tab.get_by_role("dialog").count():
         await tab.get_by_role("button", name="Use a token", exact=True).click()
     dialog = tab.get_by_role("dialog", name="Use a token")
-    await dialog.get_by_label("Bearer token").fill(TOKEN)
+    await dialog.get_by_label("Bearer token").fill(token)
     if kept:
         await dialog.get_by_label("Keep it in this tab").check()
     await dialog.get_by_role("button", name="Use it").click()

@@ -87,12 +87,13 @@ async def test_chosen_events_are_replayed(tab: Page, server: PageFixture) -> Non
     assert server.actions == [{"object": RESIZE, "action": "replay", "parameters": {"entries": entries}}]
 
 
-async def test_all_parked_events_are_dropped(tab: Page, server: PageFixture) -> None:
+@pytest.mark.parametrize(("button", "confirm"), [("Drop all 3 parked events", "Drop"), ("Drop parked", "Drop parked")])
+async def test_all_parked_events_are_dropped(tab: Page, server: PageFixture, button: str, confirm: str) -> None:
     await visit(tab, server, *VIEWS["eventjob"])
     await sign_in(tab)
 
-    await tab.get_by_role("button", name="Drop all 3 parked events").click()
-    await tab.get_by_role("dialog").get_by_role("button", name="Drop").click()
+    await tab.get_by_role("button", name=button, exact=True).click()
+    await tab.get_by_role("dialog").get_by_role("button", name=confirm, exact=True).click()
 
     await expect(tab.get_by_text("drop resize: done")).to_be_visible()
     assert server.actions == [{"object": RESIZE, "action": "drop", "parameters": {"state": "parked"}}]

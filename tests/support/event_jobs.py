@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ from scalers.deliveries.event_ledger import EventLedger
 from scalers.sources.events.intake import Intake
 from scalers.sources.redis.connection import RedisLink
 from scheduler.keys import Keys
+from workers.api import times
 from workers.api.eventing import eventjob
 from workers.api.eventing.eventjob import EventJobSpec
 from workers.decision.claims import DELIVERIES, ClaimedItem, ClaimOrder, ClaimSettlement, How
@@ -27,6 +29,10 @@ def spec_of(**fields: Any) -> EventJobSpec:
     """The spec with these fields, spelt as in a manifest."""
     body = {"metadata": {"name": "orders"}, "spec": {"jobTemplate": _TEMPLATE, **fields}}
     return eventjob.parse(body).spec
+
+
+#: A `notbefore` that does not come while a test runs.
+MUCH_LATER = times.render(datetime.now(UTC) + timedelta(days=300))
 
 
 def event_of(id: str, **attributes: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ decision observes all of them.
 from collections.abc import Callable, Mapping
 
 from workers.api import kinds
+from workers.api.eventing import taken_channels
 from workers.api.kinds import Object, Ref
 
 #: A pod's annotation that names its PodGroup.
@@ -82,4 +83,6 @@ REFERENCES: Mapping[str, Callable[[Object], Ref | None]] = {
     kinds.COMMAND.id: _target_of,
     kinds.VC_JOB.id: _template_of,
     kinds.SCALED_OBJECT.id: _target_of_scaled,
+    kinds.SCALED_JOB.id: taken_channels.index_of,
+    kinds.EVENT_JOB.id: lambda event_job: taken_channels.named(event_job["metadata"]["namespace"]),
 }

@@ -50,7 +50,8 @@ class Controller:
     adopts: kinds whose objects without a controller, in the object's namespace, are observed (`Snapshot.unowned`).
     referrers: kinds whose objects name the reconciled one (`workers.api.references`); they are observed
     (`Snapshot.referrers`), and their changes mark it.
-    peers: objects of its own kind that name the same object are observed (`Snapshot.peers`).
+    peers: kinds whose other objects name the same object as this one (`workers.api.references`); they are observed
+    (`Snapshot.peers`).
     relatives: other objects to observe (`Snapshot.relatives`), for example the owner.
     optional_relatives: relatives that count as missing when the store does not know them. Others count as missing only
     once their kind is known up to the moment the object arrived, which takes seconds; for objects that the plan creates
@@ -70,7 +71,7 @@ class Controller:
     grandchildren: Callable[[Object], tuple[Kind, ...]] = _no_kinds
     adopts: tuple[Kind, ...] = ()
     referrers: tuple[Kind, ...] = ()
-    peers: bool = False
+    peers: tuple[Kind, ...] = ()
     relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
     optional_relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
     follows: tuple[Kind, ...] = ()

@@ -4,14 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from workers.api import times
 from workers.api.eventing.eventjob import EventJobSpec
-from workers.events import expressions, filters
+from workers.events import expressions, filters, not_before
 from workers.events.event_scope import EventScope
 from workers.events.expressions import ExpressionFailed
-
-#: The attribute that delays an event.
-NOT_BEFORE = "notbefore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +32,10 @@ class NotTaken:
 _NOT_TAKEN = NotTaken()
 
 
-def route(spec: EventJobSpec, event: Mapping[str, str]) -> Route | NotTaken:
+def route(spec: EventJobSpec, event: Mapping[str, str], arrived: datetime) -> Route | NotTaken:
     """Returns the route of an event. Raises ExpressionFailed where the event gives an expression no usable result.
 
-    event: its attributes, and `data` or `data_base64`, as docs/events.md has them.
+    event: its attributes, and `data` or `data_base64`, as docs/events.md has them. arrived: when the channel took it.
     """
     scope = EventScope(event)
     if spec.filter is not None and not filters.matches(spec.filter, scope):
@@ -48,7 +44,7 @@ def route(spec: EventJobSpec, event: Mapping[str, str]) -> Route | NotTaken:
     return Route(
         None if ordering is None else expressions.value(ordering, scope, "spec.concurrency.orderingKey"),
         None if dedup is None else expressions.value(dedup, scope, "spec.dedup.key"),
-        _not_before(event),
+        _not_before(event, arrived),
     )
 
 
@@ -64,11 +60,8 @@ def problems(spec: EventJobSpec) -> Iterator[tuple[str, str]]:
             yield field, problem
 
 
-def _not_before(event: Mapping[str, str]) -> datetime | None:
-    text = event.get(NOT_BEFORE)
-    if text is None:
-        return None
+def _not_before(event: Mapping[str, str], arrived: datetime) -> datetime | None:
     try:
-        return times.parse(text)
-    except ValueError:
-        raise ExpressionFailed(f"event.{NOT_BEFORE}", f"{text[:64]!r} is no RFC 3339 instant") from None
+        return not_before.of(event, arrived)
+    except ValueError as error:
+        raise ExpressionFailed(f"event.{not_before.NAME}", str(error)) from None

@@ -239,14 +239,12 @@ class _ObserveBatch:
     async def _read_peers(self) -> None:
         """Reads the objects that name the same objects as these."""
         asked = self._ask(lambda controller, body: (REFERENCES[controller.kind.id](body),) if controller.peers else ())
-        wanted = [(one, named) for one, (named,) in asked if named is not None]
+        wanted = [(one, kind, named) for one, (named,) in asked if named for kind in one.controller.peers]
         if not wanted:
             return
-        answers = await self._store.children_many(
-            [(one.ref.kind, codec.referrers_of(named.key)) for one, named in wanted]
-        )
-        for (one, _), entries in zip(wanted, answers, strict=True):
-            one.peers = tuple(entry for entry in entries if entry.ref != one.ref and not entry.gone)
+        answers = await self._store.children_many([(kind, codec.referrers_of(named.key)) for _, kind, named in wanted])
+        for (one, _, _), entries in zip(wanted, answers, strict=True):
+            one.peers += tuple(entry for entry in entries if entry.ref != one.ref and not entry.gone)
 
     async def _read_readings(self) -> None:
         """Reads the last readings of polled kinds."""

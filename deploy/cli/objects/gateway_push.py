@@ -3,18 +3,21 @@
 import asyncio
 import ipaddress
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from deploy.cli import output
 from penstock import cloudevents
 from workers.errors import UserError
 
 if TYPE_CHECKING:
     import aiohttp
+
+#: Pushes one event; returns the reason of its rejection, empty if it was taken.
+PushOne = Callable[[Mapping[str, str]], Awaitable[str]]
 
 #: Characters of header values that stand for themselves in CloudEvents' HTTP binding.
 _PLAIN = "".join(map(chr, range(0x21, 0x7F))).replace('"', "").replace("%", "")
@@ -83,8 +86,9 @@ def encoded(event: Mapping[str, str]) -> tuple[dict[str, str], bytes]:
     return headers, cloudevents.data_of(event)
 
 
-async def push(to: GatewayTarget, events: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-    """Pushes events in order and prints their ids. Raises UserError at the first that the gateway does not take."""
+@asynccontextmanager
+async def connected(to: GatewayTarget) -> AsyncIterator[PushOne]:
+    """Yields the push of one event. Raises UserError for an authority that cannot be used."""
     import aiohttp
 
     try:
@@ -93,16 +97,8 @@ async def push(to: GatewayTarget, events: Iterable[tuple[str, Mapping[str, str]]
         raise UserError(f"--gateway-ca: {to.authority}: {error}") from error
     connector = aiohttp.TCPConnector(ssl=context)
     timeout = aiohttp.ClientTimeout(total=to.patience)
-    pushed = 0
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as http:
-        try:
-            for where, event in events:
-                if refused := cloudevents.wrong(event) or await _refusal(http, to, event):
-                    raise UserError(f"{to.namespace}/{to.name}: {where}: {refused}")
-                output.say(event["id"])
-                pushed += 1
-        except UserError as error:
-            raise UserError(f"{error} ({pushed} pushed before it)") if pushed else error from None
+        yield lambda event: _refusal(http, to, event)
 
 
 async def _refusal(http: "aiohttp.ClientSession", to: GatewayTarget, event: Mapping[str, str]) -> str:

@@ -4,8 +4,8 @@ import asyncio
 import json
 import sys
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ import click
 from deploy.cli import api_connection, options, output
 from deploy.cli.completion import completers
 from deploy.cli.objects import gateway_push
+from deploy.cli.objects.gateway_push import PushOne
 from penstock import cloudevents
 from workers.api import times
 from workers.api.kinds import SCALED_JOB, Object, Ref
@@ -87,7 +88,7 @@ def command(
         token, patience = gateway_push.read_token(token_file), settings.source_timeout
         to = gateway_push.GatewayTarget(gateway, target.namespace, name, token, authority, patience)
         gateway_push.check(to)
-        asyncio.run(gateway_push.push(to, events))
+        asyncio.run(_push(f"{target.namespace}/{name}", gateway_push.connected(to), events))
         return
     if token_file or gateway_ca:
         raise click.UsageError("--token-file and --gateway-ca are for --gateway")
@@ -95,7 +96,7 @@ def command(
 
     async def work(cluster: "Cluster") -> None:
         scaler = await _scaler(cluster, ref, trigger, settings, broker_of(settings, target))
-        await _push(Pushing(ref, scaler, settings.source_timeout), events)
+        await _push(str(ref), _connected(scaler, settings.source_timeout), events)
 
     api_connection.run(target, work)
 
@@ -187,45 +188,46 @@ async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Setting
     return found[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Pushing:
-    """The destination of events. patience: timeout of one event, seconds."""
-
-    ref: Ref
-    scaler: "Push"
-    patience: float
-
-
-async def _push(to: Pushing, events: Iterable[tuple[str, Mapping[str, str]]]) -> None:
+async def _push(
+    to: str, connection: AbstractAsyncContextManager[PushOne], events: Iterable[tuple[str, Mapping[str, str]]]
+) -> None:
     """Pushes events in order and prints their ids. Raises UserError at the first that cannot be pushed."""
-    link = to.scaler.server.connect(connections=1)
     pushed = 0
+    async with connection as push_one:
+        try:
+            for where, event in events:
+                if refused := cloudevents.wrong(event) or await push_one(event):
+                    raise UserError(f"{to}: {where}: {refused}")
+                output.say(event["id"])
+                pushed += 1
+        except UserError as error:
+            raise UserError(f"{error} ({pushed} pushed before it)") if pushed else error from None
+
+
+@asynccontextmanager
+async def _connected(scaler: "Push", patience: float) -> AsyncIterator[PushOne]:
+    """Yields the push of one event to the trigger's server. patience: timeout of one event, seconds."""
+    link = scaler.server.connect(connections=1)
     try:
-        for where, event in events:
-            if refused := cloudevents.wrong(event) or await _refusal(link, to, event):
-                raise UserError(f"{to.ref}: {where}: {refused}")
-            output.say(event["id"])
-            pushed += 1
-    except UserError as error:
-        raise UserError(f"{error} ({pushed} pushed before it)") if pushed else error from None
+        yield lambda event: _refusal(link, scaler, patience, event)
     finally:
         await link.close()
 
 
-async def _refusal(link: "RedisLink", to: Pushing, event: Mapping[str, str]) -> str | None:
-    """Pushes one event; returns the reason of its rejection, or None."""
+async def _refusal(link: "RedisLink", scaler: "Push", patience: float, event: Mapping[str, str]) -> str:
+    """Pushes one event; returns the reason of its rejection, empty if it was taken."""
     from redis import exceptions
 
     from scalers.sources.redis.connection import reason
 
     try:
-        async with asyncio.timeout(to.patience):
-            [answer] = await link.run([to.scaler.question.push(event)])
+        async with asyncio.timeout(patience):
+            [answer] = await link.run([scaler.question.push(event)])
     except TimeoutError:
-        return f"{to.scaler.server}: no answer within {to.patience:g} s"
+        return f"{scaler.server}: no answer within {patience:g} s"
     except (exceptions.RedisError, OSError) as error:
-        return f"{to.scaler.server}: {reason(error)}"
+        return f"{scaler.server}: {reason(error)}"
     if not isinstance(answer, exceptions.RedisError):
-        return None
+        return ""
     text = reason(answer)
-    return text.removeprefix("FULL ") if text.startswith("FULL") else f"{to.scaler.server}: {text}"
+    return text.removeprefix("FULL ") if text.startswith("FULL") else f"{scaler.server}: {text}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from scalers.auth.lookups import Lookups
 from scalers.gateway.auth import certificate_names, sender_events, signatures, token_reviews
-from scalers.gateway.auth.pusher import Pusher, PushForbidden, Unauthenticated
+from scalers.gateway.auth.pusher import Pusher, PushForbidden, SignatureProof, Unauthenticated
 from scalers.gateway.auth.replay_guard import ReplayGuard
 from scalers.gateway.auth.signatures import SHORTEST, SecretUnusable, SignatureRefused
 from scalers.gateway.auth.token_reviews import TokenReviews
@@ -143,10 +143,10 @@ class PushAuthenticator:
         delivery = sender_events.event_of_delivery(scheme, request.headers, request.body, made)
         # A timestamp may lie ahead of our clock by the tolerance, too.
         seconds = REMEMBERED if scheme == "github" else 2 * wanted.tolerance_seconds
-        value = sender_events.replay_value(delivery)
-        if not await self._replays.first_or_same(target.uid, sender_events.digest(made), value, seconds):
+        value, proof = sender_events.replay_value(delivery), SignatureProof(sender_events.digest(made), seconds)
+        if not await self._replays.first_or_same(target.uid, proof.digest, value, seconds):
             raise PushForbidden("the request was sent before, as another delivery")
-        return Pusher("signature", name, delivery)
+        return Pusher("signature", name, delivery, proof)
 
     async def _texts(self, target: PushTarget, place: SecretKeySelector) -> AsyncIterator[str]:
         """Yields the entry as it is in the cache; then, if a caller goes on, as it is now, if that differs."""

@@ -25,18 +25,27 @@ class SignedDelivery:
 
 
 @dataclass(frozen=True, slots=True)
+class SignatureProof:
+    """A signature that was checked. digest: of it. seconds: how long a request that repeats it could be let in."""
+
+    digest: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pusher:
     """A request's sender that has been authenticated.
 
     name: for logs: a Secret's entry, a service account or a certificate's name, never a secret. delivery: of a signed
     request. The signature does not cover headers such as `ce-id` and `Idempotency-Key`: the event's attributes come
-    from the delivery, or from the body if that is a structured CloudEvent. challenge: the text that answers Slack's
-    url_verification; such a request is no event.
+    from the delivery, or from the body if that is a structured CloudEvent. proof: of a signed request. challenge: the
+    text that answers Slack's url_verification; such a request is no event.
     """
 
     method: Method
     name: str = ""
     delivery: SignedDelivery | None = None
+    proof: SignatureProof | None = None
     challenge: str | None = None
 
 

@@ -1,10 +1,12 @@
-"""EventJobs from a pushed event to what ran, with every process of ours on the embedded API server."""
+"""EventJobs from a pushed event to what ran, with every process of ours on the embedded API server and a real one."""
 
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import redis.asyncio as redis
 import yaml
@@ -14,6 +16,7 @@ from scalers.deliveries.delivery import Delivery, DeliveryFilter
 from scheduler.keys import Keys
 from tests.integration.controllers.keda_objects import LONG, KedaObject
 from tests.support.conditions import eventually
+from tests.support.house import House, Houses, house
 from tests.support.paths import ROOT
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Object, Ref
 from workers.client.rest import Cluster
@@ -21,7 +24,7 @@ from workers.controllers.eventjob.jobs import LABEL
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"polling": "2"}
+SETTINGS = {"polling": "2"}
 
 KEYS = Keys("penstock")
 
@@ -35,6 +38,18 @@ case "$PENSTOCK_EVENT_SUBJECT" in
   wait) while [ ! -e {truth}.go ]; do sleep 0.1; done ;;
 esac
 """
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real_apiserver)])
+def running(
+    request: pytest.FixtureRequest, houses: Houses, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    if request.param == "real":
+        with house("real", tmp_path_factory.mktemp("real"), **SETTINGS) as found:
+            yield found
+        return
+    yield houses.with_settings(SETTINGS)
+    houses.clear()
 
 
 class PushedWork(KedaObject):
@@ -57,6 +72,17 @@ class PushedWork(KedaObject):
         for id in ids:
             fields = {"specversion": "1.0", "id": id, "source": "/shop", "type": "order.placed", **attributes}
             await self.broker.xadd(KEYS.channel("default", channel or self.name), dict(fields))
+
+    async def push_by_http(self, home: Path, id: str, data: str) -> dict[str, Any]:
+        """Pushes through the gateway of Penstock's own parts; returns its answer."""
+        url = (home / "gateway.url").read_text().strip()
+        headers = {"ce-specversion": "1.0", "ce-id": id, "ce-source": "/shop", "ce-type": "order.placed"}
+        async with (
+            aiohttp.ClientSession() as http,
+            http.post(f"{url}/events/default/{self.name}", data=data, headers=headers) as answer,
+        ):
+            assert answer.status == 202, await answer.text()
+            return dict(await answer.json())
 
     def given(self) -> list[tuple[str, ...]]:
         """Id, attempt, data and argument of every process that ran, in the order in which they began."""
@@ -121,6 +147,30 @@ async def test_every_event_gets_one_job_that_sees_exactly_its_text(works: list[P
     assert status["channel"] == work.name
     assert status["lastEventTime"]
     await work.has_told("EventJobReady", "JobsCreated")
+
+
+async def test_events_over_http_and_in_the_stream_are_of_one_channel(works: list[PushedWork], running: House) -> None:
+    work, _ = works
+    await work.apply(push={"anonymous": True})
+
+    # The gateway sees a new object within a second.
+    async def taken() -> bool:
+        with suppress(AssertionError):
+            return not (await work.push_by_http(running.home, "a", "over http"))["duplicate"]
+        return False
+
+    await eventually(taken, LONG)
+    await work.push_events("b", data="in the stream")
+    await work.states(a="done", b="done")
+    await work.push_events("a", data="again")
+    assert (await work.push_by_http(running.home, "b", "again"))["duplicate"]
+    await work.push_events("last")
+    await work.states(last="done")
+    assert sorted(given[:3] for given in work.given()) == [
+        ("a", "1", "over http"),
+        ("b", "1", "in the stream"),
+        ("last", "1", ""),
+    ]
 
 
 async def test_a_failing_event_is_tried_again_and_parked_and_may_be_replayed(works: list[PushedWork]) -> None:
@@ -206,15 +256,25 @@ async def test_a_deleted_object_stops_its_jobs_and_leaves_nothing_in_the_broker(
     assert [key for key in left if not key.endswith(":meta")] == [], "only the order's id stays, for late polls"
 
 
-async def test_a_channel_of_a_scaledjob_is_refused(works: list[PushedWork], cluster: Cluster) -> None:
-    work, _ = works
-    scaled = Ref(SCALED_JOB, "default", work.name)
+@pytest.mark.parametrize("named", [False, True], ids=["by its name", "by the stream of its trigger"])
+async def test_a_channel_of_a_scaledjob_is_refused(works: list[PushedWork], cluster: Cluster, named: bool) -> None:
+    work, other = works
+    scaled = Ref(SCALED_JOB, "default", other.name if named else work.name)
+    stream = {"stream": KEYS.channel("default", work.name)} if named else {}
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none", "command": ["true"]}]}
-    spec = {"jobTargetRef": {"template": {"spec": pod}}, "triggers": [{"type": "push", "metadata": {}}]}
+    spec = {"jobTargetRef": {"template": {"spec": pod}}, "triggers": [{"type": "push", "metadata": stream}]}
     body = {"apiVersion": SCALED_JOB.api_version, "kind": SCALED_JOB.kind, "spec": spec}
-    await cluster.create(SCALED_JOB, {**body, "metadata": {"name": work.name, "namespace": "default"}})
+    await cluster.create(SCALED_JOB, {**body, "metadata": {"name": scaled.name, "namespace": "default"}})
     await work.create({"jobTemplate": {"spec": {"template": {"spec": pod}}}})
-    assert f"ScaledJob default/{work.name} takes channel" in await work.becomes("Ready", "False", "ChannelTaken")
+    message = f"ScaledJob default/{scaled.name} takes channel {work.name}"
+    assert message in await work.becomes("Ready", "False", "ChannelTaken")
+    await work.push_events("x")
+
+    async def job() -> bool:
+        return bool((await cluster.list(JOB, "default", label_selector=f"scaledjob.keda.sh/name={scaled.name}"))[0])
+
+    await eventually(job, LONG)
+    assert await work.deliveries() == {}
     await cluster.delete(scaled)
 
 

@@ -1,5 +1,6 @@
 """Who may push, over HTTP: signed deliveries, service accounts and Secrets of a real API server, and other tenants."""
 
+import asyncio
 import hashlib
 import hmac
 import itertools
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from tests.support.gateway_rig import GatewayRig, gateway_rig
+from tests.support.gateway_rig import KEYS, GatewayRig, gateway_rig
 from workers.api.kinds import NAMESPACE, SECRET, SERVICE_ACCOUNT
 from workers.client.rest import Cluster
 from workers.errors import AlreadyExists
@@ -54,6 +55,33 @@ async def test_a_delivery_of_github_becomes_one_event_however_often_it_is_sent(r
     more = {**delivered("d-1"), "ce-id": "x", "ce-source": "/x", "ce-type": "x", "ce-specversion": "1.0"}
     status, answer, _ = await rig.push("team/issues", headers={**more, "idempotency-key": "y"}, data=ISSUE)
     assert (status, answer["id"], answer["duplicate"]) == (202, "d-1", True)
+
+
+@pytest.mark.parametrize("dedup", [{"windowSeconds": 0}, {"limit": 1}, {"windowSeconds": 3600}], ids=str)
+async def test_a_signed_request_that_is_repeated_is_one_event_whatever_the_channel_remembers(
+    rig: GatewayRig, dedup: Mapping[str, int]
+) -> None:
+    rig.secrets["team/hooks"] = {"github": SECRET_TEXT}
+    await rig.event_job("issues", push=HOOKS, dedup=dedup)
+    answers = await asyncio.gather(
+        *(rig.push("team/issues", headers=delivered("d-1"), data=ISSUE) for _ in range(5)),
+        *(rig.push("team/issues", headers=delivered("d-2", b"{}"), data=b"{}") for _ in range(5)),
+    )
+    assert [status for status, _, _ in answers] == [202] * 10
+    assert sum(not answer["duplicate"] for _, answer, _ in answers) == 2
+    assert sorted(event["id"] for event in await rig.accepted("issues")) == ["d-1", "d-2"]
+    signed = f"{KEYS.channel('team', 'issues')}:signed"
+    assert 3_590_000 < await rig.client.pttl(signed) <= 3_600_000
+
+
+async def test_a_signed_request_for_which_there_was_no_room_may_come_again(rig: GatewayRig) -> None:
+    rig.secrets["team/hooks"] = {"github": SECRET_TEXT}
+    await rig.event_job("issues", push=HOOKS, dedup={"windowSeconds": 0}, maxEvents=1)
+    assert (await rig.push("team/issues", headers=delivered("d-1"), data=ISSUE))[0] == 202
+    assert (await rig.push("team/issues", headers=delivered("d-2", b"{}"), data=b"{}"))[0] == 429
+    await rig.client.delete(f"{KEYS.channel('team', 'issues')}:accepted")
+    status, answer, _ = await rig.push("team/issues", headers=delivered("d-2", b"{}"), data=b"{}")
+    assert (status, answer["duplicate"]) == (202, False)
 
 
 async def test_the_handshake_of_slack_is_answered_and_is_no_event(rig: GatewayRig) -> None:

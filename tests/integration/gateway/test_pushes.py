@@ -120,6 +120,20 @@ async def test_what_takes_no_pushes_is_told_apart_by_no_one(rig: GatewayRig) -> 
     assert await rig.accepted("orders") != []
 
 
+async def test_an_event_that_cannot_be_waited_for_is_refused(rig: GatewayRig) -> None:
+    await rig.event_job("orders")
+    await rig.scaled_job("work")
+    for text, reason in (("3026-01-01T00:00:00Z", "is more than 366 days after"), ("soon", "is no RFC 3339 instant")):
+        status, answer, _ = await rig.push("team/orders", headers={**BINARY, "ce-notbefore": text})
+        assert (status, answer["detail"].startswith("notbefore: "), reason in answer["detail"]) == (400, True, True)
+        batch = json.dumps([EVENT, {**EVENT, "id": "2", "notbefore": text}])
+        status, answer, _ = await rig.push("team/orders", headers=BATCH, data=batch)
+        assert (status, answer["index"], "event 1: notbefore: " in answer["detail"]) == (400, 1, True)
+        # To a ScaledJob the attribute means nothing.
+        assert (await rig.push("team/work", headers={**BINARY, "ce-notbefore": text, "ce-id": text}))[0] == 202
+    assert await rig.accepted("orders") == []
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
@@ -192,6 +206,34 @@ async def test_what_is_in_flight_is_bounded_and_let_go(rig: GatewayRig) -> None:
     status, answer, headers = await rig.push("team/orders")
     assert (status, headers["Retry-After"], answer["type"]) == (503, "1", "urn:penstock:problem:overloaded")
     await eventually(lambda: (rig.load.requests, rig.load.bytes) == (0, 0))
+
+
+async def test_slow_bodies_of_strangers_make_room_for_others(rig: GatewayRig) -> None:
+    await rig.event_job("orders")
+    rig.load.most_bytes, rig.load.grace = 1_000, 0.0
+    head = b"POST /events/team/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\n"
+    strangers = [asyncio.create_task(raw(rig, head, b"x" * size)) for size in (100, 300, 300, 300)]
+    await eventually(lambda: rig.load.bytes == 1_000)
+    text = {"content-type": "text/plain"}
+    assert (await rig.push("team/orders", data=b"x" * 500, headers=text))[0] == 202
+    ended, waiting = await asyncio.wait(strangers, return_when=asyncio.FIRST_COMPLETED)
+    for answer in [each.result() for each in ended]:
+        assert b" 408 " in answer
+        assert b"had no room" in answer
+    await eventually(lambda: rig.load.bytes == 400)
+    assert strangers[0] in waiting, "the largest go first"
+    for each in strangers:
+        each.cancel()
+
+
+async def test_a_body_that_has_only_begun_is_not_ended_for_another_one(rig: GatewayRig) -> None:
+    await rig.event_job("orders")
+    rig.load.most_bytes, rig.load.grace = 100, 3600.0
+    begun = asyncio.create_task(raw(rig, b"POST /events/team/a HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\na"))
+    await eventually(lambda: rig.load.bytes == 1)
+    assert (await rig.push("team/orders", data=b"x" * 100, headers={"content-type": "text/plain"}))[0] == 503
+    assert (rig.load.bytes, begun.done()) == (1, False)
+    begun.cancel()
 
 
 async def test_the_handshake_of_web_hooks(rig: GatewayRig) -> None:

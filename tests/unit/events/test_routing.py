@@ -11,6 +11,7 @@ from workers.events import routing
 from workers.events.expressions import ExpressionFailed
 from workers.events.routing import NotTaken, Route
 
+ARRIVED = datetime(2026, 2, 1, tzinfo=UTC)
 TAKEN = Route(None, None, None)
 
 
@@ -40,7 +41,7 @@ TAKEN = Route(None, None, None)
     },
 )
 def test_a_filter_takes_or_leaves_an_event(condition: Any, taken: bool) -> None:
-    found = routing.route(spec(filter=condition), event('{"total": 12}'))
+    found = routing.route(spec(filter=condition), event('{"total": 12}'), ARRIVED)
     assert found == (TAKEN if taken else NotTaken())
 
 
@@ -57,7 +58,7 @@ def test_a_filter_takes_or_leaves_an_event(condition: Any, taken: bool) -> None:
 )
 def test_keys_are_texts(key: str, data: str | None, found: str | None) -> None:
     wanted = spec(concurrency={"orderingKey": key}, dedup={"key": key})
-    assert routing.route(wanted, event(data)) == Route(found, found, None)
+    assert routing.route(wanted, event(data), ARRIVED) == Route(found, found, None)
 
 
 @cases(
@@ -73,22 +74,35 @@ def test_keys_are_texts(key: str, data: str | None, found: str | None) -> None:
 )
 def test_a_key_without_a_text_names_its_field_and_the_reason(key: str, data: str | None, reason: str) -> None:
     with pytest.raises(ExpressionFailed, match=reason) as caught:
-        routing.route(spec(concurrency={"orderingKey": key}), event(data))
+        routing.route(spec(concurrency={"orderingKey": key}), event(data), ARRIVED)
     assert caught.value.field == "spec.concurrency.orderingKey"
 
 
 def test_a_failed_filter_names_its_place() -> None:
     condition = {"any": [{"exact": {"id": "1"}}, {"not": {"cel": "event.data.total"}}]}
     with pytest.raises(ExpressionFailed, match="gave a number") as caught:
-        routing.route(spec(filter=condition), event('{"total": 1}'))
+        routing.route(spec(filter=condition), event('{"total": 1}'), ARRIVED)
     assert caught.value.field == "spec.filter.any[1].not.cel"
 
 
 def test_an_event_may_name_its_time() -> None:
-    found = routing.route(spec(), event(notbefore="2026-03-01T08:00:00+01:00"))
+    found = routing.route(spec(), event(notbefore="2026-03-01T08:00:00+01:00"), ARRIVED)
     assert found == Route(None, None, datetime(2026, 3, 1, 7, tzinfo=UTC))
-    with pytest.raises(ExpressionFailed, match="no RFC 3339 instant"):
-        routing.route(spec(), event(notbefore="tomorrow"))
+
+
+@cases(
+    ("text", "reason"),
+    {
+        "no instant": ("tomorrow", "no RFC 3339 instant"),
+        "too late": ("2027-02-02T00:00:00.001Z", "more than 366 days after the event's arrival"),
+        "in a thousand years": ("3026-03-01T00:00:00Z", "more than 366 days"),
+    },
+)
+def test_an_event_whose_time_cannot_be_waited_for_is_told_why(text: str, reason: str) -> None:
+    with pytest.raises(ExpressionFailed, match=reason) as caught:
+        routing.route(spec(), event(notbefore=text), ARRIVED)
+    assert caught.value.field == "event.notbefore"
+    assert isinstance(routing.route(spec(), event(notbefore="2027-02-02T00:00:00Z"), ARRIVED), Route)
 
 
 @cases(

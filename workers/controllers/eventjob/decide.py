@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 
 from workers.api import conditions
 from workers.api.eventing import eventjob as manifest
+from workers.api.eventing import taken_channels
 from workers.api.eventing.eventjob import EventJob
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Object, Ref
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules, ObservedClaims
-from workers.controllers.eventjob import jobs, retries, taken_channels
+from workers.controllers.eventjob import jobs, retries
 from workers.controllers.eventjob.status import EventJobState, StatedCondition, write
 from workers.decision.claims import DELIVERIES, ClaimedItem
 from workers.decision.controller import Controller
@@ -145,7 +146,8 @@ def _own(snapshot: Snapshot, body: Object) -> Snapshot:
 
 
 def _problem(snapshot: Snapshot, eventjob: EventJob) -> tuple[str, str] | None:
-    if taken := taken_channels.taken(snapshot, eventjob):
+    scaled_jobs = (*snapshot.relatives.values(), *(entry.body for entry in snapshot.peers))
+    if taken := taken_channels.taker(scaled_jobs, snapshot.ref.namespace, eventjob.channel):
         return "ChannelTaken", taken
     found = [*routing.problems(eventjob.spec), *job_texts.problems(eventjob.spec.job_template)]
     if found:
@@ -328,7 +330,14 @@ def _scaled_job_of(body: Object) -> tuple[Ref, ...]:
     """Returns the ScaledJob that would have the same channel."""
     spec = body.get("spec")
     channel = (spec.get("channel") if isinstance(spec, dict) else None) or body["metadata"]["name"]
-    return (Ref(SCALED_JOB, body["metadata"]["namespace"], channel),) if isinstance(channel, str) else ()
+    return (taken_channels.by_name(body["metadata"]["namespace"], channel),) if isinstance(channel, str) else ()
 
 
-CONTROLLER = Controller(kind=EVENT_JOB, decide=decide, children=(JOB,), optional_relatives=_scaled_job_of, polled=True)
+CONTROLLER = Controller(
+    kind=EVENT_JOB,
+    decide=decide,
+    children=(JOB,),
+    peers=(SCALED_JOB,),
+    optional_relatives=_scaled_job_of,
+    polled=True,
+)

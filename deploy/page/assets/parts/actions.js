@@ -26,6 +26,8 @@ const MEANING = {
   drop: "Every parked event is given up. This cannot be undone.",
   delete: "The object and what it owns are deleted. This cannot be undone.",
 };
+const ALL_PARKED = { state: "parked" };
+const PARAMETERS = { replay: ALL_PARKED, drop: ALL_PARKED };
 const KINDS_WITHOUT_ACTIONS = new Set(["pods"]);
 
 /** Sends an action. Returns the answer's text. Raises Problem. */
@@ -65,7 +67,7 @@ function button(object, { action, allowed, reason }, changed) {
       toast(`${word}: ${reason}`, { failed: true });
       return;
     }
-    const done = await question(object, action);
+    const done = await question(object, action, PARAMETERS[action]);
     if (done) changed?.();
   };
   return h(

@@ -1,5 +1,6 @@
 """The decision about an EventJob, case by case."""
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -190,12 +191,21 @@ def test_a_spec_that_cannot_work_is_not_ready(body: Object, reason: str, message
     },
 )
 def test_a_channel_that_a_scaledjob_takes_is_refused(trigger: Object, taken: bool) -> None:
-    scaled = {"metadata": {"name": "orders"}, "spec": {"triggers": [trigger]}}
+    scaled = {"metadata": {"name": "orders", "namespace": "default"}, "spec": {"triggers": [trigger]}}
     relatives = {Ref(SCALED_JOB, "default", "orders"): scaled}
     plan = decide(snapshot(event_job(), ledger(claim("1-0")), relatives=relatives), NOW)
     assert (ready(plan)[1] == "ChannelTaken") is taken
     assert bool(created(plan)) is not taken
     assert any(isinstance(step, ComeBack) for step in plan.steps) is taken
+
+
+@pytest.mark.parametrize("channel", ["orders", "other"])
+def test_a_scaledjob_of_another_name_takes_the_channel_that_its_trigger_names(channel: str) -> None:
+    triggers = [{"type": "push", "metadata": {"stream": f"{{penstock}}:events:default/{channel}"}}]
+    scaled = {"metadata": {"name": "work", "namespace": "default"}, "spec": {"triggers": triggers}}
+    peers = (CachedObject(Ref(SCALED_JOB, "default", "work"), scaled, 0),)
+    plan = decide(replace(snapshot(event_job(), ledger(claim("1-0"))), peers=peers), NOW)
+    assert (ready(plan)[1] == "ChannelTaken") is (channel == "orders")
 
 
 @cases(

@@ -4,7 +4,7 @@ import pytest
 
 from scalers.deliveries import deliveries
 from scalers.deliveries.delivery import DeliveryFilter, DeliveryState
-from tests.support.event_jobs import KEYS, PolledEventJob, spec_of
+from tests.support.event_jobs import KEYS, MUCH_LATER, PolledEventJob, spec_of
 from workers.controllers.eventjob import jobs
 
 
@@ -159,7 +159,7 @@ async def test_counts_are_those_of_the_ledger(job: PolledEventJob) -> None:
     await job.push(*"abcd")
     await job.push("e", "f", subject="same")
     await job.push("g", type="other")
-    await job.push("h", notbefore="2200-01-01T00:00:00Z")
+    await job.push("h", notbefore=MUCH_LATER)
     job.spec = spec_of(
         filter={"exact": {"type": "placed"}}, dedup={"key": "has(event.subject) ? event.subject : event.id"}
     )

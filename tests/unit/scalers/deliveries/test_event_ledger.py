@@ -12,7 +12,7 @@ from penstock.client import beside
 from scalers.claimable import ClaimRequest
 from scalers.deliveries import event_ledger
 from scalers.sources.redis.connection import RedisLink
-from tests.support.event_jobs import KEYS, PolledEventJob, event_of, spec_of
+from tests.support.event_jobs import KEYS, MUCH_LATER, PolledEventJob, event_of, spec_of
 from workers.decision.claims import ClaimOrder, ClaimSettlement
 
 
@@ -127,13 +127,21 @@ async def test_a_parked_event_unblocks_its_key_and_comes_back_behind_the_others(
 async def test_an_event_that_is_delayed_holds_its_key(job: PolledEventJob) -> None:
     job.spec = ORDERED
     await job.push("first", subject="a")
-    await job.push("later", subject="a", notbefore="2200-01-01T00:00:00Z")
+    await job.push("later", subject="a", notbefore=MUCH_LATER)
     await job.push("now", subject="a")
     await job.poll(5)
     found = await job.settle("done", "first", limit=5)
     assert found.claims == ()
     assert found.counts is not None
     assert (found.counts["delayed"], found.counts["waiting"]) == (1, 1)
+
+
+async def test_an_event_that_is_put_off_for_too_long_is_parked(job: PolledEventJob) -> None:
+    await job.push("later", notbefore=MUCH_LATER)
+    await job.push("never", notbefore="3026-01-01T00:00:00Z")
+    await job.poll(5)
+    assert await job.ids("parked") == ["never"]
+    assert await job.ids("delayed") == ["later"]
 
 
 async def test_a_rate_limit_bounds_the_jobs_that_begin(job: PolledEventJob) -> None:

@@ -367,7 +367,7 @@ async def test_who_names_the_same_is_seen(fake_redis):
     """By the store's index, whatever else there is; the object itself and what is gone are not among them."""
     keys = Keys("test")
     lanes = {name: Lane(fake_redis, name, keys) for name in ("reconcile", "poll")}
-    controller = Controller(SCALED_OBJECT, lambda snapshot, now: NOTHING, peers=True)
+    controller = Controller(SCALED_OBJECT, lambda snapshot, now: NOTHING, peers=(SCALED_OBJECT,))
     store = store_of(fake_redis, keys, lanes, {SCALED_OBJECT.id: controller})
     for lane in lanes.values():
         await lane.open()

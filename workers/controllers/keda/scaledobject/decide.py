@@ -458,7 +458,7 @@ def _why(
     return f"{verdict.row}: {measured}; replicas {current} to {current if wanted is None else wanted}"
 
 
-CONTROLLER = Controller(kind=SCALED_OBJECT, decide=decide, peers=True, scales=target.of, polled=True)
+CONTROLLER = Controller(kind=SCALED_OBJECT, decide=decide, peers=(SCALED_OBJECT,), scales=target.of, polled=True)
 
 
 def controller(quirks: Quirks = NONE) -> Controller:
