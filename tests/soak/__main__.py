@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from deploy.local.supervisor.fork_server import forking
+from deploy.cli import forked_parts
 from tests.soak.run import Outcome, Soak
 
 
@@ -55,7 +55,7 @@ def main(minutes: float, seed: int | None, calm: bool, tombstones: bool, home: P
     if home and home.exists() and any(home.iterdir()):
         raise click.UsageError(f"--home {home}: is not empty; objects of an earlier run would be in the account")
     home = (home or Path(tempfile.mkdtemp(prefix="penstock-soak-"))).resolve()
-    with forking() as forks:
+    with forked_parts.forking() as forks:
         began = time.time()
 
         def say(text: str) -> None:

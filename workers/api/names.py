@@ -22,6 +22,9 @@ _CONFIG_KEY = re.compile("[-._a-zA-Z0-9]+")
 _HTTP_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _PORT_NAME = re.compile("[-a-z0-9]+")
 
+#: Keys and names of variables recur. Names of objects do not, and each that is kept holds on to memory around it.
+_cached = lru_cache(maxsize=512)
+
 
 def _too_long(limit: int) -> str:
     return f"must be no more than {limit} characters"
@@ -32,7 +35,7 @@ def _checked(text: str, limit: int, pattern: re.Pattern[str], malformed: str) ->
     return tuple(problems if pattern.fullmatch(text) else [*problems, malformed])
 
 
-@lru_cache(maxsize=4096)
+@_cached
 def dns_label(text: str) -> tuple[str, ...]:
     """Checks an RFC 1123 label: at most 63 characters."""
     if "." in text and _SUBDOMAIN.fullmatch(text):
@@ -58,7 +61,7 @@ def unusual(name: str) -> list[str]:
     ]
 
 
-@lru_cache(maxsize=4096)
+@_cached
 def dns_subdomain(text: str) -> tuple[str, ...]:
     """Checks RFC 1123 labels joined by dots: at most 253 characters."""
     return _checked(
@@ -71,7 +74,7 @@ def dns_subdomain(text: str) -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=4096)
+@_cached
 def dns_1035_label(text: str) -> tuple[str, ...]:
     """Checks an RFC 1035 label: starts with a letter, at most 63 characters."""
     return _checked(
@@ -84,7 +87,7 @@ def dns_1035_label(text: str) -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=4096)
+@_cached
 def qualified_name(text: str) -> tuple[str, ...]:
     """Checks a label or annotation key: ``name`` or ``example.com/name``."""
     prefix, slash, name = text.rpartition("/")
@@ -108,7 +111,7 @@ def qualified_name(text: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
-@lru_cache(maxsize=4096)
+@_cached
 def label_value(text: str) -> tuple[str, ...]:
     """Checks a label's value: may be empty, at most 63 characters."""
     return _checked(
@@ -121,7 +124,7 @@ def label_value(text: str) -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=4096)
+@_cached
 def env_name(text: str) -> tuple[str, ...]:
     """Checks the name of an environment variable."""
     if _ENV.fullmatch(text):
@@ -129,7 +132,7 @@ def env_name(text: str) -> tuple[str, ...]:
     return ("a valid environment variable name must consist only of printable ASCII characters other than '='",)
 
 
-@lru_cache(maxsize=4096)
+@_cached
 def config_key(text: str) -> tuple[str, ...]:
     """Checks a key of a ConfigMap's or a Secret's data."""
     problems: list[str] = [] if len(text) <= 253 else [_too_long(253)]
@@ -143,7 +146,7 @@ def config_key(text: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
-@lru_cache(maxsize=4096)
+@_cached
 def port_name(text: str) -> tuple[str, ...]:
     """Checks a port's name: at most 15 characters, a letter in it, no hyphen at an end or twice in a row."""
     problems: list[str] = [] if len(text) <= 15 else [_too_long(15)]
@@ -158,7 +161,7 @@ def port_name(text: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
-@lru_cache(maxsize=4096)
+@_cached
 def domain_path(text: str) -> tuple[str, ...]:
     """Checks ``example.com/path``: a subdomain, a slash and a path."""
     domain, slash, path = text.partition("/")

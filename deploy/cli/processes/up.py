@@ -35,9 +35,9 @@ def command(workers: int, scalers: int, single: bool, install_crds: bool, flags:
       penstock up --kubeconfig ~/.kube/config --install-crds
       penstock up --broker redis://redis.local:6379/0     embedded cluster, real broker
     """
-    from deploy.local.supervisor.fork_server import forking
+    from deploy.cli import forked_parts
 
-    with forking() as forks:
+    with forked_parts.forking() as forks:
         _run(flags, forks, workers=workers, scalers=scalers, single=single, install_crds=install_crds)
 
 

@@ -115,6 +115,8 @@ class Collector:
                     self._do(work)
                 writes, self._writes = self._writes, []
                 await asyncio.gather(*writes)
+                # Futures keep what was written.
+                writes.clear()
                 await asyncio.sleep(0)
 
     def _do(self, work: Work) -> None:

@@ -27,27 +27,10 @@ import setproctitle
 
 from penstock import _import_path
 
-#: The command, and the modules of its parts.
-_EMBEDDED = ("deploy.cli.main", "deploy.cli.processes.embedded")
-_SERVICE = ("deploy.cli.main", "deploy.cli.processes.services")
-#: The modules of each part, by the first word of its command. They read neither environment nor files when imported.
-MODULES: Mapping[str, tuple[str, ...]] = {
-    "apiserver": (*_EMBEDDED, "deploy.local.apiserver.server"),
-    "kubelet": (*_EMBEDDED, "deploy.local.kubelet.kubelet"),
-    "watch": (*_SERVICE, "deploy.processes.watch", "workers.controllers.registry"),
-    "standalone": (*_SERVICE, "deploy.processes.standalone", "workers.controllers.registry"),
-    "gateway": (*_SERVICE, "deploy.processes.gateway"),
-    "celery": (
-        *_SERVICE,
-        "deploy.processes.celery_process",
-        "celery.bin.celery",
-        "celery.apps.worker",
-        "workers.tasks",
-    ),
-    "beat": (*_SERVICE, "deploy.processes.beat", "scheduler.beat"),
-}
 #: Bytes of the longest message between the two: a command line with its environment.
 LONGEST = 150_000
+#: The modules of each part, by the first word of its command. They read neither environment nor files when imported.
+Modules = Mapping[str, Sequence[str]]
 #: How a part counts whose end the server could not tell: as killed, which says nothing about the part.
 UNKNOWN = -signal.SIGKILL
 
@@ -181,8 +164,12 @@ class ForkedProcess:
 
 
 @contextmanager
-def forking() -> Iterator[ForkServer | None]:
-    """Starts a fork server; none where forks are not safe. The calling process must have one thread and no loop."""
+def forking(modules: Modules, command: str) -> Iterator[ForkServer | None]:
+    """Starts a fork server; none where forks are not safe. The calling process must have one thread and no loop.
+
+    modules: what it imports, in this order while it waits, or as soon as the part is asked for. command: the module
+    whose `main` carries out a command line.
+    """
     if sys.platform != "linux" or threading.active_count() > 1:
         yield None
         return
@@ -192,7 +179,7 @@ def forking() -> Iterator[ForkServer | None]:
     pid = os.fork()
     if not pid:
         ours.close()
-        _leave(lambda: _serve(theirs))
+        _leave(lambda: _serve(theirs, modules, command))
     theirs.close()
     server = ForkServer(ours, pid)
     try:
@@ -201,7 +188,7 @@ def forking() -> Iterator[ForkServer | None]:
         server.close()
 
 
-def _serve(channel: socket.socket) -> None:
+def _serve(channel: socket.socket, modules: Modules, command: str) -> None:
     """Forks for each request until the channel's other end is closed; imports modules while there is none."""
     os.setsid()
     setproctitle.setproctitle("penstock: fork server")
@@ -214,7 +201,7 @@ def _serve(channel: socket.socket) -> None:
         end.setblocking(False)
     signal.set_wakeup_fd(wake.fileno())
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    waiting, running = list(MODULES), dict[int, int]()
+    waiting, running = list(modules), dict[int, int]()
     while True:
         readable, _, _ = select.select([channel, woken], [], [], 0 if waiting else None)
         if woken in readable:
@@ -226,20 +213,20 @@ def _serve(channel: socket.socket) -> None:
             if not data:
                 return
             request = json.loads(data)
-            _load(request["words"][0])
+            _load(modules.get(request["words"][0], ()))
             gc.freeze()
             if not (pid := os.fork()):
                 woken.close()
                 wake.close()
-                _leave(partial(_become, channel, request, descriptors[0]))
+                _leave(partial(_become, channel, request, descriptors[0], command))
             running[pid] = request["number"]
             os.close(descriptors[0])
         elif waiting:
-            _load(waiting.pop(0))
+            _load(modules[waiting.pop(0)])
 
 
-def _load(word: str) -> None:
-    for module in MODULES.get(word, ()):
+def _load(modules: Sequence[str]) -> None:
+    for module in modules:
         importlib.import_module(module)
 
 
@@ -253,7 +240,7 @@ def _tell_ends(channel: socket.socket, running: dict[int, int]) -> None:
             channel.send(json.dumps(end).encode())
 
 
-def _become(channel: socket.socket, request: Mapping[str, Any], output: int) -> None:
+def _become(channel: socket.socket, request: Mapping[str, Any], output: int, command: str) -> None:
     """Carries a command line out in this process."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -270,7 +257,7 @@ def _become(channel: socket.socket, request: Mapping[str, Any], output: int) -> 
     sys.argv = [str(_import_path.MAIN), *request["words"]]
     setproctitle.setproctitle(" ".join((*_PREFIX, *request["words"])))
     gc.enable()
-    importlib.import_module("deploy.cli.main").main()
+    importlib.import_module(command).main()
 
 
 def _leave(work: Callable[[], None]) -> None:

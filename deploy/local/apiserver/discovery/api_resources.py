@@ -57,7 +57,7 @@ class ServedResource:
     list_kind: str = ""
     kept: KeptKind | None = None
 
-    @property
+    @cached_property
     def storage(self) -> str:
         """The id of the table that holds the objects."""
         return self.stored_as or self.kind.id

@@ -117,22 +117,31 @@ class StoredChange:
 
 @dataclass(slots=True)
 class Table:
-    """The written objects of one resource, by key and in key order. changed: version of the last change."""
+    """The written objects of one resource, by key and in key order.
+
+    changed: version of the last change. size: bytes of the objects' JSON.
+    """
 
     records: dict[str, StoredObject] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
     changed: int = 0
+    size: int = 0
 
     def apply(self, change: StoredChange) -> None:
         """Takes one written transition in."""
         key = change.after.key
+        before = self.records.get(key)
         if change.deleted:
-            if self.records.pop(key, None) is not None:
+            if before is not None:
+                del self.records[key]
                 del self.keys[bisect_left(self.keys, key)]
         else:
-            if key not in self.records:
+            if before is None:
                 insort(self.keys, key)
             self.records[key] = change.after
+            self.size += len(change.after.raw)
+        if before is not None:
+            self.size -= len(before.raw)
         self.changed = change.after.version
 
     def within(self, namespace: str) -> list[str]:
@@ -183,6 +192,7 @@ class ObjectStore:
             async for key, raw in self._client.hscan_iter(self._keys.objects(name), count=1000):
                 table.records[key.decode()] = StoredObject.of(key.decode(), orjson.loads(raw), raw)
             table.keys = sorted(table.records)
+            table.size = sum(len(record.raw) for record in table.records.values())
 
     def table(self, resource: str) -> Table:
         """The written objects of a resource."""
@@ -260,16 +270,21 @@ class ObjectStore:
             await self._wake.wait()
             self._wake.clear()
             while self._queue:
-                batch = self._take()
-                try:
-                    await self._write([change for change, _ in batch])
-                except Displaced as error:
-                    self._fail(batch, error)
-                    raise
-                for change, future in batch:
-                    self._apply(change)
-                    if not future.done():
-                        future.set_result(change.after)
+                # In a frame of its own: the last batch would stay in memory until the next one.
+                await self._write_next()
+
+    async def _write_next(self) -> None:
+        """Writes the next batch and shows it to readers."""
+        batch = self._take()
+        try:
+            await self._write([change for change, _ in batch])
+        except Displaced as error:
+            self._fail(batch, error)
+            raise
+        for change, future in batch:
+            self._apply(change)
+            if not future.done():
+                future.set_result(change.after)
 
     def _take(self) -> list[tuple[StoredChange, asyncio.Future[StoredObject]]]:
         """Takes the next batch out of the line: at least one change."""

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from deploy.local.apiserver.api_errors import too_old
 from deploy.local.apiserver.storage.object_store import ObjectStore, StoredChange, StoredObject
 
-#: Changes remembered per resource, and the bytes of their objects: those may have megabytes each.
-HISTORY, HISTORY_BYTES = 8192, 8 * 1024 * 1024
+#: Changes remembered per resource, and the most and the least bytes of their objects: those may have megabytes each.
+#: In between there are as many as the resource's objects have, because a client that lists again reads no more.
+HISTORY, HISTORY_BYTES, HISTORY_LEAST = 8192, 8 * 1024 * 1024, 1024 * 1024
 #: Seconds that a change is remembered, as by kube-apiserver's etcd; and seconds between two looks at what is older.
 HISTORY_AGE, AGING = 300.0, 10.0
 #: Events, and bytes of their objects, that a slow client may lag behind before its watch ends; it resumes from what it
@@ -139,7 +140,8 @@ class Hub:
         past.append(compact(change))
         # Only the new versions count: an earlier one is the new version of the change before.
         self._bytes[resource] += len(change.after.raw)
-        while len(past) > self._size or (self._bytes[resource] > HISTORY_BYTES and len(past) > 1):
+        room = min(max(self._store.table(resource).size, HISTORY_LEAST), HISTORY_BYTES)
+        while len(past) > self._size or (self._bytes[resource] > room and len(past) > 1):
             self._forget_oldest(resource)
         for watcher in self._watchers[resource]:
             watcher.offer(change)

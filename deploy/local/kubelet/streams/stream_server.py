@@ -151,7 +151,8 @@ class StreamServer:
     async def _forward(self, request: web.Request) -> web.StreamResponse:
         pod = self._worker(request).pod
         name, address = pod["metadata"]["name"], loopback_addresses.of(pod)
-        socket, protocol = _websocket(request, (forwarding.SPDY, forwarding.CHANNELS))
+        # As on a real kubelet, a client that names no protocol, such as kr8s, speaks the one with channels.
+        socket, protocol = _websocket(request, (forwarding.SPDY, forwarding.CHANNELS), unnamed=forwarding.CHANNELS)
         if protocol == forwarding.SPDY:
             return await self._talk(request, socket, forwarding.SpdyForwarding(socket, name, address).serve)
         try:
@@ -249,16 +250,22 @@ def _streams(request: web.Request) -> Streams:
         raise _refused(400, str(error)) from None
 
 
-def _websocket(request: web.Request, protocols: tuple[str, ...]) -> tuple[web.WebSocketResponse, str]:
-    """Returns a connection to be opened, with its protocol. Raises HTTPError for a client that speaks none of them."""
+def _websocket(
+    request: web.Request, protocols: tuple[str, ...], unnamed: str | None = None
+) -> tuple[web.WebSocketResponse, str]:
+    """Returns a connection to be opened, with its protocol. Raises HTTPError for a client that speaks none of them.
+
+    unnamed: the protocol of a client that names none; without it, such a client is refused.
+    """
     if request.headers.get("Upgrade", "").lower() != "websocket":
         raise _refused(400, _NO_SPDY.format(what=request.path.split("/")[1]))
     socket = web.WebSocketResponse(protocols=protocols, compress=False, max_msg_size=channels.LONGEST)
     agreed = socket.can_prepare(request)
-    if not agreed.ok or agreed.protocol is None:
-        asked = request.headers.get("Sec-WebSocket-Protocol", "")
+    asked = request.headers.get("Sec-WebSocket-Protocol", "")
+    protocol = agreed.protocol if asked else unnamed
+    if not agreed.ok or protocol is None:
         raise _refused(400, f"unable to negotiate protocol: client supports [{asked}], server accepts {[*protocols]}")
-    return socket, agreed.protocol
+    return socket, protocol
 
 
 def _refused(code: int, message: str) -> web.HTTPError:

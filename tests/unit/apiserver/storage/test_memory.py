@@ -10,7 +10,7 @@ import pytest
 
 from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.storage import object_store, paging, watch_streams
-from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStoreKeys, Overloaded, StoredChange
+from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStoreKeys, Overloaded, StoredChange, Table
 from deploy.local.apiserver.storage.object_store import StoredObject as Stored
 from deploy.local.apiserver.storage.paging import Snapshots
 from deploy.local.apiserver.storage.watch_streams import Filter, Hub
@@ -50,24 +50,42 @@ def changes(store: ObjectStore, sizes: list[int]) -> None:
         before = after
 
 
-@pytest.mark.parametrize(
-    ("count", "size", "oldest"),
-    [
-        pytest.param(50, 100, 0, id="small changes are all remembered"),
-        pytest.param(50, LARGE, 50 - watch_streams.HISTORY_BYTES // LARGE, id="large ones as far as they fit"),
-        pytest.param(5, watch_streams.HISTORY_BYTES + 1, 4, id="the last one always"),
-    ],
+@cases(
+    ("count", "size", "stored_bytes", "oldest"),
+    {
+        "small changes are all remembered": (50, 100, 0, 0),
+        "large ones as far as they fit": (50, LARGE, 100 * LARGE, 50 - watch_streams.HISTORY_BYTES // LARGE),
+        "no more than a list of the objects has": (50, LARGE, 3 * LARGE, 47),
+        "the last megabyte always": (50, LARGE // 4, 0, 46),
+        "the last one always": (5, watch_streams.HISTORY_BYTES + 1, 0, 4),
+    },
 )
 def test_the_changes_that_are_remembered_are_bounded_in_bytes(
-    store: ObjectStore, count: int, size: int, oldest: int
+    store: ObjectStore, count: int, size: int, stored_bytes: int, oldest: int
 ) -> None:
     hub = Hub(store)
+    store.table("jobs.batch").size = stored_bytes
     changes(store, [size] * count)
     assert hub.floor("jobs.batch") == oldest
     assert len(hub._since("jobs.batch", oldest)) == count - oldest
     if oldest:
         with pytest.raises(ApiError):
             hub.open("jobs.batch", Filter(), oldest - 1)
+
+
+def test_a_table_knows_the_bytes_of_its_objects() -> None:
+    table, first, longer = Table(), stored(1, 100), stored(2, 300)
+    sizes = []
+    for change in (
+        StoredChange("jobs.batch", None, first),
+        StoredChange("jobs.batch", first, longer),
+        StoredChange("jobs.batch", None, stored(3, 50, "default/b")),
+        StoredChange("jobs.batch", longer, stored(4, 310), deleted=True),
+        StoredChange("jobs.batch", None, stored(5, 310), deleted=True),
+    ):
+        table.apply(change)
+        sizes.append(table.size)
+    assert sizes == [100, 300, 350, 50, 50]
 
 
 def test_a_change_is_forgotten_after_five_minutes_and_who_has_seen_it_resumes(store: ObjectStore) -> None:

@@ -87,9 +87,8 @@ async def _all(server: ForkServer) -> dict[str, Any]:
 
 if __name__ == "__main__":
     os.environ["HIDDEN"] = "from the parts"
-    fork_server.MODULES = {}
-    sys.modules["deploy.cli.main"] = fake = ModuleType("deploy.cli.main")
+    sys.modules["command"] = fake = ModuleType("command")
     fake.main = _command  # type: ignore[attr-defined]
-    with fork_server.forking() as forks:
+    with fork_server.forking({}, "command") as forks:
         assert forks is not None
         print(json.dumps(asyncio.run(_all(forks))))

@@ -1,5 +1,6 @@
 """The fork server: forks are as processes that were started afresh, and outlive it."""
 
+import importlib.util
 import json
 import signal
 import subprocess
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from deploy.cli import forked_parts, main
 from deploy.local.supervisor.fork_server import ForkServer
 from deploy.processes import command_lines
 from tests.support.paths import ROOT
@@ -63,3 +65,9 @@ def test_only_processes_of_this_installation_are_forked() -> None:
     assert ForkServer.serves(command_lines.beat())
     assert not ForkServer.serves((sys.executable, "-m", "http.server"))
     assert not ForkServer.serves(("valkey-server", "conf"))
+
+
+def test_every_module_of_a_part_can_be_imported_for_its_command() -> None:
+    for word, modules in forked_parts._MODULES.items():
+        assert main.command_of(word).name == word
+        assert [module for module in modules if importlib.util.find_spec(module) is None] == []

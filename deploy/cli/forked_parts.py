@@ -1,0 +1,33 @@
+"""What the fork server imports for the parts of `penstock up`, and the command that becomes one of them.
+
+The commands and the demos start a fork server with it; `deploy.local.supervisor` knows no command.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from deploy.local.supervisor import fork_server
+
+_COMMAND = "deploy.cli.main"
+_EMBEDDED = (_COMMAND, "deploy.cli.processes.embedded")
+_SERVICE = (_COMMAND, "deploy.cli.processes.services")
+_MODULES: Mapping[str, tuple[str, ...]] = {
+    "apiserver": (*_EMBEDDED, "deploy.local.apiserver.server"),
+    "kubelet": (*_EMBEDDED, "deploy.local.kubelet.kubelet"),
+    "watch": (*_SERVICE, "deploy.processes.watch", "workers.controllers.registry"),
+    "standalone": (*_SERVICE, "deploy.processes.standalone", "workers.controllers.registry"),
+    "gateway": (*_SERVICE, "deploy.processes.gateway"),
+    "celery": (
+        *_SERVICE,
+        "deploy.processes.celery_process",
+        "celery.bin.celery",
+        "celery.apps.worker",
+        "workers.tasks",
+    ),
+    "beat": (*_SERVICE, "deploy.processes.beat", "scheduler.beat"),
+}
+
+
+def forking() -> AbstractContextManager[fork_server.ForkServer | None]:
+    """Starts a fork server for our parts, see `fork_server.forking`."""
+    return fork_server.forking(_MODULES, _COMMAND)
