@@ -50,11 +50,13 @@ async def read_body(
 
 def _declared(headers: Headers) -> int:
     """Returns the declared length; 0 without a body, 1 for one of unknown length."""
-    given = dict(headers)
-    if b"transfer-encoding" in given:
-        return 1
-    length = given.get(b"content-length", b"0")
-    return int(length) if length.isdigit() else 0
+    declared = 0
+    for name, value in headers:
+        if name == b"transfer-encoding":
+            return 1
+        if name == b"content-length" and value.isdigit():
+            declared = int(value)
+    return declared
 
 
 def _too_large(most: int) -> RequestRefused:

@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from redis import exceptions
 from redis.asyncio import Redis
@@ -39,8 +39,7 @@ _SERVERS = 64
 Event = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(NamedTuple):
     """The outcome of one event. entry: its id among the accepted ones; None if it is a duplicate."""
 
     id: str
@@ -64,8 +63,7 @@ class _Waiting:
     answer: "asyncio.Future[list[str]]"
 
 
-@dataclass(frozen=True, slots=True)
-class _Durability:
+class _Durability(NamedTuple):
     """The confirmations that a round trip waits for after the script."""
 
     fsync: bool

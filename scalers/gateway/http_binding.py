@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
+import orjson
+
 from penstock import cloudevents
 from scalers.gateway.form_data import NotAForm, multipart_fields
 from scalers.gateway.problem import RequestRefused, refused
@@ -64,7 +66,10 @@ def mode_of(headers: Headers) -> Mode:
         return "batch"
     if media == _STRUCTURED or media.startswith(f"{_STRUCTURED}+"):
         return "structured"
-    return "binary" if any(name.startswith(b"ce-") for name, _ in headers) else "plain"
+    for name, _ in headers:
+        if name.startswith(b"ce-"):
+            return "binary"
+    return "plain"
 
 
 def read_events(headers: Headers, body: bytes, plain: PlainEvent) -> list[Event]:
@@ -74,10 +79,11 @@ def read_events(headers: Headers, body: bytes, plain: PlainEvent) -> list[Event]
     format or a compression that is not supported.
     """
     mode, content = mode_of(headers), content_type(headers)
-    if any(name == b"content-encoding" and value.strip().lower() != b"identity" for name, value in headers):
-        # A sender without a signature may not make this process decompress a body of any size.
-        detail = "the body is compressed (Content-Encoding); push it as it is"
-        raise refused(415, "content-encoding", detail, headers={"Accept-Encoding": "identity"})
+    for name, value in headers:
+        if name == b"content-encoding" and value.strip().lower() != b"identity":
+            # A sender without a signature may not make this process decompress a body of any size.
+            detail = "the body is compressed (Content-Encoding); push it as it is"
+            raise refused(415, "content-encoding", detail, headers={"Accept-Encoding": "identity"})
     if mode == "batch":
         return _batch(content, body)
     if mode == "structured":
@@ -197,7 +203,7 @@ def _plain(content: ContentType | None, body: bytes, plain: PlainEvent) -> Event
             raise refused(error.status, "invalid-form", str(error)) from None
         return {**event, "datacontenttype": "application/json", "data": _dumped(fields)}
     if content.is_json:
-        _json(content, body)
+        _check_json(content, body)
     return cloudevents.with_data({**event, "datacontenttype": content.text}, body)
 
 
@@ -242,9 +248,23 @@ def _json_format(content: ContentType | None) -> ContentType:
     return content
 
 
-def _json(content: ContentType, body: bytes) -> Any:
+def _check_json(content: ContentType, body: bytes) -> None:
+    """Raises RequestRefused for what `_json` refuses."""
+    _check_charset(content)
+    try:
+        # It is quicker, and stricter: it refuses half of a surrogate pair in an escape.
+        orjson.loads(body)
+    except orjson.JSONDecodeError:
+        _json(content, body)
+
+
+def _check_charset(content: ContentType) -> None:
     if content.parameters.get("charset", "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
         raise refused(415, "content-type", "JSON must be in UTF-8")
+
+
+def _json(content: ContentType, body: bytes) -> Any:
+    _check_charset(content)
     try:
         return json.loads(body.decode(), parse_constant=_refuse_constant, parse_float=_number)
     except (ValueError, RecursionError):

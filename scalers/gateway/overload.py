@@ -1,8 +1,7 @@
 """The bounds of what one process holds for pushes: requests in flight, and the bytes of their bodies."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Self
 
 from scalers.gateway.problem import refused
 from scalers.metrics import IN_FLIGHT_BYTES, IN_FLIGHT_REQUESTS
@@ -25,20 +24,13 @@ class Load:
     complete: int = 0
     bytes: int = 0
 
-    @contextmanager
-    def request(self) -> Iterator["RequestLoad"]:
-        """Counts one request while it lasts."""
-        self.requests += 1
-        IN_FLIGHT_REQUESTS.set(self.requests)
-        held = RequestLoad(self)
-        try:
-            yield held
-        finally:
-            self.requests -= 1
-            self.complete -= held.is_complete
-            self.bytes -= held.bytes
-            IN_FLIGHT_REQUESTS.set(self.requests)
-            IN_FLIGHT_BYTES.set(self.bytes)
+    def __post_init__(self) -> None:
+        IN_FLIGHT_REQUESTS.set_function(lambda: self.requests)
+        IN_FLIGHT_BYTES.set_function(lambda: self.bytes)
+
+    def request(self) -> "RequestLoad":
+        """Returns the part of one request, which counts within its context."""
+        return RequestLoad(self)
 
 
 @dataclass(slots=True)
@@ -48,6 +40,15 @@ class RequestLoad:
     load: Load
     bytes: int = 0
     is_complete: bool = False
+
+    def __enter__(self) -> Self:
+        self.load.requests += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.load.requests -= 1
+        self.load.complete -= self.is_complete
+        self.load.bytes -= self.bytes
 
     def complete(self) -> None:
         """Counts the request as read. Raises RequestRefused (503) beyond the bound.
@@ -67,4 +68,3 @@ class RequestLoad:
             raise refused(503, "overloaded", detail, headers={"Retry-After": "1"}, closes=True)
         self.bytes += size
         self.load.bytes += size
-        IN_FLIGHT_BYTES.set(self.load.bytes)

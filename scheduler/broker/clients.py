@@ -16,6 +16,7 @@ import redis.asyncio as redis
 from redis import exceptions
 from redis.asyncio.connection import BlockingConnectionPool, Connection, SSLConnection
 from redis.asyncio.sentinel import Sentinel
+from redis.connection import HiredisRespSerializer
 from redis.crc import key_slot
 
 from scheduler.broker import refusals
@@ -26,6 +27,9 @@ PATIENCE = 10.0
 
 #: Seconds that a sentinel, or a node of a cluster, may take to name the server.
 DISCOVERY = 2.0
+
+
+_SERIALIZER = HiredisRespSerializer()
 
 
 class _Managed:
@@ -49,6 +53,11 @@ class _Managed:
                 await self.read_response()
             except exceptions.ResponseError:
                 pass  # managed services forbid CLIENT, and a name is a convenience
+
+    def pack_command(self, *args: Any) -> list[bytes]:
+        # redis-py has its blocking clients alone encode commands in C.
+        packed: list[bytes] = _SERIALIZER.pack(*args)  # type: ignore[no-untyped-call]
+        return packed
 
     async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
         task = asyncio.current_task()

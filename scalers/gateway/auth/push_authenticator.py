@@ -30,6 +30,9 @@ REMEMBERED = 3600
 WARNING_SECONDS, MOST_WARNINGS = 60.0, 1_000
 
 
+_ANYBODY = Pusher("anonymous")
+
+
 @dataclass(slots=True)
 class _Attempt:
     """The check of one request. refusals: a text per credential that did not prove anything, for the log.
@@ -63,7 +66,7 @@ class PushAuthenticator:
             _same_token(_token(request), "-" * SHORTEST)
             raise Unauthenticated("there is no such target")
         if target.settings.anonymous:
-            return Pusher("anonymous")
+            return _ANYBODY
         attempt = _Attempt(target, request)
         for index, credential in enumerate(target.settings.auth):
             where = f"push.auth[{index}]"
