@@ -1,7 +1,8 @@
 """Reads a request's body within a number of bytes and a time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from types import coroutine
 from typing import Any
 
 from scalers.gateway.http_binding import Headers
@@ -27,25 +28,54 @@ async def read_body(
     """
     if (declared := _declared(headers)) > most:
         raise _too_large(most)
-    pieces: list[bytes] = []
-    size = 0
+    reading = _read(receive, most, load)
     try:
-        async with asyncio.timeout(seconds if declared else None):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Disconnected
-                piece = message.get("body", b"")
-                size += len(piece)
-                if size > most:
-                    raise _too_large(most)
-                load.add(len(piece))
-                pieces.append(piece)
-                if not message.get("more_body", False):
-                    return b"".join(pieces)
+        return await (_within(seconds, reading) if declared else reading)
     except TimeoutError:
         detail = f"the body did not arrive within {seconds:g} s"
         raise refused(408, "too-slow", detail, closes=True) from None
+
+
+async def _read(receive: Receive, most: int, load: RequestLoad) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > most:
+            raise _too_large(most)
+        load.add(len(piece))
+        if not message.get("more_body", False):
+            return b"".join((*pieces, piece))
+        pieces.append(piece)
+
+
+async def _within(seconds: float, work: Coroutine[Any, Any, bytes]) -> bytes:
+    """Returns what the work returns; raises TimeoutError after so many seconds. Work that need not wait costs no timer.
+
+    Most bodies come together with their heads.
+    """
+    try:
+        awaited = work.send(None)
+    except StopIteration as done:
+        found: bytes = done.value
+        return found
+    async with asyncio.timeout(seconds):
+        return await _continued(work, awaited)
+
+
+@coroutine
+def _continued(work: Coroutine[Any, Any, bytes], awaited: Any) -> Generator[Any, Any, bytes]:
+    """Goes on with work that has begun, and waits for something."""
+    try:
+        yield awaited
+        found: bytes = yield from work
+        return found
+    finally:
+        work.close()
 
 
 def _declared(headers: Headers) -> int:

@@ -109,9 +109,7 @@ class GroupCommit:
         key = (channel.server, durability)
         if (group := self._groups.get(key)) is None:
             group = self._groups[key] = _Group(self, channel.server, durability)
-        answer = asyncio.get_running_loop().create_future()
-        group.add(_Waiting(channel, args, len(events), sum(map(len, args)), answer))
-        entries = await answer
+        entries = await group.add(channel, args, len(events))
         return [
             Accepted(event["id"], event["source"], entry or None) for event, entry in zip(events, entries, strict=True)
         ]
@@ -150,15 +148,19 @@ class _Group:
         self._commit = commit
         self._server = server
         self._durability = durability
+        self._most_trips = TRIPS if durability.is_plain else DURABLE_TRIPS
+        self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Waiting] = deque()
         self._trips = 0
 
-    def add(self, request: _Waiting) -> None:
-        """Adds a request; it travels as soon as a round trip may begin."""
-        self._waiting.append(request)
-        if self._trips < (TRIPS if self._durability.is_plain else DURABLE_TRIPS):
+    def add(self, channel: Channel, args: list[str], events: int) -> "asyncio.Future[list[str]]":
+        """Adds a request, which travels as soon as a round trip may begin; its answer has an entry per event."""
+        answer: asyncio.Future[list[str]] = self._loop.create_future()
+        self._waiting.append(_Waiting(channel, args, events, sum(map(len, args)), answer))
+        if self._trips < self._most_trips:
             self._trips += 1
             self._commit.spawn(self._travel())
+        return answer
 
     async def _travel(self) -> None:
         try:

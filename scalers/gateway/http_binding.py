@@ -7,8 +7,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal
+from functools import cached_property, lru_cache
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qs
 
 import orjson
@@ -33,8 +33,7 @@ _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+/[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class PlainEvent:
+class PlainEvent(NamedTuple):
     """The attributes of an event that is made of a body which is none. time: RFC 3339."""
 
     id: str
@@ -44,28 +43,32 @@ class PlainEvent:
     subject: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ContentType:
-    """A media type in lower case, its parameters by lower-case name, and the text as it came."""
+    """A media type in lower case, its parameters by lower-case name, and the text as it came.
+
+    mode: how it carries events; None if that is the headers' to say. is_json: true for JSON and what is built on it.
+    """
 
     media: str
     parameters: Mapping[str, str]
     text: str
 
-    @property
+    @cached_property
+    def mode(self) -> Literal["batch", "structured"] | None:
+        if self.media == _BATCH or self.media.startswith(f"{_BATCH}+"):
+            return "batch"
+        return "structured" if self.media == _STRUCTURED or self.media.startswith(f"{_STRUCTURED}+") else None
+
+    @cached_property
     def is_json(self) -> bool:
-        """True for JSON and what is built on it."""
         return self.media in ("application/json", "text/json") or self.media.endswith("+json")
 
 
 def mode_of(headers: Headers) -> Mode:
     """Returns how a request carries its events. Raises RequestRefused for a malformed content type."""
-    content = content_type(headers)
-    media = content.media if content else ""
-    if media == _BATCH or media.startswith(f"{_BATCH}+"):
-        return "batch"
-    if media == _STRUCTURED or media.startswith(f"{_STRUCTURED}+"):
-        return "structured"
+    if (content := content_type(headers)) and content.mode:
+        return content.mode
     for name, _ in headers:
         if name.startswith(b"ce-"):
             return "binary"

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 import orjson
 from redis.exceptions import RedisError
 
+from penstock import cloudevents
 from scalers.gateway import http_binding
 from scalers.gateway.auth.pusher import Pusher, PushForbidden, Unauthenticated
 from scalers.gateway.body_reader import Receive, read_body
@@ -47,18 +49,16 @@ class PusherIdentification(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """An answer: JSON, unless `media_type` says something else."""
 
     status: int
     body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     media_type: str = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHead:
+class RequestHead(NamedTuple):
     """A request without its body. headers: as they came, names in lower case. certificate: the client's, in DER."""
 
     method: str
@@ -192,7 +192,7 @@ def _events(target: PushTarget, mode: Mode, headers: Headers, request: PushReque
         headers = [(name, value) for name, value in headers if not name.startswith(b"ce-")]
     events: list[Event] = list(http_binding.read_events(headers, request.body, plain))
     for index, event in enumerate(events if mode == "batch" else ()):
-        if sum(len(name.encode()) + len(value.encode()) for name, value in event.items()) > most:
+        if cloudevents.size(event) > most:
             detail = f"event {index}: an event for {target.ref} has {most} bytes at most"
             raise refused(413, "too-large", detail, members={"index": index})
     return events
@@ -219,14 +219,17 @@ def _delivery_id(by_name: Mapping[str, str]) -> str:
 
 
 def _answered(target: PushTarget, accepted: list[Accepted], *, batch: bool) -> Answer:
-    told = [{"id": one.id, "source": one.source, "duplicate": one.duplicate, "entry": one.entry} for one in accepted]
     if batch:
-        return Answer(202, orjson.dumps(told))
+        return Answer(202, orjson.dumps([_told(one) for one in accepted]))
     [one] = accepted
     where = f"/events/{target.namespace}/{target.name}/{quote(one.id, safe='')}"
     if one.source != target.source:
         where += f"?source={quote(one.source, safe='')}"
-    return Answer(202, orjson.dumps(told[0]), {"Location": where})
+    return Answer(202, orjson.dumps(_told(one)), {"Location": where})
+
+
+def _told(one: Accepted) -> dict[str, Any]:
+    return {"id": one.id, "source": one.source, "duplicate": one.duplicate, "entry": one.entry}
 
 
 def _away(error: Any) -> RequestRefused:

@@ -12,11 +12,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+import hiredis
 import redis.asyncio as redis
 from redis import exceptions
 from redis.asyncio.connection import BlockingConnectionPool, Connection, SSLConnection
 from redis.asyncio.sentinel import Sentinel
-from redis.connection import HiredisRespSerializer
 from redis.crc import key_slot
 
 from scheduler.broker import refusals
@@ -27,9 +27,6 @@ PATIENCE = 10.0
 
 #: Seconds that a sentinel, or a node of a cluster, may take to name the server.
 DISCOVERY = 2.0
-
-
-_SERIALIZER = HiredisRespSerializer()
 
 
 class _Managed:
@@ -55,9 +52,11 @@ class _Managed:
                 pass  # managed services forbid CLIENT, and a name is a convenience
 
     def pack_command(self, *args: Any) -> list[bytes]:
-        # redis-py has its blocking clients alone encode commands in C.
-        packed: list[bytes] = _SERIALIZER.pack(*args)  # type: ignore[no-untyped-call]
-        return packed
+        # redis-py has hiredis encode the commands of its blocking clients alone.
+        try:
+            return [hiredis.pack_command((*args[0].split(), *args[1:]))]
+        except TypeError as error:
+            raise exceptions.DataError(str(error)) from error
 
     async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
         task = asyncio.current_task()
