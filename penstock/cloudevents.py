@@ -72,9 +72,10 @@ def wrong(event: Mapping[str, str]) -> str | None:
     """Returns the reason why this is no event, naming the attribute; None if it is one."""
     if size(event) > LARGEST:
         return f"is larger than {LARGEST} bytes"
-    for name in event.keys() - _USUAL:
-        if not _NAME.fullmatch(name):
-            return f"{name!r}: attribute names are lower-case letters and digits"
+    if not event.keys() <= _USUAL:
+        for name in event:
+            if not _NAME.fullmatch(name):
+                return f"{name!r}: attribute names are lower-case letters and digits"
     if len(event) > 100:
         return "has more than 100 attributes"
     if event.get("specversion") != "1.0":

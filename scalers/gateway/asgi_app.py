@@ -18,6 +18,9 @@ from scalers.metrics import RECEIVED
 
 log = logging.getLogger(__name__)
 
+#: Headers of every answer.
+_ALWAYS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+
 Scope = Any
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -129,9 +132,7 @@ async def _send(send: Send, answer: Answer, *, head_only: bool) -> None:
     if answer.status != 204:
         headers.append((b"content-type", answer.media_type.encode("latin-1")))
         headers.append((b"content-length", str(len(answer.body)).encode()))
-    headers.append((b"cache-control", b"no-store"))
-    headers.append((b"x-content-type-options", b"nosniff"))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.start", "status": answer.status, "headers": [*headers, *_ALWAYS]})
     await send({"type": "http.response.body", "body": b"" if head_only else answer.body})
 
 

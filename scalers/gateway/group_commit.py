@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 from redis import exceptions
@@ -19,7 +20,7 @@ from scalers.metrics import COMMIT_EVENTS
 from scalers.sources.redis.connection import RedisServer, reason
 from scheduler.queue import Lane
 from scheduler.scripts import Script, load
-from workers.api.eventing.push_settings import PushSettings
+from workers.api.eventing.push_settings import Durability, PushSettings
 from workers.metrics.process import PUSHED
 from workers.runtime.leases import Notify
 
@@ -63,7 +64,8 @@ class _Waiting:
     answer: "asyncio.Future[list[str]]"
 
 
-class _Durability(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Durability:
     """The confirmations that a round trip waits for after the script."""
 
     fsync: bool
@@ -93,7 +95,7 @@ class GroupCommit:
     notify: Notify
     clock: Callable[[], float] = time.monotonic
     rates: DrainRates = field(default_factory=DrainRates)
-    _groups: OrderedDict[tuple[RedisServer | None, _Durability], "_Group"] = field(default_factory=OrderedDict)
+    _groups: dict[tuple[RedisServer | None, Durability, int], "_Group"] = field(default_factory=dict)
     _clients: OrderedDict[RedisServer, Redis] = field(default_factory=OrderedDict)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
 
@@ -105,9 +107,9 @@ class GroupCommit:
         if not events:
             return []
         args = _arguments(events)
-        durability = _Durability(settings.durability == "fsync", settings.replicas)
-        key = (channel.server, durability)
+        key = (channel.server, settings.durability, settings.replicas)
         if (group := self._groups.get(key)) is None:
+            durability = _Durability(settings.durability == "fsync", settings.replicas)
             group = self._groups[key] = _Group(self, channel.server, durability)
         entries = await group.add(channel, args, len(events))
         return [
@@ -173,7 +175,9 @@ class _Group:
 
     def _taken(self) -> list[list[_Waiting]]:
         """Returns the requests of the next round trip, those of one script each; every request's order is kept."""
-        scripts: dict[Channel, list[list[_Waiting]]] = {}
+        # By the channel's identity: its hash takes longer than all else here, and an equal one makes one more script.
+        scripts: dict[int, list[list[_Waiting]]] = {}
+        lengths: dict[int, int] = {}
         events = size = 0
         while self._waiting:
             request = self._waiting[0]
@@ -181,10 +185,13 @@ class _Group:
                 break
             self._waiting.popleft()
             events, size = events + request.events, size + request.bytes
-            pieces = scripts.setdefault(request.channel, [[]])
-            if pieces[-1] and sum(one.events for one in pieces[-1]) + request.events > SCRIPT_EVENTS:
-                pieces.append([])
-            pieces[-1].append(request)
+            channel = id(request.channel)
+            length = lengths.get(channel, SCRIPT_EVENTS) + request.events
+            if length > SCRIPT_EVENTS:
+                scripts.setdefault(channel, []).append([])
+                length = request.events
+            lengths[channel] = length
+            scripts[channel][-1].append(request)
         return [piece for pieces in scripts.values() for piece in pieces]
 
     async def _trip(self, scripts: list[list[_Waiting]]) -> None:
@@ -296,9 +303,8 @@ def _arguments(events: Sequence[Event]) -> list[str]:
     """Returns the arguments of one request for the script."""
     args = [str(len(events))]
     for event in events:
-        args += [cloudevents.digest(event["source"], event["id"]), str(2 * len(event))]
-        for pair in event.items():
-            args += pair
+        args += (cloudevents.digest(event["source"], event["id"]), str(2 * len(event)))
+        args += chain.from_iterable(event.items())
     return args
 
 
