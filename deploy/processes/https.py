@@ -38,7 +38,7 @@ class JoinedWrites:
             self._loop.call_soon(self.flush)
         else:
             held, self._held = self._held, None
-            self._transport.write(held + data)
+            self._transport.write(b"".join((held, data)))
 
     def flush(self) -> None:
         """Sends what is held."""

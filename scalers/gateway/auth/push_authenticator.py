@@ -29,7 +29,6 @@ REMEMBERED = 3600
 #: Seconds between two equal warnings, and most warnings that are remembered for that.
 WARNING_SECONDS, MOST_WARNINGS = 60.0, 1_000
 
-
 _ANYBODY = Pusher("anonymous")
 
 
