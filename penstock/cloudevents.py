@@ -8,12 +8,14 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 #: Bytes of the largest event, names and values together.
 LARGEST = 1 << 20
 
 _NAME = re.compile(r"[a-z0-9]+|data_base64")
+_USUAL = frozenset(("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "data"))
 _TIME = re.compile(
     r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)"
     r"(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)",
@@ -21,7 +23,8 @@ _TIME = re.compile(
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
-_URI = re.compile(r"([a-zA-Z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9a-fA-F]{2})+")
+_CHARACTERS = r"[a-zA-Z0-9._~:/?#\[\]@!$&'()*+,;=-]*"
+_URI = re.compile(rf"{_CHARACTERS}(?:%[0-9a-fA-F]{{2}}{_CHARACTERS})*")
 _IPV6 = re.compile(r"//[^/?#\[\]]*\[[0-9a-fA-F:.]+\]")
 _TOKEN = r"[a-zA-Z0-9!#$&^_.+-]+"
 _MEDIA = re.compile(rf"{_TOKEN}/{_TOKEN}[ ]*(;.+)?")
@@ -30,9 +33,9 @@ _BASE64 = re.compile(r"[a-zA-Z0-9+/]*=?=?")
 
 def malformed(event: Mapping[str, str]) -> str | None:
     """Returns the problem of the values of an event with all required attributes; None if there is none."""
-    for name, value in event.items():
-        if name != "data" and _CONTROL.search(value):
-            return f"{name} has control characters"
+    attributes = {name: value for name, value in event.items() if name != "data"}
+    if not (text := "".join(attributes.values())).isprintable() and _CONTROL.search(text):
+        return f"{next(name for name, value in attributes.items() if _CONTROL.search(value))} has control characters"
     if not is_reference(event["source"]):
         return "source must be a URI reference"
     if "time" in event and not _TIME.fullmatch(event["time"]):
@@ -52,13 +55,12 @@ def malformed(event: Mapping[str, str]) -> str | None:
 
 def is_reference(text: str) -> bool:
     """Returns whether this is a URI or a relative reference (RFC 3986)."""
-    if not _URI.fullmatch(text) or text.count("#") > 1:
+    if not text or not _URI.fullmatch(text) or text.count("#") > 1:
         return False
     # Brackets are for an address of IPv6.
-    if re.search(r"[\[\]]", _IPV6.sub("//", text, count=1)):
+    if ("[" in text or "]" in text) and re.search(r"[\[\]]", _IPV6.sub("//", text, count=1)):
         return False
-    first = re.split(r"[/?#]", text, maxsplit=1)[0]
-    return ":" not in first or bool(_SCHEME.match(text))
+    return ":" not in text or ":" not in re.split(r"[/?#]", text, maxsplit=1)[0] or bool(_SCHEME.match(text))
 
 
 def is_base64(text: str) -> bool:
@@ -68,11 +70,12 @@ def is_base64(text: str) -> bool:
 
 def wrong(event: Mapping[str, str]) -> str | None:
     """Returns the reason why this is no event, naming the attribute; None if it is one."""
-    if sum(len(name.encode()) + len(value.encode()) for name, value in event.items()) > LARGEST:
+    if size(event) > LARGEST:
         return f"is larger than {LARGEST} bytes"
-    for name in event:
-        if not _NAME.fullmatch(name):
-            return f"{name!r}: attribute names are lower-case letters and digits"
+    if not event.keys() <= _USUAL:
+        for name in event:
+            if not _NAME.fullmatch(name):
+                return f"{name!r}: attribute names are lower-case letters and digits"
     if len(event) > 100:
         return "has more than 100 attributes"
     if event.get("specversion") != "1.0":
@@ -81,6 +84,11 @@ def wrong(event: Mapping[str, str]) -> str | None:
         if not event.get(name):
             return f"{name} is required"
     return malformed(event)
+
+
+def size(event: Mapping[str, str]) -> int:
+    """Returns the bytes of an event, names and values together. Raises UnicodeEncodeError for half of a pair."""
+    return len("".join(chain(event, event.values())).encode())
 
 
 def digest(source: str, id: str) -> str:

@@ -19,7 +19,7 @@ from deploy.page.app import ServedPage, opened
 from deploy.page.authorization import PageAuthorization
 from deploy.processes import client_certificate, https, readiness, until_signal
 from scalers.deliveries.deliveries import Deliveries
-from scalers.gateway import asgi_app
+from scalers.gateway.asgi_app import App, GatewayApp
 from scalers.gateway.auth.push_authenticator import PushAuthenticator
 from scalers.gateway.auth.replay_guard import ReplayGuard
 from scalers.gateway.auth.token_reviews import TokenReviews
@@ -74,7 +74,7 @@ class Gateway:
     server that stops would wait for.
     """
 
-    app: Starlette
+    app: App
     ready: "Readiness"
     drain: float = 0.0
     end: Callable[[], None] = lambda: None
@@ -118,8 +118,7 @@ async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
         handler = await _handler(settings, parts, cluster, stack)
         ready = Readiness(parts.client)
         page = await _page(settings, parts, cluster, stack)
-        # The page answers every path that the routes before it leave.
-        app = Starlette(routes=[*asgi_app.routes(handler, ready), *page.routes])
+        app = GatewayApp(handler, ready, Starlette(routes=page.routes))
         yield Gateway(app, ready, settings.gateway_drain, page.end)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import uvicorn
@@ -19,12 +20,45 @@ _RESTS, _GRACE = 120, 5
 HEAD_BYTES, HEAD_SECONDS = 64 * 1024, 30.0
 
 
+class JoinedWrites:
+    """A connection's transport that sends a head and the body after it at once, a head alone at the end of the turn."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held: bytes | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Sends what is held with these bytes; holds them if nothing is."""
+        if self._held is None:
+            self._held = data
+            self._loop.call_soon(self.flush)
+        else:
+            held, self._held = self._held, None
+            self._transport.write(b"".join((held, data)))
+
+    def flush(self) -> None:
+        """Sends what is held."""
+        held, self._held = self._held, None
+        if held is not None and not self._transport.is_closing():
+            self._transport.write(held)
+
+    def close(self) -> None:
+        """Closes the connection once everything is sent."""
+        self.flush()
+        self._transport.close()
+
+
 class BoundedHttp(HttpToolsProtocol):
     """uvicorn's HTTP protocol with these limits: 431 for a head that is too long, the end for one that is late."""
 
     _size = 0
     _in_head, _refused = True, False
     _late: asyncio.TimerHandle | None = None
+    _answers: JoinedWrites
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -32,6 +66,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._answers = JoinedWrites(transport, self.loop)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -44,23 +79,29 @@ class BoundedHttp(HttpToolsProtocol):
         if self._in_head:
             self._size += len(data)
         super().data_received(data)
+        if not self._in_head or self._refused:
+            return
         # The parser keeps an unfinished header to itself, so what has come is counted here.
-        if self._in_head and self._size > HEAD_BYTES:
+        if self._size > HEAD_BYTES:
             self._refuse()
+        elif self._late is None:
+            self._await_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        # The first bytes of a further request on the same connection.
+        # The first bytes of a further request on the same connection. Most heads come at once and need no timer.
         if not self._in_head:
-            self._await_head()
+            self._in_head, self._size = True, 0
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._cancel()
-        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES:
+        if len(self.url) + sum(map(len, chain.from_iterable(self.headers))) > HEAD_BYTES:
             self._refuse()
         else:
             super().on_headers_complete()
+            if self.cycle is not None:
+                self.cycle.transport = self._answers  # type: ignore[assignment]
 
     def on_body(self, body: bytes) -> None:
         if not self._refused:
@@ -75,6 +116,10 @@ class BoundedHttp(HttpToolsProtocol):
         if not self._refused:
             super().handle_websocket_upgrade()
 
+    def shutdown(self) -> None:
+        self._answers.flush()
+        super().shutdown()
+
     def accepts_upgrade(self) -> bool:
         """Returns true if the connection goes on in the protocol that the head offers."""
         return self._should_upgrade()
@@ -84,7 +129,6 @@ class BoundedHttp(HttpToolsProtocol):
         return self._get_upgrade() in (b"websocket", b"spdy/3.1") and self._should_upgrade_to_ws()
 
     def _await_head(self) -> None:
-        self._in_head, self._size = True, 0
         # Not close(): a client that does not answer TLS's goodbye would keep the connection.
         self._late = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 

@@ -51,13 +51,10 @@ class RequestParser:
 
     def __init__(self, requests: ParsedRequests, parser: Any) -> None:
         self._requests = requests
-        self._parser = parser
         self._repeated = False
         self.on_body = requests.on_body
         self.on_message_complete = requests.on_message_complete
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._parser, name)
+        self._use(parser)
 
     def feed_data(self, data: bytes) -> None:
         """Reads bytes. Raises httptools' HttpParserUpgrade for an offer that is taken, and HttpParserError."""
@@ -81,13 +78,19 @@ class RequestParser:
             if name in (b"content-length", b"transfer-encoding")
         ]
         # It tells this object of the head, which the first parser has told the server of.
-        self._parser = httptools.HttpRequestParser(self)
+        self._use(httptools.HttpRequestParser(self))
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._repeated = True
         try:
             self._parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(framing) + b"\r\n")
         finally:
             self._repeated = False
+
+    def _use(self, parser: Any) -> None:
+        self._parser = parser
+        # What uvicorn asks of each request.
+        self.get_http_version, self.get_method = parser.get_http_version, parser.get_method
+        self.should_keep_alive, self.should_upgrade = parser.should_keep_alive, parser.should_upgrade
 
     def on_message_begin(self) -> None:
         """Passes the beginning of a request on."""

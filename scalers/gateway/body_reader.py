@@ -1,7 +1,8 @@
 """Reads a request's body within a number of bytes and a time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from types import coroutine
 from typing import Any
 
 from scalers.gateway.http_binding import Headers
@@ -28,23 +29,9 @@ async def read_body(
     """
     if (declared := _declared(headers)) > most:
         raise _too_large(most)
-    pieces: list[bytes] = []
-    size = 0
+    reading = _read(receive, most, load)
     try:
-        async with asyncio.timeout(seconds if declared else None) as deadline:
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Disconnected
-                piece = message.get("body", b"")
-                size += len(piece)
-                if size > most:
-                    raise _too_large(most)
-                load.add(len(piece))
-                pieces.append(piece)
-                if not message.get("more_body", False):
-                    return b"".join(pieces)
-                load.is_read(end=lambda: deadline.reschedule(0.0))
+        return await (_within(seconds, reading, load) if declared else reading)
     except TimeoutError:
         detail = f"the body did not arrive within {seconds:g} s"
         if load.gave_up:
@@ -52,13 +39,59 @@ async def read_body(
         raise refused(408, "too-slow", detail, closes=True) from None
 
 
+async def _read(receive: Receive, most: int, load: RequestLoad) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > most:
+            raise _too_large(most)
+        load.add(len(piece))
+        if not message.get("more_body", False):
+            return b"".join((*pieces, piece))
+        pieces.append(piece)
+        load.is_read()
+
+
+async def _within(seconds: float, work: Coroutine[Any, Any, bytes], load: RequestLoad) -> bytes:
+    """Returns what the work returns; raises TimeoutError after so many seconds, or once the load gives the body up.
+
+    Work that need not wait costs no timer: most bodies come together with their heads.
+    """
+    try:
+        awaited = work.send(None)
+    except StopIteration as done:
+        found: bytes = done.value
+        return found
+    async with asyncio.timeout(seconds) as deadline:
+        load.end = lambda: deadline.reschedule(0.0)
+        return await _continued(work, awaited)
+
+
+@coroutine
+def _continued(work: Coroutine[Any, Any, bytes], awaited: Any) -> Generator[Any, Any, bytes]:
+    """Goes on with work that has begun, and waits for something."""
+    try:
+        yield awaited
+        found: bytes = yield from work
+        return found
+    finally:
+        work.close()
+
+
 def _declared(headers: Headers) -> int:
     """Returns the declared length; 0 without a body, 1 for one of unknown length."""
-    given = dict(headers)
-    if b"transfer-encoding" in given:
-        return 1
-    length = given.get(b"content-length", b"0")
-    return int(length) if length.isdigit() else 0
+    declared = 0
+    for name, value in headers:
+        if name == b"transfer-encoding":
+            return 1
+        if name == b"content-length" and value.isdigit():
+            declared = int(value)
+    return declared
 
 
 def _too_large(most: int) -> RequestRefused:

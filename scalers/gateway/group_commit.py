@@ -6,7 +6,8 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from redis import exceptions
 from redis.asyncio import Redis
@@ -20,7 +21,7 @@ from scalers.metrics import COMMIT_EVENTS
 from scalers.sources.redis.connection import RedisServer, reason
 from scheduler.queue import Lane
 from scheduler.scripts import Script, load
-from workers.api.eventing.push_settings import PushSettings
+from workers.api.eventing.push_settings import Durability, PushSettings
 from workers.metrics.process import PUSHED
 from workers.runtime.leases import Notify
 
@@ -40,8 +41,7 @@ _SERVERS = 64
 Event = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(NamedTuple):
     """The outcome of one event. entry: its id among the accepted ones; None if it is a duplicate."""
 
     id: str
@@ -96,7 +96,7 @@ class GroupCommit:
     notify: Notify
     clock: Callable[[], float] = time.monotonic
     rates: DrainRates = field(default_factory=DrainRates)
-    _groups: OrderedDict[tuple[RedisServer | None, _Durability], "_Group"] = field(default_factory=OrderedDict)
+    _groups: dict[tuple[RedisServer | None, Durability, int], "_Group"] = field(default_factory=dict)
     _clients: OrderedDict[RedisServer, Redis] = field(default_factory=OrderedDict)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
 
@@ -111,13 +111,11 @@ class GroupCommit:
         if not events:
             return []
         args = _arguments(events, proof)
-        durability = _Durability(settings.durability == "fsync", settings.replicas)
-        key = (channel.server, durability)
+        key = (channel.server, settings.durability, settings.replicas)
         if (group := self._groups.get(key)) is None:
+            durability = _Durability(settings.durability == "fsync", settings.replicas)
             group = self._groups[key] = _Group(self, channel.server, durability)
-        answer = asyncio.get_running_loop().create_future()
-        group.add(_Waiting(channel, args, len(events), sum(map(len, args)), answer))
-        entries = await answer
+        entries = await group.add(channel, args, len(events))
         return [
             Accepted(event["id"], event["source"], entry or None) for event, entry in zip(events, entries, strict=True)
         ]
@@ -156,15 +154,19 @@ class _Group:
         self._commit = commit
         self._server = server
         self._durability = durability
+        self._most_trips = TRIPS if durability.is_plain else DURABLE_TRIPS
+        self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Waiting] = deque()
         self._trips = 0
 
-    def add(self, request: _Waiting) -> None:
-        """Adds a request; it travels as soon as a round trip may begin."""
-        self._waiting.append(request)
-        if self._trips < (TRIPS if self._durability.is_plain else DURABLE_TRIPS):
+    def add(self, channel: Channel, args: list[str], events: int) -> "asyncio.Future[list[str]]":
+        """Adds a request, which travels as soon as a round trip may begin; its answer has an entry per event."""
+        answer: asyncio.Future[list[str]] = self._loop.create_future()
+        self._waiting.append(_Waiting(channel, args, events, sum(map(len, args)), answer))
+        if self._trips < self._most_trips:
             self._trips += 1
             self._commit.spawn(self._travel())
+        return answer
 
     async def _travel(self) -> None:
         try:
@@ -177,7 +179,9 @@ class _Group:
 
     def _taken(self) -> list[list[_Waiting]]:
         """Returns the requests of the next round trip, those of one script each; every request's order is kept."""
-        scripts: dict[Channel, list[list[_Waiting]]] = {}
+        # By the channel's identity: its hash takes longer than all else here, and an equal one makes one more script.
+        scripts: dict[int, list[list[_Waiting]]] = {}
+        lengths: dict[int, int] = {}
         events = size = 0
         while self._waiting:
             request = self._waiting[0]
@@ -185,10 +189,13 @@ class _Group:
                 break
             self._waiting.popleft()
             events, size = events + request.events, size + request.bytes
-            pieces = scripts.setdefault(request.channel, [[]])
-            if pieces[-1] and sum(one.events for one in pieces[-1]) + request.events > SCRIPT_EVENTS:
-                pieces.append([])
-            pieces[-1].append(request)
+            channel = id(request.channel)
+            length = lengths.get(channel, SCRIPT_EVENTS) + request.events
+            if length > SCRIPT_EVENTS:
+                scripts.setdefault(channel, []).append([])
+                length = request.events
+            lengths[channel] = length
+            scripts[channel][-1].append(request)
         return [piece for pieces in scripts.values() for piece in pieces]
 
     async def _trip(self, scripts: list[list[_Waiting]]) -> None:
@@ -301,9 +308,8 @@ def _arguments(events: Sequence[Event], proof: SignatureProof | None) -> list[st
     signature, seconds = (proof.digest, proof.seconds) if proof else ("", 0)
     args = [signature, str(seconds * 1000), str(len(events))]
     for event in events:
-        args += [cloudevents.digest(event["source"], event["id"]), str(2 * len(event))]
-        for pair in event.items():
-            args += pair
+        args += (cloudevents.digest(event["source"], event["id"]), str(2 * len(event)))
+        args += chain.from_iterable(event.items())
     return args
 
 

@@ -5,9 +5,9 @@ that has been read for some seconds is ended once another one needs its bytes.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Self
 
 from scalers.gateway.problem import refused
 from scalers.metrics import IN_FLIGHT_BYTES, IN_FLIGHT_REQUESTS
@@ -36,21 +36,13 @@ class Load:
     clock: Callable[[], float] = time.monotonic
     reading: "dict[RequestLoad, float]" = field(default_factory=dict)
 
-    @contextmanager
-    def request(self) -> Iterator["RequestLoad"]:
-        """Counts one request while it lasts."""
-        self.requests += 1
-        IN_FLIGHT_REQUESTS.set(self.requests)
-        held = RequestLoad(self)
-        try:
-            yield held
-        finally:
-            self.requests -= 1
-            self.reading.pop(held, None)
-            self.complete -= held.is_complete
-            self.bytes -= held.bytes
-            IN_FLIGHT_REQUESTS.set(self.requests)
-            IN_FLIGHT_BYTES.set(self.bytes)
+    def __post_init__(self) -> None:
+        IN_FLIGHT_REQUESTS.set_function(lambda: self.requests)
+        IN_FLIGHT_BYTES.set_function(lambda: self.bytes)
+
+    def request(self) -> "RequestLoad":
+        """Returns the part of one request, which counts within its context."""
+        return RequestLoad(self)
 
     def make_room(self, size: int, request: "RequestLoad") -> bool:
         """Returns whether there is room for more bytes of a request; if need be, slower bodies are ended for them."""
@@ -70,13 +62,26 @@ class Load:
 
 @dataclass(slots=True, eq=False)
 class RequestLoad:
-    """The part of one request. is_complete: it has been read. gave_up: it was ended for others while it was read."""
+    """The part of one request.
+
+    is_complete: it has been read. gave_up: it was ended for others while it was read. end: ends the reading.
+    """
 
     load: Load
     bytes: int = 0
     is_complete: bool = False
     gave_up: bool = False
     end: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> Self:
+        self.load.requests += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.load.requests -= 1
+        self.load.reading.pop(self, None)
+        self.load.complete -= self.is_complete
+        self.load.bytes -= self.bytes
 
     def complete(self) -> None:
         """Counts the request as read. Raises RequestRefused (503) beyond the bound.
@@ -90,10 +95,9 @@ class RequestLoad:
         self.load.reading.pop(self, None)
         self.load.complete += 1
 
-    def is_read(self, end: Callable[[], None]) -> None:
-        """Notes that more of the body is to come. end: ends the reading; called if others need its bytes."""
+    def is_read(self) -> None:
+        """Notes that more of the body is to come: its reading may be ended once others need its bytes."""
         if not self.gave_up:
-            self.end = end
             self.load.reading.setdefault(self, self.load.clock())
 
     def add(self, size: int) -> None:
@@ -113,4 +117,3 @@ class RequestLoad:
     def _count(self, size: int) -> None:
         self.bytes += size
         self.load.bytes += size
-        IN_FLIGHT_BYTES.set(self.load.bytes)

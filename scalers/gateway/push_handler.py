@@ -2,17 +2,19 @@
 
 import asyncio
 import logging
+import os
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 import orjson
 from redis.exceptions import RedisError
 
+from penstock import cloudevents
 from scalers.gateway import http_binding
 from scalers.gateway.auth.pusher import Pusher, PushForbidden, Unauthenticated
 from scalers.gateway.body_reader import Receive, read_body
@@ -20,7 +22,7 @@ from scalers.gateway.destinations import Destination, Destinations
 from scalers.gateway.event_status import EventStatus
 from scalers.gateway.group_commit import Accepted, Event, GroupCommit
 from scalers.gateway.handshake import handshake
-from scalers.gateway.http_binding import Headers, PlainEvent
+from scalers.gateway.http_binding import Headers, Mode, PlainEvent
 from scalers.gateway.overload import Load
 from scalers.gateway.problem import RequestRefused, refused
 from scalers.gateway.push_request import PushRequest, PushTarget
@@ -49,18 +51,16 @@ class PusherIdentification(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """An answer: JSON, unless `media_type` says something else."""
 
     status: int
     body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     media_type: str = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHead:
+class RequestHead(NamedTuple):
     """A request without its body. headers: as they came, names in lower case. certificate: the client's, in DER."""
 
     method: str
@@ -99,23 +99,22 @@ class PushHandler:
         with self.load.request() as held:
             received = self.utc_now()
             destination = await self._find(head)
-            body = await read_body(receive, head.headers, _most(destination, head.headers), held)
+            mode = http_binding.mode_of(head.headers)
+            body = await read_body(receive, head.headers, _most(destination, mode), held)
             held.complete()
             began = time.perf_counter()
-            by_name = head.by_name
-            request = PushRequest(head.method, by_name, body, head.certificate, received)
+            request = PushRequest(head.method, head.by_name, body, head.certificate, received)
             pusher, destination = await self._identified(destination, request)
             if pusher.challenge is not None:
                 return Answer(200, pusher.challenge.encode(), media_type="text/plain; charset=utf-8")
-            settings = destination.target.settings
-            events = _events(destination, head.headers, by_name, request, pusher)
+            events = _events(destination.target, mode, head.headers, request, pusher)
             traced = self.tracing.begun(events)
-            accepted = await self.commit.push(destination.channel, settings, traced, pusher.proof)
-            duplicates = [one.duplicate for one in accepted]
-            path = f"/events/{head.namespace}/{head.target}"
-            self.tracing.ended(path, events, traced, duplicates, _micros(received), _micros(self.utc_now()))
+            accepted = await self.commit.push(destination.channel, destination.target.settings, traced, pusher.proof)
+            if self.tracing.is_on:
+                path, duplicates = f"/events/{head.namespace}/{head.target}", [one.duplicate for one in accepted]
+                self.tracing.ended(path, events, traced, duplicates, _micros(received), _micros(self.utc_now()))
             INGEST_SECONDS.observe(time.perf_counter() - began)
-            return _answered(destination, accepted, batch=http_binding.mode_of(head.headers) == "batch")
+            return _answered(destination.target, accepted, batch=mode == "batch")
 
     async def event(self, head: RequestHead, id: str, source: str | None, receive: Receive) -> Answer:
         """Returns the state of one event, for those who may push it. Raises as `push` does; 404 for an unknown one."""
@@ -173,26 +172,23 @@ class PushHandler:
         return pusher, destination
 
 
-def _most(destination: Destination | None, headers: Headers) -> int:
+def _most(destination: Destination | None, mode: Mode) -> int:
     """Returns the most bytes of a body that are read.
 
     Before it is known who sends a request, only targets for everybody show their own limit.
     """
-    if http_binding.mode_of(headers) == "batch":
+    if mode == "batch":
         return BATCH_BYTES
     anonymous = destination is not None and destination.target.settings.anonymous
     return destination.target.settings.max_bytes if destination and anonymous else EVENT_BYTES
 
 
-def _events(
-    destination: Destination, headers: Headers, by_name: Mapping[str, str], request: PushRequest, pusher: Pusher
-) -> list[Event]:
+def _events(target: PushTarget, mode: Mode, headers: Headers, request: PushRequest, pusher: Pusher) -> list[Event]:
     """Returns the request's events. Raises RequestRefused."""
-    target, most = destination.target, destination.target.settings.max_bytes
-    mode = http_binding.mode_of(headers)
+    most = target.settings.max_bytes
     if mode != "batch" and len(request.body) > most:
         raise refused(413, "too-large", f"an event for {target.ref} has {most} bytes at most")
-    plain = _plain_event(target, by_name, request.received, pusher)
+    plain = _plain_event(target, request, pusher)
     if pusher.delivery is not None:
         # The sender's signature does not cover the headers.
         headers = [(name, value) for name, value in headers if not name.startswith(b"ce-")]
@@ -204,34 +200,44 @@ def _events(
             where, members = (f"event {index}: ", {"index": index}) if mode == "batch" else ("", {})
             raise refused(400, "invalid-event", f"{where}{not_before.NAME}: {error}", members=members) from None
     for index, event in enumerate(events if mode == "batch" else ()):
-        if sum(len(name.encode()) + len(value.encode()) for name, value in event.items()) > most:
+        if cloudevents.size(event) > most:
             detail = f"event {index}: an event for {target.ref} has {most} bytes at most"
             raise refused(413, "too-large", detail, members={"index": index})
     return events
 
 
-def _plain_event(target: PushTarget, by_name: Mapping[str, str], received: datetime, pusher: Pusher) -> PlainEvent:
+def _plain_event(target: PushTarget, request: PushRequest, pusher: Pusher) -> PlainEvent:
     """Returns the attributes of an event that is made of a body which is none."""
     delivery, settings = pusher.delivery, target.settings
     if delivery is not None:
-        instant = delivery.time or received
+        instant = delivery.time or request.received
         type_, source = delivery.type or settings.type, delivery.source or target.source
         return PlainEvent(delivery.id, source, type_, times.render_precisely(instant), delivery.subject)
-    given = next((by_name[name].strip() for name in _DELIVERY_IDS if by_name.get(name, "").strip()), "")
-    # Idempotency-Key is a structured field: a text in quotes.
-    id_ = given[1:-1] if len(given) > 2 and given[0] == given[-1] == '"' else given
-    return PlainEvent(id_ or str(uuid.uuid4()), target.source, settings.type, times.render_precisely(received))
+    id_ = _delivery_id(request.headers) or os.urandom(16).hex()
+    return PlainEvent(id_, target.source, settings.type, times.render_precisely(request.received))
 
 
-def _answered(destination: Destination, accepted: list[Accepted], *, batch: bool) -> Answer:
-    told = [{"id": one.id, "source": one.source, "duplicate": one.duplicate, "entry": one.entry} for one in accepted]
+def _delivery_id(by_name: Mapping[str, str]) -> str:
+    """Returns the name that the sender gave the delivery, empty if it gave none."""
+    for name in _DELIVERY_IDS:
+        if given := by_name.get(name, "").strip():
+            # Idempotency-Key is a structured field: a text in quotes.
+            return given[1:-1] if len(given) > 2 and given[0] == given[-1] == '"' else given
+    return ""
+
+
+def _answered(target: PushTarget, accepted: list[Accepted], *, batch: bool) -> Answer:
     if batch:
-        return Answer(202, orjson.dumps(told))
-    target, [one] = destination.target, accepted
+        return Answer(202, orjson.dumps([_told(one) for one in accepted]))
+    [one] = accepted
     where = f"/events/{target.namespace}/{target.name}/{quote(one.id, safe='')}"
     if one.source != target.source:
         where += f"?source={quote(one.source, safe='')}"
-    return Answer(202, orjson.dumps(told[0]), {"Location": where})
+    return Answer(202, orjson.dumps(_told(one)), {"Location": where})
+
+
+def _told(one: Accepted) -> dict[str, Any]:
+    return {"id": one.id, "source": one.source, "duplicate": one.duplicate, "entry": one.entry}
 
 
 def _away(error: Any) -> RequestRefused:

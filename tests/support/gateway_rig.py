@@ -16,7 +16,7 @@ from deploy.processes import gateway as process
 from deploy.processes import https
 from scalers.auth.lookups import Lookups
 from scalers.deliveries.deliveries import Deliveries
-from scalers.gateway import asgi_app
+from scalers.gateway.asgi_app import GatewayApp
 from scalers.gateway.auth.push_authenticator import PushAuthenticator
 from scalers.gateway.auth.replay_guard import ReplayGuard
 from scalers.gateway.auth.token_reviews import TokenReviews
@@ -141,7 +141,7 @@ async def gateway_rig(
         load=rig.load,
     )
     ready = process.Readiness(client)
-    rig.gateway = process.Gateway(Starlette(routes=asgi_app.routes(handler, ready)), ready)
+    rig.gateway = process.Gateway(GatewayApp(handler, ready, Starlette()), ready)
     listener = https.listen("127.0.0.1:0", "--gateway")
     scheme = "https" if certificates else "http"
     rig.url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"

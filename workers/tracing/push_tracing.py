@@ -21,6 +21,11 @@ class PushTracing:
         self._sink = sink
         self._random = random
 
+    @property
+    def is_on(self) -> bool:
+        """True if spans are exported."""
+        return self._sink is not None
+
     def begun(self, events: Sequence[PushedEvent]) -> list[PushedEvent]:
         """Returns the events with the `traceparent` of their push; one without a valid one begins a trace."""
         if self._sink is None:

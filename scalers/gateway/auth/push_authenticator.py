@@ -29,6 +29,8 @@ REMEMBERED = 3600
 #: Seconds between two equal warnings, and most warnings that are remembered for that.
 WARNING_SECONDS, MOST_WARNINGS = 60.0, 1_000
 
+_ANYBODY = Pusher("anonymous")
+
 
 @dataclass(slots=True)
 class _Attempt:
@@ -63,7 +65,7 @@ class PushAuthenticator:
             _same_token(_token(request), "-" * SHORTEST)
             raise Unauthenticated("there is no such target")
         if target.settings.anonymous:
-            return Pusher("anonymous")
+            return _ANYBODY
         attempt = _Attempt(target, request)
         for index, credential in enumerate(target.settings.auth):
             where = f"push.auth[{index}]"

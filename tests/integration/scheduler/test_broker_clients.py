@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from redis.asyncio.connection import Connection
+from redis.exceptions import DataError
 
 from scheduler.broker import clients
 
@@ -35,3 +37,12 @@ async def test_a_url_chooses_the_kind_of_connection(redis_url: str) -> None:
 async def test_more_calls_at_once_than_connections_wait_for_their_turn(redis_url: str) -> None:
     async with clients.client(redis_url, max_connections=4) as client:
         assert await asyncio.gather(*(client.echo(str(n)) for n in range(200))) == [str(n).encode() for n in range(200)]
+
+
+async def test_commands_are_encoded_as_the_library_encodes_them(redis_url: str) -> None:
+    command = ("CONFIG GET", "é", b"\xff", 7, 1.5, "a b", "")
+    async with clients.client(redis_url) as client:
+        connection = client.connection_pool.make_connection()
+        assert b"".join(connection.pack_command(*command)) == b"".join(Connection.pack_command(connection, *command))
+        with pytest.raises(DataError):
+            await client.echo(None)

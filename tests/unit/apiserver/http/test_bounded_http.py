@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 from uvicorn.server import ServerState
 
-from deploy.processes.https import HEAD_BYTES, HEAD_SECONDS, BoundedHttp, configured, listen
+from deploy.processes.https import HEAD_BYTES, HEAD_SECONDS, BoundedHttp, JoinedWrites, configured, listen
 
 START = b"GET /livez HTTP/1.1\r\n"
 LARGE = b"x" * HEAD_BYTES
@@ -163,3 +163,68 @@ async def test_connections_send_small_answers_at_once() -> None:
         client = socket.create_connection(listener.getsockname())
         with client, (await asyncio.get_running_loop().sock_accept(listener))[0] as connection:
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+class Turns:
+    """An event loop that runs what is due at the end of a turn when a test says."""
+
+    def __init__(self) -> None:
+        self.due: list[Any] = []
+
+    def call_soon(self, callback: Any) -> None:
+        self.due.append(callback)
+
+    def end_turn(self) -> None:
+        for callback in self.due:
+            callback()
+        self.due.clear()
+
+
+@pytest.fixture
+def turns() -> Turns:
+    return Turns()
+
+
+@pytest.fixture
+def answers(turns: Turns, transport: Mock) -> JoinedWrites:
+    return JoinedWrites(transport, turns)  # type: ignore[arg-type]
+
+
+def test_a_head_leaves_with_its_body(answers: JoinedWrites, turns: Turns, transport: Mock) -> None:
+    answers.write(b"head")
+    assert written(transport) == b""
+    answers.write(b"body")
+    assert transport.write.call_args_list == [((b"headbody",),)]
+    turns.end_turn()
+    assert written(transport) == b"headbody"
+
+
+def test_a_head_alone_leaves_at_the_end_of_the_turn(answers: JoinedWrites, turns: Turns, transport: Mock) -> None:
+    answers.write(b"head")
+    turns.end_turn()
+    answers.write(b"first")
+    turns.end_turn()
+    assert [call.args[0] for call in transport.write.call_args_list] == [b"head", b"first"]
+
+
+def test_what_is_held_leaves_before_the_connection_closes(answers: JoinedWrites, transport: Mock) -> None:
+    answers.write(b"head")
+    answers.close()
+    assert [call[0] for call in transport.method_calls if call[0] != "is_closing"] == ["write", "close"]
+
+
+def test_what_is_held_for_a_connection_that_is_lost_is_dropped(
+    answers: JoinedWrites, turns: Turns, transport: Mock
+) -> None:
+    answers.write(b"head")
+    transport.is_closing.return_value = True
+    turns.end_turn()
+    assert not transport.write.called
+
+
+def test_a_head_that_comes_at_once_needs_no_timer(connection: BoundedHttp, loop: Loop) -> None:
+    connection.data_received(START + b"\r\n")
+    timers = len(loop.later)
+    connection.cycle.response_complete = True
+    connection.data_received(START + b"\r\n")
+    assert (loop.begun, len(loop.later)) == (2, timers)

@@ -122,6 +122,14 @@ async def test_requests_that_wait_share_round_trips_and_scripts(commit: GroupCom
     assert server.trips == [["EVALSHA"], ["EVALSHA", "EVALSHA"]]
 
 
+async def test_a_script_has_a_bounded_number_of_events(
+    commit: GroupCommit, server: AnsweringServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scalers.gateway.group_commit.SCRIPT_EVENTS", 2)
+    assert set(await asyncio.gather(*(push(commit, str(number)) for number in range(5)))) == {"1-0"}
+    assert server.trips == [["EVALSHA"] * 3]
+
+
 async def test_a_slow_disk_delays_no_request_that_does_not_ask_for_it(
     commit: GroupCommit, server: AnsweringServer
 ) -> None:
