@@ -270,10 +270,8 @@ async def test_a_channel_of_a_scaledjob_is_refused(works: list[PushedWork], clus
     assert message in await work.becomes("Ready", "False", "ChannelTaken")
     await work.push_events("x")
 
-    async def job() -> bool:
-        return bool((await cluster.list(JOB, "default", label_selector=f"scaledjob.keda.sh/name={scaled.name}"))[0])
-
-    await eventually(job, LONG)
+    # The ScaledJob takes it in.
+    await eventually(lambda: work.broker.xlen(f"{KEYS.channel('default', work.name)}:accepted"), LONG)
     assert await work.deliveries() == {}
     await cluster.delete(scaled)
 
