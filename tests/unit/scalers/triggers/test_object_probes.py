@@ -10,7 +10,9 @@ from scalers.triggers.object_probes import ObjectProbes, is_asked
 from scalers.triggers.parse import Triggers
 from tests.unit.controllers.eventjob.manifests import event_job
 from tests.unit.tables import cases
-from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, Object, Ref
+from workers.api.eventing import taken_channels
+from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, Kind, Object, Ref
+from workers.cache import codec
 from workers.decision.snapshot import CachedObject
 
 REF = Ref(EVENT_JOB, "default", "orders")
@@ -28,6 +30,12 @@ class Mirror:
     async def get_many(self, refs: Sequence[Ref]) -> list[CachedObject | None]:
         self.read += refs
         return [CachedObject(ref, self._bodies[ref], 0) if ref in self._bodies else None for ref in refs]
+
+    async def children(self, kind: Kind, owner: str) -> list[CachedObject]:
+        """Returns the ScaledJobs that name a stream."""
+        assert (kind, owner) == (SCALED_JOB, codec.referrers_of(taken_channels.named("default").key))
+        named = [ref for ref, body in self._bodies.items() if "stream" in str(body["spec"])]
+        return [CachedObject(ref, self._bodies[ref], 0) for ref in named]
 
 
 def probes(store: Mirror, broker: str = "redis://127.0.0.1:6379/0") -> ObjectProbes:
@@ -78,6 +86,11 @@ async def test_the_settings_of_a_channel_are_those_of_its_namesake() -> None:
             event_job(),
             (scaled_job({"type": "push", "metadata": {"stream": "other"}}),),
             True,
+        ),
+        "a ScaledJob of another name takes from its stream": (
+            event_job(),
+            (scaled_job({"type": "push", "metadata": {"stream": "{penstock}:events:default/orders"}}, "other"),),
+            False,
         ),
         "a ScaledJob has the channel that it names": (
             event_job(channel="sales", status=READY),
