@@ -53,7 +53,7 @@ class _Managed:
                 pass  # managed services forbid CLIENT, and a name is a convenience
 
     async def _check_role(self) -> None:
-        """Raises redis.exceptions.ConnectionError for a replica: an outdated sentinel named it, and it answers reads."""
+        """Raises redis.exceptions.ConnectionError for a replica, which an outdated sentinel named: it answers reads."""
         try:
             await self.send_command("ROLE", check_health=False)  # type: ignore[attr-defined]
             role = (await self.read_response())[0]
