@@ -141,6 +141,13 @@ _EVENT_JOBS = (
     ),
 )
 
+_ALL = (
+    ReasonMeaning(
+        *("Unreadable", "Warning", "all", "the object cannot be decided on; the message names the field"),
+        "mend the field: a definition that is newer would have refused it",
+    ),
+)
+
 _BATCH = (
     ReasonMeaning("Completed", "Normal", "Job", "it succeeded"),
     ReasonMeaning("Suspended", "Normal", "Job", "`spec.suspend` ended its pods"),
@@ -331,7 +338,7 @@ _VOLCANO = (
     ReasonMeaning("FlowTerminated", "Warning", "JobFlow", "the flow was cancelled, and its Jobs have ended"),
 )
 
-EVENTS = (*_SCALING, *_EVENT_JOBS, *_BATCH, *_SCHEDULED, *_VOLCANO)
+EVENTS = (*_SCALING, *_EVENT_JOBS, *_BATCH, *_SCHEDULED, *_VOLCANO, *_ALL)
 
 _WAITS = "Unschedulable=True"
 

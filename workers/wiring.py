@@ -129,7 +129,8 @@ async def base(
     controllers: by kind id. A process that writes to the store must know them: they determine the keys it marks.
     notify: sends notifications for lanes, by Celery if None. sweep_every: seconds between two sweeps by a consumer.
 
-    Raises penstock._broker_format.FormatRefused if this release does not read the broker's data.
+    Raises penstock._broker_format.FormatRefused if this release does not read the broker's data, at the end if that was
+    found out meanwhile.
     """
     keys = Keys(settings.prefix)
     client = broker_client(settings)
@@ -139,6 +140,7 @@ async def base(
     }
     guard = FormatGuard(client, keys)
     async with AsyncExitStack() as stack:
+        stack.callback(guard.tell)
         stack.push_async_callback(client.aclose)
         await broker_checks.refuse_half_restored(client, keys)
         await broker_checks.tell(client, keys, settings.broker_address)

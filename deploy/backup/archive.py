@@ -5,12 +5,13 @@ It holds values, not what DUMP returns: that depends on the version of the serve
 
 import base64
 import binascii
+import codecs
 import fcntl
 import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ from workers.errors import UserError
 
 #: Of the file's format; files of a later one are refused.
 VERSION = 1
+#: Bytes of a value that are written at once, a multiple of three: pieces of base64 without padding follow each other.
+PIECE = 3 * 2**18
+#: Entries of a list that are written at once.
+TOGETHER = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +75,15 @@ class BackupWriter:
         self._line({"penstock-backup": VERSION, **fields, "format": header.data_format})
 
     def add(self, name: str, keys: Mapping[str, SavedKey]) -> None:
-        """Writes one object."""
-        shown = {
-            key: {"type": each.type, "expires": each.expires, "value": _encoded(each.value)}
-            for key, each in keys.items()
-        }
-        self._line({"object": name, "keys": shown})
+        """Writes one object, piece by piece: a value may have half a gigabyte."""
+        self._write(b'{"object":' + orjson.dumps(name) + b',"keys":{')
+        for place, (key, each) in enumerate(keys.items()):
+            facts = orjson.dumps({"type": each.type, "expires": each.expires})
+            self._write((b"," if place else b"") + orjson.dumps(key) + b":" + facts[:-1] + b',"value":')
+            for piece in _pieces(each.value):
+                self._write(piece)
+            self._write(b"}")
+        self._write(b"}}\n")
         self._objects += 1
 
     def finish(self) -> None:
@@ -93,9 +101,11 @@ class BackupWriter:
         self._partial.unlink(missing_ok=True)
 
     def _line(self, value: Any) -> None:
-        line = orjson.dumps(value) + b"\n"
-        self._sum.update(line)
-        self._file.write(line)
+        self._write(orjson.dumps(value) + b"\n")
+
+    def _write(self, piece: bytes) -> None:
+        self._sum.update(piece)
+        self._file.write(piece)
 
 
 def _opened(path: Path) -> int:
@@ -186,6 +196,53 @@ def _header(path: Path, value: Mapping[str, Any]) -> BackupHeader:
     if version > VERSION:
         raise UserError(f"{path}: has format {version}, and this Penstock reads up to {VERSION}: use a newer one")
     return BackupHeader(value["prefix"], value["taken"], value["server"], value["format"])
+
+
+def _pieces(value: Any) -> Iterator[bytes]:
+    """Yields the JSON of `_encoded`, a long value in pieces: its text and its JSON would be a copy each."""
+    if isinstance(value, list):
+        for start in range(0, len(value), TOGETHER):
+            yield b"," if start else b"["
+            some = value[start : start + TOGETHER]
+            if not _is_long(some):
+                yield orjson.dumps(_encoded(some))[1:-1]
+                continue
+            for place, each in enumerate(some):
+                if place:
+                    yield b","
+                yield from _pieces(each)
+        yield b"]" if value else b"[]"
+    elif _is_long(value):
+        yield from _long(value)
+    else:
+        yield orjson.dumps(_encoded(value))
+
+
+def _is_long(value: Any) -> bool:
+    return any(map(_is_long, value)) if isinstance(value, list) else isinstance(value, bytes) and len(value) > PIECE
+
+
+def _long(value: bytes) -> Iterator[bytes]:
+    view = memoryview(value)
+    parts = [view[start : start + PIECE] for start in range(0, len(value), PIECE)]
+    try:
+        for _ in _texts(parts):
+            pass
+    except UnicodeDecodeError:
+        yield b'{"base64":"'
+        yield from (base64.b64encode(part) for part in parts)
+        yield b'"}'
+        return
+    yield b'"'
+    yield from (orjson.dumps(text)[1:-1] for text in _texts(parts))
+    yield b'"'
+
+
+def _texts(parts: Iterable[memoryview]) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for part in parts:
+        yield decoder.decode(part)
+    yield decoder.decode(b"", final=True)
 
 
 def _encoded(value: Any) -> Any:

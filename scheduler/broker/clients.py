@@ -44,12 +44,25 @@ class _Managed:
 
     async def on_connect_check_health(self, check_health: bool = True) -> None:
         await super().on_connect_check_health(check_health=check_health)  # type: ignore[misc]
+        if self._address.master:
+            await self._check_role()
         if self._name:
             try:
                 await self.send_command("CLIENT", "SETNAME", self._name, check_health=False)  # type: ignore[attr-defined]
                 await self.read_response()
             except exceptions.ResponseError:
                 pass  # managed services forbid CLIENT, and a name is a convenience
+
+    async def _check_role(self) -> None:
+        """Raises redis.exceptions.ConnectionError for a replica, which an outdated sentinel named: it answers reads."""
+        try:
+            await self.send_command("ROLE", check_health=False)  # type: ignore[attr-defined]
+            role = (await self.read_response())[0]
+        except exceptions.ResponseError:
+            return  # the user may not ask; the first write is refused
+        if role not in (b"master", "master"):
+            await self.disconnect(nowait=True)  # type: ignore[attr-defined]
+            raise exceptions.ConnectionError(f"{self.host}:{self.port} is not the master: its role is a replica's")
 
     async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
         task = asyncio.current_task()

@@ -69,7 +69,7 @@ OPTIONAL: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 
 #: Commands of servers of some kind, which others do not know or never need.
-RARE = ("cluster|slots", "unsubscribe", "auth", "select", "hello")
+RARE = ("cluster|slots", "role", "unsubscribe", "auth", "select", "hello")
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,13 +79,15 @@ def taken_over(pieces: Iterable[Piece], log: Iterable[Start | Effect | Lost]) ->
     return all(newest[piece.key] > piece.token for piece in pieces)
 
 
-def overlaps(log: Iterable[Start | Effect | Lost]) -> list[str]:
+def overlaps(log: Iterable[Start | Effect | Lost], margin: float = MARGIN - DRIFT) -> list[str]:
     """Where work took effect although a later holder of its key had started, and a look at the lease forbade it.
 
     A look that finds the lease good promises that nobody else gets the key for MARGIN from then on: a later holder who
     started before that time was over is a broken promise, or nobody looked. One who started after it is no fault of
     the lease. The process stood still between look and effect then, and no look can help against that, only a fence at
     the place of the effect.
+
+    margin: seconds that are promised from a look on.
     """
     found: list[str] = []
     starts: defaultdict[str, dict[int, float]] = defaultdict(dict)
@@ -94,7 +96,7 @@ def overlaps(log: Iterable[Start | Effect | Lost]) -> list[str]:
         if isinstance(entry, Start):
             starts[key][token] = entry.moment
         elif isinstance(entry, Effect):
-            promised = entry.looked + MARGIN - DRIFT
+            promised = entry.looked + margin
             found += (
                 f"{key}: token {token} took effect after {later} had started, {entry.looked - moment:.2f} s before the "
                 "last look at the lease"

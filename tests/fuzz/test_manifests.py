@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from tests.fuzz.manifests import examples, stored
 from tests.unit.apiserver.odd import ODD, mutated, places
 from tests.unit.controllers.factories import NOW, at, reading, sample
-from workers.api.kinds import JOB, Kind, Object, ref_of
+from workers.api.kinds import JOB, QUEUE, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object, ref_of
 from workers.controllers.registry import controllers
 from workers.decision.controller import Controller
 from workers.decision.snapshot import CachedObject, Snapshot
+from workers.reconcile import unreadable_field
 
 CONTROLLERS = controllers("all", cronjobs=True, workloads=True, policies=True, volcano=True)
+#: Kinds of which objects are there that were written before a definition, or without one.
+UNCHECKED = (QUEUE, SCHEDULED_JOB, VC_CRON_JOB)
 #: A few of each in the suite; HYPOTHESIS_PROFILE=hunt draws ten times as many.
 #: Most changes are refused before anything decides on them.
 FEW = settings(
@@ -85,6 +88,31 @@ def test_every_manifest_that_is_stored_is_decided_on(name: str) -> None:
         assert plan == whole_path(kind, copy.deepcopy(found), measured)
 
     decides()
+
+
+@pytest.mark.parametrize("name", [name for name, (kind, _) in EXAMPLES.items() if kind in UNCHECKED])
+def test_what_no_schema_refused_is_decided_on_or_its_field_is_named(name: str) -> None:
+    kind, body = EXAMPLES[name]
+    whole = stored(kind, body)
+    assert whole is not None
+    spots = [place for place in places(whole) if place[0] in ("spec", "status")]
+
+    @FEW
+    @given(st.sampled_from(spots), st.sampled_from(VALUES), READINGS)
+    def told(spot: Any, value: Any, measured: Any) -> None:
+        changed = mutated(whole, [(spot, value)])
+
+        def decide(other: Object) -> Any:
+            return whole_path(kind, copy.deepcopy(other), measured)
+
+        try:
+            decide(changed)
+        except Exception:
+            found = unreadable_field.find(changed, decide)
+            assert found, (spot, value)
+            assert found.startswith(str(spot[0])), (spot, found)
+
+    told()
 
 
 def whole_path(kind: Kind, body: Object, measured: Any) -> bytes:

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -20,6 +22,7 @@ import redis.asyncio as redis
 from deploy.local import up
 from deploy.processes import command_lines
 from penstock import _healthy
+from penstock._broker_format import FORMAT
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
@@ -35,6 +38,7 @@ from workers.lanes import queue_key
 pytestmark = pytest.mark.timeout(300)
 
 LONG = 120.0
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -203,6 +207,35 @@ async def test_of_two_processes_one_is_killed_and_the_other_takes_over(site: Sit
     assert second.end() == 0
 
 
+async def test_of_two_processes_one_stands_still_beyond_its_lease_and_nothing_is_made_twice(site: Site) -> None:
+    both = [await site.start(command_lines.standalone(), name) for name in ("first", "second")]
+    await site.cluster.create(SCALED_JOB, scaled_job("work", address(site), most=500, polling=2))
+    pushed = 0
+    for each in both:
+        await site.client.rpush("work", *range(40))
+        # In the middle of what it creates, if the work is its.
+        await eventually(lambda made=pushed: _more(site, made), LONG)
+        os.kill(each.popen.pid, signal.SIGSTOP)
+        began, pushed = time.monotonic(), pushed + 40
+        try:
+            await eventually(lambda made=pushed: site.has_jobs("work-", made), LONG)
+            log.warning("done by the other one after %.1f s", time.monotonic() - began)
+        finally:
+            os.kill(each.popen.pid, signal.SIGCONT)
+        await eventually(lambda each=each: _is({}, each.failed("/readyz")), LONG)
+    await site.client.rpush("work", *range(5))
+    await eventually(lambda: site.has_jobs("work-", pushed + 5), LONG)
+    assert [each.end() for each in both] == [0, 0]
+    assert await site.has_jobs("work-", pushed + 5)
+
+
+async def test_data_of_a_newer_release_end_it_with_the_code_of_its_next_start(site: Site) -> None:
+    process = await site.start(command_lines.standalone(), "single")
+    await site.client.set(Keys().format, FORMAT + 1)
+    assert await asyncio.to_thread(process.popen.wait, LONG) == 1
+    assert process.log.read_text().splitlines()[-1].startswith(f"penstock: the broker's data has format {FORMAT + 1}")
+
+
 async def test_an_outage_makes_it_unready_and_ends_nothing(site: Site) -> None:
     process = await site.start(command_lines.standalone(), "single")
     worker = await site.start(command_lines.worker(), "worker")
@@ -276,6 +309,10 @@ async def test_a_part_that_nothing_repairs_ends_the_process_with_a_reason(site: 
 
 async def _pid(client: redis.Redis) -> int:
     return int((await client.info("server"))["process_id"])
+
+
+async def _more(site: Site, than: int) -> bool:
+    return len(await site.jobs("work-")) > than
 
 
 async def _is(wanted: object, asked: Any) -> bool:

@@ -16,6 +16,9 @@ from pathlib import Path
 import click
 
 from deploy.cli import forked_parts
+from tests.soak import witness
+from tests.soak.fences import FENCES, take_out
+from tests.soak.installation import noted
 from tests.soak.run import Outcome, Soak
 
 
@@ -46,7 +49,17 @@ def report(outcome: Outcome) -> None:
 @click.option("--calm", is_flag=True, help="no faults and no edits")
 @click.option("--tombstones", is_flag=True, help="wait in the end until tombstones are gone, too: ten minutes more")
 @click.option("--home", type=click.Path(path_type=Path), help="keep data, logs and the record of faults in this folder")
-def main(minutes: float, seed: int | None, calm: bool, tombstones: bool, home: Path | None) -> None:
+@click.option("--aimed", is_flag=True, help="only the faults that are aimed at fences, and edits")
+@click.option("--without", type=click.Choice(sorted(FENCES)), help="take a fence out of the processes: it must fail")
+def main(
+    minutes: float,
+    seed: int | None,
+    calm: bool,
+    tombstones: bool,
+    home: Path | None,
+    aimed: bool,
+    without: str | None,
+) -> None:
     """Load every kind of object, break every part, and settle the account."""
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     print(f"soak of {minutes:g} minutes, seed {seed}", flush=True)
@@ -55,13 +68,17 @@ def main(minutes: float, seed: int | None, calm: bool, tombstones: bool, home: P
     if home and home.exists() and any(home.iterdir()):
         raise click.UsageError(f"--home {home}: is not empty; objects of an earlier run would be in the account")
     home = (home or Path(tempfile.mkdtemp(prefix="penstock-soak-"))).resolve()
+    # Before the fork: all processes are forks of this one.
+    if without:
+        take_out(without)
+    witness.install(noted(home))
     with forked_parts.forking() as forks:
         began = time.time()
 
         def say(text: str) -> None:
             print(f"{time.time() - began:6.0f} s  {text}", flush=True)
 
-        outcome = asyncio.run(Soak(home, minutes, seed, calm, tombstones, say).run(forks))
+        outcome = asyncio.run(Soak(home, minutes, seed, calm, tombstones, aimed, say).run(forks))
     report(outcome)
     faults = outcome.faults()
     record = [{"second": round(at - outcome.began, 1), "what": what} for at, what in outcome.record]

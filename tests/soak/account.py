@@ -68,7 +68,7 @@ class Account:
     def __post_init__(self) -> None:
         found: dict[str, dict[str, list[Note]]] = defaultdict(lambda: defaultdict(list))
         for note in self.notes:
-            if note.what != "idle":
+            if note.what not in ("idle", "asked"):
                 found[note.by][note.work].append(note)
         self._done = {by: {work: Done(tuple(notes)) for work, notes in works.items()} for by, works in found.items()}
 
@@ -89,6 +89,11 @@ class Account:
         found = {by: sum(max(0, len(each.ends) - 1) for each in self.done(by).values()) for by in self.promises}
         return {by: number for by, number in found.items() if number}
 
+    def spoilt(self) -> bool:
+        """Returns True if there is a fault that waiting does not mend."""
+        undone = self.undone()
+        return any(fault for by in self.promises.keys() - undone.keys() for fault in self._of(by, self.promises[by]))
+
     def faults(self) -> list[str]:
         """Returns the faults as text; empty for a correct run."""
         return [fault for by, promise in self.promises.items() for fault in self._of(by, promise)] + [
@@ -103,6 +108,7 @@ class Account:
         if promise.once:
             yield from _told(by, "done twice", [work for work, each in done.items() if self._twice(each, promise)])
         yield from self._order(by, promise)
+        yield from self._asked(by)
 
     def _twice(self, done: Done, promise: Promise) -> bool:
         if promise.jobs and len({note.job for note in done.ends}) > 1:
@@ -123,6 +129,17 @@ class Account:
             if (before := last.get(key)) and done[before].ends and done[work].began < done[before].ends[0].at:
                 yield f"{by}: of {key}, {work} began before {before} was done"
             last[key] = work
+
+    def _asked(self, by: str) -> Iterator[str]:
+        """A Job's first note names the reading that asked for it, and how many Jobs that reading justifies."""
+        jobs: dict[str, set[str]] = defaultdict(set)
+        for note in self.notes:
+            if note.by == by and note.what == "asked":
+                jobs[note.work].add(note.job)
+        for asked, made in jobs.items():
+            reading, length = asked.split()
+            if len(made) > int(length):
+                yield f"{by}: {len(made)} Jobs of reading {reading}, which justifies {length}"
 
 
 def _told(by: str, what: str, works: Iterable[str]) -> Iterator[str]:

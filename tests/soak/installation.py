@@ -1,4 +1,4 @@
-"""An installation of all parts as processes, whose connections to the broker and the API server go through proxies."""
+"""An installation of all parts as processes, whose connections to every server go through proxies."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -21,7 +21,10 @@ from tests.soak.proxy import Proxy
 
 @dataclass(frozen=True)
 class Installation:
-    """A running one. store: the URL of its broker, past the proxies. gateway: its URL."""
+    """A running one. store: the URL of its broker, past the proxies. gateway: its URL.
+
+    to_truth: to the server that triggers measure. notes: the folder of what the processes did under their leases.
+    """
 
     supervisor: Supervisor
     kubeconfig: Path
@@ -29,6 +32,8 @@ class Installation:
     gateway: str
     to_broker: Proxy
     to_cluster: Proxy
+    to_truth: Proxy
+    notes: Path
 
     def pids(self) -> dict[str, int]:
         """Returns the process id of each part that runs now."""
@@ -36,12 +41,12 @@ class Installation:
 
 
 @asynccontextmanager
-async def installation(home: Path, forks: ForkServer | None, pods: int) -> AsyncIterator[Installation]:
-    """Starts broker, API server, kubelet, two workers, a scaler, two beats, the informers and the gateway.
+async def installation(home: Path, forks: ForkServer | None, pods: int, truth: int) -> AsyncIterator[Installation]:
+    """Starts broker, API server, kubelet, two workers, scalers and beats, the informers and the gateway.
 
-    pods: that run at once. Stops everything in the end.
+    pods: that run at once. truth: port of the measured server. Stops everything in the end.
     """
-    options = up.UpOptions(settings(home, pods=pods), workers=2)
+    options = up.UpOptions(settings(home, pods=pods), workers=2, scalers=2)
     with owned(options.home):
         own = broker.prepare(options.home.data)
         supervisor = Supervisor(options.home.logs, notes=Notes(options.home.parts), forks=forks)
@@ -53,18 +58,25 @@ async def installation(home: Path, forks: ForkServer | None, pods: int) -> Async
             await up.define(options, options.home.kubeconfig)
             to_broker = await Proxy(urlsplit(own.url).port or 0).start()
             to_cluster = await Proxy(_port(options.home.kubeconfig)).start()
-            proxies += [to_broker, to_cluster]
+            to_truth = await Proxy(truth).start()
+            proxies += [to_broker, to_cluster, to_truth]
             kubeconfig = home / "kubeconfig.proxied"
             _through(options.home.kubeconfig, to_cluster.port, kubeconfig)
             store = own.url.replace(f":{to_broker.upstream}/", f":{to_broker.port}/")
             parts = up.plan(options, store, None, gateway).processes
             await supervisor.start(*_parts(options, parts, kubeconfig))
             url = up.gateway_url(options.settings, gateway)
-            yield Installation(supervisor, options.home.kubeconfig, own.url, url, to_broker, to_cluster)
+            found = (to_broker, to_cluster, to_truth)
+            yield Installation(supervisor, options.home.kubeconfig, own.url, url, *found, noted(home))
         finally:
             await supervisor.stop()
             for proxy in proxies:
                 await proxy.stop()
+
+
+def noted(home: Path) -> Path:
+    """Returns the folder in which processes note what they did under their leases."""
+    return home / "leases"
 
 
 def _parts(options: up.UpOptions, parts: tuple[Component, ...], kubeconfig: Path) -> list[Component]:

@@ -93,6 +93,7 @@ class Load:
     promise: Promise = field(default_factory=Promise)
     edited: "tuple[Callable[[World, Load], Awaitable[str]], ...]" = ()
     created: float = 0.0
+    fed: int = 0
 
     async def begin(self, world: World) -> None:
         for kind, body in self.objects:
@@ -103,15 +104,18 @@ class Load:
 
     async def run(self, world: World, until: asyncio.Event) -> None:
         """Feeds it at random times, at its rate, until the event."""
-        number = 0
+        pause = random.uniform(0, FIRST)  # The first comes soon, so that a short run has some of each, too.
         while not until.is_set():
             with contextlib.suppress(TimeoutError):
-                # The first comes soon, so that a short run has some of each, too.
-                pause = random.expovariate(self.rate / 60) if number else random.uniform(0, FIRST)
                 await asyncio.wait_for(until.wait(), pause)
                 return
-            await self.feed(world, self, number)
-            number += 1
+            await self.more(world)
+            pause = random.expovariate(self.rate / 60)
+
+    async def more(self, world: World) -> None:
+        """Feeds it one piece."""
+        number, self.fed = self.fed, self.fed + 1
+        await self.feed(world, self, number)
 
     @property
     def ref(self) -> Ref:
@@ -241,6 +245,7 @@ def all_loads(manifests: Manifests, chance: random.Random) -> list[Load]:
         if feed is add_event:
             trigger = {"type": "push", "metadata": {}}
         body = manifests.scaled_job(name, strategy, trigger, *words)
+        body["spec"] |= more.pop("spec", {})
         if more.pop("team", False):
             body["metadata"]["labels"] = {"team": TEAM}
         return Load(name, [(SCALED_JOB, body)], rate(about), feed, **more)
@@ -255,10 +260,13 @@ def all_loads(manifests: Manifests, chance: random.Random) -> list[Load]:
         Promise(build.promise.works),
     )
     period = f"*/{PERIOD} * * * * *"
+    told, many = {"passTrigger": True}, {"maxReplicaCount": 20}
     every = {"catchUp": {"policy": "All", "limit": 1000}}
     return [
-        scaled("list-default", 5, "default", "take", "list-default", team=True),
-        scaled("list-accurate", 5, "accurate", "take", "list-accurate", team=True),
+        scaled("list-default", 5, "default", "take", "list-default", team=True, spec=told),
+        scaled("list-accurate", 5, "accurate", "take", "list-accurate", team=True, spec=told),
+        # Its reading is still the newest when another worker decides, which may make all its Jobs once more.
+        scaled("list-rare", 2, "default", "take", "list-rare", spec={**told, "pollingInterval": 60, **many}),
         scaled("list-eager", 5, "eager", "take", "list-eager"),
         scaled("stream-default", 5, "default", "read", "stream-default", feed=add_to_stream),
         scaled("list-edited", 5, "accurate", "take", "list-edited", edited=(pause, resize, recreate)),

@@ -1,6 +1,6 @@
 """The manifests of the soak's objects. Pure.
 
-address: ``host:port`` of the server that keeps lists, streams and notes.
+address: ``host:port`` of the server that keeps lists, streams and notes. measured: where triggers find it.
 """
 
 import sys
@@ -44,6 +44,7 @@ class Manifests:
     """Makes manifests whose pods write to the server at `address`."""
 
     address: str
+    measured: str
 
     def pod(self, by: str, *words: str, job: str = _JOB_NAME) -> Object:
         """Returns the spec of a pod that runs the program with these words."""
@@ -78,10 +79,10 @@ class Manifests:
         )
 
     def list_trigger(self, name: str) -> Object:
-        return {"type": "redis", "metadata": {"address": self.address, "listName": name, "listLength": "1"}}
+        return {"type": "redis", "metadata": {"address": self.measured, "listName": name, "listLength": "1"}}
 
     def stream_trigger(self, name: str, **more: str) -> Object:
-        return {"type": "redis-streams", "metadata": {"address": self.address, "stream": name, **more}}
+        return {"type": "redis-streams", "metadata": {"address": self.measured, "stream": name, **more}}
 
     def event_job(self, name: str, **spec: Any) -> Object:
         pod = self.pod(name, "flaky", "$(event.id)", "$(PENSTOCK_ATTEMPT)")

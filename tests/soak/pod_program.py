@@ -80,6 +80,8 @@ def main() -> None:
     """Does the work."""
     mode, subject, *more = sys.argv[1:]
     server = Server(os.environ["SOAK_REDIS"])
+    if reading := os.environ.get("PENSTOCK_READING"):
+        server.run(NOTE, "asked", f"{reading} {os.environ['PENSTOCK_QUEUE_LENGTH']}")
     if mode == "serve":
         while True:
             server.run(TAKE, key=subject)

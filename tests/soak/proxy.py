@@ -1,8 +1,33 @@
-"""A TCP proxy on loopback whose connections can be cut, refused, slowed down and left unanswered."""
+"""A TCP proxy on loopback whose connections can be cut, refused, slowed down, held and left unanswered."""
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+#: Seconds that a server has for what arrives of a client that is gone.
+LAST = 0.2
+
+
+@dataclass
+class Gate:
+    """What is on its way one way. held: pieces that wait. holds: which do while it is closed."""
+
+    holds: Callable[[bytes], bool] = bool
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+    held: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.opened.set()
+
+    async def pass_(self, data: bytes) -> bool:
+        """Returns once the gate is open: True if the piece had to wait."""
+        if self.opened.is_set() or not self.holds(data):
+            return False
+        self.held.append(data)
+        await self.opened.wait()
+        return True
 
 
 @dataclass
@@ -17,6 +42,8 @@ class Proxy:
     refusing: bool = False
     mute: bool = False
     port: int = 0
+    _requests: Gate = field(default_factory=Gate)
+    _answers: Gate = field(default_factory=Gate)
     _open: set[asyncio.StreamWriter] = field(default_factory=set)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
     _server: asyncio.Server | None = None
@@ -32,6 +59,19 @@ class Proxy:
         for writer in cut:
             writer.transport.abort()
         return len(cut) // 2
+
+    @contextmanager
+    def hold_requests(self, holds: Callable[[bytes], bool]) -> Iterator[Gate]:
+        """Holds such requests of present connections in the body; they arrive after it, whoever sent them."""
+        held, self._requests = self._requests, Gate()
+        held.holds = holds
+        yield from _held(held)
+
+    @contextmanager
+    def hold_answers(self) -> Iterator[Gate]:
+        """Holds the answers to present connections in the body."""
+        held, self._answers = self._answers, Gate()
+        yield from _held(held)
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -65,8 +105,8 @@ class Proxy:
 
     async def _both(self, *ends: "asyncio.StreamReader | asyncio.StreamWriter") -> None:
         ways = [
-            asyncio.create_task(self._pass(ends[0], ends[1])),
-            asyncio.create_task(self._pass(ends[2], ends[3], answers=True)),
+            asyncio.create_task(self._pass(ends[0], ends[1], self._requests)),
+            asyncio.create_task(self._pass(ends[2], ends[3], self._answers, answers=True)),
         ]
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -75,12 +115,25 @@ class Proxy:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, answers: bool = False) -> None:
+    async def _pass(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: Gate, *, answers: bool = False
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65536):
                 if answers and self.mute:
                     return
                 if self.delay:
                     await asyncio.sleep(self.delay)
+                waited = await gate.pass_(data)
                 writer.write(data)
                 await writer.drain()
+                if waited and not answers:
+                    await asyncio.sleep(LAST)
+
+
+def _held(gate: Gate) -> Iterator[Gate]:
+    gate.opened.clear()
+    try:
+        yield gate
+    finally:
+        gate.opened.set()

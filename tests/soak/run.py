@@ -13,8 +13,9 @@ import aiohttp
 import redis.asyncio as redis
 
 from deploy.local.supervisor.fork_server import ForkServer
+from scheduler.broker import clients
 from tests.chaos.patience import beside, insist
-from tests.soak import rest
+from tests.soak import rest, witness
 from tests.soak.account import Account, Note
 from tests.soak.disasters import Disasters, edit_forever
 from tests.soak.installation import Installation, installation
@@ -41,7 +42,7 @@ RESTING, TOMBSTONES = 60.0, 900.0
 
 @dataclass
 class Outcome:
-    """The observations of a soak. left: keys of the broker, before and after. asleep: lives when all was deleted."""
+    """The observations of a soak. left: keys of the broker, before and after. fences: what leases and orders forbid."""
 
     account: Account
     record: list[tuple[float, str]]
@@ -53,10 +54,11 @@ class Outcome:
     unfinished: list[str] = field(default_factory=list)
     parked: dict[str, int] = field(default_factory=dict)
     jobs: int = 0
+    fences: list[str] = field(default_factory=list)
 
     def faults(self) -> list[str]:
         """Returns what is wrong, as text; empty for a correct run."""
-        found = self.account.faults() + self.vitals.growing() + self.unfinished
+        found = self.fences + self.account.faults() + self.vitals.growing() + self.unfinished
         if self.most_limited > LIMIT:
             found.append(f"{self.most_limited} unfinished Jobs under a policy of {LIMIT}")
         found += [f"{name}: {number} parked" for name, number in self.parked.items() if number]
@@ -70,32 +72,35 @@ class Outcome:
 
 @dataclass
 class Soak:
-    """A soak of so many minutes. say: tells of its progress."""
+    """A soak of so many minutes. aimed: with the faults alone that are aimed at fences. say: tells of its progress."""
 
     home: Path
     minutes: float
     seed: int
     calm: bool
     tombstones: bool
+    aimed: bool
     say: Callable[[str], None]
 
     async def run(self, forks: ForkServer | None) -> Outcome:
         with ValkeyServer(config={"notify-keyspace-events": "Klshztg", "save": ""}) as truth_server:
             async with (
-                installation(self.home, forks, pods=12) as running,
+                installation(self.home, forks, pods=12, truth=truth_server.port) as running,
                 await Cluster.connect(kubeconfig=running.kubeconfig) as cluster,
-                redis.Redis(port=truth_server.port) as truth,
-                redis.Redis.from_url(running.store) as broker,
+                # Plain clients swallow a cancellation now and then, and faults would go on for ever.
+                clients.client(f"{truth_server.connection_url}/0") as truth,
+                clients.client(running.store) as broker,
                 aiohttp.ClientSession() as http,
             ):
-                manifests = Manifests(f"127.0.0.1:{truth_server.port}")
+                manifests = Manifests(f"127.0.0.1:{truth_server.port}", f"127.0.0.1:{running.to_truth.port}")
                 world = World(cluster, truth, broker, http, running.gateway, manifests)
                 return await self._course(world, running)
 
     async def _course(self, world: World, running: Installation) -> Outcome:
         chance = random.Random(self.seed)
         loads = all_loads(world.manifests, chance)
-        disasters = Disasters(running, chance)
+        named = {load.name: load for load in loads}
+        disasters = Disasters(running, chance, world, named, aimed=self.aimed)
         kept = await contents.paths(running.kubeconfig)
         await _settled(world.broker)
         before, memory = await rest.keys(world.broker), await rest.memory(world.broker)
@@ -122,13 +127,14 @@ class Soak:
                 await asyncio.sleep(self.minutes * 60 - (0 if self.calm else broken))
                 over.set()
                 await asyncio.gather(*feeding)
-                ending({load.name: load for load in loads}, time.time(), 2 * PATIENCE)
+                ending(named, time.time(), 2 * PATIENCE)
                 await self._done(world, outcome, loads, disasters)
         finally:
             for task in feeding:
                 task.cancel()
             await asyncio.gather(*feeding, return_exceptions=True)
         await self._parked(world, outcome)
+        outcome.fences = disasters.found + witness.faults(running.notes)
         self.say("everything is deleted now")
         try:
             await contents.delete(running.kubeconfig, keep=kept)
@@ -148,7 +154,10 @@ class Soak:
             outcome.jobs = len(jobs)
             unfinished = Counter(_owner(job) for job in found if not conditions.finished(job))
             limited = [load.name for load in loads if _limited(load)]
-            outcome.most_limited = max(outcome.most_limited, sum(unfinished[name] for name in limited))
+            together = sum(unfinished[name] for name in limited)
+            if together > max(LIMIT, outcome.most_limited):
+                outcome.record.append((time.time(), f"{together} unfinished Jobs under the policy"))
+            outcome.most_limited = max(outcome.most_limited, together)
             await asyncio.sleep(SAMPLE)
 
     async def _done(self, world: World, outcome: Outcome, loads: list[Load], disasters: Disasters) -> None:
@@ -160,7 +169,7 @@ class Soak:
             outcome.account = Account(promises, notes, disasters.kubelets)
             undone = outcome.account.undone()
             outcome.unfinished = [] if undone else await _unfinished(world.cluster)
-            if time.monotonic() > deadline or not (undone or outcome.unfinished):
+            if time.monotonic() > deadline or not (undone or outcome.unfinished) or outcome.account.spoilt():
                 return
             await asyncio.sleep(2)
 

@@ -1,13 +1,18 @@
 """The account of a soak: it is even for correct runs alone."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.soak import witness
 from tests.soak.account import UNKNOWN, Account, Note, Promise
 from tests.soak.loads import Load, nothing, slots
 from tests.soak.rest import more, pattern
 from tests.soak.vitals import LONG, WARM, Vital, Vitals
+from tests.support.paths import ROOT
 
 
 def note(what: str, work: str = "a", job: str = "j1", at: float = 0.0) -> Note:
@@ -115,3 +120,32 @@ def test_a_deleted_object_may_leave_its_tombstone() -> None:
     assert more({}, buried) == {}
     assert more({}, {**buried, "{p}:objects:jobs.batch": 4}) == {"{p}:objects:jobs.batch": (0, 4)}
     assert set(more({}, buried, buried=False)) == set(buried)
+
+
+def test_a_reading_makes_no_more_jobs_than_it_justifies() -> None:
+    asked = [note("asked", "17 2", job) for job in ("j1", "j1", "j2")]
+    promise = Promise(["a"])
+    assert Account({"work": promise}, [*asked, *run()]).faults() == []
+    [fault] = Account({"work": promise}, [*asked, note("asked", "17 2", "j3"), *run()]).faults()
+    assert "3 Jobs of reading 17, which justifies 2" in fault
+
+
+LEASES = {
+    "in turn": (["k 1 start 0", "k 1 effect 1", "k 1 settled 1", "k 2 start 1.1", "k 2 effect 2"], 0),
+    "a write of a former holder": (["k 1 start 0", "k 2 start 3", "k 1 effect 4"], 1),
+    "an outcome of a former holder": (["k 1 start 0", "k 2 start 3", "k 1 settled 4"], 1),
+    "a holder whose lease somebody else settled": (["k 2 start 3", "k 2 refused 4"], 1),
+}
+
+
+@pytest.mark.parametrize(("lines", "number"), LEASES.values(), ids=LEASES.keys())
+def test_what_leases_forbid_is_told(tmp_path: Path, lines: list[str], number: int) -> None:
+    (tmp_path / "7").write_text("".join(f"{line}\n" for line in lines))
+    assert len(witness.faults(tmp_path)) == number
+    assert witness.holder(tmp_path, "k") == 7
+    assert witness.holder(tmp_path, "l") is None
+
+
+def test_every_fence_stands_where_it_is_taken_out() -> None:
+    program = "from tests.soak.fences import FENCES, take_out\nfor name in FENCES: take_out(name)"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

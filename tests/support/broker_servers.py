@@ -2,12 +2,13 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
+from types import MappingProxyType
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -51,23 +52,32 @@ def certificates(folder: Path) -> Certificates:
 
 
 @contextmanager
-def tls_front(files: Certificates, server_port: int) -> Iterator[int]:
-    """TLS before a server, which asks clients for a certificate; its port. The bundled server speaks none itself."""
+def tls_front(files: Certificates, server_port: int, named: Mapping[int, int] | None = None) -> Iterator[int]:
+    """TLS before a server, which asks clients for a certificate; its port. The bundled server speaks none itself.
+
+    named: ports that the server's answers name, and those that clients are told, of as many digits.
+    """
+    told = {str(port).encode(): str(front).encode() for port, front in (named or {}).items()}
+    assert all(len(port) == len(front) for port, front in told.items())
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(files.ca))
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_cert_chain(files.cert, files.key)
     loop = asyncio.new_event_loop()
 
-    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def copy(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter, names: Mapping[bytes, bytes] = MappingProxyType({})
+    ) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
+                for port, front in names.items():
+                    data = data.replace(port, front)
                 writer.write(data)
                 await writer.drain()
         writer.close()
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", server_port)
-        await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
+        await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer, told))
 
     front = loop.run_until_complete(asyncio.start_server(relay, "127.0.0.1", 0, ssl=context))
     thread = Thread(target=loop.run_forever, name="tls", daemon=True)

@@ -55,6 +55,8 @@ async def test_releases_share_a_broker_up_and_down_and_everything_is_done_once(t
                 await eventually(lambda: not any(member.alive for member in new), PATIENCE)
                 for member in new:
                     assert f"has format {NEWER}; this release reads 0 and {FORMAT}" in member.output, member.output
+                    assert (member.process.returncode == 0) is (member.part in ("worker", "scaler")), member.output
+                    del made.members[member.name]
                 refused = made.start("worker", 2)
                 await eventually(lambda: not refused.alive, PATIENCE)
                 assert refused.process.returncode != 0

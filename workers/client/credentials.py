@@ -146,11 +146,16 @@ class PluginCredentials:
 
     async def _renew(self) -> None:
         """Runs the plugin, unless it ran just now; the last answer stays as long as it holds."""
-        if self._clock() - self._tried < RERUN:
+        before = self._tried
+        if self._clock() - before < RERUN:
             return
         self._tried = self._clock()
         try:
             found = await self._run()
+        except asyncio.CancelledError:
+            # The request gave up, not the plugin: the next one need not wait.
+            self._tried = before
+            raise
         except (ClusterError, UserError) as error:
             self._failure = error
             self._outage.lasts("credentials could not be renewed", error=str(error))

@@ -25,11 +25,15 @@ REMEMBERED = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Circuit:
-    """refused: in a row. until: nothing is tried before, then one attempt. held: length of that wait."""
+    """refused: in a row. until: nothing is tried before, then one attempt. held: length of that wait.
+
+    attempted: the attempt is under way.
+    """
 
     refused: int = 0
     until: float = 0.0
     held: float = HELD / 2
+    attempted: bool = False
     error: ClusterError | None = None
 
 
@@ -49,7 +53,7 @@ class CreationCircuit:
             return None
         if now >= known.until:
             if sends:
-                self._circuits[namespace, kind] = replace(known, until=now + ATTEMPT)
+                self._circuits[namespace, kind] = replace(known, until=now + ATTEMPT, attempted=True)
             return None
         last = known.error
         error = type(last)(f"{last} (so for {known.refused} creations; not tried)", status=last.status, body=last.body)
@@ -70,10 +74,10 @@ class CreationCircuit:
         refused = known.refused + 1
         held, until = known.held, known.until
         # Creations that were under way together end together, and lengthen the wait once.
-        if refused == IN_A_ROW or (refused > IN_A_ROW and known.until > now + MOST_HELD):
+        if refused == IN_A_ROW or known.attempted:
             held = min(MOST_HELD, held * 2)
             until = now + held
-        self._circuits[namespace, kind] = _Circuit(refused, until, held, error)
+        self._circuits[namespace, kind] = _Circuit(refused, until, held, error=error)
         if len(self._circuits) > REMEMBERED:
             self._circuits.popitem(last=False)
 

@@ -12,11 +12,12 @@ from scheduler.queue import ClaimedKeys, Done, Failed, Lease, Outcome, Requeue, 
 from workers.decision import plan as steps
 from workers.decision.controller import Controller
 from workers.decision.limits import LimitReservation
-from workers.decision.plan import Plan
+from workers.decision.plan import Plan, RecordEvent
 from workers.decision.snapshot import Snapshot
 from workers.errors import ClusterError, Conflict, NotFound, Stale, Unavailable, UserError
 from workers.json_logs import OUTAGES
 from workers.metrics import process
+from workers.reconcile import unreadable_field
 from workers.reconcile.act import UNCERTAIN, Actor
 from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.namespace_bulkhead import NamespaceBulkhead
@@ -26,6 +27,8 @@ from workers.runtime.leases import LeaseKeeper, LeaseLost
 
 log = logging.getLogger(__name__)
 
+#: Errors of a decision that say themselves what is wrong, or that a server is away.
+_EXPECTED = (ClusterError, Stale, UserError, TimeoutError, *OUTAGES)
 #: Longest backoff (seconds) while the API server or a watch is away: either may return at any moment.
 AWAY = 5.0
 #: Seconds until a plan is tried that found the bulkhead of its namespace full; drawn between the two.
@@ -80,7 +83,7 @@ class Reconciler:
                 if plan.reservation:
                     snapshot, plan = await self._within_limits(snapshot, plan.reservation)
             except Exception as error:
-                idle.append((lease, self._failed(lease, error)))
+                idle.append((lease, self._undecided(lease, snapshot, error)))
                 continue
             if plan.steps and self._bulkhead.is_full(snapshot.ref.namespace, time.monotonic()):
                 process.RECONCILES.labels(snapshot.ref.kind.id, "namespace is full").inc()
@@ -103,6 +106,16 @@ class Reconciler:
 
     def _decide(self, snapshot: Snapshot) -> Plan:
         return self._controllers[snapshot.ref.kind.id].decide(snapshot, self._clock())
+
+    def _undecided(self, lease: Lease, snapshot: Snapshot, error: Exception) -> Failed:
+        """Returns the failure of an object that cannot be decided on; an Event names the field that is to blame."""
+        body = snapshot.body
+        if body is not None and not isinstance(error, _EXPECTED):
+            field = unreadable_field.find(body, lambda changed: self._decide(replace(snapshot, body=changed)))
+            if field:
+                error = UserError(f"{field}: cannot be read: {type(error).__name__}: {error}")
+                self._actor.recorder.record(snapshot.ref.kind, body, RecordEvent("Warning", "Unreadable", str(error)))
+        return self._failed(lease, error)
 
     async def _within_limits(self, snapshot: Snapshot, asked: LimitReservation) -> tuple[Snapshot, Plan]:
         """Returns the decision made with the allowance that the shared limits grant."""

@@ -26,7 +26,7 @@ SOON = 0.1
 
 
 def end_process() -> None:
-    """Ends this process as its supervisor would: what is in hand is finished. Started again, it says why it cannot."""
+    """Ends this process as its supervisor would: what is in hand is finished."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -51,6 +51,7 @@ class FormatGuard:
         self._every = every
         self._soon = soon
         self._checked = False
+        self._refused: FormatRefused | None = None
 
     async def begin(self) -> None:
         """Checks for the first time; a broker that is away is checked once it is back.
@@ -64,6 +65,11 @@ class FormatGuard:
         else:
             self._checked = True
 
+    def tell(self) -> None:
+        """Raises penstock._broker_format.FormatRefused if the process was ended for it."""
+        if self._refused:
+            raise self._refused
+
     async def watch(self) -> None:
         """Looks again and again, until the format is refused or this is cancelled."""
         while True:
@@ -72,6 +78,7 @@ class FormatGuard:
                 await check_format(self._client, self._keys)
             except FormatRefused as error:
                 log.critical("this process ends", extra={"error": str(error)})
+                self._refused = error
                 self._end()
                 return
             except (RedisError, OSError):

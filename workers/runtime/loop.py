@@ -65,17 +65,20 @@ class LoopThread(Generic[Service]):
         """Closes the service and ends the loop's thread; a second call does nothing.
 
         Running calls are cancelled first: a thread that waited for one on a stopped loop would wait for ever.
+        Raises what closing the service raises.
         """
         with self._lock:
-            if self._context is not None:
-                context, self._context, self._service = self._context, None, None
-                self._submit(self._cancel_calls).result()
-                self._submit(lambda: context.__aexit__(None, None, None)).result()
-            if self._loop is not None and self._thread is not None:
-                self._loop.call_soon_threadsafe(self._loop.stop)
-                self._thread.join()
-                self._loop.close()
-                self._loop = self._thread = None
+            try:
+                if self._context is not None:
+                    context, self._context, self._service = self._context, None, None
+                    self._submit(self._cancel_calls).result()
+                    self._submit(lambda: context.__aexit__(None, None, None)).result()
+            finally:
+                if self._loop is not None and self._thread is not None:
+                    self._loop.call_soon_threadsafe(self._loop.stop)
+                    self._thread.join()
+                    self._loop.close()
+                    self._loop = self._thread = None
 
     async def _cancel_calls(self) -> None:
         calls = tuple(self._calls)

@@ -5,7 +5,7 @@ Its health is served from the beginning, so that a worker that waits for its bro
 
 import gc
 import logging
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from celery import bootsteps, signals
@@ -93,7 +93,9 @@ def serve(lane: str, process: LoopThread[Any], health: Health) -> None:
 
     def shutdown(**_: Any) -> None:
         open_until_shutdown.close()
-        process.stop()
+        # What ended the process was logged; Celery would log it as a defect.
+        with suppress(UserError):
+            process.stop()
 
     signals.worker_init.connect(begin, weak=False)
     signals.worker_ready.connect(ready, weak=False)

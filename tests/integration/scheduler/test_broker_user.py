@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,13 +11,19 @@ import redis.asyncio as redis
 from redis import exceptions
 
 from deploy import broker_acl
+from penstock.connections import Connections
+from scalers.claimable import ClaimRequest
 from scheduler.broker import address, clients, permissions
 from scheduler.last_runs import LastRuns
 from scheduler.queue import Done, Lane
+from tests.integration.scalers.test_push import Intake
 from tests.integration.scheduler.test_brokers import exchanged
 from tests.support.event_jobs import KEYS, PolledEventJob
 from tests.support.paths import ROOT
 from tests.support.valkeys import server
+from tests.unit.scalers.sources.test_push_parameters import GOOD
+from workers.decision.claims import ClaimOrder, ClaimSettlement
+from workers.handoff.claim_orders import ClaimOrders
 from workers.runtime import broker_checks
 
 pytestmark = pytest.mark.broker
@@ -65,6 +71,47 @@ async def test_the_rules_are_enough_for_queues_deliveries_beats_and_celery(
         # ACL LOG tells of everything that was refused.
         refused = await real_redis.execute_command("ACL", "LOG")
         assert not refused, refused
+
+
+async def test_the_rules_are_enough_for_claims_and_for_pushes_to_scaledjobs(
+    real_redis: redis.Redis, redis_url: str
+) -> None:
+    async with AsyncExitStack() as stack:
+        client, url = await stack.enter_async_context(user(real_redis, redis_url))
+        connections = Connections()
+        stack.push_async_callback(connections.close)
+        pushed = Intake(url, client, connections)
+        await client.execute_command(*pushed.scaler.question.push({**GOOD, "id": "1"}))
+        assert await pushed.waiting() == 1
+        lane, orders = Lane(client, "poll", KEYS), ClaimOrders(client, KEYS)
+        key = "scaledjobs.keda.sh/team/orders"
+        await orders.put(key, ClaimOrder(1, "ledger", 2), lane)
+        [order] = await orders.get_many([key])
+        found = await pushed.scaler.carry_out(ClaimRequest("team/orders", "u1", order), connections)
+        [claim] = found.claims
+        for how, id in (("returned", 2), ("done", 4)):
+            last = ClaimOrder(id, "ledger", 0, settlements=(ClaimSettlement(claim.id, how),))
+            await pushed.scaler.carry_out(ClaimRequest("team/orders", "u1", last), connections)
+            again = ClaimRequest("team/orders", "u1", ClaimOrder(id + 1, "ledger", 1))
+            await pushed.scaler.carry_out(again, connections)
+        await orders.drop([key])
+        refused = await real_redis.execute_command("ACL", "LOG")
+        assert not refused, refused
+
+
+async def test_a_write_is_confirmed_on_the_disk_where_the_rules_have_waitaof(tmp_path: Path) -> None:
+    async with server(tmp_path, "--appendonly", "yes") as durable:
+        url = f"redis://127.0.0.1:{durable.port}/0"
+        if not await durable.client.execute_command("COMMAND", "INFO", "WAITAOF"):
+            with pytest.raises(exceptions.ResponseError, match="Unknown command"):
+                await durable.client.execute_command("ACL", "SETUSER", "limited", "+waitaof")
+            return
+        async with user(durable.client, url) as (client, _):
+            with pytest.raises(exceptions.NoPermissionError, match="may not run waitaof"):
+                await client.waitaof(1, 0, 5000)
+        async with user(durable.client, url, "+waitaof") as (client, _):
+            await client.set("{penstock}:here", "1")
+            assert await client.waitaof(1, 0, 5000) == [1, 0]
 
 
 async def test_no_key_of_others_may_be_touched(real_redis: redis.Redis, redis_url: str) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -198,6 +198,46 @@ async def test_a_replica_that_is_taken_for_the_master_counts_as_gone(watched: Tr
             await client.set("{penstock}:here", "2")
         with pytest.raises(exceptions.ConnectionError, match="is not the master"):
             await Lane(client, "poll", Keys()).mark(["a/b"])
+
+
+async def test_a_replica_that_an_outdated_sentinel_names_is_not_read(
+    watched: Trio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    discover = clients.discover
+
+    async def outdated(at: BrokerAddress) -> tuple[str, int]:
+        asked.append(1)
+        return ("127.0.0.1", watched.replica.port) if len(asked) == 1 else await discover(at)
+
+    monkeypatch.setattr(clients, "discover", outdated)
+    async with clients.client(watched.url, retry=Retry(ConstantBackoff(0.01), 3)) as client:
+        assert (await client.info("replication"))["role"] == "master"
+    assert len(asked) == 2
+
+
+@pytest.fixture
+def secured(watched: Trio, files: Certificates) -> Iterator[str]:
+    """The URL of sentinels that speak TLS, and name a server that does."""
+    with ExitStack() as fronts:
+        master = fronts.enter_context(tls_front(files, watched.master.port))
+        named = {watched.master.port: master}
+        ports = [fronts.enter_context(tls_front(files, each.port, named)) for each in watched.sentinels]
+        places = ",".join(f"127.0.0.1:{port}" for port in ports)
+        login = "master=mymaster&sentinel_password=swordfish&ssl=true"
+        secrets = options(files, ssl_server_name="broker.example").removeprefix("?")
+        yield f"sentinel://:hunter2@{places}/0?{login}&{secrets}"
+
+
+async def test_sentinels_and_servers_speak_tls(watched: Trio, secured: str) -> None:
+    async with clients.client(secured) as client:
+        await client.set("{penstock}:here", "3")
+        assert await watched.master.client.get("{penstock}:here") == b"3"
+    assert await asyncio.to_thread(exchanged, secured)
+    for wrong in (secured.replace("broker.example", "other.example"), f"{secured}&sentinel_ssl=false"):
+        async with clients.client(wrong) as client:
+            with pytest.raises(exceptions.ConnectionError):
+                await client.ping()
 
 
 async def test_after_a_failover_both_clients_go_on_with_what_the_replica_acknowledged(watched: Trio) -> None:

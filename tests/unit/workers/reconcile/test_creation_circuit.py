@@ -72,6 +72,19 @@ def test_after_the_wait_one_is_tried_and_each_further_refusal_doubles_it_up_to_t
     assert waits == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
 
 
+@pytest.mark.parametrize("lasted", [0.5, ATTEMPT - MOST_HELD, ATTEMPT - 1, ATTEMPT + 5])
+def test_a_refused_attempt_lengthens_the_wait_however_long_it_lasted(talk, lasted):
+    talk.refuse(IN_A_ROW)
+    talk.now += HELD
+    assert talk.held() is None
+    talk.now += lasted
+    talk.refuse()
+    talk.now += 2 * HELD - 0.125
+    assert talk.held() is not None
+    talk.now += 0.125
+    assert talk.held() is None
+
+
 def test_an_attempt_that_never_ends_is_followed_by_another(talk):
     talk.refuse(IN_A_ROW)
     talk.now += HELD

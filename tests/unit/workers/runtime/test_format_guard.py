@@ -36,8 +36,11 @@ async def test_a_process_does_not_begin_on_data_of_a_newer_release(guard, fake_r
 async def test_a_process_ends_when_the_format_is_raised_under_it(guard, fake_redis, ended, caplog):
     await guard.begin()
     assert not ended.is_set()
+    guard.tell()
     await fake_redis.set(KEYS.format, FORMAT + 1)
     await asyncio.wait_for(ended.wait(), 10)
+    with pytest.raises(FormatRefused):
+        guard.tell()
     [said] = [record.error for record in caplog.records if record.message == "this process ends"]
     assert f"has format {FORMAT + 1}" in said
 

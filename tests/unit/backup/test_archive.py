@@ -1,0 +1,44 @@
+"""The file of a backup: long values are written in pieces, and read as they were."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deploy.backup import archive
+from deploy.backup.archive import BackupHeader, BackupWriter, SavedKey
+
+TEXTS = st.text(max_size=20).map(str.encode) | st.binary(max_size=20)
+VALUES = st.recursive(TEXTS | st.none() | st.integers(0, 9), lambda inner: st.lists(inner, max_size=7), max_leaves=30)
+
+
+def test_pieces_are_the_json_of_the_whole_value() -> None:
+    with pytest.MonkeyPatch.context() as small:
+        small.setattr(archive, "PIECE", 3)
+        small.setattr(archive, "TOGETHER", 2)
+
+        @given(VALUES)
+        def same(value: Any) -> None:
+            assert orjson.loads(b"".join(archive._pieces(value))) == orjson.loads(orjson.dumps(archive._encoded(value)))
+
+        same()
+
+
+@pytest.mark.parametrize("value", [b"\xff" * 10, "é".encode() * 10, [b"a" * 10, b"b", [b"\xfe" * 7, None]], b"", []])
+def test_what_is_written_in_pieces_is_read_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: Any
+) -> None:
+    monkeypatch.setattr(archive, "PIECE", 3)
+    writer = BackupWriter(tmp_path / "a", BackupHeader("p", "t", "s"))
+    keys = {"k": SavedKey("string", None, value), "l": SavedKey("list", 5, [b"x"])}
+    writer.add("it", keys)
+    writer.finish()
+    assert list(archive.read(archive.verify(tmp_path / "a"))) == [("it", keys)]
+
+
+def test_no_piece_is_much_longer_than_the_bound() -> None:
+    value = b"x" * (3 * archive.PIECE) + b"\n"
+    assert max(map(len, archive._pieces([value, b"a"]))) <= archive.PIECE + 100
