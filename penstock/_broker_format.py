@@ -14,7 +14,7 @@ FORMAT = 1
 
 
 class Handling(Enum):
-    """What this release does with data of another format."""
+    """The verdict of this release on data of another format."""
 
     #: It is laid out as our own: only the number changes.
     ADOPT = "adopt"

@@ -13,7 +13,7 @@ from importlib.util import LazyLoader
 from types import ModuleType
 
 
-class _Finder:
+class _DeferringFinder:
     """Finds the named modules alone; every other one is left to the finders after it."""
 
     def __init__(self, names: frozenset[str]) -> None:
@@ -36,7 +36,7 @@ def deferred(*names: str) -> Iterator[None]:
 
     A module that was imported before the block stays as it is.
     """
-    finder = _Finder(frozenset(names))
+    finder = _DeferringFinder(frozenset(names))
     sys.meta_path.insert(0, finder)
     try:
         yield

@@ -122,7 +122,7 @@ class _ChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How one key is read. type: empty for one that is not there and may be of any type."""
+    """The way in which one key is read. type: empty for one that is not there and may be of any type."""
 
     name: str
     type: str

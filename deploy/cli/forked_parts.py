@@ -1,4 +1,4 @@
-"""What the fork server imports for the parts of `penstock up`, and the command that becomes one of them.
+"""The modules that the fork server imports for the parts of `penstock up`, and the command that becomes a part.
 
 The commands and the demos start a fork server with it; `deploy.local.supervisor` knows no command.
 """

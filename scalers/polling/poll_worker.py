@@ -9,7 +9,7 @@ from scalers.auth.authenticator import Authenticator
 from scalers.auth.lookups import Lookups
 from scalers.auth.vault import Vaults
 from scalers.deliveries.deliveries import Deliveries
-from scalers.deliveries.leftovers import Leftovers
+from scalers.deliveries.forgotten_deliveries import ForgottenDeliveries
 from scalers.polling.poller import Poller
 from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
@@ -68,9 +68,9 @@ async def poll_consumer(parts: BrokerServices, cluster: Cluster, health: Health)
             stack.push_async_callback(_cancel, listening)
         deliveries = Deliveries(parts.client, Keys(settings.prefix))
         sweeping = asyncio.create_task(
-            Leftovers(deliveries, parts.store, settings.stale).sweep_forever(), name="leftovers"
+            ForgottenDeliveries(deliveries, parts.store, settings.stale).sweep_forever(), name="forgotten deliveries"
         )
-        stack.enter_context(health.endless({"leftovers": sweeping}))
+        stack.enter_context(health.endless({"forgotten deliveries": sweeping}))
         stack.push_async_callback(_cancel, sweeping)
         poller = Poller(
             store=parts.store,

@@ -49,7 +49,7 @@ class BrokerTLS:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """Where the broker is, and the login. Neither repr nor text shows a password.
+    """The places of the broker, and the login. Neither repr nor text shows a password.
 
     places: host and port of the server, of sentinels, or of nodes of a cluster. master: the name by which sentinels
     know the server, empty without them. sentinel_username, sentinel_password, sentinel_tls: for connections to

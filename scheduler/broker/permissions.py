@@ -74,7 +74,7 @@ RARE = ("cluster|slots", "role", "unsubscribe", "auth", "select", "hello")
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What a user may not do. needed: names of commands, and ``keys`` or ``channels``. optional: the same of those."""
+    """The rights that a user lacks. needed: names of commands, and ``keys`` or ``channels``. optional: those, too."""
 
     needed: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What the broker refuses, in words that say what to do: a demoted master, another node's slot, a command of an ACL."""
+"""Refusals of the broker, in words that say what to do: a demoted master, another node's slot, a command of an ACL."""
 
 import re
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from workers.client.exec_plugin import ClientCertificate, ExecCredential
+from workers.client.exec_plugin import CertificateFromPlugin, ExecCredential
 from workers.errors import ClusterError, Unavailable, UserError
 from workers.json_logs import Outage
 
@@ -25,10 +25,10 @@ AHEAD = 60.0
 
 
 class Credentials(Protocol):
-    """What requests prove their sender with. certificate: of new connections, None for the kubeconfig's own."""
+    """The proofs of a request's sender. certificate: of new connections, None for the kubeconfig's own."""
 
     @property
-    def certificate(self) -> ClientCertificate | None: ...
+    def certificate(self) -> CertificateFromPlugin | None: ...
 
     async def authorization(self) -> str:
         """Returns the header's value, empty for none. Raises Unavailable if there are no credentials now."""
@@ -40,7 +40,7 @@ class Credentials(Protocol):
 class FixedCredentials:
     """Credentials that never change. authorization: the header's value."""
 
-    certificate: ClientCertificate | None = None
+    certificate: CertificateFromPlugin | None = None
 
     def __init__(self, authorization: str = "") -> None:
         self._authorization = authorization
@@ -58,7 +58,7 @@ class TokenFile:
     clock: monotonic seconds. Raises UserError if the file cannot be read at first.
     """
 
-    certificate: ClientCertificate | None = None
+    certificate: CertificateFromPlugin | None = None
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
@@ -121,7 +121,7 @@ class PluginCredentials:
         self._failure: ClusterError | UserError | None = None
 
     @property
-    def certificate(self) -> ClientCertificate | None:
+    def certificate(self) -> CertificateFromPlugin | None:
         return self._known.certificate if self._known else None
 
     async def authorization(self) -> str:
@@ -173,7 +173,7 @@ class PluginCredentials:
 class ProvidedCredentials:
     """Tokens of the official client's own providers (gcp), which cache them. provide: returns the header's value."""
 
-    certificate: ClientCertificate | None = None
+    certificate: CertificateFromPlugin | None = None
 
     def __init__(
         self, authorization: str, provide: Callable[[], Awaitable[str]], *, clock: Callable[[], float] = time.monotonic

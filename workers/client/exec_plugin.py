@@ -27,7 +27,7 @@ QUOTED = 300
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ClientCertificate:
+class CertificateFromPlugin:
     """PEM texts of a certificate with its chain, and of its key."""
 
     certificate: str
@@ -39,7 +39,7 @@ class ExecCredential:
     """A plugin's answer. token: empty if it gave none. expires: None if it holds until the server refuses it."""
 
     token: str = ""
-    certificate: ClientCertificate | None = None
+    certificate: CertificateFromPlugin | None = None
     expires: datetime | None = None
 
 
@@ -149,7 +149,7 @@ class ExecPlugin:
             raise Unavailable(f"{self._name}: it answered with {kind} of {version}, not of {self.version}")
         if bool(certificate) != bool(key) or not (token or certificate):
             raise Unavailable(f"{self._name}: its answer has neither a token nor a certificate with its key")
-        return ExecCredential(token, ClientCertificate(certificate, key) if certificate else None, ends)
+        return ExecCredential(token, CertificateFromPlugin(certificate, key) if certificate else None, ends)
 
     @property
     def _name(self) -> str:

@@ -70,7 +70,7 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What a call site says of its requests. check: called before each is sent; if it raises, nothing is sent."""
+    """A call site's word on its requests. check: called before each is sent; if it raises, nothing is sent."""
 
     priority: Priority
     check: Callable[[], None] | None = None
@@ -337,7 +337,7 @@ class RequestLimiter:
 
 
 class _Attribution:
-    """When requests of a namespace and shape were answered last: whose failure is whose."""
+    """The moments at which requests of a namespace and shape were answered last: whose failure is whose."""
 
     def __init__(self) -> None:
         self._answered: OrderedDict[tuple[str, str], float] = OrderedDict()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.client.exec_plugin import ClientCertificate
+from workers.client.exec_plugin import CertificateFromPlugin
 from workers.errors import UserError
 from workers.json_logs import Outage
 
@@ -43,7 +43,7 @@ class TlsContexts:
         self._sources = sources
         self._clock = clock
         self._outage = Outage(log, clock=clock)
-        self._given: ClientCertificate | None = None
+        self._given: CertificateFromPlugin | None = None
         self._read_at = clock()
         try:
             self._content = self._read()
@@ -57,7 +57,7 @@ class TlsContexts:
         """Returns contexts for the same server without the client's certificate."""
         return TlsContexts(TlsSources(self._sources.authority, verify=self._sources.verify), clock=self._clock)
 
-    def current(self, given: ClientCertificate | None = None) -> ssl.SSLContext:
+    def current(self, given: CertificateFromPlugin | None = None) -> ssl.SSLContext:
         """Returns the context. given: the client's certificate instead of that in files.
 
         Files that cannot be used leave the last context in place.
@@ -66,7 +66,7 @@ class TlsContexts:
             self.reread(given)
         return self._context
 
-    def reread(self, given: ClientCertificate | None = None) -> bool:
+    def reread(self, given: CertificateFromPlugin | None = None) -> bool:
         """Reads the files now. Returns True if they, or the given certificate, have changed."""
         self._read_at = self._clock()
         try:
@@ -90,7 +90,7 @@ class TlsContexts:
         )
         return authority, certificate, key
 
-    def _made(self, content: _Content, given: ClientCertificate | None) -> ssl.SSLContext:
+    def _made(self, content: _Content, given: CertificateFromPlugin | None) -> ssl.SSLContext:
         authority, certificate, key = content
         context = ssl.create_default_context(cadata=authority.decode("ascii") if authority else None)
         if given is not None:

@@ -1,4 +1,4 @@
-"""What a process asks of the broker once, when it opens it."""
+"""The questions that a process asks of the broker once, when it opens it."""
 
 import logging
 

@@ -114,7 +114,7 @@ class Consumer:
         await asyncio.gather(*lingering, return_exceptions=True)
 
     async def _wait_for_room(self) -> None:
-        """What is not claimed waits in the broker, and other processes can take it."""
+        """Keys that are not claimed wait in the broker, and other processes can take them."""
         if self._room is None:
             return
         with suppress(TimeoutError):

@@ -50,7 +50,7 @@ _ORDER: Sequence[Verdict] = ("same", "note", "differs", "unknown", "not supporte
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class Remark:
     """One thing that is not the same. field: its path. advice: what to do, if anything."""
 
     verdict: Verdict
@@ -61,10 +61,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """What is said of one object. same: its fields that mean what they meant."""
+    """The remarks on one object. same: its fields that mean what they meant."""
 
     candidate: Candidate
-    points: Sequence[Point]
+    points: Sequence[Remark]
     same: Sequence[str] = ()
 
     @property
@@ -83,13 +83,13 @@ async def judge(candidate: Candidate, inventory: Inventory, settings: "Settings"
         points += _of_warnings(kind, body)
         if kind in (SCALED_JOB, SCALED_OBJECT):
             points += await _of_triggers(candidate.ref, body, inventory, settings)
-        points += [Point("differs", each.field, each.text, each.advice) for each in differences.of(kind, body)]
+        points += [Remark("differs", each.field, each.text, each.advice) for each in differences.of(kind, body)]
         points += _of_volcano(kind, body, settings)
     kept = list(_once(points))
     return Judgment(candidate, kept, _same(body, kept))
 
 
-def _once(points: Iterable[Point]) -> Iterator[Point]:
+def _once(points: Iterable[Remark]) -> Iterator[Remark]:
     """Yields the points; of several about what is not supported in one field the first, which is the schema's."""
     said = set()
     for each in points:
@@ -99,7 +99,7 @@ def _once(points: Iterable[Point]) -> Iterator[Point]:
             yield each
 
 
-def _same(body: Object, points: Iterable[Point]) -> list[str]:
+def _same(body: Object, points: Iterable[Remark]) -> list[str]:
     """Returns the fields of the spec that no point is about."""
     said = {each.field for each in points if each.verdict != "note"}
     fields = (f"spec.{name}" for name in body.get("spec") or {})
@@ -114,7 +114,7 @@ def _definitions() -> dict[str, Object]:
     return {each["metadata"]["name"]: each for each in crds.all_crds()}
 
 
-def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Point]]:
+def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Remark]]:
     """Returns the object as an API server would store it, and what is wrong with its fields."""
     definition = _definitions().get(kind.id)
     if definition is None:
@@ -125,9 +125,9 @@ def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Point]]:
     try:
         decoded, unknown = form.decode(body, strict="Warn")
     except DecodeError as error:
-        return body, [Point("not supported", "", str(error))]
+        return body, [Remark("not supported", "", str(error))]
     text = "there is no such field here: it would have no effect"
-    points = [Point("not supported", each.partition('"')[2].rstrip('"'), text) for each in unknown]
+    points = [Remark("not supported", each.partition('"')[2].rstrip('"'), text) for each in unknown]
     strategy = strategies.strategy(kind, definition)
     options = AdmissionOptions()
     filled = form.default(decoded)
@@ -137,9 +137,9 @@ def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Point]]:
     errors = [*form.validate(filled)]
     if not errors:
         errors = strategy.validate_create(strategy.prepare_create(filled, times.parse("2026-01-01T00:00:00Z")))
-    points += [Point("not supported", each.field, each.message) for each in errors]
+    points += [Remark("not supported", each.field, each.message) for each in errors]
     if kind == CRON_JOB and not errors:
-        points += [Point("note", "", text) for text in strategy.warnings(filled)]
+        points += [Remark("note", "", text) for text in strategy.warnings(filled)]
     return decoded, points
 
 
@@ -170,7 +170,7 @@ class _View:
         return Known(whole=self.inventory.whole).every(kind)
 
 
-def _of_rules(kind: Kind, body: Object, inventory: Inventory, settings: "Settings") -> list[Point]:
+def _of_rules(kind: Kind, body: Object, inventory: Inventory, settings: "Settings") -> list[Remark]:
     if (rules := RULES.get(kind.id)) is None:
         return []
     options, view = AdmissionOptions(settings.scheduler_names, settings.pod_scheduler), _View(inventory)
@@ -178,11 +178,11 @@ def _of_rules(kind: Kind, body: Object, inventory: Inventory, settings: "Setting
         filled = _defaulted(rules, body, options)
         found = [*rules.problems(filled, None, view, options)]
     except Unseen as unseen:
-        return [Point("unknown", "", f"depends on {unseen}, which could not be read")]
-    points = [Point("not supported", each.field, each.message) for each in found]
+        return [Remark("unknown", "", f"depends on {unseen}, which could not be read")]
+    points = [Remark("not supported", each.field, each.message) for each in found]
     return [
         *points,
-        *(Point("unknown", "", f"{ref} is not among the manifests") for ref in dict.fromkeys(view.missing)),
+        *(Remark("unknown", "", f"{ref} is not among the manifests") for ref in dict.fromkeys(view.missing)),
     ]
 
 
@@ -190,7 +190,7 @@ def _of_rules(kind: Kind, body: Object, inventory: Inventory, settings: "Setting
 _MODELS: dict[str, Callable[[Object], object]] = {SCALED_JOB.id: scaledjob.parse, SCALED_OBJECT.id: scaledobject.parse}
 
 
-def _of_warnings(kind: Kind, body: Object) -> Iterator[Point]:
+def _of_warnings(kind: Kind, body: Object) -> Iterator[Remark]:
     verdict: Verdict = "note"
     if kind in (TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION):
         verdict = "not supported"
@@ -201,7 +201,7 @@ def _of_warnings(kind: Kind, body: Object) -> Iterator[Point]:
             verdict = "not supported"
     for text in warnings.warnings(body):
         path, colon, rest = text.partition(": ")
-        yield Point(verdict, path if colon else "", rest if colon else text)
+        yield Remark(verdict, path if colon else "", rest if colon else text)
 
 
 # Stage: triggers, by the parsers of the scalers
@@ -232,24 +232,24 @@ class _Asked:
         raise UserError(self.unread[-1])
 
 
-async def _of_triggers(ref: Ref, body: Object, inventory: Inventory, settings: "Settings") -> list[Point]:
+async def _of_triggers(ref: Ref, body: Object, inventory: Inventory, settings: "Settings") -> list[Remark]:
     if types := [*_unknown_types(body)]:
         return types
     problem, unread = await _parsed(ref, body, inventory, settings)
     if problem is None:
         return []
     if unread:
-        return [Point("unknown", "spec.triggers", "; ".join(dict.fromkeys(unread)))]
+        return [Remark("unknown", "spec.triggers", "; ".join(dict.fromkeys(unread)))]
     for quirks in (*([each] for each in FLAGS), [*FLAGS]):
         if (await _parsed(ref, body, inventory, settings, quirks))[0] is None:
-            return [Point("differs", "spec.triggers", problem, _advice(quirks))]
-    return [Point("not supported", "spec.triggers", problem)]
+            return [Remark("differs", "spec.triggers", problem, _advice(quirks))]
+    return [Remark("not supported", "spec.triggers", problem)]
 
 
-def _unknown_types(body: Object) -> Iterator[Point]:
+def _unknown_types(body: Object) -> Iterator[Remark]:
     for index, trigger in enumerate(body["spec"].get("triggers") or ()):
         if why := REGISTRY.unknown(trigger.get("type") or ""):
-            yield Point("not supported", f"spec.triggers[{index}].type", why, "docs/triggers.md has those that are")
+            yield Remark("not supported", f"spec.triggers[{index}].type", why, "docs/triggers.md has those that are")
 
 
 def _advice(quirks: Sequence[Quirk]) -> str:
@@ -282,7 +282,7 @@ async def _parsed(
 # Stage: fields of Volcano that the plain cluster does not enforce
 
 
-def _of_volcano(kind: Kind, body: Object, settings: "Settings") -> Iterator[Point]:
+def _of_volcano(kind: Kind, body: Object, settings: "Settings") -> Iterator[Remark]:
     if kind != VC_JOB:
         return
     try:
@@ -290,8 +290,8 @@ def _of_volcano(kind: Kind, body: Object, settings: "Settings") -> Iterator[Poin
     except UserError:
         return
     for event in policies.warnings(job.spec):
-        yield Point("note", "spec", event.message)
+        yield Remark("note", "spec", event.message)
     if why := topology.unenforced(podgroup.wanted(job, {})["spec"], settings.gang_topology, of_a_job=True):
         for each in why.split("; "):
             path, _, text = each.partition(": ")
-            yield Point("not supported", path, text, "see docs/volcano.md, network topology")
+            yield Remark("not supported", path, text, "see docs/volcano.md, network topology")

@@ -247,7 +247,7 @@ class ResourceMetric(Model):
     """Plural name of the target's kind."""
 
 
-class Health(Model):
+class TriggerHealth(Model):
     """The health of one metric."""
 
     number_of_failures: int
@@ -304,7 +304,7 @@ class ScaledObjectStatus(Model):
     """The resources of its cpu and memory triggers."""
     composite_scaler_name: str | None = None
     """Name of the metric of `scalingModifiers`."""
-    health: dict[str, Health] | None = None
+    health: dict[str, TriggerHealth] | None = None
     """By metric, whether it can be measured."""
     triggers_activity: dict[str, Activity] | None = None
     """By metric, whether the trigger found work."""

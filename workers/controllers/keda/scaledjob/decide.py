@@ -21,12 +21,12 @@ from workers.controllers.keda.scaledjob import (
     cleanup,
     cooldown,
     counting,
-    creation,
     demand,
     fallback,
     jobs,
     names,
     policy,
+    scaling_strategies,
 )
 from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
@@ -202,7 +202,7 @@ def propose(seen: ObservedScaledJob, measured: JobMeasurement | None, quirks: Qu
     if measured is None or measured.demand is None or seen.resumed:
         return JobProposal()
     counts, bounds = measured.counts, measured.bounds
-    figures = creation.figures(seen.scaled.spec.strategy, measured.demand, counts, bounds, quirks)
+    figures = scaling_strategies.figures(seen.scaled.spec.strategy, measured.demand, counts, bounds, quirks)
     if measured.fallback:
         figures += fallback.figures(measured.fallback, int(figures[-1].value), counts, bounds)
     asked = number = int(figures[-1].value)
@@ -223,7 +223,7 @@ def needs_reading(
     if proposed.cooling:
         return proposed.cooling.over(seen.snapshot.at)
     strategy = seen.scaled.spec.strategy
-    return creation.needs_reading(strategy, measured.demand, measured.counts, measured.bounds, quirks)
+    return scaling_strategies.needs_reading(strategy, measured.demand, measured.counts, measured.bounds, quirks)
 
 
 def settle(
@@ -319,7 +319,7 @@ def _levels(seen: ObservedScaledJob, measured: JobMeasurement | None) -> tuple[t
     if measured is None:
         return ()
     running: tuple[Level, float] = ("scaledjob_running", measured.counts.running)
-    if not creation.needs_pods(seen.scaled.spec.strategy):
+    if not scaling_strategies.needs_pods(seen.scaled.spec.strategy):
         return (running,)
     return (running, ("scaledjob_pending", measured.counts.pending))
 
@@ -343,7 +343,7 @@ def _why(measured: JobMeasurement | None, proposed: JobProposal, number: int, po
 def _grandchildren(body: Object) -> tuple[Kind, ...]:
     """Returns Pod for strategies that count pending Jobs, because reading pods costs."""
     try:
-        return (POD,) if creation.needs_pods(manifest.parse(body).spec.strategy) else ()
+        return (POD,) if scaling_strategies.needs_pods(manifest.parse(body).spec.strategy) else ()
     except UserError:
         return ()
 

@@ -120,7 +120,7 @@ class ObservedFlow:
 
     @cached_property
     def stored(self) -> StoredProgress:
-        """What follows from the stored tracks."""
+        """The conclusions from the stored tracks."""
         return progress.stored(self.name, self.body["metadata"]["uid"], self.graph, self.status)
 
     @property

@@ -59,7 +59,7 @@ class Tracks(dict[str, Track]):
 
 @dataclass(frozen=True, slots=True)
 class StoredProgress:
-    """What follows from the stored tracks.
+    """The conclusions from the stored tracks.
 
     outcomes: by entry. begun: nodes with a Job that have not ended. fresh: nodes that never had one, by the name of
     their first Job. able: places, in the graph's order, of the entries that the stored tracks let start, skip or try

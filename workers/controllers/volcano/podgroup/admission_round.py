@@ -8,9 +8,10 @@ from workers.api import conditions as existing
 from workers.api import times
 from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref
 from workers.api.references import GROUP_NAME
+from workers.controllers.volcano.podgroup import deserved_shares, nodes, order, reclaim, status
 from workers.controllers.volcano.podgroup import group as groups
-from workers.controllers.volcano.podgroup import nodes, order, reclaim, status, tree
 from workers.controllers.volcano.podgroup.checks import AdmissionChecks, Refusal
+from workers.controllers.volcano.podgroup.deserved_shares import QueueTree
 from workers.controllers.volcano.podgroup.group import (
     COMPLETED,
     DEFAULT_RULES,
@@ -26,7 +27,6 @@ from workers.controllers.volcano.podgroup.members import Member, member, ungate
 from workers.controllers.volcano.podgroup.nodes import Nodes
 from workers.controllers.volcano.podgroup.places import PodShape
 from workers.controllers.volcano.podgroup.quotas import NamespaceQuotas
-from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.decision.plan import ComeBack, HoldKey, Patch, Plan, RecordEvent, Step, Together
 from workers.decision.snapshot import Snapshot
 
@@ -212,7 +212,7 @@ def observe(snapshot: Snapshot) -> ClusterView:
             groups.observe(body, of.get((body["metadata"]["namespace"], body["metadata"]["name"]), ()))
             for body in _all(snapshot, POD_GROUP)
         ),
-        tree=QueueTree(tree.observe(body) for body in _all(snapshot, QUEUE)),
+        tree=QueueTree(deserved_shares.observe(body) for body in _all(snapshot, QUEUE)),
         nodes=nodes.observe(_all(snapshot, NODE), pods),
         priorities={body["metadata"]["name"]: int(body.get("value") or 0) for body in _all(snapshot, PRIORITY_CLASS)},
         quotas=tuple(_all(snapshot, RESOURCE_QUOTA)),

@@ -7,11 +7,11 @@ from datetime import datetime
 from workers.admission.volcano.queue_lookup import OPEN, ROOT
 from workers.api.volcano.podgroup import GIVEN_UP
 from workers.controllers.volcano.podgroup import status, vectors
+from workers.controllers.volcano.podgroup.deserved_shares import QueueTree
 from workers.controllers.volcano.podgroup.group import WAITING_LIMIT, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.members import Member
 from workers.controllers.volcano.podgroup.quotas import NamespaceQuotas
-from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.controllers.volcano.podgroup.vectors import Vector
 
 

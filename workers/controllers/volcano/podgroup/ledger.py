@@ -6,11 +6,11 @@ from functools import cached_property
 from itertools import pairwise
 
 from workers.admission.volcano.queue_lookup import ROOT
-from workers.controllers.volcano.podgroup import tree, vectors
+from workers.controllers.volcano.podgroup import deserved_shares, vectors
+from workers.controllers.volcano.podgroup.deserved_shares import QueueTree
 from workers.controllers.volcano.podgroup.group import PENDING, Group
 from workers.controllers.volcano.podgroup.nodes import COMMON, Bins, Nodes
 from workers.controllers.volcano.podgroup.places import Machine
-from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 
@@ -115,7 +115,7 @@ class PlacementLedger:
             queue: {name: bound for name in names if (bound := self.limit(queue, name)) is not None}
             for queue in self._tree
         }
-        return tree.deserved(self._tree, requested, limits, self.total or EMPTY)
+        return deserved_shares.deserved(self._tree, requested, limits, self.total or EMPTY)
 
     def _above(self, queue: str, name: str) -> int | None:
         """Returns the part of the whole that is left for a queue."""

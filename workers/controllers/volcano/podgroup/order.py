@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 from workers.api import times
+from workers.controllers.volcano.podgroup.deserved_shares import QueueTree
 from workers.controllers.volcano.podgroup.group import SLA, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
-from workers.controllers.volcano.podgroup.tree import QueueTree
 
 
 def rank(group: Group, priorities: Mapping[str, int]) -> tuple[int, bool, tuple[str, str]]:

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from workers.controllers.volcano.podgroup import order, vectors
 from workers.controllers.volcano.podgroup.checks import Refusal
+from workers.controllers.volcano.podgroup.deserved_shares import QueueTree
 from workers.controllers.volcano.podgroup.group import RUNNING, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.nodes import Nodes
-from workers.controllers.volcano.podgroup.tree import QueueTree
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 #: Annotation (Volcano's): ``false`` keeps a gang from being reclaimed.

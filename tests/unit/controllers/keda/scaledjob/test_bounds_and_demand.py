@@ -8,7 +8,7 @@ from tests.unit.controllers.factories import sample, scaled_job
 from tests.unit.tables import cases
 from workers.api.keda import scaledjob
 from workers.api.keda.scaledjob import Activation, ScalingStrategy
-from workers.controllers.keda.scaledjob import creation, demand
+from workers.controllers.keda.scaledjob import demand, scaling_strategies
 from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import JobBounds
 from workers.errors import UserError
@@ -137,7 +137,7 @@ def test_a_longer_queue_never_makes_fewer_jobs(values, place, more, calculation,
     for queue in (values, longer):
         samples = [sample(value, name=f"s{index}", active=True) for index, value in enumerate(queue)]
         found = demand.of(samples, calculation, TEN, {}, Activation(min_weight=min_weight))
-        numbers.append(creation.justified(asked, found, JobCounts(running, 0, 0, 0, 0), TEN))
+        numbers.append(scaling_strategies.justified(asked, found, JobCounts(running, 0, 0, 0, 0), TEN))
     assert numbers[0] <= numbers[1]
     assert running + numbers[1] <= max(running, TEN.maximum)
 

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from tests.unit.controllers.factories import NOW, micros, sample, scaled_job
 from tests.unit.tables import cases
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
-from workers.controllers.keda.scaledjob import counting, creation, decide, jobs
+from workers.controllers.keda.scaledjob import counting, decide, jobs, scaling_strategies
 from workers.decision.plan import (
     ComeBack,
     Create,
@@ -318,7 +318,7 @@ def _the_maximum_is_ignored(strategy, demand, counts, bounds, *quirks):
     return _worked_out(strategy, replace(demand, scale=demand.whole), counts, bounds, *quirks)
 
 
-_count, _worked_out = counting.count, creation.figures
+_count, _worked_out = counting.count, scaling_strategies.figures
 
 
 @cases(
@@ -328,9 +328,9 @@ _count, _worked_out = counting.count, creation.figures
         "Jobs count as ended earlier than they were seen to": (counting, "count", _ends_are_dated_back),
         "every decision makes new names": (jobs, "free_names", _names_are_new_every_time),
         "names start over with every decision": (jobs, "free_names", _names_start_over),
-        "Jobs a reading made are subtracted twice": (creation, "figures", _jobs_made_are_subtracted_twice),
-        "the maximum is ignored": (creation, "figures", _the_maximum_is_ignored),
-        "no fresh reading is asked for": (creation, "needs_reading", lambda *_: False),
+        "Jobs a reading made are subtracted twice": (scaling_strategies, "figures", _jobs_made_are_subtracted_twice),
+        "the maximum is ignored": (scaling_strategies, "figures", _the_maximum_is_ignored),
+        "no fresh reading is asked for": (scaling_strategies, "needs_reading", lambda *_: False),
     },
 )
 def test_a_broken_rule_is_detected(monkeypatch, module, name, mutant):

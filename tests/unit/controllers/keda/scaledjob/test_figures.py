@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.controllers.factories import NOW, child, reading, sample, scaled_job, snapshot
 from tests.unit.tables import cases
 from workers.api.keda.scaledjob import ScalingStrategy
-from workers.controllers.keda.scaledjob import creation, decide
+from workers.controllers.keda.scaledjob import decide, scaling_strategies
 from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
 
@@ -37,10 +37,10 @@ def counts(draw):
     bounds=st.builds(JobBounds, few, few),
 )
 def test_every_sum_gives_its_figure_and_the_last_figure_is_the_decision(strategy, demand, counts, bounds):
-    figures = creation.figures(strategy, demand, counts, bounds)
+    figures = scaling_strategies.figures(strategy, demand, counts, bounds)
     for figure in figures:
         assert not figure.how or eval(figure.how, {"__builtins__": {}}, _NAMES) == figure.value, figure
-    assert figures[-1].value == creation.justified(strategy, demand, counts, bounds) >= 0
+    assert figures[-1].value == scaling_strategies.justified(strategy, demand, counts, bounds) >= 0
 
 
 def test_a_decision_tells_what_it_went_by():

@@ -10,7 +10,7 @@ from tests.unit.controllers.plans import created, events, shape, status_of
 from tests.unit.tables import cases
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers import registry
-from workers.controllers.keda.scaledjob import creation, decide
+from workers.controllers.keda.scaledjob import decide, scaling_strategies
 from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
 from workers.decision.plan import RecordEvent, Together
@@ -37,8 +37,8 @@ def waiting(events):
 )
 def test_counting_per_poll(strategy, events, counts, ours, kedas):
     asked = ScalingStrategy(strategy=strategy)
-    assert creation.justified(asked, waiting(events), counts, TEN) == ours
-    assert creation.justified(asked, waiting(events), counts, TEN, COUNTING) == kedas
+    assert scaling_strategies.justified(asked, waiting(events), counts, TEN) == ours
+    assert scaling_strategies.justified(asked, waiting(events), counts, TEN, COUNTING) == kedas
 
 
 def test_counting_per_poll_asks_for_no_reading_out_of_turn():
@@ -58,7 +58,7 @@ def test_counting_per_poll_asks_for_no_reading_out_of_turn():
 def test_no_quirk_goes_beyond_the_maximum(strategy, events, running, late, data):
     made = data.draw(st.integers(0, running + late))
     counts = JobCounts(running, 0, late, made, late)
-    more = creation.justified(ScalingStrategy(strategy=strategy), waiting(events), counts, TEN, COUNTING)
+    more = scaling_strategies.justified(ScalingStrategy(strategy=strategy), waiting(events), counts, TEN, COUNTING)
     assert running + more <= max(running, 10)
 
 

@@ -14,11 +14,11 @@ from tests.unit.controllers.volcano.podgroup.gang_cluster import GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, pod, queue
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
-from workers.controllers.volcano.podgroup import tree, vectors
+from workers.controllers.volcano.podgroup import deserved_shares, vectors
 from workers.controllers.volcano.podgroup.admission_round import ClusterView, RoundOutcome
+from workers.controllers.volcano.podgroup.deserved_shares import QueueDemand
 from workers.controllers.volcano.podgroup.group import DEFAULT_RULES, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
-from workers.controllers.volcano.podgroup.tree import QueueDemand
 
 Objects = dict[str, list[Object]]
 
@@ -171,7 +171,7 @@ _claims = st.dictionaries(
 @settings(max_examples=500)
 @given(st.integers(0, 200), _claims)
 def test_shares_fill_like_water(whole: int, claims: dict[str, QueueDemand]) -> None:
-    found = tree.filled(whole, claims)
+    found = deserved_shares.filled(whole, claims)
     for name, each in claims.items():
         assert each.least <= found[name] <= max(each.most, each.least)
     least = sum(each.least for each in claims.values())

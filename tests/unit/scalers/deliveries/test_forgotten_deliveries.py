@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalers.deliveries.leftovers import Leftovers
+from scalers.deliveries.forgotten_deliveries import ForgottenDeliveries
 from tests.support.event_jobs import KEYS, PolledEventJob
 from workers.api.kinds import EVENT_JOB
 from workers.cache.store import ObjectVersion, Store
@@ -41,7 +41,7 @@ async def test_what_two_comparisons_miss_is_removed_and_what_is_there_stays(job:
     await job.poll(1)
     await stays.poll(1)
     await job.push("c")
-    sweep = Leftovers(job.deliveries, await listed(job, "u2"), stale=60.0)
+    sweep = ForgottenDeliveries(job.deliveries, await listed(job, "u2"), stale=60.0)
     before = await kept(job)
     assert {"eventjob:u1", "eventjob:u2"} < before
     assert (await sweep.sweep(), await kept(job)) == (0, before)
@@ -55,7 +55,7 @@ async def test_one_that_is_there_again_is_kept(job: PolledEventJob) -> None:
     await job.push("a")
     await job.poll(1)
     store = await listed(job)
-    sweep = Leftovers(job.deliveries, store, stale=60.0)
+    sweep = ForgottenDeliveries(job.deliveries, store, stale=60.0)
     assert await sweep.sweep() == 0
     metadata = {"namespace": "default", "name": "orders", "uid": "u1", "resourceVersion": "2"}
     await store.apply(EVENT_JOB, [ObjectVersion({"metadata": metadata, "spec": {}})])
@@ -68,7 +68,7 @@ async def test_nothing_is_removed_while_the_store_is_not_fresh(job: PolledEventJ
     await job.push("a")
     await job.poll(1)
     store = await listed(job)
-    sweep = Leftovers(job.deliveries, store, stale=60.0 if lost else -1.0)
+    sweep = ForgottenDeliveries(job.deliveries, store, stale=60.0 if lost else -1.0)
     if lost:
         await job.client.delete(f"{KEYS.tag}:freshness")
     for _ in range(3):

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 EVERY = 600.0
 
 
-class Leftovers:
+class ForgottenDeliveries:
     """Removes deliveries whose EventJob the store does not know in two comparisons, each with a fresh store.
 
     Such an EventJob lost its finalizer by force while the store was lost: no tombstone of it led a poll to its

@@ -2,7 +2,7 @@
 
 from tests.unit.tables import cases
 from workers.api.keda.scaledjob import ScalingStrategy
-from workers.controllers.keda.scaledjob import creation
+from workers.controllers.keda.scaledjob import scaling_strategies
 from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
 
@@ -81,7 +81,7 @@ def test_new_jobs_as_keda_counts_them(chosen, demand, jobs, bounds, expected):
     running, pending = jobs
     seen = JobCounts(running, pending, 0, 0, pending)
     quirks = frozenset({"poll-counting"})
-    assert creation.justified(chosen, demand, seen, JobBounds(*bounds), quirks) == expected
+    assert scaling_strategies.justified(chosen, demand, seen, JobBounds(*bounds), quirks) == expected
 
 
 def counts(running=0, *, pending=0, late=0, made=0, unstarted=None):
@@ -138,14 +138,15 @@ BOUNDS = JobBounds(0, 10)
     },
 )
 def test_what_a_reading_justifies(chosen, demand, seen, expected, fresh):
-    assert creation.justified(chosen, demand, seen, BOUNDS) == expected
-    assert creation.needs_reading(chosen, demand, seen, BOUNDS) is fresh
+    assert scaling_strategies.justified(chosen, demand, seen, BOUNDS) == expected
+    assert scaling_strategies.needs_reading(chosen, demand, seen, BOUNDS) is fresh
 
 
 def test_the_minimum_is_filled_on_any_reading():
-    assert creation.justified(named(), waiting(0, active=True), counts(1, late=4, made=5), JobBounds(3, 10)) == 2
+    seen, bounds = counts(1, late=4, made=5), JobBounds(3, 10)
+    assert scaling_strategies.justified(named(), waiting(0, active=True), seen, bounds) == 2
 
 
 def test_idle_jobs_of_the_minimum_are_not_counted_against_the_queue():
-    assert creation.justified(named(), waiting(1), counts(2, made=2), JobBounds(2, 10)) == 1
-    assert creation.justified(named(), waiting(1), counts(3, made=3), JobBounds(2, 10)) == 0
+    assert scaling_strategies.justified(named(), waiting(1), counts(2, made=2), JobBounds(2, 10)) == 1
+    assert scaling_strategies.justified(named(), waiting(1), counts(3, made=3), JobBounds(2, 10)) == 0
