@@ -69,9 +69,8 @@ class Proxy:
 
     @contextmanager
     def hold_answers(self) -> Iterator[Gate]:
-        """Holds the answers to present connections in the body."""
-        held, self._answers = self._answers, Gate()
-        yield from _held(held)
+        """Holds all answers in the body, those to new connections as well."""
+        yield from _held(self._answers)
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -133,6 +132,7 @@ class Proxy:
 
 def _held(gate: Gate) -> Iterator[Gate]:
     gate.opened.clear()
+    gate.held.clear()
     try:
         yield gate
     finally:
