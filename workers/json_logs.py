@@ -9,20 +9,20 @@ from socket import gaierror
 from typing import Any
 
 import orjson
-import redis.exceptions as redis
 
 #: What a LogRecord carries by itself; everything else came in as `extra`.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "data"}
 
 
-#: Errors by which libraries tell that a server is away, or does not answer in time.
-OUTAGES = (redis.ConnectionError, redis.TimeoutError, ConnectionError, TimeoutError, gaierror)
-
-
-def _is_outage(error: object) -> bool:
-    # A process that has not imported Celery's transport cannot have its errors.
-    kombu = sys.modules.get("kombu.exceptions")
-    return isinstance(error, OUTAGES) or (kombu is not None and isinstance(error, kombu.OperationalError))
+def is_outage(error: object) -> bool:
+    """Returns True for the errors by which libraries tell that a server is away, or does not answer in time."""
+    if isinstance(error, (ConnectionError, TimeoutError, gaierror)):
+        return True
+    # A process that has not imported a library cannot have its errors.
+    redis, kombu = sys.modules.get("redis.exceptions"), sys.modules.get("kombu.exceptions")
+    return (redis is not None and isinstance(error, (redis.ConnectionError, redis.TimeoutError))) or (
+        kombu is not None and isinstance(error, kombu.OperationalError)
+    )
 
 
 class OrdinaryOutages(logging.Filter):
@@ -35,8 +35,8 @@ class OrdinaryOutages(logging.Filter):
         """Changes the record; every record passes."""
         arguments = record.args if isinstance(record.args, tuple) else ()
         raised = record.exc_info[1] if record.exc_info else None
-        cause = raised or next((each for each in arguments if _is_outage(each)), None)
-        if _is_outage(cause):
+        cause = raised or next((each for each in arguments if is_outage(each)), None)
+        if is_outage(cause):
             record.exc_info = record.exc_text = None
             record.error = str(cause)
             if record.levelno > logging.WARNING:

@@ -15,7 +15,7 @@ from workers.decision.limits import LimitReservation
 from workers.decision.plan import Plan, RecordEvent
 from workers.decision.snapshot import Snapshot
 from workers.errors import ClusterError, Conflict, NotFound, Stale, Unavailable, UserError
-from workers.json_logs import OUTAGES
+from workers.json_logs import is_outage
 from workers.metrics import process
 from workers.reconcile import unreadable_field
 from workers.reconcile.act import UNCERTAIN, Actor
@@ -27,8 +27,8 @@ from workers.runtime.leases import LeaseKeeper, LeaseLost
 
 log = logging.getLogger(__name__)
 
-#: Errors of a decision that say themselves what is wrong, or that a server is away.
-_EXPECTED = (ClusterError, Stale, UserError, TimeoutError, *OUTAGES)
+#: Errors of a decision that say themselves what is wrong.
+_EXPECTED = (ClusterError, Stale, UserError)
 #: Longest backoff (seconds) while the API server or a watch is away: either may return at any moment.
 AWAY = 5.0
 #: Seconds until a plan is tried that found the bulkhead of its namespace full; drawn between the two.
@@ -110,7 +110,7 @@ class Reconciler:
     def _undecided(self, lease: Lease, snapshot: Snapshot, error: Exception) -> Failed:
         """Returns the failure of an object that cannot be decided on; an Event names the field that is to blame."""
         body = snapshot.body
-        if body is not None and not isinstance(error, _EXPECTED):
+        if body is not None and not (isinstance(error, _EXPECTED) or is_outage(error)):
             field = unreadable_field.find(body, lambda changed: self._decide(replace(snapshot, body=changed)))
             if field:
                 error = UserError(f"{field}: cannot be read: {type(error).__name__}: {error}")
@@ -173,7 +173,7 @@ class Reconciler:
             # A concurrent write or deletion is expected, and decided on afresh.
             level = logging.INFO if isinstance(error, Conflict | NotFound) else logging.WARNING
             log.log(level, "a reconcile failed", extra={"key": lease.key, "error": reason})
-        elif isinstance(error, OUTAGES):
+        elif is_outage(error):
             reason = f"the broker does not answer: {error}"
             log.warning("a reconcile failed", extra={"key": lease.key, "error": reason})
         else:
