@@ -92,7 +92,10 @@ def show(figures: Sequence[Figure]) -> None:
 
 
 def save(figures: Sequence[Figure], path: Path) -> None:
-    """Write the figures as JSON."""
+    """Write the figures as JSON. Groups that the file has and this run did not measure stay in it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     machine = {"machine": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()}
-    path.write_text(json.dumps({**machine, "figures": [asdict(figure) for figure in figures]}, indent=2) + "\n")
+    groups = {figure.group for figure in figures}
+    earlier = json.loads(path.read_text())["figures"] if path.exists() else []
+    kept = [each for each in earlier if each["group"] not in groups]
+    path.write_text(json.dumps({**machine, "figures": [*kept, *map(asdict, figures)]}, indent=2) + "\n")
