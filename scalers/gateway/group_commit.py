@@ -230,10 +230,16 @@ class _Group:
         return answers, waits
 
     async def _sent(self, client: Redis, calls: Sequence[Sequence[Any]]) -> tuple[list[Any], list[Any]]:
-        pipeline = client.pipeline(transaction=False)
-        for call in (*calls, *self._durability.commands):
-            pipeline.execute_command(*call)
-        answers: list[Any] = await pipeline.execute(raise_on_error=False)
+        # Not a pipeline of redis-py, which costs more CPU than the events of most round trips.
+        pool, commands = client.connection_pool, [*calls, *self._durability.commands]
+        connection = await pool.get_connection()  # type: ignore[no-untyped-call]
+        try:
+            packed = connection.pack_commands(commands)
+            answers = await connection.retry.call_with_retry(
+                lambda: _answers(connection, packed, len(commands)), lambda _: connection.disconnect()
+            )
+        finally:
+            await pool.release(connection)
         return answers[: len(calls)], answers[len(calls) :]
 
     def _call(self, script: list[_Waiting]) -> list[Any]:
@@ -301,6 +307,18 @@ class _Group:
             for request in script:
                 if not request.answer.done():
                     request.answer.set_exception(error)
+
+
+async def _answers(connection: Any, packed: Any, number: int) -> list[Any]:
+    """Returns the answers of so many commands; an error of one is its answer."""
+    await connection.send_packed_command(packed)
+    answers: list[Any] = []
+    for _ in range(number):
+        try:
+            answers.append(await connection.read_response())
+        except exceptions.ResponseError as error:
+            answers.append(error)
+    return answers
 
 
 def _arguments(events: Sequence[Event], proof: SignatureProof | None) -> list[str]:

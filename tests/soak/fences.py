@@ -31,8 +31,8 @@ def _rewrite(script: Script, before: str, after: str) -> None:
 
 def _pushes() -> None:
     """An event that was pushed before is taken again."""
-    _rewrite(group_commit._PUSH, "'NX', now, event.digest) == 0", "'NX', now, event.digest) == 2")
-    _rewrite(group_commit._PUSH, "and redis.call('ZSCORE', seen, digest) ~= false", "and false")
+    _rewrite(group_commit._PUSH, "redis.call('ZSCORE', seen, event.digest) ~= false", "false")
+    _rewrite(group_commit._PUSH, "redis.call('ZADD', seen, 'NX', now, event.digest) == 1", "true")
     _rewrite(intake.ACCEPT, "if window == 0 or remembered == 0 then return true end", "if true then return true end")
 
 

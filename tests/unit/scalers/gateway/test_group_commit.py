@@ -1,6 +1,7 @@
 """Group commit against a server that answers as tests say: what is known is what senders are told."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -41,30 +42,47 @@ class AnsweringServer:
         self.going = asyncio.Event()
         self.going.set()
 
-    def pipeline(self, *, transaction: bool) -> "_Trip":
-        assert not transaction
-        return _Trip(self)
+    @property
+    def connection_pool(self) -> "AnsweringServer":
+        return self
+
+    async def get_connection(self) -> "_Connection":
+        return _Connection(self)
+
+    async def release(self, _: "_Connection") -> None:
+        """Takes a connection back."""
 
     async def script_load(self, text: str) -> None:
         assert "Purpose: adds events" in text
         self.known = True
 
 
-class _Trip:
+class _Connection:
+    """A connection that makes one round trip; it is not tried again."""
+
     def __init__(self, server: AnsweringServer) -> None:
         self.server = server
-        self.calls: list[tuple[Any, ...]] = []
+        self.retry = self
+        self.unread: list[Any] = []
 
-    def execute_command(self, *call: Any) -> None:
-        self.calls.append(call)
+    async def call_with_retry(self, work: Callable[[], Awaitable[Any]], _: Any) -> Any:
+        return await work()
 
-    async def execute(self, *, raise_on_error: bool) -> list[Any]:
-        assert not raise_on_error
-        self.server.trips.append([call[0] for call in self.calls])
+    def pack_commands(self, calls: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        return calls
+
+    async def send_packed_command(self, calls: list[tuple[Any, ...]]) -> None:
+        self.server.trips.append([call[0] for call in calls])
         await self.server.going.wait()
         if self.server.broken:
             raise self.server.broken
-        return [self._answer(call) for call in self.calls]
+        self.unread = [self._answer(call) for call in calls]
+
+    async def read_response(self) -> Any:
+        answer = self.unread.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def _answer(self, call: tuple[Any, ...]) -> Any:
         if call[0] != "EVALSHA":

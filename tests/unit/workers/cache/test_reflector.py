@@ -243,13 +243,14 @@ async def test_no_freshness_is_claimed_while_the_watch_cannot_be_taken_up(rig: R
         await eventually(rig.fresh)
         working = rig.cluster.follow
         rig.cluster.follow = follow  # type: ignore[method-assign]
-        rig.cluster.disconnect()
-        rig.cluster.put(JOB, job("a", 0))
 
         async def stale() -> bool:
+            # A watch that was asked for before may begin only now.
+            rig.cluster.disconnect()
             return not await rig.fresh(0.3)
 
         await eventually(stale)
+        rig.cluster.put(JOB, job("a", 0))
         assert not await rig.in_step()
         rig.cluster.follow = working  # type: ignore[method-assign]
         await eventually(rig.in_step)
