@@ -230,7 +230,7 @@ class _Group:
         return answers, waits
 
     async def _sent(self, client: Redis, calls: Sequence[Sequence[Any]]) -> tuple[list[Any], list[Any]]:
-        # Not a pipeline of redis-py, which costs more CPU than the events of most round trips.
+        # Without redis-py's pipeline, which keeps count and looks up a parser of answers for every command.
         pool, commands = client.connection_pool, [*calls, *self._durability.commands]
         connection = await pool.get_connection()  # type: ignore[no-untyped-call]
         try:

@@ -35,7 +35,7 @@ local function take(set)
 end
 
 local function expire(keys)
-  -- With the moment: what the holder did until then must be known before the key is decided on (queue.py, expiry).
+  -- With the moment: what the holder did until then must be known before the key is decided on (Lease.expired).
   local reason = string.format('the lease expired at %.0f: its holder died or stood still', now)
   local failures = read_many('HMGET', of.failures, keys)
   local failing, later = {}, {}
