@@ -13,6 +13,7 @@ import yaml
 
 from tests.support.paths import ROOT
 from tests.support.terminal import Terminal, until
+from tests.unit.tables import cases
 from workers.api import times
 
 EXAMPLES = ROOT / "examples"
@@ -125,7 +126,7 @@ FORGETFUL: dict[str, tuple[dict[str, Any], int]] = {
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("spec", "starts"), FORGETFUL.values(), ids=FORGETFUL.keys())
+@cases(("spec", "starts"), FORGETFUL)
 def test_the_exit_code_is_the_runs_whatever_is_forgotten(
     spec: dict[str, Any], starts: int, cluster: Terminal, tmp_path: Path
 ) -> None:
@@ -138,14 +139,11 @@ def test_the_exit_code_is_the_runs_whatever_is_forgotten(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
+@cases(
     ("limits", "job", "code"),
-    [
-        ({"successfulJobsHistoryLimit": 0}, {}, 0),
-        ({}, {"ttlSecondsAfterFinished": 0}, 0),
-        ({"failedJobsHistoryLimit": 0}, {"backoffLimit": 0}, 3),
-    ],
-    ids=["no history", "gone when finished", "no history of failures"],
+    ("no history", {"successfulJobsHistoryLimit": 0}, {}, 0),
+    ("gone when finished", {}, {"ttlSecondsAfterFinished": 0}, 0),
+    ("no history of failures", {"failedJobsHistoryLimit": 0}, {"backoffLimit": 0}, 3),
 )
 def test_the_exit_code_of_a_cronjobs_run_is_the_runs(
     limits: dict[str, int], job: dict[str, int], code: int, cluster: Terminal

@@ -1,8 +1,7 @@
 """What the chaos tests of the queue conclude from a log."""
 
-import pytest
-
 from tests.chaos.hands import Piece, in_hand, overlaps, read, taken_over
+from tests.unit.tables import cases
 
 OVERLAPS = {
     "in turn": (["k 1 start 0 7", "k 1 effect 1", "k 2 start 1.1 8", "k 2 effect 2"], 0),
@@ -17,7 +16,7 @@ OVERLAPS = {
 }
 
 
-@pytest.mark.parametrize(("log", "found"), OVERLAPS.values(), ids=OVERLAPS.keys())
+@cases(("log", "found"), OVERLAPS)
 def test_an_overlap_is_what_a_look_at_the_lease_forbids(log, found):
     assert len(overlaps(read(log))) == found
 
@@ -44,6 +43,6 @@ TAKEN = {
 }
 
 
-@pytest.mark.parametrize(("log", "so"), TAKEN.values(), ids=TAKEN.keys())
+@cases(("log", "so"), TAKEN)
 def test_work_is_taken_over_when_others_have_begun_on_all_of_it(log, so):
     assert taken_over([Piece("k", 1), Piece("l", 1)], list(read(log))) is so

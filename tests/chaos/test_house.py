@@ -27,6 +27,7 @@ from tests.chaos.parts import PARTS, kill, process, run_installation
 from tests.chaos.patience import beside
 from tests.support.embedded import embedded_apiserver
 from tests.support.valkeys import ValkeyServer
+from tests.unit.tables import cases
 from workers.api import crds
 from workers.api.kinds import SCALED_JOB
 from workers.cache.store import Store
@@ -102,7 +103,7 @@ async def feed(paths: list[str], cluster: Cluster, queue: redis.Redis, disasters
         return await run(cluster, queue, paths, lambda _: None)
 
 
-@pytest.mark.parametrize("disasters", DISASTERS.values(), ids=DISASTERS.keys())
+@cases("disasters", DISASTERS)
 def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
     random.seed(len(disasters))
     paths = manifest.files(150)

@@ -19,6 +19,7 @@ from tests.chaos import hands
 from tests.chaos.hands import Effect, Lost, Piece, Start
 from tests.support.paths import ROOT
 from tests.support.valkeys import ValkeyServer
+from tests.unit.tables import cases
 
 LEASE = 3.0
 KEYS = [f"jobs.batch/team-{number % 5}/job-{number}" for number in range(60)]
@@ -213,7 +214,7 @@ DISASTERS = {
 }
 
 
-@pytest.mark.parametrize("disasters", DISASTERS.values(), ids=DISASTERS.keys())
+@cases("disasters", DISASTERS)
 def test_no_key_is_lost_and_none_is_held_twice(fleet: Fleet, disasters: list[str]):
     random.seed(str(disasters))
     fleet.mark(KEYS)

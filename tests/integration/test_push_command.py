@@ -14,6 +14,7 @@ from deploy.local import private_files
 from penstock.cloudevents import wrong
 from tests.unit.cli.conftest import Type, _clean_environment, cluster, penstock
 from tests.unit.cli.fake import SCALED_JOB, FakeCluster
+from tests.unit.tables import cases
 from workers.api.kinds import SECRET, TRIGGER_AUTHENTICATION
 
 __all__ = ["_clean_environment", "cluster", "penstock"]
@@ -77,12 +78,10 @@ def test_what_is_not_said(cluster: FakeCluster, penstock: Type, server: redis.Re
     assert "data" not in events[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "data"),
-    [
-        pytest.param(b"t\xc3\xa9xt\n", {"data": "téxt\n"}, id="text"),
-        pytest.param(b"\xff", {"data_base64": "/w=="}, id="binary"),
-    ],
+    ("text", b"t\xc3\xa9xt\n", {"data": "téxt\n"}),
+    ("binary", b"\xff", {"data_base64": "/w=="}),
 )
 @pytest.mark.parametrize("where", ["file", "standard input"])
 def test_data_from_elsewhere(
@@ -113,16 +112,14 @@ def test_lines(cluster: FakeCluster, penstock: Type, server: redis.Redis, monkey
     assert second["type"] == "other"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("line", "complaint"),
-    [
-        pytest.param("{", "line 2: is not JSON", id="no JSON"),
-        pytest.param("[]", "line 2: is no JSON object", id="no object"),
-        pytest.param('{"id": ""}', "line 2: id is required", id="no id"),
-        pytest.param('{"time": "now"}', "line 2: time must be an RFC 3339 instant", id="no time"),
-        pytest.param('{"subject": {}}', "line 2: subject must be a text", id="no text"),
-        pytest.param('{"traceParent": "x"}', "line 2: 'traceParent': attribute names", id="no name"),
-    ],
+    ("no JSON", "{", "line 2: is not JSON"),
+    ("no object", "[]", "line 2: is no JSON object"),
+    ("no id", '{"id": ""}', "line 2: id is required"),
+    ("no time", '{"time": "now"}', "line 2: time must be an RFC 3339 instant"),
+    ("no text", '{"subject": {}}', "line 2: subject must be a text"),
+    ("no name", '{"traceParent": "x"}', "line 2: 'traceParent': attribute names"),
 )
 def test_lines_that_are_no_events(
     cluster: FakeCluster,
@@ -156,20 +153,18 @@ def test_what_finds_no_room_is_refused(
     assert len(pushed(server)) == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "code", "complaint"),
-    [
-        pytest.param(["other"], 1, "namespace default has no ScaledJob called other", id="no object"),
-        pytest.param(["orders", "--trigger", "x"], 1, "has no trigger of type push called x", id="no such trigger"),
-        pytest.param(["orders", "--id", ""], 1, "the event: id is required", id="no id"),
-        pytest.param(["orders", "--time", "now"], 1, "the event: time must be", id="no time"),
-        pytest.param(["orders", "-a", "x"], 1, "--attribute: x: NAME=VALUE is needed", id="no attribute"),
-        pytest.param(["orders", "-a", "X=y"], 1, "'X': attribute names", id="no name"),
-        pytest.param(["orders", "--data", "@/none"], 1, "--data: /none: No such file", id="no file"),
-        pytest.param(["orders", "--lines", "--data", "x"], 2, "each of --lines brings its own", id="data of lines"),
-        pytest.param(["orders", "--broker", "redis://127.0.0.1:1"], 1, "127.0.0.1:1/0: ", id="no broker"),
-        pytest.param([], 2, "Missing argument 'NAME'", id="no name of an object"),
-    ],
+    ("no object", ["other"], 1, "namespace default has no ScaledJob called other"),
+    ("no such trigger", ["orders", "--trigger", "x"], 1, "has no trigger of type push called x"),
+    ("no id", ["orders", "--id", ""], 1, "the event: id is required"),
+    ("no time", ["orders", "--time", "now"], 1, "the event: time must be"),
+    ("no attribute", ["orders", "-a", "x"], 1, "--attribute: x: NAME=VALUE is needed"),
+    ("no name", ["orders", "-a", "X=y"], 1, "'X': attribute names"),
+    ("no file", ["orders", "--data", "@/none"], 1, "--data: /none: No such file"),
+    ("data of lines", ["orders", "--lines", "--data", "x"], 2, "each of --lines brings its own"),
+    ("no broker", ["orders", "--broker", "redis://127.0.0.1:1"], 1, "127.0.0.1:1/0: "),
+    ("no name of an object", [], 2, "Missing argument 'NAME'"),
 )
 def test_what_cannot_be_done(
     cluster: FakeCluster, penstock: Type, server: redis.Redis, words: list[str], code: int, complaint: str

@@ -13,6 +13,7 @@ from tests.soak.loads import Load, nothing, slots
 from tests.soak.rest import more, pattern
 from tests.soak.vitals import LONG, WARM, Vital, Vitals
 from tests.support.paths import ROOT
+from tests.unit.tables import cases
 
 
 def note(what: str, work: str = "a", job: str = "j1", at: float = 0.0) -> Note:
@@ -29,22 +30,16 @@ def test_a_run_in_which_each_work_was_done_once_is_even() -> None:
     assert account.undone() == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("promise", "notes", "said"),
-    [
-        pytest.param(Promise(["a", "b"]), run("a"), "1 lost", id="never begun"),
-        pytest.param(Promise(["a"]), [note("begin")], "1 lost", id="begun and not ended"),
-        pytest.param(Promise(["a"]), [note("begin"), note("fail")], "1 lost", id="failed"),
-        pytest.param(Promise(["a"]), run("a") + run("b"), "never asked for", id="a stranger"),
-        pytest.param(Promise(["a"]), run() + run(job="j2", at=5), "done twice", id="by two Jobs"),
-        pytest.param(Promise(["a"]), run() + run(at=5), "done twice", id="by two pods of one Job"),
-        pytest.param(
-            Promise(["a", "b"], key_of={"a": "k", "b": "k"}), run("b", at=0) + run("a", at=5), "before", id="order"
-        ),
-        pytest.param(
-            Promise(["a", "b"], key_of={"a": "k", "b": "k"}), run("a", at=0) + run("b", at=0.5), "before", id="overlap"
-        ),
-    ],
+    ("never begun", Promise(["a", "b"]), run("a"), "1 lost"),
+    ("begun and not ended", Promise(["a"]), [note("begin")], "1 lost"),
+    ("failed", Promise(["a"]), [note("begin"), note("fail")], "1 lost"),
+    ("a stranger", Promise(["a"]), run("a") + run("b"), "never asked for"),
+    ("by two Jobs", Promise(["a"]), run() + run(job="j2", at=5), "done twice"),
+    ("by two pods of one Job", Promise(["a"]), run() + run(at=5), "done twice"),
+    ("order", Promise(["a", "b"], key_of={"a": "k", "b": "k"}), run("b", at=0) + run("a", at=5), "before"),
+    ("overlap", Promise(["a", "b"], key_of={"a": "k", "b": "k"}), run("a", at=0) + run("b", at=0.5), "before"),
 )
 def test_what_is_wrong_is_told(promise: Promise, notes: list[Note], said: str) -> None:
     [fault] = Account({"work": promise}, notes).faults()
@@ -138,7 +133,7 @@ LEASES = {
 }
 
 
-@pytest.mark.parametrize(("lines", "number"), LEASES.values(), ids=LEASES.keys())
+@cases(("lines", "number"), LEASES)
 def test_what_leases_forbid_is_told(tmp_path: Path, lines: list[str], number: int) -> None:
     (tmp_path / "7").write_text("".join(f"{line}\n" for line in lines))
     assert len(witness.faults(tmp_path)) == number

@@ -10,6 +10,7 @@ import yaml
 
 from tests.support.conditions import eventually
 from tests.support.paths import ROOT
+from tests.unit.tables import cases
 from workers.api import conditions, crds
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, SCHEDULED_JOB, Ref
 from workers.client.rest import Cluster
@@ -192,7 +193,7 @@ async def test_a_wrong_field_of_a_scheduledjob_is_refused_and_named(objects, rel
         await objects.create(SCHEDULED_JOB, body)
 
 
-@pytest.mark.parametrize("given", ["a/b.json", [{"parameter": "apiKey", "path": "key"}]], ids=["text", "list"])
+@cases("given", ("text", "a/b.json"), ("list", [{"parameter": "apiKey", "path": "key"}]))
 async def test_both_forms_of_a_file_path_are_kept(cluster: Cluster, given: object) -> None:
     ref = Ref(CLUSTER_TRIGGER_AUTHENTICATION, "", f"files-{type(given).__name__}")
     body = {"apiVersion": "keda.sh/v1alpha1", "kind": ref.kind.kind, "metadata": {"name": ref.name}}

@@ -52,13 +52,11 @@ async def allowed(attempt: Callable[[], Awaitable[object]]) -> bool:
 
 @cases(
     ("options", "expected"),
-    {
-        "default": ((), (True, False, False, False)),
-        "Secrets of a namespace": (("--secrets", TEAM), (True, True, False, False)),
-        "the token of one account": (("--tokens", f"{TEAM}/reader"), (True, False, True, False)),
-        "tokens of a namespace": (("--tokens", TEAM), (True, False, True, True)),
-        "everything": (("--secrets", "*", "--tokens", "*"), (True, True, True, True)),
-    },
+    ("default", (), (True, False, False, False)),
+    ("Secrets of a namespace", ("--secrets", TEAM), (True, True, False, False)),
+    ("the token of one account", ("--tokens", f"{TEAM}/reader"), (True, False, True, False)),
+    ("tokens of a namespace", ("--tokens", TEAM), (True, False, True, True)),
+    ("everything", ("--secrets", "*", "--tokens", "*"), (True, True, True, True)),
 )
 async def test_each_option_allows_what_it_names(
     real_config: Path, tmp_path: Path, options: tuple[str, ...], expected: tuple[bool, ...]

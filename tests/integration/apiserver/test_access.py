@@ -127,7 +127,8 @@ def test_a_token_is_good_for_its_audiences_and_while_its_account_exists(api: Api
 
 @cases(
     ("spec", "code"),
-    {"too short": ({"expirationSeconds": 599}, 422), "too long": ({"expirationSeconds": 1 << 33}, 422)},
+    ("too short", {"expirationSeconds": 599}, 422),
+    ("too long", {"expirationSeconds": 1 << 33}, 422),
 )
 def test_a_token_of_another_life_is_refused(api: Api, spec: Any, code: int) -> None:
     assert Account.made(api).requested(**spec).code == code
@@ -215,15 +216,16 @@ def expects(user: str, verb: str, what: str, one: str, two: str) -> bool:
 
 @cases(
     "spec",
-    {
-        "no attributes": {"user": "ann"},
-        "no user": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
-        "both attributes": {
+    ("no attributes", {"user": "ann"}),
+    ("no user", {"resourceAttributes": {"verb": "get", "resource": "pods"}}),
+    (
+        "both attributes",
+        {
             "user": "ann",
             "resourceAttributes": {"verb": "get", "resource": "pods"},
             "nonResourceAttributes": {"verb": "get", "path": "/"},
         },
-    },
+    ),
 )
 def test_a_malformed_review_is_refused(api: Api, spec: Any) -> None:
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}

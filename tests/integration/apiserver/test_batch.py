@@ -15,6 +15,7 @@ from tests.integration.apiserver.client import (
     pod,
     until,
 )
+from tests.unit.tables import cases
 from workers.api import crds
 from workers.api.kinds import SCHEDULED_JOB
 
@@ -101,7 +102,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("spec", "field"), REFUSED.values(), ids=REFUSED)
+@cases(("spec", "field"), REFUSED)
 def test_a_job_is_refused_for_a_field(api: Api, spec: Any, field: str) -> None:
     answer = api("POST", api.jobs, {**job(), "spec": {**job()["spec"], **spec}})
     assert answer.code == 422, answer.text
@@ -220,15 +221,12 @@ def test_a_cron_job_is_made_changed_and_deleted_with_its_jobs(api: Api) -> None:
     until(lambda: api.get(f"{api.jobs}/crunch").code == 404, "the job follows its owner")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "fields"),
-    [
-        ({"schedule": "* * * *"}, ["spec.schedule"]),
-        ({"schedule": "TZ=UTC * * * * *"}, ["spec.schedule"]),
-        ({"timeZone": "Middle/Earth"}, ["spec.timeZone"]),
-        ({"schedule": "@never", "timeZone": ""}, ["spec.schedule", "spec.timeZone"]),
-    ],
-    ids=["four fields", "a zone in the schedule", "an unknown zone", "everything at once"],
+    ("four fields", {"schedule": "* * * *"}, ["spec.schedule"]),
+    ("a zone in the schedule", {"schedule": "TZ=UTC * * * * *"}, ["spec.schedule"]),
+    ("an unknown zone", {"timeZone": "Middle/Earth"}, ["spec.timeZone"]),
+    ("everything at once", {"schedule": "@never", "timeZone": ""}, ["spec.schedule", "spec.timeZone"]),
 )
 def test_a_cron_job_that_could_never_run_is_refused(api: Api, spec: Any, fields: list[str]) -> None:
     api.needs("1.27", "the time zone of a CronJob")
@@ -307,7 +305,7 @@ NONSENSE: dict[str, tuple[str, str, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("row", NONSENSE.values(), ids=NONSENSE)
+@cases("row", NONSENSE)
 def test_nonsense_is_refused_and_changes_nothing(ours: Api, row: tuple[str, str, Any, str]) -> None:
     method, path, body, type_ = row
     version = ours.create(ours.jobs, job())["metadata"]["resourceVersion"]

@@ -1,8 +1,7 @@
 """Deletion: finalizers, time to stop, owners and namespaces."""
 
-import pytest
-
 from tests.integration.apiserver.client import Api, config_map, job, owned_by, pod, until
+from tests.unit.tables import cases
 
 
 def test_a_deleted_object_is_gone_and_named(api: Api) -> None:
@@ -51,7 +50,7 @@ def test_a_pod_on_a_node_is_given_time_which_can_only_shrink(api: Api) -> None:
     assert api.get(f"{api.pods}/worker").code == 404
 
 
-@pytest.mark.parametrize("phase", [None, "Succeeded", "Failed"], ids=["not scheduled", "succeeded", "failed"])
+@cases("phase", ("not scheduled", None), ("succeeded", "Succeeded"), ("failed", "Failed"))
 def test_a_pod_with_nothing_to_stop_goes_at_once(api: Api, phase: str | None) -> None:
     api.create(api.pods, pod())
     if phase:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.integration.apiserver.client import Api, pod, until
 from tests.support.embedded import Embedded
+from tests.unit.tables import cases
 
 LINES = (
     "2026-01-01T00:00:00.000000001Z stdout F one\n"
@@ -51,19 +52,16 @@ def output(embedded: Embedded, ours: Api) -> Output:
     return Output(embedded, ours)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("query", "text"),
-    [
-        ({}, "one\ntwo halves\nthree\n"),
-        ({"tailLines": 1}, "three\n"),
-        ({"tailLines": 0}, ""),
-        ({"tailLines": 99}, "one\ntwo halves\nthree\n"),
-        ({"sinceTime": "2026-01-01T00:00:02Z"}, "three\n"),
-        ({"sinceSeconds": 60}, ""),
-        ({"limitBytes": 5}, "one\nt"),
-        ({"tailLines": 1, "timestamps": "true"}, "2026-01-01T00:00:02.000000004Z three\n"),
-    ],
-    ids=["all", "last line", "no line", "more lines than there are", "since", "recent", "so many bytes", "with times"],
+    ("all", {}, "one\ntwo halves\nthree\n"),
+    ("last line", {"tailLines": 1}, "three\n"),
+    ("no line", {"tailLines": 0}, ""),
+    ("more lines than there are", {"tailLines": 99}, "one\ntwo halves\nthree\n"),
+    ("since", {"sinceTime": "2026-01-01T00:00:02Z"}, "three\n"),
+    ("recent", {"sinceSeconds": 60}, ""),
+    ("so many bytes", {"limitBytes": 5}, "one\nt"),
+    ("with times", {"tailLines": 1, "timestamps": "true"}, "2026-01-01T00:00:02.000000004Z three\n"),
 )
 def test_the_part_that_was_asked_for_is_shown(output: Output, query: dict[str, str | int], text: str) -> None:
     output.write(LINES)
@@ -85,14 +83,11 @@ def test_the_run_before_the_last_is_shown_on_demand(output: Output) -> None:
     assert output.read(previous="true") == "first\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("container", "message"),
-    [
-        ("", "a container name must be specified for pod worker, choose one of: [main side]"),
-        ("other", "container other is not valid for pod worker"),
-        ("main", 'container "main" in pod "worker" is waiting to start: ContainerCreating'),
-    ],
-    ids=["several containers", "unknown container", "not started"],
+    ("several containers", "", "a container name must be specified for pod worker, choose one of: [main side]"),
+    ("unknown container", "other", "container other is not valid for pod worker"),
+    ("not started", "main", 'container "main" in pod "worker" is waiting to start: ContainerCreating'),
 )
 def test_output_that_is_not_there_is_explained(output: Output, container: str, message: str) -> None:
     answer = output.api.get(output.path, **({"container": container} if container else {}))

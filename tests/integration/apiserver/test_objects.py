@@ -17,6 +17,7 @@ from tests.integration.apiserver.client import (
     pod,
     until,
 )
+from tests.unit.tables import cases
 
 
 def test_a_created_object_has_what_the_server_fills_in(api: Api) -> None:
@@ -92,7 +93,7 @@ REFUSALS: dict[str, tuple[str, str, Any, int, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("row", REFUSALS.values(), ids=REFUSALS)
+@cases("row", REFUSALS)
 def test_a_refusal_says_what_is_wrong(api: Api, row: tuple[str, str, Any, int, str, str]) -> None:
     method, path, body, code, reason, message = row
     uid = api.create(api.maps, config_map())["metadata"]["uid"]
@@ -115,16 +116,13 @@ def test_a_refusal_names_the_object_and_the_fields(api: Api) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "type", "code"),
-    [
-        (b"{broken", "application/json", 400),
-        (b"[]", "application/json", 400),
-        (b"a: [", "application/yaml", 400),
-        (b"anything", "text/plain", 415),
-        (b"no magic", "application/vnd.kubernetes.protobuf", 400),
-    ],
-    ids=["broken JSON", "no object", "broken YAML", "unknown type", "broken protobuf"],
+    ("broken JSON", b"{broken", "application/json", 400),
+    ("no object", b"[]", "application/json", 400),
+    ("broken YAML", b"a: [", "application/yaml", 400),
+    ("unknown type", b"anything", "text/plain", 415),
+    ("broken protobuf", b"no magic", "application/vnd.kubernetes.protobuf", 400),
 )
 def test_a_body_that_is_no_object_is_refused(api: Api, body: bytes, type: str, code: int) -> None:
     answer = api("POST", api.maps, body, type=type)
@@ -155,17 +153,15 @@ def test_an_update_without_version_is_unconditional(api: Api) -> None:
     assert new.version != old["metadata"]["resourceVersion"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("type", "patch"),
-    [
-        (MERGE, {"data": {"c": "d", "a": None}}),
-        (STRATEGIC, {"data": {"c": "d", "a": None}}),
-        (
-            JSON_PATCH,
-            [{"op": "move", "from": "/data/a", "path": "/data/c"}, {"op": "replace", "path": "/data/c", "value": "d"}],
-        ),
-    ],
-    ids=["merge", "strategic", "JSON"],
+    ("merge", MERGE, {"data": {"c": "d", "a": None}}),
+    ("strategic", STRATEGIC, {"data": {"c": "d", "a": None}}),
+    (
+        "JSON",
+        JSON_PATCH,
+        [{"op": "move", "from": "/data/a", "path": "/data/c"}, {"op": "replace", "path": "/data/c", "value": "d"}],
+    ),
 )
 def test_every_kind_of_patch_changes_the_object(api: Api, type: str, patch: Any) -> None:
     api.create(api.maps, config_map())
@@ -180,18 +176,15 @@ def test_a_strategic_patch_merges_containers_by_name(api: Api) -> None:
     assert [(c["name"], c["image"]) for c in answer.body["spec"]["containers"]] == [("main", "other")]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("type", "patch", "code"),
-    [
-        ("application/json", {}, 415),
-        (JSON_PATCH, [{"op": "test", "path": "/data/a", "value": "other"}], 422),
-        (JSON_PATCH, [{"op": "remove", "path": "/data/nothing"}], 422),
-        (JSON_PATCH, {"data": {}}, 400),
-        (MERGE, {"metadata": {"resourceVersion": "1"}}, 409),
-        (MERGE, {"metadata": {"name": "other"}}, 400),
-        (MERGE, {"data": {"a": 5}}, 422),
-    ],
-    ids=["unknown type", "failed test", "nothing there", "no list", "old version", "other name", "wrong JSON type"],
+    ("unknown type", "application/json", {}, 415),
+    ("failed test", JSON_PATCH, [{"op": "test", "path": "/data/a", "value": "other"}], 422),
+    ("nothing there", JSON_PATCH, [{"op": "remove", "path": "/data/nothing"}], 422),
+    ("no list", JSON_PATCH, {"data": {}}, 400),
+    ("old version", MERGE, {"metadata": {"resourceVersion": "1"}}, 409),
+    ("other name", MERGE, {"metadata": {"name": "other"}}, 400),
+    ("wrong JSON type", MERGE, {"data": {"a": 5}}, 422),
 )
 def test_a_patch_that_does_not_fit_changes_nothing(api: Api, type: str, patch: Any, code: int) -> None:
     old = api.create(api.maps, config_map())
@@ -257,13 +250,15 @@ def test_an_unknown_field_may_have_any_name(ours: Api, name: str) -> None:
     assert ours.get(f"{ours.maps}/one").code == 200
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "media", "remark"),
-    [
-        ('{"metadata":{"name":"%s"},"data":{"a":"1","a":"2"}}', "application/json", 'duplicate field \\"data.a\\"'),
-        ("metadata: {name: %s}\ndata: {a: '1', a: '2'}", "application/yaml", 'line 2: key \\"a\\" already set in map'),
-    ],
-    ids=["JSON", "YAML"],
+    ("JSON", '{"metadata":{"name":"%s"},"data":{"a":"1","a":"2"}}', "application/json", 'duplicate field \\"data.a\\"'),
+    (
+        "YAML",
+        "metadata: {name: %s}\ndata: {a: '1', a: '2'}",
+        "application/yaml",
+        'line 2: key \\"a\\" already set in map',
+    ),
 )
 def test_repeated_keys_are_warned_about_or_refused(ours: Api, text: str, media: str, remark: str) -> None:
     def post(name: str, **query: str) -> Any:

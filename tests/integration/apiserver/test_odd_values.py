@@ -10,6 +10,7 @@ import pytest
 from tests.integration.apiserver.client import STRATEGIC, Answer, Api
 from tests.support.embedded import Embedded
 from tests.unit.apiserver.odd import METADATA, ODD, PODS, mutated, places
+from tests.unit.tables import cases
 from workers.api import names
 
 pytestmark = pytest.mark.real_apiserver
@@ -67,7 +68,7 @@ def named_freely(place: tuple[Any, ...], value: Any) -> bool:
     return of_variable and isinstance(value, str) and not names.env_name(value)
 
 
-@pytest.mark.parametrize(("group", "plural", "spec"), DOCUMENTS.values(), ids=DOCUMENTS)
+@cases(("group", "plural", "spec"), DOCUMENTS)
 def test_both_servers_blame_the_same_fields(both: tuple[Api, Api], group: str, plural: str, spec: Any) -> None:
     theirs, ours = both
     document = {"metadata": METADATA, "spec": spec}

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.integration.apiserver.client import (
@@ -18,6 +17,7 @@ from tests.integration.apiserver.client import (
     until,
 )
 from tests.integration.apiserver.conftest import Kubectl
+from tests.unit.tables import cases
 
 APPLY = "application/apply-patch+yaml"
 
@@ -84,7 +84,7 @@ WRONG: dict[str, tuple[Any, dict[str, str], int, str]] = {
 }
 
 
-@pytest.mark.parametrize("row", WRONG.values(), ids=WRONG)
+@cases("row", WRONG)
 def test_a_wrong_apply_is_refused(api: Api, row: tuple[Any, dict[str, str], int, str]) -> None:
     body, query, code, message = row
     answer = api("PATCH", f"{api.maps}/one", body, type=APPLY, **query)

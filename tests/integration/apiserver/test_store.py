@@ -13,6 +13,7 @@ from deploy.local.apiserver.storage.object_store import ObjectStoreKeys
 from tests.integration.apiserver.client import DEFINITIONS, Api, config_map, custom, definition, job, owned_by, until
 from tests.support.embedded import Embedded, embedded_apiserver
 from tests.support.valkeys import ValkeyServer
+from tests.unit.tables import cases
 
 WIDGET = custom("Widget", "w")
 WIDGETS = "/apis/test.penstock.dev/v1/namespaces/default/widgets"
@@ -64,7 +65,7 @@ def test_every_answered_write_survives_a_kill(own: Embedded) -> None:
     assert len(found - set(answered)) <= len(workers)
 
 
-@pytest.mark.parametrize("missed", [False, True], ids=["has seen everything", "has missed something"])
+@cases("missed", ("has seen everything", False), ("has missed something", True))
 def test_a_watcher_resumes_after_a_restart_or_is_told_to_list(own: Embedded, missed: bool) -> None:
     api = Api(own.kubeconfig)
     version = api.create(api.jobs, job("one"))["metadata"]["resourceVersion"]

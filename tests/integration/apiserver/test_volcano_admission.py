@@ -16,6 +16,7 @@ from tests.support.embedded import Embedded, embedded_apiserver
 from tests.unit.admission import test_job, test_queue
 from tests.unit.admission.bodies import CONTAINER, group, job, queue, task
 from tests.unit.controllers.factories import scaled_job
+from tests.unit.tables import cases
 from workers.api import crds
 from workers.api.kinds import COMMAND, NODE, POD_GROUP, QUEUE, SCALED_JOB, VC_CRON_JOB, VC_JOB, Kind, Object
 from workers.api.references import GANG_GATE
@@ -101,7 +102,7 @@ BY_SCHEMA = {
 }
 
 
-@pytest.mark.parametrize(("body", "field"), test_job.REFUSED.values(), ids=test_job.REFUSED)
+@cases(("body", "field"), test_job.REFUSED)
 def test_a_job_that_cannot_run_is_refused(
     python: Client, body: Object, field: str, request: pytest.FixtureRequest
 ) -> None:
@@ -117,7 +118,7 @@ def test_a_job_that_cannot_run_is_refused(
     assert body["metadata"]["name"] in message
 
 
-@pytest.mark.parametrize("body", test_job.ACCEPTED.values(), ids=test_job.ACCEPTED)
+@cases("body", test_job.ACCEPTED)
 def test_a_job_that_can_run_is_taken_as_it_is_but_for_what_is_filled_in(python: Client, body: Object) -> None:
     made = python.create(VC_JOB, body, dry_run="All")
     assert within(body["spec"], made["spec"])
@@ -157,7 +158,7 @@ TEMPLATES = {
 }
 
 
-@pytest.mark.parametrize(("template", "field"), TEMPLATES.values(), ids=TEMPLATES)
+@cases(("template", "field"), TEMPLATES)
 def test_templates_must_do_as_those_of_built_in_kinds(python: Client, template: Object, field: str) -> None:
     body = job(task(template=template), name="template")
     assert refused(python.create, VC_JOB, body)[:2] == (422, [field])
@@ -199,7 +200,7 @@ ALONE = {name: case for name, case in test_queue.REFUSED.items() if "parent" not
 del ALONE["a state between open and closed"], ALONE["an unknown state"], ALONE["above another's place"]
 
 
-@pytest.mark.parametrize(("body", "field"), ALONE.values(), ids=ALONE)
+@cases(("body", "field"), ALONE)
 def test_a_queue_that_contradicts_itself_is_refused(python: Client, body: Object, field: str) -> None:
     code, fields, message = refused(python.create, QUEUE, body)
     assert (code, fields) == (422, [field])

@@ -19,6 +19,7 @@ from scheduler.keys import Keys
 from tests.support.conditions import eventually
 from tests.support.event_jobs import KEYS, PolledEventJob, spec_of
 from tests.support.paths import ROOT
+from tests.unit.tables import cases
 from workers import wiring
 from workers.decision.claims import ClaimSettlement
 from workers.errors import UserError
@@ -140,7 +141,7 @@ class RunningCluster:
         return {"u1": [claim for claim in claims if claim]}
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["all Jobs are kept", "of an event the last Job is kept"])
+@cases("kept", ("all Jobs are kept", True), ("of an event the last Job is kept", False))
 async def test_nothing_that_ran_after_the_backup_runs_again_and_nothing_in_it_is_lost(
     real_redis: redis.Redis, tmp_path: Path, kept: bool
 ) -> None:

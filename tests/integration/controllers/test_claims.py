@@ -196,10 +196,8 @@ async def test_entries_of_a_stream_run_once_each(work: Work) -> None:
 
 @cases(
     ("triggers", "message"),
-    {
-        "several triggers": (["list", "list"], "items are claimed from one trigger, and there are several"),
-        "a trigger without items": (["cron"], "items of trigger type cron cannot be claimed"),
-    },
+    ("several triggers", ["list", "list"], "items are claimed from one trigger, and there are several"),
+    ("a trigger without items", ["cron"], "items of trigger type cron cannot be claimed"),
 )
 async def test_what_cannot_be_claimed_is_said(work: Work, triggers: list[str], message: str) -> None:
     cron = {"timezone": "UTC", "start": "0 0 * * *", "end": "59 23 * * *", "desiredReplicas": "1"}

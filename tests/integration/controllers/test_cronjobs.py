@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.conditions import eventually, until
 from tests.support.house import House
+from tests.unit.tables import cases
 from workers.api import conditions, times
 from workers.api.kinds import CRON_JOB, EVENT, JOB, POD, SCHEDULED_JOB, Kind, Object, Ref, controller_of, ref_of
 from workers.client.rest import Cluster
@@ -147,7 +148,7 @@ async def test_a_run_past_its_deadline_is_missed_and_told_of(cluster: Cluster) -
     assert annotations["penstock.dev/last-missed-time"] == times.render(newest)
 
 
-@pytest.mark.parametrize("kind", [CRON_JOB, SCHEDULED_JOB], ids=["CronJob", "ScheduledJob"])
+@cases("kind", ("CronJob", CRON_JOB), ("ScheduledJob", SCHEDULED_JOB))
 async def test_a_run_that_is_asked_for_gets_its_variables_also_while_suspended(
     running: House, cluster: Cluster, kind: Kind
 ) -> None:

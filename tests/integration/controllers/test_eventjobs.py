@@ -18,6 +18,7 @@ from tests.integration.controllers.keda_objects import LONG, KedaObject
 from tests.support.conditions import eventually
 from tests.support.house import House, Houses, house
 from tests.support.paths import ROOT
+from tests.unit.tables import cases
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Object, Ref
 from workers.client.rest import Cluster
 from workers.controllers.eventjob.jobs import LABEL
@@ -256,7 +257,7 @@ async def test_a_deleted_object_stops_its_jobs_and_leaves_nothing_in_the_broker(
     assert [key for key in left if not key.endswith(":meta")] == [], "only the order's id stays, for late polls"
 
 
-@pytest.mark.parametrize("named", [False, True], ids=["by its name", "by the stream of its trigger"])
+@cases("named", ("by its name", False), ("by the stream of its trigger", True))
 async def test_a_channel_of_a_scaledjob_is_refused(works: list[PushedWork], cluster: Cluster, named: bool) -> None:
     work, other = works
     scaled = Ref(SCALED_JOB, "default", other.name if named else work.name)

@@ -21,6 +21,7 @@ from tests.integration.controllers.volcano_objects import (
 )
 from tests.support.conditions import eventually
 from tests.support.house import House
+from tests.unit.tables import cases
 from workers.api.kinds import NODE, POD, POD_GROUP, QUEUE, RESOURCE_QUOTA, VC_JOB, Object, Ref, ref_of
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.client.rest import Cluster
@@ -280,7 +281,7 @@ async def test_pods_that_wait_for_a_timeout_are_one_entry_of_the_status(cluster:
     assert most == 1
 
 
-@pytest.mark.parametrize("delay", [0.0, 1.5], ids=["at once", "when its first stage has been running for a while"])
+@cases("delay", ("at once", 0.0), ("when its first stage has been running for a while", 1.5))
 async def test_a_stage_waits_for_room_in_its_queue(cluster: Cluster, delay: float) -> None:
     queue = f"narrow-{int(delay)}"
     await open_queue(cluster, queue, weight=1, capability={"cpu": "1"})

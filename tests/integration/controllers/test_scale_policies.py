@@ -10,6 +10,7 @@ import redis.asyncio as redis
 from tests.integration.controllers.keda_objects import LONG, job_template, manifest, remove, unfinished_jobs
 from tests.support.conditions import eventually
 from tests.support.valkeys import ValkeyServer
+from tests.unit.tables import cases
 from workers.api import conditions
 from workers.api.kinds import SCALE_POLICY, SCALED_JOB, Object, Ref
 from workers.client.rest import Cluster
@@ -78,7 +79,7 @@ async def team(cluster: Cluster, queue: redis.Redis, source: ValkeyServer, tmp_p
         await remove(cluster, ref)
 
 
-@pytest.mark.parametrize("queues", [("one", "two"), ("one", "one")], ids=["two lists", "one list"])
+@cases("queues", ("two lists", ("one", "two")), ("one list", ("one", "one")))
 async def test_claimers_and_one_that_does_not_claim_never_have_more_jobs_than_the_limit(
     team: Team, queues: tuple[str, str]
 ) -> None:

@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 
 from tests.support.gateway_rig import KEYS, GatewayRig
 from tests.support.paths import ROOT
+from tests.unit.tables import cases
 
 CLIENTS = ROOT / "examples" / "clients"
 TOKEN = "a-token-of-some-length"
@@ -27,14 +28,12 @@ def _require(program: str) -> None:
         pytest.skip(f"{program} is not installed: its example was NOT run")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("needed", "words", "id"),
-    [
-        pytest.param("python3", ("python3", "push.py"), "python-1", id="python"),
-        pytest.param("node", ("node", "push.mjs"), "javascript-1", id="javascript"),
-        pytest.param("go", ("go", "run", "push.go"), "go-1", id="go"),
-        pytest.param("curl", ("bash", "push.sh"), "bash-1", id="bash"),
-    ],
+    ("python", "python3", ("python3", "push.py"), "python-1"),
+    ("javascript", "node", ("node", "push.mjs"), "javascript-1"),
+    ("go", "go", ("go", "run", "push.go"), "go-1"),
+    ("bash", "curl", ("bash", "push.sh"), "bash-1"),
 )
 async def test_a_client_pushes_an_event_over_http(
     rig: GatewayRig, needed: str, words: tuple[str, ...], id: str

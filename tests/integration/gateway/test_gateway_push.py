@@ -59,16 +59,14 @@ async def test_a_refusal_is_told_without_the_token(
 
 @cases(
     ("url", "token", "allowed"),
-    {
-        "https": ("https://events.example.org", TOKEN, True),
-        "this machine": ("http://127.0.0.1:8080", TOKEN, True),
-        "localhost": ("http://localhost:8080/", TOKEN, True),
-        "in the clear": ("http://events.example.org", TOKEN, False),
-        "in the clear without a token": ("http://events.example.org", "", True),
-        "another scheme": ("ftp://events.example.org", "", False),
-        "no host": ("https://", "", False),
-        "a password": ("https://me:secret@events.example.org", "", False),
-    },
+    ("https", "https://events.example.org", TOKEN, True),
+    ("this machine", "http://127.0.0.1:8080", TOKEN, True),
+    ("localhost", "http://localhost:8080/", TOKEN, True),
+    ("in the clear", "http://events.example.org", TOKEN, False),
+    ("in the clear without a token", "http://events.example.org", "", True),
+    ("another scheme", "ftp://events.example.org", "", False),
+    ("no host", "https://", "", False),
+    ("a password", "https://me:secret@events.example.org", "", False),
 )
 def test_tokens_are_not_sent_in_the_clear(url: str, token: str, allowed: bool) -> None:
     target = GatewayTarget(url, "team", "orders", token)
@@ -79,7 +77,7 @@ def test_tokens_are_not_sent_in_the_clear(url: str, token: str, allowed: bool) -
         gateway_push.check(target)
 
 
-@cases("content", {"empty": b"\n", "two lines": b"a\nb", "no text": b"\xff\xfe", "not ASCII": "ü".encode()})
+@cases("content", ("empty", b"\n"), ("two lines", b"a\nb"), ("no text", b"\xff\xfe"), ("not ASCII", "ü".encode()))
 def test_a_file_without_a_token_is_named(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "token"
     file.write_bytes(content)

@@ -125,11 +125,9 @@ async def test_it_is_alone_and_what_it_starts_ends_with_it(pod: Started) -> None
 
 @cases(
     ("script", "sent", "wanted"),
-    {
-        "without a handler": ("touch up; exec sleep 60", signal.SIGTERM, 143),
-        "with a handler": ("trap 'exit 9' TERM; touch up; while :; do sleep 0.05; done", signal.SIGTERM, 9),
-        "killed": ("trap '' TERM; touch up; while :; do sleep 0.05; done", signal.SIGKILL, 137),
-    },
+    ("without a handler", "touch up; exec sleep 60", signal.SIGTERM, 143),
+    ("with a handler", "trap 'exit 9' TERM; touch up; while :; do sleep 0.05; done", signal.SIGTERM, 9),
+    ("killed", "trap '' TERM; touch up; while :; do sleep 0.05; done", signal.SIGKILL, 137),
 )
 async def test_a_signal_reaches_the_command(script: str, sent: signal.Signals, wanted: int, pod: Started) -> None:
     attempt = await pod.start("sh", "-c", script)
@@ -155,13 +153,11 @@ async def test_what_a_volume_holds_can_be_run_there(pod: Started) -> None:
 
 @cases(
     ("command", "bind", "cwd", "error", "message"),
-    {
-        "no program": ("no-such-thing", None, "", NotStartable, "no-such-thing: no such program"),
-        "no folder": ("true", None, "/no/where", NotStartable, "workingDir /no/where: no such directory"),
-        "nothing to mount": ("true", ("/no/where", "/x"), "", ConfigProblem, "/no/where at /x: No such file"),
-        "a folder on a file": ("true", ("/etc", "/etc/passwd"), "", ConfigProblem, "/etc at /etc/passwd: Not a"),
-        "among devices": ("true", ("/etc", "/dev/x"), "", ConfigProblem, "/dev/x: cannot be made in /dev"),
-    },
+    ("no program", "no-such-thing", None, "", NotStartable, "no-such-thing: no such program"),
+    ("no folder", "true", None, "/no/where", NotStartable, "workingDir /no/where: no such directory"),
+    ("nothing to mount", "true", ("/no/where", "/x"), "", ConfigProblem, "/no/where at /x: No such file"),
+    ("a folder on a file", "true", ("/etc", "/etc/passwd"), "", ConfigProblem, "/etc at /etc/passwd: Not a"),
+    ("among devices", "true", ("/etc", "/dev/x"), "", ConfigProblem, "/dev/x: cannot be made in /dev"),
 )
 async def test_what_cannot_be_started_says_why(
     command: str, bind: tuple[str, str] | None, cwd: str, error: type[Exception], message: str, pod: Started

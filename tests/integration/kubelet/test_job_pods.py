@@ -7,6 +7,7 @@ import pytest
 from tests.integration.kubelet.conftest import Server
 from tests.integration.kubelet.lab import Lab, condition, phase, shell, until
 from tests.support.processes import alive
+from tests.unit.tables import cases
 from workers.api.kinds import POD, Object, Ref
 from workers.client.rest import STRATEGIC_MERGE_PATCH
 
@@ -27,7 +28,7 @@ def modern(server: Server) -> None:
         pytest.skip("pods/eviction with a condition and scheduling gates came with Kubernetes 1.26")
 
 
-@pytest.mark.parametrize("grace", [None, 0], ids=["with its grace", "at once"])
+@cases("grace", ("with its grace", None), ("at once", 0))
 async def test_a_deleted_pod_that_is_tracked_ends_and_stays_until_it_is_counted(grace: int | None, lab: Lab) -> None:
     await lab.running("tracked", metadata={"finalizers": [TRACKED]})
     await lab.delete("tracked", grace=grace)

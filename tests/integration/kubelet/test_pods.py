@@ -8,6 +8,7 @@ from tests.integration.kubelet.conftest import Server
 from tests.integration.kubelet.lab import Lab, code, condition, container, phase, shell, until, waiting
 from tests.support.conditions import eventually
 from tests.support.processes import alive
+from tests.unit.tables import cases
 from workers.api import quantities
 from workers.api.kinds import CONFIG_MAP, EVENT, NODE, POD, POD_METRICS, SECRET, Object, Ref
 from workers.errors import NotFound
@@ -16,15 +17,12 @@ from workers.errors import NotFound
 LONG = 60.0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("script", "exit_code", "wanted", "reason"),
-    [
-        ("exit 0", 0, "Succeeded", "Completed"),
-        ("exit 3", 3, "Failed", "Error"),
-        ("kill -KILL $$", 137, "Failed", "Error"),
-        ("kill -SEGV $$", 139, "Failed", "Error"),
-    ],
-    ids=["success", "failure", "killed", "crashed"],
+    ("success", "exit 0", 0, "Succeeded", "Completed"),
+    ("failure", "exit 3", 3, "Failed", "Error"),
+    ("killed", "kill -KILL $$", 137, "Failed", "Error"),
+    ("crashed", "kill -SEGV $$", 139, "Failed", "Error"),
 )
 async def test_the_exit_code_decides_the_phase_after(
     script: str, exit_code: int, wanted: str, reason: str, lab: Lab

@@ -120,22 +120,21 @@ def yard(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Y
 @needs_kubectl
 @cases(
     ("arguments", "stdin", "wanted"),
-    {
-        "output, errors and exit code": (
-            ["p", "--", "sh", "-c", 'echo "$GREETING"; echo oops >&2; exit 3'],
-            b"",
-            (3, r"hi\n", "oops\ncommand terminated with exit code 3\n"),
-        ),
-        "folder": (["p", "--", "pwd"], b"", (0, r".*/main/0/work\n", "")),
-        "a variable that no shell knows": (["p", "--", "printenv", "a.b"], b"", (0, r"c\n", "")),
-        "input and its end": (["-i", "p", "--", "cat"], b"hello", (0, "hello", "")),
-        "no input": (["p", "--", "cat"], b"hello", (0, "", "")),
-        "another container": (["p", "-c", "side", "--", "sh", "-c", "echo ${GREETING-none}"], b"", (0, r"none\n", "")),
-        "killed": (["p", "--", "sh", "-c", "kill -9 $$"], b"", (137, "", "command terminated with exit code 137\n")),
-        "what is left behind": (["p", "--", "sh", "-c", "sleep 600 & echo done"], b"", (0, r"done\n", "")),
-        "much": (["p", "--", "head", "-c", "1000000", "/dev/zero"], b"", (0, r"\0{1000000}", "")),
-        "a workload's pod": (["deployment/p", "--", "printenv", "HOSTNAME"], b"", (0, r"p\n", "")),
-    },
+    (
+        "output, errors and exit code",
+        ["p", "--", "sh", "-c", 'echo "$GREETING"; echo oops >&2; exit 3'],
+        b"",
+        (3, r"hi\n", "oops\ncommand terminated with exit code 3\n"),
+    ),
+    ("folder", ["p", "--", "pwd"], b"", (0, r".*/main/0/work\n", "")),
+    ("a variable that no shell knows", ["p", "--", "printenv", "a.b"], b"", (0, r"c\n", "")),
+    ("input and its end", ["-i", "p", "--", "cat"], b"hello", (0, "hello", "")),
+    ("no input", ["p", "--", "cat"], b"hello", (0, "", "")),
+    ("another container", ["p", "-c", "side", "--", "sh", "-c", "echo ${GREETING-none}"], b"", (0, r"none\n", "")),
+    ("killed", ["p", "--", "sh", "-c", "kill -9 $$"], b"", (137, "", "command terminated with exit code 137\n")),
+    ("what is left behind", ["p", "--", "sh", "-c", "sleep 600 & echo done"], b"", (0, r"done\n", "")),
+    ("much", ["p", "--", "head", "-c", "1000000", "/dev/zero"], b"", (0, r"\0{1000000}", "")),
+    ("a workload's pod", ["deployment/p", "--", "printenv", "HOSTNAME"], b"", (0, r"p\n", "")),
 )
 def test_exec_runs_a_command_beside_the_container(
     yard: Yard, arguments: list[str], stdin: bytes, wanted: tuple[int, str, str]
@@ -165,21 +164,20 @@ EXEC = ["exec", "p", "--"]
 @needs_kubectl
 @cases(
     ("arguments", "message"),
-    {
-        "no such program": ([*EXEC, "nosuch"], "No such file or directory"),
-        "no such pod": (["exec", "nobody", "--", "true"], 'pods "nobody" not found'),
-        "no such container": (["exec", "p", "-c", "x", "--", "true"], "container x is not valid for pod p"),
-        "an ended pod": (["exec", "over", "--", "true"], "cannot exec into a container in a completed pod"),
-        "a pod without a node": (["exec", "nowhere", "--", "true"], "pod nowhere does not have a host assigned"),
-        "a container that waits": (["exec", "waits", "--", "true"], 'container not found ("main")'),
-        "input of a container": (["attach", "-i", "p"], "the container has no input: it needs `stdin: true`"),
-        "debug": (["debug", "p", "--image=x"], "ephemeral containers are not offered here"),
-        "a proxy": (
-            ["get", "--raw", "/api/v1/namespaces/default/services/http:x:80/proxy/a/b"],
-            "the proxy is not offered here",
-        ),
-        "no upgrade": (["get", "--raw", "/api/v1/namespaces/default/pods/p/exec?container=main"], "Upgrade request"),
-    },
+    ("no such program", [*EXEC, "nosuch"], "No such file or directory"),
+    ("no such pod", ["exec", "nobody", "--", "true"], 'pods "nobody" not found'),
+    ("no such container", ["exec", "p", "-c", "x", "--", "true"], "container x is not valid for pod p"),
+    ("an ended pod", ["exec", "over", "--", "true"], "cannot exec into a container in a completed pod"),
+    ("a pod without a node", ["exec", "nowhere", "--", "true"], "pod nowhere does not have a host assigned"),
+    ("a container that waits", ["exec", "waits", "--", "true"], 'container not found ("main")'),
+    ("input of a container", ["attach", "-i", "p"], "the container has no input: it needs `stdin: true`"),
+    ("debug", ["debug", "p", "--image=x"], "ephemeral containers are not offered here"),
+    (
+        "a proxy",
+        ["get", "--raw", "/api/v1/namespaces/default/services/http:x:80/proxy/a/b"],
+        "the proxy is not offered here",
+    ),
+    ("no upgrade", ["get", "--raw", "/api/v1/namespaces/default/pods/p/exec?container=main"], "Upgrade request"),
 )
 def test_what_cannot_be_done_says_so(yard: Yard, arguments: list[str], message: str) -> None:
     code, _, err = yard.kubectl(*arguments)
@@ -201,12 +199,10 @@ def test_attach_shows_what_is_printed_from_now_on_until_the_end(yard: Yard) -> N
 @needs_kubectl
 @cases(
     ("arguments", "stdin", "wanted"),
-    {
-        "input and its end": (["--", "cat"], b"hello\n", (0, r"hello\n")),
-        "more than a pipe holds": (["--", "sh", "-c", "sleep 0.2; wc -c"], RANDOM, (0, rf"{len(RANDOM)}\n")),
-        "exit code": (["--", "sh", "-c", "read code; exit $code"], b"7\n", (7, "")),
-        "signals": (["--", "sh", "-c", "read line; kill -TERM $$$$"], b"\n", (143, "")),
-    },
+    ("input and its end", ["--", "cat"], b"hello\n", (0, r"hello\n")),
+    ("more than a pipe holds", ["--", "sh", "-c", "sleep 0.2; wc -c"], RANDOM, (0, rf"{len(RANDOM)}\n")),
+    ("exit code", ["--", "sh", "-c", "read code; exit $code"], b"7\n", (7, "")),
+    ("signals", ["--", "sh", "-c", "read line; kill -TERM $$$$"], b"\n", (143, "")),
 )
 def test_kubectl_run_gives_its_input_to_a_pod_of_its_own(
     yard: Yard, arguments: list[str], stdin: bytes, wanted: tuple[int, str]
@@ -259,7 +255,7 @@ def test_a_containers_terminal_has_a_size_and_takes_a_shells_input(yard: Yard) -
 
 
 @needs_kubectl
-@cases("sent", {"an idle client": b"", "a client whose input is not read": RANDOM * 4})
+@cases("sent", ("an idle client", b""), ("a client whose input is not read", RANDOM * 4))
 def test_a_client_that_goes_takes_its_command_along(yard: Yard, sent: bytes, tmp_path: Path) -> None:
     (tmp_path / "sent").write_bytes(sent)
     command = sleep()
@@ -371,15 +367,13 @@ def test_pythons_client_forwards_ports(yard: Yard, echo: int) -> None:
 
 @cases(
     ("path", "protocol", "token", "status"),
-    {
-        "no token": ("pods/p/exec?container=main&command=true&stdout=1", "v5.channel.k8s.io", "wrong", 401),
-        "no such pod": ("pods/nobody/exec?command=true&stdout=1", "v5.channel.k8s.io", "", 404),
-        "another protocol": ("pods/p/exec?container=main&command=true&stdout=1", "v9.channel.k8s.io", "", 400),
-        "no stream": ("pods/p/exec?container=main&command=true", "v5.channel.k8s.io", "", 400),
-        "no command": ("pods/p/exec?container=main&stdout=1", "v5.channel.k8s.io", "", 400),
-        "no port": ("pods/p/portforward", "v4.channel.k8s.io", "", 400),
-        "a watch": ("pods?watch=1", "v5.channel.k8s.io", "", 400),
-    },
+    ("no token", "pods/p/exec?container=main&command=true&stdout=1", "v5.channel.k8s.io", "wrong", 401),
+    ("no such pod", "pods/nobody/exec?command=true&stdout=1", "v5.channel.k8s.io", "", 404),
+    ("another protocol", "pods/p/exec?container=main&command=true&stdout=1", "v9.channel.k8s.io", "", 400),
+    ("no stream", "pods/p/exec?container=main&command=true", "v5.channel.k8s.io", "", 400),
+    ("no command", "pods/p/exec?container=main&stdout=1", "v5.channel.k8s.io", "", 400),
+    ("no port", "pods/p/portforward", "v4.channel.k8s.io", "", 400),
+    ("a watch", "pods?watch=1", "v5.channel.k8s.io", "", 400),
 )
 def test_a_websocket_is_refused(yard: Yard, path: str, protocol: str, token: str, status: int) -> None:
     settings = yard.core.api_client.configuration

@@ -21,6 +21,7 @@ from tests.integration.scalers.servers import refusing
 from tests.integration.scalers.world import World, build, from_config_map, key, redis_trigger, scaled_job
 from tests.support.conditions import eventually
 from tests.support.servers import behaving, hang
+from tests.unit.tables import cases
 from workers.api.kinds import Object, Ref
 from workers.controllers.keda.scaledjob.status import ScaledJobConditions
 from workers.decision.snapshot import Reading
@@ -158,7 +159,7 @@ def good_lists(port: int, number: int, milliseconds: int) -> dict[str, Object]:
     }
 
 
-@pytest.mark.parametrize("apart", [False, True], ids=["one server of each kind", "a server for each object"])
+@cases("apart", ("one server of each kind", False), ("a server for each object", True))
 async def test_the_others_are_polled_on_time_while_the_bad_ones_are_asked(
     real_redis: Redis, port: int, servers: Servers, *, apart: bool
 ) -> None:

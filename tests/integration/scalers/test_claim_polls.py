@@ -3,9 +3,9 @@
 from typing import Any
 
 import orjson
-import pytest
 
 from tests.integration.scalers.world import World, key, redis_trigger, scaled_job
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.decision.claims import LEDGER, ClaimLedger, ClaimOrder, ClaimSettlement, name_of
 
@@ -61,10 +61,10 @@ async def test_an_order_for_another_ledger_is_not_carried_out(world: World, port
     assert await world.client.llen("queue") == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     "state",
-    [{"annotations": {"autoscaling.keda.sh/paused": "true"}}, {"deleted": "2026-03-01T12:00:00Z"}],
-    ids=["paused", "being deleted"],
+    ("paused", {"annotations": {"autoscaling.keda.sh/paused": "true"}}),
+    ("being deleted", {"deleted": "2026-03-01T12:00:00Z"}),
 )
 async def test_an_object_with_a_ledger_is_polled_whatever_it_is(world: World, port: int, state: Object) -> None:
     body = claiming(redis_trigger(port, "queue"), **state)
@@ -85,22 +85,20 @@ async def test_another_annotation_is_another_trigger(world: World, port: int) ->
     assert (reading.samples[0].value, reading.ledger) == (1.0, ClaimLedger(of(body), None, ()))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("trigger", "error", "problem"),
-    [
-        pytest.param({"type": "redis"}, None, "trigger 0 (redis): ", id="wrong parameters"),
-        pytest.param("nonsense", None, "must be a trigger as JSON", id="no trigger"),
-        pytest.param(
-            {
-                "type": "cron",
-                "metadata": {"timezone": "UTC", "start": "0 0 * * *", "end": "1 0 * * *", "desiredReplicas": "1"},
-            },
-            "items of cron cannot be claimed",
-            None,
-            id="no items",
-        ),
-        pytest.param(redis_trigger(1, "queue"), "127.0.0.1:1", None, id="no server"),
-    ],
+    ("wrong parameters", {"type": "redis"}, None, "trigger 0 (redis): "),
+    ("no trigger", "nonsense", None, "must be a trigger as JSON"),
+    (
+        "no items",
+        {
+            "type": "cron",
+            "metadata": {"timezone": "UTC", "start": "0 0 * * *", "end": "1 0 * * *", "desiredReplicas": "1"},
+        },
+        "items of cron cannot be claimed",
+        None,
+    ),
+    ("no server", redis_trigger(1, "queue"), "127.0.0.1:1", None),
 )
 async def test_a_ledger_that_cannot_be_read_is_unknown_and_not_empty(
     world: World, trigger: Any, error: str | None, problem: str | None

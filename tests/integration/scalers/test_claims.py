@@ -19,6 +19,7 @@ from scalers.sources.redis.streams import RedisStreams
 from scheduler.scripts import load
 from tests.integration.scalers.servers import work_list, work_stream
 from tests.support.ledgers import ListLedger
+from tests.unit.tables import cases
 from workers.decision.claims import LARGEST, ClaimedItem, ClaimOrder, ClaimSettlement
 
 _ids = count(1)
@@ -83,8 +84,10 @@ async def test_claims_are_settled_and_what_they_leave_is_taken_at_once(real_redi
     assert fields == {b"claim": b.id.encode(), b"owner": b"team/work", b"reason": b"Job work-1 failed", b"item": b"b"}
 
 
-@pytest.mark.parametrize(
-    ("tail", "taken", "left"), [(False, ["a", "b"], [b"c"]), (True, ["c", "b"], [b"a"])], ids=["head", "tail"]
+@cases(
+    ("tail", "taken", "left"),
+    ("head", False, ["a", "b"], [b"c"]),
+    ("tail", True, ["c", "b"], [b"a"]),
 )
 async def test_returned_items_are_where_they_were(
     real_redis: Redis, of_list: Visits, tail: bool, taken: list[str], left: list[bytes]
@@ -140,7 +143,7 @@ async def test_a_reading_carries_only_so_many_bytes_and_the_rest_follows(real_re
     assert [claim.id for claim in rest.claims if claim.item] == [claim.id for claim in found.claims[6:]]
 
 
-@pytest.mark.parametrize("key", ["work", "{work}:parked"], ids=["the queue", "where parked items go"])
+@cases("key", ("the queue", "work"), ("where parked items go", "{work}:parked"))
 async def test_a_key_of_another_type_is_refused_before_anything_is_written(
     real_redis: Redis, of_list: Visits, key: str
 ) -> None:

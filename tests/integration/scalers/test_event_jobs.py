@@ -11,6 +11,7 @@ from penstock.client import beside
 from tests.integration.scalers.test_wakeups import connected, ready, running, until, wakeups_of
 from tests.integration.scalers.world import KEYS, Polling, World, build, redis_trigger, scaled_job
 from tests.support.event_jobs import event_of
+from tests.unit.tables import cases
 from workers.api.kinds import EVENT_JOB, Object, Ref
 from workers.cache.store import ObjectVersion
 from workers.decision.claims import DELIVERIES, ClaimedItem, ClaimOrder, ClaimSettlement
@@ -155,7 +156,7 @@ async def test_the_channel_has_the_settings_of_its_own_event_job(world: World) -
     assert reading.samples[0].value == 1.0
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["gone", "replaced by a namesake"])
+@cases("again", ("gone", False), ("replaced by a namesake", True))
 async def test_an_event_job_that_lost_its_finalizer_leaves_nothing(world: World, again: bool) -> None:
     body = event_job()
     await apply(world, body)

@@ -15,6 +15,7 @@ from scalers.trigger_types import ScalerRegistry
 from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, World, build, from_config_map, key, redis_trigger, scaled_job
+from tests.unit.tables import cases
 from workers.api.kinds import Object, Ref
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import NotFound
@@ -45,13 +46,11 @@ async def test_a_poll_stores_a_reading_and_asks_for_a_decision(world: World, por
     assert world.notified["reconcile"] == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "seconds"),
-    [
-        pytest.param({}, 30, id="by default"),
-        pytest.param({"pollingInterval": 7}, 7, id="as the object says"),
-        pytest.param({"pollingInterval": 7, "pollingIntervalMilliseconds": 250}, 0.25, id="in milliseconds"),
-    ],
+    ("by default", {}, 30),
+    ("as the object says", {"pollingInterval": 7}, 7),
+    ("in milliseconds", {"pollingInterval": 7, "pollingIntervalMilliseconds": 250}, 0.25),
 )
 async def test_the_next_poll_is_booked_from_the_start_of_this_one(
     world: World, port: int, spec: dict[str, Any], seconds: float
@@ -131,14 +130,12 @@ async def test_a_namesake_of_a_deleted_object_is_news(world: World, port: int) -
     assert (await world.reading("work")).uid == "another"
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        pytest.param({"deleted": "2026-01-01T00:00:00Z"}, id="being deleted"),
-        pytest.param({"annotations": {"autoscaling.keda.sh/paused": "true"}}, id="paused"),
-        pytest.param({"annotations": {"autoscaling.keda.sh/paused": ""}}, id="paused by an empty text"),
-        pytest.param({"annotations": {"autoscaling.keda.sh/paused": "please"}}, id="paused by any other text"),
-    ],
+    ("being deleted", {"deleted": "2026-01-01T00:00:00Z"}),
+    ("paused", {"annotations": {"autoscaling.keda.sh/paused": "true"}}),
+    ("paused by an empty text", {"annotations": {"autoscaling.keda.sh/paused": ""}}),
+    ("paused by any other text", {"annotations": {"autoscaling.keda.sh/paused": "please"}}),
 )
 async def test_an_object_that_is_not_to_be_measured_loses_its_reading_and_its_booking(
     world: World, port: int, changes: dict[str, Any]
@@ -183,37 +180,29 @@ async def test_a_key_that_names_no_object_is_dropped(world: World) -> None:
     assert (stats.ready, stats.later, stats.leased, stats.failing) == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("triggers", "problem"),
-    [
-        pytest.param((), "spec.triggers: there is no trigger", id="no trigger"),
-        pytest.param(({"type": "", "metadata": {}},), r"trigger 0 \(no type\): type: is required", id="no type"),
-        pytest.param(({"type": "pulsar", "metadata": {}},), "pulsar is not supported yet", id="a type of KEDA's"),
-        pytest.param(({"type": "redsi", "metadata": {}},), "no trigger type redsi", id="a type of nobody's"),
-        pytest.param(
-            (redis_trigger(1, "q", listLength=5),), "listLength: must be a text; .* need quotes", id="unquoted number"
-        ),
-        pytest.param(
-            ({**redis_trigger(1, "q"), "authenticationRef": {"name": "login"}},),
-            r"trigger 0 \(redis\): authenticationRef: TriggerAuthentication team/login does not exist",
-            id="authenticationRef to nothing",
-        ),
-        pytest.param(
-            ({**redis_trigger(1, "q"), "metricType": "Value"},),
-            "metricType: has no meaning on a ScaledJob",
-            id="metric",
-        ),
-        pytest.param(
-            ({**redis_trigger(1, "q"), "name": "a"}, {**redis_trigger(1, "r"), "name": "a"}),
-            "several triggers are named a",
-            id="names not unique",
-        ),
-        pytest.param(
-            (redis_trigger(1, "q"), redis_trigger(1, "q", listLength="x"), redis_trigger(1, "")),
-            r"trigger 1 \(redis\): listLength: .*; trigger 2 \(redis\): listName: is required",
-            id="several problems",
-        ),
-    ],
+    ("no trigger", (), "spec.triggers: there is no trigger"),
+    ("no type", ({"type": "", "metadata": {}},), r"trigger 0 \(no type\): type: is required"),
+    ("a type of KEDA's", ({"type": "pulsar", "metadata": {}},), "pulsar is not supported yet"),
+    ("a type of nobody's", ({"type": "redsi", "metadata": {}},), "no trigger type redsi"),
+    ("unquoted number", (redis_trigger(1, "q", listLength=5),), "listLength: must be a text; .* need quotes"),
+    (
+        "authenticationRef to nothing",
+        ({**redis_trigger(1, "q"), "authenticationRef": {"name": "login"}},),
+        r"trigger 0 \(redis\): authenticationRef: TriggerAuthentication team/login does not exist",
+    ),
+    ("metric", ({**redis_trigger(1, "q"), "metricType": "Value"},), "metricType: has no meaning on a ScaledJob"),
+    (
+        "names not unique",
+        ({**redis_trigger(1, "q"), "name": "a"}, {**redis_trigger(1, "r"), "name": "a"}),
+        "several triggers are named a",
+    ),
+    (
+        "several problems",
+        (redis_trigger(1, "q"), redis_trigger(1, "q", listLength="x"), redis_trigger(1, "")),
+        r"trigger 1 \(redis\): listLength: .*; trigger 2 \(redis\): listName: is required",
+    ),
 )
 async def test_a_spec_that_cannot_be_measured_is_a_problem(
     real_redis: Redis, triggers: tuple[Any, ...], problem: str

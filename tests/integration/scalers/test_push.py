@@ -18,6 +18,7 @@ from tests.integration.scalers.servers import commands
 from tests.integration.scalers.test_wakeups import listening, woken
 from tests.integration.scalers.world import build, scaled_job
 from tests.unit.scalers.sources.test_push_parameters import EVENTS, GOOD
+from tests.unit.tables import cases
 from workers.decision.claims import ClaimOrder
 from workers.metrics.process import PUSHED
 
@@ -116,7 +117,7 @@ async def test_what_jobs_delete_is_done_too(intake: Intake) -> None:
     assert await intake.waiting() == 1
 
 
-@pytest.mark.parametrize(("event", "complaint"), EVENTS.values(), ids=EVENTS.keys())
+@cases(("event", "complaint"), EVENTS)
 async def test_what_is_no_event_is_parked_with_the_reason(
     intake: Intake, event: dict[str, str], complaint: str | None
 ) -> None:

@@ -14,6 +14,7 @@ from scalers.sources.http.metrics_api import MetricsAPI
 from scalers.triggers.parse import SourceKey
 from tests.integration.scalers.servers import reading
 from tests.support.servers import answering
+from tests.unit.tables import cases
 
 #: Seconds that one answer may take here.
 PATIENCE = 0.5
@@ -63,18 +64,16 @@ def probe(url: str, path: str) -> Any:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("paths", "expected", "twice"),
-    [
-        pytest.param(["fast", "slow"], [FIVE, "no answer within 0.5 s"], [], id="one is slow"),
-        pytest.param(["slow", "fast", "slow"], ["no answer", FIVE, "no answer"], [], id="two are"),
-        pytest.param(
-            ["fast", "broken", "slow"],
-            [FIVE, "answered 500", "no answer"],
-            ["broken"],
-            id="one is slow, and one is refused, which waits for nobody to be asked again",
-        ),
-    ],
+    ("one is slow", ["fast", "slow"], [FIVE, "no answer within 0.5 s"], []),
+    ("two are", ["slow", "fast", "slow"], ["no answer", FIVE, "no answer"], []),
+    (
+        "one is slow, and one is refused, which waits for nobody to be asked again",
+        ["fast", "broken", "slow"],
+        [FIVE, "answered 500", "no answer"],
+        ["broken"],
+    ),
 )
 async def test_who_is_slow_is_unknown_alone(
     sources: BatchedReader,

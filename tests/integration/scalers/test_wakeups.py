@@ -14,6 +14,7 @@ from scheduler.queue import Done
 from tests.integration.scalers.servers import kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, Polling, World, build, key, redis_trigger, scaled_job
 from tests.unit.scalers.cluster import Cluster
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 
@@ -108,7 +109,7 @@ GROWING: dict[str, tuple[tuple[Any, ...], ...]] = {
 }
 
 
-@pytest.mark.parametrize("steps", GROWING.values(), ids=GROWING.keys())
+@cases("steps", GROWING)
 async def test_what_makes_a_key_grow_wakes_its_object(world: World, queue: Object, steps: tuple[Any, ...]) -> None:
     async with listening(world, queue):
         *before, last = steps
@@ -123,13 +124,11 @@ async def test_what_makes_a_key_grow_wakes_its_object(world: World, queue: Objec
         assert world.notified["poll"] > 0
 
 
-@pytest.mark.parametrize(
+@cases(
     "more",
-    [
-        pytest.param({}, id="length"),
-        pytest.param({"consumerGroup": "group"}, id="pending"),
-        pytest.param({"consumerGroup": "group", "lagCount": "1"}, id="lag"),
-    ],
+    ("length", {}),
+    ("pending", {"consumerGroup": "group"}),
+    ("lag", {"consumerGroup": "group", "lagCount": "1"}),
 )
 async def test_an_entry_added_to_a_stream_wakes_its_object(world: World, port: int, more: dict[str, str]) -> None:
     metadata = {"address": f"127.0.0.1:{port}", "stream": "queue", **more}

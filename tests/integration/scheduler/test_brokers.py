@@ -21,6 +21,7 @@ from scheduler.queue import Done, Lane
 from tests.support.broker_servers import Certificates, Trio, certificates, tls_front, trio
 from tests.support.conditions import eventually
 from tests.support.valkeys import LONG, Cluster, cluster
+from tests.unit.tables import cases
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240), pytest.mark.broker]
 
@@ -78,12 +79,10 @@ async def test_a_certificate_of_the_named_server_is_accepted_from_both_clients(t
     assert exchanged(url)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("more", "complaint"),
-    [
-        pytest.param({}, "certificate is not valid for|IP address mismatch|doesn't match", id="no server name"),
-        pytest.param({"ssl_server_name": "other.example"}, "not valid for 'other.example'|match", id="another name"),
-    ],
+    ("no server name", {}, "certificate is not valid for|IP address mismatch|doesn't match"),
+    ("another name", {"ssl_server_name": "other.example"}, "not valid for 'other.example'|match"),
 )
 async def test_a_certificate_of_another_name_is_refused_by_both_clients(
     tls: str, files: Certificates, more: dict[str, str], complaint: str

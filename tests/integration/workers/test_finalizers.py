@@ -10,6 +10,7 @@ import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
 from tests.support.conditions import eventually
+from tests.unit.tables import cases
 from tests.unit.workers.acting import ActorRig
 from workers.api.kinds import CONFIG_MAP, JOB, NAMESPACE, POD, Object, Ref, ref_of
 from workers.cache.informers import run_informers
@@ -154,14 +155,12 @@ async def test_a_finalizer_comes_off_a_pod_that_was_written_to_meanwhile(rig: Jo
     assert (await rig.cluster.get(ref))["metadata"]["finalizers"] == ["test.dev/other"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("finalizers", "bound", "deleted", "gone"),
-    [
-        pytest.param((TRACKING,), False, False, False, id="nobody deletes it"),
-        pytest.param((TRACKING,), False, True, True, id="its last while being deleted"),
-        pytest.param((TRACKING, "test.dev/other"), False, True, False, id="another one holds it"),
-        pytest.param((TRACKING,), True, True, False, id="its kubelet has not stopped it yet"),
-    ],
+    ("nobody deletes it", (TRACKING,), False, False, False),
+    ("its last while being deleted", (TRACKING,), False, True, True),
+    ("another one holds it", (TRACKING, "test.dev/other"), False, True, False),
+    ("its kubelet has not stopped it yet", (TRACKING,), True, True, False),
 )
 async def test_right_after_a_finalizer_came_off_the_mirror_knows_what_became_of_the_pod(
     rig: JobRig, finalizers: tuple[str, ...], bound: bool, deleted: bool, gone: bool
@@ -177,13 +176,11 @@ async def test_right_after_a_finalizer_came_off_the_mirror_knows_what_became_of_
     assert await rig.places("p") == (("gone child",) if gone else ("child",))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("finalizers", "bound", "gone"),
-    [
-        pytest.param((), False, True, id="it ran nowhere"),
-        pytest.param((TRACKING,), False, False, id="a finalizer holds it"),
-        pytest.param((), True, False, id="its kubelet has to stop it"),
-    ],
+    ("it ran nowhere", (), False, True),
+    ("a finalizer holds it", (TRACKING,), False, False),
+    ("its kubelet has to stop it", (), True, False),
 )
 async def test_right_after_a_deletion_the_mirror_knows_what_became_of_the_pod(
     rig: JobRig, finalizers: tuple[str, ...], bound: bool, gone: bool

@@ -15,6 +15,7 @@ from tests.benchmarks.worker import Worker, worker
 from tests.support import kube
 from tests.support.fault_proxy import FaultProxy, creations, fault_proxy, loses_the_answer, refuses, seats, times_out
 from tests.support.routed import RoutedCluster
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, NAMESPACE, POD, SCALED_JOB, Kind, Object, Ref, ref_of
 from workers.cache.store import ObjectVersion
 from workers.client.rest import Cluster
@@ -186,9 +187,7 @@ APF_OFF = (*FEW, "--feature-gates=APIPriorityAndFairness=false")
 
 @pytest.mark.real_apiserver
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("flags", "jobs"), [pytest.param(APF_ON, 1000, id="APF"), pytest.param(APF_OFF, 300, id="fixed limits")]
-)
+@cases(("flags", "jobs"), ("APF", APF_ON, 1000), ("fixed limits", APF_OFF, 300))
 async def test_a_real_server_with_three_seats_gets_every_job_once_and_refuses_few(
     real_redis: redis.Redis, tmp_path: Path, flags: tuple[str, ...], jobs: int
 ) -> None:

@@ -5,6 +5,7 @@ import copy
 import pytest
 
 from tests.unit.admission.bodies import fields, group, job, known, queue, task
+from tests.unit.tables import cases
 from workers.admission import pod
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.lookup import Known, Unseen
@@ -24,7 +25,7 @@ QUEUES = {
 }
 
 
-@pytest.mark.parametrize(("named", "annotations", "expected"), QUEUES.values(), ids=QUEUES)
+@cases(("named", "annotations", "expected"), QUEUES)
 def test_a_group_goes_into_the_queue_of_its_namespace_if_it_names_none(named, annotations, expected):
     body = group(queue=named)
     before = copy.deepcopy(body)
@@ -54,7 +55,7 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize(("body", "expected"), GROUPS.values(), ids=GROUPS)
+@cases(("body", "expected"), GROUPS)
 def test_a_new_group_needs_an_open_queue(body, expected):
     cluster = known(queue("open"), queue("closed", "Closed"))
     assert fields(podgroup.problems(body, None, cluster)) == expected
@@ -84,7 +85,7 @@ PODS = {
 }
 
 
-@pytest.mark.parametrize(("body", "scheduler", "gates"), PODS.values(), ids=PODS)
+@cases(("body", "scheduler", "gates"), PODS)
 def test_pods_of_our_schedulers_are_held_back(body, scheduler, gates):
     before = copy.deepcopy(body)
     filled = pod.defaulted(body, OPTIONS)
@@ -111,7 +112,7 @@ BUDGETS = {
 }
 
 
-@pytest.mark.parametrize(("annotations", "expected"), BUDGETS.values(), ids=BUDGETS)
+@cases(("annotations", "expected"), BUDGETS)
 def test_how_many_pods_must_stay_is_a_number_or_a_percentage(annotations, expected):
     held_back = pod.defaulted(a_pod(annotations=annotations), OPTIONS)
     for body in (a_pod(annotations=annotations), held_back):
@@ -151,7 +152,7 @@ CRON_JOBS = {
 }
 
 
-@pytest.mark.parametrize(("body", "expected"), CRON_JOBS.values(), ids=CRON_JOBS)
+@cases(("body", "expected"), CRON_JOBS)
 def test_a_cron_job_whose_jobs_can_never_be_made_is_refused(body, expected):
     assert fields(cronjob.problems(body)) == expected
     assert cronjob.problems(body, body) == []

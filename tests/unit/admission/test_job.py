@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.admission.bodies import fields, job, known, queue, task
+from tests.unit.tables import cases
 from workers.admission.volcano import job as rules
 from workers.admission.volcano import lifecycle_policies, plugins
 
@@ -161,17 +162,17 @@ QUEUES = known(
 )
 
 
-@pytest.mark.parametrize(("body", "field"), REFUSED.values(), ids=REFUSED)
+@cases(("body", "field"), REFUSED)
 def test_what_is_refused_is_refused_by_the_name_of_its_field(body, field):
     assert fields(rules.problems(body, None, QUEUES)) == [field]
 
 
-@pytest.mark.parametrize("body", ACCEPTED.values(), ids=ACCEPTED)
+@cases("body", ACCEPTED)
 def test_what_can_run_is_accepted(body):
     assert rules.problems(body, None, QUEUES) == []
 
 
-@pytest.mark.parametrize("body", ACCEPTED.values(), ids=ACCEPTED)
+@cases("body", ACCEPTED)
 def test_what_is_filled_in_is_accepted_too_and_filled_in_once(body):
     before = copy.deepcopy(body)
     filled = rules.defaulted(body)
@@ -246,7 +247,7 @@ DEFAULTS = {
 }
 
 
-@pytest.mark.parametrize(("own", "spec", "expected"), DEFAULTS.values(), ids=DEFAULTS)
+@cases(("own", "spec", "expected"), DEFAULTS)
 def test_what_a_job_is_filled_in_with(own, spec, expected):
     filled = rules.defaulted(job(task(**own), **spec))["spec"]
     assert {name: filled[name] for name in expected} == expected
@@ -276,7 +277,7 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize(("own", "expected"), TASKS.values(), ids=TASKS)
+@cases(("own", "expected"), TASKS)
 def test_what_a_task_is_filled_in_with(own, expected):
     filled = rules.defaulted(job(task("first"), {**task(), **own}))["spec"]["tasks"][1]
     assert {name: filled[name] for name in expected} == expected
@@ -363,12 +364,12 @@ ACCEPTED_POLICIES = {
 }
 
 
-@pytest.mark.parametrize(("found", "place"), REFUSED_POLICIES.values(), ids=REFUSED_POLICIES)
+@cases(("found", "place"), REFUSED_POLICIES)
 def test_policies_that_contradict_or_say_nothing_are_refused(found, place):
     assert fields(rules.problems(job(policies=found), None, known())) == [f"spec.policies{place}"]
 
 
-@pytest.mark.parametrize("found", ACCEPTED_POLICIES.values(), ids=ACCEPTED_POLICIES)
+@cases("found", ACCEPTED_POLICIES)
 def test_policies_that_can_be_followed_are_accepted(found):
     assert rules.problems(job(policies=found), None, known()) == []
 
@@ -437,14 +438,14 @@ ACCEPTED_CHANGES = {
 }
 
 
-@pytest.mark.parametrize(("body", "field", "text"), REFUSED_CHANGES.values(), ids=REFUSED_CHANGES)
+@cases(("body", "field", "text"), REFUSED_CHANGES)
 def test_what_must_stay_is_refused_by_the_name_of_its_field(body, field, text):
     found = rules.problems(body, OLD, known())
     assert fields(found)[0] == field
     assert text in found[0].message
 
 
-@pytest.mark.parametrize("body", ACCEPTED_CHANGES.values(), ids=ACCEPTED_CHANGES)
+@cases("body", ACCEPTED_CHANGES)
 def test_what_may_change_does(body):
     assert rules.problems(body, OLD, known()) == []
 

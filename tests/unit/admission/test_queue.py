@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.admission.bodies import fields, group, known, queue
+from tests.unit.tables import cases
 from workers.admission.volcano import queue as rules
 from workers.admission.volcano.queue_lookup import ROOT
 from workers.api.kinds import QUEUE
@@ -38,7 +39,7 @@ DEFAULTS = {
 }
 
 
-@pytest.mark.parametrize(("body", "expected"), DEFAULTS.values(), ids=DEFAULTS)
+@cases(("body", "expected"), DEFAULTS)
 def test_what_a_queue_is_filled_in_with(body, expected):
     before = copy.deepcopy(body)
     filled = rules.defaulted(body)
@@ -56,7 +57,7 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize(("given_", "expected"), TREES.values(), ids=TREES)
+@cases(("given_", "expected"), TREES)
 def test_the_old_hierarchy_begins_at_the_root(given_, expected):
     filled = rules.defaulted(queue(annotations=given_))
     assert filled["metadata"].get("annotations", {}) == expected
@@ -158,12 +159,12 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize(("body", "field"), REFUSED.values(), ids=REFUSED)
+@cases(("body", "field"), REFUSED)
 def test_a_queue_that_contradicts_itself_or_others_is_refused(body, field):
     assert fields(rules.problems(body, None, CLUSTER)) == [field]
 
 
-@pytest.mark.parametrize("body", ACCEPTED.values(), ids=ACCEPTED)
+@cases("body", ACCEPTED)
 def test_a_queue_that_fits_in_is_accepted(body):
     assert rules.problems(body, None, CLUSTER) == []
 
@@ -189,7 +190,7 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize(("name", "change", "expected"), CHANGED.values(), ids=CHANGED)
+@cases(("name", "change", "expected"), CHANGED)
 def test_a_change_is_judged_from_above_and_from_below(name, change, expected):
     (old,) = (each for each in CLUSTER.every(QUEUE) if each["metadata"]["name"] == name)
     new = {**old, "spec": {**old["spec"], **change}}
@@ -222,7 +223,7 @@ KEPT = {
 }
 
 
-@pytest.mark.parametrize(("body", "expected", "text"), KEPT.values(), ids=KEPT)
+@cases(("body", "expected", "text"), KEPT)
 def test_a_queue_that_something_needs_is_not_deleted(body, expected, text):
     leaving = group("gone", "quiet")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"

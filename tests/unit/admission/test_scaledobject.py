@@ -32,22 +32,22 @@ def found(body: Object, *others: Object, old: Object | None = None) -> list[tupl
 
 @cases(
     ("spec", "field", "message"),
-    {
-        "its model": ({"minReplicaCount": 101}, "spec.minReplicaCount", "minReplicaCount 101 is above"),
-        "no formula": (formula("a +"), "spec.advanced.scalingModifiers.formula", "position 4"),
-        "a formula of nobody": (formula("b"), "spec.advanced.scalingModifiers.formula", "no trigger named b"),
-        "a formula of itself": (
-            formula("composite * 2"),
-            "spec.advanced.scalingModifiers.formula",
-            "no trigger named composite",
-        ),
-        "no number": (formula("a > 1"), "spec.advanced.scalingModifiers.formula", "a number is needed"),
-        "parts that do not fit": (
-            formula("a and true ? 1 : 2"),
-            "spec.advanced.scalingModifiers.formula",
-            "true or false is needed",
-        ),
-    },
+    ("its model", {"minReplicaCount": 101}, "spec.minReplicaCount", "minReplicaCount 101 is above"),
+    ("no formula", formula("a +"), "spec.advanced.scalingModifiers.formula", "position 4"),
+    ("a formula of nobody", formula("b"), "spec.advanced.scalingModifiers.formula", "no trigger named b"),
+    (
+        "a formula of itself",
+        formula("composite * 2"),
+        "spec.advanced.scalingModifiers.formula",
+        "no trigger named composite",
+    ),
+    ("no number", formula("a > 1"), "spec.advanced.scalingModifiers.formula", "a number is needed"),
+    (
+        "parts that do not fit",
+        formula("a and true ? 1 : 2"),
+        "spec.advanced.scalingModifiers.formula",
+        "true or false is needed",
+    ),
 )
 def test_an_invalid_manifest_is_refused(spec: Object, field: str, message: str) -> None:
     ((where, why),) = found(named("work", **spec))
@@ -57,12 +57,10 @@ def test_an_invalid_manifest_is_refused(spec: Object, field: str, message: str) 
 
 @cases(
     "spec",
-    {
-        "the least": {},
-        "a formula": formula("a"),
-        "a formula without a result for some values": formula("a / (a - 1)"),
-        "a formula of nothing for some values": formula("a == 1 ? 1 : nil"),
-    },
+    ("the least", {}),
+    ("a formula", formula("a")),
+    ("a formula without a result for some values", formula("a / (a - 1)")),
+    ("a formula of nothing for some values", formula("a == 1 ? 1 : nil")),
 )
 def test_what_is_well(spec: Object) -> None:
     assert found(named("work", **spec), named("other", scaleTargetRef={"name": "theirs"})) == []
@@ -70,19 +68,19 @@ def test_what_is_well(spec: Object) -> None:
 
 @cases(
     ("other", "field"),
-    {
-        "a target": (named("other"), "spec.scaleTargetRef"),
-        "a target, spelled out": (
-            named("other", scaleTargetRef={"name": "pool", "kind": "Deployment", "apiVersion": "apps/v1"}),
-            "spec.scaleTargetRef",
-        ),
-        "in another namespace": (named("other", namespace="elsewhere"), None),
-        "another kind": (named("other", scaleTargetRef={"name": "pool", "kind": "StatefulSet"}), None),
-        "an autoscaler's name": (
-            named("other", scaleTargetRef={"name": "theirs"}, **autoscaler("keda-hpa-work")),
-            "spec.advanced.horizontalPodAutoscalerConfig.name",
-        ),
-    },
+    ("a target", named("other"), "spec.scaleTargetRef"),
+    (
+        "a target, spelled out",
+        named("other", scaleTargetRef={"name": "pool", "kind": "Deployment", "apiVersion": "apps/v1"}),
+        "spec.scaleTargetRef",
+    ),
+    ("in another namespace", named("other", namespace="elsewhere"), None),
+    ("another kind", named("other", scaleTargetRef={"name": "pool", "kind": "StatefulSet"}), None),
+    (
+        "an autoscaler's name",
+        named("other", scaleTargetRef={"name": "theirs"}, **autoscaler("keda-hpa-work")),
+        "spec.advanced.horizontalPodAutoscalerConfig.name",
+    ),
 )
 def test_what_is_anothers_already(other: Object, field: str | None) -> None:
     body = named("work")

@@ -15,28 +15,30 @@ TWINS = [TRIGGER | {"name": "a"}] * 2
 
 @cases(
     ("spec", "fields"),
-    {
-        "bounds and triggers": (
-            {"minReplicaCount": 101, "triggers": TWINS, "idleReplicaCount": 200},
-            ["spec.triggers[1].name", "spec.minReplicaCount", "spec.idleReplicaCount"],
-        ),
-        "two wrong triggers": (
-            {"triggers": [*trigger(metricType="Utilization"), *usage("0")]},
-            ["spec.triggers[0].metricType", "spec.triggers[1].metadata.value"],
-        ),
-        "modifiers and bounds": (
-            {"minReplicaCount": 101, "advanced": modifiers(formula="a", target="0", activationTarget="x")},
-            [
-                "spec.minReplicaCount",
-                "spec.advanced.scalingModifiers.target",
-                "spec.advanced.scalingModifiers.activationTarget",
-            ],
-        ),
-        "usage alone": (
-            {"triggers": usage(), "minReplicaCount": 0, "fallback": {"failureThreshold": 1, "replicas": 1}},
-            ["spec.minReplicaCount", "spec.fallback"],
-        ),
-    },
+    (
+        "bounds and triggers",
+        {"minReplicaCount": 101, "triggers": TWINS, "idleReplicaCount": 200},
+        ["spec.triggers[1].name", "spec.minReplicaCount", "spec.idleReplicaCount"],
+    ),
+    (
+        "two wrong triggers",
+        {"triggers": [*trigger(metricType="Utilization"), *usage("0")]},
+        ["spec.triggers[0].metricType", "spec.triggers[1].metadata.value"],
+    ),
+    (
+        "modifiers and bounds",
+        {"minReplicaCount": 101, "advanced": modifiers(formula="a", target="0", activationTarget="x")},
+        [
+            "spec.minReplicaCount",
+            "spec.advanced.scalingModifiers.target",
+            "spec.advanced.scalingModifiers.activationTarget",
+        ],
+    ),
+    (
+        "usage alone",
+        {"triggers": usage(), "minReplicaCount": 0, "fallback": {"failureThreshold": 1, "replicas": 1}},
+        ["spec.minReplicaCount", "spec.fallback"],
+    ),
 )
 def test_of_a_scaled_object(spec: Object, fields: list[str]) -> None:
     with pytest.raises(Problems) as refused:

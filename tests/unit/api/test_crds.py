@@ -140,10 +140,8 @@ def test_limits_and_defaults_are_in_the_schema(kind, field, expected):
 
 @cases(
     "spec",
-    {
-        "scaledjob": spec_of("scaledjobs.keda.sh")["jobTargetRef"],
-        "scheduledjob": spec_of("scheduledjobs.penstock.dev")["jobTemplate"]["properties"]["spec"],
-    },
+    ("scaledjob", spec_of("scaledjobs.keda.sh")["jobTargetRef"]),
+    ("scheduledjob", spec_of("scheduledjobs.penstock.dev")["jobTemplate"]["properties"]["spec"]),
 )
 def test_the_jobs_spec_is_kept_as_it_is_and_its_template_required(spec):
     assert spec["required"] == ["template"]

@@ -8,15 +8,14 @@ from workers.api import kinds
 
 @cases(
     ("ref", "key", "path"),
-    {
-        "a group": (
-            kinds.Ref(kinds.JOB, "default", "crunch"),
-            "jobs.batch/default/crunch",
-            "/apis/batch/v1/namespaces/default/jobs/crunch",
-        ),
-        "the core group": (kinds.Ref(kinds.POD, "a", "b"), "pods/a/b", "/api/v1/namespaces/a/pods/b"),
-        "cluster-scoped": (kinds.Ref(kinds.NODE, "", "local"), "nodes//local", "/api/v1/nodes/local"),
-    },
+    (
+        "a group",
+        kinds.Ref(kinds.JOB, "default", "crunch"),
+        "jobs.batch/default/crunch",
+        "/apis/batch/v1/namespaces/default/jobs/crunch",
+    ),
+    ("the core group", kinds.Ref(kinds.POD, "a", "b"), "pods/a/b", "/api/v1/namespaces/a/pods/b"),
+    ("cluster-scoped", kinds.Ref(kinds.NODE, "", "local"), "nodes//local", "/api/v1/nodes/local"),
 )
 def test_a_key_names_one_object_and_leads_back_to_it(ref, key, path):
     assert ref.key == key

@@ -59,14 +59,12 @@ def test_a_short_manifest_has_kedas_defaults():
 
 @cases(
     ("metadata", "spec"),
-    {
-        "an unknown field": ({}, {"unknown": {"deep": 1}}),
-        "an unknown field of a trigger": ({}, {"triggers": [{**TRIGGER, "unknown": 1}]}),
-        "null is not set": ({}, {"minReplicaCount": None, "rollout": None, "scalingStrategy": None}),
-        "null metadata": ({"labels": None, "annotations": None, "finalizers": None}, {}),
-        "triggers without names": ({}, {"triggers": [TRIGGER, TRIGGER]}),
-        "useCachedMetrics switched off": ({}, {"triggers": [{**TRIGGER, "type": "cpu", "useCachedMetrics": False}]}),
-    },
+    ("an unknown field", {}, {"unknown": {"deep": 1}}),
+    ("an unknown field of a trigger", {}, {"triggers": [{**TRIGGER, "unknown": 1}]}),
+    ("null is not set", {}, {"minReplicaCount": None, "rollout": None, "scalingStrategy": None}),
+    ("null metadata", {"labels": None, "annotations": None, "finalizers": None}, {}),
+    ("triggers without names", {}, {"triggers": [TRIGGER, TRIGGER]}),
+    ("useCachedMetrics switched off", {}, {"triggers": [{**TRIGGER, "type": "cpu", "useCachedMetrics": False}]}),
 )
 def test_what_keda_accepts_is_accepted(metadata, spec):
     assert scaledjob.parse(scaled_job(metadata=metadata, **spec)).metadata.name == "work"

@@ -71,14 +71,12 @@ def test_missed_runs(new_cluster: Callable[..., CronCluster]) -> None:
 
 @cases(
     "spec",
-    {
-        "a manifest that cannot be read": {"jitterSeconds": -1},
-        "a schedule that never fires": {"schedule": "0 0 30 2 *"},
-        "no schedule": {"schedule": "x"},
-        "an unknown zone": {"timeZone": "Mars/Olympus"},
-        "suspended": {"suspend": True},
-        "suspended for a while": {"suspendUntil": "2027-01-01T00:00:00Z"},
-    },
+    ("a manifest that cannot be read", {"jitterSeconds": -1}),
+    ("a schedule that never fires", {"schedule": "0 0 30 2 *"}),
+    ("no schedule", {"schedule": "x"}),
+    ("an unknown zone", {"timeZone": "Mars/Olympus"}),
+    ("suspended", {"suspend": True}),
+    ("suspended for a while", {"suspendUntil": "2027-01-01T00:00:00Z"}),
 )
 def test_an_object_that_does_not_run(spec: Any, new_cluster: Callable[..., CronCluster]) -> None:
     report = new_cluster(**spec)

@@ -48,16 +48,15 @@ def test_an_annotation_that_is_there_and_not_false_is_true(annotations, expected
 
 @cases(
     ("kind", "annotations", "expected"),
-    {
-        "at a number of replicas": ("ScaledObject", {bool_annotations.PAUSED_REPLICAS: "0"}, True),
-        "whatever else is said": (
-            "ScaledObject",
-            {bool_annotations.PAUSED_REPLICAS: "0", bool_annotations.PAUSED: "false"},
-            True,
-        ),
-        "not paused": ("ScaledObject", {bool_annotations.PAUSED: "false"}, False),
-        "a ScaledJob has no replicas": ("ScaledJob", {bool_annotations.PAUSED_REPLICAS: "0"}, False),
-    },
+    ("at a number of replicas", "ScaledObject", {bool_annotations.PAUSED_REPLICAS: "0"}, True),
+    (
+        "whatever else is said",
+        "ScaledObject",
+        {bool_annotations.PAUSED_REPLICAS: "0", bool_annotations.PAUSED: "false"},
+        True,
+    ),
+    ("not paused", "ScaledObject", {bool_annotations.PAUSED: "false"}, False),
+    ("a ScaledJob has no replicas", "ScaledJob", {bool_annotations.PAUSED_REPLICAS: "0"}, False),
 )
 def test_a_scaled_object_may_be_paused_at_a_number_of_replicas(kind, annotations, expected):
     assert bool_annotations.is_paused({"kind": kind, "metadata": {"annotations": annotations}}) is expected

@@ -53,16 +53,14 @@ def test_every_field_of_keda_is_read() -> None:
 
 @cases(
     ("spec", "field"),
-    {
-        "variable without a name": ({"env": [{"parameter": "p"}]}, "spec.env[0].name: "),
-        "no key": ({"secretTargetRef": [{**ENTRY, "key": ""}]}, "spec.secretTargetRef[0].key: "),
-        "no list": ({"secretTargetRef": ENTRY}, "spec.secretTargetRef: "),
-        "login": ({"hashiCorpVault": {**VAULT, "authentication": "ldap"}}, "hashiCorpVault.authentication: "),
-        "no secrets": ({"hashiCorpVault": {**VAULT, "secrets": None}}, "hashiCorpVault.secrets: "),
-        "token": ({"hashiCorpVault": {**VAULT, "credential": {"token": 7}}}, "hashiCorpVault.credential.token: "),
-        "another grant": ({"oauth2": {**OAUTH, "type": "password"}}, "spec.oauth2.type: "),
-        "unknown provider": ({"podIdentity": {"provider": "mine"}}, "spec.podIdentity.provider: "),
-    },
+    ("variable without a name", {"env": [{"parameter": "p"}]}, "spec.env[0].name: "),
+    ("no key", {"secretTargetRef": [{**ENTRY, "key": ""}]}, "spec.secretTargetRef[0].key: "),
+    ("no list", {"secretTargetRef": ENTRY}, "spec.secretTargetRef: "),
+    ("login", {"hashiCorpVault": {**VAULT, "authentication": "ldap"}}, "hashiCorpVault.authentication: "),
+    ("no secrets", {"hashiCorpVault": {**VAULT, "secrets": None}}, "hashiCorpVault.secrets: "),
+    ("token", {"hashiCorpVault": {**VAULT, "credential": {"token": 7}}}, "hashiCorpVault.credential.token: "),
+    ("another grant", {"oauth2": {**OAUTH, "type": "password"}}, "spec.oauth2.type: "),
+    ("unknown provider", {"podIdentity": {"provider": "mine"}}, "spec.podIdentity.provider: "),
 )
 def test_what_is_wrong_is_refused_and_named(spec: Object, field: str) -> None:
     with pytest.raises(UserError) as refused:
@@ -84,13 +82,11 @@ def test_no_text_of_it_shows_a_token() -> None:
 
 @cases(
     ("text", "kind"),
-    {
-        "by default": (None, TRIGGER_AUTHENTICATION),
-        "empty": ("", TRIGGER_AUTHENTICATION),
-        "of the namespace": ("TriggerAuthentication", TRIGGER_AUTHENTICATION),
-        "of the cluster": ("ClusterTriggerAuthentication", CLUSTER_TRIGGER_AUTHENTICATION),
-        "something else": (SCALED_JOB.kind, None),
-    },
+    ("by default", None, TRIGGER_AUTHENTICATION),
+    ("empty", "", TRIGGER_AUTHENTICATION),
+    ("of the namespace", "TriggerAuthentication", TRIGGER_AUTHENTICATION),
+    ("of the cluster", "ClusterTriggerAuthentication", CLUSTER_TRIGGER_AUTHENTICATION),
+    ("something else", SCALED_JOB.kind, None),
 )
 def test_a_reference_names_one_of_two_kinds(text: str | None, kind: object) -> None:
     assert triggerauthentication.kind_of(text) == kind

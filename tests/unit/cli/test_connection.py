@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from deploy.cli import api_connection
+from tests.unit.tables import cases
 from workers.errors import UserError
 
 
@@ -20,15 +21,13 @@ def kubeconfig(path: Path, *, current: str = "a", **namespaces: str | None) -> P
     return path
 
 
-@pytest.mark.parametrize(
+@cases(
     ("there", "chosen"),
-    [
-        pytest.param({"flag", "variable", "home", "other"}, "flag", id="the flag wins"),
-        pytest.param({"variable", "home", "other"}, "variable", id="then the variable"),
-        pytest.param({"home", "other"}, ".penstock/kubeconfig", id="then the embedded cluster"),
-        pytest.param({"other"}, None, id="then what other tools use"),
-        pytest.param(set(), None, id="nothing at all"),
-    ],
+    ("the flag wins", {"flag", "variable", "home", "other"}, "flag"),
+    ("then the variable", {"variable", "home", "other"}, "variable"),
+    ("then the embedded cluster", {"home", "other"}, ".penstock/kubeconfig"),
+    ("then what other tools use", {"other"}, None),
+    ("nothing at all", set(), None),
 )
 def test_the_first_that_is_named_is_taken(
     there: set[str], chosen: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -45,14 +44,12 @@ def test_the_first_that_is_named_is_taken(
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "namespace"),
-    [
-        pytest.param({}, "one", id="the current context's"),
-        pytest.param({"context": "b"}, "two", id="the named context's"),
-        pytest.param({"context": "c"}, "default", id="a context without one"),
-        pytest.param({"context": "b", "namespace": "three"}, "three", id="the flag's"),
-    ],
+    ("the current context's", {}, "one"),
+    ("the named context's", {"context": "b"}, "two"),
+    ("a context without one", {"context": "c"}, "default"),
+    ("the flag's", {"context": "b", "namespace": "three"}, "three"),
 )
 def test_the_namespace_comes_from_the_flag_or_the_context(
     arguments: dict[str, Any], namespace: str, tmp_path: Path
@@ -69,14 +66,12 @@ def test_several_files_of_kubeconfig_are_read_in_order(tmp_path: Path) -> None:
     assert api_connection.target(environ=environ, context="a").namespace == "one"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "message"),
-    [
-        pytest.param({"kubeconfig": "/no/such"}, "--kubeconfig: no such file: /no/such", id="no file"),
-        pytest.param({"kubeconfig": "k", "context": "z"}, "no context called z; there are a", id="no context"),
-        pytest.param({"kubeconfig": "broken"}, "broken: not a usable kubeconfig", id="no YAML"),
-        pytest.param({"kubeconfig": "list"}, "list: not a usable kubeconfig", id="another shape"),
-    ],
+    ("no file", {"kubeconfig": "/no/such"}, "--kubeconfig: no such file: /no/such"),
+    ("no context", {"kubeconfig": "k", "context": "z"}, "no context called z; there are a"),
+    ("no YAML", {"kubeconfig": "broken"}, "broken: not a usable kubeconfig"),
+    ("another shape", {"kubeconfig": "list"}, "list: not a usable kubeconfig"),
 )
 def test_a_kubeconfig_that_cannot_be_used_is_named(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
     kubeconfig(tmp_path / "k")
@@ -117,14 +112,19 @@ def test_the_current_folders_kubeconfig_can_only_name_an_embedded_cluster(
     assert api_connection.target(kubeconfig=str(path), environ={}).kubeconfig == path
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spoil", "message"),
-    [
-        (lambda path: path.chmod(0o644), r"kubeconfig: others may read or change it \(mode 0644\)"),
-        (lambda path: path.parent.chmod(0o775), r"penstock: others may change it \(mode 0775\)"),
-        (lambda path: (path.rename(path.with_name("x")), path.symlink_to("x")), "kubeconfig: is a symbolic link"),
-    ],
-    ids=["a file that others may read, as after git clone", "a folder that others may change", "a link"],
+    (
+        "a file that others may read, as after git clone",
+        lambda path: path.chmod(0o644),
+        r"kubeconfig: others may read or change it \(mode 0644\)",
+    ),
+    (
+        "a folder that others may change",
+        lambda path: path.parent.chmod(0o775),
+        r"penstock: others may change it \(mode 0775\)",
+    ),
+    ("a link", lambda path: (path.rename(path.with_name("x")), path.symlink_to("x")), "kubeconfig: is a symbolic link"),
 )
 def test_a_strangers_kubeconfig_in_the_current_folder_is_refused(spoil: Any, message: str, tmp_path: Path) -> None:
     path = embedded(tmp_path)

@@ -16,6 +16,7 @@ from tests.support.paths import ROOT
 from tests.support.terminal import COMMAND
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
+from tests.unit.tables import cases
 from workers.client import rest as cluster_module
 from workers.errors import Unavailable
 
@@ -69,15 +70,16 @@ class OopsError(Exception):
     """A fault of ours."""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "line"),
-    [
-        (redis.exceptions.ConnectionError("Error 111\nconnecting"), "penstock: Error 111 connecting\n"),
-        (ConnectionRefusedError("refused"), "penstock: refused\n"),
-        (TimeoutError(), "penstock: TimeoutError\n"),
-        (Unavailable("no", body={"message": "the server\nis tired"}, status=503), "penstock: the server is tired\n"),
-    ],
-    ids=["broker", "connection", "timeout", "cluster"],
+    ("broker", redis.exceptions.ConnectionError("Error 111\nconnecting"), "penstock: Error 111 connecting\n"),
+    ("connection", ConnectionRefusedError("refused"), "penstock: refused\n"),
+    ("timeout", TimeoutError(), "penstock: TimeoutError\n"),
+    (
+        "cluster",
+        Unavailable("no", body={"message": "the server\nis tired"}, status=503),
+        "penstock: the server is tired\n",
+    ),
 )
 def test_an_unreachable_server_is_one_line_and_a_traceback_only_with_debug(
     error: Exception, line: str, penstock: Type, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from deploy.cli import manifests
+from tests.unit.tables import cases
 from workers.errors import UserError
 
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: crunch}\n"
@@ -23,18 +24,16 @@ def test_a_list_is_taken_apart() -> None:
     assert [(manifest.kind, manifest.where) for manifest in manifests.parse(text, "x")] == [("Pod", "x, items[0]")]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "value"),
-    [
-        pytest.param("2020-01-01", "2020-01-01", id="a date stays text"),
-        pytest.param("12:30:45", "12:30:45", id="colons are no sexagesimal number"),
-        pytest.param("190:20:30.15", "190:20:30.15", id="nor a sexagesimal fraction"),
-        pytest.param("12", 12, id="a number is a number"),
-        pytest.param("0x1F", 31, id="hexadecimal"),
-        pytest.param("1.5", 1.5, id="a fraction"),
-        pytest.param("yes", True, id="yes is true, as Kubernetes' parser has it"),
-        pytest.param("~", None, id="null"),
-    ],
+    ("a date stays text", "2020-01-01", "2020-01-01"),
+    ("colons are no sexagesimal number", "12:30:45", "12:30:45"),
+    ("nor a sexagesimal fraction", "190:20:30.15", "190:20:30.15"),
+    ("a number is a number", "12", 12),
+    ("hexadecimal", "0x1F", 31),
+    ("a fraction", "1.5", 1.5),
+    ("yes is true, as Kubernetes' parser has it", "yes", True),
+    ("null", "~", None),
 )
 def test_scalars_are_read_as_kubernetes_reads_them(text: str, value: object) -> None:
     (manifest,) = manifests.parse(f"{JOB}spec: {text}\n", "x")
@@ -42,28 +41,24 @@ def test_scalars_are_read_as_kubernetes_reads_them(text: str, value: object) -> 
     assert type(manifest.body["spec"]) is type(value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "message"),
-    [
-        pytest.param("a: [", "x, line 2: not valid YAML", id="not YAML"),
-        pytest.param("a: 1\na: 2", "x, line 2: not valid YAML: key 'a' stands twice", id="a key twice"),
-        pytest.param("- 1", "not a list", id="a list"),
-        pytest.param("hello", "not a text", id="a text"),
-        pytest.param("kind: Job", "x: apiVersion: a text is required", id="no apiVersion"),
-        pytest.param("apiVersion: v1", "x: kind: a text is required", id="no kind"),
-        pytest.param("apiVersion: v1\nkind: 3", "x: kind: a text is required", id="kind is no text"),
-        pytest.param("apiVersion: v1\nkind: Pod", "x: Pod: metadata: an object with a name", id="no metadata"),
-        pytest.param("apiVersion: v1\nkind: Pod\nmetadata: {}", "x: Pod: metadata.name: a text", id="no name"),
-        pytest.param(
-            "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}", "generateName makes", id="generateName"
-        ),
-        pytest.param("apiVersion: v1\nkind: Pod\nmetadata: {name: 1}", "metadata.name: a text", id="a number as name"),
-        pytest.param(
-            "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: [x]}",
-            "x: Pod a: metadata.labels: a mapping",
-            id="labels as a list",
-        ),
-    ],
+    ("not YAML", "a: [", "x, line 2: not valid YAML"),
+    ("a key twice", "a: 1\na: 2", "x, line 2: not valid YAML: key 'a' stands twice"),
+    ("a list", "- 1", "not a list"),
+    ("a text", "hello", "not a text"),
+    ("no apiVersion", "kind: Job", "x: apiVersion: a text is required"),
+    ("no kind", "apiVersion: v1", "x: kind: a text is required"),
+    ("kind is no text", "apiVersion: v1\nkind: 3", "x: kind: a text is required"),
+    ("no metadata", "apiVersion: v1\nkind: Pod", "x: Pod: metadata: an object with a name"),
+    ("no name", "apiVersion: v1\nkind: Pod\nmetadata: {}", "x: Pod: metadata.name: a text"),
+    ("generateName", "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}", "generateName makes"),
+    ("a number as name", "apiVersion: v1\nkind: Pod\nmetadata: {name: 1}", "metadata.name: a text"),
+    (
+        "labels as a list",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: [x]}",
+        "x: Pod a: metadata.labels: a mapping",
+    ),
 )
 def test_a_mistake_is_named_with_its_place(text: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
@@ -84,14 +79,12 @@ def test_a_dash_is_standard_input() -> None:
     assert manifest.where == "standard input"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "message"),
-    [
-        pytest.param(lambda _: None, "no such file or folder", id="missing"),
-        pytest.param(lambda path: path.mkdir(), "no .yaml, .yml, .json files", id="an empty folder"),
-        pytest.param(lambda path: path.write_bytes(b"\xff\xfe"), "cannot be read", id="not text"),
-        pytest.param(lambda path: path.write_text("---\n"), "no objects in", id="no objects"),
-    ],
+    ("missing", lambda _: None, "no such file or folder"),
+    ("an empty folder", lambda path: path.mkdir(), "no .yaml, .yml, .json files"),
+    ("not text", lambda path: path.write_bytes(b"\xff\xfe"), "cannot be read"),
+    ("no objects", lambda path: path.write_text("---\n"), "no objects in"),
 )
 def test_a_source_without_objects_is_an_error_naming_it(make: object, message: str, tmp_path: Path) -> None:
     path = tmp_path / "source.yaml"

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from deploy.cli import output
+from tests.unit.tables import cases
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -52,10 +53,11 @@ def test_a_table_is_aligned_and_has_nothing_behind_its_last_column(capsys: pytes
     assert capsys.readouterr().out == "NAME          AGE\na-long-name   1s\nb             10m\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("terminal", "no_color", "wanted"),
-    [(True, "", True), (True, "1", False), (False, "", False)],
-    ids=["a terminal", "NO_COLOR", "a pipe"],
+    ("a terminal", True, "", True),
+    ("NO_COLOR", True, "1", False),
+    ("a pipe", False, "", False),
 )
 def test_colours_are_for_terminals_without_no_color(
     terminal: bool, no_color: str, wanted: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

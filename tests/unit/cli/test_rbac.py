@@ -126,15 +126,13 @@ def test_by_default_secrets_are_readable_in_the_own_namespace_only_and_tokens_no
 
 @cases(
     ("option", "role", "place"),
-    {
-        "Secrets of a namespace's pushers": ("--pushers=team", "penstock-gateway-secrets", "team"),
-        "Secrets of all pushers": ("--pushers=*", "penstock-gateway-secrets", "*"),
-        "Secrets of a namespace": ("--secrets=team", "penstock-scaler-secrets", "team"),
-        "all Secrets": ("--secrets=*", "penstock-scaler-secrets", "*"),
-        "tokens of one account": ("--tokens=team/reader", "penstock-scaler-tokens-reader", "team"),
-        "tokens of a namespace": ("--tokens=team", "penstock-scaler-tokens", "team"),
-        "tokens of all accounts": ("--tokens=*", "penstock-scaler-tokens", "*"),
-    },
+    ("Secrets of a namespace's pushers", "--pushers=team", "penstock-gateway-secrets", "team"),
+    ("Secrets of all pushers", "--pushers=*", "penstock-gateway-secrets", "*"),
+    ("Secrets of a namespace", "--secrets=team", "penstock-scaler-secrets", "team"),
+    ("all Secrets", "--secrets=*", "penstock-scaler-secrets", "*"),
+    ("tokens of one account", "--tokens=team/reader", "penstock-scaler-tokens-reader", "team"),
+    ("tokens of a namespace", "--tokens=team", "penstock-scaler-tokens", "team"),
+    ("tokens of all accounts", "--tokens=*", "penstock-scaler-tokens", "*"),
 )
 def test_more_is_granted_by_name(option: str, role: str, place: str) -> None:
     assert granted(option) - granted() == {("-".join(role.split("-")[:2]), role, place)}

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from deploy import reasons_reference
 from deploy.reason_meanings import CONDITIONS, EVENTS, ReasonMeaning
 from tests.support.paths import ROOT
+from tests.unit.tables import cases
 
 PAGE = ROOT / "docs" / "reasons.md"
 CONTROLLERS = ROOT / "workers" / "controllers"
@@ -227,13 +226,10 @@ def test_every_reason_that_cannot_be_read_from_its_call_is_accounted_for() -> No
     assert {(use.file, use.text) for use in every if use.reasons is None} == PASSED_ON
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rows", "written", "passed"),
-    [
-        (EVENTS, reasons(EVENT_CALLS | CARRIERS) | reasons({"TaskProblem": 0}) | RECONCILERS, EVENTS_PASSED_ON),
-        (CONDITIONS, reasons(CONDITION_CALLS), CONDITIONS_PASSED_ON),
-    ],
-    ids=["events", "conditions"],
+    ("events", EVENTS, reasons(EVENT_CALLS | CARRIERS) | reasons({"TaskProblem": 0}) | RECONCILERS, EVENTS_PASSED_ON),
+    ("conditions", CONDITIONS, reasons(CONDITION_CALLS), CONDITIONS_PASSED_ON),
 )
 def test_the_table_has_the_reasons_that_controllers_write_and_no_other(
     rows: Sequence[ReasonMeaning], written: set[str], passed: set[str]

@@ -42,13 +42,11 @@ DELETES = Plan((Delete(REF, "u"),), "gone")
 
 @cases(
     ("parts", "labels", "steps"),
-    {
-        "both, in order": ([part("a"), part("b")], (), (*marks("a").steps, *marks("b").steps)),
-        "who accepts it": ([part("a", accepts=only("x")), part("b")], (), marks("b").steps),
-        "nothing after its end": ([part("a", DELETES), part("b")], (), DELETES.steps),
-        "the end of another": ([part("a", Plan((OTHER,))), part("b")], (), (OTHER, *marks("b").steps)),
-        "nothing": ([part("a", NOTHING), part("b", NOTHING)], (), ()),
-    },
+    ("both, in order", [part("a"), part("b")], (), (*marks("a").steps, *marks("b").steps)),
+    ("who accepts it", [part("a", accepts=only("x")), part("b")], (), marks("b").steps),
+    ("nothing after its end", [part("a", DELETES), part("b")], (), DELETES.steps),
+    ("the end of another", [part("a", Plan((OTHER,))), part("b")], (), (OTHER, *marks("b").steps)),
+    ("nothing", [part("a", NOTHING), part("b", NOTHING)], (), ()),
 )
 def test_what_all_concerns_want_is_done(parts: list[Controller], labels: tuple[str, ...], steps: Any) -> None:
     assert composed(*parts).decide(seen(*labels), NOW).steps == steps
@@ -109,13 +107,11 @@ def test_what_they_see_they_all_see() -> None:
 
 @cases(
     "other",
-    {
-        "another kind": replace(part("b"), kind=JOB),
-        "polled": part("b", polled=True),
-        "labelled": part("b", labelled={JOB.id: "x"}),
-        "scales": part("b", scales=lambda body: ScaleTarget("v1", "Pod", "x")),
-        "grandchildren": part("b", grandchildren=lambda body: (JOB,)),
-    },
+    ("another kind", replace(part("b"), kind=JOB)),
+    ("polled", part("b", polled=True)),
+    ("labelled", part("b", labelled={JOB.id: "x"})),
+    ("scales", part("b", scales=lambda body: ScaleTarget("v1", "Pod", "x"))),
+    ("grandchildren", part("b", grandchildren=lambda body: (JOB,))),
 )
 def test_what_cannot_be_composed_is_refused(other: Controller) -> None:
     with pytest.raises(ValueError, match="composed"):

@@ -20,11 +20,9 @@ def test_kinds_without_namespaces_are_left_alone() -> None:
 
 @cases(
     ("settings", "message"),
-    {
-        "no namespaces": ({"namespaces": ()}, "PENSTOCK_NAMESPACES must name"),
-        "Queues": ({"volcano": True}, "PENSTOCK_VOLCANO: Queues have no namespace"),
-        "ScalePolicies": ({"policies": True}, "PENSTOCK_POLICIES: ScalePolicies have no namespace"),
-    },
+    ("no namespaces", {"namespaces": ()}, "PENSTOCK_NAMESPACES must name"),
+    ("Queues", {"volcano": True}, "PENSTOCK_VOLCANO: Queues have no namespace"),
+    ("ScalePolicies", {"policies": True}, "PENSTOCK_POLICIES: ScalePolicies have no namespace"),
 )
 def test_settings_that_need_the_cluster_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import pytest
-
 from deploy.demo.pool.report import PoolRun, PoolSample, chart, faults, rows
 from deploy.demo.pool.work import outcome
+from tests.unit.tables import cases
 
 SAMPLES = [
     PoolSample(0.0, 0, 0, 0),
@@ -43,22 +42,28 @@ def test_a_right_run_has_no_faults_and_a_report():
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "said"),
-    [
-        (lambda run: replace(run, results={0: outcome(0), 1: outcome(1)}), "1 tasks were missed, for example 2"),
-        (lambda run: replace(run, ended={0: 1, 1: 2, 2: 1}), "1 tasks ran twice, for example 1"),
-        (lambda run: replace(run, begun={0: 1, 1: 1, 2: 2}), "1 tasks were cut short, for example 2"),
-        (lambda run: replace(run, results={**run.results, 7: outcome(7)}), "1 tasks were never pushed, for example 7"),
-        (lambda run: replace(run, results={**run.results, 1: "?"}), "1 tasks have a wrong result, for example 1"),
-        (lambda run: replace(run, samples=[PoolSample(0.0, 1, 1, 3), SAMPLES[-1]]), "the pool never grew to 2 workers"),
-        (
-            lambda run: replace(run, samples=[PoolSample(0.0, 3, 3, 3), SAMPLES[-1]]),
-            "the pool grew to 3 workers, more than 2",
-        ),
-        (lambda run: replace(run, samples=SAMPLES[:-1]), "the pool did not return to zero"),
-    ],
-    ids=["missed", "twice", "cut short", "never pushed", "wrong", "never grew", "grew too far", "stayed"],
+    ("missed", lambda run: replace(run, results={0: outcome(0), 1: outcome(1)}), "1 tasks were missed, for example 2"),
+    ("twice", lambda run: replace(run, ended={0: 1, 1: 2, 2: 1}), "1 tasks ran twice, for example 1"),
+    ("cut short", lambda run: replace(run, begun={0: 1, 1: 1, 2: 2}), "1 tasks were cut short, for example 2"),
+    (
+        "never pushed",
+        lambda run: replace(run, results={**run.results, 7: outcome(7)}),
+        "1 tasks were never pushed, for example 7",
+    ),
+    ("wrong", lambda run: replace(run, results={**run.results, 1: "?"}), "1 tasks have a wrong result, for example 1"),
+    (
+        "never grew",
+        lambda run: replace(run, samples=[PoolSample(0.0, 1, 1, 3), SAMPLES[-1]]),
+        "the pool never grew to 2 workers",
+    ),
+    (
+        "grew too far",
+        lambda run: replace(run, samples=[PoolSample(0.0, 3, 3, 3), SAMPLES[-1]]),
+        "the pool grew to 3 workers, more than 2",
+    ),
+    ("stayed", lambda run: replace(run, samples=SAMPLES[:-1]), "the pool did not return to zero"),
 )
 def test_each_fault_is_reported_alone(change: Callable[[PoolRun], PoolRun], said: str):
     assert faults(change(right())) == [said]

@@ -4,6 +4,7 @@ import pytest
 
 from deploy.demo.measure import measured
 from deploy.demo.report import DemoJob, DemoRun, faults, percentile, rows
+from tests.unit.tables import cases
 
 
 @pytest.fixture
@@ -67,17 +68,14 @@ def _lie(run, path):
     run.results[path]["lines"] += 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spoil", "words"),
-    [
-        (_miss, "1 files were missed"),
-        (_repeat, "1 files were done twice"),
-        (_over_create, "1 Jobs too many"),
-        (_idle, "1 Jobs found nothing"),
-        (_fail, "1 Jobs failed"),
-        (_lie, "1 results are wrong"),
-    ],
-    ids=["missed", "done twice", "a Job too many", "an idle Job", "a failed Job", "a wrong result"],
+    ("missed", _miss, "1 files were missed"),
+    ("done twice", _repeat, "1 files were done twice"),
+    ("a Job too many", _over_create, "1 Jobs too many"),
+    ("an idle Job", _idle, "1 Jobs found nothing"),
+    ("a failed Job", _fail, "1 Jobs failed"),
+    ("a wrong result", _lie, "1 results are wrong"),
 )
 def test_every_fault_is_named(right, files, spoil, words):
     spoil(right, files[1])
@@ -85,15 +83,12 @@ def test_every_fault_is_named(right, files, spoil, words):
     assert len(faults(right)) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "share", "expected"),
-    [
-        ([5.0], 0.5, 5.0),
-        ([1.0, 2.0, 3.0, 4.0], 0.5, 2.0),
-        ([4.0, 1.0, 3.0, 2.0], 0.99, 4.0),
-        ([1.0] * 99 + [9.0], 0.99, 1.0),
-    ],
-    ids=["one value", "the lower middle", "in any order", "nearest rank"],
+    ("one value", [5.0], 0.5, 5.0),
+    ("the lower middle", [1.0, 2.0, 3.0, 4.0], 0.5, 2.0),
+    ("in any order", [4.0, 1.0, 3.0, 2.0], 0.99, 4.0),
+    ("nearest rank", [1.0] * 99 + [9.0], 0.99, 1.0),
 )
 def test_percentiles_are_nearest_rank(values, share, expected):
     assert percentile(values, share) == expected

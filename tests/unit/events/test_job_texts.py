@@ -21,29 +21,28 @@ MAIN = "spec.jobTemplate.spec.template.spec.containers[0]"
 
 @cases(
     "wanted",
-    {
-        "a program's arguments": template(
-            {"command": ["ship", "--order", "$(event.id)"], "args": ["$(event.data.total)"]}
-        ),
-        "arguments of an image's entry point": template({"args": ["$(event.id)"]}),
-        "a variable": template({"env": [{"name": "ORDER", "value": "$(event.id)"}]}),
-        "a working directory": template({"workingDir": "/orders/$(event.id)"}),
-        "labels and annotations": template(labels={"order": "$(event.id)"}, annotations={"note": "$(event.data)"}),
-        "a shell's positional argument": template({"command": ["sh", "-c", 'ship "$1"', "ship", "$(event.id)"]}),
-        "an argument behind a script's name": template({"command": ["python", "/app/ship.py", "$(event.id)"]}),
-        "a variable that the script reads": template(
-            {"command": ["bash", "-lc", 'ship "$ORDER"'], "env": [{"name": "ORDER", "value": "$(event.id)"}]}
-        ),
-        "a program behind env and a user": template({"command": ["env", "-S", "gosu app ship --order", "$(event.id)"]}),
-        "a program behind env": template({"command": ["env", "A=1", "ship", "$(event.id)"]}),
-        "another variable in a script": template(
-            {"command": ["sh", "-c", "echo $(GREETING)"], "env": [{"name": "GREETING", "value": "hello"}]}
-        ),
-        "an escaped reference in a script": template({"command": ["sh", "-c", "echo '$$(event.id)'"]}),
-        "an initial container": template(
-            pod={"initContainers": [{"name": "i", "image": "i", "args": ["$(event.id)"]}]}
-        ),
-    },
+    (
+        "a program's arguments",
+        template({"command": ["ship", "--order", "$(event.id)"], "args": ["$(event.data.total)"]}),
+    ),
+    ("arguments of an image's entry point", template({"args": ["$(event.id)"]})),
+    ("a variable", template({"env": [{"name": "ORDER", "value": "$(event.id)"}]})),
+    ("a working directory", template({"workingDir": "/orders/$(event.id)"})),
+    ("labels and annotations", template(labels={"order": "$(event.id)"}, annotations={"note": "$(event.data)"})),
+    ("a shell's positional argument", template({"command": ["sh", "-c", 'ship "$1"', "ship", "$(event.id)"]})),
+    ("an argument behind a script's name", template({"command": ["python", "/app/ship.py", "$(event.id)"]})),
+    (
+        "a variable that the script reads",
+        template({"command": ["bash", "-lc", 'ship "$ORDER"'], "env": [{"name": "ORDER", "value": "$(event.id)"}]}),
+    ),
+    ("a program behind env and a user", template({"command": ["env", "-S", "gosu app ship --order", "$(event.id)"]})),
+    ("a program behind env", template({"command": ["env", "A=1", "ship", "$(event.id)"]})),
+    (
+        "another variable in a script",
+        template({"command": ["sh", "-c", "echo $(GREETING)"], "env": [{"name": "GREETING", "value": "hello"}]}),
+    ),
+    ("an escaped reference in a script", template({"command": ["sh", "-c", "echo '$$(event.id)'"]})),
+    ("an initial container", template(pod={"initContainers": [{"name": "i", "image": "i", "args": ["$(event.id)"]}]})),
 )
 def test_an_event_may_stand_here(wanted: RunTemplate) -> None:
     assert list(job_texts.problems(wanted)) == []
@@ -51,28 +50,30 @@ def test_an_event_may_stand_here(wanted: RunTemplate) -> None:
 
 @cases(
     ("wanted", "field"),
-    {
-        "the image": (template({"image": "worker:$(event.id)"}), f"{MAIN}.image"),
-        "the service account": (
-            template(pod={"serviceAccountName": "$(event.subject)"}),
-            "spec.jobTemplate.spec.template.spec.serviceAccountName",
-        ),
-        "a volume": (
-            template(pod={"volumes": [{"name": "v", "hostPath": {"path": "$(event.subject)"}}]}),
-            "spec.jobTemplate.spec.template.spec.volumes[0].hostPath.path",
-        ),
-        "a node": (template(pod={"nodeName": "$(event.id)"}), "spec.jobTemplate.spec.template.spec.nodeName"),
-        "a variable's name": (template({"env": [{"name": "$(event.id)", "value": "x"}]}), f"{MAIN}.env[0].name"),
-        "a Secret's name": (
-            template({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "$(event.id)", "key": "k"}}}]}),
-            f"{MAIN}.env[0].valueFrom.secretKeyRef.name",
-        ),
-        "a probe": (
-            template({"livenessProbe": {"exec": {"command": ["$(event.id)"]}}}),
-            f"{MAIN}.livenessProbe.exec.command[0]",
-        ),
-        "a label's name": (template(labels={"$(event.id)": "x"}), "spec.jobTemplate.metadata.labels (name)"),
-    },
+    ("the image", template({"image": "worker:$(event.id)"}), f"{MAIN}.image"),
+    (
+        "the service account",
+        template(pod={"serviceAccountName": "$(event.subject)"}),
+        "spec.jobTemplate.spec.template.spec.serviceAccountName",
+    ),
+    (
+        "a volume",
+        template(pod={"volumes": [{"name": "v", "hostPath": {"path": "$(event.subject)"}}]}),
+        "spec.jobTemplate.spec.template.spec.volumes[0].hostPath.path",
+    ),
+    ("a node", template(pod={"nodeName": "$(event.id)"}), "spec.jobTemplate.spec.template.spec.nodeName"),
+    ("a variable's name", template({"env": [{"name": "$(event.id)", "value": "x"}]}), f"{MAIN}.env[0].name"),
+    (
+        "a Secret's name",
+        template({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "$(event.id)", "key": "k"}}}]}),
+        f"{MAIN}.env[0].valueFrom.secretKeyRef.name",
+    ),
+    (
+        "a probe",
+        template({"livenessProbe": {"exec": {"command": ["$(event.id)"]}}}),
+        f"{MAIN}.livenessProbe.exec.command[0]",
+    ),
+    ("a label's name", template(labels={"$(event.id)": "x"}), "spec.jobTemplate.metadata.labels (name)"),
 )
 def test_an_event_may_not_stand_here(wanted: RunTemplate, field: str) -> None:
     found = dict(job_texts.problems(wanted))
@@ -86,47 +87,46 @@ def _run(*command: str, env: dict[str, str] | None = None, args: tuple[str, ...]
 
 @cases(
     ("wanted", "field"),
-    {
-        "a shell's script": (_run("sh", "-c", "echo $(event.id)"), "command[2]"),
-        "a login shell's script": (_run("/bin/bash", "-lc", "echo $(event.id)"), "command[2]"),
-        "a script in the arguments": (_run("bash", args=("-c", "echo $(event.id)")), "args[1]"),
-        "a script behind options": (_run("bash", "-o", "pipefail", "-c", "echo $(event.id)"), "command[4]"),
-        "a script behind env": (_run("/usr/bin/env", "bash", "-c", "echo $(event.id)"), "command[3]"),
-        "a script behind an init": (_run("tini", "--", "sh", "-ec", "echo $(event.id)"), "command[4]"),
-        "the name of a script": (_run("sh", "$(event.id)"), "command[1]"),
-        "an option of a shell": (_run("sh", "-$(event.id)", "x"), "command[1]"),
-        "Python": (_run("python3.11", "-c", "print('$(event.id)')"), "command[2]"),
-        "Python behind an option": (_run("python", "-W", "ignore", "-c", "$(event.id)"), "command[4]"),
-        "Node": (_run("node", "-e", "$(event.id)"), "command[2]"),
-        "Node with an equals sign": (_run("node", "--eval=$(event.id)"), "command[1]"),
-        "Perl": (_run("perl", "-ne", "$(event.id)"), "command[2]"),
-        "Perl's second": (_run("perl", "-e", "1;", "-e", "$(event.id)"), "command[4]"),
-        "Ruby": (_run("ruby", "-e", "$(event.id)"), "command[2]"),
-        "SQL": (_run("psql", "shop", "-c", "SELECT '$(event.id)'"), "command[3]"),
-        "awk": (_run("awk", "{print $(event.id)}"), "command[1]"),
-        "the program": (_run("$(event.type)"), "command[0]"),
-        "the program behind env": (_run("env", "A=1", "$(event.type)"), "command[2]"),
-        "the program behind timeout": (_run("timeout", "5", "$(event.type)"), "command[2]"),
-        "a script behind split words": (_run("env", "-S", "sh -c", "$(event.id)"), "command[3]"),
-        "a script behind words split at once": (_run("env", "--split-string=sh -c", "$(event.id)"), "command[2]"),
-        "a script of joined words": (_run("watch", "ls", "$(event.id)"), "command[2]"),
-        "a script elsewhere": (_run("ssh", "host", "ls", "$(event.id)"), "command[3]"),
-        "a shell with its version": (_run("ksh93", "-c", "$(event.id)"), "command[2]"),
-        "a shell of Windows": (_run("C:\\bin\\bash.exe", "-c", "$(event.id)"), "command[2]"),
-        "the program behind a user": (_run("gosu", "app", "$(event.type)"), "command[2]"),
-        "the program behind a user's option": (_run("sudo", "-u", "app", "$(event.type)"), "command[3]"),
-        "the program behind a priority": (_run("ionice", "-c", "2", "$(event.type)"), "command[3]"),
-        "a function of a shell": (_run("ship", env={"BASH_FUNC_ls%%": "$(event.id)"}), "env[0].value"),
-        "a variable in a script": (_run("sh", "-c", "echo $(ORDER)", env={"ORDER": "$(event.id)"}), "command[2]"),
-        "a variable of a variable in a script": (
-            _run("sh", "-c", "echo $(B)", env={"A": "$(event.id)", "B": "x$(A)"}),
-            "command[2]",
-        ),
-        "Penstock's variable in a script": (_run("sh", "-c", "echo $(PENSTOCK_EVENT_SUBJECT)"), "command[2]"),
-        "a trace's state in a script": (_run("sh", "-c", "echo $(TRACESTATE)"), "command[2]"),
-        "a variable that shells load": (_run("ship", env={"BASH_ENV": "$(event.id)"}), "env[0].value"),
-        "a variable that the linker loads": (_run("ship", env={"LD_PRELOAD": "$(event.id)"}), "env[0].value"),
-    },
+    ("a shell's script", _run("sh", "-c", "echo $(event.id)"), "command[2]"),
+    ("a login shell's script", _run("/bin/bash", "-lc", "echo $(event.id)"), "command[2]"),
+    ("a script in the arguments", _run("bash", args=("-c", "echo $(event.id)")), "args[1]"),
+    ("a script behind options", _run("bash", "-o", "pipefail", "-c", "echo $(event.id)"), "command[4]"),
+    ("a script behind env", _run("/usr/bin/env", "bash", "-c", "echo $(event.id)"), "command[3]"),
+    ("a script behind an init", _run("tini", "--", "sh", "-ec", "echo $(event.id)"), "command[4]"),
+    ("the name of a script", _run("sh", "$(event.id)"), "command[1]"),
+    ("an option of a shell", _run("sh", "-$(event.id)", "x"), "command[1]"),
+    ("Python", _run("python3.11", "-c", "print('$(event.id)')"), "command[2]"),
+    ("Python behind an option", _run("python", "-W", "ignore", "-c", "$(event.id)"), "command[4]"),
+    ("Node", _run("node", "-e", "$(event.id)"), "command[2]"),
+    ("Node with an equals sign", _run("node", "--eval=$(event.id)"), "command[1]"),
+    ("Perl", _run("perl", "-ne", "$(event.id)"), "command[2]"),
+    ("Perl's second", _run("perl", "-e", "1;", "-e", "$(event.id)"), "command[4]"),
+    ("Ruby", _run("ruby", "-e", "$(event.id)"), "command[2]"),
+    ("SQL", _run("psql", "shop", "-c", "SELECT '$(event.id)'"), "command[3]"),
+    ("awk", _run("awk", "{print $(event.id)}"), "command[1]"),
+    ("the program", _run("$(event.type)"), "command[0]"),
+    ("the program behind env", _run("env", "A=1", "$(event.type)"), "command[2]"),
+    ("the program behind timeout", _run("timeout", "5", "$(event.type)"), "command[2]"),
+    ("a script behind split words", _run("env", "-S", "sh -c", "$(event.id)"), "command[3]"),
+    ("a script behind words split at once", _run("env", "--split-string=sh -c", "$(event.id)"), "command[2]"),
+    ("a script of joined words", _run("watch", "ls", "$(event.id)"), "command[2]"),
+    ("a script elsewhere", _run("ssh", "host", "ls", "$(event.id)"), "command[3]"),
+    ("a shell with its version", _run("ksh93", "-c", "$(event.id)"), "command[2]"),
+    ("a shell of Windows", _run("C:\\bin\\bash.exe", "-c", "$(event.id)"), "command[2]"),
+    ("the program behind a user", _run("gosu", "app", "$(event.type)"), "command[2]"),
+    ("the program behind a user's option", _run("sudo", "-u", "app", "$(event.type)"), "command[3]"),
+    ("the program behind a priority", _run("ionice", "-c", "2", "$(event.type)"), "command[3]"),
+    ("a function of a shell", _run("ship", env={"BASH_FUNC_ls%%": "$(event.id)"}), "env[0].value"),
+    ("a variable in a script", _run("sh", "-c", "echo $(ORDER)", env={"ORDER": "$(event.id)"}), "command[2]"),
+    (
+        "a variable of a variable in a script",
+        _run("sh", "-c", "echo $(B)", env={"A": "$(event.id)", "B": "x$(A)"}),
+        "command[2]",
+    ),
+    ("Penstock's variable in a script", _run("sh", "-c", "echo $(PENSTOCK_EVENT_SUBJECT)"), "command[2]"),
+    ("a trace's state in a script", _run("sh", "-c", "echo $(TRACESTATE)"), "command[2]"),
+    ("a variable that shells load", _run("ship", env={"BASH_ENV": "$(event.id)"}), "env[0].value"),
+    ("a variable that the linker loads", _run("ship", env={"LD_PRELOAD": "$(event.id)"}), "env[0].value"),
 )
 def test_an_event_is_never_code(wanted: RunTemplate, field: str) -> None:
     assert list(dict(job_texts.problems(wanted))) == [f"{MAIN}.{field}"]
@@ -140,14 +140,12 @@ def test_an_annotation_as_a_variable_is_not_code_either() -> None:
 
 @cases(
     ("event", "value"),
-    {
-        "a valid one": (scope(subject="Order-1.a_b"), "Order-1.a_b"),
-        "an empty one": (scope('{"s": ""}'), None),
-        "a space": (scope(subject="a b"), None),
-        "too long": (scope(subject="a" * 64), None),
-        "a line": (scope(subject="a\nb"), None),
-        "a hyphen at its end": (scope(subject="a-"), None),
-    },
+    ("a valid one", scope(subject="Order-1.a_b"), "Order-1.a_b"),
+    ("an empty one", scope('{"s": ""}'), None),
+    ("a space", scope(subject="a b"), None),
+    ("too long", scope(subject="a" * 64), None),
+    ("a line", scope(subject="a\nb"), None),
+    ("a hyphen at its end", scope(subject="a-"), None),
 )
 def test_labels_get_valid_values_only(event: EventScope, value: str | None) -> None:
     wanted = template(labels={"order": "$(event.subject)"})

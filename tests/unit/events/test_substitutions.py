@@ -22,21 +22,19 @@ def rendered(text: str, event: EventScope) -> str:
 
 @cases(
     ("text", "found"),
-    {
-        "an attribute": ("id $(event.id)!", "id 4711!"),
-        "several": ("$(event.type)$(event.source)", "order.placed/shop"),
-        "a number is JSON": ("$(event.data.total)/$(event.data.price)", "12/1.5"),
-        "a boolean and null are JSON": ("$(event.data.paid) $(event.data.gift)", "true null"),
-        "an entry of a list": ("$(event.data.items[0].sku)$(event.data.items[1])", "a2"),
-        "an object is JSON": ("$(event.data.items[0])", '{"sku":"a"}'),
-        "a name with a hyphen": ("$(event.data.a-b)", "c"),
-        "an empty text": ("<$(event.data.empty)>", "<>"),
-        "a default": ("$(event.subject:-none) $(event.data.x.y:-)|$(event.data.items[7]:-a b)", "none |a b"),
-        "no default for what is there": ("$(event.id:-none)", "4711"),
-        "an escaped one": ("$$(event.id)", "$(event.id)"),
-        "an escaped dollar before one": ("$$$(event.id)", "$$4711"),
-        "other variables stay": ("$(HOME) $$ $x $", "$(HOME) $$ $x $"),
-    },
+    ("an attribute", "id $(event.id)!", "id 4711!"),
+    ("several", "$(event.type)$(event.source)", "order.placed/shop"),
+    ("a number is JSON", "$(event.data.total)/$(event.data.price)", "12/1.5"),
+    ("a boolean and null are JSON", "$(event.data.paid) $(event.data.gift)", "true null"),
+    ("an entry of a list", "$(event.data.items[0].sku)$(event.data.items[1])", "a2"),
+    ("an object is JSON", "$(event.data.items[0])", '{"sku":"a"}'),
+    ("a name with a hyphen", "$(event.data.a-b)", "c"),
+    ("an empty text", "<$(event.data.empty)>", "<>"),
+    ("a default", "$(event.subject:-none) $(event.data.x.y:-)|$(event.data.items[7]:-a b)", "none |a b"),
+    ("no default for what is there", "$(event.id:-none)", "4711"),
+    ("an escaped one", "$$(event.id)", "$(event.id)"),
+    ("an escaped dollar before one", "$$$(event.id)", "$$4711"),
+    ("other variables stay", "$(HOME) $$ $x $", "$(HOME) $$ $x $"),
 )
 def test_a_reference_stands_for_the_events_text(text: str, found: str) -> None:
     assert rendered(text, scope(DATA)) == found
@@ -44,12 +42,10 @@ def test_a_reference_stands_for_the_events_text(text: str, found: str) -> None:
 
 @cases(
     ("text", "reason"),
-    {
-        "a missing attribute": ("$(event.subject)", "$(event.subject): the event has none"),
-        "a missing name": ("$(event.data.items[0].price)", "$(event.data.items[0].price): the event has none"),
-        "a missing entry": ("$(event.data.items[9])", "$(event.data.items[9]): the event has none"),
-        "a name of a text": ("$(event.data.a-b.c)", "the event has none"),
-    },
+    ("a missing attribute", "$(event.subject)", "$(event.subject): the event has none"),
+    ("a missing name", "$(event.data.items[0].price)", "$(event.data.items[0].price): the event has none"),
+    ("a missing entry", "$(event.data.items[9])", "$(event.data.items[9]): the event has none"),
+    ("a name of a text", "$(event.data.a-b.c)", "the event has none"),
 )
 def test_what_is_missing_is_named(text: str, reason: str) -> None:
     with pytest.raises(SubstitutionFailed, match=re.escape(reason)):
@@ -58,11 +54,9 @@ def test_what_is_missing_is_named(text: str, reason: str) -> None:
 
 @cases(
     ("event", "reason"),
-    {
-        "bytes": (scope(data_base64="/w=="), "bytes that are no text"),
-        "a NUL": (scope("a\0b"), "NUL"),
-        "a long text": (scope("a" * 100_001), "more than 100000 bytes"),
-    },
+    ("bytes", scope(data_base64="/w=="), "bytes that are no text"),
+    ("a NUL", scope("a\0b"), "NUL"),
+    ("a long text", scope("a" * 100_001), "more than 100000 bytes"),
 )
 def test_what_no_process_can_be_given_fails(event: EventScope, reason: str) -> None:
     with pytest.raises(SubstitutionFailed, match=reason):
@@ -71,18 +65,16 @@ def test_what_no_process_can_be_given_fails(event: EventScope, reason: str) -> N
 
 @cases(
     "text",
-    {
-        "no path": "$(event.)",
-        "no closing bracket": "$(event.id",
-        "an expression": "$(event.data.total + 1)",
-        "a part of an attribute": "$(event.type.name)",
-        "an attribute in upper case": "$(event.Type)",
-        "a dollar in a default": "$(event.id:-$x)",
-        "one in another": "$(event.data.$(event.id))",
-        "one in a variable's name": "$(PREFIX_$(event.type))",
-        "one behind an open bracket": "$(HOME and $(event.id) and )",
-        "a wildcard": "$(event.data.items[*])",
-    },
+    ("no path", "$(event.)"),
+    ("no closing bracket", "$(event.id"),
+    ("an expression", "$(event.data.total + 1)"),
+    ("a part of an attribute", "$(event.type.name)"),
+    ("an attribute in upper case", "$(event.Type)"),
+    ("a dollar in a default", "$(event.id:-$x)"),
+    ("one in another", "$(event.data.$(event.id))"),
+    ("one in a variable's name", "$(PREFIX_$(event.type))"),
+    ("one behind an open bracket", "$(HOME and $(event.id) and )"),
+    ("a wildcard", "$(event.data.items[*])"),
 )
 def test_a_malformed_reference_is_refused(text: str) -> None:
     with pytest.raises(UserError):

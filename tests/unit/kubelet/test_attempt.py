@@ -77,13 +77,11 @@ async def test_variables_of_any_name_arrive(attempt: ContainerAttempt) -> None:
 
 @cases(
     ("command", "cwd", "message"),
-    {
-        "not on PATH": (("no-such-thing",), "", "no-such-thing: no such program"),
-        "a word of the shell": (("exit",), "", "exit: no such program"),
-        "not in the folder": (("./here",), "", "./here: no such program"),
-        "not executable": (("/etc/passwd",), "", "/etc/passwd: not executable"),
-        "no directory": (("true",), "/no/where", "workingDir /no/where: no such directory"),
-    },
+    ("not on PATH", ("no-such-thing",), "", "no-such-thing: no such program"),
+    ("a word of the shell", ("exit",), "", "exit: no such program"),
+    ("not in the folder", ("./here",), "", "./here: no such program"),
+    ("not executable", ("/etc/passwd",), "", "/etc/passwd: not executable"),
+    ("no directory", ("true",), "/no/where", "workingDir /no/where: no such directory"),
 )
 def test_a_command_that_cannot_run_is_named(
     command: tuple[str, ...], cwd: str, message: str, attempt: ContainerAttempt
@@ -130,7 +128,7 @@ async def test_processes_that_a_command_leaves_behind_are_ended(attempt: Contain
 
 
 @pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="needs /proc")
-@cases("behind", {"in its folder": "sleep 60", "elsewhere": "cd / && exec sleep 60"})
+@cases("behind", ("in its folder", "sleep 60"), ("elsewhere", "cd / && exec sleep 60"))
 async def test_processes_left_behind_without_a_kubelet_are_ended_by_the_next(
     behind: str, attempt: ContainerAttempt
 ) -> None:
@@ -257,14 +255,13 @@ def test_an_attempt_that_never_came_to_life_is_made_again(tmp_path: Path) -> Non
 
 @cases(
     ("shown", "code", "reason"),
-    {
-        "shown as running": ({"running": {"startedAt": "2024-01-01T00:00:00Z"}}, 137, "ContainerStatusUnknown"),
-        "shown as ended": (
-            {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2024-01-01T00:00:00Z"}},
-            0,
-            "Completed",
-        ),
-    },
+    ("shown as running", {"running": {"startedAt": "2024-01-01T00:00:00Z"}}, 137, "ContainerStatusUnknown"),
+    (
+        "shown as ended",
+        {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2024-01-01T00:00:00Z"}},
+        0,
+        "Completed",
+    ),
 )
 def test_a_container_that_was_reported_is_not_run_again_when_its_files_are_lost(
     shown: dict[str, object], code: int, reason: str, tmp_path: Path

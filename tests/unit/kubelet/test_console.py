@@ -64,29 +64,29 @@ END = tuple(console.frames(console.END))
 
 @cases(
     ("reads", "script", "sent", "out", "err", "wanted"),
-    {
-        "input and its end": (console.INPUT, "cat; echo over >&2", (*HELLO, *END), "hello\n", "over\n", 0),
-        "input after its end": (console.INPUT, "cat", (*HELLO, *END, *HELLO), "hello\n", "", 0),
-        "input that nobody reads": (console.INPUT, "exec <&-; sleep 0.1; exit 3", HELLO * 40, "", "", 3),
-        "an ending by a signal": (console.INPUT, "read it; kill -9 $$", HELLO, "", "", 137),
-        "a terminal shows what is typed and both outputs": (
-            console.TERMINAL,
-            "read it; echo over >&2",
-            HELLO,
-            "hello\r\nover\r\n",
-            "",
-            0,
-        ),
-        "the end of a terminal's input": (console.TERMINAL, "stty -echo; cat; exit 4", END, "", "", 4),
-        "the size of a terminal": (
-            console.TERMINAL,
-            "stty -echo; read it; stty size",
-            (console.window(33, 99), *HELLO),
-            r"33 99\r\n",
-            "",
-            0,
-        ),
-    },
+    ("input and its end", console.INPUT, "cat; echo over >&2", (*HELLO, *END), "hello\n", "over\n", 0),
+    ("input after its end", console.INPUT, "cat", (*HELLO, *END, *HELLO), "hello\n", "", 0),
+    ("input that nobody reads", console.INPUT, "exec <&-; sleep 0.1; exit 3", HELLO * 40, "", "", 3),
+    ("an ending by a signal", console.INPUT, "read it; kill -9 $$", HELLO, "", "", 137),
+    (
+        "a terminal shows what is typed and both outputs",
+        console.TERMINAL,
+        "read it; echo over >&2",
+        HELLO,
+        "hello\r\nover\r\n",
+        "",
+        0,
+    ),
+    ("the end of a terminal's input", console.TERMINAL, "stty -echo; cat; exit 4", END, "", "", 4),
+    (
+        "the size of a terminal",
+        console.TERMINAL,
+        "stty -echo; read it; stty size",
+        (console.window(33, 99), *HELLO),
+        r"33 99\r\n",
+        "",
+        0,
+    ),
 )
 async def test_a_command_reads_what_it_is_sent(
     tmp_path: Path, reads: str, script: str, sent: tuple[bytes, ...], out: str, err: str, wanted: int

@@ -39,35 +39,39 @@ def test_expansion(text: str, wanted: str) -> None:
 
 @cases(
     ("declared", "wanted"),
-    {
-        "values refer to earlier ones": (
-            {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(C)"}]},
-            {"A": "1", "B": "1$(C)"},
-        ),
-        "no value is empty": ({"env": [{"name": "A"}]}, {"A": ""}),
-        "all keys that can be names": (
-            {"envFrom": [{"configMapRef": {"name": "conf"}}]},
-            {"k": "v", "app.x": "dotted", "1st": "one"},
-        ),
-        "with a prefix": ({"envFrom": [{"secretRef": {"name": "word"}, "prefix": "P_"}]}, {"P_s": "hush"}),
-        "an optional object may be missing": ({"envFrom": [{"configMapRef": {"name": "gone", "optional": True}}]}, {}),
-        "env outweighs envFrom": (
-            {"envFrom": [{"configMapRef": {"name": "conf"}}], "env": [{"name": "k", "value": "own"}]},
-            {"k": "own", "app.x": "dotted", "1st": "one"},
-        ),
-        "a key of a ConfigMap": (
-            {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "conf", "key": "k"}}}]},
-            {"A": "v"},
-        ),
-        "a key of a Secret": (
-            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "word", "key": "s"}}}]},
-            {"A": "hush"},
-        ),
-        "an optional key may be missing": (
-            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "word", "key": "x", "optional": True}}}]},
-            {},
-        ),
-    },
+    (
+        "values refer to earlier ones",
+        {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(C)"}]},
+        {"A": "1", "B": "1$(C)"},
+    ),
+    ("no value is empty", {"env": [{"name": "A"}]}, {"A": ""}),
+    (
+        "all keys that can be names",
+        {"envFrom": [{"configMapRef": {"name": "conf"}}]},
+        {"k": "v", "app.x": "dotted", "1st": "one"},
+    ),
+    ("with a prefix", {"envFrom": [{"secretRef": {"name": "word"}, "prefix": "P_"}]}, {"P_s": "hush"}),
+    ("an optional object may be missing", {"envFrom": [{"configMapRef": {"name": "gone", "optional": True}}]}, {}),
+    (
+        "env outweighs envFrom",
+        {"envFrom": [{"configMapRef": {"name": "conf"}}], "env": [{"name": "k", "value": "own"}]},
+        {"k": "own", "app.x": "dotted", "1st": "one"},
+    ),
+    (
+        "a key of a ConfigMap",
+        {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "conf", "key": "k"}}}]},
+        {"A": "v"},
+    ),
+    (
+        "a key of a Secret",
+        {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "word", "key": "s"}}}]},
+        {"A": "hush"},
+    ),
+    (
+        "an optional key may be missing",
+        {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "word", "key": "x", "optional": True}}}]},
+        {},
+    ),
 )
 def test_variables(declared: Object, wanted: dict[str, str]) -> None:
     assert environment.variables(pod(), box("main", **declared), SOURCES) == wanted
@@ -79,18 +83,17 @@ def from_ref(**origin: Object) -> Object:
 
 @cases(
     ("declared", "message"),
-    {
-        "envFrom": ({"envFrom": [{"configMapRef": {"name": "gone"}}]}, 'envFrom[0]: ConfigMap "gone" not found'),
-        "object": (from_ref(configMapKeyRef={"name": "gone", "key": "k"}), 'env A: ConfigMap "gone" not found'),
-        "key": (from_ref(secretKeyRef={"name": "word", "key": "x"}), 'env A: Secret "word" has no key "x"'),
-        "field": (from_ref(fieldRef={"fieldPath": "spec.secret"}), "env A: fieldPath spec.secret is not supported"),
-        "container": (
-            from_ref(resourceFieldRef={"resource": "limits.cpu", "containerName": "no"}),
-            "env A: resource limits.cpu",
-        ),
-        "unknown source": (from_ref(fileKeyRef={}), "env A: valueFrom fileKeyRef is not supported"),
-        "NUL": ({"env": [{"name": "A", "value": "a\0b"}]}, "env A: the value contains a NUL"),
-    },
+    ("envFrom", {"envFrom": [{"configMapRef": {"name": "gone"}}]}, 'envFrom[0]: ConfigMap "gone" not found'),
+    ("object", from_ref(configMapKeyRef={"name": "gone", "key": "k"}), 'env A: ConfigMap "gone" not found'),
+    ("key", from_ref(secretKeyRef={"name": "word", "key": "x"}), 'env A: Secret "word" has no key "x"'),
+    ("field", from_ref(fieldRef={"fieldPath": "spec.secret"}), "env A: fieldPath spec.secret is not supported"),
+    (
+        "container",
+        from_ref(resourceFieldRef={"resource": "limits.cpu", "containerName": "no"}),
+        "env A: resource limits.cpu",
+    ),
+    ("unknown source", from_ref(fileKeyRef={}), "env A: valueFrom fileKeyRef is not supported"),
+    ("NUL", {"env": [{"name": "A", "value": "a\0b"}]}, "env A: the value contains a NUL"),
 )
 def test_what_cannot_be_made_is_named(declared: Object, message: str) -> None:
     with pytest.raises(ConfigProblem) as raised:
@@ -126,13 +129,11 @@ def test_fields_of_the_pod(path: str, meta: Object, wanted: str) -> None:
 
 @cases(
     ("reference", "wanted"),
-    {
-        "rounded up": ({"resource": "limits.cpu"}, "1"),
-        "in thousandths": ({"resource": "limits.cpu", "divisor": "1m"}, "250"),
-        "in mebibytes": ({"resource": "limits.memory", "divisor": "1Mi"}, "64"),
-        "a request defaults to the limit": ({"resource": "requests.memory"}, "67108864"),
-        "nothing declared": ({"resource": "requests.ephemeral-storage"}, "0"),
-    },
+    ("rounded up", {"resource": "limits.cpu"}, "1"),
+    ("in thousandths", {"resource": "limits.cpu", "divisor": "1m"}, "250"),
+    ("in mebibytes", {"resource": "limits.memory", "divisor": "1Mi"}, "64"),
+    ("a request defaults to the limit", {"resource": "requests.memory"}, "67108864"),
+    ("nothing declared", {"resource": "requests.ephemeral-storage"}, "0"),
 )
 def test_resources(reference: Object, wanted: str) -> None:
     target = box("main", resources={"limits": {"cpu": "250m", "memory": "64Mi"}})

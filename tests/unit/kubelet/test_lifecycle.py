@@ -31,37 +31,38 @@ def backs_off(pause: float, name: str = "main") -> PodDecision:
 
 @cases(
     ("body", "containers", "wanted"),
-    {
-        "a new pod starts": (pod(), state(new()), START),
-        "its containers start side by side": (TWO, state(new("a"), new("b")), PodDecision(start=("a", "b"))),
-        "what runs is left alone": (pod(), state(runs()), NOTHING),
-        "Never: success ends it": (pod(), state(ran(0)), OVER),
-        "Never: failure ends it": (pod(), state(ran(1)), OVER),
-        "a pod lasts as long as its last container": (TWO, state(ran(1, name="a"), runs("b")), NOTHING),
-        "OnFailure: success ends it": (ON_FAILURE, state(ran(0)), OVER),
-        "OnFailure: failure restarts, the first time at once": (ON_FAILURE, state(ran(1)), START),
-        "Always: success restarts": (ALWAYS, state(ran(0)), START),
-        "the second restart waits": (ALWAYS, state(ran(1, starts=2)), backs_off(10.0)),
-        "each further one twice as long": (ALWAYS, state(ran(1, starts=4)), backs_off(40.0)),
-        "up to the cap": (ALWAYS, state(ran(1, starts=1000)), backs_off(300.0)),
-        "a long quiet run forgets the backoff": (ALWAYS, state(ran(1, starts=9, took=600)), START),
-        "the pause counts from the end": (ALWAYS, state(ran(1, starts=2, at=90)), START),
-        "containers back off by themselves": (
-            pod(box("a"), box("b"), restartPolicy="Always"),
-            state(ran(1, name="a", starts=2), ran(1, name="b")),
-            replace(backs_off(10.0, "a"), start=("b",)),
-        ),
-        "what could not be configured is tried again": (
-            pod(),
-            state(Container("main", ContainerWaiting("CreateContainerConfigError", "x", 105.0))),
-            PodDecision(wake=105.0, stuck=True),
-        ),
-        "what has no slot waits until it is called": (
-            pod(),
-            state(Container("main", ContainerWaiting("OutOfpods", "x", math.inf))),
-            PodDecision(stuck=True),
-        ),
-    },
+    ("a new pod starts", pod(), state(new()), START),
+    ("its containers start side by side", TWO, state(new("a"), new("b")), PodDecision(start=("a", "b"))),
+    ("what runs is left alone", pod(), state(runs()), NOTHING),
+    ("Never: success ends it", pod(), state(ran(0)), OVER),
+    ("Never: failure ends it", pod(), state(ran(1)), OVER),
+    ("a pod lasts as long as its last container", TWO, state(ran(1, name="a"), runs("b")), NOTHING),
+    ("OnFailure: success ends it", ON_FAILURE, state(ran(0)), OVER),
+    ("OnFailure: failure restarts, the first time at once", ON_FAILURE, state(ran(1)), START),
+    ("Always: success restarts", ALWAYS, state(ran(0)), START),
+    ("the second restart waits", ALWAYS, state(ran(1, starts=2)), backs_off(10.0)),
+    ("each further one twice as long", ALWAYS, state(ran(1, starts=4)), backs_off(40.0)),
+    ("up to the cap", ALWAYS, state(ran(1, starts=1000)), backs_off(300.0)),
+    ("a long quiet run forgets the backoff", ALWAYS, state(ran(1, starts=9, took=600)), START),
+    ("the pause counts from the end", ALWAYS, state(ran(1, starts=2, at=90)), START),
+    (
+        "containers back off by themselves",
+        pod(box("a"), box("b"), restartPolicy="Always"),
+        state(ran(1, name="a", starts=2), ran(1, name="b")),
+        replace(backs_off(10.0, "a"), start=("b",)),
+    ),
+    (
+        "what could not be configured is tried again",
+        pod(),
+        state(Container("main", ContainerWaiting("CreateContainerConfigError", "x", 105.0))),
+        PodDecision(wake=105.0, stuck=True),
+    ),
+    (
+        "what has no slot waits until it is called",
+        pod(),
+        state(Container("main", ContainerWaiting("OutOfpods", "x", math.inf))),
+        PodDecision(stuck=True),
+    ),
 )
 def test_containers(body: Object, containers: Containers, wanted: PodDecision) -> None:
     assert decide(body, containers, NOW, backoff=BACKOFF) == wanted
@@ -74,17 +75,15 @@ NOT_FOUND = replace(NOT_FOUND, state=replace(NOT_FOUND.state, reason="StartError
 
 @cases(
     ("body", "containers", "stuck"),
-    {
-        "nothing can be made": (TWO, state(Container("a", HELD), Container("b", HELD)), True),
-        "its program is missing": (pod(box("a"), restartPolicy="Always"), state(NOT_FOUND), True),
-        "a program is missing, the rest held": (ALWAYS_TWO, state(NOT_FOUND, Container("b", HELD)), True),
-        "another container runs": (TWO, state(Container("a", HELD), runs("b")), False),
-        "another container starts": (TWO, state(Container("a", HELD), new("b")), False),
-        "another container crashes again and again": (ALWAYS_TWO, state(CRASHED, Container("b", HELD)), False),
-        "an init container is held": (pod(init=(box("i"),)), state(Container("i", HELD), new()), True),
-        "its sidecar runs": (pod(init=(SIDE,)), state(runs("side"), Container("main", HELD)), False),
-        "it is being deleted": (pod(box("a"), meta=DELETED), state(Container("a", HELD)), False),
-    },
+    ("nothing can be made", TWO, state(Container("a", HELD), Container("b", HELD)), True),
+    ("its program is missing", pod(box("a"), restartPolicy="Always"), state(NOT_FOUND), True),
+    ("a program is missing, the rest held", ALWAYS_TWO, state(NOT_FOUND, Container("b", HELD)), True),
+    ("another container runs", TWO, state(Container("a", HELD), runs("b")), False),
+    ("another container starts", TWO, state(Container("a", HELD), new("b")), False),
+    ("another container crashes again and again", ALWAYS_TWO, state(CRASHED, Container("b", HELD)), False),
+    ("an init container is held", pod(init=(box("i"),)), state(Container("i", HELD), new()), True),
+    ("its sidecar runs", pod(init=(SIDE,)), state(runs("side"), Container("main", HELD)), False),
+    ("it is being deleted", pod(box("a"), meta=DELETED), state(Container("a", HELD)), False),
 )
 def test_a_pod_is_stuck_when(body: Object, containers: Containers, stuck: bool) -> None:
     assert decide(body, containers, NOW, backoff=BACKOFF).stuck is stuck
@@ -95,21 +94,15 @@ FIRST = PodDecision(start=("i1",))
 
 @cases(
     ("policy", "containers", "wanted"),
-    {
-        "the first comes first": ("Never", state(new("i1"), new("i2"), new()), FIRST),
-        "the next waits for it": ("Never", state(runs("i1"), new("i2"), new()), NOTHING),
-        "success lets the next start": (
-            "Never",
-            state(ran(0, name="i1"), new("i2"), new()),
-            PodDecision(start=("i2",)),
-        ),
-        "the last success lets the containers start": ("Never", state(ran(0, name="i1"), new()), START),
-        "Never: a failure ends the pod": ("Never", state(ran(1, name="i1"), new()), OVER),
-        "OnFailure: a failure is tried again": ("OnFailure", state(ran(1, name="i1"), new()), FIRST),
-        "Always: a success is not repeated": ("Always", state(ran(0, name="i1"), new()), START),
-        "Always: failures back off": ("Always", state(ran(1, name="i1", starts=2), new()), backs_off(10.0, "i1")),
-        "one whose record is lost is not repeated after the others began": ("Never", state(new("i1"), ran(0)), OVER),
-    },
+    ("the first comes first", "Never", state(new("i1"), new("i2"), new()), FIRST),
+    ("the next waits for it", "Never", state(runs("i1"), new("i2"), new()), NOTHING),
+    ("success lets the next start", "Never", state(ran(0, name="i1"), new("i2"), new()), PodDecision(start=("i2",))),
+    ("the last success lets the containers start", "Never", state(ran(0, name="i1"), new()), START),
+    ("Never: a failure ends the pod", "Never", state(ran(1, name="i1"), new()), OVER),
+    ("OnFailure: a failure is tried again", "OnFailure", state(ran(1, name="i1"), new()), FIRST),
+    ("Always: a success is not repeated", "Always", state(ran(0, name="i1"), new()), START),
+    ("Always: failures back off", "Always", state(ran(1, name="i1", starts=2), new()), backs_off(10.0, "i1")),
+    ("one whose record is lost is not repeated after the others began", "Never", state(new("i1"), ran(0)), OVER),
 )
 def test_init_containers(policy: str, containers: Containers, wanted: PodDecision) -> None:
     body = pod(init=tuple(box(name) for name in containers if name != "main"), restartPolicy=policy)
@@ -118,14 +111,12 @@ def test_init_containers(policy: str, containers: Containers, wanted: PodDecisio
 
 @cases(
     ("containers", "wanted"),
-    {
-        "a sidecar starts first": (state(new("side"), new()), PodDecision(start=("side",))),
-        "the others wait for its startup probe": (state(runs("side", started=False), new()), NOTHING),
-        "then they start beside it": (state(runs("side"), new()), START),
-        "it is started again beside them": (state(ran(0, name="side"), runs()), PodDecision(start=("side",))),
-        "it is stopped after them": (state(runs("side"), ran(0)), PodDecision(stop=("side",))),
-        "and not started again then": (state(ran(0, name="side"), ran(0)), OVER),
-    },
+    ("a sidecar starts first", state(new("side"), new()), PodDecision(start=("side",))),
+    ("the others wait for its startup probe", state(runs("side", started=False), new()), NOTHING),
+    ("then they start beside it", state(runs("side"), new()), START),
+    ("it is started again beside them", state(ran(0, name="side"), runs()), PodDecision(start=("side",))),
+    ("it is stopped after them", state(runs("side"), ran(0)), PodDecision(stop=("side",))),
+    ("and not started again then", state(ran(0, name="side"), ran(0)), OVER),
 )
 def test_sidecars(containers: Containers, wanted: PodDecision) -> None:
     assert decide(pod(init=(SIDE,)), containers, NOW, backoff=BACKOFF) == wanted
@@ -137,30 +128,29 @@ STOP, KILL = PodDecision(stop=("main",)), PodDecision(kill=("main",))
 
 @cases(
     ("body", "containers", "ending", "wanted"),
-    {
-        "deletion asks to end": (pod(meta=DELETED), state(runs()), None, STOP),
-        "and waits for the grace": (pod(meta=DELETED), state(runs(stopping=98.0)), None, PodDecision(wake=103.0)),
-        "then kills": (pod(meta=DELETED), state(runs(stopping=95.0)), None, KILL),
-        "and is over when nothing runs": (pod(meta=DELETED), state(ran(143)), None, OVER),
-        "nothing is restarted": (pod(meta=DELETED, restartPolicy="Always"), state(ran(1)), None, OVER),
-        "nor started": (pod(meta=DELETED), state(new()), None, OVER),
-        "a verdict stops with the pod's own grace": (
-            pod(terminationGracePeriodSeconds=2),
-            state(runs(stopping=98.0)),
-            OLD,
-            replace(KILL, ending=OLD),
-        ),
-        "or the default one": (pod(), state(runs(stopping=71.0)), OLD, PodDecision(wake=101.0, ending=OLD)),
-        "and stays": (pod(), state(ran(143)), OLD, replace(OVER, ending=OLD)),
-        "an unhealthy container is asked to end": (pod(), state(runs(unhealthy="sick")), None, STOP),
-        "and killed": (pod(), state(runs(unhealthy="sick", stopping=60.0)), None, KILL),
-    },
+    ("deletion asks to end", pod(meta=DELETED), state(runs()), None, STOP),
+    ("and waits for the grace", pod(meta=DELETED), state(runs(stopping=98.0)), None, PodDecision(wake=103.0)),
+    ("then kills", pod(meta=DELETED), state(runs(stopping=95.0)), None, KILL),
+    ("and is over when nothing runs", pod(meta=DELETED), state(ran(143)), None, OVER),
+    ("nothing is restarted", pod(meta=DELETED, restartPolicy="Always"), state(ran(1)), None, OVER),
+    ("nor started", pod(meta=DELETED), state(new()), None, OVER),
+    (
+        "a verdict stops with the pod's own grace",
+        pod(terminationGracePeriodSeconds=2),
+        state(runs(stopping=98.0)),
+        OLD,
+        replace(KILL, ending=OLD),
+    ),
+    ("or the default one", pod(), state(runs(stopping=71.0)), OLD, PodDecision(wake=101.0, ending=OLD)),
+    ("and stays", pod(), state(ran(143)), OLD, replace(OVER, ending=OLD)),
+    ("an unhealthy container is asked to end", pod(), state(runs(unhealthy="sick")), None, STOP),
+    ("and killed", pod(), state(runs(unhealthy="sick", stopping=60.0)), None, KILL),
 )
 def test_stopping(body: Object, containers: Containers, ending: ContainerEnding | None, wanted: PodDecision) -> None:
     assert decide(body, containers, NOW, ending=ending, backoff=BACKOFF) == wanted
 
 
-@cases(("own", "verdict", "killed_at"), {"cap": (30, 5.0, 105.0), "own": (2, 5.0, 102.0), "none": (0, 5.0, None)})
+@cases(("own", "verdict", "killed_at"), ("cap", 30, 5.0, 105.0), ("own", 2, 5.0, 102.0), ("none", 0, 5.0, None))
 def test_a_verdict_grants_no_more_than_the_pod_asks(own: int, verdict: float, killed_at: float | None) -> None:
     ending = ContainerEnding("Terminated", "bye", grace=verdict)
     body = pod(terminationGracePeriodSeconds=own)
@@ -179,12 +169,10 @@ def test_the_deadline_counts_from_the_start_of_the_pod() -> None:
 
 @cases(
     ("before", "streak"),
-    {
-        "first start": (new(), 1),
-        "restart": (ran(1), 2),
-        "further restart": (ran(1, starts=5), 6),
-        "after a quiet time": (ran(1, starts=5, took=600.0), 1),
-    },
+    ("first start", new(), 1),
+    ("restart", ran(1), 2),
+    ("further restart", ran(1, starts=5), 6),
+    ("after a quiet time", ran(1, starts=5, took=600.0), 1),
 )
 def test_streaks(before: Container, streak: int) -> None:
     assert BACKOFF.next_streak(before) == streak

@@ -49,14 +49,9 @@ OUT, ERR = b"stdout", b"stderr"
 
 @cases(
     ("written", "logged"),
-    {
-        "each line names its stream": ({"out": b"one\n", "err": b"two\n"}, [(OUT, b"F", b"one"), (ERR, b"F", b"two")]),
-        "a line that is not whole waits": ({"out": b"one\nhel"}, [(OUT, b"F", b"one")]),
-        "a long line comes in pieces": (
-            {"out": b"x" * LONGEST + b"y\n"},
-            [(OUT, b"P", b"x" * LONGEST), (OUT, b"F", b"y")],
-        ),
-    },
+    ("each line names its stream", {"out": b"one\n", "err": b"two\n"}, [(OUT, b"F", b"one"), (ERR, b"F", b"two")]),
+    ("a line that is not whole waits", {"out": b"one\nhel"}, [(OUT, b"F", b"one")]),
+    ("a long line comes in pieces", {"out": b"x" * LONGEST + b"y\n"}, [(OUT, b"P", b"x" * LONGEST), (OUT, b"F", b"y")]),
 )
 async def test_what_is_printed_is_logged(
     written: dict[str, bytes], logged: list[tuple[bytes, ...]], folder: Path, path: Path

@@ -31,16 +31,14 @@ def decided(*mounted: Object, isolated: bool = False) -> Mounts:
 
 @cases(
     ("mount", "links", "unmade"),
-    {
-        "relative": ({"mountPath": "data"}, {WORK / "data": PLACES["v"]}, ()),
-        "deep": ({"mountPath": "deep/data"}, {WORK / "deep/data": PLACES["v"]}, ()),
-        "a part": ({"mountPath": "data", "subPath": "sub"}, {WORK / "data": PLACES["v"] / "sub"}, ()),
-        "a named part": ({"mountPath": "data", "subPathExpr": "s$(N)"}, {WORK / "data": PLACES["v"] / "s1"}, ()),
-        "absolute in the pod's folder": ({"mountPath": "/pods/u/shared"}, {POD / "shared": PLACES["v"]}, ()),
-        "absolute": ({"mountPath": "/data"}, {}, ("/data (in $PENSTOCK_MOUNT_DATA)",)),
-        "the working directory itself": ({"mountPath": "."}, {}, ()),
-        "its own path": ({"name": "host", "mountPath": "/srv/data"}, {}, ()),
-    },
+    ("relative", {"mountPath": "data"}, {WORK / "data": PLACES["v"]}, ()),
+    ("deep", {"mountPath": "deep/data"}, {WORK / "deep/data": PLACES["v"]}, ()),
+    ("a part", {"mountPath": "data", "subPath": "sub"}, {WORK / "data": PLACES["v"] / "sub"}, ()),
+    ("a named part", {"mountPath": "data", "subPathExpr": "s$(N)"}, {WORK / "data": PLACES["v"] / "s1"}, ()),
+    ("absolute in the pod's folder", {"mountPath": "/pods/u/shared"}, {POD / "shared": PLACES["v"]}, ()),
+    ("absolute", {"mountPath": "/data"}, {}, ("/data (in $PENSTOCK_MOUNT_DATA)",)),
+    ("the working directory itself", {"mountPath": "."}, {}, ()),
+    ("its own path", {"name": "host", "mountPath": "/srv/data"}, {}, ()),
 )
 def test_without_namespaces_a_mount_is_a_link_or_is_named(
     mount: Object, links: dict[Path, Path], unmade: tuple[str, ...]
@@ -51,29 +49,31 @@ def test_without_namespaces_a_mount_is_a_link_or_is_named(
 
 @cases(
     ("mount", "binds", "variables"),
-    {
-        "absolute": ({"mountPath": "/data"}, [Bind(PLACES["v"], Path("/data"))], {"PENSTOCK_MOUNT_DATA": "/data"}),
-        "relative": (
-            {"mountPath": "data"},
-            [Bind(PLACES["v"], WORK / "data")],
-            {"PENSTOCK_MOUNT_DATA": str(WORK / "data")},
-        ),
-        "read-only": (
-            {"mountPath": "/data", "readOnly": True},
-            [Bind(PLACES["v"], Path("/data"), read_only=True)],
-            {"PENSTOCK_MOUNT_DATA": "/data"},
-        ),
-        "the cluster's": (
-            {"name": "conf", "mountPath": "/etc/app", "subPath": "a.conf"},
-            [Bind(PLACES["conf"] / "a.conf", Path("/etc/app"), read_only=True)],
-            {"PENSTOCK_MOUNT_ETC_APP": "/etc/app"},
-        ),
-        "from elsewhere, found in the pod's folder too": (
-            {"name": "host", "mountPath": "/in"},
-            [Bind(PLACES["host"], POD / ".volumes/host"), Bind(PLACES["host"], Path("/in"))],
-            {"PENSTOCK_MOUNT_IN": "/in"},
-        ),
-    },
+    ("absolute", {"mountPath": "/data"}, [Bind(PLACES["v"], Path("/data"))], {"PENSTOCK_MOUNT_DATA": "/data"}),
+    (
+        "relative",
+        {"mountPath": "data"},
+        [Bind(PLACES["v"], WORK / "data")],
+        {"PENSTOCK_MOUNT_DATA": str(WORK / "data")},
+    ),
+    (
+        "read-only",
+        {"mountPath": "/data", "readOnly": True},
+        [Bind(PLACES["v"], Path("/data"), read_only=True)],
+        {"PENSTOCK_MOUNT_DATA": "/data"},
+    ),
+    (
+        "the cluster's",
+        {"name": "conf", "mountPath": "/etc/app", "subPath": "a.conf"},
+        [Bind(PLACES["conf"] / "a.conf", Path("/etc/app"), read_only=True)],
+        {"PENSTOCK_MOUNT_ETC_APP": "/etc/app"},
+    ),
+    (
+        "from elsewhere, found in the pod's folder too",
+        {"name": "host", "mountPath": "/in"},
+        [Bind(PLACES["host"], POD / ".volumes/host"), Bind(PLACES["host"], Path("/in"))],
+        {"PENSTOCK_MOUNT_IN": "/in"},
+    ),
 )
 def test_an_isolated_container_has_every_mount_at_its_path(
     mount: Object, binds: list[Bind], variables: dict[str, str]
@@ -91,11 +91,9 @@ def test_a_volume_is_writable_in_the_pods_folder_if_one_mount_of_it_is() -> None
 
 @cases(
     ("mount", "isolated"),
-    {
-        "mountPath": ({"mountPath": "../up"}, False),
-        "subPath": ({"mountPath": "ok", "subPath": "../up"}, True),
-        "the root": ({"mountPath": "/"}, True),
-    },
+    ("mountPath", {"mountPath": "../up"}, False),
+    ("subPath", {"mountPath": "ok", "subPath": "../up"}, True),
+    ("the root", {"mountPath": "/"}, True),
 )
 def test_a_way_out_is_refused(mount: Object, isolated: bool) -> None:
     with pytest.raises(ConfigProblem, match=r"leads out|nothing can be mounted"):
@@ -133,16 +131,15 @@ def test_outer_folders_come_first_and_those_below_tmp_stay_visible() -> None:
 
 @cases(
     ("targets", "wanted"),
-    {
-        "there already": (["/etc", "/etc/app"], {}),
-        "in the root": (["/data"], {"/": ["/data"]}),
-        "the nearest folder": (["/etc/app/a/b"], {"/etc/app": ["/etc/app/a/b"]}),
-        "together, outer folders first": (
-            ["/etc/app/x", "/etc/y", "/etc/z"],
-            {"/etc": ["/etc/y", "/etc/z"], "/etc/app": ["/etc/app/x"]},
-        ),
-        "not below another": (["/data", "/data/deep/x"], {"/": ["/data"]}),
-    },
+    ("there already", ["/etc", "/etc/app"], {}),
+    ("in the root", ["/data"], {"/": ["/data"]}),
+    ("the nearest folder", ["/etc/app/a/b"], {"/etc/app": ["/etc/app/a/b"]}),
+    (
+        "together, outer folders first",
+        ["/etc/app/x", "/etc/y", "/etc/z"],
+        {"/etc": ["/etc/y", "/etc/z"], "/etc/app": ["/etc/app/x"]},
+    ),
+    ("not below another", ["/data", "/data/deep/x"], {"/": ["/data"]}),
 )
 def test_places_that_the_machine_does_not_have(targets: list[str], wanted: dict[str, list[str]]) -> None:
     found = starter.missing(targets, {"/", "/etc", "/etc/app"}.__contains__)

@@ -37,23 +37,23 @@ CORDONED = node("d", {"unschedulable": True}, disk="ssd")
 
 @cases(
     ("spec", "nodes", "reason"),
-    {
-        "no demands": ({}, [node("a")], None),
-        "the label": ({"nodeSelector": {"disk": "ssd"}}, [node("a"), node("b", disk="ssd")], None),
-        "labels that no node has": (
-            {"nodeSelector": {"disk": "ssd", "os": "linux"}},
-            [node("a", os="linux"), node("b", os="linux")],
-            "0/2 nodes are available: 2 without the labels of spec.nodeSelector: disk=ssd",
-        ),
-        "affinity that holds": ({"affinity": required("disk", "ssd")}, [node("b", disk="ssd")], None),
-        "affinity that does not": (
-            {"affinity": required("disk", "hdd")},
-            [node("b", disk="ssd"), CORDONED],
-            "0/2 nodes are available: 1 without the labels that the required node affinity asks for; 1 cordoned",
-        ),
-        "a taint": ({}, [TAINTED], "0/1 nodes are available: 1 with a taint that the pod does not tolerate"),
-        "a tolerated taint": ({"tolerations": [{"operator": "Exists"}]}, [TAINTED], None),
-    },
+    ("no demands", {}, [node("a")], None),
+    ("the label", {"nodeSelector": {"disk": "ssd"}}, [node("a"), node("b", disk="ssd")], None),
+    (
+        "labels that no node has",
+        {"nodeSelector": {"disk": "ssd", "os": "linux"}},
+        [node("a", os="linux"), node("b", os="linux")],
+        "0/2 nodes are available: 2 without the labels of spec.nodeSelector: disk=ssd",
+    ),
+    ("affinity that holds", {"affinity": required("disk", "ssd")}, [node("b", disk="ssd")], None),
+    (
+        "affinity that does not",
+        {"affinity": required("disk", "hdd")},
+        [node("b", disk="ssd"), CORDONED],
+        "0/2 nodes are available: 1 without the labels that the required node affinity asks for; 1 cordoned",
+    ),
+    ("a taint", {}, [TAINTED], "0/1 nodes are available: 1 with a taint that the pod does not tolerate"),
+    ("a tolerated taint", {"tolerations": [{"operator": "Exists"}]}, [TAINTED], None),
 )
 def test_which_nodes_may_take_a_pod(spec: Object, nodes: list[Object], reason: str | None) -> None:
     assert mismatch(pod(**spec), nodes) == reason
@@ -88,12 +88,10 @@ def asking(name: str, **requests: str) -> Object:
 
 @cases(
     ("pods", "placed"),
-    {
-        "the first with room": ([{"cpu": "3"}, {"cpu": "2"}, {"cpu": "1"}], ["n", "n-2", "n"]),
-        "one per GPU": ([{"gpu": "1"}] * 3, ["n", "n", "n-2"]),
-        "one that fits on no node goes to the one with the fewest pods": ([{"cpu": "4"}, {"cpu": "9"}], ["n", "n-2"]),
-        "a share of the pods each": ([{}] * 4, ["n", "n", "n-2", "n-2"]),
-    },
+    ("the first with room", [{"cpu": "3"}, {"cpu": "2"}, {"cpu": "1"}], ["n", "n-2", "n"]),
+    ("one per GPU", [{"gpu": "1"}] * 3, ["n", "n", "n-2"]),
+    ("one that fits on no node goes to the one with the fewest pods", [{"cpu": "4"}, {"cpu": "9"}], ["n", "n-2"]),
+    ("a share of the pods each", [{}] * 4, ["n", "n", "n-2", "n-2"]),
 )
 def test_where_pods_go(pods: list[dict[str, str]], placed: list[str]) -> None:
     nodes = PresentedNodes(Server(), "n", 4, NodeOptions(2, "4", "1Gi", 2))  # type: ignore[arg-type]
@@ -109,11 +107,9 @@ def test_where_pods_go(pods: list[dict[str, str]], placed: list[str]) -> None:
 
 @cases(
     ("key", "allowed"),
-    {
-        "not ready, says the node controller": ("node.kubernetes.io/not-ready", True),
-        "unreachable": ("node.kubernetes.io/unreachable", True),
-        "somebody's own": ("dedicated", False),
-    },
+    ("not ready, says the node controller", "node.kubernetes.io/not-ready", True),
+    ("unreachable", "node.kubernetes.io/unreachable", True),
+    ("somebody's own", "dedicated", False),
 )
 async def test_taints_of_the_node_controller_do_not_count(key: str, allowed: bool) -> None:
     server = Server()

@@ -28,11 +28,9 @@ def queued(*pods: Object) -> PodQueue:
 
 @cases(
     ("pods", "order"),
-    {
-        "arrival decides among equals": ([named("a"), named("b"), named("c")], "abc"),
-        "older first": ([named("young", "2024-01-02T00:00:00Z"), named("old")], ["old", "young"]),
-        "priority before age": ([named("a"), named("b", priority=5), named("c", priority=-1)], "bac"),
-    },
+    ("arrival decides among equals", [named("a"), named("b"), named("c")], "abc"),
+    ("older first", [named("young", "2024-01-02T00:00:00Z"), named("old")], ["old", "young"]),
+    ("priority before age", [named("a"), named("b", priority=5), named("c", priority=-1)], "bac"),
 )
 def test_order(pods: list[Object], order: str | list[str]) -> None:
     assert drain(queued(*pods)) == list(order)
@@ -69,14 +67,12 @@ def test_waiting_pods_are_overdue_once_and_some_at_a_time() -> None:
 
 @cases(
     ("spec", "ours"),
-    {
-        "unassigned": ({}, True),
-        "by name": ({"schedulerName": "default-scheduler"}, True),
-        "another scheduler's": ({"schedulerName": "volcano"}, False),
-        "assigned here": ({"schedulerName": "volcano", "nodeName": "local"}, True),
-        "assigned elsewhere": ({"nodeName": "other"}, False),
-        "gated": ({"schedulingGates": [{"name": "wait"}]}, False),
-    },
+    ("unassigned", {}, True),
+    ("by name", {"schedulerName": "default-scheduler"}, True),
+    ("another scheduler's", {"schedulerName": "volcano"}, False),
+    ("assigned here", {"schedulerName": "volcano", "nodeName": "local"}, True),
+    ("assigned elsewhere", {"nodeName": "other"}, False),
+    ("gated", {"schedulingGates": [{"name": "wait"}]}, False),
 )
 def test_which_pods_are_ours(spec: Object, ours: bool) -> None:
     assert pod_order.is_ours(pod(**spec), {"local"}) is ours

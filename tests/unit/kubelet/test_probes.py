@@ -19,14 +19,12 @@ ENV = {"PATH": os.environ["PATH"], "WORD": "x"}
 
 @cases(
     ("answers", "probe", "verdicts"),
-    {
-        "one success": ("+", {}, [True]),
-        "three failures": ("---", {}, [None, None, False]),
-        "fewer do not count": ("+--+--", {}, [True] * 6),
-        "recovery": ("+---+", {}, [True, True, True, False, True]),
-        "own threshold": ("-", {"failureThreshold": 1}, [False]),
-        "two successes": ("++-++", {"successThreshold": 2, "failureThreshold": 1}, [None, True, False, False, True]),
-    },
+    ("one success", "+", {}, [True]),
+    ("three failures", "---", {}, [None, None, False]),
+    ("fewer do not count", "+--+--", {}, [True] * 6),
+    ("recovery", "+---+", {}, [True, True, True, False, True]),
+    ("own threshold", "-", {"failureThreshold": 1}, [False]),
+    ("two successes", "++-++", {"successThreshold": 2, "failureThreshold": 1}, [None, True, False, False, True]),
 )
 def test_thresholds(answers: str, probe: Object, verdicts: list[bool | None]) -> None:
     tally, found = ProbeResults(), []
@@ -91,16 +89,14 @@ def http(path: str) -> Object:
 
 @cases(
     ("probe", "failure"),
-    {
-        "2xx": (http("/good"), None),
-        "3xx is not followed": (http("moved"), None),
-        "5xx": (http("/bad"), "HTTP status 500"),
-        "TCP": ({"tcpSocket": {"port": "web"}}, None),
-        "an unknown port": ({"httpGet": {"port": "api"}}, "container main: no port is named api"),
-        "a command that succeeds": ({"exec": {"command": ["true"]}}, None),
-        "one that fails": ({"exec": {"command": ["sh", "-c", "echo why; exit 3"]}}, "exit code 3: why"),
-        "no such program": ({"exec": {"command": ["no-such"]}}, "No such file"),
-    },
+    ("2xx", http("/good"), None),
+    ("3xx is not followed", http("moved"), None),
+    ("5xx", http("/bad"), "HTTP status 500"),
+    ("TCP", {"tcpSocket": {"port": "web"}}, None),
+    ("an unknown port", {"httpGet": {"port": "api"}}, "container main: no port is named api"),
+    ("a command that succeeds", {"exec": {"command": ["true"]}}, None),
+    ("one that fails", {"exec": {"command": ["sh", "-c", "echo why; exit 3"]}}, "exit code 3: why"),
+    ("no such program", {"exec": {"command": ["no-such"]}}, "No such file"),
 )
 async def test_a_probe_asks_and_says_why_it_failed(
     probe: Object, failure: str | None, server: int, tmp_path: Path

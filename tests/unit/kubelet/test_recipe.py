@@ -16,10 +16,8 @@ IMAGES = Images.of(["mine=run '$(A)'", "inside=bin/run"])
 
 @cases(
     ("container", "words"),
-    {
-        "its own words, expanded": ({"command": ["echo", "$(A)"], "args": ["$$(A)"]}, "echo a $(A)"),
-        "an image's words as they are": ({"args": ["$(A)"]}, "run $(A) a"),
-    },
+    ("its own words, expanded", {"command": ["echo", "$(A)"], "args": ["$$(A)"]}, "echo a $(A)"),
+    ("an image's words as they are", {"args": ["$(A)"]}, "run $(A) a"),
 )
 def test_the_command_is(container: Object, words: str, tmp_path: Path) -> None:
     main = {"name": "main", "image": "mine", "env": [{"name": "A", "value": "a"}], **container}
@@ -30,14 +28,12 @@ def test_the_command_is(container: Object, words: str, tmp_path: Path) -> None:
 
 @cases(
     ("init", "main", "problems"),
-    {
-        "nothing is wrong": ({"command": ["x"]}, {"image": "busybox"}, {}),
-        "no command": ({"image": "setup"}, {"image": "nginx"}, {"i": "no command", "main": "no command"}),
-        "no program": ({"image": "busybox"}, {"image": "mine"}, {"main": "no program run"}),
-        "a PATH of its own": ({"image": "busybox"}, {"image": "mine", "env": [{"name": "PATH", "value": "/x"}]}, {}),
-        "a program of its working directory": ({"image": "busybox"}, {"image": "inside"}, {}),
-        "a PATH from elsewhere": ({"image": "busybox"}, {"image": "mine", "envFrom": [{"configMapRef": {}}]}, {}),
-    },
+    ("nothing is wrong", {"command": ["x"]}, {"image": "busybox"}, {}),
+    ("no command", {"image": "setup"}, {"image": "nginx"}, {"i": "no command", "main": "no command"}),
+    ("no program", {"image": "busybox"}, {"image": "mine"}, {"main": "no program run"}),
+    ("a PATH of its own", {"image": "busybox"}, {"image": "mine", "env": [{"name": "PATH", "value": "/x"}]}, {}),
+    ("a program of its working directory", {"image": "busybox"}, {"image": "inside"}, {}),
+    ("a PATH from elsewhere", {"image": "busybox"}, {"image": "mine", "envFrom": [{"configMapRef": {}}]}, {}),
 )
 def test_a_pod_does_not_start_if(
     init: Object, main: Object, problems: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -69,13 +65,11 @@ def test_a_program_is_looked_up_once_a_second(tmp_path: Path, monkeypatch: pytes
 
 @cases(
     ("container", "wanted"),
-    {
-        "nothing": ({}, ("", False, False)),
-        "input": ({"stdin": True}, (console.INPUT, True, False)),
-        "input of one client": ({"stdin": True, "stdinOnce": True}, (console.INPUT, True, True)),
-        "a terminal that nobody types at": ({"tty": True, "stdinOnce": True}, (console.TERMINAL, False, False)),
-        "a terminal": ({"stdin": True, "tty": True}, (console.TERMINAL, True, False)),
-    },
+    ("nothing", {}, ("", False, False)),
+    ("input", {"stdin": True}, (console.INPUT, True, False)),
+    ("input of one client", {"stdin": True, "stdinOnce": True}, (console.INPUT, True, True)),
+    ("a terminal that nobody types at", {"tty": True, "stdinOnce": True}, (console.TERMINAL, False, False)),
+    ("a terminal", {"stdin": True, "tty": True}, (console.TERMINAL, True, False)),
 )
 def test_a_container_reads(container: Object, wanted: tuple[str, bool, bool], tmp_path: Path) -> None:
     main = {"name": "main", "image": "mine", **container}

@@ -54,17 +54,16 @@ BEFORE = UsageSample(100.0, {7: Consumed(10.0, 50), 8: Consumed(3.0, 9999)})
 
 @cases(
     ("containers", "after", "expected"),
-    {
-        "rates, and what is there now": (
-            {"main": 7, "side": 8},
-            {7: Consumed(11.0, 4096), 8: Consumed(3.0, 2048)},
-            [("main", "250000000n", "4Ki"), ("side", "0n", "2Ki")],
-        ),
-        "less: no process waited for it": ({"main": 7}, {7: Consumed(9.0, 0)}, [("main", "0n", "0Ki")]),
-        "one has just begun": ({"main": 7, "new": 9}, {7: Consumed(11.0, 1), 9: Consumed(1.0, 1)}, None),
-        "one has just ended": ({"main": 7}, {}, None),
-        "nothing runs": ({}, {7: Consumed(11.0, 1)}, None),
-    },
+    (
+        "rates, and what is there now",
+        {"main": 7, "side": 8},
+        {7: Consumed(11.0, 4096), 8: Consumed(3.0, 2048)},
+        [("main", "250000000n", "4Ki"), ("side", "0n", "2Ki")],
+    ),
+    ("less: no process waited for it", {"main": 7}, {7: Consumed(9.0, 0)}, [("main", "0n", "0Ki")]),
+    ("one has just begun", {"main": 7, "new": 9}, {7: Consumed(11.0, 1), 9: Consumed(1.0, 1)}, None),
+    ("one has just ended", {"main": 7}, {}, None),
+    ("nothing runs", {}, {7: Consumed(11.0, 1)}, None),
 )
 def test_the_metrics_of_a_pod(containers, after, expected) -> None:
     written = metrics(MeasuredContainer(POD, containers), BEFORE, UsageSample(104.0, after), 1_790_000_000.0)
@@ -105,13 +104,11 @@ MISSING = NotFound("404", status=404)
 
 @cases(
     ("server", "asked", "goes_on"),
-    {
-        "known": (Server(), ["patch"], True),
-        "new": (Server(MISSING), ["patch", "create"], True),
-        "both at once": (Server(MISSING, AlreadyExists("409", status=409)), ["patch", "create"], True),
-        "no such API": (Server(MISSING, MISSING), ["patch", "create"], False),
-        "away": (Server(Unavailable("away")), ["patch"], True),
-    },
+    ("known", Server(), ["patch"], True),
+    ("new", Server(MISSING), ["patch", "create"], True),
+    ("both at once", Server(MISSING, AlreadyExists("409", status=409)), ["patch", "create"], True),
+    ("no such API", Server(MISSING, MISSING), ["patch", "create"], False),
+    ("away", Server(Unavailable("away")), ["patch"], True),
 )
 async def test_writing_metrics(server, asked, goes_on) -> None:
     written = metrics(MeasuredContainer(POD, {"main": 7}), BEFORE, UsageSample(104.0, {7: Consumed(11.0, 1)}), 0.0)

@@ -21,19 +21,17 @@ LATE = PodDecision(finished=True, ending=ContainerEnding("DeadlineExceeded", "to
 
 @cases(
     ("body", "containers", "decision", "phase"),
-    {
-        "nothing started": (pod(), state(Container("main")), GOING, "Pending"),
-        "all started": (pod(), state(runs()), GOING, "Running"),
-        "one of two started": (TWO, state(runs("a"), Container("b")), GOING, "Pending"),
-        "one of two ended": (TWO, state(runs("a"), ran(1, name="b")), GOING, "Running"),
-        "between restarts": (ALWAYS, state(ran(1)), PodDecision(backing_off={"main": 10.0}), "Running"),
-        "initializing": (WITH_INIT, state(runs("i"), Container("main")), GOING, "Pending"),
-        "initializing failed": (WITH_INIT, state(ran(1, name="i"), Container("main")), OVER, "Failed"),
-        "all succeeded": (pod(), state(ran(0)), OVER, "Succeeded"),
-        "one failed": (TWO, state(ran(0, name="a"), ran(2, name="b")), OVER, "Failed"),
-        "a verdict outweighs success": (pod(), state(ran(0)), LATE, "Failed"),
-        "a verdict counts when all has ended": (pod(), state(runs()), PodDecision(ending=LATE.ending), "Running"),
-    },
+    ("nothing started", pod(), state(Container("main")), GOING, "Pending"),
+    ("all started", pod(), state(runs()), GOING, "Running"),
+    ("one of two started", TWO, state(runs("a"), Container("b")), GOING, "Pending"),
+    ("one of two ended", TWO, state(runs("a"), ran(1, name="b")), GOING, "Running"),
+    ("between restarts", ALWAYS, state(ran(1)), PodDecision(backing_off={"main": 10.0}), "Running"),
+    ("initializing", WITH_INIT, state(runs("i"), Container("main")), GOING, "Pending"),
+    ("initializing failed", WITH_INIT, state(ran(1, name="i"), Container("main")), OVER, "Failed"),
+    ("all succeeded", pod(), state(ran(0)), OVER, "Succeeded"),
+    ("one failed", TWO, state(ran(0, name="a"), ran(2, name="b")), OVER, "Failed"),
+    ("a verdict outweighs success", pod(), state(ran(0)), LATE, "Failed"),
+    ("a verdict counts when all has ended", pod(), state(runs()), PodDecision(ending=LATE.ending), "Running"),
 )
 def test_phase(body: Object, containers: Containers, decision: PodDecision, phase: str) -> None:
     assert status.build(body, containers, decision, NOW)["phase"] == phase
@@ -124,10 +122,8 @@ def test_a_restarted_container_shows_its_last_end() -> None:
 
 @cases(
     ("container", "wanted"),
-    {
-        "untouched": (Container("main"), {"waiting": {"reason": "ContainerCreating"}}),
-        "held": (Container("main", ContainerWaiting("X", "why")), {"waiting": {"reason": "X", "message": "why"}}),
-    },
+    ("untouched", Container("main"), {"waiting": {"reason": "ContainerCreating"}}),
+    ("held", Container("main", ContainerWaiting("X", "why")), {"waiting": {"reason": "X", "message": "why"}}),
 )
 def test_waiting(container: Container, wanted: Object) -> None:
     shown = container_status(pod(), container)

@@ -59,7 +59,8 @@ class Server:
 
 @cases(
     ("places", "held"),
-    {"waits for the place of one that ends": (1, ""), "is being bound": (2, "late")},
+    ("waits for the place of one that ends", 1, ""),
+    ("is being bound", 2, "late"),
 )
 async def test_no_pod_begins_any_more_that(
     places: int, held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

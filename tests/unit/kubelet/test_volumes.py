@@ -17,19 +17,18 @@ LABELS = {"fieldRef": {"fieldPath": "metadata.labels"}}
 
 @cases(
     ("volume", "wanted"),
-    {
-        "empty": ({"emptyDir": {}}, {}),
-        "all keys": ({"configMap": {"name": "conf"}}, {"a": (b"1", 0o644), "b": (b"2", 0o644)}),
-        "some keys": ({"configMap": {"name": "conf", "items": [{"key": "a", "path": "x/y"}]}}, {"x/y": (b"1", 0o644)}),
-        "optional object": ({"configMap": {"name": "no", "optional": True}}, {}),
-        "optional key": ({"configMap": {"name": "conf", "items": [{"key": "no", "path": "x"}], "optional": True}}, {}),
-        "secret": ({"secret": {"secretName": "word", "defaultMode": 0o400}}, {"s": (b"hush", 0o400)}),
-        "downward": ({"downwardAPI": {"items": [{"path": "labels", **LABELS}]}}, {"labels": (b'k="v"', 0o644)}),
-        "projected": (
-            {"projected": {"sources": [{"secret": {"name": "word"}}, {"serviceAccountToken": {"path": "token"}}]}},
-            {"s": (b"hush", 0o644)},
-        ),
-    },
+    ("empty", {"emptyDir": {}}, {}),
+    ("all keys", {"configMap": {"name": "conf"}}, {"a": (b"1", 0o644), "b": (b"2", 0o644)}),
+    ("some keys", {"configMap": {"name": "conf", "items": [{"key": "a", "path": "x/y"}]}}, {"x/y": (b"1", 0o644)}),
+    ("optional object", {"configMap": {"name": "no", "optional": True}}, {}),
+    ("optional key", {"configMap": {"name": "conf", "items": [{"key": "no", "path": "x"}], "optional": True}}, {}),
+    ("secret", {"secret": {"secretName": "word", "defaultMode": 0o400}}, {"s": (b"hush", 0o400)}),
+    ("downward", {"downwardAPI": {"items": [{"path": "labels", **LABELS}]}}, {"labels": (b'k="v"', 0o644)}),
+    (
+        "projected",
+        {"projected": {"sources": [{"secret": {"name": "word"}}, {"serviceAccountToken": {"path": "token"}}]}},
+        {"s": (b"hush", 0o644)},
+    ),
 )
 def test_files(volume: Object, wanted: Files) -> None:
     assert folders.files(pod(meta={"labels": {"k": "v"}}), {"name": "v", **volume}, SOURCES) == wanted
@@ -37,23 +36,24 @@ def test_files(volume: Object, wanted: Files) -> None:
 
 @cases(
     ("volume", "message"),
-    {
-        "missing object": ({"configMap": {"name": "no"}}, 'volume v: ConfigMap "no" not found'),
-        "missing key": (
-            {"secret": {"secretName": "word", "items": [{"key": "x", "path": "x"}]}},
-            'volume v: Secret has no key "x"',
-        ),
-        "unknown kind": ({"nfs": {"server": "s"}}, "volume v: nfs is not supported"),
-        "no source": ({}, "volume v: a volume without a source"),
-        "upwards": (
-            {"secret": {"secretName": "word", "items": [{"key": "s", "path": "../up"}]}},
-            "volume v: path '../up' leads",
-        ),
-        "absolute": (
-            {"secret": {"secretName": "word", "items": [{"key": "s", "path": "/abs"}]}},
-            "volume v: path '/abs' leads",
-        ),
-    },
+    ("missing object", {"configMap": {"name": "no"}}, 'volume v: ConfigMap "no" not found'),
+    (
+        "missing key",
+        {"secret": {"secretName": "word", "items": [{"key": "x", "path": "x"}]}},
+        'volume v: Secret has no key "x"',
+    ),
+    ("unknown kind", {"nfs": {"server": "s"}}, "volume v: nfs is not supported"),
+    ("no source", {}, "volume v: a volume without a source"),
+    (
+        "upwards",
+        {"secret": {"secretName": "word", "items": [{"key": "s", "path": "../up"}]}},
+        "volume v: path '../up' leads",
+    ),
+    (
+        "absolute",
+        {"secret": {"secretName": "word", "items": [{"key": "s", "path": "/abs"}]}},
+        "volume v: path '/abs' leads",
+    ),
 )
 def test_what_cannot_be_made_is_named(volume: Object, message: str) -> None:
     with pytest.raises(ConfigProblem) as raised:

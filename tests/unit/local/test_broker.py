@@ -71,14 +71,12 @@ async def test_it_wants_the_password_and_never_evicts(start: Start) -> None:
 
 @cases(
     ("command", "event"),
-    {
-        "list": (("rpush", "k", "v"), b"rpush"),
-        "set": (("sadd", "k", "v"), b"sadd"),
-        "sorted set": (("zadd", "k", "1", "v"), b"zadd"),
-        "hash": (("hset", "k", "f", "v"), b"hset"),
-        "stream": (("xadd", "k", "*", "f", "v"), b"xadd"),
-        "generic": (("copy", "other", "k"), b"copy_to"),
-    },
+    ("list", ("rpush", "k", "v"), b"rpush"),
+    ("set", ("sadd", "k", "v"), b"sadd"),
+    ("sorted set", ("zadd", "k", "1", "v"), b"zadd"),
+    ("hash", ("hset", "k", "f", "v"), b"hset"),
+    ("stream", ("xadd", "k", "*", "f", "v"), b"xadd"),
+    ("generic", ("copy", "other", "k"), b"copy_to"),
 )
 async def test_a_push_is_announced(command: tuple[str, ...], event: bytes, start: Start) -> None:
     _, url_file = start()

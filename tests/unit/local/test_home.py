@@ -10,6 +10,7 @@ from deploy.local import broker, home, private_files
 from deploy.local.apiserver.http import token as auth
 from deploy.local.home import Home
 from deploy.local.supervisor import guard
+from tests.unit.tables import cases
 from workers.errors import UserError
 
 Spoil = Callable[[Path], object]
@@ -54,7 +55,7 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize(("spoil", "message"), SPOILT.values(), ids=SPOILT.keys())
+@cases(("spoil", "message"), SPOILT)
 def test_a_home_that_cannot_be_trusted_is_refused(
     spoil: Spoil, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,7 +91,7 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize(("spoil", "use", "message"), PLANTED.values(), ids=PLANTED.keys())
+@cases(("spoil", "use", "message"), PLANTED)
 def test_a_file_of_the_home_is_checked_where_it_is_used(spoil: Spoil, use: Spoil, message: str, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("mine")
     root = tmp_path / "home"

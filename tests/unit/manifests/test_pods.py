@@ -188,19 +188,15 @@ def test_pods_keep_to_the_profile_restricted_and_write_nowhere_but_in_volumes(ob
 
 @cases(
     ("values", "field"),
-    {
-        "privileged": ({"securityContext": {"privileged": True}}, "securityContext.privileged"),
-        "root": ({"podSecurityContext": {"runAsUser": 0}}, "runAsUser"),
-        "a capability": (
-            {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}},
-            "securityContext.capabilities.add",
-        ),
-        "a folder of the node": ({"extraVolumes": [{"name": "x", "hostPath": {"path": "/"}}]}, "volume x"),
-        "no profile": (
-            {"podSecurityContext": {"seccompProfile": {"type": "Unconfined"}}},
-            "securityContext.seccompProfile.type",
-        ),
-    },
+    ("privileged", {"securityContext": {"privileged": True}}, "securityContext.privileged"),
+    ("root", {"podSecurityContext": {"runAsUser": 0}}, "runAsUser"),
+    ("a capability", {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}, "securityContext.capabilities.add"),
+    ("a folder of the node", {"extraVolumes": [{"name": "x", "hostPath": {"path": "/"}}]}, "volume x"),
+    (
+        "no profile",
+        {"podSecurityContext": {"seccompProfile": {"type": "Unconfined"}}},
+        "securityContext.seccompProfile.type",
+    ),
 )
 def test_the_table_finds_what_the_profile_forbids(values, field, chart: Helm) -> None:
     template = rendered.pods(chart.template({**rendered.EXTERNAL, "watch": values}))["penstock-watch"]
@@ -209,37 +205,36 @@ def test_the_table_finds_what_the_profile_forbids(values, field, chart: Helm) ->
 
 @cases(
     ("values", "message"),
-    {
-        "no broker": ({}, "broker: Penstock needs a Redis or Valkey server"),
-        "two brokers": ({"redis": {"enabled": True}, "broker": {"url": "redis://x"}}, "only one of broker.url"),
-        "a broker of another kind": ({"broker": {"url": "amqp://x"}}, "/broker/url"),
-        "a setting that does not exist": ({"settings": {"pollng": 3}}, "'/settings': additional properties 'pollng'"),
-        "a setting of another type": ({"settings": {"polling": "often"}}, "'/settings/polling': got string"),
-        "a setting that is a value elsewhere": ({"settings": {"volcano": True}}, "additional properties 'volcano'"),
-        "a process that does not exist": ({"wacth": {}}, "additional properties 'wacth' not allowed"),
-        "a field that does not exist": ({"worker": {"replica": 1}}, "'/worker': additional properties 'replica'"),
-        "no workers": (
-            {"autoscaling": {"enabled": True, "worker": {"minReplicas": 0}}},
-            "/autoscaling/worker/minReplicas",
-        ),
-        "more workers for one process": (
-            {"mode": "standalone", "autoscaling": {"enabled": True}},
-            "mode standalone has no workers to add",
-        ),
-        "autoscaling from outside": (
-            {"kubeconfig": {"existingSecret": "x"}, "autoscaling": {"enabled": True}},
-            "the pods run in another cluster",
-        ),
-        "a webhook that is not reached": (
-            {"kubeconfig": {"existingSecret": "x"}, "volcano": {"enabled": True}},
-            "settings.webhook_url",
-        ),
-        "Volcano in some namespaces": (
-            {"namespaces": ["team"], "volcano": {"enabled": True}},
-            "Queues of Volcano belong to no namespace",
-        ),
-        "a namespace of an impossible name": ({"namespaces": ["Team"]}, "/namespaces/0"),
-    },
+    ("no broker", {}, "broker: Penstock needs a Redis or Valkey server"),
+    ("two brokers", {"redis": {"enabled": True}, "broker": {"url": "redis://x"}}, "only one of broker.url"),
+    ("a broker of another kind", {"broker": {"url": "amqp://x"}}, "/broker/url"),
+    ("a setting that does not exist", {"settings": {"pollng": 3}}, "'/settings': additional properties 'pollng'"),
+    ("a setting of another type", {"settings": {"polling": "often"}}, "'/settings/polling': got string"),
+    ("a setting that is a value elsewhere", {"settings": {"volcano": True}}, "additional properties 'volcano'"),
+    ("a process that does not exist", {"wacth": {}}, "additional properties 'wacth' not allowed"),
+    ("a field that does not exist", {"worker": {"replica": 1}}, "'/worker': additional properties 'replica'"),
+    ("no workers", {"autoscaling": {"enabled": True, "worker": {"minReplicas": 0}}}, "/autoscaling/worker/minReplicas"),
+    (
+        "more workers for one process",
+        {"mode": "standalone", "autoscaling": {"enabled": True}},
+        "mode standalone has no workers to add",
+    ),
+    (
+        "autoscaling from outside",
+        {"kubeconfig": {"existingSecret": "x"}, "autoscaling": {"enabled": True}},
+        "the pods run in another cluster",
+    ),
+    (
+        "a webhook that is not reached",
+        {"kubeconfig": {"existingSecret": "x"}, "volcano": {"enabled": True}},
+        "settings.webhook_url",
+    ),
+    (
+        "Volcano in some namespaces",
+        {"namespaces": ["team"], "volcano": {"enabled": True}},
+        "Queues of Volcano belong to no namespace",
+    ),
+    ("a namespace of an impossible name", {"namespaces": ["Team"]}, "/namespaces/0"),
 )
 def test_values_that_cannot_work_are_refused_and_named(values, message, chart: Helm) -> None:
     base = {} if message.startswith(("broker", "only one", "/broker")) else rendered.EXTERNAL

@@ -36,44 +36,47 @@ def test_the_copies_in_chart_and_kustomization_are_in_step() -> None:
 
 @cases(
     ("values", "granted", "placement", "ssh"),
-    {
-        "everywhere": ({}, rbac.NOTHING, rbac.DEFAULT, None),
-        "with credentials of some namespaces": (
-            {"rights": {"secrets": ["team", "other"], "pushers": ["team"], "tokens": ["team/reader", "other"]}},
-            rbac.Grants(("team", "other"), ("team",), ("team/reader", "other")),
-            rbac.DEFAULT,
-            None,
-        ),
-        "with all credentials": (
-            {"rights": {"secrets": ["*"], "pushers": ["*"], "tokens": ["*"]}},
-            rbac.Grants(("*",), ("*",), ("*",)),
-            rbac.DEFAULT,
-            None,
-        ),
-        "in some namespaces, one of them Penstock's": (
-            {"namespaces": ["team", "penstock"]},
-            rbac.NOTHING,
-            rbac.Placement(namespaces=("team", "penstock")),
-            None,
-        ),
-        "in some namespaces with their credentials": (
-            {
-                "namespaces": ["team", "other"],
-                "rights": {"secrets": ["*"], "pushers": ["team"], "tokens": ["team/reader"]},
-            },
-            rbac.Grants(("*",), ("team",), ("team/reader",)),
-            rbac.Placement(namespaces=("team", "other")),
-            None,
-        ),
-        "in one process": ({"mode": "standalone"}, rbac.NOTHING, rbac.Placement(processes=rbac.STANDALONE), None),
-        "Volcano's kinds": ({"volcano": {"enabled": True, "ssh": ["team"]}}, rbac.NOTHING, rbac.DEFAULT, ("team",)),
-        "Volcano's kinds in one process": (
-            {"volcano": {"enabled": True, "ssh": ["*"]}, "mode": "standalone"},
-            rbac.NOTHING,
-            rbac.Placement(processes=rbac.STANDALONE),
-            ("*",),
-        ),
-    },
+    ("everywhere", {}, rbac.NOTHING, rbac.DEFAULT, None),
+    (
+        "with credentials of some namespaces",
+        {"rights": {"secrets": ["team", "other"], "pushers": ["team"], "tokens": ["team/reader", "other"]}},
+        rbac.Grants(("team", "other"), ("team",), ("team/reader", "other")),
+        rbac.DEFAULT,
+        None,
+    ),
+    (
+        "with all credentials",
+        {"rights": {"secrets": ["*"], "pushers": ["*"], "tokens": ["*"]}},
+        rbac.Grants(("*",), ("*",), ("*",)),
+        rbac.DEFAULT,
+        None,
+    ),
+    (
+        "in some namespaces, one of them Penstock's",
+        {"namespaces": ["team", "penstock"]},
+        rbac.NOTHING,
+        rbac.Placement(namespaces=("team", "penstock")),
+        None,
+    ),
+    (
+        "in some namespaces with their credentials",
+        {
+            "namespaces": ["team", "other"],
+            "rights": {"secrets": ["*"], "pushers": ["team"], "tokens": ["team/reader"]},
+        },
+        rbac.Grants(("*",), ("team",), ("team/reader",)),
+        rbac.Placement(namespaces=("team", "other")),
+        None,
+    ),
+    ("in one process", {"mode": "standalone"}, rbac.NOTHING, rbac.Placement(processes=rbac.STANDALONE), None),
+    ("Volcano's kinds", {"volcano": {"enabled": True, "ssh": ["team"]}}, rbac.NOTHING, rbac.DEFAULT, ("team",)),
+    (
+        "Volcano's kinds in one process",
+        {"volcano": {"enabled": True, "ssh": ["*"]}, "mode": "standalone"},
+        rbac.NOTHING,
+        rbac.Placement(processes=rbac.STANDALONE),
+        ("*",),
+    ),
 )
 def test_the_chart_grants_what_the_generator_of_rights_says(values, granted, placement, ssh, chart: Helm) -> None:
     wanted = list(rbac.documents(granted, placement))

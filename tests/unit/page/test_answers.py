@@ -8,6 +8,7 @@ import pytest
 from deploy.page.answers import object_graphs, queue_shares, requests_read, schedule_runs
 from deploy.page.live import pipeline_monitor
 from scheduler.queue import Stats
+from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_JOB, Kind, Object
 from workers.errors import UserError
 
@@ -49,14 +50,12 @@ def test_past_runs_come_from_the_status_then_from_jobs_and_missed_ones_are_marke
     assert schedule_runs.past(schedule(status=status), [], NOW - timedelta(hours=1), NOW) == [found[3]]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "expected"),
-    [
-        pytest.param(schedule(), ["13:00", "14:00", "15:00"], id="every hour"),
-        pytest.param(schedule(suspend=True), [], id="suspended"),
-        pytest.param(schedule(schedule="nonsense"), [], id="malformed"),
-        pytest.param(schedule(schedule="0 0 30 2 *"), [], id="never"),
-    ],
+    ("every hour", schedule(), ["13:00", "14:00", "15:00"]),
+    ("suspended", schedule(suspend=True), []),
+    ("malformed", schedule(schedule="nonsense"), []),
+    ("never", schedule(schedule="0 0 30 2 *"), []),
 )
 def test_next_runs(body: Object, expected: list[str]) -> None:
     found = schedule_runs.following(SCHEDULED_JOB, body, NOW, NOW + timedelta(hours=3))
@@ -132,17 +131,15 @@ def test_queues_show_their_share_and_who_waits() -> None:
 IDLE = Stats(0, 0, 0, 0, 0, 0, 0, 0, None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("stats", "ages", "broker", "api", "expected"),
-    [
-        pytest.param(IDLE, {"jobs.batch": 1.0, "queues": None}, {}, "", [], id="all is well"),
-        pytest.param(IDLE, {}, {}, "refused", ["The API server"], id="no API server"),
-        pytest.param(IDLE, {"jobs.batch": 60.0, "pods": 50.0}, {}, "", ["2 kinds are not followed"], id="no watch"),
-        pytest.param(Stats(9, 0, 0, 0, 0, 0, 0, 0, 31.0), {}, {}, "", ["The lane poll is behind"], id="behind"),
-        pytest.param(Stats(9, 0, 0, 3, 2, 0, 0, 0, 1.0), {}, {}, "", ["Leases of the lane poll"], id="dead process"),
-        pytest.param(IDLE, {}, {"limit": 1, "policy": "allkeys-lru"}, "", ["The broker may drop"], id="eviction"),
-        pytest.param(IDLE, {}, {"limit": 0, "policy": "allkeys-lru"}, "", [], id="no limit of memory"),
-    ],
+    ("all is well", IDLE, {"jobs.batch": 1.0, "queues": None}, {}, "", []),
+    ("no API server", IDLE, {}, {}, "refused", ["The API server"]),
+    ("no watch", IDLE, {"jobs.batch": 60.0, "pods": 50.0}, {}, "", ["2 kinds are not followed"]),
+    ("behind", Stats(9, 0, 0, 0, 0, 0, 0, 0, 31.0), {}, {}, "", ["The lane poll is behind"]),
+    ("dead process", Stats(9, 0, 0, 3, 2, 0, 0, 0, 1.0), {}, {}, "", ["Leases of the lane poll"]),
+    ("eviction", IDLE, {}, {"limit": 1, "policy": "allkeys-lru"}, "", ["The broker may drop"]),
+    ("no limit of memory", IDLE, {}, {"limit": 0, "policy": "allkeys-lru"}, "", []),
 )
 def test_problems_say_what_is_wrong(
     stats: Stats, ages: dict[str, float | None], broker: dict[str, Any], api: str, expected: list[str]

@@ -17,24 +17,22 @@ LOCAL = {"host": "127.0.0.1:8080"}
 
 @cases(
     ("method", "headers", "hosts", "reason"),
-    {
-        "a script of the page": ("POST", {**LOCAL, "origin": "http://127.0.0.1:8080"}, (), ""),
-        "a command line": ("POST", LOCAL, (), ""),
-        "localhost": ("GET", {"host": "localhost:8080"}, (), ""),
-        "IPv6": ("GET", {"host": "[::1]:8080"}, (), ""),
-        "a name that is set": ("GET", {"host": "Penstock.example.com"}, ("penstock.example.com",), ""),
-        "a link on another site": ("GET", {**LOCAL, "sec-fetch-site": "cross-site"}, (), ""),
-        "another name (DNS rebinding)": ("GET", {"host": "evil.example:8080"}, (), "Host"),
-        "a name that begins alike": ("GET", {"host": "localhost.evil.example"}, (), "Host"),
-        "no host": ("GET", {}, (), "Host"),
-        "another origin": ("POST", {**LOCAL, "origin": "https://evil.example"}, (), "Origin"),
-        "another port": ("POST", {**LOCAL, "origin": "http://127.0.0.1:8081"}, (), "Origin"),
-        "an opaque origin": ("POST", {**LOCAL, "origin": "null"}, (), "Origin"),
-        "a malformed origin": ("POST", {**LOCAL, "origin": "http://["}, (), "Origin"),
-        "a read by another origin": ("GET", {**LOCAL, "origin": "https://evil.example"}, (), "Origin"),
-        "a form of another site": ("POST", {**LOCAL, "sec-fetch-site": "cross-site"}, (), "Sec-Fetch-Site"),
-        "a form of a sister site": ("POST", {**LOCAL, "sec-fetch-site": "same-site"}, (), "Sec-Fetch-Site"),
-    },
+    ("a script of the page", "POST", {**LOCAL, "origin": "http://127.0.0.1:8080"}, (), ""),
+    ("a command line", "POST", LOCAL, (), ""),
+    ("localhost", "GET", {"host": "localhost:8080"}, (), ""),
+    ("IPv6", "GET", {"host": "[::1]:8080"}, (), ""),
+    ("a name that is set", "GET", {"host": "Penstock.example.com"}, ("penstock.example.com",), ""),
+    ("a link on another site", "GET", {**LOCAL, "sec-fetch-site": "cross-site"}, (), ""),
+    ("another name (DNS rebinding)", "GET", {"host": "evil.example:8080"}, (), "Host"),
+    ("a name that begins alike", "GET", {"host": "localhost.evil.example"}, (), "Host"),
+    ("no host", "GET", {}, (), "Host"),
+    ("another origin", "POST", {**LOCAL, "origin": "https://evil.example"}, (), "Origin"),
+    ("another port", "POST", {**LOCAL, "origin": "http://127.0.0.1:8081"}, (), "Origin"),
+    ("an opaque origin", "POST", {**LOCAL, "origin": "null"}, (), "Origin"),
+    ("a malformed origin", "POST", {**LOCAL, "origin": "http://["}, (), "Origin"),
+    ("a read by another origin", "GET", {**LOCAL, "origin": "https://evil.example"}, (), "Origin"),
+    ("a form of another site", "POST", {**LOCAL, "sec-fetch-site": "cross-site"}, (), "Sec-Fetch-Site"),
+    ("a form of a sister site", "POST", {**LOCAL, "sec-fetch-site": "same-site"}, (), "Sec-Fetch-Site"),
 )
 def test_requests_of_other_sites(method: str, headers: Mapping[str, str], hosts: tuple[str, ...], reason: str) -> None:
     assert authorization.foreign(method, headers, hosts).partition(":")[0] == reason
@@ -42,12 +40,10 @@ def test_requests_of_other_sites(method: str, headers: Mapping[str, str], hosts:
 
 @cases(
     ("header", "token"),
-    {
-        "bearer": ("Bearer abc", "abc"),
-        "lower case": ("bearer abc", "abc"),
-        "basic": ("Basic abc", ""),
-        "none": ("", ""),
-    },
+    ("bearer", "Bearer abc", "abc"),
+    ("lower case", "bearer abc", "abc"),
+    ("basic", "Basic abc", ""),
+    ("none", "", ""),
 )
 def test_tokens_come_in_the_header(header: str, token: str) -> None:
     assert authorization.token_of({"authorization": header}) == token
@@ -75,30 +71,31 @@ async def may(answer: Any, token: str = "t") -> Any:
 
 @cases(
     ("answer", "expected"),
-    {
-        "yes": ({"status": {"allowed": True}}, ALLOWED),
-        "no": ({"status": {"allowed": False, "reason": "RBAC: no"}}, Refused("RBAC: no")),
-        "no reason": (
-            {"status": {"allowed": False}},
-            Refused("the owner of the token may not patch scheduledjobs in namespace team"),
-        ),
-        "nothing": ({}, Refused("the owner of the token may not patch scheduledjobs in namespace team")),
-        "a text for a boolean": ({"status": {"allowed": "true", "reason": "x"}}, Refused("x")),
-        "a wrong token": (Forbidden("401", status=401), Refused("the token is not valid")),
-        "reviews are forbidden": (Forbidden("no reviews", status=403), Refused("no reviews")),
-    },
+    ("yes", {"status": {"allowed": True}}, ALLOWED),
+    ("no", {"status": {"allowed": False, "reason": "RBAC: no"}}, Refused("RBAC: no")),
+    (
+        "no reason",
+        {"status": {"allowed": False}},
+        Refused("the owner of the token may not patch scheduledjobs in namespace team"),
+    ),
+    ("nothing", {}, Refused("the owner of the token may not patch scheduledjobs in namespace team")),
+    ("a text for a boolean", {"status": {"allowed": "true", "reason": "x"}}, Refused("x")),
+    ("a wrong token", Forbidden("401", status=401), Refused("the token is not valid")),
+    ("reviews are forbidden", Forbidden("no reviews", status=403), Refused("no reviews")),
 )
 async def test_answers_of_the_api_server(answer: Any, expected: Any) -> None:
     assert await may(answer) == expected
 
 
-@cases("error", {"away": Unavailable("away"), "odd": Invalid("odd", status=422)})
+@cases("error", ("away", Unavailable("away")), ("odd", Invalid("odd", status=422)))
 async def test_no_answer_is_no_permission(error: Exception) -> None:
     with pytest.raises(Unavailable):
         await may(error)
 
 
-@cases("token", {"empty": "", "two lines": "a\nb", "a blank": "a b", "not ASCII": "ä", "too long": "a" * 20_000})
+@cases(
+    "token", ("empty", ""), ("two lines", "a\nb"), ("a blank", "a b"), ("not ASCII", "ä"), ("too long", "a" * 20_000)
+)
 async def test_a_malformed_token_is_not_sent(token: str) -> None:
     api = Api()
     page = PageAuthorization(api)
@@ -131,21 +128,21 @@ async def test_the_review_is_made_with_the_visitors_token_once() -> None:
 
 @cases(
     ("answers", "user"),
-    {
-        "a name": ({"selfsubjectreviews": {"status": {"userInfo": {"username": "ann"}}}}, "ann"),
-        "a wrong token": ({"selfsubjectreviews": Forbidden("no", status=401)}, None),
-        "an old server": (
-            {"selfsubjectreviews": NotFound("no", status=404), "selfsubjectaccessreviews": {"status": {}}},
-            "unknown",
-        ),
-        "an old server and a wrong token": (
-            {
-                "selfsubjectreviews": NotFound("no", status=404),
-                "selfsubjectaccessreviews": Forbidden("no", status=401),
-            },
-            None,
-        ),
-    },
+    ("a name", {"selfsubjectreviews": {"status": {"userInfo": {"username": "ann"}}}}, "ann"),
+    ("a wrong token", {"selfsubjectreviews": Forbidden("no", status=401)}, None),
+    (
+        "an old server",
+        {"selfsubjectreviews": NotFound("no", status=404), "selfsubjectaccessreviews": {"status": {}}},
+        "unknown",
+    ),
+    (
+        "an old server and a wrong token",
+        {
+            "selfsubjectreviews": NotFound("no", status=404),
+            "selfsubjectaccessreviews": Forbidden("no", status=401),
+        },
+        None,
+    ),
 )
 async def test_names_of_visitors(answers: Mapping[str, Any], user: str | None) -> None:
     assert await PageAuthorization(Api(**answers)).user("token") == user

@@ -2,11 +2,10 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
 from deploy.page.live import sampler
 from deploy.page.live.series import OBJECTS, POINTS, AllSeries, Point
 from deploy.page.rows.row import Row
+from tests.unit.tables import cases
 from workers.decision.snapshot import Reading, TriggerSample
 
 
@@ -35,18 +34,16 @@ def sample(value: float = 0.0, **more: object) -> TriggerSample:
     return TriggerSample("s0", str(more.pop("type", "redis")), value, **more)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reading", "expected"),
-    [
-        pytest.param(None, None, id="no reading"),
-        pytest.param(Reading(1, 1, 1, (sample(3), sample(4)), uid="u"), 7, id="all triggers together"),
-        pytest.param(Reading(1, 1, 1, (sample(-3), sample(4)), uid="u"), 4, id="below zero counts as nothing"),
-        pytest.param(Reading(1, 1, 1, (sample(3), sample(error="away")), uid="u"), None, id="one is unknown"),
-        pytest.param(Reading(1, 1, 1, (sample(3),), uid="other"), None, id="of another object"),
-        pytest.param(Reading(1, 1, 1, (), problem="malformed", uid="u"), None, id="a problem"),
-        pytest.param(Reading(1, 1, 1, (sample(80, type="cpu"),), uid="u"), None, id="usage is no depth"),
-        pytest.param(Reading(1, 1, 1, (sample(80, type="cpu"), sample(2)), uid="u"), 2, id="usage beside a depth"),
-    ],
+    ("no reading", None, None),
+    ("all triggers together", Reading(1, 1, 1, (sample(3), sample(4)), uid="u"), 7),
+    ("below zero counts as nothing", Reading(1, 1, 1, (sample(-3), sample(4)), uid="u"), 4),
+    ("one is unknown", Reading(1, 1, 1, (sample(3), sample(error="away")), uid="u"), None),
+    ("of another object", Reading(1, 1, 1, (sample(3),), uid="other"), None),
+    ("a problem", Reading(1, 1, 1, (), problem="malformed", uid="u"), None),
+    ("usage is no depth", Reading(1, 1, 1, (sample(80, type="cpu"),), uid="u"), None),
+    ("usage beside a depth", Reading(1, 1, 1, (sample(80, type="cpu"), sample(2)), uid="u"), 2),
 )
 def test_the_depth_of_a_reading(reading: Reading | None, expected: float | None) -> None:
     assert sampler.depth(reading, "u") == expected

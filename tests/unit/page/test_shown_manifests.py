@@ -1,9 +1,9 @@
 """Manifests: secrets are masked, everything else is as it is in the object."""
 
-import pytest
 import yaml
 
 from deploy.page.answers import shown_manifests
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, SECRET, Object
 
 MASK = shown_manifests.MASK
@@ -13,29 +13,27 @@ def variables(**env: str) -> Object:
     return {"env": [{"name": name, "value": value} for name, value in env.items()]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "expected"),
-    [
-        pytest.param(variables(DB_PASSWORD="hunter2"), variables(DB_PASSWORD=MASK), id="a password"),
-        pytest.param(variables(API_TOKEN="t", DAY="x"), variables(API_TOKEN=MASK, DAY="x"), id="only the secret"),
-        pytest.param(variables(AWS_SECRET_ACCESS_KEY="t"), variables(AWS_SECRET_ACCESS_KEY=MASK), id="an access key"),
-        pytest.param(variables(EMPTY_TOKEN=""), variables(EMPTY_TOKEN=""), id="nothing to mask"),
-        pytest.param(
-            variables(BROKER="redis://user:hunter2@host:6379/0"),
-            variables(BROKER=f"redis://user:{MASK}@host:6379/0"),
-            id="a password in an address",
-        ),
-        pytest.param({"args": ["amqp://a:b@c/"]}, {"args": [f"amqp://a:{MASK}@c/"]}, id="in an argument"),
-        pytest.param({"metadata": {"password": "x"}}, {"metadata": {"password": MASK}}, id="a field of a trigger"),
-        pytest.param({"passwordFromEnv": "X"}, {"passwordFromEnv": "X"}, id="the name of a variable"),
-        pytest.param(
-            {"valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}}},
-            {"valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}}},
-            id="a reference to a Secret",
-        ),
-        pytest.param({"secretName": "tls"}, {"secretName": "tls"}, id="the name of a Secret"),
-        pytest.param({"tokens": 3, "key": "orders"}, {"tokens": 3, "key": "orders"}, id="ordinary words"),
-    ],
+    ("a password", variables(DB_PASSWORD="hunter2"), variables(DB_PASSWORD=MASK)),
+    ("only the secret", variables(API_TOKEN="t", DAY="x"), variables(API_TOKEN=MASK, DAY="x")),
+    ("an access key", variables(AWS_SECRET_ACCESS_KEY="t"), variables(AWS_SECRET_ACCESS_KEY=MASK)),
+    ("nothing to mask", variables(EMPTY_TOKEN=""), variables(EMPTY_TOKEN="")),
+    (
+        "a password in an address",
+        variables(BROKER="redis://user:hunter2@host:6379/0"),
+        variables(BROKER=f"redis://user:{MASK}@host:6379/0"),
+    ),
+    ("in an argument", {"args": ["amqp://a:b@c/"]}, {"args": [f"amqp://a:{MASK}@c/"]}),
+    ("a field of a trigger", {"metadata": {"password": "x"}}, {"metadata": {"password": MASK}}),
+    ("the name of a variable", {"passwordFromEnv": "X"}, {"passwordFromEnv": "X"}),
+    (
+        "a reference to a Secret",
+        {"valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}}},
+        {"valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}}},
+    ),
+    ("the name of a Secret", {"secretName": "tls"}, {"secretName": "tls"}),
+    ("ordinary words", {"tokens": 3, "key": "orders"}, {"tokens": 3, "key": "orders"}),
 )
 def test_values_of_secretive_names_are_masked(value: Object, expected: Object) -> None:
     assert shown_manifests.masked(value) == expected

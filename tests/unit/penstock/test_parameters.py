@@ -7,6 +7,7 @@ import pytest
 from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError, Parameters, SettingsError, Source, Trigger, parameter
+from tests.unit.tables import cases
 
 
 class Everything(Parameters):
@@ -48,48 +49,41 @@ def parse(metadata: dict[str, str], **more: Any) -> Everything:
     return Everything.parse(Trigger(2, "everything", metadata=metadata, **more))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("field", "text", "value"),
-    [
-        pytest.param("count", "5", 5, id="whole number"),
-        pytest.param("count", "-5", -5, id="negative whole number"),
-        pytest.param("count", " 5 ", 5, id="trimmed"),
-        pytest.param("count", "  ", 7, id="blank means absent"),
-        pytest.param("count", "9223372036854775807", 2**63 - 1, id="largest whole number"),
-        pytest.param("share", "1", 1.0, id="number without a point"),
-        pytest.param("share", "-2.5e-3", -0.0025, id="number with exponent"),
-        *[pytest.param("wanted", text, True, id=f"{text} is true") for text in ("1", "t", "T", "true", "TRUE", "True")],
-        *[pytest.param("wanted", text, False, id=f"{text} is false") for text in ("0", "f", "F", "false", "FALSE")],
-        pytest.param("places", "a, b ,c", ("a", "b", "c"), id="list"),
-        pytest.param("wait", "1m30s", timedelta(seconds=90), id="Go duration"),
-        pytest.param("wait", "1.5h", timedelta(minutes=90), id="Go duration with a fraction"),
-        pytest.param("wait", "1500", timedelta(seconds=1.5), id="milliseconds"),
-        pytest.param("limit", "3", 3, id="optional whole number"),
-    ],
+    ("whole number", "count", "5", 5),
+    ("negative whole number", "count", "-5", -5),
+    ("trimmed", "count", " 5 ", 5),
+    ("blank means absent", "count", "  ", 7),
+    ("largest whole number", "count", "9223372036854775807", 2**63 - 1),
+    ("number without a point", "share", "1", 1.0),
+    ("number with exponent", "share", "-2.5e-3", -0.0025),
+    *[(f"{text} is true", "wanted", text, True) for text in ("1", "t", "T", "true", "TRUE", "True")],
+    *[(f"{text} is false", "wanted", text, False) for text in ("0", "f", "F", "false", "FALSE")],
+    ("list", "places", "a, b ,c", ("a", "b", "c")),
+    ("Go duration", "wait", "1m30s", timedelta(seconds=90)),
+    ("Go duration with a fraction", "wait", "1.5h", timedelta(minutes=90)),
+    ("milliseconds", "wait", "1500", timedelta(seconds=1.5)),
+    ("optional whole number", "limit", "3", 3),
 )
 def test_texts_are_read_by_kedas_rules(field: str, text: str, value: object) -> None:
     assert getattr(parse({field: text}), field) == value
 
 
-@pytest.mark.parametrize(
+@cases(
     ("field", "text", "complaint"),
-    [
-        *[
-            pytest.param("count", text, "must be a whole number such as 5", id=f"count {text}")
-            for text in ("five", "5.0", "+5", "05", "1e3", "9223372036854775808", "5 6", "٣")
-        ],
-        *[
-            pytest.param("share", text, "must be a number such as", id=f"share {text}")
-            for text in ("half", "+1", ".5", "1.", "NaN", "Infinity", "1e999", "0x10")
-        ],
-        *[pytest.param("wanted", text, "must be true or false", id=f"wanted {text}") for text in ("yes", "TrUe", "on")],
-        *[
-            pytest.param("wait", text, "must be a duration", id=f"wait {text}")
-            for text in ("-1s", "-5", "1 minute", "s", "1m30", "9e9h")
-        ],
-        pytest.param("wait", "99999999999h", "less than a million years", id="wait too long"),
-        pytest.param("limit", "0", "greater than or equal to 1", id="outside its bounds"),
+    *[
+        (f"count {text}", "count", text, "must be a whole number such as 5")
+        for text in ("five", "5.0", "+5", "05", "1e3", "9223372036854775808", "5 6", "٣")
     ],
+    *[
+        (f"share {text}", "share", text, "must be a number such as")
+        for text in ("half", "+1", ".5", "1.", "NaN", "Infinity", "1e999", "0x10")
+    ],
+    *[(f"wanted {text}", "wanted", text, "must be true or false") for text in ("yes", "TrUe", "on")],
+    *[(f"wait {text}", "wait", text, "must be a duration") for text in ("-1s", "-5", "1 minute", "s", "1m30", "9e9h")],
+    ("wait too long", "wait", "99999999999h", "less than a million years"),
+    ("outside its bounds", "limit", "0", "greater than or equal to 1"),
 )
 def test_a_malformed_text_is_an_error_naming_trigger_and_parameter(field: str, text: str, complaint: str) -> None:
     with pytest.raises(SettingsError, match=r"trigger 2 \(everything\)") as caught:
@@ -98,17 +92,15 @@ def test_a_malformed_text_is_an_error_naming_trigger_and_parameter(field: str, t
     assert complaint in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "environment", "authentication", "value"),
-    [
-        pytest.param({"queueName": "m"}, {}, {"queueName": "a"}, "m", id="metadata first"),
-        pytest.param({"queueName": " "}, {}, {"queueName": "a"}, "a", id="blank metadata falls through"),
-        pytest.param({"queueNameFromEnv": "Q"}, {"Q": "e"}, {"queueName": "a"}, "a", id="authentication second"),
-        pytest.param({"queueNameFromEnv": "Q"}, {"Q": "e"}, {}, "e", id="environment last"),
-        pytest.param({"queueNameFromEnv": "Q"}, {"Q": ""}, {}, "none", id="an empty variable falls through"),
-        pytest.param({"queueNameFromEnv": "Q"}, {}, {}, "none", id="a missing variable falls through"),
-        pytest.param({"queue": "m"}, {}, {}, "m", id="another spelling"),
-    ],
+    ("metadata first", {"queueName": "m"}, {}, {"queueName": "a"}, "m"),
+    ("blank metadata falls through", {"queueName": " "}, {}, {"queueName": "a"}, "a"),
+    ("authentication second", {"queueNameFromEnv": "Q"}, {"Q": "e"}, {"queueName": "a"}, "a"),
+    ("environment last", {"queueNameFromEnv": "Q"}, {"Q": "e"}, {}, "e"),
+    ("an empty variable falls through", {"queueNameFromEnv": "Q"}, {"Q": ""}, {}, "none"),
+    ("a missing variable falls through", {"queueNameFromEnv": "Q"}, {}, {}, "none"),
+    ("another spelling", {"queue": "m"}, {}, {}, "m"),
 )
 def test_a_parameter_is_looked_up_in_its_declared_order(
     metadata: dict[str, str], environment: dict[str, str], authentication: dict[str, str], value: str
@@ -121,15 +113,11 @@ def test_the_declared_order_can_put_the_environment_before_authentication() -> N
     assert found.token == SecretStr("e")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "complaint"),
-    [
-        pytest.param({"cuont": "5"}, "did you mean count?", id="misspelled"),
-        pytest.param({"zzz": "5"}, "known are count, countFromEnv", id="nothing like it"),
-        pytest.param(
-            {"fixedFromEnv": "F"}, "fixed cannot come from the environment", id="not allowed from the environment"
-        ),
-    ],
+    ("misspelled", {"cuont": "5"}, "did you mean count?"),
+    ("nothing like it", {"zzz": "5"}, "known are count, countFromEnv"),
+    ("not allowed from the environment", {"fixedFromEnv": "F"}, "fixed cannot come from the environment"),
 )
 def test_an_unknown_key_is_an_error_that_helps(metadata: dict[str, str], complaint: str) -> None:
     with pytest.raises(SettingsError, match="is not a parameter of this type") as caught:
@@ -162,17 +150,15 @@ def test_a_required_parameter_from_a_variable_that_is_not_set_names_both() -> No
         Strict.parse(Trigger(0, "strict", metadata={"pathFromEnv": "WHERE"}))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "complaint"),
-    [
-        pytest.param({}, "host: is required, or url", id="nothing is said"),
-        pytest.param(
-            {"urlFromEnv": "URL"},
-            "host: is required, or url, and urlFromEnv names the variable URL, which the container does not set",
-            id="the variable is not set",
-        ),
-        pytest.param({"host": "nowhere", "urlFromEnv": "URL"}, "host: must be somewhere", id="of no account"),
-    ],
+    ("nothing is said", {}, "host: is required, or url"),
+    (
+        "the variable is not set",
+        {"urlFromEnv": "URL"},
+        "host: is required, or url, and urlFromEnv names the variable URL, which the container does not set",
+    ),
+    ("of no account", {"host": "nowhere", "urlFromEnv": "URL"}, "host: must be somewhere"),
 )
 def test_one_of_several_that_was_meant_to_come_from_a_variable_names_it(
     metadata: dict[str, str], complaint: str
@@ -182,12 +168,10 @@ def test_one_of_several_that_was_meant_to_come_from_a_variable_names_it(
     assert str(caught.value) == f"trigger 0 (either): {complaint}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "more"),
-    [
-        pytest.param({"countFromEnv": "C"}, {"environment": {"C": "hunter2"}}, id="from the environment"),
-        pytest.param({}, {"authentication": {"count": "hunter2"}}, id="from authentication"),
-    ],
+    ("from the environment", {"countFromEnv": "C"}, {"environment": {"C": "hunter2"}}),
+    ("from authentication", {}, {"authentication": {"count": "hunter2"}}),
 )
 def test_a_text_that_may_be_secret_is_never_quoted(metadata: dict[str, str], more: dict[str, Any]) -> None:
     with pytest.raises(SettingsError) as caught:

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.connections import Connections
 from penstock.scaler import Measure, Scaler, attempt, metric_name, milli, parameter
+from tests.unit.tables import cases
 
 
 class Constant(Scaler):
@@ -26,18 +27,16 @@ class Constant(Scaler):
         return self.value
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "kept"),
-    [
-        pytest.param(3.0, 3.0, id="whole"),
-        pytest.param(0.0004, 0.0, id="less than half a thousandth"),
-        pytest.param(0.0006, 0.001, id="more than half a thousandth"),
-        pytest.param(0.0005, 0.001, id="a half, whose binary value lies above"),
-        pytest.param(0.0625, 0.062, id="a half, exact: to even"),
-        pytest.param(-1.0, 0.0, id="negative"),
-        pytest.param(math.nan, 0.0, id="not a number"),
-        pytest.param(math.inf, 0.0, id="infinite"),
-    ],
+    ("whole", 3.0, 3.0),
+    ("less than half a thousandth", 0.0004, 0.0),
+    ("more than half a thousandth", 0.0006, 0.001),
+    ("a half, whose binary value lies above", 0.0005, 0.001),
+    ("a half, exact: to even", 0.0625, 0.062),
+    ("negative", -1.0, 0.0),
+    ("not a number", math.nan, 0.0),
+    ("infinite", math.inf, 0.0),
 )
 def test_a_value_has_kedas_resolution(value: float, kept: float) -> None:
     assert milli(value) == kept

@@ -43,15 +43,14 @@ class Sample(BaseModel, strict=True):
 
 @cases(
     ("given", "found"),
-    {
-        "alternatives are one problem": ({"count": []}, [(("count",), "must be a whole number or a string")]),
-        "a choice": ({"mode": "c"}, [(("mode",), "must be 'a' or 'b'")]),
-        "a key named as a type": ({"names": {"int": 1}}, [(("names", "int"), "must be a string")]),
-        "each its own": (
-            {"names": [], "mode": 1},
-            [(("mode",), "must be 'a' or 'b'"), (("names",), "must be an object with fields")],
-        ),
-    },
+    ("alternatives are one problem", {"count": []}, [(("count",), "must be a whole number or a string")]),
+    ("a choice", {"mode": "c"}, [(("mode",), "must be 'a' or 'b'")]),
+    ("a key named as a type", {"names": {"int": 1}}, [(("names", "int"), "must be a string")]),
+    (
+        "each its own",
+        {"names": [], "mode": 1},
+        [(("mode",), "must be 'a' or 'b'"), (("names",), "must be an object with fields")],
+    ),
 )
 def test_problems(given: Object, found: list[Any]) -> None:
     with pytest.raises(ValidationError) as refused:

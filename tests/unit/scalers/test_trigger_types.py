@@ -9,6 +9,7 @@ from penstock.scaler import Scaler
 from scalers import trigger_types
 from scalers.sources.redis.lists import RedisLists
 from scalers.trigger_types import REGISTRY, ScalerRegistry
+from tests.unit.tables import cases
 from workers.errors import UserError
 
 
@@ -42,12 +43,10 @@ def test_registering_a_different_class_twice_is_an_error() -> None:
         own.register("one")(Two)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("type", "complaint"),
-    [
-        pytest.param("aws-sqs-queue", "aws-sqs-queue is not supported yet; supported are .*redis", id="KEDA has it"),
-        pytest.param("redsi", "there is no trigger type redsi; known are .*redis", id="nobody has it"),
-    ],
+    ("KEDA has it", "aws-sqs-queue", "aws-sqs-queue is not supported yet; supported are .*redis"),
+    ("nobody has it", "redsi", "there is no trigger type redsi; known are .*redis"),
 )
 def test_an_unknown_type_lists_what_there_is(type: str, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):

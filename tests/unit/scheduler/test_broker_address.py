@@ -7,53 +7,46 @@ import pytest
 from scheduler.broker import address
 from scheduler.broker.address import BrokerAddress, BrokerTLS
 from tests.support.paths import ROOT
+from tests.unit.tables import cases
 
 TLS = BrokerTLS("/ca.pem")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("url", "expected"),
-    [
-        pytest.param("redis://h", BrokerAddress((("h", 6379),)), id="the least"),
-        pytest.param("redis://h:0", BrokerAddress((("h", 0),)), id="a port that takes no connections"),
-        pytest.param("redis://h:1/3", BrokerAddress((("h", 1),), 3), id="port and database"),
-        pytest.param("redis://h?db=3", BrokerAddress((("h", 6379),), 3), id="the database as an option"),
-        pytest.param("redis://[::1]:1/0", BrokerAddress((("::1", 1),)), id="IPv6"),
-        pytest.param("redis://:p%40%23@h", BrokerAddress((("h", 6379),), password="p@#"), id="password"),
-        pytest.param("redis://u:p@h", BrokerAddress((("h", 6379),), 0, "u", "p"), id="user"),
-        pytest.param("redis://h?password=p", BrokerAddress((("h", 6379),), password="p"), id="password as an option"),
-        pytest.param("rediss://h", BrokerAddress((("h", 6379),), tls=BrokerTLS()), id="TLS verifies"),
-        pytest.param(
-            "rediss://h?ssl_cert_reqs=CERT_NONE",
-            BrokerAddress((("h", 6379),), tls=BrokerTLS(verify="none")),
-            id="Celery's spelling",
+    ("the least", "redis://h", BrokerAddress((("h", 6379),))),
+    ("a port that takes no connections", "redis://h:0", BrokerAddress((("h", 0),))),
+    ("port and database", "redis://h:1/3", BrokerAddress((("h", 1),), 3)),
+    ("the database as an option", "redis://h?db=3", BrokerAddress((("h", 6379),), 3)),
+    ("IPv6", "redis://[::1]:1/0", BrokerAddress((("::1", 1),))),
+    ("password", "redis://:p%40%23@h", BrokerAddress((("h", 6379),), password="p@#")),
+    ("user", "redis://u:p@h", BrokerAddress((("h", 6379),), 0, "u", "p")),
+    ("password as an option", "redis://h?password=p", BrokerAddress((("h", 6379),), password="p")),
+    ("TLS verifies", "rediss://h", BrokerAddress((("h", 6379),), tls=BrokerTLS())),
+    (
+        "Celery's spelling",
+        "rediss://h?ssl_cert_reqs=CERT_NONE",
+        BrokerAddress((("h", 6379),), tls=BrokerTLS(verify="none")),
+    ),
+    (
+        "certificates and a server name",
+        "rediss://h?ssl_ca_certs=/ca&ssl_certfile=/c&ssl_keyfile=/k&ssl_server_name=n",
+        BrokerAddress((("h", 6379),), tls=BrokerTLS("/ca", "/c", "/k", server_name="n")),
+    ),
+    ("sentinels", "sentinel://:p@a,b:1/2?master=m", BrokerAddress((("a", 26379), ("b", 1)), 2, None, "p", master="m")),
+    (
+        "sentinels with a login and TLS",
+        "sentinel://u:p@a?master=m&ssl=true&ssl_ca_certs=/ca.pem&sentinel_username=s&sentinel_password=q",
+        BrokerAddress(
+            (("a", 26379),), 0, "u", "p", TLS, "m", sentinel_username="s", sentinel_password="q", sentinel_tls=TLS
         ),
-        pytest.param(
-            "rediss://h?ssl_ca_certs=/ca&ssl_certfile=/c&ssl_keyfile=/k&ssl_server_name=n",
-            BrokerAddress((("h", 6379),), tls=BrokerTLS("/ca", "/c", "/k", server_name="n")),
-            id="certificates and a server name",
-        ),
-        pytest.param(
-            "sentinel://:p@a,b:1/2?master=m",
-            BrokerAddress((("a", 26379), ("b", 1)), 2, None, "p", master="m"),
-            id="sentinels",
-        ),
-        pytest.param(
-            "sentinel://u:p@a?master=m&ssl=true&ssl_ca_certs=/ca.pem&sentinel_username=s&sentinel_password=q",
-            BrokerAddress(
-                (("a", 26379),), 0, "u", "p", TLS, "m", sentinel_username="s", sentinel_password="q", sentinel_tls=TLS
-            ),
-            id="sentinels with a login and TLS",
-        ),
-        pytest.param(
-            "sentinel://a?master=m&ssl=true&sentinel_ssl=false",
-            BrokerAddress((("a", 26379),), tls=BrokerTLS(), master="m"),
-            id="TLS to the server alone",
-        ),
-        pytest.param(
-            "redis://a,b:1?cluster=true", BrokerAddress((("a", 6379), ("b", 1)), cluster=True), id="nodes of a cluster"
-        ),
-    ],
+    ),
+    (
+        "TLS to the server alone",
+        "sentinel://a?master=m&ssl=true&sentinel_ssl=false",
+        BrokerAddress((("a", 26379),), tls=BrokerTLS(), master="m"),
+    ),
+    ("nodes of a cluster", "redis://a,b:1?cluster=true", BrokerAddress((("a", 6379), ("b", 1)), cluster=True)),
 )
 def test_a_url_is_read(url: str, expected: BrokerAddress) -> None:
     assert address.parse(url) == expected

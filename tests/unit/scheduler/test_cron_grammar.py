@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from scheduler.cron import CronError, parse
 from scheduler.cron.fields import read
+from tests.unit.tables import cases
 
 MINUTES = range(60)
 
@@ -36,7 +37,7 @@ ITEMS = {
 }
 
 
-@pytest.mark.parametrize(("text", "values"), ITEMS.values(), ids=ITEMS)
+@cases(("text", "values"), ITEMS)
 def test_items(text, values):
     assert read("0", text, "0", "*", "*", "*").minute == sum(1 << value for value in values)
 
@@ -48,7 +49,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(("weekday", "month", "field", "values"), NAMES.values(), ids=NAMES)
+@cases(("weekday", "month", "field", "values"), NAMES)
 def test_names(weekday, month, field, values):
     found = getattr(read("0", "0", "0", "*", month, weekday), field)
     assert getattr(found, "bits", found) == sum(1 << value for value in values)
@@ -66,7 +67,7 @@ STARS = {
 }
 
 
-@pytest.mark.parametrize(("text", "star"), STARS.values(), ids=STARS)
+@cases(("text", "star"), STARS)
 def test_the_star_is_remembered_unless_it_is_stepped(text, star):
     assert read("0", "0", "0", text, "*", "*").day.star is star
 
@@ -127,7 +128,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("text", "message"), WRONG.values(), ids=WRONG)
+@cases(("text", "message"), WRONG)
 def test_what_is_refused_and_in_which_words(text, message):
     with pytest.raises(CronError) as caught:
         parse(text)
@@ -221,7 +222,7 @@ SECONDS = {
 }
 
 
-@pytest.mark.parametrize(("text", "after", "distance"), SECONDS.values(), ids=SECONDS)
+@cases(("text", "after", "distance"), SECONDS)
 def test_six_fields_have_the_seconds_first(text, after, distance):
     assert parse(text, seconds=True).next(after) == after + distance
 

@@ -8,6 +8,7 @@ from croniter import croniter
 
 from scheduler.cron import CronError, dates, parse
 from scheduler.cron.fields import DayField
+from tests.unit.tables import cases
 
 DAY = timedelta(days=1)
 
@@ -48,7 +49,7 @@ DAYS = {
 }
 
 
-@pytest.mark.parametrize(("day", "weekday", "days"), DAYS.values(), ids=DAYS)
+@cases(("day", "weekday", "days"), DAYS)
 def test_the_day_rule(day, weekday, days):
     slots = parse(f"0 0 {day} * {weekday}").slots(utc("2026-02-28T23:00"), utc("2026-03-10T12:00"))
     assert [slot.day for slot in slots] == [int(each) for each in days.split()]
@@ -104,7 +105,7 @@ NEXT = {
 }
 
 
-@pytest.mark.parametrize(("text", "after", "slot"), NEXT.values(), ids=NEXT)
+@cases(("text", "after", "slot"), NEXT)
 def test_next(text, after, slot):
     assert parse(text).next(utc(after)) == (None if slot is None else utc(slot))
 
@@ -222,7 +223,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize(("text", "zone", "begin", "end", "slots"), ODD.values(), ids=ODD)
+@cases(("text", "zone", "begin", "end", "slots"), ODD)
 def test_odd_changes_of_clocks(text, zone, begin, end, slots):
     assert walls(text, zone, begin, end) == slots
 

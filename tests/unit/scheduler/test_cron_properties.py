@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from scheduler.cron import parse
 from tests.unit.scheduler.cron_oracle import DAY, Plain, brute, procedure
+from tests.unit.tables import cases
 
 #: Clocks are changed by whole hours, on the hour and away from midnight.
 PLAIN_ZONES = ["UTC", "America/New_York", "Europe/London", "Asia/Kathmandu", "Australia/Sydney"]
@@ -157,7 +158,7 @@ YEARS_BACK = {
 }
 
 
-@pytest.mark.parametrize(("text", "slot"), YEARS_BACK.values(), ids=YEARS_BACK)
+@cases(("text", "slot"), YEARS_BACK)
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_the_latest_slot_is_found_however_long_ago_the_last_one_was(text, slot, zone):
     """Counting all of them would take minutes."""
@@ -203,7 +204,7 @@ UNEVEN = {
 }
 
 
-@pytest.mark.parametrize(("text", "after", "until", "slot"), UNEVEN.values(), ids=UNEVEN)
+@cases(("text", "after", "until", "slot"), UNEVEN)
 def test_latest(text, after, until, slot):
     after, until = (datetime.fromisoformat(each).replace(tzinfo=UTC) for each in (after, until))
     assert parse(text).latest(after, until) == (None if slot is None else datetime.fromisoformat(slot + "+00:00"))

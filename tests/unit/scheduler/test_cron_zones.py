@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.cron import ZoneError, check_zone, parse, zone
+from tests.unit.tables import cases
 
 NIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 GOOD = ["UTC", "Etc/UTC", "Etc/GMT+5", "Etc/GMT-14", "Europe/Berlin", "America/Argentina/ComodRivadavia", "EST5EDT"]
@@ -38,7 +39,7 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize("name", UNKNOWN.values(), ids=UNKNOWN)
+@cases("name", UNKNOWN)
 def test_names_that_are_unknown(name):
     assert check_zone(name) == f"unknown time zone {name}"
     with pytest.raises(ZoneError, match="unknown time zone"):
@@ -104,7 +105,7 @@ WHOSE = {
 }
 
 
-@pytest.mark.parametrize(("text", "name", "hour"), WHOSE.values(), ids=WHOSE)
+@cases(("text", "name", "hour"), WHOSE)
 def test_whose_clocks_count(text, name, hour):
     slot = parse(text, zone=name).next(NIGHT)
     assert slot == NIGHT.replace(hour=hour)

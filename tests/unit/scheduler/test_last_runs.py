@@ -2,24 +2,22 @@
 
 from dataclasses import replace
 
-import pytest
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.last_runs import LastRuns, RunLease
+from tests.unit.tables import cases
 
 RUNS = "{test}:beat:runs"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("stored", "answer"),
-    [
-        pytest.param("200", RunLease, id="the one that the caller knows"),
-        pytest.param("300", 300, id="a later one"),
-        pytest.param("100", RunLease, id="an older one, of a broker that was restored"),
-        pytest.param("garbage", RunLease, id="one that cannot be read"),
-        pytest.param(None, RunLease, id="none"),
-    ],
+    ("the one that the caller knows", "200", RunLease),
+    ("a later one", "300", 300),
+    ("an older one, of a broker that was restored", "100", RunLease),
+    ("one that cannot be read", "garbage", RunLease),
+    ("none", None, RunLease),
 )
 async def test_a_run_is_leased_unless_a_later_one_is_known(
     fake_redis: Redis, stored: str | None, answer: int | type[RunLease]

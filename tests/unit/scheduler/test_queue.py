@@ -11,6 +11,7 @@ from redis.exceptions import ConnectionError as BrokerAway
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane, Outcome, Requeue, RequeueAt, RetryBackoff, Stats
 from tests.unit.scheduler.conftest import Clock
+from tests.unit.tables import cases
 
 A, B, C = (f"jobs.batch/default/{name}" for name in "abc")
 
@@ -272,18 +273,16 @@ class TestNotifications:
         assert (await lane.sweep()).notifications == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("booked", "outcome", "due"),
-    [
-        pytest.param(None, RequeueAt(1_700_000_030), 30, id="none"),
-        pytest.param(10, RequeueAt(1_700_000_030), 10, id="earlier than the decision asks for"),
-        pytest.param(50, RequeueAt(1_700_000_030), 30, id="later than the decision asks for"),
-        pytest.param(10, Done(), 10, id="done"),
-        pytest.param(10, Requeue(), 10, id="requeued"),
-        pytest.param(None, Done(), None, id="none, and done"),
-    ],
+    ("none", None, RequeueAt(1_700_000_030), 30),
+    ("earlier than the decision asks for", 10, RequeueAt(1_700_000_030), 10),
+    ("later than the decision asks for", 50, RequeueAt(1_700_000_030), 30),
+    ("done", 10, Done(), 10),
+    ("requeued", 10, Requeue(), 10),
+    ("none, and done", None, Done(), None),
 )
-@pytest.mark.parametrize("before", [None, 5, 20], ids=["", "one before the lease", "a later one before the lease"])
+@cases("before", ("", None), ("one before the lease", 5), ("a later one before the lease", 20))
 async def test_a_booking_made_during_a_lease_survives_it_and_one_made_before_does_not(
     lane: Lane, clock: Clock, booked: int | None, outcome: Outcome, due: int | None, before: int | None
 ) -> None:
@@ -343,14 +342,12 @@ class Flaky:
         return await self._client.script_load(*args)
 
 
-@pytest.mark.parametrize(
+@cases(
     "outcome",
-    [
-        pytest.param(Done(), id="done"),
-        pytest.param(Requeue(), id="again"),
-        pytest.param(RequeueAt(2e9), id="come back"),
-        pytest.param(Failed("no"), id="failed"),
-    ],
+    ("done", Done()),
+    ("again", Requeue()),
+    ("come back", RequeueAt(2e9)),
+    ("failed", Failed("no")),
 )
 async def test_an_outcome_that_is_settled_twice_counts_once(
     outcome: Outcome, lane: Lane, fake_redis: Redis, clock: Clock

@@ -69,16 +69,16 @@ CAUSES = {"details": {"causes": [{"field": "template.spec.containers[0].image", 
 
 @cases(
     ("error", "expected"),
-    {
-        "causes": (
-            errors.Invalid("POST: 422", status=422, body=CAUSES),
-            ("spec.tasks[0].template.spec.containers[0].image", "Required value"),
-        ),
-        "no causes": (
-            errors.Invalid("POST: 400", status=400, body={"message": "cannot be read"}),
-            ("spec.tasks[0].template", "cannot be read"),
-        ),
-    },
+    (
+        "causes",
+        errors.Invalid("POST: 422", status=422, body=CAUSES),
+        ("spec.tasks[0].template.spec.containers[0].image", "Required value"),
+    ),
+    (
+        "no causes",
+        errors.Invalid("POST: 400", status=400, body={"message": "cannot be read"}),
+        ("spec.tasks[0].template", "cannot be read"),
+    ),
 )
 async def test_findings_on_a_template_name_the_field_of_the_object(
     error: errors.ClusterError, expected: tuple[str, str]
@@ -90,11 +90,9 @@ async def test_findings_on_a_template_name_the_field_of_the_object(
 
 @cases(
     "cluster",
-    {
-        "queues": Cluster(away=True),
-        "templates": Cluster(templates=errors.Unavailable("nobody listens")),
-        "rights": Cluster(templates=errors.Forbidden("podtemplates is forbidden", status=403)),
-    },
+    ("queues", Cluster(away=True)),
+    ("templates", Cluster(templates=errors.Unavailable("nobody listens"))),
+    ("rights", Cluster(templates=errors.Forbidden("podtemplates is forbidden", status=403))),
 )
 async def test_a_failed_read_is_no_answer(cluster: Cluster) -> None:
     assert (await post(cluster, "/validate", question(job())))[0] == 500

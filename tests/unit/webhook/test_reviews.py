@@ -89,13 +89,11 @@ def test_an_object_is_where_it_was_asked_about():
 
 @cases(
     "review",
-    {
-        "complete": job_asked(rules.defaulted(job())),
-        "changed": job_asked(job(), job(), "UPDATE"),
-        "its status": job_asked(job(), subResource="status"),
-        "another version": asked("jobs", "batch.volcano.sh", "v2", BAD),
-        "another kind": asked("jobs", "batch", "v1", BAD),
-    },
+    ("complete", job_asked(rules.defaulted(job()))),
+    ("changed", job_asked(job(), job(), "UPDATE")),
+    ("its status", job_asked(job(), subResource="status")),
+    ("another version", asked("jobs", "batch.volcano.sh", "v2", BAD)),
+    ("another kind", asked("jobs", "batch", "v1", BAD)),
 )
 def test_a_complete_object_gets_no_patch(review):
     assert response(review.mutation(known(), OPTIONS)) == {"allowed": True}
@@ -103,19 +101,14 @@ def test_a_complete_object_gets_no_patch(review):
 
 @cases(
     ("review", "expected"),
-    {
-        "right": (job_asked(job()), None),
-        "wrong": (job_asked(BAD), (422, "Invalid", ["spec.tasks[0].minAvailable"])),
-        "wrong, but somebody else's": (asked("jobs", "batch", "v1", BAD), None),
-        "wrong, but its status": (job_asked(BAD, subResource="status"), None),
-        "changed": (job_asked(BAD, job(), "UPDATE"), (422, "Invalid", ["spec.tasks[0].minAvailable"])),
-        "deleted": (job_asked(None, BAD, "DELETE"), None),
-        "a queue that must stay": (
-            queue_asked(None, queue("default"), "DELETE"),
-            (403, "Forbidden", ["metadata.name"]),
-        ),
-        "a queue that may go": (queue_asked(None, queue("idle"), "DELETE"), None),
-    },
+    ("right", job_asked(job()), None),
+    ("wrong", job_asked(BAD), (422, "Invalid", ["spec.tasks[0].minAvailable"])),
+    ("wrong, but somebody else's", asked("jobs", "batch", "v1", BAD), None),
+    ("wrong, but its status", job_asked(BAD, subResource="status"), None),
+    ("changed", job_asked(BAD, job(), "UPDATE"), (422, "Invalid", ["spec.tasks[0].minAvailable"])),
+    ("deleted", job_asked(None, BAD, "DELETE"), None),
+    ("a queue that must stay", queue_asked(None, queue("default"), "DELETE"), (403, "Forbidden", ["metadata.name"])),
+    ("a queue that may go", queue_asked(None, queue("idle"), "DELETE"), None),
 )
 def test_an_answer_names_every_field(review, expected):
     answer = response(review.validation(known(queue("idle")), OPTIONS))
@@ -133,12 +126,10 @@ UNSUPPORTED = ["spec.triggers[0].type: trigger type ibmmq is not supported yet"]
 
 @cases(
     ("body", "old", "expected"),
-    {
-        "nothing to say": (scaled_job(), None, None),
-        "a type of KEDA's": (scaled_job(triggers=[MQ]), None, UNSUPPORTED),
-        "a changed spec": (scaled_job(triggers=[MQ]), scaled_job(), UNSUPPORTED),
-        "the same spec": (scaled_job(triggers=[MQ]), scaled_job(triggers=[MQ], metadata={"labels": {}}), None),
-    },
+    ("nothing to say", scaled_job(), None, None),
+    ("a type of KEDA's", scaled_job(triggers=[MQ]), None, UNSUPPORTED),
+    ("a changed spec", scaled_job(triggers=[MQ]), scaled_job(), UNSUPPORTED),
+    ("the same spec", scaled_job(triggers=[MQ]), scaled_job(triggers=[MQ], metadata={"labels": {}}), None),
 )
 def test_an_accepted_object_may_be_warned_of(body, old, expected):
     operation = "UPDATE" if old else "CREATE"
@@ -161,18 +152,17 @@ def test_the_api_servers_findings_on_templates_are_in_the_answer():
 
 @cases(
     ("review", "looks", "judges"),
-    {
-        "a job": (job_asked(job()), (), (QUEUE,)),
-        "a job's status": (job_asked(job(), subResource="status"), (), ()),
-        "a queue": (queue_asked(queue()), (), (QUEUE,)),
-        "a queue to be deleted": (queue_asked(None, queue(), "DELETE"), (), (QUEUE, POD_GROUP)),
-        "a group": (
-            asked("podgroups", "scheduling.volcano.sh", "v1beta1", group()),
-            (Ref(NAMESPACE, "", "default"),),
-            (QUEUE,),
-        ),
-        "a pod": (asked("pods", "", "v1", {"metadata": {}}), (), ()),
-    },
+    ("a job", job_asked(job()), (), (QUEUE,)),
+    ("a job's status", job_asked(job(), subResource="status"), (), ()),
+    ("a queue", queue_asked(queue()), (), (QUEUE,)),
+    ("a queue to be deleted", queue_asked(None, queue(), "DELETE"), (), (QUEUE, POD_GROUP)),
+    (
+        "a group",
+        asked("podgroups", "scheduling.volcano.sh", "v1beta1", group()),
+        (Ref(NAMESPACE, "", "default"),),
+        (QUEUE,),
+    ),
+    ("a pod", asked("pods", "", "v1", {"metadata": {}}), (), ()),
 )
 def test_a_review_needs_only_the_objects_of_its_rules(review, looks, judges):
     assert (review.mutating_needs, review.validating_needs) == (looks, judges)

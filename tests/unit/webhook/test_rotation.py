@@ -38,19 +38,17 @@ def stage(found):
 
 @cases(
     ("found", "later", "trusted", "expected"),
-    {
-        "young": (FIRST, DUE - timedelta(hours=2), True, "same"),
-        "two thirds over": (FIRST, DUE, True, "introduced"),
-        "two thirds over, not trusted": (FIRST, DUE, False, "introduced"),
-        "introduced": (INTRODUCED, INTRODUCTION - timedelta(seconds=1), True, "same"),
-        "introduced long enough": (INTRODUCED, INTRODUCTION, True, "shown"),
-        "introduced, not trusted": (INTRODUCED, INTRODUCTION * 10, False, "same"),
-        "shown": (SHOWN, RETIREMENT - timedelta(seconds=1), True, "same"),
-        "shown long enough": (SHOWN, RETIREMENT, True, "settled"),
-        "settled": (SETTLED, timedelta(days=1), True, "same"),
-        "over": (FIRST, LIFETIME, True, "fresh"),
-        "over while another was introduced": (INTRODUCED, LIFETIME, True, "fresh"),
-    },
+    ("young", FIRST, DUE - timedelta(hours=2), True, "same"),
+    ("two thirds over", FIRST, DUE, True, "introduced"),
+    ("two thirds over, not trusted", FIRST, DUE, False, "introduced"),
+    ("introduced", INTRODUCED, INTRODUCTION - timedelta(seconds=1), True, "same"),
+    ("introduced long enough", INTRODUCED, INTRODUCTION, True, "shown"),
+    ("introduced, not trusted", INTRODUCED, INTRODUCTION * 10, False, "same"),
+    ("shown", SHOWN, RETIREMENT - timedelta(seconds=1), True, "same"),
+    ("shown long enough", SHOWN, RETIREMENT, True, "settled"),
+    ("settled", SETTLED, timedelta(days=1), True, "same"),
+    ("over", FIRST, LIFETIME, True, "fresh"),
+    ("over while another was introduced", INTRODUCED, LIFETIME, True, "fresh"),
 )
 def test_a_stage_lasts_as_long_as_everybody_needs(found, later, trusted, expected):
     turned = certificate_rotation.advanced(found, frozenset(NAMES), make, found.since + later, trusted=trusted)
@@ -135,16 +133,12 @@ def handshake(client, server):
 
 @cases(
     "spoil",
-    {
-        "no data": lambda body: body | {"data": {}},
-        "no base64": lambda body: body | {"data": body["data"] | {"tls.crt": "?"}},
-        "no certificate": lambda body: body | {"data": body["data"] | {"tls.crt": "bm8="}},
-        "no bundle": lambda body: body | {"data": body["data"] | {"ca.crt": ""}},
-        "no time": lambda body: body | {"metadata": {}},
-        "a successor without its key": lambda body: (
-            body | {"data": body["data"] | {"next.crt": body["data"]["tls.crt"]}}
-        ),
-    },
+    ("no data", lambda body: body | {"data": {}}),
+    ("no base64", lambda body: body | {"data": body["data"] | {"tls.crt": "?"}}),
+    ("no certificate", lambda body: body | {"data": body["data"] | {"tls.crt": "bm8="}}),
+    ("no bundle", lambda body: body | {"data": body["data"] | {"ca.crt": ""}}),
+    ("no time", lambda body: body | {"metadata": {}}),
+    ("a successor without its key", lambda body: body | {"data": body["data"] | {"next.crt": body["data"]["tls.crt"]}}),
 )
 def test_a_secret_that_cannot_be_used_is_known(spoil):
     body = certificate_rotation.secret("system", "hook", FIRST)

@@ -9,20 +9,19 @@ import pytest
 import redis.exceptions as redis
 from kombu.exceptions import OperationalError
 
+from tests.unit.tables import cases
 from workers.app import app
 from workers.json_logs import JsonLines, OrdinaryOutages, Outage
 
 log = logging.getLogger("workers.test")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("moments", "reports"),
-    [
-        pytest.param([], 0, id="nothing failed"),
-        pytest.param([0], 1, id="its beginning"),
-        pytest.param([0, 1, 2, 59], 1, id="not every time"),
-        pytest.param([0, 30, 60, 90, 120], 3, id="now and then while it lasts"),
-    ],
+    ("nothing failed", [], 0),
+    ("its beginning", [0], 1),
+    ("not every time", [0, 1, 2, 59], 1),
+    ("now and then while it lasts", [0, 30, 60, 90, 120], 3),
 )
 def test_an_outage_is_logged_when_it_begins_now_and_then_and_when_it_is_over(caplog, moments, reports):
     caplog.set_level("INFO", "workers")

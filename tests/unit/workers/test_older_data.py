@@ -7,6 +7,7 @@ import pytest
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.support.older_data import become_another_server, restore, saved
+from tests.unit.tables import cases
 from tests.unit.workers.objects import job, ref, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion, Store, StoreLost
@@ -139,16 +140,14 @@ async def test_reservations_from_before_the_loss_are_counted_again(client, store
 STATUS = PatchStatus({"a": 1})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("step", "exists", "raised"),
-    [
-        pytest.param(lambda ref, uid: Patch(ref, {"spec": {}}, "900"), True, Conflict, id="a patch"),
-        pytest.param(lambda ref, uid: Delete(ref, uid, resource_version="900"), True, Conflict, id="a deletion"),
-        pytest.param(lambda ref, uid: Delete(ref, "another"), True, None, id="a deletion of another object"),
-        pytest.param(lambda ref, uid: Patch(ref, {"spec": {}}, "900"), False, NotFound, id="a patch of what is gone"),
-        pytest.param(lambda ref, uid: STATUS, True, Conflict, id="a status"),
-        pytest.param(lambda ref, uid: STATUS, False, NotFound, id="the status of what is gone"),
-    ],
+    ("a patch", lambda ref, uid: Patch(ref, {"spec": {}}, "900"), True, Conflict),
+    ("a deletion", lambda ref, uid: Delete(ref, uid, resource_version="900"), True, Conflict),
+    ("a deletion of another object", lambda ref, uid: Delete(ref, "another"), True, None),
+    ("a patch of what is gone", lambda ref, uid: Patch(ref, {"spec": {}}, "900"), False, NotFound),
+    ("a status", lambda ref, uid: STATUS, True, Conflict),
+    ("the status of what is gone", lambda ref, uid: STATUS, False, NotFound),
 )
 async def test_an_object_on_which_a_write_failed_is_read_from_the_api_server(rig, step, exists, raised):
     """The store has a version of another history, later than every version of the API server's."""

@@ -27,6 +27,7 @@ from tests.integration.scalers.test_wakeups import listening, woken
 from tests.integration.scalers.world import World, build, scaled_job
 from tests.support import valkeys
 from tests.support.conditions import eventually
+from tests.unit.tables import cases
 
 #: Seconds that a worker may take to start on a busy machine.
 LONG = 60.0
@@ -270,7 +271,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("message", ODD.values(), ids=ODD.keys())
+@cases("message", ODD)
 async def test_messages_of_other_forms_count_as_tasks(shop: Shop, real_redis: Redis, message: bytes) -> None:
     await real_redis.lpush("work", message)
     await real_redis.hset("unacked", "tag", b"[" + (message if message[:1] == b"{" else b"{}") + b', "", "work"]')

@@ -16,6 +16,7 @@ from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.integration.scalers.test_wakeups import connected, running, settled, until, wakeups_of, woken
 from tests.integration.scalers.world import build, scaled_job
 from tests.support.certificates import certificates
+from tests.unit.tables import cases
 
 
 @pytest.fixture
@@ -27,41 +28,35 @@ async def server() -> AsyncIterator[ExternalServer]:
 SPEC, VALUE = {"metricName": "depth", "targetSize": 5}, {"metricName": "depth", "metricValue": 12}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("specs", "values", "active", "expected"),
-    [
-        pytest.param([SPEC], [VALUE], True, Measure(12, True, target=5), id="whole numbers"),
-        pytest.param([SPEC], [VALUE], False, Measure(12, False, target=5), id="activity is the server's to say"),
-        pytest.param(
-            [], [VALUE], True, Measure(0, False, target=0), id="no metric: nothing to measure, and not active"
-        ),
-        pytest.param([SPEC], [], True, Measure(0, True, target=5), id="no value is nothing, and still active"),
-        pytest.param([SPEC], [VALUE, VALUE], True, Measure(24, True, target=5), id="several values are added"),
-        pytest.param(
-            [{**SPEC, "targetSizeFloat": 2.5}],
-            [{**VALUE, "metricValueFloat": 0.5}],
-            True,
-            Measure(0.5, True, target=2.5),
-            id="fractions come first",
-        ),
-        pytest.param(
-            [{**SPEC, "targetSizeFloat": -1.0}],
-            [{**VALUE, "metricValueFloat": -0.5}],
-            True,
-            Measure(12, True, target=5),
-            id="unless they are not above 0",
-        ),
-        pytest.param(
-            [SPEC, {"metricName": "age", "targetSize": 15}],
-            [VALUE],
-            True,
-            Measure(12, True, target=10),
-            id="two metrics: the mean target, the value of the first",
-        ),
-        pytest.param(
-            [SPEC, SPEC], [VALUE], True, Measure(24, True, target=5), id="two metrics of one name: both values"
-        ),
-    ],
+    ("whole numbers", [SPEC], [VALUE], True, Measure(12, True, target=5)),
+    ("activity is the server's to say", [SPEC], [VALUE], False, Measure(12, False, target=5)),
+    ("no metric: nothing to measure, and not active", [], [VALUE], True, Measure(0, False, target=0)),
+    ("no value is nothing, and still active", [SPEC], [], True, Measure(0, True, target=5)),
+    ("several values are added", [SPEC], [VALUE, VALUE], True, Measure(24, True, target=5)),
+    (
+        "fractions come first",
+        [{**SPEC, "targetSizeFloat": 2.5}],
+        [{**VALUE, "metricValueFloat": 0.5}],
+        True,
+        Measure(0.5, True, target=2.5),
+    ),
+    (
+        "unless they are not above 0",
+        [{**SPEC, "targetSizeFloat": -1.0}],
+        [{**VALUE, "metricValueFloat": -0.5}],
+        True,
+        Measure(12, True, target=5),
+    ),
+    (
+        "two metrics: the mean target, the value of the first",
+        [SPEC, {"metricName": "age", "targetSize": 15}],
+        [VALUE],
+        True,
+        Measure(12, True, target=10),
+    ),
+    ("two metrics of one name: both values", [SPEC, SPEC], [VALUE], True, Measure(24, True, target=5)),
 )
 async def test_what_the_answers_mean(
     server: ExternalServer,

@@ -21,6 +21,7 @@ from tests.integration.scalers.external_server import asking as external_trigger
 from tests.integration.scalers.servers import port_of, refusing
 from tests.integration.scalers.test_wakeups import until
 from tests.support.certificates import certificates
+from tests.unit.tables import cases
 from workers.errors import UserError
 from workers.settings import Settings
 
@@ -140,16 +141,14 @@ async def test_what_the_environment_supplied_is_used_and_never_told(redis_url: s
         assert MARKER not in (refused.value.details() or "")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "said"),
-    [
-        pytest.param({}, "metadata trigger must say which", id="no trigger"),
-        pytest.param({"trigger": "nonsense"}, "there is no trigger type nonsense", id="unknown trigger"),
-        pytest.param({"trigger": "external"}, "external is not served here", id="somebody else's again"),
-        pytest.param({"trigger": "cron"}, "cron is not served here", id="a type that is not offered"),
-        pytest.param({"trigger": "redis"}, "listName: is required", id="wrong metadata"),
-        pytest.param({"trigger": "redis", "listName": "l", "colour": "r"}, "colour: is not a parameter", id="unknown"),
-    ],
+    ("no trigger", {}, "metadata trigger must say which"),
+    ("unknown trigger", {"trigger": "nonsense"}, "there is no trigger type nonsense"),
+    ("somebody else's again", {"trigger": "external"}, "external is not served here"),
+    ("a type that is not offered", {"trigger": "cron"}, "cron is not served here"),
+    ("wrong metadata", {"trigger": "redis"}, "listName: is required"),
+    ("unknown", {"trigger": "redis", "listName": "l", "colour": "r"}, "colour: is not a parameter"),
 )
 async def test_what_is_wrong_is_said(redis_url: str, metadata: dict[str, str], said: str) -> None:
     async with served(redis_url, external_triggers="redis,external,nonsense") as address:
@@ -220,14 +219,12 @@ async def test_it_says_where_it_listens_and_whom_it_serves(tmp_path: Path, caplo
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "said"),
-    [
-        pytest.param({"external_cert": "/none"}, "must come together", id="no key"),
-        pytest.param({"external_clients": "/none"}, "needs --external-cert", id="clients without TLS"),
-        pytest.param({"external_cert": "/none", "external_key": "/none"}, "/none: No such file", id="no file"),
-        pytest.param({"external_listen": "256.0.0.1:1"}, "256.0.0.1:1 cannot be listened on", id="no address"),
-    ],
+    ("no key", {"external_cert": "/none"}, "must come together"),
+    ("clients without TLS", {"external_clients": "/none"}, "needs --external-cert"),
+    ("no file", {"external_cert": "/none", "external_key": "/none"}, "/none: No such file"),
+    ("no address", {"external_listen": "256.0.0.1:1"}, "256.0.0.1:1 cannot be listened on"),
 )
 async def test_a_server_that_cannot_listen_says_so(options: dict[str, str], said: str) -> None:
     with pytest.raises(UserError, match=said):

@@ -17,6 +17,7 @@ from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
 from scalers.sources.http.github_runner import GitHubRunner
 from tests.support.servers import answering
+from tests.unit.tables import cases
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PEM = KEY.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
@@ -128,14 +129,12 @@ async def test_every_page_is_read(fake: Fake, connections: Connections) -> None:
     assert await count(connections, scaler(fake)) == 19.0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("jobs", "target", "active"),
-    [
-        pytest.param(0, "1", False, id="none"),
-        pytest.param(1, "1", True, id="as many as the target"),
-        pytest.param(1, "2", False, id="below the target"),
-        pytest.param(3, "2", True, id="above the target"),
-    ],
+    ("none", 0, "1", False),
+    ("as many as the target", 1, "1", True),
+    ("below the target", 1, "2", False),
+    ("above the target", 3, "2", True),
 )
 async def test_active_from_the_target_on(
     fake: Fake, connections: Connections, jobs: int, target: str, active: bool
@@ -166,12 +165,10 @@ async def test_without_etags_everything_is_sent(fake: Fake, connections: Connect
     assert set(fake.told) == {200}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("status", "headers"),
-    [
-        pytest.param(403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "99999999999"}, id="until a time"),
-        pytest.param(429, {"Retry-After": "3600"}, id="for so many seconds"),
-    ],
+    ("until a time", 403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "99999999999"}),
+    ("for so many seconds", 429, {"Retry-After": "3600"}),
 )
 async def test_while_the_rate_limit_is_exhausted_the_last_count_holds(
     fake: Fake, connections: Connections, status: int, headers: dict[str, str]
@@ -198,14 +195,12 @@ async def test_an_exhausted_limit_that_is_over_is_forgotten(fake: Fake, connecti
     assert await count(connections, scaler(fake)) == 1.0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "status", "complaint"),
-    [
-        pytest.param({"owner": "nobody"}, 200, "there is no owner nobody", id="no owner"),
-        pytest.param({"repos": "gone"}, 200, "there is no repository acme/gone", id="no repository"),
-        pytest.param({}, 500, "answered 500", id="a failure"),
-        pytest.param({}, 204, "is not one of GitHub", id="no answer"),
-    ],
+    ("no owner", {"owner": "nobody"}, 200, "there is no owner nobody"),
+    ("no repository", {"repos": "gone"}, 200, "there is no repository acme/gone"),
+    ("a failure", {}, 500, "answered 500"),
+    ("no answer", {}, 204, "is not one of GitHub"),
 )
 async def test_what_is_unknown_is_not_zero(
     fake: Fake, connections: Connections, metadata: dict[str, str], status: int, complaint: str

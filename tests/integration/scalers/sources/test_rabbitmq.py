@@ -16,27 +16,26 @@ from tests.integration.scalers.daemons import rabbitmq
 from tests.integration.scalers.servers import refusing
 from tests.support.certificates import certificates
 from tests.support.conditions import eventually
+from tests.unit.tables import cases
 
 
 def scaler(host: str, **metadata: str) -> RabbitMQ:
     return RabbitMQ.parse(Trigger(0, "rabbitmq", metadata={"host": host, "queueName": "work", **metadata}))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("depth", "mode", "activation", "value", "active"),
-    [
-        pytest.param(Depth(5, 0, 0), "QueueLength", 0, 5, True, id="length"),
-        pytest.param(Depth(5, 0, 0), "QueueLength", 5, 5, False, id="length, not above the activation value"),
-        pytest.param(Depth(0, 2, 0), "MessageRate", 0, 2, True, id="publish rate"),
-        pytest.param(Depth(9, 0, 0), "MessageRate", 0, 0, True, id="publish rate, messages activate too"),
-        pytest.param(Depth(9, 0, 3), "DeliverGetRate", 3, 3, False, id="deliver rate"),
-        pytest.param(Depth(0, 6, 3), "PublishedToDeliveredRatio", 1, 2, True, id="ratio"),
-        pytest.param(Depth(0, 0, 3), "PublishedToDeliveredRatio", 1, 0, False, id="ratio, nothing published"),
-        pytest.param(Depth(0, 6, 0), "PublishedToDeliveredRatio", 1, 1, True, id="ratio, nothing delivered"),
-        pytest.param(Depth(0, 0, 0), "PublishedToDeliveredRatio", 1, 1, False, id="ratio, nothing at all"),
-        pytest.param(Depth(8, 6, 2), "ExpectedQueueConsumptionTime", 1, 6, True, id="time"),
-        pytest.param(Depth(8, 6, 0), "ExpectedQueueConsumptionTime", 1, 1, True, id="time, nothing delivered"),
-    ],
+    ("length", Depth(5, 0, 0), "QueueLength", 0, 5, True),
+    ("length, not above the activation value", Depth(5, 0, 0), "QueueLength", 5, 5, False),
+    ("publish rate", Depth(0, 2, 0), "MessageRate", 0, 2, True),
+    ("publish rate, messages activate too", Depth(9, 0, 0), "MessageRate", 0, 0, True),
+    ("deliver rate", Depth(9, 0, 3), "DeliverGetRate", 3, 3, False),
+    ("ratio", Depth(0, 6, 3), "PublishedToDeliveredRatio", 1, 2, True),
+    ("ratio, nothing published", Depth(0, 0, 3), "PublishedToDeliveredRatio", 1, 0, False),
+    ("ratio, nothing delivered", Depth(0, 6, 0), "PublishedToDeliveredRatio", 1, 1, True),
+    ("ratio, nothing at all", Depth(0, 0, 0), "PublishedToDeliveredRatio", 1, 1, False),
+    ("time", Depth(8, 6, 2), "ExpectedQueueConsumptionTime", 1, 6, True),
+    ("time, nothing delivered", Depth(8, 6, 0), "ExpectedQueueConsumptionTime", 1, 1, True),
 )
 def test_modes(depth: Depth, mode: Any, activation: float, value: float, active: bool) -> None:
     assert measure(depth, mode, activation) == Measure(value, active)

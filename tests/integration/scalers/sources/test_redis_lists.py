@@ -9,6 +9,7 @@ from penstock.connections import Connections
 from penstock.scaler import SourceError
 from scalers.sources.redis.lists import RedisLists
 from tests.integration.scalers.servers import commands, count_writes, refusing, rejected, work_list
+from tests.unit.tables import cases
 
 
 @pytest.fixture
@@ -112,12 +113,10 @@ async def test_the_database_is_chosen(real_redis: Redis, port: int, connections:
     assert await RedisLists.read([work_list(port)], connections) == [0.0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "complaint"),
-    [
-        pytest.param({"username": "reader", "password": "hunter2"}, "login refused", id="wrong password"),
-        pytest.param({"databaseIndex": "9999"}, "out of range", id="no such database"),
-    ],
+    ("wrong password", {"username": "reader", "password": "hunter2"}, "login refused"),
+    ("no such database", {"databaseIndex": "9999"}, "out of range"),
 )
 async def test_a_server_that_refuses_is_an_error_without_secrets(
     real_redis: Redis,

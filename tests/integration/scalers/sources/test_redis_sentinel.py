@@ -16,6 +16,7 @@ from scalers.sources.redis.streams import RedisSentinelStreams
 from tests.integration.scalers.servers import ask, count_writes, hanging, refusing
 from tests.support.conditions import eventually
 from tests.support.valkeys import LONG, Watched, sentinel
+from tests.unit.tables import cases
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240), pytest.mark.broker]
 
@@ -87,13 +88,11 @@ async def test_one_sentinel_that_answers_is_enough_and_is_asked_first_from_then_
         assert len(sent) == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("more", "complaint"),
-    [
-        pytest.param({"sentinelMaster": "other"}, "knows no master other", id="unknown master"),
-        pytest.param({"sentinelPassword": "wrong-one"}, "login refused|invalid username-password", id="sentinel's"),
-        pytest.param({"password": "wrong-one"}, "login refused|invalid username-password", id="master's password"),
-    ],
+    ("unknown master", {"sentinelMaster": "other"}, "knows no master other"),
+    ("sentinel's", {"sentinelPassword": "wrong-one"}, "login refused|invalid username-password"),
+    ("master's password", {"password": "wrong-one"}, "login refused|invalid username-password"),
 )
 async def test_what_is_wrong_is_named_without_secrets(
     servers: Watched, connections: Connections, more: Any, complaint: str

@@ -9,6 +9,7 @@ from penstock.connections import Connections
 from penstock.scaler import SourceError
 from scalers.sources.redis.streams import RedisStreams
 from tests.integration.scalers.servers import commands, count_writes, work_stream
+from tests.unit.tables import cases
 
 LENGTH: dict[str, str] = {}
 PENDING = {"consumerGroup": "group"}
@@ -26,16 +27,14 @@ async def fill(client: Redis, *, group: bool = True) -> None:
         await client.xack("work", "group", entries[0][0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "count"),
-    [
-        pytest.param(LENGTH, 10.0, id="length"),
-        pytest.param(PENDING, 2.0, id="pending: given and not acknowledged"),
-        pytest.param(LAG, 7.0, id="lag: not given yet"),
-        pytest.param({**PENDING, "consumerGroup": "other"}, 0.0, id="pending of another group"),
-        pytest.param({**LAG, "consumerGroup": "other"}, 10.0, id="lag of another group"),
-        pytest.param({**LAG, "consumerGroup": "unborn"}, 10.0, id="lag of a group that is not there yet"),
-    ],
+    ("length", LENGTH, 10.0),
+    ("pending: given and not acknowledged", PENDING, 2.0),
+    ("lag: not given yet", LAG, 7.0),
+    ("pending of another group", {**PENDING, "consumerGroup": "other"}, 0.0),
+    ("lag of another group", {**LAG, "consumerGroup": "other"}, 10.0),
+    ("lag of a group that is not there yet", {**LAG, "consumerGroup": "unborn"}, 10.0),
 )
 async def test_what_waits_is_counted(
     real_redis: Redis, port: int, connections: Connections, metadata: dict[str, str], count: float
@@ -44,9 +43,10 @@ async def test_what_waits_is_counted(
     assert await RedisStreams.read([work_stream(port, **metadata)], connections) == [count]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "count"),
-    [pytest.param(LENGTH, 0.0, id="length"), pytest.param(LAG, 0.0, id="lag")],
+    ("length", LENGTH, 0.0),
+    ("lag", LAG, 0.0),
 )
 async def test_a_stream_that_is_not_there_is_empty(
     real_redis: Redis, port: int, connections: Connections, metadata: dict[str, str], count: float
@@ -61,16 +61,14 @@ async def spoil(client: Redis) -> None:
     await client.xdel("work", entries[5][0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "metadata", "complaint"),
-    [
-        pytest.param(None, PENDING, "NOGROUP", id="pending of a stream that is not there"),
-        pytest.param("fill", {"consumerGroup": "unborn"}, "NOGROUP", id="pending of a group that is not there"),
-        pytest.param("spoil", LAG, "the server cannot tell the lag of group group", id="lag unknown"),
-        pytest.param("list", LENGTH, "WRONGTYPE", id="length of a list"),
-        pytest.param("list", PENDING, "WRONGTYPE", id="pending of a list"),
-        pytest.param("list", LAG, "WRONGTYPE", id="lag of a list"),
-    ],
+    ("pending of a stream that is not there", None, PENDING, "NOGROUP"),
+    ("pending of a group that is not there", "fill", {"consumerGroup": "unborn"}, "NOGROUP"),
+    ("lag unknown", "spoil", LAG, "the server cannot tell the lag of group group"),
+    ("length of a list", "list", LENGTH, "WRONGTYPE"),
+    ("pending of a list", "list", PENDING, "WRONGTYPE"),
+    ("lag of a list", "list", LAG, "WRONGTYPE"),
 )
 async def test_what_cannot_be_counted_is_unknown(
     real_redis: Redis,

@@ -17,6 +17,7 @@ from scalers.wakeups.redis_listener import RedisListener
 from tests.support.certificates import certificates
 from tests.support.conditions import eventually
 from tests.support.servers import relayed, with_certificates_both_ways
+from tests.unit.tables import cases
 
 OURS, THEIRS = certificates("ours"), certificates("theirs")
 CLIENT = {"tls": "enable", "ca": OURS.authority, "cert": OURS.client, "key": OURS.client_key}
@@ -34,13 +35,11 @@ def work(port: int, authentication: dict[str, str], **metadata: str) -> RedisLis
     return RedisLists.parse(Trigger(0, "redis", metadata=metadata, authentication=authentication))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("authentication", "metadata"),
-    [
-        pytest.param(CLIENT, {}, id="by the authentication"),
-        pytest.param({**CLIENT, "tls": ""}, {"enableTLS": "true"}, id="by the metadata"),
-        pytest.param({**CLIENT, "ca": ""}, {"unsafeSsl": "true"}, id="unchecked"),
-    ],
+    ("by the authentication", CLIENT, {}),
+    ("by the metadata", {**CLIENT, "tls": ""}, {"enableTLS": "true"}),
+    ("unchecked", {**CLIENT, "ca": ""}, {"unsafeSsl": "true"}),
 )
 async def test_a_list_is_measured_over_tls(
     real_redis: Redis,
@@ -53,16 +52,12 @@ async def test_a_list_is_measured_over_tls(
     assert await RedisLists.read([work(secure, authentication, **metadata)], connections) == [2.0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("authentication", "complaint"),
-    [
-        pytest.param({**CLIENT, "ca": THEIRS.authority}, "CERTIFICATE_VERIFY_FAILED", id="a server nobody vouches for"),
-        pytest.param({"tls": "enable", "ca": OURS.authority}, ".", id="no certificate of ours"),
-        pytest.param(
-            {**CLIENT, "cert": THEIRS.client, "key": THEIRS.client_key}, ".", id="a certificate of somebody else"
-        ),
-        pytest.param({"tls": "disable"}, ".", id="no TLS"),
-    ],
+    ("a server nobody vouches for", {**CLIENT, "ca": THEIRS.authority}, "CERTIFICATE_VERIFY_FAILED"),
+    ("no certificate of ours", {"tls": "enable", "ca": OURS.authority}, "."),
+    ("a certificate of somebody else", {**CLIENT, "cert": THEIRS.client, "key": THEIRS.client_key}, "."),
+    ("no TLS", {"tls": "disable"}, "."),
 )
 async def test_what_does_not_fit_is_an_error(
     secure: int, connections: Connections, authentication: dict[str, str], complaint: str

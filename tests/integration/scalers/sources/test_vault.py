@@ -15,6 +15,7 @@ from scalers.ttl_cache import EVER
 from tests.integration.scalers.daemons import running
 from tests.support.ports import free_port
 from tests.unit.scalers.cluster import Cluster
+from tests.unit.tables import cases
 from workers.api.keda.triggerauthentication import Vault
 
 TOKEN = "the-root-token"
@@ -80,13 +81,11 @@ async def test_secrets_of_both_versions_and_certificates(address: str) -> None:
     assert found["ca"].startswith("-----BEGIN CERTIFICATE-----")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("secret", "token", "said"),
-    [
-        pytest.param({"path": "kv1/login"}, "somebody-elses", "permission denied", id="wrong token"),
-        pytest.param({"path": "kv1/nothing"}, TOKEN, "404", id="no such path"),
-        pytest.param({"path": "kv1/login", "key": "user"}, TOKEN, "user", id="no such key"),
-    ],
+    ("wrong token", {"path": "kv1/login"}, "somebody-elses", "permission denied"),
+    ("no such path", {"path": "kv1/nothing"}, TOKEN, "404"),
+    ("no such key", {"path": "kv1/login", "key": "user"}, TOKEN, "user"),
 )
 async def test_what_is_refused_or_missing_is_said(address: str, secret: dict[str, Any], token: str, said: str) -> None:
     with pytest.raises(Exception) as refused:  # noqa: PT011 - which one is told below

@@ -24,6 +24,7 @@ from tests.integration.scalers.daemons import needs, running
 from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.support.ports import free_port
 from tests.support.servers import answering
+from tests.unit.tables import cases
 
 
 @dataclass
@@ -64,22 +65,20 @@ def vector(*values: str) -> bytes:
     return f'{{"status":"success","data":{{"resultType":"vector","result":[{series}]}}}}'.encode()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "more", "expected"),
-    [
-        pytest.param(vector('"12.5"'), {}, 12.5, id="one sample"),
-        pytest.param(b'{"data":{"resultType":"scalar","result":[1,"3"]}}', {}, 3.0, id="a scalar"),
-        pytest.param(b'{"data":{"result":[{"value":[1,"3"]}]}}', {}, 3.0, id="an answer that does not tell its type"),
-        pytest.param(vector(), {}, 0.0, id="nothing is 0"),
-        pytest.param(vector(), {"ignoreNullValues": "false"}, "answers nothing", id="nothing is an error"),
-        pytest.param(vector('"NaN"'), {}, 0.0, id="not a number is 0"),
-        pytest.param(vector('"+Inf"'), {"ignoreNullValues": "false"}, "answers inf", id="infinite is an error"),
-        pytest.param(vector("null"), {"ignoreNullValues": "false"}, "answers nothing", id="null is an error"),
-        pytest.param(vector('"1"', '"2"'), {}, "answers 2 series", id="several series"),
-        pytest.param(b"<html>", {}, "is not one of a query", id="garbage"),
-        pytest.param(vector('"1"')[:-9], {}, "is not one of a query", id="half an answer"),
-        pytest.param(b'{"data":null}', {}, "is not one of a query", id="no data"),
-    ],
+    ("one sample", vector('"12.5"'), {}, 12.5),
+    ("a scalar", b'{"data":{"resultType":"scalar","result":[1,"3"]}}', {}, 3.0),
+    ("an answer that does not tell its type", b'{"data":{"result":[{"value":[1,"3"]}]}}', {}, 3.0),
+    ("nothing is 0", vector(), {}, 0.0),
+    ("nothing is an error", vector(), {"ignoreNullValues": "false"}, "answers nothing"),
+    ("not a number is 0", vector('"NaN"'), {}, 0.0),
+    ("infinite is an error", vector('"+Inf"'), {"ignoreNullValues": "false"}, "answers inf"),
+    ("null is an error", vector("null"), {"ignoreNullValues": "false"}, "answers nothing"),
+    ("several series", vector('"1"', '"2"'), {}, "answers 2 series"),
+    ("garbage", b"<html>", {}, "is not one of a query"),
+    ("half an answer", vector('"1"')[:-9], {}, "is not one of a query"),
+    ("no data", b'{"data":null}', {}, "is not one of a query"),
 )
 async def test_prometheus_answers(
     fake: Fake, connections: Connections, body: bytes, more: dict[str, str], expected: float | str
@@ -115,30 +114,20 @@ async def test_what_prometheus_is_asked(fake: Fake, connections: Connections) ->
 BASIC = "Basic " + base64.b64encode("ü:hush".encode()).decode()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "authentication", "header", "value"),
-    [
-        pytest.param({"authModes": "basic"}, {"username": "ü", "password": "hush"}, "Authorization", BASIC, id="basic"),
-        pytest.param({"authMode": "bearer"}, {"token": "hush"}, "Authorization", "Bearer hush", id="bearer"),
-        pytest.param(
-            {"authModes": "custom"},
-            {"customAuthHeader": "X-Me", "customAuthValue": "hush"},
-            "X-Me",
-            "hush",
-            id="custom",
-        ),
-        pytest.param({"authModes": "apiKey"}, {"apiKey": "hush"}, "X-API-KEY", "hush", id="key"),
-        pytest.param(
-            {"authModes": "apiKey"}, {"apiKey": "hush", "keyParamName": "K"}, "K", "hush", id="key by another name"
-        ),
-        pytest.param(
-            {"authModes": "oauth"},
-            {"oauthTokenURI": "<fake>/token", "clientID": "c", "clientSecret": "hush", "scopes": "a,b"},
-            "Authorization",
-            "Bearer fresh",
-            id="oauth",
-        ),
-    ],
+    ("basic", {"authModes": "basic"}, {"username": "ü", "password": "hush"}, "Authorization", BASIC),
+    ("bearer", {"authMode": "bearer"}, {"token": "hush"}, "Authorization", "Bearer hush"),
+    ("custom", {"authModes": "custom"}, {"customAuthHeader": "X-Me", "customAuthValue": "hush"}, "X-Me", "hush"),
+    ("key", {"authModes": "apiKey"}, {"apiKey": "hush"}, "X-API-KEY", "hush"),
+    ("key by another name", {"authModes": "apiKey"}, {"apiKey": "hush", "keyParamName": "K"}, "K", "hush"),
+    (
+        "oauth",
+        {"authModes": "oauth"},
+        {"oauthTokenURI": "<fake>/token", "clientID": "c", "clientSecret": "hush", "scopes": "a,b"},
+        "Authorization",
+        "Bearer fresh",
+    ),
 )
 async def test_who_asks(
     fake: Fake,
@@ -307,19 +296,16 @@ async def test_a_real_prometheus(tmp_path: Path, connections: Connections) -> No
                 await asyncio.sleep(0.1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "expected"),
-    [
-        (b'[{"time":"2026-11-21T00:00:00","total":3},{"time":"2026-11-21T00:01:00","total":7.5}]', 7.5),
-        (b"[]", 0.0),
-        (b'[{"sum":1}]', "no column total; there are sum"),
-        (b'[{"total":null}]', "total of the last row is null"),
-        (b'[{"total":"many"}]', "total"),
-        (b'{"error":"no database"}', "not a list of rows"),
-        (b"[1]", "not a list of rows"),
-        (b"<html>", "not a list of rows"),
-    ],
-    ids=["the last row", "no rows", "another column", "null", "no number", "an object", "no row", "no JSON"],
+    ("the last row", b'[{"time":"2026-11-21T00:00:00","total":3},{"time":"2026-11-21T00:01:00","total":7.5}]', 7.5),
+    ("no rows", b"[]", 0.0),
+    ("another column", b'[{"sum":1}]', "no column total; there are sum"),
+    ("null", b'[{"total":null}]', "total of the last row is null"),
+    ("no number", b'[{"total":"many"}]', "total"),
+    ("an object", b'{"error":"no database"}', "not a list of rows"),
+    ("no row", b"[1]", "not a list of rows"),
+    ("no JSON", b"<html>", "not a list of rows"),
 )
 async def test_influxdb_answers_sql_over_http(
     fake: Fake, connections: Connections, body: bytes, expected: float | str

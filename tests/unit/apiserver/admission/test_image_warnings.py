@@ -25,19 +25,17 @@ def below(path: str, spec: Object) -> Object:
 
 @cases(
     ("kind", "path"),
-    {
-        "a pod": (kinds.POD, "spec"),
-        "a Job": (kinds.JOB, "spec.template.spec"),
-        "a Deployment": (kinds.DEPLOYMENT, "spec.template.spec"),
-        "a ReplicaSet": (kinds.REPLICA_SET, "spec.template.spec"),
-        "a StatefulSet": (kinds.STATEFUL_SET, "spec.template.spec"),
-        "a CronJob": (kinds.CRON_JOB, "spec.jobTemplate.spec.template.spec"),
-        "a ScheduledJob": (kinds.SCHEDULED_JOB, "spec.jobTemplate.spec.template.spec"),
-        "a ScaledJob": (kinds.SCALED_JOB, "spec.jobTargetRef.template.spec"),
-        "Volcano's Job": (kinds.VC_JOB, "spec.tasks[].template.spec"),
-        "a JobTemplate": (kinds.JOB_TEMPLATE, "spec.tasks[].template.spec"),
-        "Volcano's CronJob": (kinds.VC_CRON_JOB, "spec.jobTemplate.spec.tasks[].template.spec"),
-    },
+    ("a pod", kinds.POD, "spec"),
+    ("a Job", kinds.JOB, "spec.template.spec"),
+    ("a Deployment", kinds.DEPLOYMENT, "spec.template.spec"),
+    ("a ReplicaSet", kinds.REPLICA_SET, "spec.template.spec"),
+    ("a StatefulSet", kinds.STATEFUL_SET, "spec.template.spec"),
+    ("a CronJob", kinds.CRON_JOB, "spec.jobTemplate.spec.template.spec"),
+    ("a ScheduledJob", kinds.SCHEDULED_JOB, "spec.jobTemplate.spec.template.spec"),
+    ("a ScaledJob", kinds.SCALED_JOB, "spec.jobTargetRef.template.spec"),
+    ("Volcano's Job", kinds.VC_JOB, "spec.tasks[].template.spec"),
+    ("a JobTemplate", kinds.JOB_TEMPLATE, "spec.tasks[].template.spec"),
+    ("Volcano's CronJob", kinds.VC_CRON_JOB, "spec.jobTemplate.spec.tasks[].template.spec"),
 )
 def test_it_is_named_in(kind: Kind, path: str) -> None:
     body = below(path, pods("busybox", "nginx:1", "mine", initContainers=[{"name": "i", "image": "setup"}]))
@@ -50,13 +48,11 @@ def test_it_is_named_in(kind: Kind, path: str) -> None:
 
 @cases(
     ("kind", "body"),
-    {
-        "other kinds": (kinds.SECRET, below("spec", pods("nginx"))),
-        "no template": (kinds.SCALED_JOB, {"spec": {"jobTargetRef": None}}),
-        "no containers": (kinds.SCALED_JOB, below("spec.jobTargetRef.template.spec", {"containers": "three"})),
-        "a container that is none": (kinds.VC_JOB, below("spec.tasks[].template.spec", {"containers": ["nginx"]})),
-        "tasks that are none": (kinds.VC_JOB, {"spec": {"tasks": {"template": {}}}}),
-    },
+    ("other kinds", kinds.SECRET, below("spec", pods("nginx"))),
+    ("no template", kinds.SCALED_JOB, {"spec": {"jobTargetRef": None}}),
+    ("no containers", kinds.SCALED_JOB, below("spec.jobTargetRef.template.spec", {"containers": "three"})),
+    ("a container that is none", kinds.VC_JOB, below("spec.tasks[].template.spec", {"containers": ["nginx"]})),
+    ("tasks that are none", kinds.VC_JOB, {"spec": {"tasks": {"template": {}}}}),
 )
 def test_nothing_is_said_of(kind: Kind, body: Object) -> None:
     assert image_warnings.warned(kind, body, None, IMAGES) == []

@@ -14,30 +14,30 @@ def nodes() -> tuple[str, ...]:
 
 @cases(
     ("kind", "body", "wanted"),
-    {
-        "a pod": (kinds.POD, {"spec": {"schedulerName": "mine"}}, ["spec.schedulerName"]),
-        "a template": (kinds.DEPLOYMENT, MINE, ["spec.template.spec.schedulerName"]),
-        "no name": (kinds.POD, {"spec": {}}, []),
-        "the default": (kinds.POD, {"spec": {"schedulerName": "default-scheduler"}}, []),
-        "that of gangs": (kinds.POD, {"spec": {"schedulerName": "volcano"}}, []),
-        "no such node": (kinds.POD, {"spec": {"nodeName": "n9"}}, ["spec.nodeName"]),
-        "no such node for a template": (
-            kinds.DEPLOYMENT,
-            {"spec": {"template": {"spec": {"nodeName": "n9", "schedulerName": "mine"}}}},
-            ["spec.template.spec.nodeName"],
-        ),
-        "a node": (kinds.POD, {"spec": {"nodeName": "n1"}}, []),
-        "a node of an earlier run": (kinds.POD, {"spec": {"nodeName": "n1-3"}}, []),
-        "another scheduler's, with a node": (kinds.POD, {"spec": {"nodeName": "n1", "schedulerName": "mine"}}, []),
-        "a node that is no name": (kinds.POD, {"spec": {"nodeName": 3}}, []),
-        "a name that is none": (
-            kinds.SCALED_JOB,
-            {"spec": {"jobTargetRef": {"template": {"spec": {"schedulerName": 3}}}}},
-            [],
-        ),
-        "another kind": (kinds.SECRET, MINE, []),
-        "no pod spec": (kinds.DEPLOYMENT, {"spec": {"template": {"spec": "none"}}}, []),
-    },
+    ("a pod", kinds.POD, {"spec": {"schedulerName": "mine"}}, ["spec.schedulerName"]),
+    ("a template", kinds.DEPLOYMENT, MINE, ["spec.template.spec.schedulerName"]),
+    ("no name", kinds.POD, {"spec": {}}, []),
+    ("the default", kinds.POD, {"spec": {"schedulerName": "default-scheduler"}}, []),
+    ("that of gangs", kinds.POD, {"spec": {"schedulerName": "volcano"}}, []),
+    ("no such node", kinds.POD, {"spec": {"nodeName": "n9"}}, ["spec.nodeName"]),
+    (
+        "no such node for a template",
+        kinds.DEPLOYMENT,
+        {"spec": {"template": {"spec": {"nodeName": "n9", "schedulerName": "mine"}}}},
+        ["spec.template.spec.nodeName"],
+    ),
+    ("a node", kinds.POD, {"spec": {"nodeName": "n1"}}, []),
+    ("a node of an earlier run", kinds.POD, {"spec": {"nodeName": "n1-3"}}, []),
+    ("another scheduler's, with a node", kinds.POD, {"spec": {"nodeName": "n1", "schedulerName": "mine"}}, []),
+    ("a node that is no name", kinds.POD, {"spec": {"nodeName": 3}}, []),
+    (
+        "a name that is none",
+        kinds.SCALED_JOB,
+        {"spec": {"jobTargetRef": {"template": {"spec": {"schedulerName": 3}}}}},
+        [],
+    ),
+    ("another kind", kinds.SECRET, MINE, []),
+    ("no pod spec", kinds.DEPLOYMENT, {"spec": {"template": {"spec": "none"}}}, []),
 )
 def test_what_keeps_pods_waiting_is_named(kind: Kind, body: Object, wanted: list[str]) -> None:
     told = placement_warnings.warned(kind, body, None, ("volcano",), nodes)

@@ -31,34 +31,36 @@ def service(type_: str, ports: int) -> Object:
 
 @cases(
     ("kind", "body", "counted"),
-    {
-        "a pod that asks for nothing": (POD, pod(), {"pods": "1", "count/pods": "1"}),
-        "a limit is a request": (
-            POD,
-            pod(requests={"cpu": "1"}, limits={"memory": "2Gi"}),
-            {"pods": "1", "count/pods": "1", "cpu": "1", "requests.cpu": "1"}
-            | dict.fromkeys(("memory", "requests.memory", "limits.memory"), "2Gi"),
-        ),
-        "a pod that has ended": (POD, pod(phase="Failed", requests={"cpu": "1"}), {"count/pods": "1"}),
-        "a plain name of old": (CONFIG_MAP, {}, {"configmaps": "1", "count/configmaps": "1"}),
-        "by kind and group": (JOB, {}, {"count/jobs.batch": "1"}),
-        "node ports": (
-            SERVICE,
-            service("NodePort", 2),
-            {"services": "1", "count/services": "1", "services.nodeports": "2"},
-        ),
-        "a load balancer": (
-            SERVICE,
-            service("LoadBalancer", 1),
-            dict.fromkeys(("services", "count/services", "services.nodeports", "services.loadbalancers"), "1"),
-        ),
-        "no ports outside": (SERVICE, service("ClusterIP", 3), {"services": "1", "count/services": "1"}),
-        "a claim": (
-            CLAIM,
-            {"spec": {"resources": {"requests": {"storage": "5Gi"}}}},
-            {"persistentvolumeclaims": "1", "count/persistentvolumeclaims": "1", "requests.storage": "5Gi"},
-        ),
-    },
+    ("a pod that asks for nothing", POD, pod(), {"pods": "1", "count/pods": "1"}),
+    (
+        "a limit is a request",
+        POD,
+        pod(requests={"cpu": "1"}, limits={"memory": "2Gi"}),
+        {"pods": "1", "count/pods": "1", "cpu": "1", "requests.cpu": "1"}
+        | dict.fromkeys(("memory", "requests.memory", "limits.memory"), "2Gi"),
+    ),
+    ("a pod that has ended", POD, pod(phase="Failed", requests={"cpu": "1"}), {"count/pods": "1"}),
+    ("a plain name of old", CONFIG_MAP, {}, {"configmaps": "1", "count/configmaps": "1"}),
+    ("by kind and group", JOB, {}, {"count/jobs.batch": "1"}),
+    (
+        "node ports",
+        SERVICE,
+        service("NodePort", 2),
+        {"services": "1", "count/services": "1", "services.nodeports": "2"},
+    ),
+    (
+        "a load balancer",
+        SERVICE,
+        service("LoadBalancer", 1),
+        dict.fromkeys(("services", "count/services", "services.nodeports", "services.loadbalancers"), "1"),
+    ),
+    ("no ports outside", SERVICE, service("ClusterIP", 3), {"services": "1", "count/services": "1"}),
+    (
+        "a claim",
+        CLAIM,
+        {"spec": {"resources": {"requests": {"storage": "5Gi"}}}},
+        {"persistentvolumeclaims": "1", "count/persistentvolumeclaims": "1", "requests.storage": "5Gi"},
+    ),
 )
 def test_the_usage_of_an_object_has_the_names_of_quotas(kind: Kind, body: Object, counted: dict[str, str]) -> None:
     found = quota_usage.of(kind, body).amounts
@@ -93,16 +95,14 @@ def term(operator: str, *values: str) -> Object:
 
 @cases(
     ("spec", "plain", "high", "other"),
-    {
-        "any": ({}, True, True, True),
-        "pods only": ({"scopes": ["NotTerminating"]}, True, True, False),
-        "any priority": (term("Exists"), False, True, False),
-        "no priority": (term("DoesNotExist"), True, False, False),
-        "one of these": (term("In", "high", "low"), False, True, False),
-        "none of these": (term("NotIn", "high"), True, False, False),
-        "both": ({"scopes": ["BestEffort"], **term("Exists")}, False, True, False),
-        "one does not hold": ({"scopes": ["Terminating"], **term("Exists")}, False, False, False),
-    },
+    ("any", {}, True, True, True),
+    ("pods only", {"scopes": ["NotTerminating"]}, True, True, False),
+    ("any priority", term("Exists"), False, True, False),
+    ("no priority", term("DoesNotExist"), True, False, False),
+    ("one of these", term("In", "high", "low"), False, True, False),
+    ("none of these", term("NotIn", "high"), True, False, False),
+    ("both", {"scopes": ["BestEffort"], **term("Exists")}, False, True, False),
+    ("one does not hold", {"scopes": ["Terminating"], **term("Exists")}, False, False, False),
 )
 def test_which_objects_a_quota_means(spec: Object, plain: bool, high: bool, other: bool) -> None:
     asked = (

@@ -3,7 +3,6 @@
 from functools import cache
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from deploy.local.apiserver.schema import schema
 from tests.unit.apiserver import odd
 from tests.unit.apiserver.examples import NOW, created, problems
 from tests.unit.apiserver.odd import ODD, mutated, places
+from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, JOB, POD, Kind, Object
 
 WISH: Object = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}
@@ -95,12 +95,12 @@ def stored(kind: Kind) -> Object:
     return created(kind, {**body, "metadata": {**META, "uid": "u"}})
 
 
-@pytest.mark.parametrize(("kind", "body"), DOCUMENTS.values(), ids=DOCUMENTS)
+@cases(("kind", "body"), DOCUMENTS)
 def test_the_document_that_is_mutated_is_right(kind: Kind, body: Object) -> None:
     assert problems(kind, {**body, "metadata": {**META, "uid": "u"}}) == []
 
 
-@pytest.mark.parametrize(("kind", "body"), DOCUMENTS.values(), ids=DOCUMENTS)
+@cases(("kind", "body"), DOCUMENTS)
 def test_every_odd_value_at_every_place_is_answered(kind: Kind, body: Object) -> None:
     for path in places(body):
         for value in ODD:

@@ -36,32 +36,34 @@ AMOUNT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumk
 
 @cases(
     ("kind", "body", "message"),
-    {
-        "a text for a number": (JOB, job(parallelism="x"), misfit("string", *PARALLELISM)),
-        "a fraction for a whole number": (JOB, job(parallelism=1.5), misfit("number 1.5", *PARALLELISM)),
-        "a number too large": (JOB, job(parallelism=2**31), misfit("number 2147483648", *PARALLELISM)),
-        "a flag for a number": (JOB, job(parallelism=True), misfit("bool", *PARALLELISM)),
-        "a number for a text, deep inside": (
-            *(JOB, in_template(env=[{"name": "A", "value": 3}])),
-            misfit("number", "EnvVar.spec.template.spec.containers.env.value", "string"),
-        ),
-        "an object for a list": (
-            *(JOB, job(template={"spec": {"containers": {}}})),
-            misfit("object", "PodSpec.spec.template.spec.containers", "[]v1.Container"),
-        ),
-        "a list for an object": (JOB, {"spec": []}, misfit("array", "Job.spec", "v1.JobSpec")),
-        "a list for everything": (JOB, [], "json: cannot unmarshal array into Go value of type v1.Job"),
-        "a number for a label": (
-            *(JOB, {"metadata": {"labels": {"a": 1}}}),
-            misfit("number", "ObjectMeta.metadata.labels", "string"),
-        ),
-        "no instant": (
-            *(JOB, {"metadata": {"creationTimestamp": "x"}}),
-            'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
-        ),
-        "no quantity": (POD, pod(resources={"limits": {"cpu": "x"}}), AMOUNT),
-        "no base64": (SECRET, {"data": {"a": "***"}}, "illegal base64 data at input byte 0"),
-    },
+    ("a text for a number", JOB, job(parallelism="x"), misfit("string", *PARALLELISM)),
+    ("a fraction for a whole number", JOB, job(parallelism=1.5), misfit("number 1.5", *PARALLELISM)),
+    ("a number too large", JOB, job(parallelism=2**31), misfit("number 2147483648", *PARALLELISM)),
+    ("a flag for a number", JOB, job(parallelism=True), misfit("bool", *PARALLELISM)),
+    (
+        "a number for a text, deep inside",
+        *(JOB, in_template(env=[{"name": "A", "value": 3}])),
+        misfit("number", "EnvVar.spec.template.spec.containers.env.value", "string"),
+    ),
+    (
+        "an object for a list",
+        *(JOB, job(template={"spec": {"containers": {}}})),
+        misfit("object", "PodSpec.spec.template.spec.containers", "[]v1.Container"),
+    ),
+    ("a list for an object", JOB, {"spec": []}, misfit("array", "Job.spec", "v1.JobSpec")),
+    ("a list for everything", JOB, [], "json: cannot unmarshal array into Go value of type v1.Job"),
+    (
+        "a number for a label",
+        *(JOB, {"metadata": {"labels": {"a": 1}}}),
+        misfit("number", "ObjectMeta.metadata.labels", "string"),
+    ),
+    (
+        "no instant",
+        *(JOB, {"metadata": {"creationTimestamp": "x"}}),
+        'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
+    ),
+    ("no quantity", POD, pod(resources={"limits": {"cpu": "x"}}), AMOUNT),
+    ("no base64", SECRET, {"data": {"a": "***"}}, "illegal base64 data at input byte 0"),
 )
 def test_a_body_that_is_no_object_of_its_kind_is_refused(kind: Kind, body: Any, message: str) -> None:
     with pytest.raises(DecodeError) as refused:
@@ -95,23 +97,22 @@ def test_unknown_fields_are_pruned_and_named() -> None:
 
 @cases(
     ("kind", "body", "kept"),
-    {
-        "pointers to zero": (JOB, job(parallelism=0, suspend=False), job(parallelism=0, suspend=False)),
-        "null is absence": (JOB, job(parallelism=None), job()),
-        "counters, but not pointers": (JOB, {"status": {"active": 0, "ready": 0}}, {"status": {"ready": 0}}),
-        "empty texts, lists and flags": (
-            POD,
-            pod(image="", args=[], env=[{"name": "A", "value": ""}], tty=False, resources={}),
-            pod(env=[{"name": "A"}], resources={}),
-        ),
-        "a required text": (POD, pod(name=""), pod(name="")),
-        "null in a map": (POD, {"metadata": {"labels": {"a": None}}}, {"metadata": {"labels": {"a": ""}}}),
-        "null in a list": (POD, pod(args=[None]), pod(args=[""])),
-        "an empty text in a map": (CONFIG_MAP, {"data": {"a": ""}}, {"data": {"a": ""}}),
-        "an empty map": (CONFIG_MAP, {"data": {}}, {}),
-        "an empty object": (POD, {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}, None),
-        "a count of nothing": (EVENT, {"count": 0}, {}),
-    },
+    ("pointers to zero", JOB, job(parallelism=0, suspend=False), job(parallelism=0, suspend=False)),
+    ("null is absence", JOB, job(parallelism=None), job()),
+    ("counters, but not pointers", JOB, {"status": {"active": 0, "ready": 0}}, {"status": {"ready": 0}}),
+    (
+        "empty texts, lists and flags",
+        POD,
+        pod(image="", args=[], env=[{"name": "A", "value": ""}], tty=False, resources={}),
+        pod(env=[{"name": "A"}], resources={}),
+    ),
+    ("a required text", POD, pod(name=""), pod(name="")),
+    ("null in a map", POD, {"metadata": {"labels": {"a": None}}}, {"metadata": {"labels": {"a": ""}}}),
+    ("null in a list", POD, pod(args=[None]), pod(args=[""])),
+    ("an empty text in a map", CONFIG_MAP, {"data": {"a": ""}}, {"data": {"a": ""}}),
+    ("an empty map", CONFIG_MAP, {"data": {}}, {}),
+    ("an empty object", POD, {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}, None),
+    ("a count of nothing", EVENT, {"count": 0}, {}),
 )
 def test_zeros_are_not_stored(kind: Kind, body: Any, kept: Any) -> None:
     before = copy.deepcopy(body)
@@ -121,25 +122,26 @@ def test_zeros_are_not_stored(kind: Kind, body: Any, kept: Any) -> None:
 
 @cases(
     ("kind", "body", "stored"),
-    {
-        "quantities": (
-            POD,
-            pod(resources={"limits": {"cpu": 1, "memory": "1024Mi"}}),
-            pod(resources={"limits": {"cpu": "1", "memory": "1Gi"}}),
-        ),
-        "instants": (
-            EVENT,
-            {"firstTimestamp": "2020-01-01T01:00:00.9+01:00", "eventTime": "2020-01-01T01:00:00.123456+01:00"},
-            {"firstTimestamp": "2020-01-01T00:00:00Z", "eventTime": "2020-01-01T00:00:00.123456Z"},
-        ),
-        "a named port": (POD, pod(livenessProbe={"httpGet": {"port": "web"}}), None),
-        "the other spelling of events": (EVENTS, {"note": "x", "regarding": {"kind": "Pod"}}, None),
-        "schemas in schemas": (
-            CUSTOM_RESOURCE_DEFINITION,
-            {"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"a": {"default": {"b": [1]}}}}}}]}},
-            None,
-        ),
-    },
+    (
+        "quantities",
+        POD,
+        pod(resources={"limits": {"cpu": 1, "memory": "1024Mi"}}),
+        pod(resources={"limits": {"cpu": "1", "memory": "1Gi"}}),
+    ),
+    (
+        "instants",
+        EVENT,
+        {"firstTimestamp": "2020-01-01T01:00:00.9+01:00", "eventTime": "2020-01-01T01:00:00.123456+01:00"},
+        {"firstTimestamp": "2020-01-01T00:00:00Z", "eventTime": "2020-01-01T00:00:00.123456Z"},
+    ),
+    ("a named port", POD, pod(livenessProbe={"httpGet": {"port": "web"}}), None),
+    ("the other spelling of events", EVENTS, {"note": "x", "regarding": {"kind": "Pod"}}, None),
+    (
+        "schemas in schemas",
+        CUSTOM_RESOURCE_DEFINITION,
+        {"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"a": {"default": {"b": [1]}}}}}}]}},
+        None,
+    ),
 )
 def test_values_are_normalised(kind: Kind, body: Any, stored: Any) -> None:
     found, warnings = schema.builtin(kind).decode(body, strict="Strict")

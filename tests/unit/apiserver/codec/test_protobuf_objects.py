@@ -78,7 +78,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("body", "expected"), CASES.values(), ids=CASES)
+@cases(("body", "expected"), CASES)
 def test_a_message_reads_as_its_json(body: bytes, expected: dict[str, object]) -> None:
     decoded = protobuf_objects.decode(body)
     assert {name: value for name, value in decoded.items() if name not in ("apiVersion", "kind")} == expected
@@ -91,18 +91,17 @@ def test_the_envelope_names_version_and_kind() -> None:
 
 @cases(
     ("body", "message"),
-    {
-        "no magic": (b"{}", "does not appear to be a protobuf message"),
-        "unknown kind": (_object("v1", "Nonsense"), "no kind 'Nonsense' in version 'v1'"),
-        "cut short": (_object("v1", "ConfigMap", b"\x0a\x7f"), "unexpected end"),
-        "endless number": (_object("v1", "ConfigMap", b"\x0a" + b"\xff" * 11), "a malformed number"),
-        "group": (_object("v1", "ConfigMap", b"\x0b"), "illegal wire type 3"),
-        "number for message": (_object("v1", "ConfigMap", _field(1, 5)), "a number where a message should be"),
-        "text for number": (
-            _object("batch/v1", "Job", _field(2, _field(1, "text"))),
-            "a value of type i in the wrong form",
-        ),
-    },
+    ("no magic", b"{}", "does not appear to be a protobuf message"),
+    ("unknown kind", _object("v1", "Nonsense"), "no kind 'Nonsense' in version 'v1'"),
+    ("cut short", _object("v1", "ConfigMap", b"\x0a\x7f"), "unexpected end"),
+    ("endless number", _object("v1", "ConfigMap", b"\x0a" + b"\xff" * 11), "a malformed number"),
+    ("group", _object("v1", "ConfigMap", b"\x0b"), "illegal wire type 3"),
+    ("number for message", _object("v1", "ConfigMap", _field(1, 5)), "a number where a message should be"),
+    (
+        "text for number",
+        _object("batch/v1", "Job", _field(2, _field(1, "text"))),
+        "a value of type i in the wrong form",
+    ),
 )
 def test_a_body_that_is_no_object_is_refused(body: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):

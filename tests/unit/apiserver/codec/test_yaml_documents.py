@@ -13,17 +13,15 @@ from tests.unit.tables import cases
 
 @cases(
     ("text", "value"),
-    {
-        "a date is a text": (b"day: 2026-01-01", {"day": "2026-01-01"}),
-        "a key is a text": (b"1: one", {"1": "one"}),
-        "a number that is none": (b"a: .nan", {"a": None}),
-        "a list": (b"- true\n- yes", [True, True]),
-        "two ports are no number to base 60": (b"- 22:22\n- 1:30.5", ["22:22", "1:30.5"]),
-        "an alias": (b"a: &x [1]\nb: *x", {"a": [1], "b": [1]}),
-        "a merge": (b"a: &x {b: 1}\nc: {<<: *x, d: 2}", {"a": {"b": 1}, "c": {"b": 1, "d": 2}}),
-        "as deep as may be": (b"[" * DEEPEST + b"]" * DEEPEST, orjson.loads("[" * DEEPEST + "]" * DEEPEST)),
-        "a long one without aliases": (b"- " + b"x" * (LARGEST - 2), ["x" * (LARGEST - 2)]),
-    },
+    ("a date is a text", b"day: 2026-01-01", {"day": "2026-01-01"}),
+    ("a key is a text", b"1: one", {"1": "one"}),
+    ("a number that is none", b"a: .nan", {"a": None}),
+    ("a list", b"- true\n- yes", [True, True]),
+    ("two ports are no number to base 60", b"- 22:22\n- 1:30.5", ["22:22", "1:30.5"]),
+    ("an alias", b"a: &x [1]\nb: *x", {"a": [1], "b": [1]}),
+    ("a merge", b"a: &x {b: 1}\nc: {<<: *x, d: 2}", {"a": {"b": 1}, "c": {"b": 1, "d": 2}}),
+    ("as deep as may be", b"[" * DEEPEST + b"]" * DEEPEST, orjson.loads("[" * DEEPEST + "]" * DEEPEST)),
+    ("a long one without aliases", b"- " + b"x" * (LARGEST - 2), ["x" * (LARGEST - 2)]),
 )
 def test_yaml_is_read_as_json(text: bytes, value: Any) -> None:
     assert yaml_documents.read(text) == (value, [])
@@ -76,15 +74,13 @@ def test_yaml_that_json_cannot_express_or_that_grows_is_refused(
 
 @cases(
     ("text", "found"),
-    {
-        "none": ("a: 1\nb: {c: 1}\n", []),
-        "at the top": ("a: 1\na: 2\n", [(2, "a")]),
-        "inside": ("a:\n- b: 1\n  b: 2\nc: 1\nc: 1\n", [(3, "b"), (5, "c")]),
-        "once for all aliases": ("a: &x {b: 1, b: 2}\nc: *x\n", [(1, "b")]),
-        "what is merged is no repetition": ("a: &x {b: 1}\nc:\n  <<: *x\n  b: 2\n", []),
-        "nothing": ("", []),
-        "a scalar": ("null\n...\n", []),
-    },
+    ("none", "a: 1\nb: {c: 1}\n", []),
+    ("at the top", "a: 1\na: 2\n", [(2, "a")]),
+    ("inside", "a:\n- b: 1\n  b: 2\nc: 1\nc: 1\n", [(3, "b"), (5, "c")]),
+    ("once for all aliases", "a: &x {b: 1, b: 2}\nc: *x\n", [(1, "b")]),
+    ("what is merged is no repetition", "a: &x {b: 1}\nc:\n  <<: *x\n  b: 2\n", []),
+    ("nothing", "", []),
+    ("a scalar", "null\n...\n", []),
 )
 def test_repeated_keys_are_named_by_line(text: str, found: list[tuple[int, str]]) -> None:
     assert yaml_documents.read(text.encode())[1] == [

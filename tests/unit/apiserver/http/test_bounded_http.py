@@ -9,6 +9,7 @@ import pytest
 from uvicorn.server import ServerState
 
 from deploy.processes.https import HEAD_BYTES, HEAD_SECONDS, BoundedHttp, JoinedWrites, configured, listen
+from tests.unit.tables import cases
 
 START = b"GET /livez HTTP/1.1\r\n"
 LARGE = b"x" * HEAD_BYTES
@@ -64,15 +65,13 @@ def written(transport: Mock) -> bytes:
     return b"".join(call.args[0] for call in transport.write.call_args_list)
 
 
-@pytest.mark.parametrize(
+@cases(
     "parts",
-    [
-        pytest.param([START, b"a: ", *[LARGE[:10_000]] * 8], id="a header that does not end"),
-        pytest.param([START, *[b"a: b\r\n" * 1000] * 12], id="headers that do not end"),
-        pytest.param([b"GET /" + LARGE], id="a path that does not end"),
-        pytest.param([START + b"a: " + LARGE + b"\r\n\r\n"], id="too long at once"),
-        pytest.param([START + b"content-length: 3\r\na: " + LARGE + b"\r\n\r\nabc", b"more"], id="with a body"),
-    ],
+    ("a header that does not end", [START, b"a: ", *[LARGE[:10_000]] * 8]),
+    ("headers that do not end", [START, *[b"a: b\r\n" * 1000] * 12]),
+    ("a path that does not end", [b"GET /" + LARGE]),
+    ("too long at once", [START + b"a: " + LARGE + b"\r\n\r\n"]),
+    ("with a body", [START + b"content-length: 3\r\na: " + LARGE + b"\r\n\r\nabc", b"more"]),
 )
 def test_a_head_that_is_too_long_is_refused(
     connection: BoundedHttp, loop: Loop, transport: Mock, parts: list[bytes]
@@ -86,7 +85,7 @@ def test_a_head_that_is_too_long_is_refused(
     assert transport.abort.called
 
 
-@pytest.mark.parametrize("received", [b"", START, START + b"host: a\r\n"], ids=["nothing", "a line", "a header"])
+@cases("received", ("nothing", b""), ("a line", START), ("a header", START + b"host: a\r\n"))
 def test_a_head_that_does_not_come_ends_the_connection(
     connection: BoundedHttp, loop: Loop, transport: Mock, received: bytes
 ) -> None:
@@ -105,7 +104,7 @@ def test_a_body_may_be_longer_and_take_its_time(connection: BoundedHttp, loop: L
     assert (loop.begun, transport.abort.called, written(transport)) == (1, False, b"")
 
 
-@pytest.mark.parametrize("head", [START, START + b"a: " + LARGE + b"\r\n\r\n"], ids=["late", "too long"])
+@cases("head", ("late", START), ("too long", START + b"a: " + LARGE + b"\r\n\r\n"))
 def test_the_next_request_of_a_connection_is_bounded_too(
     connection: BoundedHttp, loop: Loop, transport: Mock, head: bytes
 ) -> None:
@@ -130,7 +129,7 @@ BODIES = [
 ]
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["at once", "in pieces"])
+@cases("whole", ("at once", True), ("in pieces", False))
 @pytest.mark.parametrize(("framing", "body", "end"), BODIES)
 @pytest.mark.parametrize("offer", OFFERS)
 def test_an_offer_of_another_protocol_leaves_the_body_a_body(

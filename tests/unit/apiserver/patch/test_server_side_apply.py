@@ -56,99 +56,109 @@ def items(*texts: str) -> list[dict[str, str]]:
 
 @cases(
     ("steps", "expected", "owned"),
-    {
-        "what is applied is owned": ([(ANT, {"a": "1"})], {"a": "1"}, {"ant": [".a"]}),
-        "what is no longer applied goes": (
-            [(ANT, {"a": "1", "b": "1"}), (ANT, {"b": "1"})],
-            {"b": "1"},
-            {"ant": [".b"]},
-        ),
-        "and stays if another applied it too": (
-            [(ANT, {"a": "1"}), (BEE, {"a": "1"}), (ANT, {})],
-            {"a": "1"},
-            {"bee": [".a"]},
-        ),
-        "what nobody applied stays": ([(DOG, {"a": "1"}), (ANT, {"b": "1"}), (ANT, {})], {"a": "1"}, {"dog": [".a"]}),
-        "force takes from others": (
-            [(ANT, {"a": "1", "b": "1"}), (BEE, {"a": "2"}, "force")],
-            {"a": "2", "b": "1"},
-            {"ant": [".b"], "bee": [".a"]},
-        ),
-        "an update takes from others": (
-            [(ANT, {"a": "1", "b": "1"}), (DOG, {"a": "2", "b": "1"})],
-            {"a": "2", "b": "1"},
-            {"ant": [".b"], "dog": [".a"]},
-        ),
-        "what an update removes nobody owns": (
-            [(ANT, {"a": "1", "b": "1"}), (DOG, {"b": "1"})],
-            {"b": "1"},
-            {"ant": [".b"]},
-        ),
-        "an empty object goes with its last member": (
-            [(ANT, {"deep": {"x": {"y": "1"}}}), (ANT, {"a": "1"})],
-            {"a": "1"},
-            {"ant": [".a"]},
-        ),
-        "and stays, empty, if it is applied": (
-            [(ANT, {"deep": {"x": {"y": "1"}}}), (ANT, {"deep": {"x": {}}})],
-            {"deep": {"x": {}}},
-            {"ant": [".deep.x"]},
-        ),
-        "a list that another made stays, empty": (
-            [(DOG, {"set": []}), (ANT, {"set": ["1"]}), (ANT, {})],
-            {"set": []},
-            {"dog": [".set"]},
-        ),
-        "members of a map": (
-            [(ANT, {"words": {"k": "1"}}), (BEE, {"words": {"l": "1"}}), (ANT, {})],
-            {"words": {"l": "1"}},
-            {"bee": [".words.l"]},
-        ),
-        "an empty map is owned": ([(ANT, {"words": {}})], {"words": {}}, {"ant": [".words"]}),
-        "an atomic list has one owner": (
-            [(ANT, {"list": ["1"]}), (BEE, {"list": ["2"]}, "force")],
-            {"list": ["2"]},
-            {"bee": [".list"]},
-        ),
-        "and so has an atomic object": (
-            [(ANT, {"whole": {"a": "1"}}), (BEE, {"whole": {"b": "1"}}, "force")],
-            {"whole": {"b": "1"}},
-            {"bee": [".whole"]},
-        ),
-        "items of a set": (
-            [(ANT, {"set": ["1", "2"]}), (BEE, {"set": ["3"]}), (ANT, {"set": ["2"]})],
-            {"set": ["2", "3"]},
-            {"ant": ['.set[="2"]'], "bee": ['.set[="3"]']},
-        ),
-        "items with keys": (
-            [(ANT, {"map": items("i1")}), (BEE, {"map": items("i", "j2")}), (ANT, {})],
-            {"map": items("i", "j2")},
-            {"bee": ['.map[id="i"]', '.map[id="i"].id', '.map[id="j"]', '.map[id="j"].a', '.map[id="j"].id']},
-        ),
-        "the applied order, others before what they preceded": (
-            [(DOG, {"map": items("a", "b", "c", "d")}), (ANT, {"map": items("d", "n", "b")})],
-            {"map": items("a", "c", "d", "n", "b")},
-            {
-                "ant": [f'.map[id="{name}"]{field}' for name in "bdn" for field in ("", ".id")],
-                "dog": sorted([".map", *(f'.map[id="{name}"]{field}' for name in "abcd" for field in ("", ".id"))]),
-            },
-        ),
-        "fields of unknown types are maps, lists are atomic": (
-            [(ANT, {"free": {"a": {"b": [1]}}}), (BEE, {"free": {"a": {"c": 1}}}), (BEE, {})],
-            {"free": {"a": {"b": [1]}}},
-            {"ant": [".free.a", ".free.a.b"]},
-        ),
-        "an object that becomes a plain value": (
-            [(BEE, {"free": {"a": 1}}), (ANT, {"free": 1}, "force")],
-            {"free": 1},
-            {"ant": [".free"]},
-        ),
-        "a plain value that becomes an object": (
-            [(ANT, {"free": 1}), (ANT, {"free": {"a": 1}})],
-            {"free": {"a": 1}},
-            {"ant": [".free.a"]},
-        ),
-    },
+    ("what is applied is owned", [(ANT, {"a": "1"})], {"a": "1"}, {"ant": [".a"]}),
+    ("what is no longer applied goes", [(ANT, {"a": "1", "b": "1"}), (ANT, {"b": "1"})], {"b": "1"}, {"ant": [".b"]}),
+    (
+        "and stays if another applied it too",
+        [(ANT, {"a": "1"}), (BEE, {"a": "1"}), (ANT, {})],
+        {"a": "1"},
+        {"bee": [".a"]},
+    ),
+    ("what nobody applied stays", [(DOG, {"a": "1"}), (ANT, {"b": "1"}), (ANT, {})], {"a": "1"}, {"dog": [".a"]}),
+    (
+        "force takes from others",
+        [(ANT, {"a": "1", "b": "1"}), (BEE, {"a": "2"}, "force")],
+        {"a": "2", "b": "1"},
+        {"ant": [".b"], "bee": [".a"]},
+    ),
+    (
+        "an update takes from others",
+        [(ANT, {"a": "1", "b": "1"}), (DOG, {"a": "2", "b": "1"})],
+        {"a": "2", "b": "1"},
+        {"ant": [".b"], "dog": [".a"]},
+    ),
+    (
+        "what an update removes nobody owns",
+        [(ANT, {"a": "1", "b": "1"}), (DOG, {"b": "1"})],
+        {"b": "1"},
+        {"ant": [".b"]},
+    ),
+    (
+        "an empty object goes with its last member",
+        [(ANT, {"deep": {"x": {"y": "1"}}}), (ANT, {"a": "1"})],
+        {"a": "1"},
+        {"ant": [".a"]},
+    ),
+    (
+        "and stays, empty, if it is applied",
+        [(ANT, {"deep": {"x": {"y": "1"}}}), (ANT, {"deep": {"x": {}}})],
+        {"deep": {"x": {}}},
+        {"ant": [".deep.x"]},
+    ),
+    (
+        "a list that another made stays, empty",
+        [(DOG, {"set": []}), (ANT, {"set": ["1"]}), (ANT, {})],
+        {"set": []},
+        {"dog": [".set"]},
+    ),
+    (
+        "members of a map",
+        [(ANT, {"words": {"k": "1"}}), (BEE, {"words": {"l": "1"}}), (ANT, {})],
+        {"words": {"l": "1"}},
+        {"bee": [".words.l"]},
+    ),
+    ("an empty map is owned", [(ANT, {"words": {}})], {"words": {}}, {"ant": [".words"]}),
+    (
+        "an atomic list has one owner",
+        [(ANT, {"list": ["1"]}), (BEE, {"list": ["2"]}, "force")],
+        {"list": ["2"]},
+        {"bee": [".list"]},
+    ),
+    (
+        "and so has an atomic object",
+        [(ANT, {"whole": {"a": "1"}}), (BEE, {"whole": {"b": "1"}}, "force")],
+        {"whole": {"b": "1"}},
+        {"bee": [".whole"]},
+    ),
+    (
+        "items of a set",
+        [(ANT, {"set": ["1", "2"]}), (BEE, {"set": ["3"]}), (ANT, {"set": ["2"]})],
+        {"set": ["2", "3"]},
+        {"ant": ['.set[="2"]'], "bee": ['.set[="3"]']},
+    ),
+    (
+        "items with keys",
+        [(ANT, {"map": items("i1")}), (BEE, {"map": items("i", "j2")}), (ANT, {})],
+        {"map": items("i", "j2")},
+        {"bee": ['.map[id="i"]', '.map[id="i"].id', '.map[id="j"]', '.map[id="j"].a', '.map[id="j"].id']},
+    ),
+    (
+        "the applied order, others before what they preceded",
+        [(DOG, {"map": items("a", "b", "c", "d")}), (ANT, {"map": items("d", "n", "b")})],
+        {"map": items("a", "c", "d", "n", "b")},
+        {
+            "ant": [f'.map[id="{name}"]{field}' for name in "bdn" for field in ("", ".id")],
+            "dog": sorted([".map", *(f'.map[id="{name}"]{field}' for name in "abcd" for field in ("", ".id"))]),
+        },
+    ),
+    (
+        "fields of unknown types are maps, lists are atomic",
+        [(ANT, {"free": {"a": {"b": [1]}}}), (BEE, {"free": {"a": {"c": 1}}}), (BEE, {})],
+        {"free": {"a": {"b": [1]}}},
+        {"ant": [".free.a", ".free.a.b"]},
+    ),
+    (
+        "an object that becomes a plain value",
+        [(BEE, {"free": {"a": 1}}), (ANT, {"free": 1}, "force")],
+        {"free": 1},
+        {"ant": [".free"]},
+    ),
+    (
+        "a plain value that becomes an object",
+        [(ANT, {"free": 1}), (ANT, {"free": {"a": 1}})],
+        {"free": {"a": 1}},
+        {"ant": [".free.a"]},
+    ),
 )
 def test_writes_leave_an_object_and_its_owners(steps: list[Step], expected: Any, owned: dict[str, list[str]]) -> None:
     live, known = after(steps)
@@ -215,22 +225,18 @@ def test_a_conflict_names_every_owner_and_field() -> None:
 
 @cases(
     ("config", "message"),
-    {
-        "unknown field": ({"deep": {"z": 1}}, ".deep.z: field not declared in schema"),
-        "repeated key": ({"map": items("i", "i")}, '.map: duplicate entries for key [id="i"]'),
-        "repeated value": ({"set": ["1", "1"]}, '.set: duplicate entries for key [="1"]'),
-        "no key": (
-            {"map": [{"a": "1"}]},
-            ".map: element 0: associative list with keys has an element that omits all key fields [id]",
-        ),
-        "no object": ({"map": ["i"]}, ".map: element 0: associative list with keys may not have non-map elements"),
-        "no value": (
-            {"set": [{}]},
-            ".set: element 0: associative list without keys has an element that is no plain value",
-        ),
-        "no list": ({"set": {}}, ".set: expected list, got map"),
-        "no map": ({"deep": "1"}, ".deep: expected map, got string"),
-    },
+    ("unknown field", {"deep": {"z": 1}}, ".deep.z: field not declared in schema"),
+    ("repeated key", {"map": items("i", "i")}, '.map: duplicate entries for key [id="i"]'),
+    ("repeated value", {"set": ["1", "1"]}, '.set: duplicate entries for key [="1"]'),
+    (
+        "no key",
+        {"map": [{"a": "1"}]},
+        ".map: element 0: associative list with keys has an element that omits all key fields [id]",
+    ),
+    ("no object", {"map": ["i"]}, ".map: element 0: associative list with keys may not have non-map elements"),
+    ("no value", {"set": [{}]}, ".set: element 0: associative list without keys has an element that is no plain value"),
+    ("no list", {"set": {}}, ".set: expected list, got map"),
+    ("no map", {"deep": "1"}, ".deep: expected map, got string"),
 )
 def test_a_configuration_of_another_form_is_refused(config: Any, message: str) -> None:
     with pytest.raises(PatchError) as error:
@@ -277,12 +283,10 @@ def test_the_oldest_of_many_updaters_become_one() -> None:
 
 @cases(
     ("entry", "message"),
-    {
-        "no object": ({"operation": "Apply", "fieldsV1": {"f:a": 1}}, "no object at .a"),
-        "operation": ({"operation": "Eat"}, "'Eat' is not a valid OwnerOperation"),
-        "element": ({"operation": "Apply", "fieldsV1": {"x:a": {}}}, "'x:a' names no field"),
-        "key": ({"operation": "Apply", "fieldsV1": {"k:[": {}}}, "unexpected end"),
-    },
+    ("no object", {"operation": "Apply", "fieldsV1": {"f:a": 1}}, "no object at .a"),
+    ("operation", {"operation": "Eat"}, "'Eat' is not a valid OwnerOperation"),
+    ("element", {"operation": "Apply", "fieldsV1": {"x:a": {}}}, "'x:a' names no field"),
+    ("key", {"operation": "Apply", "fieldsV1": {"k:[": {}}}, "unexpected end"),
 )
 def test_managed_fields_that_cannot_be_read_are_an_error(entry: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -25,14 +25,12 @@ def env(*names: str) -> list[dict[str, str]]:
 
 @cases(
     ("old", "patch", "expected"),
-    {
-        "an item merges by its key": (env("A", "B"), env("B2"), env("A", "B2")),
-        "new items come first, as they follow nothing": (env("A"), env("B2"), env("B2", "A")),
-        "the patch decides the order of its items": (env("A", "B", "C"), env("C2", "A2"), env("B", "C2", "A2")),
-        "delete by key": (env("A", "B"), [{"name": "A", "$patch": "delete"}], env("B")),
-        "replace the whole list": (env("A"), [{"$patch": "replace"}, *env("B2")], env("B2")),
-        "an empty list changes nothing": (env("A", "B"), [], env("A", "B")),
-    },
+    ("an item merges by its key", env("A", "B"), env("B2"), env("A", "B2")),
+    ("new items come first, as they follow nothing", env("A"), env("B2"), env("B2", "A")),
+    ("the patch decides the order of its items", env("A", "B", "C"), env("C2", "A2"), env("B", "C2", "A2")),
+    ("delete by key", env("A", "B"), [{"name": "A", "$patch": "delete"}], env("B")),
+    ("replace the whole list", env("A"), [{"$patch": "replace"}, *env("B2")], env("B2")),
+    ("an empty list changes nothing", env("A", "B"), [], env("A", "B")),
 )
 def test_a_keyed_list_merges(old: Any, patch: Any, expected: Any) -> None:
     doc = pod(containers=[{"name": "c", "image": "x", "env": old}])
@@ -48,34 +46,36 @@ NODES = pod(nodeSelector={"a": "b"})
 
 @cases(
     ("old", "patch", "expected"),
-    {
-        "null removes a member": (pod(hostname="a", subdomain="b"), {"spec": {"hostname": None}}, pod(subdomain="b")),
-        "maps merge": (NODES, {"spec": {"nodeSelector": {"c": "d"}}}, pod(nodeSelector={"a": "b", "c": "d"})),
-        "a map is replaced on demand": (
-            *(NODES, {"spec": {"nodeSelector": {"$patch": "replace", "c": "d"}}}),
-            pod(nodeSelector={"c": "d"}),
-        ),
-        "a map is emptied on demand": (NODES, {"spec": {"nodeSelector": {"$patch": "delete"}}}, pod(nodeSelector={})),
-        "a list without a key is replaced": (
-            pod(tolerations=[{"key": "a"}]),
-            *({"spec": {"tolerations": [{"key": "b"}]}}, pod(tolerations=[{"key": "b"}])),
-        ),
-        "retained keys drop the other alternative": (
-            pod(volumes=[{"name": "v", "emptyDir": {}}]),
-            {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "secret"], "secret": {"secretName": "s"}}]}},
-            pod(volumes=[{"name": "v", "secret": {"secretName": "s"}}]),
-        ),
-        "the element order is as the client says": (
-            pod(containers=[{"name": "a"}, {"name": "b"}, {"name": "c"}]),
-            {
-                "spec": {
-                    "$setElementOrder/containers": [{"name": "c"}, {"name": "a"}],
-                    "containers": [{"name": "a", "image": "x"}],
-                }
-            },
-            pod(containers=[{"name": "b"}, {"name": "c"}, {"name": "a", "image": "x"}]),
-        ),
-    },
+    ("null removes a member", pod(hostname="a", subdomain="b"), {"spec": {"hostname": None}}, pod(subdomain="b")),
+    ("maps merge", NODES, {"spec": {"nodeSelector": {"c": "d"}}}, pod(nodeSelector={"a": "b", "c": "d"})),
+    (
+        "a map is replaced on demand",
+        *(NODES, {"spec": {"nodeSelector": {"$patch": "replace", "c": "d"}}}),
+        pod(nodeSelector={"c": "d"}),
+    ),
+    ("a map is emptied on demand", NODES, {"spec": {"nodeSelector": {"$patch": "delete"}}}, pod(nodeSelector={})),
+    (
+        "a list without a key is replaced",
+        pod(tolerations=[{"key": "a"}]),
+        *({"spec": {"tolerations": [{"key": "b"}]}}, pod(tolerations=[{"key": "b"}])),
+    ),
+    (
+        "retained keys drop the other alternative",
+        pod(volumes=[{"name": "v", "emptyDir": {}}]),
+        {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "secret"], "secret": {"secretName": "s"}}]}},
+        pod(volumes=[{"name": "v", "secret": {"secretName": "s"}}]),
+    ),
+    (
+        "the element order is as the client says",
+        pod(containers=[{"name": "a"}, {"name": "b"}, {"name": "c"}]),
+        {
+            "spec": {
+                "$setElementOrder/containers": [{"name": "c"}, {"name": "a"}],
+                "containers": [{"name": "a", "image": "x"}],
+            }
+        },
+        pod(containers=[{"name": "b"}, {"name": "c"}, {"name": "a", "image": "x"}]),
+    ),
 )
 def test_a_pod_is_patched(old: Any, patch: Any, expected: Any) -> None:
     assert strategic_merge_patch(POD, old, patch) == expected
@@ -83,12 +83,10 @@ def test_a_pod_is_patched(old: Any, patch: Any, expected: Any) -> None:
 
 @cases(
     ("patch", "expected"),
-    {
-        "a set takes in": ({"finalizers": ["b", "c"]}, ["a", "b", "c"]),
-        "a set gives away": ({"$deleteFromPrimitiveList/finalizers": ["a"]}, ["b"]),
-        "a set is removed": ({"finalizers": None}, None),
-        "a set is ordered": ({"$setElementOrder/finalizers": ["b", "a"]}, ["b", "a"]),
-    },
+    ("a set takes in", {"finalizers": ["b", "c"]}, ["a", "b", "c"]),
+    ("a set gives away", {"$deleteFromPrimitiveList/finalizers": ["a"]}, ["b"]),
+    ("a set is removed", {"finalizers": None}, None),
+    ("a set is ordered", {"$setElementOrder/finalizers": ["b", "a"]}, ["b", "a"]),
 )
 def test_finalizers_are_a_set(patch: Any, expected: Any) -> None:
     result = strategic_merge_patch(JOB, {"metadata": {"finalizers": ["a", "b"]}}, {"metadata": patch})
@@ -109,25 +107,25 @@ def test_a_deployment_strategy_retains_keys() -> None:
 
 @cases(
     ("patch", "status", "message"),
-    {
-        "no object": ([1], 400, "cannot unmarshal array"),
-        "an item without its key": (
-            {"spec": {"containers": [{"image": "y"}]}},
-            422,
-            "map: map[image:y] does not contain declared merge key: name",
-        ),
-        "a directive": ({"spec": {"$patch": "foo"}}, 422, "unknown patch type: foo in map: map[$patch:foo]"),
-        "retained keys": ({"spec": {"$retainKeys": ["a"], "hostname": "x"}}, 400, "invalid patch format of retainKeys"),
-        "lists in lists": ({"spec": {"containers": [["a"]]}}, 422, "lists of lists"),
-        "a key that is none": ({"spec": {"containers": [{"name": {"a": "b"}}]}}, 422, "map[a:b] is no plain value"),
-        "a list of nothing": ({"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}}, 400, "primitive list"),
-        "an order of no list": ({"spec": {"$setElementOrder/nodeSelector": ["a"]}}, 400, "setElementOrder"),
-        "an order without a patched item": (
-            {"spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}},
-            422,
-            "doesn't match",
-        ),
-    },
+    ("no object", [1], 400, "cannot unmarshal array"),
+    (
+        "an item without its key",
+        {"spec": {"containers": [{"image": "y"}]}},
+        422,
+        "map: map[image:y] does not contain declared merge key: name",
+    ),
+    ("a directive", {"spec": {"$patch": "foo"}}, 422, "unknown patch type: foo in map: map[$patch:foo]"),
+    ("retained keys", {"spec": {"$retainKeys": ["a"], "hostname": "x"}}, 400, "invalid patch format of retainKeys"),
+    ("lists in lists", {"spec": {"containers": [["a"]]}}, 422, "lists of lists"),
+    ("a key that is none", {"spec": {"containers": [{"name": {"a": "b"}}]}}, 422, "map[a:b] is no plain value"),
+    ("a list of nothing", {"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}}, 400, "primitive list"),
+    ("an order of no list", {"spec": {"$setElementOrder/nodeSelector": ["a"]}}, 400, "setElementOrder"),
+    (
+        "an order without a patched item",
+        {"spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}},
+        422,
+        "doesn't match",
+    ),
 )
 def test_a_patch_is_refused(patch: Any, status: int, message: str) -> None:
     with pytest.raises(PatchError) as refused:
@@ -146,17 +144,13 @@ MANY = [{"name": str(number), "value": "1"} for number in range(60_000)]
 
 @cases(
     ("patch", "count"),
-    {
-        "items": ({"spec": {"containers": [{"name": "c", "env": MANY}]}}, 60_000),
-        "deletions": (
-            {"spec": {"containers": [{"name": "c", "env": [{**each, "$patch": "delete"} for each in MANY]}]}},
-            0,
-        ),
-        "an order": (
-            {"spec": {"containers": [{"name": "c", "$setElementOrder/env": MANY[::-1], "env": MANY[::-1]}]}},
-            60_000,
-        ),
-    },
+    ("items", {"spec": {"containers": [{"name": "c", "env": MANY}]}}, 60_000),
+    ("deletions", {"spec": {"containers": [{"name": "c", "env": [{**each, "$patch": "delete"} for each in MANY]}]}}, 0),
+    (
+        "an order",
+        {"spec": {"containers": [{"name": "c", "$setElementOrder/env": MANY[::-1], "env": MANY[::-1]}]}},
+        60_000,
+    ),
 )
 def test_a_large_patch_takes_no_longer_than_its_length(patch: Any, count: int) -> None:
     """Its items are found by their keys: with the square of their number it would take minutes and time out."""

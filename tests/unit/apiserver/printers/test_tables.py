@@ -54,20 +54,19 @@ def initializing(*states: dict[str, Any]) -> dict[str, Any]:
 
 @cases(
     ("status", "ready", "word"),
-    {
-        "nothing known": ({}, "0/1", "Pending"),
-        "running": (phase("Running", state(running={})), "1/1", "Running"),
-        "completed": (phase("Succeeded", state(terminated={"reason": "Completed"})), "0/1", "Completed"),
-        "an exit code": (phase("Failed", state(terminated={"exitCode": 3})), "0/1", "ExitCode:3"),
-        "a signal": (phase("Failed", state(terminated={"signal": 9})), "0/1", "Signal:9"),
-        "waiting": (phase("Pending", state(waiting={"reason": "CrashLoopBackOff"})), "0/1", "CrashLoopBackOff"),
-        "initializing": (initializing(state(terminated={"exitCode": 0}), state(running={})), "0/1", "Init:1/2"),
-        "a failed init container": (
-            initializing(state(terminated={"exitCode": 1, "reason": "Error"})),
-            *("0/1", "Init:Error"),
-        ),
-        "a reason": ({"phase": "Failed", "reason": "Evicted"}, "0/1", "Evicted"),
-    },
+    ("nothing known", {}, "0/1", "Pending"),
+    ("running", phase("Running", state(running={})), "1/1", "Running"),
+    ("completed", phase("Succeeded", state(terminated={"reason": "Completed"})), "0/1", "Completed"),
+    ("an exit code", phase("Failed", state(terminated={"exitCode": 3})), "0/1", "ExitCode:3"),
+    ("a signal", phase("Failed", state(terminated={"signal": 9})), "0/1", "Signal:9"),
+    ("waiting", phase("Pending", state(waiting={"reason": "CrashLoopBackOff"})), "0/1", "CrashLoopBackOff"),
+    ("initializing", initializing(state(terminated={"exitCode": 0}), state(running={})), "0/1", "Init:1/2"),
+    (
+        "a failed init container",
+        initializing(state(terminated={"exitCode": 1, "reason": "Error"})),
+        *("0/1", "Init:Error"),
+    ),
+    ("a reason", {"phase": "Failed", "reason": "Evicted"}, "0/1", "Evicted"),
 )
 def test_a_pod_in_a_word(status: Any, ready: str, word: str) -> None:
     inits = [{"name": "i"}, {"name": "k"}]
@@ -82,20 +81,20 @@ INITIALIZED = {"conditions": [{"type": kind, "status": "True"} for kind in ("Ini
 
 @cases(
     ("sidecar", "status", "ready", "word"),
-    {
-        "was ended when the pod had succeeded": (
-            *(ENDED, phase("Succeeded", state(terminated={"reason": "Completed"}), **INITIALIZED)),
-            *("0/2", "Completed"),
-        ),
-        "was ended when the pod had failed": (
-            *(ENDED, phase("Failed", state(terminated={"reason": "Error"}), **INITIALIZED)),
-            *("0/2", "Error"),
-        ),
-        "runs": (STARTED, phase("Running", state(running={}), **INITIALIZED), "2/2", "Running"),
-        "has not started": ({**STARTED, "started": False, "ready": False}, {"phase": "Pending"}, "0/2", "Init:0/1"),
-        "fails before anything else": (ENDED, {"phase": "Pending"}, "0/2", "Init:Error"),
-        "has started": ({**STARTED, "ready": False}, {"phase": "Pending"}, "0/2", "Pending"),
-    },
+    (
+        "was ended when the pod had succeeded",
+        *(ENDED, phase("Succeeded", state(terminated={"reason": "Completed"}), **INITIALIZED)),
+        *("0/2", "Completed"),
+    ),
+    (
+        "was ended when the pod had failed",
+        *(ENDED, phase("Failed", state(terminated={"reason": "Error"}), **INITIALIZED)),
+        *("0/2", "Error"),
+    ),
+    ("runs", STARTED, phase("Running", state(running={}), **INITIALIZED), "2/2", "Running"),
+    ("has not started", {**STARTED, "started": False, "ready": False}, {"phase": "Pending"}, "0/2", "Init:0/1"),
+    ("fails before anything else", ENDED, {"phase": "Pending"}, "0/2", "Init:Error"),
+    ("has started", {**STARTED, "ready": False}, {"phase": "Pending"}, "0/2", "Pending"),
 )
 def test_a_pod_with_a_sidecar_in_a_word(sidecar: Any, status: Any, ready: str, word: str) -> None:
     spec = {"containers": [{"name": "c"}], "initContainers": [{"name": "s", "restartPolicy": "Always"}]}
@@ -129,21 +128,16 @@ DONE = {"succeeded": 1, "startTime": MADE, "completionTime": "2026-01-10T11:00:4
 
 @cases(
     ("spec", "status", "shown"),
-    {
-        "running": ({"completions": 3}, {"succeeded": 1}, ["Running", "1/3", ""]),
-        "a work queue": ({"parallelism": 4}, {}, ["Running", "0/1 of 4", ""]),
-        "a work queue of one": ({"parallelism": 1}, {}, ["Running", "0/1", ""]),
-        "complete": (ONE, DONE, ["Complete", "1/1", "42s"]),
-        "failed": (ONE, {"startTime": MADE, **condition("Failed")}, ["Failed", "0/1", "60m"]),
-        "suspended": (ONE, condition("Suspended"), ["Suspended", "0/1", ""]),
-        "about to fail": (ONE, condition("FailureTarget"), ["FailureTarget", "0/1", ""]),
-        "about to succeed": (ONE, condition("SuccessCriteriaMet"), ["SuccessCriteriaMet", "0/1", ""]),
-        "an end comes first": (ONE, condition("Failed", "FailureTarget", "Suspended"), ["Failed", "0/1", ""]),
-        "a pause comes before what is to come": (
-            *(ONE, condition("FailureTarget", "Suspended")),
-            ["Suspended", "0/1", ""],
-        ),
-    },
+    ("running", {"completions": 3}, {"succeeded": 1}, ["Running", "1/3", ""]),
+    ("a work queue", {"parallelism": 4}, {}, ["Running", "0/1 of 4", ""]),
+    ("a work queue of one", {"parallelism": 1}, {}, ["Running", "0/1", ""]),
+    ("complete", ONE, DONE, ["Complete", "1/1", "42s"]),
+    ("failed", ONE, {"startTime": MADE, **condition("Failed")}, ["Failed", "0/1", "60m"]),
+    ("suspended", ONE, condition("Suspended"), ["Suspended", "0/1", ""]),
+    ("about to fail", ONE, condition("FailureTarget"), ["FailureTarget", "0/1", ""]),
+    ("about to succeed", ONE, condition("SuccessCriteriaMet"), ["SuccessCriteriaMet", "0/1", ""]),
+    ("an end comes first", ONE, condition("Failed", "FailureTarget", "Suspended"), ["Failed", "0/1", ""]),
+    ("a pause comes before what is to come", *(ONE, condition("FailureTarget", "Suspended")), ["Suspended", "0/1", ""]),
 )
 def test_a_job_in_a_row(spec: Any, status: Any, shown: list[str]) -> None:
     template = {"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}}
@@ -168,13 +162,10 @@ def test_a_gated_pod_says_so() -> None:
 ACTIVE = {"active": [{}], "lastScheduleTime": "2026-01-10T11:59:00Z"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "status", "row"),
-    [
-        ({"suspend": False}, {}, ["<none>", "False", 0, "<none>"]),
-        ({"suspend": True, "timeZone": "Etc/UTC"}, ACTIVE, ["Etc/UTC", "True", 1, "60s"]),
-    ],
-    ids=["never ran", "runs"],
+    ("never ran", {"suspend": False}, {}, ["<none>", "False", 0, "<none>"]),
+    ("runs", {"suspend": True, "timeZone": "Etc/UTC"}, ACTIVE, ["Etc/UTC", "True", 1, "60s"]),
 )
 def test_a_cron_job_in_a_row(spec: Any, status: Any, row: list[Any]) -> None:
     spec = {"schedule": "@daily", "jobTemplate": {"spec": {}}, **spec}

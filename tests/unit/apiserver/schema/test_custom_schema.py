@@ -107,15 +107,13 @@ def test_a_value_that_breaks_its_schema_is_refused(refusal: str, body: Any) -> N
 
 @cases(
     "spec",
-    {
-        "nothing": {},
-        "a whole number with a fraction of zero": {"i": 3.0},
-        "a text where a number may be": {"port": "http"},
-        "a null where it is allowed": {"o": {"a": "x", "b": 2.0, "n": None}},
-        "anything": {"any": {"x": [1, {"y": None}]}},
-        "what fits": {"at": "2020-01-01T00:00:00+02:00", "between": 1.5, "one": {"p": "x"}, "all": 3},
-        "lists without duplicates": {"map": [{"k": "a"}, {"k": "b"}], "set": ["a", "b"]},
-    },
+    ("nothing", {}),
+    ("a whole number with a fraction of zero", {"i": 3.0}),
+    ("a text where a number may be", {"port": "http"}),
+    ("a null where it is allowed", {"o": {"a": "x", "b": 2.0, "n": None}}),
+    ("anything", {"any": {"x": [1, {"y": None}]}}),
+    ("what fits", {"at": "2020-01-01T00:00:00+02:00", "between": 1.5, "one": {"p": "x"}, "all": 3}),
+    ("lists without duplicates", {"map": [{"k": "a"}, {"k": "b"}], "set": ["a", "b"]}),
 )
 def test_a_value_that_keeps_its_schema_is_fine(spec: Any) -> None:
     assert FOO.validate(foo(**spec)) == []
@@ -139,12 +137,10 @@ def test_the_root_is_judged_too() -> None:
 
 @cases(
     ("spec", "filled"),
-    {
-        "defaults in defaults": ({}, {"d": {"x": 3}}),
-        "what is there stays": ({"d": {"x": 1}}, {"d": {"x": 1}}),
-        "null where it is not allowed": ({"d": None}, {"d": {"x": 3}}),
-        "null where it is": ({"o": {"n": None}}, {"d": {"x": 3}, "o": {"a": "A", "n": None}}),
-    },
+    ("defaults in defaults", {}, {"d": {"x": 3}}),
+    ("what is there stays", {"d": {"x": 1}}, {"d": {"x": 1}}),
+    ("null where it is not allowed", {"d": None}, {"d": {"x": 3}}),
+    ("null where it is", {"o": {"n": None}}, {"d": {"x": 3}, "o": {"a": "A", "n": None}}),
 )
 def test_defaults_are_filled_in(spec: Any, filled: Any) -> None:
     body = foo(**spec)

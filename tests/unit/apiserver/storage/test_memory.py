@@ -52,13 +52,11 @@ def changes(store: ObjectStore, sizes: list[int]) -> None:
 
 @cases(
     ("count", "size", "stored_bytes", "oldest"),
-    {
-        "small changes are all remembered": (50, 100, 0, 0),
-        "large ones as far as they fit": (50, LARGE, 100 * LARGE, 50 - watch_streams.HISTORY_BYTES // LARGE),
-        "no more than a list of the objects has": (50, LARGE, 3 * LARGE, 47),
-        "the last megabyte always": (50, LARGE // 4, 0, 46),
-        "the last one always": (5, watch_streams.HISTORY_BYTES + 1, 0, 4),
-    },
+    ("small changes are all remembered", 50, 100, 0, 0),
+    ("large ones as far as they fit", 50, LARGE, 100 * LARGE, 50 - watch_streams.HISTORY_BYTES // LARGE),
+    ("no more than a list of the objects has", 50, LARGE, 3 * LARGE, 47),
+    ("the last megabyte always", 50, LARGE // 4, 0, 46),
+    ("the last one always", 5, watch_streams.HISTORY_BYTES + 1, 0, 4),
 )
 def test_the_changes_that_are_remembered_are_bounded_in_bytes(
     store: ObjectStore, count: int, size: int, stored_bytes: int, oldest: int
@@ -114,14 +112,12 @@ def version_of(number: int, **data: str) -> Stored:
 
 @cases(
     ("change", "is_shared"),
-    {
-        "deleted as it was": (StoredChange("maps", version_of(1), version_of(2), deleted=True), True),
-        "deleted with a change": (StoredChange("maps", version_of(1), version_of(2, of="y"), deleted=True), False),
-        "deleted with more": (StoredChange("maps", version_of(1), version_of(2, a="b"), deleted=True), False),
-        "a version of another length": (StoredChange("maps", version_of(9), version_of(10), deleted=True), False),
-        "changed": (StoredChange("maps", version_of(1), version_of(2)), False),
-        "created": (StoredChange("maps", None, version_of(2)), False),
-    },
+    ("deleted as it was", StoredChange("maps", version_of(1), version_of(2), deleted=True), True),
+    ("deleted with a change", StoredChange("maps", version_of(1), version_of(2, of="y"), deleted=True), False),
+    ("deleted with more", StoredChange("maps", version_of(1), version_of(2, a="b"), deleted=True), False),
+    ("a version of another length", StoredChange("maps", version_of(9), version_of(10), deleted=True), False),
+    ("changed", StoredChange("maps", version_of(1), version_of(2)), False),
+    ("created", StoredChange("maps", None, version_of(2)), False),
 )
 def test_a_deletion_is_remembered_with_one_object(change: StoredChange, is_shared: bool) -> None:
     kept = watch_streams.compact(change)

@@ -138,25 +138,26 @@ LOST = {**PLAIN, "spec": {**PLAIN["spec"], "timeZone": "Middle/Earth"}}
 
 @cases(
     ("stored", "spec", "refused"),
-    {
-        "a stored zone in the schedule": (ZONED, {}, []),
-        "another instead of it": (ZONED, {"schedule": "TZ=UTC 0 3 * * *"}, []),
-        "the field instead of it": (ZONED, {"schedule": "0 3 * * *", "timeZone": "UTC"}, []),
-        "both": (
-            *(ZONED, {"timeZone": "UTC"}),
-            [f'schedule: Invalid value: "{BERLIN}": cannot use both timeZone field and TZ or CRON_TZ in schedule'],
-        ),
-        "a zone in the schedule where none was": (
-            *(PLAIN, {"schedule": BERLIN}),
-            [f'schedule: Invalid value: "{BERLIN}": {NO_TZ}'],
-        ),
-        "a stored zone that is no more": (LOST, {"suspend": True}, []),
-        "another that never was": (
-            *(LOST, {"timeZone": "Middle/West"}),
-            ['timeZone: Invalid value: "Middle/West": unknown time zone Middle/West'],
-        ),
-        "none any more": (LOST, {"timeZone": None}, []),
-    },
+    ("a stored zone in the schedule", ZONED, {}, []),
+    ("another instead of it", ZONED, {"schedule": "TZ=UTC 0 3 * * *"}, []),
+    ("the field instead of it", ZONED, {"schedule": "0 3 * * *", "timeZone": "UTC"}, []),
+    (
+        "both",
+        *(ZONED, {"timeZone": "UTC"}),
+        [f'schedule: Invalid value: "{BERLIN}": cannot use both timeZone field and TZ or CRON_TZ in schedule'],
+    ),
+    (
+        "a zone in the schedule where none was",
+        *(PLAIN, {"schedule": BERLIN}),
+        [f'schedule: Invalid value: "{BERLIN}": {NO_TZ}'],
+    ),
+    ("a stored zone that is no more", LOST, {"suspend": True}, []),
+    (
+        "another that never was",
+        *(LOST, {"timeZone": "Middle/West"}),
+        ['timeZone: Invalid value: "Middle/West": unknown time zone Middle/West'],
+    ),
+    ("none any more", LOST, {"timeZone": None}, []),
 )
 def test_a_stored_time_zone_may_stay(stored: Object, spec: Any, refused: list[str]) -> None:
     new = {**stored, "spec": {name: value for name, value in {**stored["spec"], **spec}.items() if value is not None}}

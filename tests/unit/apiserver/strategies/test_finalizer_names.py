@@ -19,11 +19,9 @@ CRD = {"metadata": {"name": "scaledjobs.keda.sh"}, "spec": SPEC}
 
 @cases(
     ("kind", "crd", "fields"),
-    {
-        "a custom resource may": (SCALED_JOB, CRD, []),
-        "a definition may": (CUSTOM_RESOURCE_DEFINITION, None, []),
-        "a built-in kind may not": (CONFIG_MAP, None, ["metadata.finalizers[0]"]),
-    },
+    ("a custom resource may", SCALED_JOB, CRD, []),
+    ("a definition may", CUSTOM_RESOURCE_DEFINITION, None, []),
+    ("a built-in kind may not", CONFIG_MAP, None, ["metadata.finalizers[0]"]),
 )
 def test_a_finalizer_without_a_slash(kind: Kind, crd: dict[str, object] | None, fields: list[str]) -> None:
     rules = strategy(kind, crd)

@@ -60,13 +60,11 @@ def test_a_job_gets_its_defaults() -> None:
 
 @cases(
     ("spec", "field", "value"),
-    {
-        "a work queue has no completions": ({"parallelism": 3}, "completions", None),
-        "parallelism is one": ({"completions": 3}, "parallelism", 1),
-        "limits per index": ({**INDEXED, "backoffLimitPerIndex": 1}, "backoffLimit", 2147483647),
-        "a failure policy": ({"podFailurePolicy": {"rules": []}}, "podReplacementPolicy", "Failed"),
-        "zero is a limit": ({"backoffLimit": 0}, "backoffLimit", 0),
-    },
+    ("a work queue has no completions", {"parallelism": 3}, "completions", None),
+    ("parallelism is one", {"completions": 3}, "parallelism", 1),
+    ("limits per index", {**INDEXED, "backoffLimitPerIndex": 1}, "backoffLimit", 2147483647),
+    ("a failure policy", {"podFailurePolicy": {"rules": []}}, "podReplacementPolicy", "Failed"),
+    ("zero is a limit", {"backoffLimit": 0}, "backoffLimit", 0),
 )
 def test_a_default_depends_on_other_fields(spec: Any, field: str, value: Any) -> None:
     assert created(JOB, job(**spec))["spec"].get(field) == value
@@ -272,17 +270,16 @@ def test_generated_labels_cannot_be_forged() -> None:
 
 @cases(
     "spec",
-    {
-        "a failure policy without rules": {"podFailurePolicy": {"rules": []}},
-        "no time at all": {"activeDeadlineSeconds": 0},
-        "nothing to do": {"parallelism": 0, "completions": 0},
-        "limits per index": indexed(backoffLimitPerIndex=0, maxFailedIndexes=3),
-        "limits per index of pods that are restarted": indexed(
-            backoffLimitPerIndex=1, template=template(restartPolicy="OnFailure")
-        ),
-        "a success policy": success(succeededIndexes="0,2", succeededCount=2),
-        "indexes": {**INDEXED, "completions": 2**31 - 1, **success(succeededIndexes="0-2")},
-    },
+    ("a failure policy without rules", {"podFailurePolicy": {"rules": []}}),
+    ("no time at all", {"activeDeadlineSeconds": 0}),
+    ("nothing to do", {"parallelism": 0, "completions": 0}),
+    ("limits per index", indexed(backoffLimitPerIndex=0, maxFailedIndexes=3)),
+    (
+        "limits per index of pods that are restarted",
+        indexed(backoffLimitPerIndex=1, template=template(restartPolicy="OnFailure")),
+    ),
+    ("a success policy", success(succeededIndexes="0,2", succeededCount=2)),
+    ("indexes", {**INDEXED, "completions": 2**31 - 1, **success(succeededIndexes="0-2")}),
 )
 def test_a_job_is_accepted(spec: Any) -> None:
     assert problems(JOB, job(**spec)) == []
@@ -391,15 +388,10 @@ def test_an_indexed_job_scales_as_a_whole() -> None:
 
 @cases(
     ("status", "fine"),
-    {
-        "never started": ({}, True),
-        "with a pod": ({"active": 1}, False),
-        "started and not yet suspended": ({"startTime": "2026-01-10T12:00:00Z"}, False),
-        "suspended": (
-            {"startTime": "2026-01-10T12:00:00Z", "conditions": [{"type": "Suspended", "status": "True"}]},
-            True,
-        ),
-    },
+    ("never started", {}, True),
+    ("with a pod", {"active": 1}, False),
+    ("started and not yet suspended", {"startTime": "2026-01-10T12:00:00Z"}, False),
+    ("suspended", {"startTime": "2026-01-10T12:00:00Z", "conditions": [{"type": "Suspended", "status": "True"}]}, True),
 )
 def test_a_suspended_job_may_be_sent_elsewhere(status: Any, fine: bool) -> None:
     stored = {**created(JOB, job(suspend=True)), "status": status}

@@ -45,37 +45,39 @@ def refused(before: dict[str, Any], now: dict[str, Any], **spec: Any) -> list[st
 
 @cases(
     ("before", "now", "spec"),
-    {
-        "a start": ({}, {"startTime": START, "active": 1, "ready": 0}, {}),
-        "success in one write": ({"startTime": START, "active": 1}, COMPLETE, {}),
-        "failure in one write": ({"startTime": START, "active": 1}, FAILED, {}),
-        "counters of a finished job grow": (COMPLETE, {**COMPLETE, "succeeded": 2}, {}),
-        "an elastic job shrinks": ({"succeeded": 5}, {"succeeded": 4}, INDEXED),
-        "a suspended job forgets its start": ({"startTime": START}, {**SUSPENDED}, {"suspend": True}),
-        "a resumed job starts anew": ({"startTime": START, **SUSPENDED}, {"startTime": END}, {}),
-        "index texts": ({}, {"completedIndexes": "0,2-4", "failedIndexes": "5"}, INDEXED),
-        "no index failed": ({}, {"failedIndexes": ""}, INDEXED),
-        "two ends of an older server": (
-            *({**COMPLETE, "conditions": true("Complete", "Failed", *more)} for more in ((), ("Other",))),
-            {},
-        ),
-        "an end without a time of an older server": (
-            {"startTime": START, "conditions": true("Complete")},
-            {"startTime": START, "conditions": true("Complete", "Other")},
-            {},
-        ),
-        "a suspended job with nothing to do ends without a start": (
-            {},
-            {"conditions": true("SuccessCriteriaMet", "Complete"), "completionTime": END},
-            {"suspend": True, "completions": 0},
-        ),
-        "an old fault is not held against a new write": ({"ready": 5}, {"ready": 5, "startTime": START}, {}),
-        "a job of an older server": (
-            {"conditions": true("Complete"), "startTime": START, "completionTime": END},
-            {"conditions": true("Complete"), "startTime": START, "completionTime": END, "succeeded": 1},
-            {},
-        ),
-    },
+    ("a start", {}, {"startTime": START, "active": 1, "ready": 0}, {}),
+    ("success in one write", {"startTime": START, "active": 1}, COMPLETE, {}),
+    ("failure in one write", {"startTime": START, "active": 1}, FAILED, {}),
+    ("counters of a finished job grow", COMPLETE, {**COMPLETE, "succeeded": 2}, {}),
+    ("an elastic job shrinks", {"succeeded": 5}, {"succeeded": 4}, INDEXED),
+    ("a suspended job forgets its start", {"startTime": START}, {**SUSPENDED}, {"suspend": True}),
+    ("a resumed job starts anew", {"startTime": START, **SUSPENDED}, {"startTime": END}, {}),
+    ("index texts", {}, {"completedIndexes": "0,2-4", "failedIndexes": "5"}, INDEXED),
+    ("no index failed", {}, {"failedIndexes": ""}, INDEXED),
+    (
+        "two ends of an older server",
+        *({**COMPLETE, "conditions": true("Complete", "Failed", *more)} for more in ((), ("Other",))),
+        {},
+    ),
+    (
+        "an end without a time of an older server",
+        {"startTime": START, "conditions": true("Complete")},
+        {"startTime": START, "conditions": true("Complete", "Other")},
+        {},
+    ),
+    (
+        "a suspended job with nothing to do ends without a start",
+        {},
+        {"conditions": true("SuccessCriteriaMet", "Complete"), "completionTime": END},
+        {"suspend": True, "completions": 0},
+    ),
+    ("an old fault is not held against a new write", {"ready": 5}, {"ready": 5, "startTime": START}, {}),
+    (
+        "a job of an older server",
+        {"conditions": true("Complete"), "startTime": START, "completionTime": END},
+        {"conditions": true("Complete"), "startTime": START, "completionTime": END, "succeeded": 1},
+        {},
+    ),
 )
 def test_a_status_is_accepted(before: Any, now: Any, spec: Any) -> None:
     assert refused(before, now, **spec) == []
@@ -83,62 +85,65 @@ def test_a_status_is_accepted(before: Any, now: Any, spec: Any) -> None:
 
 @cases(
     ("before", "now", "spec", "fields"),
-    {
-        "less than none": ({}, {"active": -1}, {}, ["active"]),
-        "failures are not forgotten": ({"failed": 2}, {"failed": 1}, {}, ["failed"]),
-        "successes are not forgotten": ({"succeeded": 2}, {}, {}, ["succeeded"]),
-        "more ready than there are": ({}, {"active": 1, "ready": 2}, {}, ["ready"]),
-        "uncounted uids": (
-            {},
-            {"uncountedTerminatedPods": {"succeeded": ["a", ""], "failed": ["a"]}},
-            {},
-            ["uncountedTerminatedPods.succeeded[1]", "uncountedTerminatedPods.failed[0]"],
-        ),
-        "complete is for ever": (
-            COMPLETE,
-            {**COMPLETE, "conditions": true("SuccessCriteriaMet"), "completionTime": None},
-            {},
-            ["conditions"],
-        ),
-        "failed is for ever": (FAILED, {**FAILED, "conditions": true("FailureTarget")}, {}, ["conditions"]),
-        "both ways": ({}, {"conditions": true("SuccessCriteriaMet", "FailureTarget")}, {}, ["conditions"]),
-        "failed at once": ({"startTime": START}, {**FAILED, "conditions": true("Failed")}, {}, ["conditions"]),
-        "done at once": ({"startTime": START}, {**COMPLETE, "conditions": true("Complete")}, {}, ["conditions"]),
-        "criteria after the fact": (
-            {"conditions": true("Complete"), "startTime": START, "completionTime": END},
-            {"conditions": true("Complete", "SuccessCriteriaMet"), "startTime": START, "completionTime": END},
-            {},
-            ["conditions"],
-        ),
-        "no end": ({"startTime": START}, {**COMPLETE, "completionTime": None}, {}, ["completionTime"]),
-        "an end": ({"startTime": START}, {"startTime": START, "completionTime": END}, {}, ["completionTime"]),
-        "another end": (COMPLETE, {**COMPLETE, "completionTime": "2026-01-10T13:00:00Z"}, {}, ["completionTime"]),
-        "an end before the start": (
-            {"startTime": END},
-            {**COMPLETE, "startTime": END, "completionTime": START},
-            {},
-            ["completionTime"],
-        ),
-        "another start": ({"startTime": START}, {"startTime": END}, {}, ["startTime"]),
-        "no start any more": ({"startTime": START}, {}, {}, ["startTime"]),
-        "finished and never started": ({}, {**COMPLETE, "startTime": None}, {}, ["startTime"]),
-        "finished with active pods": ({}, {**COMPLETE, "active": 1}, {}, ["active"]),
-        "finished with terminating pods": ({}, {**FAILED, "terminating": 1}, {}, ["terminating"]),
-        "finished with uncounted pods": (
-            {},
-            {**FAILED, "uncountedTerminatedPods": {"failed": ["a"]}},
-            {},
-            ["uncountedTerminatedPods"],
-        ),
-        "indexes of a job without": ({}, {"completedIndexes": "1"}, {}, ["completedIndexes"]),
-        "failed indexes of a job without": ({}, {"failedIndexes": ""}, {}, ["failedIndexes"]),
-        "falling indexes": ({}, {"completedIndexes": "3,2"}, INDEXED, ["completedIndexes"]),
-        "an interval of one": ({}, {"completedIndexes": "3-3"}, INDEXED, ["completedIndexes"]),
-        "an index twice": ({}, {"completedIndexes": "3,3"}, INDEXED, ["completedIndexes"]),
-        "no numbers": ({}, {"completedIndexes": "x"}, INDEXED, ["completedIndexes"]),
-        "beyond the end": ({}, {"completedIndexes": "10"}, INDEXED, ["completedIndexes"]),
-        "overlap": ({}, {"completedIndexes": "1-3", "failedIndexes": "3"}, INDEXED, ["failedIndexes"]),
-    },
+    ("less than none", {}, {"active": -1}, {}, ["active"]),
+    ("failures are not forgotten", {"failed": 2}, {"failed": 1}, {}, ["failed"]),
+    ("successes are not forgotten", {"succeeded": 2}, {}, {}, ["succeeded"]),
+    ("more ready than there are", {}, {"active": 1, "ready": 2}, {}, ["ready"]),
+    (
+        "uncounted uids",
+        {},
+        {"uncountedTerminatedPods": {"succeeded": ["a", ""], "failed": ["a"]}},
+        {},
+        ["uncountedTerminatedPods.succeeded[1]", "uncountedTerminatedPods.failed[0]"],
+    ),
+    (
+        "complete is for ever",
+        COMPLETE,
+        {**COMPLETE, "conditions": true("SuccessCriteriaMet"), "completionTime": None},
+        {},
+        ["conditions"],
+    ),
+    ("failed is for ever", FAILED, {**FAILED, "conditions": true("FailureTarget")}, {}, ["conditions"]),
+    ("both ways", {}, {"conditions": true("SuccessCriteriaMet", "FailureTarget")}, {}, ["conditions"]),
+    ("failed at once", {"startTime": START}, {**FAILED, "conditions": true("Failed")}, {}, ["conditions"]),
+    ("done at once", {"startTime": START}, {**COMPLETE, "conditions": true("Complete")}, {}, ["conditions"]),
+    (
+        "criteria after the fact",
+        {"conditions": true("Complete"), "startTime": START, "completionTime": END},
+        {"conditions": true("Complete", "SuccessCriteriaMet"), "startTime": START, "completionTime": END},
+        {},
+        ["conditions"],
+    ),
+    ("no end", {"startTime": START}, {**COMPLETE, "completionTime": None}, {}, ["completionTime"]),
+    ("an end", {"startTime": START}, {"startTime": START, "completionTime": END}, {}, ["completionTime"]),
+    ("another end", COMPLETE, {**COMPLETE, "completionTime": "2026-01-10T13:00:00Z"}, {}, ["completionTime"]),
+    (
+        "an end before the start",
+        {"startTime": END},
+        {**COMPLETE, "startTime": END, "completionTime": START},
+        {},
+        ["completionTime"],
+    ),
+    ("another start", {"startTime": START}, {"startTime": END}, {}, ["startTime"]),
+    ("no start any more", {"startTime": START}, {}, {}, ["startTime"]),
+    ("finished and never started", {}, {**COMPLETE, "startTime": None}, {}, ["startTime"]),
+    ("finished with active pods", {}, {**COMPLETE, "active": 1}, {}, ["active"]),
+    ("finished with terminating pods", {}, {**FAILED, "terminating": 1}, {}, ["terminating"]),
+    (
+        "finished with uncounted pods",
+        {},
+        {**FAILED, "uncountedTerminatedPods": {"failed": ["a"]}},
+        {},
+        ["uncountedTerminatedPods"],
+    ),
+    ("indexes of a job without", {}, {"completedIndexes": "1"}, {}, ["completedIndexes"]),
+    ("failed indexes of a job without", {}, {"failedIndexes": ""}, {}, ["failedIndexes"]),
+    ("falling indexes", {}, {"completedIndexes": "3,2"}, INDEXED, ["completedIndexes"]),
+    ("an interval of one", {}, {"completedIndexes": "3-3"}, INDEXED, ["completedIndexes"]),
+    ("an index twice", {}, {"completedIndexes": "3,3"}, INDEXED, ["completedIndexes"]),
+    ("no numbers", {}, {"completedIndexes": "x"}, INDEXED, ["completedIndexes"]),
+    ("beyond the end", {}, {"completedIndexes": "10"}, INDEXED, ["completedIndexes"]),
+    ("overlap", {}, {"completedIndexes": "1-3", "failedIndexes": "3"}, INDEXED, ["failedIndexes"]),
 )
 def test_a_status_is_refused(before: Any, now: Any, spec: Any, fields: list[str]) -> None:
     now = {name: value for name, value in now.items() if value is not None}
@@ -197,7 +202,7 @@ def test_completed_and_failed_indexes_never_overlap(completed: list[int], failed
     assert found == ["failedIndexes"] * bool(set(completed) & set(failed))
 
 
-@cases(("now", "value"), {"another": ({"startTime": END}, f'"{END}"'), "none any more": ({}, "null")})
+@cases(("now", "value"), ("another", {"startTime": END}, f'"{END}"'), ("none any more", {}, "null"))
 def test_why_a_start_may_not_change(now: Any, value: str) -> None:
     (error,) = job_status.validate({"spec": {}, "status": now}, {"spec": {}, "status": {"startTime": START}})
     assert error.message == f"Invalid value: {value}: field is immutable for unsuspended job once set"

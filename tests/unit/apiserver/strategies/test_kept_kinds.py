@@ -81,24 +81,25 @@ def test_an_object_of_every_kind_is_accepted_and_shown(name: str) -> None:
 
 @cases(
     ("name", "fields", "found"),
-    {
-        "a field": ("StorageClass", {}, "provisioner"),
-        "a field of a struct": (
-            "v2",
-            {"spec": {"maxReplicas": 1, "scaleTargetRef": {"kind": "x"}}},
-            "spec.scaleTargetRef.name",
-        ),
-        "a field of an item": (
-            "Ingress",
-            {"spec": {"rules": [{"http": {"paths": [{**PATH, "pathType": None}]}}]}},
-            "spec.rules[0].http.paths[0].pathType",
-        ),
-        "a pod's image": (
-            "DaemonSet",
-            {"spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "c"}]}}}},
-            "spec.template.spec.containers[0].image",
-        ),
-    },
+    ("a field", "StorageClass", {}, "provisioner"),
+    (
+        "a field of a struct",
+        "v2",
+        {"spec": {"maxReplicas": 1, "scaleTargetRef": {"kind": "x"}}},
+        "spec.scaleTargetRef.name",
+    ),
+    (
+        "a field of an item",
+        "Ingress",
+        {"spec": {"rules": [{"http": {"paths": [{**PATH, "pathType": None}]}}]}},
+        "spec.rules[0].http.paths[0].pathType",
+    ),
+    (
+        "a pod's image",
+        "DaemonSet",
+        {"spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "c"}]}}}},
+        "spec.template.spec.containers[0].image",
+    ),
 )
 def test_what_a_type_requires_must_be_there(name: str, fields: Object, found: str) -> None:
     kind = ROWS[name].kind
@@ -107,17 +108,15 @@ def test_what_a_type_requires_must_be_there(name: str, fields: Object, found: st
 
 @cases(
     ("row", "name", "message"),
-    {
-        "a role's": (ROWS["ClusterRole"], "system:Node", []),
-        "a path": (ROWS["ClusterRole"], "a/b", ["metadata.name: Invalid value: \"a/b\": may not contain '/'"]),
-        "this folder": (ROWS["ClusterRole"], "..", ["metadata.name: Invalid value: \"..\": may not be '..'"]),
-    },
+    ("a role's", ROWS["ClusterRole"], "system:Node", []),
+    ("a path", ROWS["ClusterRole"], "a/b", ["metadata.name: Invalid value: \"a/b\": may not contain '/'"]),
+    ("this folder", ROWS["ClusterRole"], "..", ["metadata.name: Invalid value: \"..\": may not be '..'"]),
 )
 def test_a_role_is_called_whatever_a_path_can_hold(row: KeptKind, name: str, message: list[str]) -> None:
     assert refused(row.kind, body_of(row.kind, {}, name)) == message
 
 
-@pytest.mark.parametrize("metrics", [[], [CPU], [MEMORY], [CPU, MEMORY]], ids=["none", "cpu", "memory", "both"])
+@cases("metrics", ("none", []), ("cpu", [CPU]), ("memory", [MEMORY]), ("both", [CPU, MEMORY]))
 def test_a_client_of_the_first_version_of_autoscalers_loses_nothing(metrics: list[Object]) -> None:
     spec: dict[str, Any] = {
         "maxReplicas": 3,

@@ -24,53 +24,56 @@ OWNER = "metadata.ownerReferences"
 
 @cases(
     ("metadata", "found"),
-    {
-        "no name": ({"name": ""}, [f"{NAME}: Required value: name or generateName is required"]),
-        "upper case": ({"name": "A_b"}, [f'{NAME}: Invalid value: "A_b": {SUBDOMAIN}']),
-        "a long name": (
-            {"name": "a" * 254},
-            [f'{NAME}: Invalid value: "{"a" * 254}": must be no more than 253 characters'],
-        ),
-        "a fine name": ({"name": "a.b-1"}, []),
-        "a generated name": ({"name": "a-b2c4d", "generateName": "a-"}, []),
-        "a label's key": (
-            {"labels": {"a b": "c"}},
-            [f'{LABELS}: Invalid value: "a b": name part must consist of alphanumeric'],
-        ),
-        "a label's value": (
-            {"labels": {"a": "c d"}},
-            [f'{LABELS}: Invalid value: "c d": a valid label must be an empty string or consist of'],
-        ),
-        "a long label": (
-            {"labels": {"a": "x" * 64}},
-            [f'{LABELS}: Invalid value: "{"x" * 64}": must be no more than 63 characters'],
-        ),
-        "an empty prefix": (
-            {"labels": {"/a": ""}},
-            [f'{LABELS}: Invalid value: "/a": prefix part must be non-empty'],
-        ),
-        "two slashes": (
-            {"annotations": {"a/b/c": "x"}},
-            [f'{ANNOTATIONS}: Invalid value: "a/b/c": a qualified name must consist of'],
-        ),
-        "annotations may say anything": ({"annotations": {"Example.com/X": "any thing"}}, []),
-        "annotations are limited": (
-            {"annotations": {"a": "x" * 256 * 1024}},
-            [f"{ANNOTATIONS}: Too long: must have at most 262144 bytes"],
-        ),
-        "an owner without a name": (
-            {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "", "uid": ""}]},
-            [f'{OWNER}.{field}: Invalid value: "": {field} must not be empty' for field in ("name", "uid")],
-        ),
-        "finalizers with a domain, and a standard one": ({"finalizers": ["example.com/x", "orphan"]}, []),
-        "contradicting finalizers": (
-            {"finalizers": ["orphan", "foregroundDeletion"]},
-            [
-                'metadata.finalizers: Invalid value: []string{"orphan", "foregroundDeletion"}: '
-                "finalizer orphan and foregroundDeletion cannot be both set"
-            ],
-        ),
-    },
+    ("no name", {"name": ""}, [f"{NAME}: Required value: name or generateName is required"]),
+    ("upper case", {"name": "A_b"}, [f'{NAME}: Invalid value: "A_b": {SUBDOMAIN}']),
+    (
+        "a long name",
+        {"name": "a" * 254},
+        [f'{NAME}: Invalid value: "{"a" * 254}": must be no more than 253 characters'],
+    ),
+    ("a fine name", {"name": "a.b-1"}, []),
+    ("a generated name", {"name": "a-b2c4d", "generateName": "a-"}, []),
+    (
+        "a label's key",
+        {"labels": {"a b": "c"}},
+        [f'{LABELS}: Invalid value: "a b": name part must consist of alphanumeric'],
+    ),
+    (
+        "a label's value",
+        {"labels": {"a": "c d"}},
+        [f'{LABELS}: Invalid value: "c d": a valid label must be an empty string or consist of'],
+    ),
+    (
+        "a long label",
+        {"labels": {"a": "x" * 64}},
+        [f'{LABELS}: Invalid value: "{"x" * 64}": must be no more than 63 characters'],
+    ),
+    ("an empty prefix", {"labels": {"/a": ""}}, [f'{LABELS}: Invalid value: "/a": prefix part must be non-empty']),
+    (
+        "two slashes",
+        {"annotations": {"a/b/c": "x"}},
+        [f'{ANNOTATIONS}: Invalid value: "a/b/c": a qualified name must consist of'],
+    ),
+    ("annotations may say anything", {"annotations": {"Example.com/X": "any thing"}}, []),
+    (
+        "annotations are limited",
+        {"annotations": {"a": "x" * 256 * 1024}},
+        [f"{ANNOTATIONS}: Too long: must have at most 262144 bytes"],
+    ),
+    (
+        "an owner without a name",
+        {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "", "uid": ""}]},
+        [f'{OWNER}.{field}: Invalid value: "": {field} must not be empty' for field in ("name", "uid")],
+    ),
+    ("finalizers with a domain, and a standard one", {"finalizers": ["example.com/x", "orphan"]}, []),
+    (
+        "contradicting finalizers",
+        {"finalizers": ["orphan", "foregroundDeletion"]},
+        [
+            'metadata.finalizers: Invalid value: []string{"orphan", "foregroundDeletion"}: '
+            "finalizer orphan and foregroundDeletion cannot be both set"
+        ],
+    ),
 )
 def test_metadata_is_judged(metadata: Any, found: list[str]) -> None:
     lines = refused(CONFIG_MAP, config(**metadata))
@@ -87,12 +90,10 @@ def test_an_object_has_one_controller() -> None:
 
 @cases(
     ("kind", "name", "fine"),
-    {
-        "a namespace is one label": (NAMESPACE, "a.b", False),
-        "a namespace may begin with a digit": (NAMESPACE, "1a", True),
-        "a service may not": (SERVICE, "1a", False),
-        "a service with a letter first": (SERVICE, "a1", True),
-    },
+    ("a namespace is one label", NAMESPACE, "a.b", False),
+    ("a namespace may begin with a digit", NAMESPACE, "1a", True),
+    ("a service may not", SERVICE, "1a", False),
+    ("a service with a letter first", SERVICE, "a1", True),
 )
 def test_names_differ_by_kind(kind: Kind, name: str, fine: bool) -> None:
     body = {"metadata": {"name": name, "uid": "u"}}

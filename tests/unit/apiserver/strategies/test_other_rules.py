@@ -40,19 +40,18 @@ def test_a_deployment_gets_its_defaults() -> None:
 
 @cases(
     ("spec", "field"),
-    {
-        "replicas": ({"replicas": -1}, "spec.replicas"),
-        "no selector": ({"selector": None}, "spec.selector"),
-        "an empty selector": ({"selector": {}}, "spec.selector"),
-        "others' pods": ({"selector": {"matchLabels": {"a": "c"}}}, "spec.template.metadata.labels"),
-        "an operator": (
-            {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
-            "spec.selector.matchExpressions[0].operator",
-        ),
-        "pods that end": ({"template": template(labels={"a": "b"})}, "spec.template.spec.restartPolicy"),
-        "strategy": ({"strategy": {"type": "Hope"}}, "spec.strategy"),
-        "two strategies": ({"strategy": {"type": "Recreate", "rollingUpdate": {}}}, "spec.strategy.rollingUpdate"),
-    },
+    ("replicas", {"replicas": -1}, "spec.replicas"),
+    ("no selector", {"selector": None}, "spec.selector"),
+    ("an empty selector", {"selector": {}}, "spec.selector"),
+    ("others' pods", {"selector": {"matchLabels": {"a": "c"}}}, "spec.template.metadata.labels"),
+    (
+        "an operator",
+        {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
+        "spec.selector.matchExpressions[0].operator",
+    ),
+    ("pods that end", {"template": template(labels={"a": "b"})}, "spec.template.spec.restartPolicy"),
+    ("strategy", {"strategy": {"type": "Hope"}}, "spec.strategy"),
+    ("two strategies", {"strategy": {"type": "Recreate", "rollingUpdate": {}}}, "spec.strategy.rollingUpdate"),
 )
 def test_a_deployment_is_refused(spec: Any, field: str) -> None:
     assert [place for place, _ in problems(DEPLOYMENT, workload(**spec))] == [field]
@@ -60,18 +59,16 @@ def test_a_deployment_is_refused(spec: Any, field: str) -> None:
 
 @cases(
     ("rolling", "found"),
-    {
-        "numbers": ({"maxSurge": 1, "maxUnavailable": 0}, {}),
-        "shares": ({"maxSurge": "0%", "maxUnavailable": "100%"}, {}),
-        "a large surge": ({"maxSurge": "300%"}, {}),
-        "nothing": ({"maxSurge": 0, "maxUnavailable": 0}, {"maxUnavailable": "when `maxSurge` is 0"}),
-        "no share": ({"maxSurge": "0%", "maxUnavailable": 0}, {"maxUnavailable": "when `maxSurge` is 0"}),
-        "more than all": ({"maxUnavailable": "101%"}, {"maxUnavailable": "greater than 100%"}),
-        "a word": ({"maxUnavailable": "x"}, {"maxUnavailable": "valid percent string"}),
-        "a share without end": ({"maxUnavailable": "1" * 5000 + "%"}, {"maxUnavailable": "valid percent string"}),
-        "a number as text": ({"maxSurge": "5"}, {"maxSurge": "valid percent string"}),
-        "below zero": ({"maxSurge": -1}, {"maxSurge": "greater than or equal to 0"}),
-    },
+    ("numbers", {"maxSurge": 1, "maxUnavailable": 0}, {}),
+    ("shares", {"maxSurge": "0%", "maxUnavailable": "100%"}, {}),
+    ("a large surge", {"maxSurge": "300%"}, {}),
+    ("nothing", {"maxSurge": 0, "maxUnavailable": 0}, {"maxUnavailable": "when `maxSurge` is 0"}),
+    ("no share", {"maxSurge": "0%", "maxUnavailable": 0}, {"maxUnavailable": "when `maxSurge` is 0"}),
+    ("more than all", {"maxUnavailable": "101%"}, {"maxUnavailable": "greater than 100%"}),
+    ("a word", {"maxUnavailable": "x"}, {"maxUnavailable": "valid percent string"}),
+    ("a share without end", {"maxUnavailable": "1" * 5000 + "%"}, {"maxUnavailable": "valid percent string"}),
+    ("a number as text", {"maxSurge": "5"}, {"maxSurge": "valid percent string"}),
+    ("below zero", {"maxSurge": -1}, {"maxSurge": "greater than or equal to 0"}),
 )
 def test_the_limits_of_a_rolling_update(rolling: Any, found: dict[str, str]) -> None:
     body = workload(strategy={"type": "RollingUpdate", "rollingUpdate": rolling})
@@ -140,13 +137,11 @@ def test_texts_of_a_secret_become_data() -> None:
 
 @cases(
     ("kind", "body", "fields"),
-    {
-        "a key with a blank": (CONFIG_MAP, {"data": {"a b": ""}}, ["data[a b]"]),
-        "a key twice": (CONFIG_MAP, {"data": {"a": ""}, "binaryData": {"a": ""}}, ["data[a]"]),
-        "too much text": (CONFIG_MAP, {"data": {"a": "x" * (1024 * 1024 + 1)}}, ["[]"]),
-        "too large a secret": (SECRET, {"stringData": {"a": "x" * (1024 * 1024 + 1)}}, ["data"]),
-        "just fits": (SECRET, {"stringData": {"a": "x" * 1024 * 1024}}, []),
-    },
+    ("a key with a blank", CONFIG_MAP, {"data": {"a b": ""}}, ["data[a b]"]),
+    ("a key twice", CONFIG_MAP, {"data": {"a": ""}, "binaryData": {"a": ""}}, ["data[a]"]),
+    ("too much text", CONFIG_MAP, {"data": {"a": "x" * (1024 * 1024 + 1)}}, ["[]"]),
+    ("too large a secret", SECRET, {"stringData": {"a": "x" * (1024 * 1024 + 1)}}, ["data"]),
+    ("just fits", SECRET, {"stringData": {"a": "x" * 1024 * 1024}}, []),
 )
 def test_data_is_limited(kind: Kind, body: Any, fields: list[str]) -> None:
     assert [field for field, _ in problems(kind, of(**body))] == fields
@@ -174,20 +169,18 @@ def test_a_namespace_is_active_and_keeps_its_finalizer() -> None:
 
 @cases(
     ("kind", "body", "fields"),
-    {
-        "a service without ports": (SERVICE, {"spec": {}}, ["spec.ports"]),
-        "a service without an address": (SERVICE, {"spec": {"clusterIP": "None"}}, []),
-        "a service's type": (SERVICE, {"spec": {"type": "x", "ports": [{"port": 1}]}}, ["spec.type"]),
-        "a service's port": (SERVICE, {"spec": {"ports": [{"port": 0, "targetPort": "a"}]}}, ["spec.ports[0].port"]),
-        "which port": (SERVICE, {"spec": {"ports": [{"port": 1, "name": "a"}, {"port": 2}]}}, ["spec.ports[1].name"]),
-        "no lease at all": (LEASE, {"spec": {"leaseDurationSeconds": 0}}, ["spec.leaseDurationSeconds"]),
-        "transitions": (LEASE, {"spec": {"leaseTransitions": -1}}, ["spec.leaseTransitions"]),
-        "a free lease": (LEASE, {}, []),
-        "an event at home": (EVENT, {"involvedObject": {"namespace": "default"}}, []),
-        "an event elsewhere": (EVENT, {"involvedObject": {"namespace": "other"}}, ["involvedObject.namespace"]),
-        "an event of the cluster": (EVENT, {"involvedObject": {"kind": "Node"}}, []),
-        "an empty claim": (CLAIM, {"spec": {}}, ["spec.accessModes", "spec.resources[storage]"]),
-    },
+    ("a service without ports", SERVICE, {"spec": {}}, ["spec.ports"]),
+    ("a service without an address", SERVICE, {"spec": {"clusterIP": "None"}}, []),
+    ("a service's type", SERVICE, {"spec": {"type": "x", "ports": [{"port": 1}]}}, ["spec.type"]),
+    ("a service's port", SERVICE, {"spec": {"ports": [{"port": 0, "targetPort": "a"}]}}, ["spec.ports[0].port"]),
+    ("which port", SERVICE, {"spec": {"ports": [{"port": 1, "name": "a"}, {"port": 2}]}}, ["spec.ports[1].name"]),
+    ("no lease at all", LEASE, {"spec": {"leaseDurationSeconds": 0}}, ["spec.leaseDurationSeconds"]),
+    ("transitions", LEASE, {"spec": {"leaseTransitions": -1}}, ["spec.leaseTransitions"]),
+    ("a free lease", LEASE, {}, []),
+    ("an event at home", EVENT, {"involvedObject": {"namespace": "default"}}, []),
+    ("an event elsewhere", EVENT, {"involvedObject": {"namespace": "other"}}, ["involvedObject.namespace"]),
+    ("an event of the cluster", EVENT, {"involvedObject": {"kind": "Node"}}, []),
+    ("an empty claim", CLAIM, {"spec": {}}, ["spec.accessModes", "spec.resources[storage]"]),
 )
 def test_small_kinds_are_judged(kind: Kind, body: Any, fields: list[str]) -> None:
     assert [field for field, _ in problems(kind, of(**body))] == fields
@@ -221,28 +214,28 @@ COLUMN, SCALE = "spec.versions[0].additionalPrinterColumns[0]", "spec.versions[0
 
 @cases(
     ("fields", "refused"),
-    {
-        "fine": ({}, []),
-        "a name of its own": ({"name": "bars.ex.com"}, ["metadata.name"]),
-        "scope": ({"scope": "Galaxy"}, ["spec.scope"]),
-        "a group without a dot": ({"group": "ex", "name": "foos.ex"}, ["spec.group"]),
-        "nothing stored": ({"versions": []}, ["spec.versions"]),
-        "no type": ({"schema": {}}, [f"{FORM}.type", f"{FORM}.type"]),
-        "no type inside": (with_a({}), [f"{FORM}.properties[a].type"]),
-        "a list of what": (with_a({"type": "array"}), [f"{FORM}.properties[a].items"]),
-        "pattern": (with_a({"type": "string", "pattern": "("}), [f"{FORM}.properties[a].pattern"]),
-        "a column of nothing": ({"columns": [{}]}, [f"{COLUMN}.name", f"{COLUMN}.type", f"{COLUMN}.JSONPath"]),
-        "a column nobody can show": (
-            {"columns": [{"name": "A", "type": "text", "jsonPath": "a", "format": "long"}]},
-            [f"{COLUMN}.type", f"{COLUMN}.format", f"{COLUMN}.JSONPath"],
-        ),
-        "a scale of nothing": ({"scale": {}}, [f"{SCALE}.specReplicasPath", f"{SCALE}.statusReplicasPath"]),
-        "a scale elsewhere": (
-            {"scale": {"specReplicasPath": "a", "statusReplicasPath": ".spec.a", "labelSelectorPath": ".a"}},
-            [f"{SCALE}.specReplicasPath", f"{SCALE}.statusReplicasPath", f"{SCALE}.labelSelectorPath"],
-        ),
-        "int or string": (with_a({"x-kubernetes-int-or-string": True}), []),
-    },
+    ("fine", {}, []),
+    ("a name of its own", {"name": "bars.ex.com"}, ["metadata.name"]),
+    ("scope", {"scope": "Galaxy"}, ["spec.scope"]),
+    ("a group without a dot", {"group": "ex", "name": "foos.ex"}, ["spec.group"]),
+    ("nothing stored", {"versions": []}, ["spec.versions"]),
+    ("no type", {"schema": {}}, [f"{FORM}.type", f"{FORM}.type"]),
+    ("no type inside", with_a({}), [f"{FORM}.properties[a].type"]),
+    ("a list of what", with_a({"type": "array"}), [f"{FORM}.properties[a].items"]),
+    ("pattern", with_a({"type": "string", "pattern": "("}), [f"{FORM}.properties[a].pattern"]),
+    ("a column of nothing", {"columns": [{}]}, [f"{COLUMN}.name", f"{COLUMN}.type", f"{COLUMN}.JSONPath"]),
+    (
+        "a column nobody can show",
+        {"columns": [{"name": "A", "type": "text", "jsonPath": "a", "format": "long"}]},
+        [f"{COLUMN}.type", f"{COLUMN}.format", f"{COLUMN}.JSONPath"],
+    ),
+    ("a scale of nothing", {"scale": {}}, [f"{SCALE}.specReplicasPath", f"{SCALE}.statusReplicasPath"]),
+    (
+        "a scale elsewhere",
+        {"scale": {"specReplicasPath": "a", "statusReplicasPath": ".spec.a", "labelSelectorPath": ".a"}},
+        [f"{SCALE}.specReplicasPath", f"{SCALE}.statusReplicasPath", f"{SCALE}.labelSelectorPath"],
+    ),
+    ("int or string", with_a({"x-kubernetes-int-or-string": True}), []),
 )
 def test_a_definition_is_judged(fields: Any, refused: list[str]) -> None:
     assert [field for field, _ in problems(CUSTOM_RESOURCE_DEFINITION, definition(**fields))] == refused

@@ -45,26 +45,27 @@ def test_a_pod_gets_its_defaults() -> None:
 
 @cases(
     ("given", "filled"),
-    {
-        "ports": ({"ports": [{"containerPort": 1}]}, {"ports": [{"containerPort": 1, "protocol": "TCP"}]}),
-        "field references": (
-            {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
-            {"env": [{"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}]},
-        ),
-        "probes": (
-            {"livenessProbe": {"httpGet": {"port": 1}, "timeoutSeconds": 0}},
-            {
-                "livenessProbe": {
-                    **{"httpGet": {"port": 1, "path": "/", "scheme": "HTTP"}, "timeoutSeconds": 1},
-                    **{"periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3},
-                }
-            },
-        ),
-        "requests up to the limits": (
-            {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}},
-            {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m", "memory": "1Gi"}}},
-        ),
-    },
+    ("ports", {"ports": [{"containerPort": 1}]}, {"ports": [{"containerPort": 1, "protocol": "TCP"}]}),
+    (
+        "field references",
+        {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
+        {"env": [{"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}]},
+    ),
+    (
+        "probes",
+        {"livenessProbe": {"httpGet": {"port": 1}, "timeoutSeconds": 0}},
+        {
+            "livenessProbe": {
+                **{"httpGet": {"port": 1, "path": "/", "scheme": "HTTP"}, "timeoutSeconds": 1},
+                **{"periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3},
+            }
+        },
+    ),
+    (
+        "requests up to the limits",
+        {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}},
+        {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m", "memory": "1Gi"}}},
+    ),
 )
 def test_a_container_gets_defaults(given: Any, filled: Any) -> None:
     container = created(POD, pod(container=given))["spec"]["containers"][0]
@@ -73,20 +74,19 @@ def test_a_container_gets_defaults(given: Any, filled: Any) -> None:
 
 @cases(
     ("volume", "filled"),
-    {
-        "nothing is an empty folder": ({}, {"emptyDir": {}}),
-        "secret": ({"secret": {"secretName": "s"}}, {"secret": {"secretName": "s", "defaultMode": 420}}),
-        "hostPath": ({"hostPath": {"path": "/x"}}, {"hostPath": {"path": "/x", "type": ""}}),
-        "token": (
-            {"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
-            {
-                "projected": {
-                    "sources": [{"serviceAccountToken": {"path": "t", "expirationSeconds": 3600}}],
-                    "defaultMode": 420,
-                }
-            },
-        ),
-    },
+    ("nothing is an empty folder", {}, {"emptyDir": {}}),
+    ("secret", {"secret": {"secretName": "s"}}, {"secret": {"secretName": "s", "defaultMode": 420}}),
+    ("hostPath", {"hostPath": {"path": "/x"}}, {"hostPath": {"path": "/x", "type": ""}}),
+    (
+        "token",
+        {"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+        {
+            "projected": {
+                "sources": [{"serviceAccountToken": {"path": "t", "expirationSeconds": 3600}}],
+                "defaultMode": 420,
+            }
+        },
+    ),
 )
 def test_a_volume_gets_defaults(volume: Any, filled: Any) -> None:
     assert created(POD, pod(volumes=[{"name": "v", **volume}]))["spec"]["volumes"] == [{"name": "v", **filled}]
@@ -197,82 +197,87 @@ def configured(*items: Any) -> dict[str, Any]:
 
 @cases(
     ("spec", "fields"),
-    {
-        "a toleration of everything, perhaps": (tolerated(), ["tolerations[0].operator"]),
-        "a toleration of everything": (tolerated(operator="Exists"), []),
-        "a toleration's key": (tolerated(key="a b"), ["tolerations[0].key"]),
-        "its value": (tolerated(key="a", value="b c"), ["tolerations[0].operator"]),
-        "its operator": (tolerated(key="a", operator="Near"), ["tolerations[0].operator"]),
-        "its effect": (tolerated(key="a", effect="Pain"), ["tolerations[0].effect"]),
-        "for how long what": (tolerated(key="a", tolerationSeconds=5), ["tolerations[0].effect"]),
-        "a value that exists": (tolerated(key="a", operator="Exists", value="b"), ["tolerations[0].operator"]),
-        "an affinity": (where(operator="In", values=["b"]), []),
-        "an affinity to numbers": (where(operator="Gt", values=["5"]), []),
-        "an affinity to nothing": (where(operator="In"), [f"{CONDITION}.values"]),
-        "above two numbers": (where(operator="Gt", values=["1", "2"]), [f"{CONDITION}.values"]),
-        "an affinity's operator": (where(operator="Near"), [f"{CONDITION}.operator"]),
-        "an affinity's key": (where(key="a b", operator="Exists"), [f"{CONDITION}.key"]),
-        "no terms": ({"affinity": {"nodeAffinity": {REQUIRED: {}}}}, [f"{NODES}.{REQUIRED}.nodeSelectorTerms"]),
-        "a wish too strong": (
-            {"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 101}]}}},
-            [f"{NODES}.{PREFERRED}[0].weight"],
-        ),
-        "a limit as a variable": (variable(resource="limits.cpu", divisor="1m"), []),
-        "no resource": (variable(), [f"{RESOURCE}.resource"]),
-        "a resource nobody has": (variable(resource="limits.gpu"), [f"{RESOURCE}.resource"]),
-        "thousands of CPUs": (variable(resource="limits.cpu", divisor="1k"), [f"{RESOURCE}.divisor"]),
-        "mebibytes of memory": (variable(resource="limits.memory", divisor="1Mi"), []),
-        "a port by its name": (probe(httpGet={"port": "http"}), []),
-        "no port": (probe(httpGet={"port": 0}), ["containers[0].livenessProbe.httpGet.port"]),
-        "no letter": (probe(tcpSocket={"port": "8"}), ["containers[0].livenessProbe.tcpSocket.port"]),
-        "a hook that runs nothing": (
-            in_container(lifecycle={"preStop": {"exec": {}}}),
-            ["containers[0].lifecycle.preStop.exec.command"],
-        ),
-        "one key of a volume": (configured({"key": "k", "path": "a/b"}), []),
-        "no key": (configured({}), ["volumes[0].configMap.items[0].key", "volumes[0].configMap.items[0].path"]),
-        "an absolute path": (configured({"key": "k", "path": "/etc"}), ["volumes[0].configMap.items[0].path"]),
-        "a way out": (configured({"key": "k", "path": "a/../.."}), ["volumes[0].configMap.items[0].path"]),
-        "a volume that cannot be mounted": (
-            {"volumes": [{"name": "v", "secret": {}}], **in_container(volumeMounts=[MOUNT])},
-            ["volumes[0].secret.secretName", "containers[0].volumeMounts[0].name"],
-        ),
-        "a blank before an image": (in_container(image=" x"), ["containers[0].image"]),
-        "a request of the pod below its containers'": (
-            whole({"requests": {"cpu": "1500m", "memory": "1Gi"}}),
-            ["resources.requests[cpu]"],
-        ),
-        "one that covers them": (whole({"requests": {"cpu": "2"}, "limits": {"cpu": "3"}}), []),
-        "only memory is of the pod": (whole({"limits": {"memory": "1Gi"}}), []),
-        "a container's limit above the pod's": (
-            whole({"limits": {"cpu": "2"}}, limits={"cpu": "3"}),
-            ["resources.containers[1][cpu].limits"],
-        ),
-        "a resource that no pod has as a whole": (
-            whole({"requests": {"example.com/gpu": "1", "ephemeral-storage": "1"}}),
-            ["resources.requests[example.com/gpu]", "resources.requests[ephemeral-storage]"],
-        ),
-        "requests above limits": (whole({"requests": {"cpu": "4"}, "limits": {"cpu": "3"}}), ["resources.requests"]),
-        "less than nothing": (
-            whole({"limits": {"memory": "-1"}}),
-            ["resources.limits[memory]", "resources.requests[memory]"],
-        ),
-        "claims": (whole({"claims": [{"name": "a"}]}), ["resources.claims"]),
-        "no containers": ({"containers": []}, ["containers"]),
-        "one name twice": ({"containers": [CONTAINER, CONTAINER]}, ["containers[1].name"]),
-        "an init container of that name": ({"initContainers": [CONTAINER]}, ["initContainers[0].name"]),
-        "restartPolicy": ({"restartPolicy": "x"}, ["restartPolicy"]),
-        "dnsPolicy": ({"dnsPolicy": "x"}, ["dnsPolicy"]),
-        "no time at all": ({"activeDeadlineSeconds": 0}, ["activeDeadlineSeconds"]),
-        "nodeSelector": ({"nodeSelector": {"a b": ""}}, ["nodeSelector"]),
-        "hostname": ({"hostname": "a.b"}, ["hostname"]),
-        "one gate twice": ({"schedulingGates": [{"name": "a"}] * 2}, ["schedulingGates[1]"]),
-        "a gate without a name": ({"schedulingGates": [{}]}, ["schedulingGates[0]"] * 2),
-        "a node behind a gate": ({"schedulingGates": [{"name": "a"}], "nodeName": "n"}, ["nodeName"]),
-        "one volume twice": ({"volumes": [{"name": "v"}, {"name": "v"}]}, ["volumes[1].name"]),
-        "which secret": ({"volumes": [{"name": "v", "secret": {}}]}, ["volumes[0].secret.secretName"]),
-        "two kinds": ({"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]}, ["volumes[0].hostPath"]),
-    },
+    ("a toleration of everything, perhaps", tolerated(), ["tolerations[0].operator"]),
+    ("a toleration of everything", tolerated(operator="Exists"), []),
+    ("a toleration's key", tolerated(key="a b"), ["tolerations[0].key"]),
+    ("its value", tolerated(key="a", value="b c"), ["tolerations[0].operator"]),
+    ("its operator", tolerated(key="a", operator="Near"), ["tolerations[0].operator"]),
+    ("its effect", tolerated(key="a", effect="Pain"), ["tolerations[0].effect"]),
+    ("for how long what", tolerated(key="a", tolerationSeconds=5), ["tolerations[0].effect"]),
+    ("a value that exists", tolerated(key="a", operator="Exists", value="b"), ["tolerations[0].operator"]),
+    ("an affinity", where(operator="In", values=["b"]), []),
+    ("an affinity to numbers", where(operator="Gt", values=["5"]), []),
+    ("an affinity to nothing", where(operator="In"), [f"{CONDITION}.values"]),
+    ("above two numbers", where(operator="Gt", values=["1", "2"]), [f"{CONDITION}.values"]),
+    ("an affinity's operator", where(operator="Near"), [f"{CONDITION}.operator"]),
+    ("an affinity's key", where(key="a b", operator="Exists"), [f"{CONDITION}.key"]),
+    ("no terms", {"affinity": {"nodeAffinity": {REQUIRED: {}}}}, [f"{NODES}.{REQUIRED}.nodeSelectorTerms"]),
+    (
+        "a wish too strong",
+        {"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 101}]}}},
+        [f"{NODES}.{PREFERRED}[0].weight"],
+    ),
+    ("a limit as a variable", variable(resource="limits.cpu", divisor="1m"), []),
+    ("no resource", variable(), [f"{RESOURCE}.resource"]),
+    ("a resource nobody has", variable(resource="limits.gpu"), [f"{RESOURCE}.resource"]),
+    ("thousands of CPUs", variable(resource="limits.cpu", divisor="1k"), [f"{RESOURCE}.divisor"]),
+    ("mebibytes of memory", variable(resource="limits.memory", divisor="1Mi"), []),
+    ("a port by its name", probe(httpGet={"port": "http"}), []),
+    ("no port", probe(httpGet={"port": 0}), ["containers[0].livenessProbe.httpGet.port"]),
+    ("no letter", probe(tcpSocket={"port": "8"}), ["containers[0].livenessProbe.tcpSocket.port"]),
+    (
+        "a hook that runs nothing",
+        in_container(lifecycle={"preStop": {"exec": {}}}),
+        ["containers[0].lifecycle.preStop.exec.command"],
+    ),
+    ("one key of a volume", configured({"key": "k", "path": "a/b"}), []),
+    ("no key", configured({}), ["volumes[0].configMap.items[0].key", "volumes[0].configMap.items[0].path"]),
+    ("an absolute path", configured({"key": "k", "path": "/etc"}), ["volumes[0].configMap.items[0].path"]),
+    ("a way out", configured({"key": "k", "path": "a/../.."}), ["volumes[0].configMap.items[0].path"]),
+    (
+        "a volume that cannot be mounted",
+        {"volumes": [{"name": "v", "secret": {}}], **in_container(volumeMounts=[MOUNT])},
+        ["volumes[0].secret.secretName", "containers[0].volumeMounts[0].name"],
+    ),
+    ("a blank before an image", in_container(image=" x"), ["containers[0].image"]),
+    (
+        "a request of the pod below its containers'",
+        whole({"requests": {"cpu": "1500m", "memory": "1Gi"}}),
+        ["resources.requests[cpu]"],
+    ),
+    ("one that covers them", whole({"requests": {"cpu": "2"}, "limits": {"cpu": "3"}}), []),
+    ("only memory is of the pod", whole({"limits": {"memory": "1Gi"}}), []),
+    (
+        "a container's limit above the pod's",
+        whole({"limits": {"cpu": "2"}}, limits={"cpu": "3"}),
+        ["resources.containers[1][cpu].limits"],
+    ),
+    (
+        "a resource that no pod has as a whole",
+        whole({"requests": {"example.com/gpu": "1", "ephemeral-storage": "1"}}),
+        ["resources.requests[example.com/gpu]", "resources.requests[ephemeral-storage]"],
+    ),
+    ("requests above limits", whole({"requests": {"cpu": "4"}, "limits": {"cpu": "3"}}), ["resources.requests"]),
+    (
+        "less than nothing",
+        whole({"limits": {"memory": "-1"}}),
+        ["resources.limits[memory]", "resources.requests[memory]"],
+    ),
+    ("claims", whole({"claims": [{"name": "a"}]}), ["resources.claims"]),
+    ("no containers", {"containers": []}, ["containers"]),
+    ("one name twice", {"containers": [CONTAINER, CONTAINER]}, ["containers[1].name"]),
+    ("an init container of that name", {"initContainers": [CONTAINER]}, ["initContainers[0].name"]),
+    ("restartPolicy", {"restartPolicy": "x"}, ["restartPolicy"]),
+    ("dnsPolicy", {"dnsPolicy": "x"}, ["dnsPolicy"]),
+    ("no time at all", {"activeDeadlineSeconds": 0}, ["activeDeadlineSeconds"]),
+    ("nodeSelector", {"nodeSelector": {"a b": ""}}, ["nodeSelector"]),
+    ("hostname", {"hostname": "a.b"}, ["hostname"]),
+    ("one gate twice", {"schedulingGates": [{"name": "a"}] * 2}, ["schedulingGates[1]"]),
+    ("a gate without a name", {"schedulingGates": [{}]}, ["schedulingGates[0]"] * 2),
+    ("a node behind a gate", {"schedulingGates": [{"name": "a"}], "nodeName": "n"}, ["nodeName"]),
+    ("one volume twice", {"volumes": [{"name": "v"}, {"name": "v"}]}, ["volumes[1].name"]),
+    ("which secret", {"volumes": [{"name": "v", "secret": {}}]}, ["volumes[0].secret.secretName"]),
+    ("two kinds", {"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]}, ["volumes[0].hostPath"]),
 )
 def test_a_pod_is_refused(spec: Any, fields: list[str]) -> None:
     assert [field for field, _ in problems(POD, pod(**spec))] == [f"spec.{field}" for field in fields]
@@ -299,18 +304,16 @@ def edited(stored: Any = STORED, **spec: Any) -> dict[str, Any]:
 
 @cases(
     ("spec", "fields"),
-    {
-        "another image": ({"image": "y"}, []),
-        "an earlier deadline": ({"activeDeadlineSeconds": 5}, []),
-        "another toleration": ({"tolerations": [{"key": "a"}, {"key": "b"}]}, []),
-        "a later deadline": ({"activeDeadlineSeconds": 11}, ["spec.activeDeadlineSeconds"]),
-        "no deadline any more": ({"activeDeadlineSeconds": None}, ["spec.activeDeadlineSeconds"]),
-        "a toleration less": (tolerated(key="b"), ["spec.tolerations"]),
-        "anything else": ({"hostname": "x"}, ["spec"]),
-        "the choice of nodes, without gates": ({"nodeSelector": {"zone": "a"}}, ["spec"]),
-        "the node, which only the scheduler binds": ({"nodeName": "n"}, ["spec"]),
-        "a container more": ({"containers": [CONTAINER, {**CONTAINER, "name": "d"}]}, ["spec.containers"]),
-    },
+    ("another image", {"image": "y"}, []),
+    ("an earlier deadline", {"activeDeadlineSeconds": 5}, []),
+    ("another toleration", {"tolerations": [{"key": "a"}, {"key": "b"}]}, []),
+    ("a later deadline", {"activeDeadlineSeconds": 11}, ["spec.activeDeadlineSeconds"]),
+    ("no deadline any more", {"activeDeadlineSeconds": None}, ["spec.activeDeadlineSeconds"]),
+    ("a toleration less", tolerated(key="b"), ["spec.tolerations"]),
+    ("anything else", {"hostname": "x"}, ["spec"]),
+    ("the choice of nodes, without gates", {"nodeSelector": {"zone": "a"}}, ["spec"]),
+    ("the node, which only the scheduler binds", {"nodeName": "n"}, ["spec"]),
+    ("a container more", {"containers": [CONTAINER, {**CONTAINER, "name": "d"}]}, ["spec.containers"]),
 )
 def test_little_of_a_pod_may_change(spec: Any, fields: list[str]) -> None:
     assert [field for field, _ in changed(POD, STORED, edited(**spec))[1]] == fields
@@ -328,22 +331,22 @@ def test_a_gated_pod_says_why_it_has_no_node() -> None:
 
 @cases(
     ("spec", "refused"),
-    {
-        "a gate less": ({"schedulingGates": GATES[1:]}, []),
-        "no gate any more": ({"schedulingGates": None}, []),
-        "a narrower choice": ({"schedulingGates": None, "nodeSelector": {"zone": "a", "disk": "b"}}, []),
-        "a gate more": (
-            {"schedulingGates": [*GATES, {"name": "c"}]},
-            ["spec.schedulingGates[2].name: Forbidden: only deletion is allowed, but found new scheduling gate 'c'"],
-        ),
-        "another choice": (
-            {"nodeSelector": {"zone": "b"}},
-            [
-                'spec.nodeSelector: Invalid value: map[string]string{"zone":"b"}: '
-                "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            ],
-        ),
-    },
+    ("a gate less", {"schedulingGates": GATES[1:]}, []),
+    ("no gate any more", {"schedulingGates": None}, []),
+    ("a narrower choice", {"schedulingGates": None, "nodeSelector": {"zone": "a", "disk": "b"}}, []),
+    (
+        "a gate more",
+        {"schedulingGates": [*GATES, {"name": "c"}]},
+        ["spec.schedulingGates[2].name: Forbidden: only deletion is allowed, but found new scheduling gate 'c'"],
+    ),
+    (
+        "another choice",
+        {"nodeSelector": {"zone": "b"}},
+        [
+            'spec.nodeSelector: Invalid value: map[string]string{"zone":"b"}: '
+            "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        ],
+    ),
 )
 def test_gates_are_only_taken_away(spec: Any, refused: list[str]) -> None:
     assert [": ".join(each) for each in changed(POD, GATED, edited(GATED, **spec))[1]] == refused
@@ -351,18 +354,18 @@ def test_gates_are_only_taken_away(spec: Any, refused: list[str]) -> None:
 
 @cases(
     ("resources", "quality"),
-    {
-        "nothing": ({}, "BestEffort"),
-        "a request": ({"requests": {"cpu": "1"}}, "Burstable"),
-        "limits as requested": (
-            {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1000m", "memory": "1024Mi"}},
-            "Guaranteed",
-        ),
-        "limits above requests": (
-            {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Mi"}},
-            "Burstable",
-        ),
-    },
+    ("nothing", {}, "BestEffort"),
+    ("a request", {"requests": {"cpu": "1"}}, "Burstable"),
+    (
+        "limits as requested",
+        {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1000m", "memory": "1024Mi"}},
+        "Guaranteed",
+    ),
+    (
+        "limits above requests",
+        {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Mi"}},
+        "Burstable",
+    ),
 )
 def test_quality_of_service(resources: Any, quality: str) -> None:
     assert qos_class({"containers": [{"resources": resources}]}) == quality

@@ -11,13 +11,11 @@ from workers.settings import Settings
 
 @cases(
     ("user", "expected"),
-    {
-        "a worker": ("system:serviceaccount:penstock:penstock-worker", "worker"),
-        "in another namespace": ("system:serviceaccount:ours:penstock-watch", "watch"),
-        "another account": ("system:serviceaccount:penstock:default", "standalone"),
-        "a person": ("jane", "standalone"),
-        "nobody knows": ("", "standalone"),
-    },
+    ("a worker", "system:serviceaccount:penstock:penstock-worker", "worker"),
+    ("in another namespace", "system:serviceaccount:ours:penstock-watch", "watch"),
+    ("another account", "system:serviceaccount:penstock:default", "standalone"),
+    ("a person", "jane", "standalone"),
+    ("nobody knows", "", "standalone"),
 )
 def test_the_process_of_a_user(user: str, expected: str) -> None:
     assert process_of(user) == expected
@@ -59,7 +57,8 @@ class Server:
 
 @cases(
     ("user", "process"),
-    {"ours": ("system:serviceaccount:penstock:penstock-watch", "watch"), "before 1.28": (None, "standalone")},
+    ("ours", "system:serviceaccount:penstock:penstock-watch", "watch"),
+    ("before 1.28", None, "standalone"),
 )
 async def test_what_the_server_refuses_is_lacking(user: str | None, process: str) -> None:
     found = await examined(Server(user), Settings())  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ import pytest
 from deploy.cli.objects import last_applied
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, JOB, NODE, POD, FakeCluster
+from tests.unit.tables import cases
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
@@ -110,13 +111,11 @@ def test_a_kind_defined_in_the_same_run_is_waited_for(cluster: FakeCluster, pens
     assert "widget.example.com/a created" in penstock("apply", "-f", str(manifest)).out
 
 
-@pytest.mark.parametrize(
+@cases(
     ("there", "outcome", "asked"),
-    [
-        pytest.param({}, "created", ["POST"], id="a new object"),
-        pytest.param({"k": "v", "j": "w"}, "unchanged", [], id="an equal one"),
-        pytest.param({"k": "x", "j": "w"}, "configured", ["PATCH"], id="a changed one"),
-    ],
+    ("a new object", {}, "created", ["POST"]),
+    ("an equal one", {"k": "v", "j": "w"}, "unchanged", []),
+    ("a changed one", {"k": "x", "j": "w"}, "configured", ["PATCH"]),
 )
 def test_a_dry_run_stores_nothing_and_lets_the_server_check_everything(
     there: dict[str, str], outcome: str, asked: list[str], cluster: FakeCluster, penstock: Type, manifest: Path
@@ -187,7 +186,7 @@ def test_a_missing_object_is_an_error_without_ignore_not_found(cluster: FakeClus
     assert penstock("delete", "pod", "a", "--ignore-not-found").code == 0
 
 
-@pytest.mark.parametrize("which", [("--all",), ("-l", "app=x")], ids=["all", "label"])
+@cases("which", ("all", ("--all",)), ("label", ("-l", "app=x")))
 def test_an_object_that_disappears_after_the_list_is_no_error(
     which: tuple[str, ...], cluster: FakeCluster, penstock: Type
 ) -> None:

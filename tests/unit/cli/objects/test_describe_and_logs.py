@@ -7,6 +7,7 @@ import pytest
 from deploy.cli.objects import describe
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import EVENT, JOB, POD, SCALED_JOB, FakeCluster
+from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_JOB, Kind, Ref
 from workers.decision.snapshot import Reading, TriggerSample
 
@@ -140,14 +141,11 @@ def test_a_volcano_jobs_pods_have_volcanos_label(volcano: FakeCluster, penstock:
     assert penstock("logs", "jobs.batch.volcano.sh/gang").out == "gang-work-0 says\n\nbye\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "of", "label"),
-    [
-        (SCHEDULED_JOB, JOB, "job-name"),
-        (CRON_JOB, JOB, "job-name"),
-        (JOB_FLOW, VC_JOB, "volcano.sh/job-name"),
-    ],
-    ids=["ScheduledJob", "CronJob", "JobFlow"],
+    ("ScheduledJob", SCHEDULED_JOB, JOB, "job-name"),
+    ("CronJob", CRON_JOB, JOB, "job-name"),
+    ("JobFlow", JOB_FLOW, VC_JOB, "volcano.sh/job-name"),
 )
 def test_an_owners_pods_are_those_of_its_jobs(
     kind: Kind, of: Kind, label: str, volcano: FakeCluster, penstock: Type

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.cli.conftest import Type, connected
 from tests.unit.cli.fake import JOB, FakeCluster
+from tests.unit.tables import cases
 from workers.api.kinds import SCALED_OBJECT, Kind
 from workers.errors import NotFound
 
@@ -39,9 +40,7 @@ def lines(penstock: Type) -> list[str]:
     return printed.lines
 
 
-@pytest.mark.parametrize(
-    ("replicas", "said"), [pytest.param(1, "1 replica", id="one"), pytest.param(3, "3 replicas", id="several")]
-)
+@cases(("replicas", "said"), ("one", 1, "1 replica"), ("several", 3, "3 replicas"))
 def test_its_target_and_its_reading_are_shown(cluster: FakeCluster, penstock: Type, replicas: int, said: str) -> None:
     cluster.objects[DEPLOYMENT.path("default", "pool", "scale")] = {
         "apiVersion": "autoscaling/v1",

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pytest
-
 from deploy.cli.objects import failure_reasons
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, JOB, POD, FakeCluster
+from tests.unit.tables import cases
 
 
 def container(name: str = "main", **state: Any) -> dict[str, Any]:
@@ -42,34 +41,30 @@ WHY_SEVERAL = "Evicted: no room; first: exit code 2; main: OOMKilled"
 WAITS = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: --pods 4"}]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("status", "why"),
-    [
-        pytest.param({"conditions": WAITS}, "Unschedulable: 0/1 nodes: --pods 4", id="it has no node"),
-        pytest.param({"conditions": WAITS, **SEVERAL}, WHY_SEVERAL, id="it has no node because of its containers"),
-        pytest.param({"conditions": [{**WAITS[0], "status": "True"}]}, "", id="it has a node"),
-        pytest.param({}, "", id="nothing is known"),
-        *(pytest.param({"containerStatuses": [one]}, why, id=name) for name, (one, why) in CONTAINERS.items()),
-        pytest.param(SEVERAL, WHY_SEVERAL, id="several"),
-    ],
+    ("it has no node", {"conditions": WAITS}, "Unschedulable: 0/1 nodes: --pods 4"),
+    ("it has no node because of its containers", {"conditions": WAITS, **SEVERAL}, WHY_SEVERAL),
+    ("it has a node", {"conditions": [{**WAITS[0], "status": "True"}]}, ""),
+    ("nothing is known", {}, ""),
+    *((name, {"containerStatuses": [one]}, why) for name, (one, why) in CONTAINERS.items()),
+    ("several", SEVERAL, WHY_SEVERAL),
 )
 def test_a_pod(status: dict[str, Any], why: str) -> None:
     assert failure_reasons.of(POD, {"status": status}) == why
 
 
-@pytest.mark.parametrize(
+@cases(
     ("conditions", "why"),
-    [
-        ([], ""),
-        ([{"type": "Complete", "status": "True", "reason": "CompletionsReached"}], ""),
-        ([{"type": "Failed", "status": "False", "reason": "Not"}], ""),
-        (
-            [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "late"}],
-            "DeadlineExceeded: late",
-        ),
-        ([{"type": "Failed", "status": "True"}], ""),
-    ],
-    ids=["at work", "complete", "not failed", "failed", "failed without a word"],
+    ("at work", [], ""),
+    ("complete", [{"type": "Complete", "status": "True", "reason": "CompletionsReached"}], ""),
+    ("not failed", [{"type": "Failed", "status": "False", "reason": "Not"}], ""),
+    (
+        "failed",
+        [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "late"}],
+        "DeadlineExceeded: late",
+    ),
+    ("failed without a word", [{"type": "Failed", "status": "True"}], ""),
 )
 def test_a_job(conditions: list[dict[str, str]], why: str) -> None:
     assert failure_reasons.of(JOB, {"status": {"conditions": conditions}}) == why

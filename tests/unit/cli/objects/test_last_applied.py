@@ -9,50 +9,47 @@ from hypothesis import strategies as st
 
 from deploy.cli.objects import last_applied
 from tests.support.merging import merged
+from tests.unit.tables import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("last", "wanted", "live", "patch"),
-    [
-        pytest.param({}, {"a": 1}, {"a": 1}, {}, id="equal"),
-        pytest.param({}, {"a": 1}, {"a": 1, "b": 2}, {}, id="what the manifest never had is left alone"),
-        pytest.param({"b": 2}, {}, {"b": 3}, {"b": None}, id="applied once and gone from the manifest is removed"),
-        pytest.param({"b": 2}, {}, {}, {}, id="already removed on the server"),
-        pytest.param({}, {"a": 2}, {"a": 1}, {"a": 2}, id="changed"),
-        pytest.param({"a": 1}, {"a": 1}, {"a": 5}, {"a": 1}, id="changed by another client is put back"),
-        pytest.param({}, {"a": True}, {"a": 1}, {"a": True}, id="true is not 1"),
-        pytest.param({}, {"a": None}, {"a": 1}, {"a": None}, id="null removes"),
-        pytest.param({}, {"a": None}, {}, {}, id="null of nothing"),
-        pytest.param({"s": {"x": 1}}, {"s": {}}, {"s": {"x": 1, "y": 2}}, {"s": {"x": None}}, id="removed inside"),
-        pytest.param({}, {"s": {}}, {}, {"s": {}}, id="an empty mapping is a value"),
-        pytest.param({}, {"l": [1, 2]}, {"l": [2, 1]}, {"l": [1, 2]}, id="a list's order counts"),
-        pytest.param({}, {"l": []}, {"l": [1]}, {"l": []}, id="a list emptied"),
-        pytest.param(
-            {}, {"c": [{"name": "m"}]}, {"c": [{"name": "m", "pull": "Always"}]}, {}, id="defaults inside list items"
-        ),
-        pytest.param(
-            {"c": [{"name": "m", "tty": True}]},
-            {"c": [{"name": "m"}]},
-            {"c": [{"name": "m", "tty": True}]},
-            {"c": [{"name": "m"}]},
-            id="removed inside a list item",
-        ),
-        pytest.param(
-            {"c": [{"n": 1, "x": 1}, {"n": 2}]},
-            {"c": [{"n": 1}]},
-            {"c": [{"n": 1, "x": 1}]},
-            {"c": [{"n": 1}]},
-            id="a list that became shorter is not trusted",
-        ),
-        pytest.param(
-            {"c": [{"n": 0}, {"n": 1, "x": 1}]},
-            {"c": [{"n": 1}]},
-            {"c": [{"n": 1, "x": 1}]},
-            {"c": [{"n": 1}]},
-            id="nor one that lost its first item",
-        ),
-        pytest.param({"c": [1]}, {"c": [1, 2]}, {"c": [1, 3]}, {"c": [1, 2]}, id="nor one that became longer"),
-    ],
+    ("equal", {}, {"a": 1}, {"a": 1}, {}),
+    ("what the manifest never had is left alone", {}, {"a": 1}, {"a": 1, "b": 2}, {}),
+    ("applied once and gone from the manifest is removed", {"b": 2}, {}, {"b": 3}, {"b": None}),
+    ("already removed on the server", {"b": 2}, {}, {}, {}),
+    ("changed", {}, {"a": 2}, {"a": 1}, {"a": 2}),
+    ("changed by another client is put back", {"a": 1}, {"a": 1}, {"a": 5}, {"a": 1}),
+    ("true is not 1", {}, {"a": True}, {"a": 1}, {"a": True}),
+    ("null removes", {}, {"a": None}, {"a": 1}, {"a": None}),
+    ("null of nothing", {}, {"a": None}, {}, {}),
+    ("removed inside", {"s": {"x": 1}}, {"s": {}}, {"s": {"x": 1, "y": 2}}, {"s": {"x": None}}),
+    ("an empty mapping is a value", {}, {"s": {}}, {}, {"s": {}}),
+    ("a list's order counts", {}, {"l": [1, 2]}, {"l": [2, 1]}, {"l": [1, 2]}),
+    ("a list emptied", {}, {"l": []}, {"l": [1]}, {"l": []}),
+    ("defaults inside list items", {}, {"c": [{"name": "m"}]}, {"c": [{"name": "m", "pull": "Always"}]}, {}),
+    (
+        "removed inside a list item",
+        {"c": [{"name": "m", "tty": True}]},
+        {"c": [{"name": "m"}]},
+        {"c": [{"name": "m", "tty": True}]},
+        {"c": [{"name": "m"}]},
+    ),
+    (
+        "a list that became shorter is not trusted",
+        {"c": [{"n": 1, "x": 1}, {"n": 2}]},
+        {"c": [{"n": 1}]},
+        {"c": [{"n": 1, "x": 1}]},
+        {"c": [{"n": 1}]},
+    ),
+    (
+        "nor one that lost its first item",
+        {"c": [{"n": 0}, {"n": 1, "x": 1}]},
+        {"c": [{"n": 1}]},
+        {"c": [{"n": 1, "x": 1}]},
+        {"c": [{"n": 1}]},
+    ),
+    ("nor one that became longer", {"c": [1]}, {"c": [1, 2]}, {"c": [1, 3]}, {"c": [1, 2]}),
 )
 def test_merge_sends_exactly_the_difference(last: Any, wanted: Any, live: Any, patch: Any) -> None:
     assert last_applied.merge(last, wanted, live) == patch

@@ -16,6 +16,7 @@ from deploy.local.supervisor import guard
 from tests.support.paths import ROOT
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
+from tests.unit.tables import cases
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from workers.errors import UserError
 
@@ -29,16 +30,14 @@ def planned(*, workers: int = 1, scalers: int = 1, **flags: Any) -> up.Parts:
     return up.plan(options_, STORE, own)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("flags", "foundations"),
-    [
-        pytest.param({}, ["broker", "apiserver", "kubelet"], id="everything embedded"),
-        pytest.param({"broker": "redis://h/0"}, ["apiserver", "kubelet"], id="a real broker"),
-        pytest.param({"variable": "redis://h/0"}, ["apiserver", "kubelet"], id="a real broker by its variable"),
-        pytest.param({"kubeconfig": "/k"}, ["broker"], id="a real cluster"),
-        pytest.param({"context": "c"}, ["broker"], id="a real cluster by its context"),
-        pytest.param({"broker": "redis://h/0", "kubeconfig": "/k"}, [], id="both real"),
-    ],
+    ("everything embedded", {}, ["broker", "apiserver", "kubelet"]),
+    ("a real broker", {"broker": "redis://h/0"}, ["apiserver", "kubelet"]),
+    ("a real broker by its variable", {"variable": "redis://h/0"}, ["apiserver", "kubelet"]),
+    ("a real cluster", {"kubeconfig": "/k"}, ["broker"]),
+    ("a real cluster by its context", {"context": "c"}, ["broker"]),
+    ("both real", {"broker": "redis://h/0", "kubeconfig": "/k"}, []),
 )
 def test_a_broker_or_cluster_without_an_address_is_embedded(
     flags: dict[str, Any], foundations: list[str], monkeypatch: pytest.MonkeyPatch
@@ -77,13 +76,11 @@ def test_on_a_real_cluster_only_the_jobs_that_name_us_are_ours() -> None:
     assert all(part.env["PENSTOCK_JOBS"] == "managed" for part in planned(jobs="managed").processes)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("flags", "told"),
-    [
-        pytest.param({}, ["volcano", "default-scheduler"], id="by default"),
-        pytest.param({"volcano": "false"}, [], id="without gangs"),
-        pytest.param({"scheduler_names": "a,b", "pod_scheduler": "mine"}, ["a,b", "mine"], id="as they are named"),
-    ],
+    ("by default", {}, ["volcano", "default-scheduler"]),
+    ("without gangs", {"volcano": "false"}, []),
+    ("as they are named", {"scheduler_names": "a,b", "pod_scheduler": "mine"}, ["a,b", "mine"]),
 )
 def test_the_embedded_api_server_holds_pods_back_where_gangs_are_admitted(
     flags: dict[str, Any], told: list[str]
@@ -113,10 +110,10 @@ def test_each_process_that_serves_metrics_has_a_port_of_its_own(port: str, ports
     assert [part.env["PENSTOCK_METRICS_PORT"] for part in plan.processes] == ports
 
 
-@pytest.mark.parametrize(
+@cases(
     ("flags", "address"),
-    [({}, "127.0.0.1"), ({"metrics_address": "0.0.0.0"}, "0.0.0.0")],
-    ids=["by default", "as it was asked for"],
+    ("by default", {}, "127.0.0.1"),
+    ("as it was asked for", {"metrics_address": "0.0.0.0"}, "0.0.0.0"),
 )
 def test_metrics_of_up_are_for_this_machine_unless_told_otherwise(flags: dict[str, Any], address: str) -> None:
     for kubeconfig in ({}, {"kubeconfig": "/k"}):
@@ -146,7 +143,7 @@ def test_the_kubelet_is_told_which_nodes_are_wished_for() -> None:
             planned(**wrong)
 
 
-@pytest.mark.parametrize("inside", ["", "home"], ids=["a file", "below a file"])
+@cases("inside", ("a file", ""), ("below a file", "home"))
 def test_a_home_that_cannot_be_made_is_an_error_of_one_line(inside: str, tmp_path: Path) -> None:
     occupied = tmp_path / "file"
     occupied.touch()
@@ -183,10 +180,10 @@ def test_a_broker_that_does_not_answer_is_named_before_anything_starts(penstock:
     assert "starting" not in printed.err
 
 
-@pytest.mark.parametrize(
+@cases(
     ("failures", "patience", "message"),
-    [(2, 60.0, None), (1, 0.0, "the broker does not answer: refused")],
-    ids=["it comes back", "not embedded, or away for too long"],
+    ("it comes back", 2, 60.0, None),
+    ("not embedded, or away for too long", 1, 0.0, "the broker does not answer: refused"),
 )
 async def test_a_part_that_is_down_while_others_start_is_waited_for(
     failures: int, patience: float, message: str | None
@@ -218,10 +215,11 @@ WIDGETS = {
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kinds", "missing"),
-    [((), True), ((Kind("example.com", "v1", "Gadget", "gadgets"),), True), ((WIDGET,), False)],
-    ids=["no group", "a group without the kind", "served"],
+    ("no group", (), True),
+    ("a group without the kind", (Kind("example.com", "v1", "Gadget", "gadgets"),), True),
+    ("served", (WIDGET,), False),
 )
 async def test_kinds_the_cluster_does_not_serve_are_missing(kinds: tuple[Kind, ...], missing: bool) -> None:
     cluster: Any = FakeCluster(kinds)

@@ -12,6 +12,7 @@ import pytest
 from deploy.cli.schedules import run, wait
 from tests.unit.cli.conftest import Printed, Type
 from tests.unit.cli.fake import JOB, POD, FakeCluster
+from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind
 
 ID = "bcdfghjk"
@@ -115,15 +116,13 @@ def finished(type_: str, **more: str) -> dict[str, Any]:
     return {"conditions": [{"type": type_, "status": "True", **more}]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "value"),
-    [
-        pytest.param((), "", id="no variables"),
-        pytest.param(("--env", "DAY=2026-03-01"), {"env": {"DAY": "2026-03-01"}}, id="one"),
-        pytest.param(("-e", "A=1", "--env", "B="), {"env": {"A": "1", "B": ""}}, id="several, one empty"),
-        pytest.param(("--env", "Q=a=b, c"), {"env": {"Q": "a=b, c"}}, id="what a value may hold"),
-        pytest.param(("--env", "A=1", "--env", "A=2"), {"env": {"A": "2"}}, id="the last of one name"),
-    ],
+    ("no variables", (), ""),
+    ("one", ("--env", "DAY=2026-03-01"), {"env": {"DAY": "2026-03-01"}}),
+    ("several, one empty", ("-e", "A=1", "--env", "B="), {"env": {"A": "1", "B": ""}}),
+    ("what a value may hold", ("--env", "Q=a=b, c"), {"env": {"Q": "a=b, c"}}),
+    ("the last of one name", ("--env", "A=1", "--env", "A=2"), {"env": {"A": "2"}}),
 )
 def test_a_run_is_asked_for_by_an_annotation(
     arguments: tuple[str, ...], value: Any, cluster: FakeCluster, penstock: Type
@@ -234,7 +233,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "spec", "steps", "name", "line"), ENDS.values(), ids=ENDS.keys())
+@cases(("kind", "spec", "steps", "name", "line"), ENDS)
 def test_a_run_ends_as_its_last_job(
     kind: Kind, spec: Any, steps: tuple[Step, ...], name: str, line: str, nightly: Nightly
 ) -> None:
@@ -285,24 +284,22 @@ def not_ready(reason: str, message: str) -> Step:
     return settle(conditions=[{"type": "Ready", "status": "False", "reason": reason, "message": message}])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "status", "steps", "told"),
-    [
-        pytest.param(
-            {"concurrencyPolicy": "Forbid"},
-            {"active": [{"name": "nightly-29000000"}]},
-            [lambda _: None],
-            ["penstock: waiting for nightly-29000000 to end (concurrencyPolicy: Forbid)"],
-            id="another run",
-        ),
-        pytest.param(
-            {},
-            {},
-            [not_ready("Suspended", "no run but this one"), not_ready("ReconcileFailing", "422: no restartPolicy")],
-            ["penstock: waiting for the Job", "penstock: waiting for the Job: 422: no restartPolicy"],
-            id="a Job that is refused",
-        ),
-    ],
+    (
+        "another run",
+        {"concurrencyPolicy": "Forbid"},
+        {"active": [{"name": "nightly-29000000"}]},
+        [lambda _: None],
+        ["penstock: waiting for nightly-29000000 to end (concurrencyPolicy: Forbid)"],
+    ),
+    (
+        "a Job that is refused",
+        {},
+        {},
+        [not_ready("Suspended", "no run but this one"), not_ready("ReconcileFailing", "422: no restartPolicy")],
+        ["penstock: waiting for the Job", "penstock: waiting for the Job: 422: no restartPolicy"],
+    ),
 )
 def test_the_reason_of_a_wait_is_printed(
     spec: Any, status: Any, steps: list[Step], told: list[str], nightly: Nightly

@@ -8,6 +8,7 @@ import pytest
 from deploy.cli.schedules import run_table
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, FakeCluster
+from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
@@ -35,47 +36,39 @@ def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "spec", "slots"),
-    [
-        pytest.param(CRON_JOB, {}, ["2026-03-02T02:00:00Z 13h", "2026-03-03T02:00:00Z 37h"], id="a CronJob in UTC"),
-        pytest.param(VC_CRON_JOB, {**BERLIN, **VC}, ["2026-03-02T02:00:00+01:00 12h"], id="a CronJob of Volcano"),
-        pytest.param(VC_CRON_JOB, {"suspend": True, **VC}, SUSPENDED, id="a suspended one of Volcano"),
-        pytest.param(JOB_FLOW, FLOW, ["2026-03-02T02:00:00Z 13h", "2026-03-03T02:00:00Z 37h"], id="a flow"),
-        pytest.param(JOB_FLOW, {**FLOW, "cancel": True}, SUSPENDED, id="a cancelled flow"),
-        pytest.param(SCHEDULED_JOB, BERLIN, ["2026-03-02T02:00:00+01:00 12h"], id="on the clocks of its zone"),
-        pytest.param(
-            SCHEDULED_JOB,
-            {"schedule": "*/20 * * * * *"},
-            ["2026-03-01T12:00:40Z 10s", "2026-03-01T12:01:00Z 30s"],
-            id="each twenty seconds",
-        ),
-        pytest.param(
-            SCHEDULED_JOB,
-            {"schedule": None, "schedules": [{"schedule": "0 2 * * *"}, {"schedule": "0 13 * * *"}]},
-            ["2026-03-01T13:00:00Z 59m 0 13 * * *", "2026-03-02T02:00:00Z 13h 0 2 * * *"],
-            id="several schedules",
-        ),
-        pytest.param(
-            SCHEDULED_JOB, {"exclusions": [{"dates": ["2026-03-02"]}]}, ["2026-03-03T02:00:00Z 37h"], id="a holiday"
-        ),
-        pytest.param(
-            SCHEDULED_JOB, {"suspendUntil": "2026-03-05T00:00:00Z"}, ["2026-03-05T02:00:00Z 3d13h"], id="after a pause"
-        ),
-        pytest.param(SCHEDULED_JOB, {"suspend": True}, SUSPENDED, id="suspended"),
-        pytest.param(CRON_JOB, {"schedule": "0 0 30 2 *"}, "the schedule never fires", id="30 February"),
-        pytest.param(
-            CRON_JOB, {"schedule": "0 0 * *"}, "expected exactly 5 fields, found 4: [0 0 * *]", id="no schedule"
-        ),
-        pytest.param(CRON_JOB, {"schedule": "0 0 0 * * *"}, "expected exactly 5 fields", id="six"),
-        pytest.param(SCHEDULED_JOB, {"timeZone": "Mars/Olympus"}, "", id="an unknown zone"),
-        pytest.param(
-            SCHEDULED_JOB,
-            {"jitterSeconds": -1},
-            "ScheduledJob default/nightly: spec.jitterSeconds: ",
-            id="a spec that cannot be read",
-        ),
-    ],
+    ("a CronJob in UTC", CRON_JOB, {}, ["2026-03-02T02:00:00Z 13h", "2026-03-03T02:00:00Z 37h"]),
+    ("a CronJob of Volcano", VC_CRON_JOB, {**BERLIN, **VC}, ["2026-03-02T02:00:00+01:00 12h"]),
+    ("a suspended one of Volcano", VC_CRON_JOB, {"suspend": True, **VC}, SUSPENDED),
+    ("a flow", JOB_FLOW, FLOW, ["2026-03-02T02:00:00Z 13h", "2026-03-03T02:00:00Z 37h"]),
+    ("a cancelled flow", JOB_FLOW, {**FLOW, "cancel": True}, SUSPENDED),
+    ("on the clocks of its zone", SCHEDULED_JOB, BERLIN, ["2026-03-02T02:00:00+01:00 12h"]),
+    (
+        "each twenty seconds",
+        SCHEDULED_JOB,
+        {"schedule": "*/20 * * * * *"},
+        ["2026-03-01T12:00:40Z 10s", "2026-03-01T12:01:00Z 30s"],
+    ),
+    (
+        "several schedules",
+        SCHEDULED_JOB,
+        {"schedule": None, "schedules": [{"schedule": "0 2 * * *"}, {"schedule": "0 13 * * *"}]},
+        ["2026-03-01T13:00:00Z 59m 0 13 * * *", "2026-03-02T02:00:00Z 13h 0 2 * * *"],
+    ),
+    ("a holiday", SCHEDULED_JOB, {"exclusions": [{"dates": ["2026-03-02"]}]}, ["2026-03-03T02:00:00Z 37h"]),
+    ("after a pause", SCHEDULED_JOB, {"suspendUntil": "2026-03-05T00:00:00Z"}, ["2026-03-05T02:00:00Z 3d13h"]),
+    ("suspended", SCHEDULED_JOB, {"suspend": True}, SUSPENDED),
+    ("30 February", CRON_JOB, {"schedule": "0 0 30 2 *"}, "the schedule never fires"),
+    ("no schedule", CRON_JOB, {"schedule": "0 0 * *"}, "expected exactly 5 fields, found 4: [0 0 * *]"),
+    ("six", CRON_JOB, {"schedule": "0 0 0 * * *"}, "expected exactly 5 fields"),
+    ("an unknown zone", SCHEDULED_JOB, {"timeZone": "Mars/Olympus"}, ""),
+    (
+        "a spec that cannot be read",
+        SCHEDULED_JOB,
+        {"jitterSeconds": -1},
+        "ScheduledJob default/nightly: spec.jitterSeconds: ",
+    ),
 )
 def test_the_next_runs_are_printed(
     kind: Kind, spec: Any, slots: list[str] | str, capsys: pytest.CaptureFixture[str]
@@ -91,16 +84,14 @@ def test_the_next_runs_are_printed(
         assert line.startswith(expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "spec", "wanted"),
-    [
-        pytest.param(SCHEDULED_JOB, {}, True, id="a ScheduledJob"),
-        pytest.param(CRON_JOB, {}, True, id="a CronJob"),
-        pytest.param(VC_CRON_JOB, {}, True, id="a CronJob of Volcano"),
-        pytest.param(JOB_FLOW, {"schedule": "@hourly"}, True, id="a flow with a schedule"),
-        pytest.param(JOB_FLOW, {}, False, id="a flow without one"),
-        pytest.param(JOB, {}, False, id="a Job"),
-    ],
+    ("a ScheduledJob", SCHEDULED_JOB, {}, True),
+    ("a CronJob", CRON_JOB, {}, True),
+    ("a CronJob of Volcano", VC_CRON_JOB, {}, True),
+    ("a flow with a schedule", JOB_FLOW, {"schedule": "@hourly"}, True),
+    ("a flow without one", JOB_FLOW, {}, False),
+    ("a Job", JOB, {}, False),
 )
 def test_only_objects_with_a_schedule_have_next_runs(kind: Kind, spec: Object, wanted: bool) -> None:
     assert run_table.by_the_clock(kind, {"spec": spec}) == wanted
@@ -113,14 +104,12 @@ def test_the_jitter_of_each_run_is_printed(capsys: pytest.CaptureFixture[str]) -
     assert len({row.split()[2] for row in rows}) > 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("last", "created", "later", "first"),
-    [
-        pytest.param(None, CREATED, 0, "2026-03-01T12:00:00Z", id="its jitter is not over"),
-        pytest.param("2026-03-01T12:00:00Z", CREATED, 0, "2026-03-01T13:00:00Z", id="its run was started"),
-        pytest.param(None, CREATED, 59 * 60 + 29, "2026-03-01T13:00:00Z", id="its jitter is over"),
-        pytest.param(None, "2026-03-01T12:00:10Z", 0, "2026-03-01T13:00:00Z", id="the object is younger"),
-    ],
+    ("its jitter is not over", None, CREATED, 0, "2026-03-01T12:00:00Z"),
+    ("its run was started", "2026-03-01T12:00:00Z", CREATED, 0, "2026-03-01T13:00:00Z"),
+    ("its jitter is over", None, CREATED, 59 * 60 + 29, "2026-03-01T13:00:00Z"),
+    ("the object is younger", None, "2026-03-01T12:00:10Z", 0, "2026-03-01T13:00:00Z"),
 )
 def test_a_slot_is_to_come_until_its_run_is_due(
     last: str | None, created: str, later: int, first: str, capsys: pytest.CaptureFixture[str]

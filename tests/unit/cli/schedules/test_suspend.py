@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, FakeCluster
+from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind
 
 LATER = "2999-01-01T00:00:00Z"
@@ -15,49 +14,47 @@ def spec_of(cluster: FakeCluster, kind: Kind, name: str = "nightly") -> Any:
     return cluster.objects[kind.path("default", name)]["spec"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "spec", "arguments", "said", "then"),
-    [
-        pytest.param(SCHEDULED_JOB, {}, ("suspend",), "suspended", {"suspend": True}, id="a ScheduledJob"),
-        pytest.param(CRON_JOB, {"suspend": False}, ("suspend",), "suspended", {"suspend": True}, id="a CronJob"),
-        pytest.param(JOB, {}, ("suspend",), "suspended", {"suspend": True}, id="a Job"),
-        pytest.param(JOB, {"suspend": True}, ("suspend",), "unchanged", {"suspend": True}, id="suspended already"),
-        pytest.param(
-            SCHEDULED_JOB,
-            {},
-            ("suspend", "--until", "2999-01-01T01:00:00+01:00"),
-            f"suspended until {LATER}",
-            {"suspend": False, "suspendUntil": LATER},
-            id="for a while",
-        ),
-        pytest.param(
-            SCHEDULED_JOB,
-            {"suspend": True},
-            ("suspend", "--until", LATER),
-            f"suspended until {LATER}",
-            {"suspend": False, "suspendUntil": LATER},
-            id="for a while instead of for good",
-        ),
-        pytest.param(
-            SCHEDULED_JOB,
-            {"suspendUntil": LATER},
-            ("suspend", "--until", LATER),
-            "unchanged",
-            {"suspendUntil": LATER},
-            id="for that while already",
-        ),
-        pytest.param(CRON_JOB, {"suspend": True}, ("resume",), "resumed", {"suspend": False}, id="a CronJob goes on"),
-        pytest.param(JOB, {"suspend": True}, ("resume",), "resumed", {"suspend": False}, id="a Job goes on"),
-        pytest.param(JOB, {}, ("resume",), "unchanged", {}, id="it never stood still"),
-        pytest.param(
-            SCHEDULED_JOB,
-            {"suspend": True, "suspendUntil": LATER},
-            ("resume",),
-            "resumed",
-            {"suspend": False},
-            id="a ScheduledJob goes on before its time",
-        ),
-    ],
+    ("a ScheduledJob", SCHEDULED_JOB, {}, ("suspend",), "suspended", {"suspend": True}),
+    ("a CronJob", CRON_JOB, {"suspend": False}, ("suspend",), "suspended", {"suspend": True}),
+    ("a Job", JOB, {}, ("suspend",), "suspended", {"suspend": True}),
+    ("suspended already", JOB, {"suspend": True}, ("suspend",), "unchanged", {"suspend": True}),
+    (
+        "for a while",
+        SCHEDULED_JOB,
+        {},
+        ("suspend", "--until", "2999-01-01T01:00:00+01:00"),
+        f"suspended until {LATER}",
+        {"suspend": False, "suspendUntil": LATER},
+    ),
+    (
+        "for a while instead of for good",
+        SCHEDULED_JOB,
+        {"suspend": True},
+        ("suspend", "--until", LATER),
+        f"suspended until {LATER}",
+        {"suspend": False, "suspendUntil": LATER},
+    ),
+    (
+        "for that while already",
+        SCHEDULED_JOB,
+        {"suspendUntil": LATER},
+        ("suspend", "--until", LATER),
+        "unchanged",
+        {"suspendUntil": LATER},
+    ),
+    ("a CronJob goes on", CRON_JOB, {"suspend": True}, ("resume",), "resumed", {"suspend": False}),
+    ("a Job goes on", JOB, {"suspend": True}, ("resume",), "resumed", {"suspend": False}),
+    ("it never stood still", JOB, {}, ("resume",), "unchanged", {}),
+    (
+        "a ScheduledJob goes on before its time",
+        SCHEDULED_JOB,
+        {"suspend": True, "suspendUntil": LATER},
+        ("resume",),
+        "resumed",
+        {"suspend": False},
+    ),
 )
 def test_an_object_is_suspended_and_resumed(
     kind: Kind,

@@ -93,15 +93,13 @@ RETRY = "penstock.dev/retry"
 
 @cases(
     "verb, phase, before, after",
-    {
-        "suspend": ("suspend", "Running", {}, {"suspend": True}),
-        "suspend one that is new": ("suspend", "", {"suspend": False}, {"suspend": True}),
-        "resume": ("resume", "Running", {"suspend": True}, {}),
-        "cancel": ("cancel", "Running", {}, {"cancel": True}),
-        "cancel what still runs of one that failed": ("cancel", "Failed", {}, {"cancel": True}),
-        "retry": ("retry", "Failed", {}, {}),
-        "retry one that was cancelled": ("retry", "Terminated", {"cancel": True}, {}),
-    },
+    ("suspend", "suspend", "Running", {}, {"suspend": True}),
+    ("suspend one that is new", "suspend", "", {"suspend": False}, {"suspend": True}),
+    ("resume", "resume", "Running", {"suspend": True}, {}),
+    ("cancel", "cancel", "Running", {}, {"cancel": True}),
+    ("cancel what still runs of one that failed", "cancel", "Failed", {}, {"cancel": True}),
+    ("retry", "retry", "Failed", {}, {}),
+    ("retry one that was cancelled", "retry", "Terminated", {"cancel": True}, {}),
 )
 def test_a_flow_is_steered(
     volcano: FakeCluster, penstock: Type, verb: str, phase: str, before: Object, after: Object
@@ -124,14 +122,12 @@ def test_a_change_without_effect_is_not_written(volcano: FakeCluster, penstock: 
 
 @cases(
     "verb, phase, spec, said",
-    {
-        "retry one that runs": ("retry", "Running", {}, "flow nightly is Running"),
-        "retry a new one": ("retry", "", {}, "flow nightly is new"),
-        "retry one that still ends": ("retry", "Terminating", {"cancel": True}, "is Terminating"),
-        "resume a cancelled one": ("resume", "Terminating", {"cancel": True}, "is cancelled"),
-        "cancel one that is over": ("cancel", "Succeed", {}, "is over: Succeed"),
-        "suspend one that is over": ("suspend", "Terminated", {}, "is over: Terminated"),
-    },
+    ("retry one that runs", "retry", "Running", {}, "flow nightly is Running"),
+    ("retry a new one", "retry", "", {}, "flow nightly is new"),
+    ("retry one that still ends", "retry", "Terminating", {"cancel": True}, "is Terminating"),
+    ("resume a cancelled one", "resume", "Terminating", {"cancel": True}, "is cancelled"),
+    ("cancel one that is over", "cancel", "Succeed", {}, "is over: Succeed"),
+    ("suspend one that is over", "suspend", "Terminated", {}, "is over: Terminated"),
 )
 def test_a_verb_that_means_nothing_now_is_refused(
     volcano: FakeCluster, penstock: Type, verb: str, phase: str, spec: Object, said: str

@@ -21,12 +21,10 @@ from workers.errors import UserError
 
 @cases(
     "text, amounts",
-    {
-        "none": ("", {}),
-        "vcctl's default": ("cpu=1000m,memory=100Mi", {"cpu": "1000m", "memory": "100Mi"}),
-        "an extended resource": ("nvidia.com/gpu=2", {"nvidia.com/gpu": "2"}),
-        "a fraction": ("cpu=.5", {"cpu": ".5"}),
-    },
+    ("none", "", {}),
+    ("vcctl's default", "cpu=1000m,memory=100Mi", {"cpu": "1000m", "memory": "100Mi"}),
+    ("an extended resource", "nvidia.com/gpu=2", {"nvidia.com/gpu": "2"}),
+    ("a fraction", "cpu=.5", {"cpu": ".5"}),
 )
 def test_amounts(text: str, amounts: dict[str, str]) -> None:
     assert job_verbs.amounts("--requests", text) == amounts
@@ -34,16 +32,14 @@ def test_amounts(text: str, amounts: dict[str, str]) -> None:
 
 @cases(
     "text, said",
-    {
-        "no amount": ("cpu", "'cpu': NAME=QUANTITY is needed"),
-        "an empty amount": ("cpu=", "'cpu=': NAME=QUANTITY is needed"),
-        "no name": ("=1", "'=1': NAME=QUANTITY is needed"),
-        "two amounts": ("cpu=1=2", "'cpu=1=2': NAME=QUANTITY is needed"),
-        "a comma at the end": ("cpu=1,", "'': NAME=QUANTITY is needed"),
-        "one name twice": ("cpu=1,cpu=2", "cpu stands twice"),
-        "no number": ("cpu=some", "cpu: 'some' is no quantity"),
-        "no comma": ("cpu=1 memory=2", "'cpu=1 memory=2': NAME=QUANTITY is needed"),
-    },
+    ("no amount", "cpu", "'cpu': NAME=QUANTITY is needed"),
+    ("an empty amount", "cpu=", "'cpu=': NAME=QUANTITY is needed"),
+    ("no name", "=1", "'=1': NAME=QUANTITY is needed"),
+    ("two amounts", "cpu=1=2", "'cpu=1=2': NAME=QUANTITY is needed"),
+    ("a comma at the end", "cpu=1,", "'': NAME=QUANTITY is needed"),
+    ("one name twice", "cpu=1,cpu=2", "cpu stands twice"),
+    ("no number", "cpu=some", "cpu: 'some' is no quantity"),
+    ("no comma", "cpu=1 memory=2", "'cpu=1 memory=2': NAME=QUANTITY is needed"),
 )
 def test_amounts_that_cannot_be_read_are_named(text: str, said: str) -> None:
     with pytest.raises(UserError, match=r"^--limits: ") as wrong:
@@ -95,10 +91,10 @@ def job(name: str, **metadata: Any) -> Object:
     return {"apiVersion": VC_JOB.api_version, "kind": VC_JOB.kind, "metadata": {"name": name, **metadata}, "spec": {}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "namespace"),
-    [({}, "batch"), ({"namespace": "ops"}, "ops")],
-    ids=["where the flag says", "where it says itself"],
+    ("where the flag says", {}, "batch"),
+    ("where it says itself", {"namespace": "ops"}, "ops"),
 )
 def test_the_job_of_a_file_is_made(
     volcano: FakeCluster, penstock: Type, tmp_path: Any, metadata: dict[str, str], namespace: str
@@ -111,10 +107,8 @@ def test_the_job_of_a_file_is_made(
 
 @cases(
     "documents, said",
-    {
-        "two Jobs": ([job("a"), job("b")], "one Job of batch.volcano.sh/v1alpha1 is needed"),
-        "batch's Job": ([{**job("a"), "apiVersion": "batch/v1"}], "there is Job a (batch/v1)"),
-    },
+    ("two Jobs", [job("a"), job("b")], "one Job of batch.volcano.sh/v1alpha1 is needed"),
+    ("batch's Job", [{**job("a"), "apiVersion": "batch/v1"}], "there is Job a (batch/v1)"),
 )
 def test_a_file_without_exactly_one_job_is_refused(
     volcano: FakeCluster, penstock: Type, tmp_path: Any, documents: list[Object], said: str
@@ -127,15 +121,12 @@ def test_a_file_without_exactly_one_job_is_refused(
     assert not objects(volcano, VC_JOB)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "named"),
-    [
-        (("-N", "zz", "-r", "9", "-i", "foo"), ("-N", "-i", "-r")),
-        (("-m", "1"), ("-m",)),
-        (("-L", "cpu=2"), ("-L",)),
-        (("--", "sleep", "1"), ("COMMAND",)),
-    ],
-    ids=["a name, a number and an image", "what it would be anyway", "amounts", "a command"],
+    ("a name, a number and an image", ("-N", "zz", "-r", "9", "-i", "foo"), ("-N", "-i", "-r")),
+    ("what it would be anyway", ("-m", "1"), ("-m",)),
+    ("amounts", ("-L", "cpu=2"), ("-L",)),
+    ("a command", ("--", "sleep", "1"), ("COMMAND",)),
 )
 def test_flags_that_describe_a_job_are_refused_beside_a_file(
     volcano: FakeCluster, penstock: Type, tmp_path: Any, typed: tuple[str, ...], named: tuple[str, ...]
@@ -177,14 +168,12 @@ def test_jobs_are_listed_in_vcctls_columns(three: FakeCluster, penstock: Type) -
 
 @cases(
     "flags, names",
-    {
-        "of the namespace": ((), ["train", "eval"]),
-        "of another": (("-n", "batch"), ["far"]),
-        "of a queue": (("-q", "research"), ["train"]),
-        "of the queue of those that name none": (("-q", "default"), ["eval"]),
-        "of a scheduler": (("-S", "other"), ["eval"]),
-        "by a part of the name": (("--selector", "rai"), ["train"]),
-    },
+    ("of the namespace", (), ["train", "eval"]),
+    ("of another", ("-n", "batch"), ["far"]),
+    ("of a queue", ("-q", "research"), ["train"]),
+    ("of the queue of those that name none", ("-q", "default"), ["eval"]),
+    ("of a scheduler", ("-S", "other"), ["eval"]),
+    ("by a part of the name", ("--selector", "rai"), ["train"]),
 )
 def test_flags_filter_the_listed_jobs(
     three: FakeCluster, penstock: Type, flags: tuple[str, ...], names: list[str]
@@ -213,12 +202,10 @@ def test_an_empty_list_is_reported(volcano: FakeCluster, penstock: Type, verbs: 
 
 @cases(
     "line, kind, action, prefix",
-    {
-        "suspend": ("job suspend -N train", VC_JOB, "AbortJob", "train-abortjob-"),
-        "resume": ("job resume -N train", VC_JOB, "ResumeJob", "train-resumejob-"),
-        "open": ("queue operate -n train -a open", QUEUE, "OpenQueue", "train-openqueue-"),
-        "close": ("queue operate -n train -a close", QUEUE, "CloseQueue", "train-closequeue-"),
-    },
+    ("suspend", "job suspend -N train", VC_JOB, "AbortJob", "train-abortjob-"),
+    ("resume", "job resume -N train", VC_JOB, "ResumeJob", "train-resumejob-"),
+    ("open", "queue operate -n train -a open", QUEUE, "OpenQueue", "train-openqueue-"),
+    ("close", "queue operate -n train -a close", QUEUE, "CloseQueue", "train-closequeue-"),
 )
 def test_a_command_is_the_object_that_vcctl_makes(
     volcano: FakeCluster, penstock: Type, line: str, kind: Kind, action: str, prefix: str

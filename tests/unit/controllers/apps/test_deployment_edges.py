@@ -41,12 +41,10 @@ def progressing(cluster: AppsCluster) -> Object:
 
 @cases(
     ("strategy", "replicas", "before", "after", "sizes"),
-    {
-        "out": (rolling(3, 2), 10, {"one": 8, "broken": 5}, 15, {"one": 11, "broken": 7}),
-        "in": (rolling(3, 2), 10, {"one": 8, "broken": 5}, 5, {"one": 5, "broken": 3}),
-        "newest first": (rolling(4, 0), 4, {"one": 4, "broken": 4}, 5, {"one": 4, "broken": 5}),
-        "to nothing": (rolling(3, 2), 10, {"one": 8, "broken": 5}, 0, {"one": 0, "broken": 0}),
-    },
+    ("out", rolling(3, 2), 10, {"one": 8, "broken": 5}, 15, {"one": 11, "broken": 7}),
+    ("in", rolling(3, 2), 10, {"one": 8, "broken": 5}, 5, {"one": 5, "broken": 3}),
+    ("newest first", rolling(4, 0), 4, {"one": 4, "broken": 4}, 5, {"one": 4, "broken": 5}),
+    ("to nothing", rolling(3, 2), 10, {"one": 8, "broken": 5}, 0, {"one": 0, "broken": 0}),
 )
 def test_sets_share_when_the_deployment_is_scaled_in_mid_rollout(
     strategy: Object, replicas: int, before: dict[str, int], after: int, sizes: dict[str, int]
@@ -197,16 +195,14 @@ LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 @cases(
     ("entry", "moves"),
-    {
-        "without an owner, matches": (_pod("a", owned=False), True),
-        "without an owner, another label": (_pod("a", owned=False, labels={"app": "x"}), False),
-        "without an owner, being deleted": (_pod("a", owned=False, metadata=LEAVING), False),
-        "without an owner, finished": (_pod("a", owned=False, status={"phase": "Failed"}), False),
-        "ours": (_pod("a", owned=True), False),
-        "ours, another label": (_pod("a", owned=True, labels={"app": "x"}), True),
-        "ours and finished": (_pod("a", owned=True, labels={}, status={"phase": "Failed"}), False),
-        "ours, being deleted": (_pod("a", owned=True, labels={}, metadata=LEAVING), False),
-    },
+    ("without an owner, matches", _pod("a", owned=False), True),
+    ("without an owner, another label", _pod("a", owned=False, labels={"app": "x"}), False),
+    ("without an owner, being deleted", _pod("a", owned=False, metadata=LEAVING), False),
+    ("without an owner, finished", _pod("a", owned=False, status={"phase": "Failed"}), False),
+    ("ours", _pod("a", owned=True), False),
+    ("ours, another label", _pod("a", owned=True, labels={"app": "x"}), True),
+    ("ours and finished", _pod("a", owned=True, labels={}, status={"phase": "Failed"}), False),
+    ("ours, being deleted", _pod("a", owned=True, labels={}, metadata=LEAVING), False),
 )
 def test_who_changes_hands(entry: CachedObject, moves: bool):
     owner = {

@@ -192,14 +192,12 @@ def test_a_pod_whose_labels_no_longer_match_is_let_go_and_replaced():
 
 @cases(
     ("value", "total", "up", "answer"),
-    {
-        "a number": (3, 10, True, 3),
-        "a share is rounded up": ("25%", 10, True, 3),
-        "a share is rounded down": ("25%", 10, False, 2),
-        "the whole": ("100%", 7, True, 7),
-        "nothing": ("0%", 7, True, 0),
-        "not said": (None, 7, True, 0),
-    },
+    ("a number", 3, 10, True, 3),
+    ("a share is rounded up", "25%", 10, True, 3),
+    ("a share is rounded down", "25%", 10, False, 2),
+    ("the whole", "100%", 7, True, 7),
+    ("nothing", "0%", 7, True, 0),
+    ("not said", None, 7, True, 0),
 )
 def test_amounts(value: int | str | None, total: int, up: bool, answer: int):
     assert resolve(value, total, up=up) == answer
@@ -207,12 +205,10 @@ def test_amounts(value: int | str | None, total: int, up: bool, answer: int):
 
 @cases(
     ("replicas", "surge", "unavailable", "limits"),
-    {
-        "the defaults": (10, "25%", "25%", RolloutLimits(3, 2)),
-        "one pod is replaced before it goes": (1, "25%", "25%", RolloutLimits(1, 0)),
-        "never nothing at all": (3, 0, "10%", RolloutLimits(0, 1)),
-        "no more than there are": (3, 0, 5, RolloutLimits(0, 3)),
-    },
+    ("the defaults", 10, "25%", "25%", RolloutLimits(3, 2)),
+    ("one pod is replaced before it goes", 1, "25%", "25%", RolloutLimits(1, 0)),
+    ("never nothing at all", 3, 0, "10%", RolloutLimits(0, 1)),
+    ("no more than there are", 3, 0, 5, RolloutLimits(0, 3)),
 )
 def test_limits(replicas: int, surge: int | str, unavailable: int | str, limits: RolloutLimits):
     assert RolloutLimits.of(replicas, surge, unavailable) == limits

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
+from tests.unit.tables import cases
 from workers.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET, Object, Ref
 from workers.controllers.apps.statefulset import ordinal_of
 
@@ -275,7 +276,7 @@ def test_a_new_pod_waits_for_the_claim_of_the_one_before_it_to_go():
     assert names(cluster) == ["web-0", "web-1"]
 
 
-@pytest.mark.parametrize("early", [True, False], ids=["from the beginning", "later"])
+@cases("early", ("from the beginning", True), ("later", False))
 def test_claims_go_with_the_set_when_it_says_so(early: bool):
     kept = {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}}
     cluster = stateful(replicas=2, volumeClaimTemplates=[DATA], **(kept if early else {}))

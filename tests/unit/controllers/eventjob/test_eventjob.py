@@ -76,17 +76,16 @@ def test_a_first_reading_orders_claims_and_every_claim_gets_a_job() -> None:
 
 @cases(
     ("job", "retry", "settlement"),
-    {
-        "completed": (job_of(claim("1-0"), "Complete"), None, ("done", "", 0, 0)),
-        "failed": (job_of(claim("1-0"), "Failed"), None, ("parked", "BackoffLimitExceeded: too many", 0, 0)),
-        "failed with a retry left": (
-            job_of(claim("1-0"), "Failed"),
-            {"limit": 2, "delaySeconds": 5},
-            ("retried", "BackoffLimitExceeded: too many", 1, 5000),
-        ),
-        "is gone": (job_of(claim("1-0"), gone=True), {"limit": 2}, ("returned", "", 0, 0)),
-        "runs": (job_of(claim("1-0")), None, None),
-    },
+    ("completed", job_of(claim("1-0"), "Complete"), None, ("done", "", 0, 0)),
+    ("failed", job_of(claim("1-0"), "Failed"), None, ("parked", "BackoffLimitExceeded: too many", 0, 0)),
+    (
+        "failed with a retry left",
+        job_of(claim("1-0"), "Failed"),
+        {"limit": 2, "delaySeconds": 5},
+        ("retried", "BackoffLimitExceeded: too many", 1, 5000),
+    ),
+    ("is gone", job_of(claim("1-0"), gone=True), {"limit": 2}, ("returned", "", 0, 0)),
+    ("runs", job_of(claim("1-0")), None, None),
 )
 def test_an_event_is_settled_as_its_job_ends(job: CachedObject, retry: Any, settlement: Any) -> None:
     plan = decide(snapshot(event_job(retry=retry), ledger(claim("1-0")), job), NOW)
@@ -102,7 +101,9 @@ def test_an_event_is_settled_as_its_job_ends(job: CachedObject, retry: Any, sett
 
 @cases(
     ("attempt", "delay"),
-    {"the second": (1, 20_000), "the third": (2, 25_000), "far beyond": (900, 25_000)},
+    ("the second", 1, 20_000),
+    ("the third", 2, 25_000),
+    ("far beyond", 900, 25_000),
 )
 def test_the_delay_doubles_up_to_its_limit(attempt: int, delay: int) -> None:
     held = claim("1-0", attempt=attempt)
@@ -127,12 +128,10 @@ def test_the_last_attempt_parks_the_event_and_says_so_once() -> None:
 
 @cases(
     ("spec", "limit", "made"),
-    {
-        "room for all": ({"concurrency": {"total": 5}}, 5, 2),
-        "room for one beside one that runs": ({"concurrency": {"total": 2}}, 2, 1),
-        "no room": ({"concurrency": {"total": 1}}, 1, 0),
-        "suspended": ({"suspend": True}, 0, 0),
-    },
+    ("room for all", {"concurrency": {"total": 5}}, 5, 2),
+    ("room for one beside one that runs", {"concurrency": {"total": 2}}, 2, 1),
+    ("no room", {"concurrency": {"total": 1}}, 1, 0),
+    ("suspended", {"suspend": True}, 0, 0),
 )
 def test_jobs_are_bounded(spec: Any, limit: int, made: int) -> None:
     held = (claim("1-0"), claim("2-0"), claim("3-0"))
@@ -155,15 +154,14 @@ def test_a_settled_job_is_let_go_and_one_that_no_poll_knows_of_yet_is_not() -> N
 
 @cases(
     ("body", "reason", "message"),
-    {
-        "a malformed manifest": (event_job(concurrency={"total": 0}), "InvalidSpec", "spec.concurrency.total"),
-        "an expression": (event_job(filter={"cel": "event.type =="}), "InvalidSpec", "spec.filter.cel: line 1"),
-        "a forbidden place": (
-            event_job(jobTemplate={"spec": {"template": {"spec": {"nodeName": "$(event.id)", "containers": []}}}}),
-            "InvalidSpec",
-            "nodeName: $(event…) may not stand here",
-        ),
-    },
+    ("a malformed manifest", event_job(concurrency={"total": 0}), "InvalidSpec", "spec.concurrency.total"),
+    ("an expression", event_job(filter={"cel": "event.type =="}), "InvalidSpec", "spec.filter.cel: line 1"),
+    (
+        "a forbidden place",
+        event_job(jobTemplate={"spec": {"template": {"spec": {"nodeName": "$(event.id)", "containers": []}}}}),
+        "InvalidSpec",
+        "nodeName: $(event…) may not stand here",
+    ),
 )
 def test_a_spec_that_cannot_work_is_not_ready(body: Object, reason: str, message: str) -> None:
     plan = decide(snapshot(body, ledger(claim("1-0"))), NOW)
@@ -176,19 +174,11 @@ def test_a_spec_that_cannot_work_is_not_ready(body: Object, reason: str, message
 
 @cases(
     ("trigger", "taken"),
-    {
-        "push": ({"type": "push", "metadata": {}}, True),
-        "push with the same stream": (
-            {"type": "push", "metadata": {"stream": "{penstock}:events:default/orders"}},
-            True,
-        ),
-        "push with another stream": (
-            {"type": "push", "metadata": {"stream": "{penstock}:events:default/other"}},
-            False,
-        ),
-        "push on another server": ({"type": "push", "metadata": {"address": "elsewhere:6379"}}, False),
-        "another type": ({"type": "redis", "metadata": {}}, False),
-    },
+    ("push", {"type": "push", "metadata": {}}, True),
+    ("push with the same stream", {"type": "push", "metadata": {"stream": "{penstock}:events:default/orders"}}, True),
+    ("push with another stream", {"type": "push", "metadata": {"stream": "{penstock}:events:default/other"}}, False),
+    ("push on another server", {"type": "push", "metadata": {"address": "elsewhere:6379"}}, False),
+    ("another type", {"type": "redis", "metadata": {}}, False),
 )
 def test_a_channel_that_a_scaledjob_takes_is_refused(trigger: Object, taken: bool) -> None:
     scaled = {"metadata": {"name": "orders", "namespace": "default"}, "spec": {"triggers": [trigger]}}
@@ -210,11 +200,9 @@ def test_a_scaledjob_of_another_name_takes_the_channel_that_its_trigger_names(ch
 
 @cases(
     ("held", "reason"),
-    {
-        "no text for a label": (claim("1-0", item=event_text("1-0", subject="a b")), "is no value of a label"),
-        "nothing for a path": (claim("1-0"), "$(event.subject): the event has none"),
-        "too large": (claim("1-0", size=200_000), "200000 bytes"),
-    },
+    ("no text for a label", claim("1-0", item=event_text("1-0", subject="a b")), "is no value of a label"),
+    ("nothing for a path", claim("1-0"), "$(event.subject): the event has none"),
+    ("too large", claim("1-0", size=200_000), "200000 bytes"),
 )
 def test_an_event_that_does_not_fit_its_template_is_parked_with_the_reason(held: ClaimedItem, reason: str) -> None:
     template = {
@@ -231,10 +219,8 @@ def test_an_event_that_does_not_fit_its_template_is_parked_with_the_reason(held:
 
 @cases(
     ("found", "problem"),
-    {
-        "an unreadable ledger": (ClaimLedger("events"), "connection refused"),
-        "a ledger of a namesake": (ledger(claim("1-0")), None),
-    },
+    ("an unreadable ledger", ClaimLedger("events"), "connection refused"),
+    ("a ledger of a namesake", ledger(claim("1-0")), None),
 )
 def test_what_is_not_known_creates_nothing(found: ClaimLedger, problem: str | None) -> None:
     reading = reading_of(found, problem=problem, uid=UID if problem else "another")
@@ -262,7 +248,9 @@ def test_the_status_says_what_a_reading_counted() -> None:
 
 @cases(
     ("parked", "reason"),
-    {"some": (3, "EventsParked"), "as many as may be": (5, "DeadLetterFull"), "none": (0, "NothingParked")},
+    ("some", 3, "EventsParked"),
+    ("as many as may be", 5, "DeadLetterFull"),
+    ("none", 0, "NothingParked"),
 )
 def test_parked_events_are_a_condition(parked: int, reason: str) -> None:
     plan = decide(snapshot(event_job(deadLetter={"limit": 5}), ledger(counts={"parked": parked})), NOW)
@@ -286,11 +274,9 @@ def test_a_deleted_object_stops_its_jobs_and_stays_until_its_deliveries_are_gone
 
 @cases(
     ("generation", "limit", "gone"),
-    {
-        "a poll since the deletion has removed them": (2, 0, True),
-        "the last poll was before the deletion": (1, 0, False),
-        "polls may still claim": (2, 10, False),
-    },
+    ("a poll since the deletion has removed them", 2, 0, True),
+    ("the last poll was before the deletion", 1, 0, False),
+    ("polls may still claim", 2, 10, False),
 )
 def test_the_finalizer_goes_once_a_poll_has_removed_the_deliveries(generation: int, limit: int, gone: bool) -> None:
     reading = reading_of(ledger(limit=limit), generation=generation)
@@ -318,11 +304,9 @@ def test_a_malformed_manifest_is_not_ready() -> None:
 
 @cases(
     ("spec", "name"),
-    {
-        "its own channel": ({}, "orders"),
-        "another channel": ({"channel": "sales"}, "sales"),
-        "no text": ({"channel": 7}, None),
-    },
+    ("its own channel", {}, "orders"),
+    ("another channel", {"channel": "sales"}, "sales"),
+    ("no text", {"channel": 7}, None),
 )
 def test_the_scaledjob_of_its_channel_is_looked_up(spec: Object, name: str | None) -> None:
     refs = CONTROLLER.optional_relatives(event_job(**spec))
@@ -373,12 +357,10 @@ def test_a_containers_own_variable_stays() -> None:
 
 @cases(
     ("data", "variables"),
-    {
-        "short data": ("x", {"PENSTOCK_EVENT", "PENSTOCK_EVENT_DATA"}),
-        "long data": ("x" * 70_000, {"PENSTOCK_EVENT"}),
-        "longer data": ("x" * 120_000, set()),
-        "a NUL": ("a\0b", {"PENSTOCK_EVENT"}),
-    },
+    ("short data", "x", {"PENSTOCK_EVENT", "PENSTOCK_EVENT_DATA"}),
+    ("long data", "x" * 70_000, {"PENSTOCK_EVENT"}),
+    ("longer data", "x" * 120_000, set()),
+    ("a NUL", "a\0b", {"PENSTOCK_EVENT"}),
 )
 def test_what_no_process_can_be_given_is_in_the_file_only(data: str, variables: set[str]) -> None:
     job = build(claim("1-0", item=event_text("1", data=data)))
@@ -388,7 +370,9 @@ def test_what_no_process_can_be_given_is_in_the_file_only(data: str, variables: 
 
 @cases(
     ("subject", "given"),
-    {"a NUL": ("a\0b", False), "as long as may be": ("x" * 4096, True), "longer": ("x" * 4095 + "ä", False)},
+    ("a NUL", "a\0b", False),
+    ("as long as may be", "x" * 4096, True),
+    ("longer", "x" * 4095 + "ä", False),
 )
 def test_an_attribute_that_no_process_can_be_given_is_in_the_file_only(subject: str, given: bool) -> None:
     job = build(claim("1-0", item=event_text("1", subject=subject)))
@@ -396,7 +380,7 @@ def test_an_attribute_that_no_process_can_be_given_is_in_the_file_only(subject: 
     assert ("PENSTOCK_EVENT_SUBJECT" in names) is given
 
 
-@cases(("asked", "policy"), {"nothing": ({}, "Never"), "one": ({"restartPolicy": "OnFailure"}, "OnFailure")})
+@cases(("asked", "policy"), ("nothing", {}, "Never"), ("one", {"restartPolicy": "OnFailure"}, "OnFailure"))
 def test_containers_are_not_restarted_unless_the_template_says_so(asked: Object, policy: str) -> None:
     template = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "x"}], **asked}}}}
     [job] = created(decide(snapshot(event_job(jobTemplate=template), ledger(claim("1-0"))), NOW))

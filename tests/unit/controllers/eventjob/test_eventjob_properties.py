@@ -206,17 +206,16 @@ def _names_forget_the_attempt(metadata, claim):
 
 @cases(
     ("place", "name", "mutant"),
-    {
-        "Jobs may go before their claim is settled": (binding, "carry", _jobs_may_go_before_their_claim_is_settled),
-        "Jobs that are gone have done their event": (
-            claim_outcomes,
-            "_with_job",
-            _jobs_that_are_gone_have_done_their_event,
-        ),
-        "names forget the attempt": (jobs, "name", _names_forget_the_attempt),
-        "no Job is ever let go": (claim_outcomes, "_is_settled", lambda *_: False),
-        "an object goes before its deliveries": (claim_outcomes.ObservedClaims, "is_closed", property(lambda _: True)),
-    },
+    ("Jobs may go before their claim is settled", binding, "carry", _jobs_may_go_before_their_claim_is_settled),
+    (
+        "Jobs that are gone have done their event",
+        claim_outcomes,
+        "_with_job",
+        _jobs_that_are_gone_have_done_their_event,
+    ),
+    ("names forget the attempt", jobs, "name", _names_forget_the_attempt),
+    ("no Job is ever let go", claim_outcomes, "_is_settled", lambda *_: False),
+    ("an object goes before its deliveries", claim_outcomes.ObservedClaims, "is_closed", property(lambda _: True)),
 )
 def test_a_broken_rule_is_detected(monkeypatch, place, name, mutant):
     monkeypatch.setattr(place, name, mutant)

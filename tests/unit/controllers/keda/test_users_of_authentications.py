@@ -32,28 +32,28 @@ def lists(plan: Plan) -> list[EditList]:
 
 @cases(
     ("references", "observed", "expected"),
-    {
-        "a first one": ([{"name": "login"}], "", [(LOGIN, "work", True)]),
-        "twice the same": ([{"name": "login"}] * 2, "", [(LOGIN, "work", True)]),
-        "one that all namespaces share: users by their namespace": (
-            [{"name": "shared", "kind": "ClusterTriggerAuthentication"}],
-            "",
-            [(SHARED, "default/work", True)],
-        ),
-        "nothing new": ([{"name": "login"}], "login", []),
-        "one less: its kind is unknown": (
-            [{"name": "login"}],
-            "shared,login",
-            [
-                (LOGIN, "work", True),
-                (replace(LOGIN, name="shared"), "work", False),
-                (SHARED, "default/work", False),
-                (replace(SHARED, name="login"), "default/work", False),
-            ],
-        ),
-        "none": ([{}], "login", [(LOGIN, "work", False), (replace(SHARED, name="login"), "default/work", False)]),
-        "a kind that is none": ([{"name": "x", "kind": "Secret"}], "", []),
-    },
+    ("a first one", [{"name": "login"}], "", [(LOGIN, "work", True)]),
+    ("twice the same", [{"name": "login"}] * 2, "", [(LOGIN, "work", True)]),
+    (
+        "one that all namespaces share: users by their namespace",
+        [{"name": "shared", "kind": "ClusterTriggerAuthentication"}],
+        "",
+        [(SHARED, "default/work", True)],
+    ),
+    ("nothing new", [{"name": "login"}], "login", []),
+    (
+        "one less: its kind is unknown",
+        [{"name": "login"}],
+        "shared,login",
+        [
+            (LOGIN, "work", True),
+            (replace(LOGIN, name="shared"), "work", False),
+            (SHARED, "default/work", False),
+            (replace(SHARED, name="login"), "default/work", False),
+        ],
+    ),
+    ("none", [{}], "login", [(LOGIN, "work", False), (replace(SHARED, name="login"), "default/work", False)]),
+    ("a kind that is none", [{"name": "x", "kind": "Secret"}], "", []),
 )
 def test_lists_follow_the_spec(references: list, observed: str, expected: list) -> None:
     status = {"authenticationsTypes": observed}

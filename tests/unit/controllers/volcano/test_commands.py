@@ -25,14 +25,11 @@ def seen(body: Object | None, *, there: bool) -> Snapshot:
     return Snapshot(Ref(COMMAND, "team", "c"), body, relatives=relatives)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("target", "expected"),
-    [
-        (ON_QUEUE, Ref(QUEUE, "", "q")),
-        (ON_JOB, Ref(VC_JOB, "team", "j")),
-        ({**ON_JOB, "apiVersion": "batch.volcano.sh/v1beta9"}, Ref(VC_JOB, "team", "j")),
-    ],
-    ids=["queue", "job", "another version"],
+    ("queue", ON_QUEUE, Ref(QUEUE, "", "q")),
+    ("job", ON_JOB, Ref(VC_JOB, "team", "j")),
+    ("another version", {**ON_JOB, "apiVersion": "batch.volcano.sh/v1beta9"}, Ref(VC_JOB, "team", "j")),
 )
 def test_a_command_with_a_target_is_left_to_its_controller(target: Object, expected: Ref) -> None:
     body = command(target)
@@ -42,15 +39,13 @@ def test_a_command_with_a_target_is_left_to_its_controller(target: Object, expec
 
 @cases(
     "target, text",
-    {
-        "no such queue": (ON_QUEUE, "Do: Queue q does not exist"),
-        "no such job": (ON_JOB, "Do: Job team/j does not exist"),
-        "a Job of Kubernetes": ({**ON_JOB, "apiVersion": "batch/v1"}, "Do: Job j takes no commands"),
-        "a pod": ({**ON_JOB, "kind": "Pod", "apiVersion": "v1"}, "Do: Pod j takes no commands"),
-        "an unknown kind": ({**ON_JOB, "kind": "Boat"}, "Do: Boat j takes no commands"),
-        "nobody's name": ({**ON_JOB, "name": ""}, "Do: Job takes no commands"),
-        "no target": (None, "Do: nothing takes no commands"),
-    },
+    ("no such queue", ON_QUEUE, "Do: Queue q does not exist"),
+    ("no such job", ON_JOB, "Do: Job team/j does not exist"),
+    ("a Job of Kubernetes", {**ON_JOB, "apiVersion": "batch/v1"}, "Do: Job j takes no commands"),
+    ("a pod", {**ON_JOB, "kind": "Pod", "apiVersion": "v1"}, "Do: Pod j takes no commands"),
+    ("an unknown kind", {**ON_JOB, "kind": "Boat"}, "Do: Boat j takes no commands"),
+    ("nobody's name", {**ON_JOB, "name": ""}, "Do: Job takes no commands"),
+    ("no target", None, "Do: nothing takes no commands"),
 )
 def test_a_command_without_a_target_is_reported_and_deleted(target: Object | None, text: str) -> None:
     told, together = decide(seen(command(target), there=False), NOW).steps

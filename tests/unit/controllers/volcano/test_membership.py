@@ -91,21 +91,19 @@ def made(plan: Plan) -> Object:
 
 @cases(
     "body, ours",
-    {
-        "one of our schedulers": (pod(), True),
-        "another of ours": (pod(scheduler="mine"), True),
-        "somebody else's": (pod(scheduler="default-scheduler"), False),
-        "held back by us already": (pod(scheduler="default-scheduler", gated=True), True),
-        "has a group": (pod(annotations={GROUP_NAME: "g"}), False),
-        "has an empty one": (pod(annotations={GROUP_NAME: ""}), True),
-        "waits for a group of its author's": (pod(annotations={GROUP_NAME: "g"}, gated=True), False),
-        "waits for one of ours": (pod(annotations={GROUP_NAME: "podgroup-uid-p"}, gated=True), True),
-        "was let go": (pod(annotations={GROUP_NAME: "podgroup-uid-p"}), False),
-        "succeeded": (pod(phase="Succeeded"), False),
-        "failed": (pod(phase="Failed"), False),
-        "runs already": (pod(phase="Running"), True),
-        "is leaving": (pod(metadata={"deletionTimestamp": "2026-03-01T11:00:00Z"}), False),
-    },
+    ("one of our schedulers", pod(), True),
+    ("another of ours", pod(scheduler="mine"), True),
+    ("somebody else's", pod(scheduler="default-scheduler"), False),
+    ("held back by us already", pod(scheduler="default-scheduler", gated=True), True),
+    ("has a group", pod(annotations={GROUP_NAME: "g"}), False),
+    ("has an empty one", pod(annotations={GROUP_NAME: ""}), True),
+    ("waits for a group of its author's", pod(annotations={GROUP_NAME: "g"}, gated=True), False),
+    ("waits for one of ours", pod(annotations={GROUP_NAME: "podgroup-uid-p"}, gated=True), True),
+    ("was let go", pod(annotations={GROUP_NAME: "podgroup-uid-p"}), False),
+    ("succeeded", pod(phase="Succeeded"), False),
+    ("failed", pod(phase="Failed"), False),
+    ("runs already", pod(phase="Running"), True),
+    ("is leaving", pod(metadata={"deletionTimestamp": "2026-03-01T11:00:00Z"}), False),
 )
 def test_whose_pods_are_gathered(body: Object, ours: bool) -> None:
     assert PODS.accepts(body) is ours
@@ -113,17 +111,16 @@ def test_whose_pods_are_gathered(body: Object, ours: bool) -> None:
 
 @cases(
     "owner, name, asks",
-    {
-        "nobody's": (None, "podgroup-uid-p", None),
-        "a ReplicaSet's": (owned_by(REPLICA_SET), "podgroup-w", Ref(REPLICA_SET, "team", "web")),
-        "a StatefulSet's": (owned_by(STATEFUL_SET), "podgroup-w", Ref(STATEFUL_SET, "team", "web")),
-        "a Job's": (owned_by(JOB), "podgroup-w", Ref(JOB, "team", "web")),
-        "of a kind nobody knows": (
-            {"apiVersion": "x/v1", "kind": "Boat", "name": "b", "uid": "w", "controller": True},
-            "podgroup-w",
-            None,
-        ),
-    },
+    ("nobody's", None, "podgroup-uid-p", None),
+    ("a ReplicaSet's", owned_by(REPLICA_SET), "podgroup-w", Ref(REPLICA_SET, "team", "web")),
+    ("a StatefulSet's", owned_by(STATEFUL_SET), "podgroup-w", Ref(STATEFUL_SET, "team", "web")),
+    ("a Job's", owned_by(JOB), "podgroup-w", Ref(JOB, "team", "web")),
+    (
+        "of a kind nobody knows",
+        {"apiVersion": "x/v1", "kind": "Boat", "name": "b", "uid": "w", "controller": True},
+        "podgroup-w",
+        None,
+    ),
 )
 def test_all_pods_of_one_owner_have_one_group(owner: Object | None, name: str, asks: Ref | None) -> None:
     body = pod(owner=owner)
@@ -280,13 +277,11 @@ MEMBER = pod(owner=owned_by(REPLICA_SET), annotations={GROUP_NAME: "podgroup-w"}
 
 @cases(
     "group, ours",
-    {
-        "a ReplicaSet's": (group_of(MEMBER, workload()), True),
-        "a StatefulSet's": (group_of(pod(owner=owned_by(STATEFUL_SET)), workload()), True),
-        "a Job's": (group_of(pod(owner=owned_by(JOB)), workload()), False),
-        "a pod's": (group_of(pod(), workload()), False),
-        "of its author's": ({"metadata": {"name": "mine", "ownerReferences": [owned_by(REPLICA_SET)]}}, False),
-    },
+    ("a ReplicaSet's", group_of(MEMBER, workload()), True),
+    ("a StatefulSet's", group_of(pod(owner=owned_by(STATEFUL_SET)), workload()), True),
+    ("a Job's", group_of(pod(owner=owned_by(JOB)), workload()), False),
+    ("a pod's", group_of(pod(), workload()), False),
+    ("of its author's", {"metadata": {"name": "mine", "ownerReferences": [owned_by(REPLICA_SET)]}}, False),
 )
 def test_whose_groups_follow_a_workload(group: Object, ours: bool) -> None:
     assert WORKLOADS.accepts(group) is ours
@@ -294,13 +289,11 @@ def test_whose_groups_follow_a_workload(group: Object, ours: bool) -> None:
 
 @cases(
     "owner, gone",
-    {
-        "no replicas": (workload(replicas=0), True),
-        "one": (workload(replicas=1), False),
-        "as many as nobody says": (workload(replicas=None), False),
-        "of another uid": (workload(replicas=0, uid="another"), False),
-        "it is not known": (None, False),
-    },
+    ("no replicas", workload(replicas=0), True),
+    ("one", workload(replicas=1), False),
+    ("as many as nobody says", workload(replicas=None), False),
+    ("of another uid", workload(replicas=0, uid="another"), False),
+    ("it is not known", None, False),
 )
 def test_the_group_goes_with_the_last_replica(owner: Object | None, gone: bool) -> None:
     plan = kept(group_of(MEMBER, workload()), owner, MEMBER)
@@ -357,11 +350,9 @@ def test_of_a_statefulset_the_revision_it_goes_to_counts() -> None:
 
 @cases(
     "stranger",
-    {
-        "another's": pod("z", owner=owned_by(REPLICA_SET, uid="other"), priorityClassName="x"),
-        "nobody's": pod("z", priorityClassName="x"),
-        "leaving": pod("z", owner=owned_by(REPLICA_SET), metadata={"deletionTimestamp": "t"}, priorityClassName="x"),
-    },
+    ("another's", pod("z", owner=owned_by(REPLICA_SET, uid="other"), priorityClassName="x")),
+    ("nobody's", pod("z", priorityClassName="x")),
+    ("leaving", pod("z", owner=owned_by(REPLICA_SET), metadata={"deletionTimestamp": "t"}, priorityClassName="x")),
 )
 def test_only_living_pods_of_the_workload_say_anything(stranger: Object) -> None:
     assert kept(group_of(MEMBER, workload()), workload(), MEMBER, stranger) == NOTHING

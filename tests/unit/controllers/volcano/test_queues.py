@@ -141,7 +141,7 @@ def test_the_table_has_every_cell_and_so_has_its_test() -> None:
 
 
 @pytest.mark.parametrize(("before", "action", "empty", "busy", "event"), CELLS)
-@pytest.mark.parametrize("phases", [(), ("Completed",)], ids=["without PodGroups", "with one that is completed"])
+@cases("phases", ("without PodGroups", ()), ("with one that is completed", ("Completed",)))
 def test_what_a_command_makes_of_a_state(
     before: str, action: str, empty: str, busy: str, event: str | None, phases: tuple[str, ...]
 ) -> None:
@@ -199,13 +199,11 @@ def taking(name: str, levels: int | None = None, **amounts: str) -> Object:
 
 @cases(
     "below, allocated, levels",
-    {
-        "none below": ([], {"cpu": "1"}, None),
-        "two": ([taking("a", cpu="2"), taking("b", cpu="500m", pods="3")], {"cpu": "3500m", "pods": "3"}, 2),
-        "with others below them": ([taking("a", 2, cpu="2"), taking("b", 4)], {"cpu": "3"}, 5),
-        "below without end: a circle": ([taking("a", 16, cpu="2")], {"cpu": "1"}, 16),
-        "one that has no status yet": ([queue("a")], {"cpu": "1"}, 2),
-    },
+    ("none below", [], {"cpu": "1"}, None),
+    ("two", [taking("a", cpu="2"), taking("b", cpu="500m", pods="3")], {"cpu": "3500m", "pods": "3"}, 2),
+    ("with others below them", [taking("a", 2, cpu="2"), taking("b", 4)], {"cpu": "3"}, 5),
+    ("below without end: a circle", [taking("a", 16, cpu="2")], {"cpu": "1"}, 16),
+    ("one that has no status yet", [queue("a")], {"cpu": "1"}, 2),
 )
 def test_a_queue_counts_what_those_below_it_take(below: list[Object], allocated: Object, levels: int | None) -> None:
     own = groups("Running")
@@ -308,12 +306,10 @@ def test_what_was_handled_is_remembered_only_as_long_as_it_matters() -> None:
 
 @cases(
     "asked, text",
-    {
-        "unknown": (command("c", "EatQueue"), "EatQueue is none of SyncQueue, OpenQueue, CloseQueue"),
-        "of a Job": (command("c", "AbortJob"), "AbortJob is none of"),
-        "no action": (command("c", None), "no action is none of"),
-        "for a predecessor": (command("c", "CloseQueue", uid="uid-of-another"), "for another Queue"),
-    },
+    ("unknown", command("c", "EatQueue"), "EatQueue is none of SyncQueue, OpenQueue, CloseQueue"),
+    ("of a Job", command("c", "AbortJob"), "AbortJob is none of"),
+    ("no action", command("c", None), "no action is none of"),
+    ("for a predecessor", command("c", "CloseQueue", uid="uid-of-another"), "for another Queue"),
 )
 def test_an_invalid_command_is_reported_and_deleted(asked: Object, text: str) -> None:
     plan = decided(queue(state="Open"), commands=[asked])
@@ -391,15 +387,12 @@ def test_a_user_who_opens_below_an_open_queue_is_asked_for_it_no_more() -> None:
     assert (left["status"]["state"], left["metadata"]["annotations"]) == ("Open", {CLOSED_BY_PARENT: "false"})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "above", "warned"),
-    [
-        (queue(parent="p"), None, [("Warning", "ParentNotFound")]),
-        (queue(parent="p"), queue("p", "Open"), []),
-        (queue(), None, []),
-        (queue("q", parent="q"), None, []),
-    ],
-    ids=["missing", "there", "the root is made later", "itself"],
+    ("missing", queue(parent="p"), None, [("Warning", "ParentNotFound")]),
+    ("there", queue(parent="p"), queue("p", "Open"), []),
+    ("the root is made later", queue(), None, []),
+    ("itself", queue("q", parent="q"), None, []),
 )
 def test_a_missing_parent_is_reported(body: Object, above: Object | None, warned: list[Any]) -> None:
     plan = decided(body, above=above)
@@ -407,10 +400,12 @@ def test_a_missing_parent_is_reported(body: Object, above: Object | None, warned
     assert decided(after(body, plan), above=above) == NOTHING
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "parent"),
-    [(queue(parent=""), "root"), (queue(parent=None), "root"), (queue("root", parent=None), None), (queue(), None)],
-    ids=["empty", "absent", "the root itself", "given"],
+    ("empty", queue(parent=""), "root"),
+    ("absent", queue(parent=None), "root"),
+    ("the root itself", queue("root", parent=None), None),
+    ("given", queue(), None),
 )
 def test_a_queue_without_a_parent_is_put_below_the_root(body: Object, parent: str | None) -> None:
     patches = [step.body for step in decided(body).steps if isinstance(step, Patch)]

@@ -43,12 +43,10 @@ def bomb() -> bytes:
 
 @cases(
     "sent",
-    {
-        "another version": struct.pack(">HHI", 0x8002, spdy.PING, 0),
-        "no compression": struct.pack(">HHI", 0x8003, spdy.HEADERS, 8) + b"\0\0\0\1head",
-        "too short": struct.pack(">HHI", 0x8003, spdy.SYN_STREAM, 4) + b"\0\0\0\1",
-        "too long": bomb(),
-    },
+    ("another version", struct.pack(">HHI", 0x8002, spdy.PING, 0)),
+    ("no compression", struct.pack(">HHI", 0x8003, spdy.HEADERS, 8) + b"\0\0\0\1head"),
+    ("too short", struct.pack(">HHI", 0x8003, spdy.SYN_STREAM, 4) + b"\0\0\0\1"),
+    ("too long", bomb()),
 )
 def test_what_is_not_spdy_is_refused(sent: bytes) -> None:
     with pytest.raises(ValueError, match="SPDY"):

@@ -18,15 +18,14 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @cases(
     ("query", "wanted"),
-    {
-        "output": ({"stdout": "true", "stdin": "false"}, Streams(False, True, False, False)),
-        "all": ({"stdin": "1", "stdout": "1", "stderr": "1"}, Streams(True, True, True, False)),
-        "a terminal has one output": (
-            {"stdin": "true", "stdout": "true", "stderr": "true", "tty": "true"},
-            Streams(True, True, False, True),
-        ),
-        "none": ({"tty": "true"}, None),
-    },
+    ("output", {"stdout": "true", "stdin": "false"}, Streams(False, True, False, False)),
+    ("all", {"stdin": "1", "stdout": "1", "stderr": "1"}, Streams(True, True, True, False)),
+    (
+        "a terminal has one output",
+        {"stdin": "true", "stdout": "true", "stderr": "true", "tty": "true"},
+        Streams(True, True, False, True),
+    ),
+    ("none", {"tty": "true"}, None),
 )
 def test_the_streams_of_a_request(query: Mapping[str, str], wanted: Streams | None) -> None:
     if wanted is None:
@@ -38,29 +37,26 @@ def test_the_streams_of_a_request(query: Mapping[str, str], wanted: Streams | No
 
 @cases(
     ("place", "terminal", "wanted"),
-    {
-        "as it is": (ExecutionPlace(NOTHING, Path("/w")), "", "ls -l"),
-        "in an isolated container": (
-            ExecutionPlace(NOTHING, Path("/w"), ("enter", "7")),
-            "",
-            "enter 7 ls -l",
-        ),
-        "a variable that shells drop": (
-            ExecutionPlace({"A": "1", "a.b": "c"}, Path("/w")),
-            "/dev/pts/9",
-            '/bin/sh -c exec <>"$0" >&0 2>&0; exec "$@" /dev/pts/9 /usr/bin/env -- a.b=c ls -l',
-        ),
-        "on a terminal of an isolated container": (
-            ExecutionPlace(NOTHING, Path("/w"), ("enter", "7")),
-            "/dev/pts/9",
-            "enter 7 setsid --ctty ls -l",
-        ),
-        "on a terminal": (
-            ExecutionPlace(NOTHING, Path("/w")),
-            "/dev/pts/9",
-            '/bin/sh -c exec <>"$0" >&0 2>&0; exec "$@" /dev/pts/9 ls -l',
-        ),
-    },
+    ("as it is", ExecutionPlace(NOTHING, Path("/w")), "", "ls -l"),
+    ("in an isolated container", ExecutionPlace(NOTHING, Path("/w"), ("enter", "7")), "", "enter 7 ls -l"),
+    (
+        "a variable that shells drop",
+        ExecutionPlace({"A": "1", "a.b": "c"}, Path("/w")),
+        "/dev/pts/9",
+        '/bin/sh -c exec <>"$0" >&0 2>&0; exec "$@" /dev/pts/9 /usr/bin/env -- a.b=c ls -l',
+    ),
+    (
+        "on a terminal of an isolated container",
+        ExecutionPlace(NOTHING, Path("/w"), ("enter", "7")),
+        "/dev/pts/9",
+        "enter 7 setsid --ctty ls -l",
+    ),
+    (
+        "on a terminal",
+        ExecutionPlace(NOTHING, Path("/w")),
+        "/dev/pts/9",
+        '/bin/sh -c exec <>"$0" >&0 2>&0; exec "$@" /dev/pts/9 ls -l',
+    ),
 )
 def test_how_a_command_is_run(place: ExecutionPlace, terminal: str, wanted: str) -> None:
     assert " ".join(argv(["ls", "-l"], place, terminal)) == wanted
@@ -77,15 +73,13 @@ def test_an_exit_code_is_the_cause_that_clients_look_for() -> None:
 
 @cases(
     ("asked", "wanted"),
-    {
-        "one": (["80"], [80]),
-        "several": (["80,81", "65535"], [80, 81, 65535]),
-        "none": ([], 'query parameter "ports" is required'),
-        "zero": (["0"], 'port "0" must be'),
-        "too high": (["65536"], 'port "65536" must be'),
-        "no number": (["80,web"], 'port "web" must be'),
-        "too many": ([str(port) for port in range(1, 102)], "at most 100 ports"),
-    },
+    ("one", ["80"], [80]),
+    ("several", ["80,81", "65535"], [80, 81, 65535]),
+    ("none", [], 'query parameter "ports" is required'),
+    ("zero", ["0"], 'port "0" must be'),
+    ("too high", ["65536"], 'port "65536" must be'),
+    ("no number", ["80,web"], 'port "web" must be'),
+    ("too many", [str(port) for port in range(1, 102)], "at most 100 ports"),
 )
 def test_the_ports_of_a_request(asked: list[str], wanted: list[int] | str) -> None:
     if isinstance(wanted, list):
@@ -126,7 +120,7 @@ async def test_input_that_is_not_taken_ends_with_the_process() -> None:
     os.close(writing)
 
 
-@cases("depth", {"short": 1, "too long for an address": 20})
+@cases("depth", ("short", 1), ("too long for an address", 20))
 async def test_the_socket_is_found_however_long_its_path_is(depth: int, tmp_path: Path) -> None:
     logs = tmp_path.joinpath(*["a" * 20] * depth)
     logs.mkdir(parents=True)

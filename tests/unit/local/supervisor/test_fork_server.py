@@ -13,6 +13,7 @@ from deploy.cli import forked_parts, main
 from deploy.local.supervisor.fork_server import ForkServer
 from deploy.processes import command_lines
 from tests.support.paths import ROOT
+from tests.unit.tables import cases
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="parts are forked on Linux only")
 
@@ -35,14 +36,12 @@ def test_a_fork_has_words_environment_streams_session_and_title_of_its_own(found
     assert title == " ".join(command_lines.own("where", "a", "b"))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("line", "code", "said"),
-    [
-        pytest.param("exit 3", 3, "", id="a code"),
-        pytest.param("words", 1, "no such thing\n", id="a reason"),
-        pytest.param("fail", 1, "ValueError: a defect\n", id="a traceback"),
-        pytest.param("thread", 0, "the thread is done\nat exit\n", id="threads and exit handlers first"),
-    ],
+    ("a code", "exit 3", 3, ""),
+    ("a reason", "words", 1, "no such thing\n"),
+    ("a traceback", "fail", 1, "ValueError: a defect\n"),
+    ("threads and exit handlers first", "thread", 0, "the thread is done\nat exit\n"),
 )
 def test_a_fork_ends_as_a_program_ends(line: str, code: int, said: str, found: Any) -> None:
     assert found[line][0] == code

@@ -12,6 +12,7 @@ import pytest
 from deploy.local.supervisor import guard
 from tests.support.conditions import eventually
 from tests.support.processes import alive
+from tests.unit.tables import cases
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 PidIn = Callable[[str], int]
@@ -58,7 +59,7 @@ def start(tmp_path: Path, pid_in: PidIn) -> Iterator[Start]:
         guard.signal_group(child, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("farewell", ["none", "noted"], ids=["that it was told", "that a file notes"])
+@cases("farewell", ("that it was told", "none"), ("that a file notes", "noted"))
 async def test_groups_of_a_killed_master_are_ended_even_if_they_ignore_term(
     farewell: str, start: Start, pid_in: PidIn
 ) -> None:

@@ -14,6 +14,7 @@ from deploy.local.supervisor.leftovers import Notes
 from deploy.local.supervisor.supervisor import Component, StartFailed, Supervisor
 from tests.support.conditions import eventually
 from tests.support.processes import alive
+from tests.unit.tables import cases
 
 PidIn = Callable[[str], int]
 
@@ -46,13 +47,10 @@ async def test_a_part_is_ready_when_its_check_says_so(running: Supervisor) -> No
     assert next(answers, None) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("script", "message"),
-    [
-        ("echo no such luck >&2; exit 3", r"component part: ended with exit code 3[^|]*\n  no such luck"),
-        ("exec sleep 60", r"component part: was not ready within 0\.3 s"),
-    ],
-    ids=["it ends", "it is too slow"],
+    ("it ends", "echo no such luck >&2; exit 3", r"component part: ended with exit code 3[^|]*\n  no such luck"),
+    ("it is too slow", "exec sleep 60", r"component part: was not ready within 0\.3 s"),
 )
 async def test_a_part_that_does_not_become_ready_is_named_quoted_and_stopped(
     script: str, message: str, running: Supervisor, tmp_path: Path, pid_in: PidIn
@@ -64,10 +62,10 @@ async def test_a_part_that_does_not_become_ready_is_named_quoted_and_stopped(
     assert running.pids() == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     "fails",
-    ["kill -KILL $$", "touch $H/die; exit 1"],
-    ids=["it is killed", "it ends, and then the death of another part is noticed"],
+    ("it is killed", "kill -KILL $$"),
+    ("it ends, and then the death of another part is noticed", "touch $H/die; exit 1"),
 )
 async def test_a_part_that_cannot_help_its_early_end_is_started_again(
     fails: str, running: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

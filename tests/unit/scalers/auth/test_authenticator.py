@@ -10,6 +10,7 @@ import pytest
 from scalers.auth.authenticator import Authenticator, Unreachable, Workload
 from scalers.auth.secret_text import Hidden
 from tests.unit.scalers.cluster import Cluster
+from tests.unit.tables import cases
 from workers.api.kinds import SECRET, Object, Ref
 from workers.errors import Forbidden, Unavailable, UserError
 
@@ -46,55 +47,53 @@ async def resolve(
     return await authenticator.parameters(reference, workload, cluster.lookups(**lookups).view())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "supplied"),
-    [
-        pytest.param({}, {}, id="nothing"),
-        pytest.param({"secretTargetRef": [entry()]}, {"password": "hunter2"}, id="Secret"),
-        pytest.param({"secretTargetRef": [entry(key="empty")]}, {"password": ""}, id="empty entry"),
-        pytest.param({"configMapTargetRef": [entry()]}, {"password": "public team"}, id="ConfigMap"),
-        pytest.param({"env": [{"parameter": "username", "name": "USER"}]}, {"username": "bob"}, id="variable"),
-        pytest.param(
-            {"env": [{"parameter": "username", "name": "USER", "containerName": "side"}]},
-            {"username": "eve"},
-            id="variable of another container",
-        ),
-        pytest.param(
-            {"boundServiceAccountToken": [{"parameter": "token", "serviceAccountName": "reader"}]},
-            {"token": "jwt-of-reader"},
-            id="token of a service account",
-        ),
-        pytest.param(
-            {
-                "oauth2": {
-                    "type": "clientCredentials",
-                    "clientId": "me",
-                    "clientSecret": {"valueFrom": {"secretKeyRef": {"name": "login", "key": "pw"}}},
-                    "tokenUrl": "https://token",
-                    "scopes": ["a", "b"],
-                    "tokenUrlParams": {"audience": "x y"},
-                }
-            },
-            {
-                "clientID": "me",
-                "clientSecret": "hunter2",
-                "oauthTokenURI": "https://token",
-                "scopes": "a,b",
-                "endpointParams": "audience=x+y",
-            },
-            id="client credentials",
-        ),
-        pytest.param(
-            {
-                "env": [{"parameter": "password", "name": "USER"}],
-                "configMapTargetRef": [entry(), entry("host")],
-                "secretTargetRef": [entry()],
-            },
-            {"password": "hunter2", "host": "public team"},
-            id="the later field wins",
-        ),
-        pytest.param({"podIdentity": {"provider": "none"}}, {}, id="no pod identity"),
-    ],
+    ("nothing", {}, {}),
+    ("Secret", {"secretTargetRef": [entry()]}, {"password": "hunter2"}),
+    ("empty entry", {"secretTargetRef": [entry(key="empty")]}, {"password": ""}),
+    ("ConfigMap", {"configMapTargetRef": [entry()]}, {"password": "public team"}),
+    ("variable", {"env": [{"parameter": "username", "name": "USER"}]}, {"username": "bob"}),
+    (
+        "variable of another container",
+        {"env": [{"parameter": "username", "name": "USER", "containerName": "side"}]},
+        {"username": "eve"},
+    ),
+    (
+        "token of a service account",
+        {"boundServiceAccountToken": [{"parameter": "token", "serviceAccountName": "reader"}]},
+        {"token": "jwt-of-reader"},
+    ),
+    (
+        "client credentials",
+        {
+            "oauth2": {
+                "type": "clientCredentials",
+                "clientId": "me",
+                "clientSecret": {"valueFrom": {"secretKeyRef": {"name": "login", "key": "pw"}}},
+                "tokenUrl": "https://token",
+                "scopes": ["a", "b"],
+                "tokenUrlParams": {"audience": "x y"},
+            }
+        },
+        {
+            "clientID": "me",
+            "clientSecret": "hunter2",
+            "oauthTokenURI": "https://token",
+            "scopes": "a,b",
+            "endpointParams": "audience=x+y",
+        },
+    ),
+    (
+        "the later field wins",
+        {
+            "env": [{"parameter": "password", "name": "USER"}],
+            "configMapTargetRef": [entry(), entry("host")],
+            "secretTargetRef": [entry()],
+        },
+        {"password": "hunter2", "host": "public team"},
+    ),
+    ("no pod identity", {"podIdentity": {"provider": "none"}}, {}),
 )
 async def test_fields_supply_parameters(cluster: Cluster, spec: Object, supplied: dict[str, str]) -> None:
     cluster.authentication(**spec)
@@ -163,7 +162,7 @@ MISSING: dict[str, tuple[Object, str]] = {
 }
 
 
-@pytest.mark.parametrize(("spec", "message"), MISSING.values(), ids=MISSING)
+@cases(("spec", "message"), MISSING)
 async def test_what_is_missing_is_named(cluster: Cluster, spec: Object, message: str) -> None:
     cluster.authentication(**spec)
     with pytest.raises(UserError) as refused:
@@ -190,19 +189,15 @@ async def test_kedas_way_supplies_an_empty_text(cluster: Cluster, name: str) -> 
     assert await resolve(cluster, {"name": "nope"}, lenient=True) == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reference", "message"),
-    [
-        pytest.param(
-            {"name": "nope"}, "authenticationRef: TriggerAuthentication team/nope does not exist", id="namespace"
-        ),
-        pytest.param(OWN, "authenticationRef: ClusterTriggerAuthentication login does not exist", id="cluster"),
-        pytest.param(
-            {"name": "login", "kind": "Secret"},
-            "authenticationRef.kind: must be TriggerAuthentication or ClusterTriggerAuthentication, not Secret",
-            id="kind",
-        ),
-    ],
+    ("namespace", {"name": "nope"}, "authenticationRef: TriggerAuthentication team/nope does not exist"),
+    ("cluster", OWN, "authenticationRef: ClusterTriggerAuthentication login does not exist"),
+    (
+        "kind",
+        {"name": "login", "kind": "Secret"},
+        "authenticationRef.kind: must be TriggerAuthentication or ClusterTriggerAuthentication, not Secret",
+    ),
 )
 async def test_a_reference_that_leads_nowhere_is_named(cluster: Cluster, reference: Object, message: str) -> None:
     with pytest.raises(UserError) as refused:
@@ -216,12 +211,10 @@ async def test_a_malformed_authentication_is_named_with_its_field(cluster: Clust
         await resolve(cluster)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("down", "kind"),
-    [
-        pytest.param(Unavailable("the API server is away"), Unreachable, id="away"),
-        pytest.param(Forbidden("may not read secrets", status=403), UserError, id="forbidden"),
-    ],
+    ("away", Unavailable("the API server is away"), Unreachable),
+    ("forbidden", Forbidden("may not read secrets", status=403), UserError),
 )
 async def test_a_cluster_that_does_not_answer_is_told_from_one_that_refuses(
     cluster: Cluster, down: Any, kind: type[Exception]
@@ -285,18 +278,16 @@ async def test_links_within_the_folder_are_followed_as_kubernetes_mounts_secrets
     assert await resolve(cluster, OWN, folder=tmp_path) == {"username": "bob"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "content", "message"),
-    [
-        pytest.param("../x.json", "{}", "../x.json must be relative and without ..", id="up"),
-        pytest.param("/etc/passwd", "{}", "/etc/passwd must be relative and without ..", id="absolute"),
-        pytest.param("out", None, "out leads out of the folder for such files", id="link that leads out"),
-        pytest.param("nope.json", None, "nope.json cannot be read: No such file or directory", id="missing"),
-        pytest.param("x.json", "hunter2", "x.json is not JSON", id="no JSON"),
-        pytest.param("x.json", '["hunter2"]', "x.json is not a JSON object of texts", id="no object"),
-        pytest.param("x.json", '{"hunter2": 5}', "x.json is not a JSON object of texts", id="no text"),
-        pytest.param("x.json", " " * (1 << 20) + "{}", "x.json is larger than 1 MiB", id="too large"),
-    ],
+    ("up", "../x.json", "{}", "../x.json must be relative and without .."),
+    ("absolute", "/etc/passwd", "{}", "/etc/passwd must be relative and without .."),
+    ("link that leads out", "out", None, "out leads out of the folder for such files"),
+    ("missing", "nope.json", None, "nope.json cannot be read: No such file or directory"),
+    ("no JSON", "x.json", "hunter2", "x.json is not JSON"),
+    ("no object", "x.json", '["hunter2"]', "x.json is not a JSON object of texts"),
+    ("no text", "x.json", '{"hunter2": 5}', "x.json is not a JSON object of texts"),
+    ("too large", "x.json", " " * (1 << 20) + "{}", "x.json is larger than 1 MiB"),
 )
 async def test_a_file_that_will_not_do_is_named_and_not_quoted(
     cluster: Cluster, tmp_path: Path, path: str, content: str | None, message: str

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from scalers.auth import template_environment
+from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, SECRET, Object, Ref
 from workers.errors import NotFound, UserError
 
@@ -29,34 +30,30 @@ def ref(kind: str, name: str, key: str, **more: Any) -> Object:
     return {"name": "V", "valueFrom": {kind: {"name": name, "key": key, **more}}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env", "values"),
-    [
-        pytest.param([{"name": "A", "value": "1"}], {"A": "1"}, id="plain value"),
-        pytest.param([{"name": "A"}], {"A": ""}, id="no value is an empty one"),
-        pytest.param(
-            [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(C)$$(A)"}, {"name": "C", "value": "3"}],
-            {"A": "1", "B": "1$(C)$(A)", "C": "3"},
-            id="references to earlier entries only",
-        ),
-        pytest.param([ref("configMapKeyRef", "settings", "QUEUE")], {"V": "work"}, id="key of a ConfigMap"),
-        pytest.param([ref("secretKeyRef", "login", "password")], {"V": "s3cret"}, id="key of a Secret"),
-        pytest.param([ref("secretKeyRef", "login", "pin", optional=True)], {}, id="optional key"),
-        pytest.param([ref("secretKeyRef", "nope", "pin", optional=True)], {}, id="optional Secret"),
-        pytest.param([{"name": "V", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}], {}, id="fieldRef"),
-    ],
+    ("plain value", [{"name": "A", "value": "1"}], {"A": "1"}),
+    ("no value is an empty one", [{"name": "A"}], {"A": ""}),
+    (
+        "references to earlier entries only",
+        [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(C)$$(A)"}, {"name": "C", "value": "3"}],
+        {"A": "1", "B": "1$(C)$(A)", "C": "3"},
+    ),
+    ("key of a ConfigMap", [ref("configMapKeyRef", "settings", "QUEUE")], {"V": "work"}),
+    ("key of a Secret", [ref("secretKeyRef", "login", "password")], {"V": "s3cret"}),
+    ("optional key", [ref("secretKeyRef", "login", "pin", optional=True)], {}),
+    ("optional Secret", [ref("secretKeyRef", "nope", "pin", optional=True)], {}),
+    ("fieldRef", [{"name": "V", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}], {}),
 )
 async def test_entries_resolve(env: list[Object], values: dict[str, str]) -> None:
     assert await resolve(*env) == values
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_from", "values"),
-    [
-        pytest.param({"configMapRef": {"name": "settings"}}, {"QUEUE": "work", "LEVEL": "info"}, id="ConfigMap"),
-        pytest.param({"secretRef": {"name": "login"}, "prefix": "DB_"}, {"DB_password": "s3cret"}, id="prefix"),
-        pytest.param({"secretRef": {"name": "nope", "optional": True}}, {}, id="optional"),
-    ],
+    ("ConfigMap", {"configMapRef": {"name": "settings"}}, {"QUEUE": "work", "LEVEL": "info"}),
+    ("prefix", {"secretRef": {"name": "login"}, "prefix": "DB_"}, {"DB_password": "s3cret"}),
+    ("optional", {"secretRef": {"name": "nope", "optional": True}}, {}),
 )
 async def test_whole_objects_resolve(env_from: Object, values: dict[str, str]) -> None:
     assert await resolve(env_from=(env_from,)) == values
@@ -72,16 +69,10 @@ async def test_the_named_container_is_taken() -> None:
     assert await resolve(container="side") == {"WHO": "side"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "complaint"),
-    [
-        pytest.param(
-            {"container": "x"}, "envSourceContainerName: no container x; there are main, side", id="container"
-        ),
-        pytest.param(
-            {"env_from": ({"secretRef": {"name": "nope"}},)}, "Secret team/nope does not exist", id="missing object"
-        ),
-    ],
+    ("container", {"container": "x"}, "envSourceContainerName: no container x; there are main, side"),
+    ("missing object", {"env_from": ({"secretRef": {"name": "nope"}},)}, "Secret team/nope does not exist"),
 )
 async def test_what_is_missing_is_named(arguments: Any, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):

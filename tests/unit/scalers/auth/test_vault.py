@@ -13,6 +13,7 @@ from scalers.auth.vault import LARGEST, VaultError, Vaults
 from scalers.ttl_cache import EVER
 from tests.support.servers import answering
 from tests.unit.scalers.cluster import Cluster
+from tests.unit.tables import cases
 from workers.api.keda.triggerauthentication import Vault
 from workers.errors import UserError
 
@@ -95,15 +96,13 @@ async def read(vault: Vault, cluster: Cluster, lookups: Any = None, *, since: fl
         await vaults.close()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "text"),
-    [
-        pytest.param({}, "one", id="version 1, as it looks"),
-        pytest.param({"path": "kv2/data/login"}, "two", id="version 2, as it looks"),
-        pytest.param({"type": "secret"}, "one", id="version 1"),
-        pytest.param({"path": "kv2/data/login", "type": "secretV2"}, "two", id="version 2"),
-        pytest.param({"path": "/kv1/login/"}, "one", id="slashes around the path"),
-    ],
+    ("version 1, as it looks", {}, "one"),
+    ("version 2, as it looks", {"path": "kv2/data/login"}, "two"),
+    ("version 1", {"type": "secret"}, "one"),
+    ("version 2", {"path": "kv2/data/login", "type": "secretV2"}, "two"),
+    ("slashes around the path", {"path": "/kv1/login/"}, "one"),
 )
 async def test_a_key_of_a_secret_is_read(server: Server, cluster: Cluster, fields: Any, text: str) -> None:
     assert await read(vault(server, secret(**fields)), cluster) == {"password": text}
@@ -139,15 +138,11 @@ async def test_a_certificate_and_its_key_come_from_one_issue(server: Server, clu
     assert (await read(asked, cluster, lookups, since=cluster.now))["certificate"] == "cert-3", "it may be what failed"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "message"),
-    [
-        pytest.param({"key": "pin"}, "kv1/login: has no key pin", id="key"),
-        pytest.param({"key": "number"}, "kv1/login: key number is not a text", id="number"),
-        pytest.param(
-            {"type": "secretV2"}, "kv1/login: is no secret of a key-value store of version 2", id="wrong version"
-        ),
-    ],
+    ("key", {"key": "pin"}, "kv1/login: has no key pin"),
+    ("number", {"key": "number"}, "kv1/login: key number is not a text"),
+    ("wrong version", {"type": "secretV2"}, "kv1/login: is no secret of a key-value store of version 2"),
 )
 async def test_what_a_secret_lacks_is_named(server: Server, cluster: Cluster, fields: Any, message: str) -> None:
     with pytest.raises(UserError) as refused:
@@ -155,13 +150,11 @@ async def test_what_a_secret_lacks_is_named(server: Server, cluster: Cluster, fi
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "token", "message", "transient"),
-    [
-        pytest.param("nope", TOKEN, "404 no reason given", False, id="no such path"),
-        pytest.param("kv1/login", "wrong-hunter", "403 permission denied", False, id="refused"),
-        pytest.param("elsewhere", TOKEN, "302 no reason given", False, id="redirected: the token is not sent on"),
-    ],
+    ("no such path", "nope", TOKEN, "404 no reason given", False),
+    ("refused", "kv1/login", "wrong-hunter", "403 permission denied", False),
+    ("redirected: the token is not sent on", "elsewhere", TOKEN, "302 no reason given", False),
 )
 async def test_a_refusal_is_in_vaults_words(
     server: Server, cluster: Cluster, path: str, token: str, message: str, transient: bool
@@ -222,18 +215,16 @@ async def test_two_identities_never_share_an_answer(server: Server, cluster: Clu
         await read(vault(server, secret(), credential={"token": "another"}), cluster, lookups)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "message"),
-    [
-        pytest.param({**NAMED, "role": ""}, "role is required with authentication kubernetes", id="role"),
-        pytest.param({**NAMED, "mount": None}, "mount is required with authentication kubernetes", id="mount"),
-        pytest.param(
-            {**KUBERNETES, "credential": {"serviceAccountName": "nope"}},
-            "credential.serviceAccountName: there is no ServiceAccount team/nope",
-            id="account",
-        ),
-        pytest.param({"credential": None}, "credential.token is required with authentication token", id="token"),
-    ],
+    ("role", {**NAMED, "role": ""}, "role is required with authentication kubernetes"),
+    ("mount", {**NAMED, "mount": None}, "mount is required with authentication kubernetes"),
+    (
+        "account",
+        {**KUBERNETES, "credential": {"serviceAccountName": "nope"}},
+        "credential.serviceAccountName: there is no ServiceAccount team/nope",
+    ),
+    ("token", {"credential": None}, "credential.token is required with authentication token"),
 )
 async def test_what_a_login_lacks_is_named(server: Server, cluster: Cluster, fields: Any, message: str) -> None:
     with pytest.raises(UserError) as refused:

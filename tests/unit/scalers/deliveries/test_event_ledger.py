@@ -13,6 +13,7 @@ from scalers.claimable import ClaimRequest
 from scalers.deliveries import event_ledger
 from scalers.sources.redis.connection import RedisLink
 from tests.support.event_jobs import KEYS, MUCH_LATER, PolledEventJob, event_of, spec_of
+from tests.unit.tables import cases
 from workers.decision.claims import ClaimOrder, ClaimSettlement
 
 
@@ -291,7 +292,7 @@ async def test_a_spec_that_cannot_be_used_settles_and_takes_nothing(job: PolledE
     assert (found.claims, found.waiting, found.applied) == ((), 1.0, True)
 
 
-@pytest.mark.parametrize("forced", [False, True], ids=["by its poll", "by force"])
+@cases("forced", ("by its poll", False), ("by force", True))
 async def test_nothing_is_left_of_an_event_job_that_is_gone(job: PolledEventJob, forced: bool) -> None:
     job.spec = spec_of(deadLetter={"limit": 5}, dedup={"key": "event.id"}, concurrency={"orderingKey": "event.id"})
     await job.push(*"abcd")

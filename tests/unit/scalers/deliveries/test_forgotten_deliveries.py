@@ -4,6 +4,7 @@ import pytest
 
 from scalers.deliveries.forgotten_deliveries import ForgottenDeliveries
 from tests.support.event_jobs import KEYS, PolledEventJob
+from tests.unit.tables import cases
 from workers.api.kinds import EVENT_JOB
 from workers.cache.store import ObjectVersion, Store
 from workers.errors import Stale
@@ -63,7 +64,7 @@ async def test_one_that_is_there_again_is_kept(job: PolledEventJob) -> None:
     assert await job.ids("running") == ["a"]
 
 
-@pytest.mark.parametrize("lost", [True, False], ids=["lost", "old"])
+@cases("lost", ("lost", True), ("old", False))
 async def test_nothing_is_removed_while_the_store_is_not_fresh(job: PolledEventJob, lost: bool) -> None:
     await job.push("a")
     await job.poll(1)

@@ -8,6 +8,7 @@ import pytest
 from scalers.gateway.body_reader import Disconnected, read_body
 from scalers.gateway.overload import Load
 from scalers.gateway.problem import RequestRefused
+from tests.unit.tables import cases
 
 LENGTH = [(b"content-length", b"6")]
 END = {"type": "http.request", "body": b"def", "more_body": False}
@@ -69,7 +70,7 @@ async def test_a_request_that_is_cancelled_waits_no_longer() -> None:
     assert sender.ended
 
 
-@pytest.mark.parametrize("late", [True, False], ids=["later", "at once"])
+@cases("late", ("later", True), ("at once", False))
 async def test_a_client_that_goes_is_no_error_of_the_gateway(late: bool) -> None:
     gone = {"type": "http.disconnect"}
     sender = Sender(START) if late else Sender(START, gone)

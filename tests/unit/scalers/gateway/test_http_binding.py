@@ -8,6 +8,7 @@ import pytest
 
 from scalers.gateway.http_binding import MOST_EVENTS, PlainEvent, mode_of, read_events
 from scalers.gateway.problem import RequestRefused
+from tests.unit.tables import cases
 
 PLAIN = PlainEvent("p1", "/events/team/orders", "dev.penstock.push", "2026-03-01T08:00:00.000Z")
 BINARY = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/shop", "ce-type": "placed"}
@@ -79,21 +80,21 @@ def test_the_values_of_headers_are_unquoted_and_decoded_once(value: str, attribu
     assert one({**BINARY, "ce-subject": value})["subject"] == attribute
 
 
-@pytest.mark.parametrize(
+@cases(
     ("headers", "body", "found"),
-    [
-        pytest.param({}, b"", {}, id="no data"),
-        pytest.param({"Ce-MyExtension": "x", "CE-Time": "2026-03-01T08:00:00Z"}, b"",
-                     {"myextension": "x", "time": "2026-03-01T08:00:00Z"}, id="names have no case"),
-        pytest.param({"content-type": JSON}, b'{"a": 1}', {"datacontenttype": JSON, "data": '{"a": 1}'}, id="JSON"),
-        pytest.param({"content-type": JSON}, b"no JSON", {"datacontenttype": JSON, "data": "no JSON"}, id="unchecked"),
-        pytest.param({"content-type": "text/plain; charset=utf-8"}, "ä",
-                     {"datacontenttype": "text/plain; charset=utf-8", "data": "ä"}, id="text"),
-        pytest.param({}, b"\xff\x00", {"data_base64": base64.b64encode(b"\xff\x00").decode()}, id="bytes"),
-        pytest.param({"content-type": JSON}, b"", {"datacontenttype": JSON}, id="a type without data"),
-        pytest.param({"ce-source": "urn:x:%C3%A4".replace("%C3%A4", "%25C3%25A4")}, b"",
-                     {"source": "urn:x:%C3%A4"}, id="a URI is encoded twice"),
-    ],
+
+        ("no data", {}, b"", {}),
+        ("names have no case", {"Ce-MyExtension": "x", "CE-Time": "2026-03-01T08:00:00Z"}, b"",
+                     {"myextension": "x", "time": "2026-03-01T08:00:00Z"}),
+        ("JSON", {"content-type": JSON}, b'{"a": 1}', {"datacontenttype": JSON, "data": '{"a": 1}'}),
+        ("unchecked", {"content-type": JSON}, b"no JSON", {"datacontenttype": JSON, "data": "no JSON"}),
+        ("text", {"content-type": "text/plain; charset=utf-8"}, "ä",
+                     {"datacontenttype": "text/plain; charset=utf-8", "data": "ä"}),
+        ("bytes", {}, b"\xff\x00", {"data_base64": base64.b64encode(b"\xff\x00").decode()}),
+        ("a type without data", {"content-type": JSON}, b"", {"datacontenttype": JSON}),
+        ("a URI is encoded twice", {"ce-source": "urn:x:%C3%A4".replace("%C3%A4", "%25C3%25A4")}, b"",
+                     {"source": "urn:x:%C3%A4"}),
+
 )  # fmt: skip
 def test_binary_mode(headers: dict[str, str], body: bytes, found: dict[str, str]) -> None:
     assert one({**BINARY, **headers}, body) == {**EVENT, **found}

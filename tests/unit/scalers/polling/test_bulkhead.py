@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalers.polling.bulkhead import AnswerHistory, AnswerOutcome, Bulkhead, BulkheadFull
+from tests.unit.tables import cases
 
 pytestmark = pytest.mark.virtual_time
 
@@ -55,17 +56,15 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("limit", "outcomes", "under_way"),
-    [
-        pytest.param(8, [ANSWERED] * 20, {ANSWERED: 8}, id="answered ones may have all turns"),
-        pytest.param(8, [NEW] * 20, {NEW: 6}, id="new ones leave some"),
-        pytest.param(8, [SLOW] * 20, {SLOW: 4}, id="slow ones leave half"),
-        pytest.param(8, [SLOW] * 20 + [NEW] * 20, {SLOW: 4, NEW: 2}, id="slow and new ones leave some together"),
-        pytest.param(8, [NEW] * 20 + [SLOW] * 20, {NEW: 6}, id="in either order"),
-        pytest.param(8, [SLOW, NEW] * 9 + [ANSWERED] * 9, {SLOW: 3, NEW: 3, ANSWERED: 2}, id="all of them"),
-        pytest.param(2, [SLOW] * 9 + [ANSWERED] * 9, {SLOW: 1, ANSWERED: 1}, id="the fewest turns"),
-    ],
+    ("answered ones may have all turns", 8, [ANSWERED] * 20, {ANSWERED: 8}),
+    ("new ones leave some", 8, [NEW] * 20, {NEW: 6}),
+    ("slow ones leave half", 8, [SLOW] * 20, {SLOW: 4}),
+    ("slow and new ones leave some together", 8, [SLOW] * 20 + [NEW] * 20, {SLOW: 4, NEW: 2}),
+    ("in either order", 8, [NEW] * 20 + [SLOW] * 20, {NEW: 6}),
+    ("all of them", 8, [SLOW, NEW] * 9 + [ANSWERED] * 9, {SLOW: 3, NEW: 3, ANSWERED: 2}),
+    ("the fewest turns", 2, [SLOW] * 9 + [ANSWERED] * 9, {SLOW: 1, ANSWERED: 1}),
 )
 async def test_how_many_are_under_way(
     limit: int, outcomes: list[AnswerOutcome], under_way: dict[AnswerOutcome, int]

@@ -3,6 +3,7 @@
 import pytest
 
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreaker, CircuitBreakers
+from tests.unit.tables import cases
 
 pytestmark = pytest.mark.virtual_time
 
@@ -18,16 +19,14 @@ def opened(now: int = 0) -> CircuitBreakers:
     return breakers
 
 
-@pytest.mark.parametrize(
+@cases(
     ("failures", "wait"),
-    [
-        pytest.param(0, 0.0, id="none"),
-        pytest.param(2, 0.0, id="below the threshold"),
-        pytest.param(3, 1.0, id="at the threshold"),
-        pytest.param(5, 4.0, id="doubling"),
-        pytest.param(6, 8.0, id="the cap"),
-        pytest.param(10_000, 8.0, id="far beyond"),
-    ],
+    ("none", 0, 0.0),
+    ("below the threshold", 2, 0.0),
+    ("at the threshold", 3, 1.0),
+    ("doubling", 5, 4.0),
+    ("the cap", 6, 8.0),
+    ("far beyond", 10_000, 8.0),
 )
 def test_the_wait_grows_with_the_failures(failures: int, wait: float) -> None:
     assert POLICY.wait(failures) == wait

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from scalers.polling import failure_counts
 from scalers.polling.circuit_breaker import CircuitBreaker
+from tests.unit.tables import cases
 from workers.decision.snapshot import Reading, TriggerSample
 
 GOOD = TriggerSample("s0", "redis", 6.0, 4.0, True)
@@ -25,7 +24,7 @@ THRESHOLDS = {
 }
 
 
-@pytest.mark.parametrize(("given", "expected"), THRESHOLDS.values(), ids=THRESHOLDS)
+@cases(("given", "expected"), THRESHOLDS)
 def test_threshold(given, expected):
     assert failure_counts.threshold(given) == expected
 
@@ -47,7 +46,7 @@ REMEMBERED = {
 }
 
 
-@pytest.mark.parametrize(("before", "limit", "failures", "last"), REMEMBERED.values(), ids=REMEMBERED)
+@cases(("before", "limit", "failures", "last"), REMEMBERED)
 def test_what_is_remembered(before, limit, failures, last):
     previous = Reading(1, 1, 1, (before,)) if before else None
     known = failure_counts.counted(BAD, previous, limit)
@@ -64,7 +63,7 @@ BREAKERS = {
 }
 
 
-@pytest.mark.parametrize(("before", "breaker", "expected"), BREAKERS.values(), ids=BREAKERS)
+@cases(("before", "breaker", "expected"), BREAKERS)
 def test_a_server_that_is_left_alone(before, breaker, expected):
     previous = Reading(1, 1, 1, (before,)) if before else None
     known = failure_counts.with_breaker(BAD, previous, breaker, "s", 500)

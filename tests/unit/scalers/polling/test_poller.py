@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-import pytest
 from prometheus_client import REGISTRY
 
 from penstock.scaler import Measure, Scaler
@@ -10,6 +9,7 @@ from scalers.polling.object_poll import ObjectPoll
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
 from scheduler.queue import Lease
 from tests.unit.controllers.factories import UID, sample
+from tests.unit.tables import cases
 from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
 from workers.decision.claims import LEDGER
 from workers.decision.snapshot import Reading
@@ -31,23 +31,20 @@ def poll(
     return ObjectPoll(lease, body, Parsed(()), previous, started=100_000_000)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "late"),
-    [
-        ({}, None),
-        ({"before": 70.0}, 0.0),
-        ({"before": 65.5}, 4.5),
-        ({"before": 90.0}, -20.0),
-        ({"before": 88.0, "interval": None}, 2.0),
-        ({"before": 10.0, "uid": "another"}, None),
-    ],
-    ids=["the first", "in time", "late", "woken", "by the settings' interval", "an object of its name, now gone"],
+    ("the first", {}, None),
+    ("in time", {"before": 70.0}, 0.0),
+    ("late", {"before": 65.5}, 4.5),
+    ("woken", {"before": 90.0}, -20.0),
+    ("by the settings' interval", {"before": 88.0, "interval": None}, 2.0),
+    ("an object of its name, now gone", {"before": 10.0, "uid": "another"}, None),
 )
 def test_how_late_a_poll_is(given, late):
     assert poll(**given).late(10.0) == late
 
 
-@pytest.mark.parametrize(("kind", "shown"), [(SCALED_JOB, 3), (JOB_FLOW, None)], ids=["ScaledJob", "JobFlow"])
+@cases(("kind", "shown"), ("ScaledJob", SCALED_JOB, 3), ("JobFlow", JOB_FLOW, None))
 def test_what_claims_measure_is_shown_and_what_flows_probe_is_not(kind, shown):
     name = f"shown-{kind.plural}"
     polled = poll(kind=kind, name=name)
@@ -64,7 +61,7 @@ def test_what_claims_measure_is_shown_and_what_flows_probe_is_not(kind, shown):
     assert REGISTRY.get_sample_value("keda_scaler_metrics_value", labels) == shown
 
 
-@pytest.mark.parametrize("triggers", [[], None], ids=["no trigger", "null"])
+@cases("triggers", ("no trigger", []), ("null", None))
 def test_a_ledger_is_shown_also_of_an_object_that_names_no_trigger_any_more(triggers):
     polled = poll(name="let-go")
     polled.body["spec"]["triggers"] = triggers

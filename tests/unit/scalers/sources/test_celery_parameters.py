@@ -16,6 +16,7 @@ from scalers.sources.messaging.rabbitmq import RabbitMQ
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.sentinel import RedisSentinel
 from scalers.sources.tls import TLS
+from tests.unit.tables import cases
 
 REDIS, RABBIT, SENTINEL = "redis://:hush@a:1/2", "amqp://u:hush@rabbit/work", "sentinel://:hush@a:1/2;sentinel://b"
 
@@ -34,59 +35,47 @@ def test_no_text_of_a_scaler_shows_a_secret() -> None:
         assert "hush" not in f"{found} {found!r} {found.server} {found.server!r}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "parsed"),
-    [
-        pytest.param("redis://a", BrokerURL("redis", (("a", 6379),), "", None, None), id="host"),
-        pytest.param("redis://u:p%40%2F@a:1/3", BrokerURL("redis", (("a", 1),), "3", "u", "p@/"), id="all of it"),
-        pytest.param(
-            "rediss://[::1]?ssl_cert_reqs=CERT_NONE",
-            BrokerURL("rediss", (("::1", 6379),), "", None, None, verify=False),
-            id="TLS unchecked, in Celery's words",
-        ),
-        pytest.param(
-            "rediss://a?ssl_cert_reqs=required&ssl_ca_certs=/a.pem",
-            BrokerURL("rediss", (("a", 6379),), "", None, None, True, "/a.pem", ("ssl_ca_certs",)),
-            id="TLS checked",
-        ),
-        pytest.param(
-            "sentinel://:p@a:1/2; sentinel://b",
-            BrokerURL("sentinel", (("a", 1), ("b", 26379)), "2", None, "p"),
-            id="sentinels",
-        ),
-        pytest.param("amqp://a", BrokerURL("amqp", (("a", 0),), "", None, None), id="RabbitMQ"),
-        pytest.param("pyamqp://a//", BrokerURL("pyamqp", (("a", 0),), "/", None, None), id="the virtual host /"),
-    ],
+    ("host", "redis://a", BrokerURL("redis", (("a", 6379),), "", None, None)),
+    ("all of it", "redis://u:p%40%2F@a:1/3", BrokerURL("redis", (("a", 1),), "3", "u", "p@/")),
+    (
+        "TLS unchecked, in Celery's words",
+        "rediss://[::1]?ssl_cert_reqs=CERT_NONE",
+        BrokerURL("rediss", (("::1", 6379),), "", None, None, verify=False),
+    ),
+    (
+        "TLS checked",
+        "rediss://a?ssl_cert_reqs=required&ssl_ca_certs=/a.pem",
+        BrokerURL("rediss", (("a", 6379),), "", None, None, True, "/a.pem", ("ssl_ca_certs",)),
+    ),
+    ("sentinels", "sentinel://:p@a:1/2; sentinel://b", BrokerURL("sentinel", (("a", 1), ("b", 26379)), "2", None, "p")),
+    ("RabbitMQ", "amqp://a", BrokerURL("amqp", (("a", 0),), "", None, None)),
+    ("the virtual host /", "pyamqp://a//", BrokerURL("pyamqp", (("a", 0),), "/", None, None)),
 )
 def test_broker_urls(text: str, parsed: BrokerURL) -> None:
     assert parse(text) == parsed
 
 
-@pytest.mark.parametrize(
+@cases(
     ("broker", "metadata", "server"),
-    [
-        pytest.param(REDIS, {}, RedisServer("a", 1, 2, None, "hush"), id="Redis"),
-        pytest.param("rediss://a", {}, RedisServer("a", 6379, 0, tls=TLS()), id="TLS, checked unless told otherwise"),
-        pytest.param(
-            "rediss://a?ssl_cert_reqs=none", {}, RedisServer("a", 6379, 0, tls=TLS(verify=False)), id="TLS, unchecked"
+    ("Redis", REDIS, {}, RedisServer("a", 1, 2, None, "hush")),
+    ("TLS, checked unless told otherwise", "rediss://a", {}, RedisServer("a", 6379, 0, tls=TLS())),
+    ("TLS, unchecked", "rediss://a?ssl_cert_reqs=none", {}, RedisServer("a", 6379, 0, tls=TLS(verify=False))),
+    ("by the parameter", "rediss://a", {"unsafeSsl": "true"}, RedisServer("a", 6379, 0, tls=TLS(verify=False))),
+    (
+        "sentinels: the URL's login and database are the master's",
+        SENTINEL,
+        {"sentinelMaster": "m", "sentinelUsername": "su", "sentinelPassword": "sp"},
+        RedisSentinel(
+            (RedisServer("a", 1, 0, "su", "sp"), RedisServer("b", 26379, 0, "su", "sp")),
+            "m",
+            RedisServer("", 0, 2, None, "hush"),
         ),
-        pytest.param(
-            "rediss://a", {"unsafeSsl": "true"}, RedisServer("a", 6379, 0, tls=TLS(verify=False)), id="by the parameter"
-        ),
-        pytest.param(
-            SENTINEL,
-            {"sentinelMaster": "m", "sentinelUsername": "su", "sentinelPassword": "sp"},
-            RedisSentinel(
-                (RedisServer("a", 1, 0, "su", "sp"), RedisServer("b", 26379, 0, "su", "sp")),
-                "m",
-                RedisServer("", 0, 2, None, "hush"),
-            ),
-            id="sentinels: the URL's login and database are the master's",
-        ),
-        pytest.param(RABBIT, {}, Server("http://rabbit:15672", TLS()), id="RabbitMQ's plugin, where it usually is"),
-        pytest.param("amqps://r", {}, Server("https://r:15671", TLS()), id="with TLS"),
-        pytest.param(RABBIT, {"management": "https://m:1"}, Server("https://m:1", TLS()), id="or somewhere else"),
-    ],
+    ),
+    ("RabbitMQ's plugin, where it usually is", RABBIT, {}, Server("http://rabbit:15672", TLS())),
+    ("with TLS", "amqps://r", {}, Server("https://r:15671", TLS())),
+    ("or somewhere else", RABBIT, {"management": "https://m:1"}, Server("https://m:1", TLS())),
 )
 def test_where_to_ask(broker: str, metadata: dict[str, str], server: object) -> None:
     assert scaler(broker, **metadata).server == server
@@ -116,36 +105,32 @@ TABLES = BacklogTables(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("exchange", "key", "reaches"),
-    [
-        pytest.param("", "work", True, id="by the queue's name"),
-        pytest.param("", "else", False, id="another queue"),
-        pytest.param("direct", "key", True, id="bound"),
-        pytest.param("direct", "other", False, id="bound to another queue"),
-        pytest.param("direct", "work", False, id="the queue's name is no key of this exchange"),
-        pytest.param("topic", "img.png", True, id="a topic"),
-        pytest.param("topic", "img.a.png", False, id="a longer topic"),
-        pytest.param("broken", "work", False, id="an entry that is none"),
-        pytest.param("broadcast", "", False, id="a broadcast"),
-    ],
+    ("by the queue's name", "", "work", True),
+    ("another queue", "", "else", False),
+    ("bound", "direct", "key", True),
+    ("bound to another queue", "direct", "other", False),
+    ("the queue's name is no key of this exchange", "direct", "work", False),
+    ("a topic", "topic", "img.png", True),
+    ("a longer topic", "topic", "img.a.png", False),
+    ("an entry that is none", "broken", "work", False),
+    ("a broadcast", "broadcast", "", False),
 )
 def test_which_queue_a_held_message_came_from(exchange: str, key: str, reaches: bool) -> None:
     assert TABLES.reaches("work", exchange, key) is reaches
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pattern", "key", "fits"),
-    [
-        pytest.param("a.b", "a.b", True, id="the same"),
-        pytest.param("a.b", "a.c", False, id="another word"),
-        pytest.param("a.*", "a", False, id="a word is missing"),
-        pytest.param("*.b", "a.b", True, id="any word"),
-        pytest.param("#", "a.b.c", True, id="everything"),
-        pytest.param("a.#", "a", True, id="no further word"),
-        pytest.param("a.#.c", "a.x.y.c", True, id="words between"),
-        pytest.param("a.#.c", "a.x.y.d", False, id="words between, and a wrong end"),
-    ],
+    ("the same", "a.b", "a.b", True),
+    ("another word", "a.b", "a.c", False),
+    ("a word is missing", "a.*", "a", False),
+    ("any word", "*.b", "a.b", True),
+    ("everything", "#", "a.b.c", True),
+    ("no further word", "a.#", "a", True),
+    ("words between", "a.#.c", "a.x.y.c", True),
+    ("words between, and a wrong end", "a.#.c", "a.x.y.d", False),
 )
 def test_topics(pattern: str, key: str, fits: bool) -> None:
     assert matches(pattern.split("."), key.split(".")) is fits

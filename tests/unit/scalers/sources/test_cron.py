@@ -8,6 +8,7 @@ import pytest
 
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.cron import CronScaler
+from tests.unit.tables import cases
 
 BERLIN = {"timezone": "Europe/Berlin", "start": "0 8 * * 1-5", "end": "30 17 * * 1-5", "desiredReplicas": "3"}
 
@@ -16,30 +17,22 @@ def cron(**metadata: str) -> CronScaler:
     return CronScaler.parse(Trigger(0, "cron", metadata={**BERLIN, **metadata}))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "at", "is_open"),
-    [
-        pytest.param({}, "2026-03-02 07:59:59", False, id="Monday, before the start"),
-        pytest.param({}, "2026-03-02 08:00", True, id="Monday, at the start"),
-        pytest.param({}, "2026-03-02 17:29:59", True, id="Monday, just before the end"),
-        pytest.param({}, "2026-03-02 17:30", False, id="Monday, at the end"),
-        pytest.param({}, "2026-03-07 12:00", False, id="Saturday"),
-        pytest.param({"start": "0 22 * * *", "end": "0 6 * * *"}, "2026-03-03 01:00", True, id="over midnight"),
-        pytest.param({"start": "0 22 * * *", "end": "0 6 * * *"}, "2026-03-03 21:00", False, id="by day"),
-        pytest.param(
-            {"start": "30 2 * * *", "end": "0 5 * * *"}, "2026-03-29 04:00", False, id="a start in the spring gap"
-        ),
-        pytest.param(
-            {"start": "30 2 * * *", "end": "0 5 * * *"}, "2026-03-28 12:00", False, id="the day before such a start"
-        ),
-        pytest.param({"start": "0 1 1 1 *", "end": "0 1 1 7 *"}, "2026-05-01 00:00", True, id="half a year"),
-        pytest.param({"start": "0 8 ? * MON-FRI"}, "2026-03-02 09:00", True, id="a question mark and names"),
-        pytest.param({"start": "TZ=UTC 0 8 * * 1-5"}, "2026-03-02 08:30", False, id="a zone in the start"),
-        pytest.param({"end": "CRON_TZ=America/New_York 30 17 * * *"}, "2026-03-02 23:00", True, id="a zone in the end"),
-        pytest.param(
-            {"start": "0 8 * * *", "end": "00 08 * * *"}, "2026-03-02 09:00", False, id="one tick, spelled twice"
-        ),
-    ],
+    ("Monday, before the start", {}, "2026-03-02 07:59:59", False),
+    ("Monday, at the start", {}, "2026-03-02 08:00", True),
+    ("Monday, just before the end", {}, "2026-03-02 17:29:59", True),
+    ("Monday, at the end", {}, "2026-03-02 17:30", False),
+    ("Saturday", {}, "2026-03-07 12:00", False),
+    ("over midnight", {"start": "0 22 * * *", "end": "0 6 * * *"}, "2026-03-03 01:00", True),
+    ("by day", {"start": "0 22 * * *", "end": "0 6 * * *"}, "2026-03-03 21:00", False),
+    ("a start in the spring gap", {"start": "30 2 * * *", "end": "0 5 * * *"}, "2026-03-29 04:00", False),
+    ("the day before such a start", {"start": "30 2 * * *", "end": "0 5 * * *"}, "2026-03-28 12:00", False),
+    ("half a year", {"start": "0 1 1 1 *", "end": "0 1 1 7 *"}, "2026-05-01 00:00", True),
+    ("a question mark and names", {"start": "0 8 ? * MON-FRI"}, "2026-03-02 09:00", True),
+    ("a zone in the start", {"start": "TZ=UTC 0 8 * * 1-5"}, "2026-03-02 08:30", False),
+    ("a zone in the end", {"end": "CRON_TZ=America/New_York 30 17 * * *"}, "2026-03-02 23:00", True),
+    ("one tick, spelled twice", {"start": "0 8 * * *", "end": "00 08 * * *"}, "2026-03-02 09:00", False),
 )
 def test_the_window(metadata: dict[str, str], at: str, is_open: bool) -> None:
     now = datetime.fromisoformat(at).replace(tzinfo=ZoneInfo("Europe/Berlin"))
@@ -60,17 +53,13 @@ async def test_it_measures_replicas() -> None:
 GAP = {"start": "30 2 * * *", "end": "0 5 * * *"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "at", "ours", "kedas"),
-    [
-        pytest.param({}, "2026-03-02 12:00", True, True, id="an ordinary day"),
-        pytest.param(GAP, "2026-03-28 12:00", False, True, id="the day before a start that the clock change skips"),
-        pytest.param(
-            {"start": "0 8 * * *", "end": "00 08 * * *"}, "2026-03-02 09:00", False, True, id="one tick twice"
-        ),
-        pytest.param({"start": "0 0 30 2 *"}, "2026-03-02 12:00", None, True, id="a start that never comes"),
-        pytest.param({"end": "0 0 30 2 *"}, "2026-03-02 12:00", None, False, id="an end that never comes"),
-    ],
+    ("an ordinary day", {}, "2026-03-02 12:00", True, True),
+    ("the day before a start that the clock change skips", GAP, "2026-03-28 12:00", False, True),
+    ("one tick twice", {"start": "0 8 * * *", "end": "00 08 * * *"}, "2026-03-02 09:00", False, True),
+    ("a start that never comes", {"start": "0 0 30 2 *"}, "2026-03-02 12:00", None, True),
+    ("an end that never comes", {"end": "0 0 30 2 *"}, "2026-03-02 12:00", None, False),
 )
 def test_kedas_window(metadata: dict[str, str], at: str, ours: bool | None, kedas: bool) -> None:
     """ours: None for a trigger that is refused."""

@@ -1,12 +1,11 @@
 """What the `external` triggers accept, refuse and pass on."""
 
-import pytest
-
 from penstock.parameters import Trigger
 from scalers.sources.external.grpc_client import Address
 from scalers.sources.external.messages import Reference, message
 from scalers.sources.external.trigger import External, ExternalPush
 from tests.support.certificates import certificates
+from tests.unit.tables import cases
 
 GOOD = Trigger(2, "external", metadata={"scalerAddress": "scaler.team:9090"}, namespace="team", owner="work")
 CERTIFICATES = certificates()
@@ -26,14 +25,12 @@ def test_only_external_push_is_listened_to() -> None:
     assert ExternalPush.parse(trigger).watched == (Reference("work", "", frozenset(told)),)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("trigger", "encrypted"),
-    [
-        pytest.param(of(), False, id="in the clear"),
-        pytest.param(of(enableTLS="true"), True, id="with the system's authorities"),
-        pytest.param(of({"caCert": CERTIFICATES.authority}), True, id="with an authority"),
-        pytest.param(of(SHOWN), True, id="with a client's certificate"),
-    ],
+    ("in the clear", of(), False),
+    ("with the system's authorities", of(enableTLS="true"), True),
+    ("with an authority", of({"caCert": CERTIFICATES.authority}), True),
+    ("with a client's certificate", of(SHOWN), True),
 )
 def test_when_tls_is_spoken(trigger: Trigger, encrypted: bool) -> None:
     server = External.parse(trigger).server

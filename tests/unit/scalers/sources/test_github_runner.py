@@ -6,6 +6,7 @@ import pytest
 
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.http.github_runner import GitHubRunner
+from tests.unit.tables import cases
 
 METADATA = {"owner": "acme/x", "runnerScope": "org"}
 GOOD = Trigger(1, "github-runner", metadata=METADATA, authentication={"personalAccessToken": "hush-hush"})
@@ -36,21 +37,19 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 NO_DEFAULTS, UNLABELED = {"noDefaultLabels": "true"}, {"matchUnlabeledJobsWithUnlabeledRunners": "true"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wanted", "metadata", "takes"),
-    [
-        pytest.param((), {}, True, id="no labels"),
-        pytest.param(("self-hosted", "linux", "x64"), {}, True, id="the default labels"),
-        pytest.param(("Self-Hosted", "Linux"), {}, True, id="in any case"),
-        pytest.param(("gpu",), {}, False, id="a label the runner has not"),
-        pytest.param(("gpu",), {"labels": "GPU, big"}, True, id="a label of the runner"),
-        pytest.param(("gpu", "linux"), {"labels": "gpu"}, True, id="of the runner and a default"),
-        pytest.param(("gpu", "linux"), {"labels": "gpu", **NO_DEFAULTS}, False, id="no defaults"),
-        pytest.param((), NO_DEFAULTS, True, id="no labels on either side"),
-        pytest.param((), {"labels": "gpu", **UNLABELED}, False, id="no labels but the runner has"),
-        pytest.param((), UNLABELED, True, id="no labels for a runner without"),
-        pytest.param(("gpu",), {"labels": "gpu", **UNLABELED}, True, id="labels as ever"),
-    ],
+    ("no labels", (), {}, True),
+    ("the default labels", ("self-hosted", "linux", "x64"), {}, True),
+    ("in any case", ("Self-Hosted", "Linux"), {}, True),
+    ("a label the runner has not", ("gpu",), {}, False),
+    ("a label of the runner", ("gpu",), {"labels": "GPU, big"}, True),
+    ("of the runner and a default", ("gpu", "linux"), {"labels": "gpu"}, True),
+    ("no defaults", ("gpu", "linux"), {"labels": "gpu", **NO_DEFAULTS}, False),
+    ("no labels on either side", (), NO_DEFAULTS, True),
+    ("no labels but the runner has", (), {"labels": "gpu", **UNLABELED}, False),
+    ("no labels for a runner without", (), UNLABELED, True),
+    ("labels as ever", ("gpu",), {"labels": "gpu", **UNLABELED}, True),
 )
 def test_which_jobs_the_runner_takes(wanted: tuple[str, ...], metadata: dict[str, str], takes: bool) -> None:
     assert GitHubRunner.parse(of({"personalAccessToken": "x"}, **metadata)).takes(wanted) is takes

@@ -16,6 +16,7 @@ from penstock.scaler import Measure, SourceError
 from scalers.sources.messaging import kafka_client
 from scalers.sources.messaging.kafka import ApacheKafka
 from scalers.sources.messaging.kafka_client import KafkaClient, KafkaCluster
+from tests.unit.tables import cases
 
 pytestmark = pytest.mark.virtual_time
 
@@ -71,15 +72,13 @@ async def read(answers: Answers, *, timeout: float = math.inf, **metadata: str) 
     return found
 
 
-@pytest.mark.parametrize(
+@cases(
     ("committed", "expected"),
-    [
-        pytest.param({}, Measure(0.0, False), id="a group that has committed nothing"),
-        pytest.param({("a", 0): 7, ("a", 1): 9}, Measure(4.0, True), id="one topic"),
-        pytest.param({("a", 0): 7, ("a", 1): 10, ("b", 0): 8, ("b", 1): 10}, Measure(5.0, True), id="two topics"),
-        pytest.param({("a", 0): 7}, Measure(4.0, True), id="a partition without an offset counts one"),
-        pytest.param({("gone", 0): 7}, Measure(0.0, False), id="a topic that is gone"),
-    ],
+    ("a group that has committed nothing", {}, Measure(0.0, False)),
+    ("one topic", {("a", 0): 7, ("a", 1): 9}, Measure(4.0, True)),
+    ("two topics", {("a", 0): 7, ("a", 1): 10, ("b", 0): 8, ("b", 1): 10}, Measure(5.0, True)),
+    ("a partition without an offset counts one", {("a", 0): 7}, Measure(4.0, True)),
+    ("a topic that is gone", {("gone", 0): 7}, Measure(0.0, False)),
 )
 async def test_all_topics_of_a_group(committed: dict[tuple[str, int], int], expected: Measure) -> None:
     assert await read(Answers(committed)) == expected

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalers.sources.messaging.kafka_lag import Lag, LagRules, Partition, combined, numbers
+from tests.unit.tables import cases
 
 
 def lag(*lags: int) -> list[Partition]:
@@ -12,49 +13,40 @@ def lag(*lags: int) -> list[Partition]:
     return [Partition(100 + each, 100) for each in lags]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("partition", "rules", "expected"),
-    [
-        pytest.param(Partition(12, 5), LagRules(), Lag(7, 7), id="latest minus committed"),
-        pytest.param(Partition(5, 5), LagRules(), Lag(0, 0), id="all consumed"),
-        pytest.param(Partition(0, 5), LagRules(), Lag(0, 0), id="a topic made anew lags by nothing"),
-        pytest.param(Partition(None, 5), LagRules(), Lag(0, 0), id="the broker does not know it"),
-        pytest.param(Partition(9, None), LagRules(), Lag(1, 1), id="nothing committed, from the latest"),
-        pytest.param(Partition(9, None), LagRules(earliest=True), Lag(9, 9), id="nothing committed, from the earliest"),
-        pytest.param(Partition(9, None), LagRules(zero_without_offset=True), Lag(0, 0), id="latest, and then nothing"),
-        pytest.param(
-            Partition(9, None),
-            LagRules(earliest=True, zero_without_offset=True),
-            Lag(0, 0),
-            id="earliest, then nothing",
-        ),
-        pytest.param(Partition(9, 5, 5), LagRules(), Lag(4, 4), id="stuck, and counted"),
-        pytest.param(Partition(9, 5, 5), LagRules(exclude_persistent=True), Lag(0, 4), id="stuck, and left out"),
-        pytest.param(Partition(9, 5, 4), LagRules(exclude_persistent=True), Lag(4, 4), id="it moves"),
-        pytest.param(Partition(9, 5), LagRules(exclude_persistent=True), Lag(4, 4), id="the first look"),
-    ],
+    ("latest minus committed", Partition(12, 5), LagRules(), Lag(7, 7)),
+    ("all consumed", Partition(5, 5), LagRules(), Lag(0, 0)),
+    ("a topic made anew lags by nothing", Partition(0, 5), LagRules(), Lag(0, 0)),
+    ("the broker does not know it", Partition(None, 5), LagRules(), Lag(0, 0)),
+    ("nothing committed, from the latest", Partition(9, None), LagRules(), Lag(1, 1)),
+    ("nothing committed, from the earliest", Partition(9, None), LagRules(earliest=True), Lag(9, 9)),
+    ("latest, and then nothing", Partition(9, None), LagRules(zero_without_offset=True), Lag(0, 0)),
+    ("earliest, then nothing", Partition(9, None), LagRules(earliest=True, zero_without_offset=True), Lag(0, 0)),
+    ("stuck, and counted", Partition(9, 5, 5), LagRules(), Lag(4, 4)),
+    ("stuck, and left out", Partition(9, 5, 5), LagRules(exclude_persistent=True), Lag(0, 4)),
+    ("it moves", Partition(9, 5, 4), LagRules(exclude_persistent=True), Lag(4, 4)),
+    ("the first look", Partition(9, 5), LagRules(exclude_persistent=True), Lag(4, 4)),
 )
 def test_one_partition(partition: Partition, rules: LagRules, expected: Lag) -> None:
     assert combined([partition], rules) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("lags", "rules", "expected"),
-    [
-        pytest.param((), LagRules(), Lag(0, 0), id="no partitions"),
-        pytest.param((5, 5, 5), LagRules(), Lag(15, 15), id="below the cap"),
-        pytest.param((13, 13, 13), LagRules(), Lag(39, 39), id="39 over 3 passes"),
-        pytest.param((13, 13, 14), LagRules(), Lag(30, 40), id="40 over 3 is capped"),
-        pytest.param((40, 0, 0), LagRules(allow_idle=True), Lag(40, 40), id="idle consumers are allowed"),
-        pytest.param((40, 0, 0), LagRules(with_lag_only=True), Lag(10, 40), id="one partition lags"),
-        pytest.param((20, 20, 0), LagRules(with_lag_only=True), Lag(20, 40), id="two of three lag"),
-        pytest.param((0, 0, 0), LagRules(with_lag_only=True), Lag(0, 0), id="none lags"),
-        pytest.param((25, 0, 0, 0, 0, 0), LagRules(even=True), Lag(30, 25), id="3 share 6 evenly"),
-        pytest.param((31, 0, 0, 0, 0, 0), LagRules(even=True), Lag(60, 31), id="4 do not, 6 do"),
-        pytest.param((99, 0, 0, 0, 0, 0), LagRules(even=True), Lag(60, 99), id="more than there are partitions"),
-        pytest.param((0, 0), LagRules(even=True), Lag(0, 0), id="nothing is shared evenly"),
-        pytest.param((1, 1), LagRules(threshold=1), Lag(2, 2), id="another threshold"),
-    ],
+    ("no partitions", (), LagRules(), Lag(0, 0)),
+    ("below the cap", (5, 5, 5), LagRules(), Lag(15, 15)),
+    ("39 over 3 passes", (13, 13, 13), LagRules(), Lag(39, 39)),
+    ("40 over 3 is capped", (13, 13, 14), LagRules(), Lag(30, 40)),
+    ("idle consumers are allowed", (40, 0, 0), LagRules(allow_idle=True), Lag(40, 40)),
+    ("one partition lags", (40, 0, 0), LagRules(with_lag_only=True), Lag(10, 40)),
+    ("two of three lag", (20, 20, 0), LagRules(with_lag_only=True), Lag(20, 40)),
+    ("none lags", (0, 0, 0), LagRules(with_lag_only=True), Lag(0, 0)),
+    ("3 share 6 evenly", (25, 0, 0, 0, 0, 0), LagRules(even=True), Lag(30, 25)),
+    ("4 do not, 6 do", (31, 0, 0, 0, 0, 0), LagRules(even=True), Lag(60, 31)),
+    ("more than there are partitions", (99, 0, 0, 0, 0, 0), LagRules(even=True), Lag(60, 99)),
+    ("nothing is shared evenly", (0, 0), LagRules(even=True), Lag(0, 0)),
+    ("another threshold", (1, 1), LagRules(threshold=1), Lag(2, 2)),
 )
 def test_several_partitions(lags: tuple[int, ...], rules: LagRules, expected: Lag) -> None:
     assert combined(lag(*lags), rules) == expected

@@ -1,9 +1,8 @@
 """What the `mongodb` trigger accepts and refuses."""
 
-import pytest
-
 from penstock.parameters import Trigger
 from scalers.sources.databases.mongodb import MongoDB
+from tests.unit.tables import cases
 
 METADATA = {"collection": "jobs", "query": "{}", "queryValue": "5", "dbName": "shop"}
 GOOD = Trigger(1, "mongodb", metadata=METADATA, authentication={"connectionString": "mongodb://u:hush-hush@a:1/x"})
@@ -14,18 +13,16 @@ def of(authentication: dict[str, str], **metadata: str) -> Trigger:
     return Trigger(1, "mongodb", metadata={**METADATA, **metadata}, authentication=authentication)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("trigger", "name", "uri"),
-    [
-        pytest.param(GOOD, "a:1", "mongodb://u:hush-hush@a:1/x", id="a connection string"),
-        pytest.param(of({"password": "p/@:"}, **PARTS), "a:1", "mongodb://u:p%2F%40%3A@a:1/shop", id="parts"),
-        pytest.param(
-            of({"password": "p"}, scheme="mongodb+srv", host="a.b.c", username="u"),
-            "a.b.c",
-            "mongodb+srv://u:p@a.b.c/shop",
-            id="parts of a name that is looked up",
-        ),
-    ],
+    ("a connection string", GOOD, "a:1", "mongodb://u:hush-hush@a:1/x"),
+    ("parts", of({"password": "p/@:"}, **PARTS), "a:1", "mongodb://u:p%2F%40%3A@a:1/shop"),
+    (
+        "parts of a name that is looked up",
+        of({"password": "p"}, scheme="mongodb+srv", host="a.b.c", username="u"),
+        "a.b.c",
+        "mongodb+srv://u:p@a.b.c/shop",
+    ),
 )
 def test_where_it_is(trigger: Trigger, name: str, uri: str) -> None:
     parsed = MongoDB.parse(trigger)

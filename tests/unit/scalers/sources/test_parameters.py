@@ -18,6 +18,7 @@ from scalers.trigger_types import REGISTRY
 from tests.integration.scalers.every_trigger import EXAMPLES, MARKER, Example
 from tests.support.certificates import certificates
 from tests.unit.scalers import malformed
+from tests.unit.tables import cases
 
 #: A trigger that is right, by type.
 GOOD: dict[str, Example] = dict(
@@ -427,7 +428,7 @@ def test_there_are_options_to_ignore() -> None:
         *(("cpu", "type"), ("memory", "type"), ("rabbitmq", "@workloadIdentityResource")),
     ],
 )
-@pytest.mark.parametrize("quirks", ["", "unknown-parameters,ignored-trust"], ids=["ours", "lenient"])
+@cases("quirks", ("ours", ""), ("lenient", "unknown-parameters,ignored-trust"))
 def test_kedas_parameters_that_are_not_supported_are_not_called_unknown(type_: str, name: str, quirks: str) -> None:
     trigger = replace(but(type_, {name: "something"}), quirks=quirks)
     malformed.refused(REGISTRY.find(type_), trigger, name.removeprefix("@"), "is KEDA's and not supported here")

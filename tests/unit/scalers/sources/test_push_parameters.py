@@ -10,6 +10,7 @@ from scalers.sources.events.push import Push
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.own_broker import OwnBroker, own_broker
 from scheduler.broker.address import BrokerTLS
+from tests.unit.tables import cases
 
 OWN = "redis://:hush@broker:1/2"
 
@@ -35,18 +36,14 @@ def test_no_text_of_a_scaler_shows_a_secret() -> None:
     assert "hush" not in f"{found} {found!r} {found.server} {found.server!r} {trigger()!r}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("more", "server"),
-    [
-        pytest.param({}, own_broker(OWN, "penstock"), id="Penstock's own broker"),
-        pytest.param({"broker": "rediss://b"}, own_broker("rediss://b", "penstock"), id="with TLS"),
-        pytest.param(
-            {"broker": "sentinel://b?master=m"}, own_broker("sentinel://b?master=m", "penstock"), id="behind sentinels"
-        ),
-        pytest.param({"address": "a:1"}, RedisServer("a", 1), id="another server"),
-        pytest.param({"host": "a", "port": "1"}, RedisServer("a", 1), id="by host and port"),
-        pytest.param({"address": "a:1", "broker": ""}, RedisServer("a", 1), id="without a broker of one's own"),
-    ],
+    ("Penstock's own broker", {}, own_broker(OWN, "penstock")),
+    ("with TLS", {"broker": "rediss://b"}, own_broker("rediss://b", "penstock")),
+    ("behind sentinels", {"broker": "sentinel://b?master=m"}, own_broker("sentinel://b?master=m", "penstock")),
+    ("another server", {"address": "a:1"}, RedisServer("a", 1)),
+    ("by host and port", {"host": "a", "port": "1"}, RedisServer("a", 1)),
+    ("without a broker of one's own", {"address": "a:1", "broker": ""}, RedisServer("a", 1)),
 )
 def test_where_the_intake_is(more: dict[str, str], server: RedisServer) -> None:
     assert scaler(**more).server == server
@@ -60,18 +57,14 @@ def test_the_broker_is_reached_as_its_url_says() -> None:
     assert found.database == 2, "whose keyspace notifications are followed"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("more", "field", "complaint"),
-    [
-        pytest.param({"broker": ""}, "address", "is required", id="nowhere"),
-        pytest.param({"broker": "unix:///tmp/x"}, "address", "own broker", id="a broker that cannot be measured"),
-        pytest.param(
-            {"broker": "amqp://a"}, "address", "own broker: must begin with redis://", id="a broker of another kind"
-        ),
-        pytest.param({"databaseIndex": "1"}, "address", "is required by", id="a database of no server"),
-        pytest.param({"enableTLS": "true"}, "address", "is required by", id="TLS to no server"),
-        pytest.param({"username": "u"}, "address", "is required by", id="a user of no server"),
-    ],
+    ("nowhere", {"broker": ""}, "address", "is required"),
+    ("a broker that cannot be measured", {"broker": "unix:///tmp/x"}, "address", "own broker"),
+    ("a broker of another kind", {"broker": "amqp://a"}, "address", "own broker: must begin with redis://"),
+    ("a database of no server", {"databaseIndex": "1"}, "address", "is required by"),
+    ("TLS to no server", {"enableTLS": "true"}, "address", "is required by"),
+    ("a user of no server", {"username": "u"}, "address", "is required by"),
 )
 def test_servers_that_are_none_are_refused(more: dict[str, str], field: str, complaint: str) -> None:
     with pytest.raises(SettingsError, match=complaint) as refused:
@@ -88,13 +81,11 @@ def test_the_numbers() -> None:
     assert (found.question.limit, found.question.window, found.question.held) == (5, 90_000, False)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "stream", "accepted"),
-    [
-        pytest.param({}, "{penstock}:events:team/orders", "{penstock}:events:team/orders:accepted", id="its own"),
-        pytest.param({"stream": "in"}, "in", "{in}:accepted", id="given: its name becomes the tag of the others"),
-        pytest.param({"stream": "{in}:x"}, "{in}:x", "{in}:x:accepted", id="given with a tag"),
-    ],
+    ("its own", {}, "{penstock}:events:team/orders", "{penstock}:events:team/orders:accepted"),
+    ("given: its name becomes the tag of the others", {"stream": "in"}, "in", "{in}:accepted"),
+    ("given with a tag", {"stream": "{in}:x"}, "{in}:x", "{in}:x:accepted"),
 )
 def test_where_events_are(metadata: dict[str, str], stream: str, accepted: str) -> None:
     found = scaler(**metadata)
@@ -102,17 +93,15 @@ def test_where_events_are(metadata: dict[str, str], stream: str, accepted: str) 
     assert found.metric == f"push-{stream}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("stream", "elsewhere", "refused"),
-    [
-        pytest.param("{penstock}:events:team/others", {}, False, id="of its namespace"),
-        pytest.param("{penstock}:events:other/orders", {}, True, id="of another namespace"),
-        pytest.param("{penstock}:events:team", {}, True, id="of no namespace"),
-        pytest.param("{penstock}:mirror", {}, True, id="what is no stream of events"),
-        pytest.param("penstock", {}, True, id="the keys beside it would be Penstock's"),
-        pytest.param("orders", {}, False, id="any other name"),
-        pytest.param("{penstock}:events:other/orders", {"address": "redis.example:6379"}, False, id="another server"),
-    ],
+    ("of its namespace", "{penstock}:events:team/others", {}, False),
+    ("of another namespace", "{penstock}:events:other/orders", {}, True),
+    ("of no namespace", "{penstock}:events:team", {}, True),
+    ("what is no stream of events", "{penstock}:mirror", {}, True),
+    ("the keys beside it would be Penstock's", "penstock", {}, True),
+    ("any other name", "orders", {}, False),
+    ("another server", "{penstock}:events:other/orders", {"address": "redis.example:6379"}, False),
 )
 def test_of_penstocks_own_keys_only_its_namespaces_events_are_named(
     stream: str, elsewhere: dict[str, str], refused: bool
@@ -215,24 +204,18 @@ EVENTS: dict[str, tuple[dict[str, str], str | None]] = {
 }
 
 
-@pytest.mark.parametrize(("event", "complaint"), EVENTS.values(), ids=EVENTS.keys())
+@cases(("event", "complaint"), EVENTS)
 def test_what_an_event_is(event: dict[str, str], complaint: str | None) -> None:
     found = cloudevents.wrong(event)
     assert found is None if complaint is None else complaint in (found or "")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "event"),
-    [
-        pytest.param({"id": 5, "flag": True, "subject": None}, {"id": "5", "flag": "true"}, id="attributes"),
-        pytest.param({"data": "text"}, {"data": "text"}, id="text"),
-        pytest.param(
-            {"data": {"n": 1}}, {"data": '{"n":1}', "datacontenttype": "application/json"}, id="an object as JSON"
-        ),
-        pytest.param(
-            {"data": [1], "datacontenttype": "a/b+json"}, {"data": "[1]", "datacontenttype": "a/b+json"}, id="its type"
-        ),
-    ],
+    ("attributes", {"id": 5, "flag": True, "subject": None}, {"id": "5", "flag": "true"}),
+    ("text", {"data": "text"}, {"data": "text"}),
+    ("an object as JSON", {"data": {"n": 1}}, {"data": '{"n":1}', "datacontenttype": "application/json"}),
+    ("its type", {"data": [1], "datacontenttype": "a/b+json"}, {"data": "[1]", "datacontenttype": "a/b+json"}),
 )
 def test_events_in_json(body: dict[str, Any], event: dict[str, str]) -> None:
     assert cloudevents.from_json(body) == event
@@ -244,9 +227,10 @@ def test_json_that_is_no_event(body: Any) -> None:
         cloudevents.from_json(body)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "more"),
-    [pytest.param("ü".encode(), {"data": "ü"}, id="text"), pytest.param(b"\xff", {"data_base64": "/w=="}, id="binary")],
+    ("text", "ü".encode(), {"data": "ü"}),
+    ("binary", b"\xff", {"data_base64": "/w=="}),
 )
 def test_data(data: bytes, more: dict[str, str]) -> None:
     assert cloudevents.with_data(GOOD, data) == {**GOOD, **more}

@@ -14,6 +14,7 @@ from scalers.sources.redis.streams import Count, RedisClusterStreams, RedisSenti
 from scalers.sources.tls import TLS
 from scalers.trigger_types import REGISTRY
 from tests.support.certificates import certificates
+from tests.unit.tables import cases
 
 OWN = {"": {"listName": "work"}, "-streams": {"stream": "work"}}
 
@@ -42,52 +43,48 @@ def test_every_type_is_found_by_its_name(type_: str, scaler: type[RedisSource]) 
 A, B = RedisServer("a", 1), RedisServer("b", 2)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("type_", "metadata", "server"),
-    [
-        pytest.param("redis", {"address": "a:1, b:2"}, A, id="the first of several"),
-        pytest.param("redis", {"address": "", "addresses": "a:1"}, A, id="its plural"),
-        pytest.param("redis", {"address": "", "host": "h", "port": "6379"}, RedisServer("h", 6379), id="host and port"),
-        pytest.param("redis", {"host": "h", "port": "2"}, A, id="address before host"),
-        pytest.param("redis", {"address": "[::1]:6379"}, RedisServer("::1", 6379), id="IPv6 address"),
-        pytest.param("redis", {"address": "", "host": "::1", "port": "6379"}, RedisServer("::1", 6379), id="IPv6 host"),
-        pytest.param(
-            "redis",
-            {"username": "u", "password": "p", "databaseIndex": "4"},
-            RedisServer("a", 1, 4, "u", "p"),
-            id="login and database",
-        ),
-        pytest.param(
-            "redis",
-            {"enableTLS": "true", "unsafeSsl": "true"},
-            RedisServer("a", 1, tls=TLS(verify=False)),
-            id="TLS without checks",
-        ),
-        pytest.param("redis-cluster", {"address": "a:1, b:2"}, RedisCluster((A, B)), id="nodes"),
-        pytest.param("redis-cluster", {"address": "", "addresses": "a:1"}, RedisCluster((A,)), id="addresses"),
-        pytest.param(
-            "redis-cluster", {"hosts": "b", "ports": "2"}, RedisCluster((A, B)), id="hosts and ports come after"
-        ),
-        pytest.param("redis-cluster", {"databaseIndex": "7"}, RedisCluster((A,)), id="a cluster has one database"),
-        pytest.param(
-            "redis-cluster-streams",
-            {"username": "u", "password": "p"},
-            RedisCluster((RedisServer("a", 1, 0, "u", "p"),)),
-            id="login to nodes",
-        ),
-        pytest.param(
-            "redis-sentinel",
-            {"address": "a:1,b:2", "databaseIndex": "7", "username": "u", "password": "p"},
-            RedisSentinel((A, B), "mymaster", RedisServer("", 0, 7, "u", "p")),
-            id="login and database are the master's",
-        ),
-        pytest.param(
-            "redis-sentinel-streams",
-            {"sentinelUsername": "u", "sentinelPassword": "p"},
-            RedisSentinel((RedisServer("a", 1, 0, "u", "p"),), "mymaster", RedisServer("", 0)),
-            id="login to sentinels",
-        ),
-    ],
+    ("the first of several", "redis", {"address": "a:1, b:2"}, A),
+    ("its plural", "redis", {"address": "", "addresses": "a:1"}, A),
+    ("host and port", "redis", {"address": "", "host": "h", "port": "6379"}, RedisServer("h", 6379)),
+    ("address before host", "redis", {"host": "h", "port": "2"}, A),
+    ("IPv6 address", "redis", {"address": "[::1]:6379"}, RedisServer("::1", 6379)),
+    ("IPv6 host", "redis", {"address": "", "host": "::1", "port": "6379"}, RedisServer("::1", 6379)),
+    (
+        "login and database",
+        "redis",
+        {"username": "u", "password": "p", "databaseIndex": "4"},
+        RedisServer("a", 1, 4, "u", "p"),
+    ),
+    (
+        "TLS without checks",
+        "redis",
+        {"enableTLS": "true", "unsafeSsl": "true"},
+        RedisServer("a", 1, tls=TLS(verify=False)),
+    ),
+    ("nodes", "redis-cluster", {"address": "a:1, b:2"}, RedisCluster((A, B))),
+    ("addresses", "redis-cluster", {"address": "", "addresses": "a:1"}, RedisCluster((A,))),
+    ("hosts and ports come after", "redis-cluster", {"hosts": "b", "ports": "2"}, RedisCluster((A, B))),
+    ("a cluster has one database", "redis-cluster", {"databaseIndex": "7"}, RedisCluster((A,))),
+    (
+        "login to nodes",
+        "redis-cluster-streams",
+        {"username": "u", "password": "p"},
+        RedisCluster((RedisServer("a", 1, 0, "u", "p"),)),
+    ),
+    (
+        "login and database are the master's",
+        "redis-sentinel",
+        {"address": "a:1,b:2", "databaseIndex": "7", "username": "u", "password": "p"},
+        RedisSentinel((A, B), "mymaster", RedisServer("", 0, 7, "u", "p")),
+    ),
+    (
+        "login to sentinels",
+        "redis-sentinel-streams",
+        {"sentinelUsername": "u", "sentinelPassword": "p"},
+        RedisSentinel((RedisServer("a", 1, 0, "u", "p"),), "mymaster", RedisServer("", 0)),
+    ),
 )
 def test_where_to_ask(type_: str, metadata: dict[str, str], server: object) -> None:
     assert parse(type_, **metadata).server == server
@@ -140,23 +137,21 @@ def test_sources_are_searched_in_kedas_order(name: str, order: str) -> None:
 PEM = certificates()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "authentication", "tls"),
-    [
-        pytest.param({}, {}, None, id="none"),
-        pytest.param({"enableTLS": "false"}, {}, None, id="switched off"),
-        pytest.param({"enableTLS": "true"}, {}, TLS(), id="in the metadata"),
-        pytest.param({}, {"tls": "enable"}, TLS(), id="in the authentication"),
-        pytest.param({}, {"tls": "disable", "ca": PEM.authority}, None, id="switched off there"),
-        pytest.param({"unsafeSsl": "true"}, {"tls": "enable"}, TLS(verify=False), id="unchecked"),
-        pytest.param({}, {"tls": "enable", "ca": PEM.authority}, TLS(ca=PEM.authority.strip()), id="authority"),
-        pytest.param(
-            {"enableTLS": "true"},
-            {"Cert": PEM.client, "key": PEM.client_key, "keyPassword": "pw"},
-            TLS(cert=PEM.client.strip(), key=PEM.client_key.strip(), key_password="pw"),
-            id="client certificate",
-        ),
-    ],
+    ("none", {}, {}, None),
+    ("switched off", {"enableTLS": "false"}, {}, None),
+    ("in the metadata", {"enableTLS": "true"}, {}, TLS()),
+    ("in the authentication", {}, {"tls": "enable"}, TLS()),
+    ("switched off there", {}, {"tls": "disable", "ca": PEM.authority}, None),
+    ("unchecked", {"unsafeSsl": "true"}, {"tls": "enable"}, TLS(verify=False)),
+    ("authority", {}, {"tls": "enable", "ca": PEM.authority}, TLS(ca=PEM.authority.strip())),
+    (
+        "client certificate",
+        {"enableTLS": "true"},
+        {"Cert": PEM.client, "key": PEM.client_key, "keyPassword": "pw"},
+        TLS(cert=PEM.client.strip(), key=PEM.client_key.strip(), key_password="pw"),
+    ),
 )
 @pytest.mark.parametrize("type_", ["redis", "redis-cluster-streams"])
 def test_how_tls_is_spoken(type_: str, metadata: dict[str, str], authentication: dict[str, str], tls: object) -> None:
@@ -182,27 +177,25 @@ def test_the_numbers_of_a_list() -> None:
     assert (parse("redis").target, parse("redis").activation) == (5, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "question", "target"),
-    [
-        pytest.param({}, Count("work"), 5, id="length"),
-        pytest.param({"streamLength": "7", "lagCount": "3"}, Count("work"), 7, id="length: lagCount needs a group"),
-        pytest.param({"consumerGroup": "g"}, Count("work", "g"), 5, id="pending"),
-        pytest.param(
-            {"consumerGroup": "g", "pendingEntriesCount": "7", "streamLength": "3"},
-            Count("work", "g"),
-            7,
-            id="pending: streamLength is without meaning",
-        ),
-        pytest.param({"consumerGroup": "g", "lagCount": "0"}, Count("work", "g"), 5, id="lagCount 0 is none"),
-        pytest.param(
-            {"consumerGroup": "g", "lagCount": "3", "pendingEntriesCount": "7"},
-            Count("work", "g", lag=True),
-            3,
-            id="lag before pending",
-        ),
-        pytest.param({"consumerGroup": " ", "streamLength": "2"}, Count("work"), 2, id="a blank group is none"),
-    ],
+    ("length", {}, Count("work"), 5),
+    ("length: lagCount needs a group", {"streamLength": "7", "lagCount": "3"}, Count("work"), 7),
+    ("pending", {"consumerGroup": "g"}, Count("work", "g"), 5),
+    (
+        "pending: streamLength is without meaning",
+        {"consumerGroup": "g", "pendingEntriesCount": "7", "streamLength": "3"},
+        Count("work", "g"),
+        7,
+    ),
+    ("lagCount 0 is none", {"consumerGroup": "g", "lagCount": "0"}, Count("work", "g"), 5),
+    (
+        "lag before pending",
+        {"consumerGroup": "g", "lagCount": "3", "pendingEntriesCount": "7"},
+        Count("work", "g", lag=True),
+        3,
+    ),
+    ("a blank group is none", {"consumerGroup": " ", "streamLength": "2"}, Count("work"), 2),
 )
 def test_what_is_counted_follows_from_the_parameters(metadata: dict[str, str], question: Count, target: int) -> None:
     scaler = parse("redis-streams", activationLagCount="2", **metadata)

@@ -13,6 +13,7 @@ from penstock.connections import Connections
 from penstock.scaler import SourceError
 from scalers.sources.redis.cluster import _Map, _ranges
 from scalers.sources.redis.connection import RedisServer, Seeds
+from tests.unit.tables import cases
 
 NODE = RedisServer("seed", 1, 0, "u", "p")
 
@@ -32,28 +33,24 @@ def named(host: str) -> RedisServer:
     return RedisServer(host, 7, 0, "u", "p")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("host", "node"),
-    [
-        pytest.param(b"10.0.0.1", named("10.0.0.1"), id="address"),
-        pytest.param(b"node.example", named("node.example"), id="name"),
-        pytest.param(b"::1", named("::1"), id="IPv6 address"),
-        pytest.param(b"", named("seed"), id="no name: where the node is that tells"),
-        pytest.param(None, named("seed"), id="null"),
-        pytest.param(b"?", named("seed"), id="a name that is not known yet"),
-    ],
+    ("address", b"10.0.0.1", named("10.0.0.1")),
+    ("name", b"node.example", named("node.example")),
+    ("IPv6 address", b"::1", named("::1")),
+    ("no name: where the node is that tells", b"", named("seed")),
+    ("null", None, named("seed")),
+    ("a name that is not known yet", b"?", named("seed")),
 )
 async def test_nodes_are_where_they_are_said_to_be_with_the_login_of_the_trigger(host: Any, node: RedisServer) -> None:
     told: Any = Told([[0, 16383, [host, 7, b"id", []], [b"replica", 8, b"id", []]]])
     assert await _ranges(NODE, told) == [(0, 16383, node)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "complaint"),
-    [
-        pytest.param(exceptions.ResponseError("cluster support disabled"), "cluster support disabled", id="no cluster"),
-        pytest.param([], "its cluster serves no slots", id="no slots"),
-    ],
+    ("no cluster", exceptions.ResponseError("cluster support disabled"), "cluster support disabled"),
+    ("no slots", [], "its cluster serves no slots"),
 )
 async def test_a_node_that_tells_nothing_is_named(answer: Any, complaint: str) -> None:
     told: Any = Told(answer)

@@ -10,6 +10,7 @@ import pytest
 from scalers.triggers import flow_probes
 from scalers.triggers.flow_probes import PodProbe
 from tests.support.servers import LOOPBACK, behaving
+from tests.unit.tables import cases
 from workers.api.kinds import POD, VC_JOB, Kind, Object, Ref
 from workers.api.volcano.jobflow import HttpGet, TcpSocket
 from workers.decision.snapshot import CachedObject
@@ -51,42 +52,31 @@ TCP = {"tcpSocketList": [{"taskName": "server", "port": 80}]}
 BOTH = {**TCP, "httpGetList": [{"taskName": "other", "port": 8080, "path": "/ready"}]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "asked"),
-    [
-        pytest.param(flow(TCP), True, id="nothing has begun"),
-        pytest.param(flow(TCP, entries={"a": {"phase": "Running"}}), True, id="the target runs"),
-        pytest.param(flow(TCP, entries={"b": {"phase": "Pending"}}), False, id="the entry has begun"),
-        pytest.param(flow(TCP, state={"phase": "Failed"}), False, id="the flow is over"),
-        pytest.param(flow({}), False, id="nothing is asked"),
-        pytest.param(
-            {**flow(TCP), "spec": {**flow(TCP)["spec"], "schedule": "@hourly"}}, False, id="it runs nothing itself"
-        ),
-    ],
+    ("nothing has begun", flow(TCP), True),
+    ("the target runs", flow(TCP, entries={"a": {"phase": "Running"}}), True),
+    ("the entry has begun", flow(TCP, entries={"b": {"phase": "Pending"}}), False),
+    ("the flow is over", flow(TCP, state={"phase": "Failed"}), False),
+    ("nothing is asked", flow({}), False),
+    ("it runs nothing itself", {**flow(TCP), "spec": {**flow(TCP)["spec"], "schedule": "@hourly"}}, False),
 )
 def test_pods_are_asked_while_an_entry_waits_for_them(body: Object, asked: bool) -> None:
     assert flow_probes.is_probed(body) == asked
 
 
-@pytest.mark.parametrize(
+@cases(
     ("probe", "children", "expected"),
-    [
-        pytest.param(TCP, {}, {}, id="no Job yet"),
-        pytest.param(TCP, {"f": [job()]}, {"tcp://f-a/server:80": ((), 2)}, id="no pods yet"),
-        pytest.param(
-            TCP,
-            {"f": [job()], "j": [pod("p"), pod("q", "127.0.0.2"), pod("r", phase="Pending"), pod("s", task="other")]},
-            {"tcp://f-a/server:80": ((LOOPBACK, "127.0.0.2"), 2)},
-            id="running pods of the task",
-        ),
-        pytest.param(TCP, {"f": [job(minAvailable=1)]}, {"tcp://f-a/server:80": ((), 1)}, id="the gang is enough"),
-        pytest.param(
-            BOTH,
-            {"f": [job()]},
-            {"tcp://f-a/server:80": ((), 2), "http://f-a/other:8080/ready": ((), 1)},
-            id="several",
-        ),
-    ],
+    ("no Job yet", TCP, {}, {}),
+    ("no pods yet", TCP, {"f": [job()]}, {"tcp://f-a/server:80": ((), 2)}),
+    (
+        "running pods of the task",
+        TCP,
+        {"f": [job()], "j": [pod("p"), pod("q", "127.0.0.2"), pod("r", phase="Pending"), pod("s", task="other")]},
+        {"tcp://f-a/server:80": ((LOOPBACK, "127.0.0.2"), 2)},
+    ),
+    ("the gang is enough", TCP, {"f": [job(minAvailable=1)]}, {"tcp://f-a/server:80": ((), 1)}),
+    ("several", BOTH, {"f": [job()]}, {"tcp://f-a/server:80": ((), 2), "http://f-a/other:8080/ready": ((), 1)}),
 )
 async def test_what_is_asked_of_whom(probe: Object, children: Any, expected: Any) -> None:
     parsed = await flow_probes.parse(flow(probe), Mirror(**children))  # type: ignore[arg-type]
@@ -111,10 +101,12 @@ def http(status: str) -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "ready"),
-    [(http("200 OK"), True), (http("302 Found"), True), (http("503 Busy"), False), (b"nonsense\r\n\r\n", False)],
-    ids=["success", "elsewhere", "not yet", "no HTTP"],
+    ("success", http("200 OK"), True),
+    ("elsewhere", http("302 Found"), True),
+    ("not yet", http("503 Busy"), False),
+    ("no HTTP", b"nonsense\r\n\r\n", False),
 )
 async def test_http(answer: bytes, ready: bool) -> None:
     async with server(answer) as port:

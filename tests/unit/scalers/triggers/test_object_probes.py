@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from scalers.deliveries.event_ledger import DEFAULTS, EventLedger
 from scalers.triggers.object_probes import ObjectProbes, is_asked
 from scalers.triggers.parse import Triggers
@@ -77,34 +75,36 @@ async def test_the_settings_of_a_channel_are_those_of_its_namesake() -> None:
 
 @cases(
     ("body", "others", "routes"),
-    {
-        "ready": (event_job(status=READY), (), True),
-        "new": (event_job(), (), True),
-        "its channel was found taken": (event_job(status=TAKEN), (), False),
-        "a ScaledJob has the channel": (event_job(), (scaled_job({"type": "push"}),), False),
-        "a ScaledJob takes from another stream": (
-            event_job(),
-            (scaled_job({"type": "push", "metadata": {"stream": "other"}}),),
-            True,
-        ),
-        "a ScaledJob of another name takes from its stream": (
-            event_job(),
-            (scaled_job({"type": "push", "metadata": {"stream": "{penstock}:events:default/orders"}}, "other"),),
-            False,
-        ),
-        "a ScaledJob has the channel that it names": (
-            event_job(channel="sales", status=READY),
-            (scaled_job({"type": "push"}, "sales"),),
-            False,
-        ),
-        "decided on in an earlier generation": (
-            event_job(metadata={"generation": 2}, status=READY),
-            (scaled_job({"type": "push"}),),
-            False,
-        ),
-        "a spec that cannot be used": (event_job(status=READY, concurrency={"total": "many"}), (), False),
-        "a filter that cannot be used": (event_job(status=READY, filter={"cel": "1 +"}), (), False),
-    },
+    ("ready", event_job(status=READY), (), True),
+    ("new", event_job(), (), True),
+    ("its channel was found taken", event_job(status=TAKEN), (), False),
+    ("a ScaledJob has the channel", event_job(), (scaled_job({"type": "push"}),), False),
+    (
+        "a ScaledJob takes from another stream",
+        event_job(),
+        (scaled_job({"type": "push", "metadata": {"stream": "other"}}),),
+        True,
+    ),
+    (
+        "a ScaledJob of another name takes from its stream",
+        event_job(),
+        (scaled_job({"type": "push", "metadata": {"stream": "{penstock}:events:default/orders"}}, "other"),),
+        False,
+    ),
+    (
+        "a ScaledJob has the channel that it names",
+        event_job(channel="sales", status=READY),
+        (scaled_job({"type": "push"}, "sales"),),
+        False,
+    ),
+    (
+        "decided on in an earlier generation",
+        event_job(metadata={"generation": 2}, status=READY),
+        (scaled_job({"type": "push"}),),
+        False,
+    ),
+    ("a spec that cannot be used", event_job(status=READY, concurrency={"total": "many"}), (), False),
+    ("a filter that cannot be used", event_job(status=READY, filter={"cel": "1 +"}), (), False),
 )
 async def test_events_are_routed_while_spec_and_channel_can_be_used(
     body: Object, others: Sequence[tuple[Ref, Object]], routes: bool
@@ -131,7 +131,7 @@ async def test_a_broker_that_cannot_be_used_is_the_problem() -> None:
     assert (parsed.probes, (parsed.problem or "").startswith("Penstock's own broker: ")) == ((), True)
 
 
-@pytest.mark.parametrize(("kind", "asked"), [(EVENT_JOB, True), (JOB_FLOW, False)], ids=["EventJob", "JobFlow"])
+@cases(("kind", "asked"), ("EventJob", EVENT_JOB, True), ("JobFlow", JOB_FLOW, False))
 def test_eventjobs_are_polled_until_they_are_gone(kind: Any, asked: bool) -> None:
     assert is_asked(kind, {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z"}, "spec": {}}) is asked
 

@@ -6,6 +6,7 @@ import pytest
 
 from scalers.triggers.parse import Parsed, Triggers, is_polled
 from tests.unit.scalers.cluster import Cluster
+from tests.unit.tables import cases
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Kind, Object, Ref
 from workers.errors import Forbidden, Unavailable
 
@@ -74,7 +75,7 @@ async def test_an_authentication_may_name_variables_of_the_target(cluster: Serve
     assert "main:1" in address(await Triggers(lookups=cluster.lookups()).parse(REF, object_))
 
 
-@pytest.mark.parametrize("down", [None, Forbidden("you may not", status=403)], ids=["missing", "forbidden"])
+@cases("down", ("missing", None), ("forbidden", Forbidden("you may not", status=403)))
 async def test_an_unknown_trigger_type_is_told_beside_a_target_that_lacks_variables(
     cluster: Served, down: Exception | None
 ) -> None:
@@ -94,14 +95,12 @@ async def test_the_target_is_not_asked_for_when_nothing_of_it_is_needed(cluster:
     assert cluster.asked == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("target", "down", "problem"),
-    [
-        pytest.param({"name": "other"}, None, "no container", id="no such target"),
-        pytest.param({"kind": "Crane"}, None, "no container", id="no such kind"),
-        pytest.param({}, Forbidden("you may not", status=403), "you may not", id="not allowed"),
-        pytest.param({}, Unavailable("away"), "away", id="away"),
-    ],
+    ("no such target", {"name": "other"}, None, "no container"),
+    ("no such kind", {"kind": "Crane"}, None, "no container"),
+    ("not allowed", {}, Forbidden("you may not", status=403), "you may not"),
+    ("away", {}, Unavailable("away"), "away"),
 )
 async def test_a_target_without_variables_is_a_problem(
     cluster: Served, target: dict[str, str], down: Any, problem: str
@@ -120,17 +119,15 @@ async def test_while_the_cluster_is_away_the_last_variables_go_on(cluster: Serve
     assert await triggers.parse(REF, body()) is first
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "annotations", "polled"),
-    [
-        pytest.param(SCALED_OBJECT, {}, True, id="nothing said"),
-        pytest.param(SCALED_OBJECT, {"paused": "true"}, False, id="paused"),
-        pytest.param(SCALED_OBJECT, {"paused": "false"}, True, id="not paused"),
-        pytest.param(SCALED_OBJECT, {"paused": "false", "paused-replicas": "2"}, False, id="paused at a number"),
-        pytest.param(SCALED_OBJECT, {"paused-replicas": "many"}, False, id="at no number"),
-        pytest.param(SCALED_OBJECT, {"paused-scale-in": "true"}, True, id="one direction only"),
-        pytest.param(SCALED_JOB, {"paused-replicas": "2"}, True, id="without meaning for a ScaledJob"),
-    ],
+    ("nothing said", SCALED_OBJECT, {}, True),
+    ("paused", SCALED_OBJECT, {"paused": "true"}, False),
+    ("not paused", SCALED_OBJECT, {"paused": "false"}, True),
+    ("paused at a number", SCALED_OBJECT, {"paused": "false", "paused-replicas": "2"}, False),
+    ("at no number", SCALED_OBJECT, {"paused-replicas": "many"}, False),
+    ("one direction only", SCALED_OBJECT, {"paused-scale-in": "true"}, True),
+    ("without meaning for a ScaledJob", SCALED_JOB, {"paused-replicas": "2"}, True),
 )
 def test_what_is_polled(kind: Kind, annotations: dict[str, str], polled: bool) -> None:
     keys = {f"autoscaling.keda.sh/{key}": value for key, value in annotations.items()}

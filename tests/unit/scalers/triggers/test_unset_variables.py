@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import pytest
-
 from scalers.triggers.parse import Triggers
 from tests.unit.scalers.cluster import Cluster
 from tests.unit.scalers.triggers.test_parse import REF, body, trigger
 from tests.unit.scalers.triggers.test_scaledobjects import REF as POOL
 from tests.unit.scalers.triggers.test_scaledobjects import Served
 from tests.unit.scalers.triggers.test_scaledobjects import body as scaled_object
+from tests.unit.tables import cases
 
 REFUSED = (
     "trigger 0 (redis): passwordFromEnv: names the variable PW, which the container does not set, or only once it runs"
@@ -20,26 +19,22 @@ def from_secret(**more: Any) -> dict[str, Any]:
     return {"name": "PW", "valueFrom": {"secretKeyRef": {"name": "login", "key": "none", **more}}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env", "authentication", "problem", "password"),
-    [
-        pytest.param([], None, REFUSED, None, id="not set"),
-        pytest.param([{"name": "PW", "value": "hush"}], None, None, "hush", id="set"),
-        pytest.param([{"name": "PW", "value": ""}], None, None, None, id="set to nothing"),
-        pytest.param([{"name": "OTHER", "value": "hush"}], None, REFUSED, None, id="another one is set"),
-        pytest.param([], "login", None, "hunter2", id="not set, and supplied by the authentication"),
-        pytest.param([from_secret(optional=True)], None, None, None, id="of a key that may be missing"),
-        pytest.param(
-            [from_secret()], None, "container main: env PW: Secret team/login has no key none", None, id="no such key"
-        ),
-        pytest.param(
-            [{"name": "PW", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
-            None,
-            REFUSED,
-            None,
-            id="known only once the pod runs",
-        ),
-    ],
+    ("not set", [], None, REFUSED, None),
+    ("set", [{"name": "PW", "value": "hush"}], None, None, "hush"),
+    ("set to nothing", [{"name": "PW", "value": ""}], None, None, None),
+    ("another one is set", [{"name": "OTHER", "value": "hush"}], None, REFUSED, None),
+    ("not set, and supplied by the authentication", [], "login", None, "hunter2"),
+    ("of a key that may be missing", [from_secret(optional=True)], None, None, None),
+    ("no such key", [from_secret()], None, "container main: env PW: Secret team/login has no key none", None),
+    (
+        "known only once the pod runs",
+        [{"name": "PW", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
+        None,
+        REFUSED,
+        None,
+    ),
 )
 async def test_a_password_from_a_variable(
     cluster: Cluster, env: list[Any], authentication: str | None, problem: str | None, password: str | None

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-
+from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, CRON_JOB, JOB, POD, QUEUE, SCALED_JOB, SECRET, Kind
 from workers.decision.controller import Controller
 from workers.decision.followed_kinds import followed
@@ -58,7 +57,7 @@ CASES: dict[str, tuple[list[Controller], dict[Kind, str]]] = {
 }
 
 
-@pytest.mark.parametrize(("controllers", "kinds"), CASES.values(), ids=CASES)
+@cases(("controllers", "kinds"), CASES)
 def test_all_that_is_read_is_followed_and_only_what_is_complete_then_is_narrowed(
     controllers: list[Controller], kinds: dict[Kind, str]
 ) -> None:

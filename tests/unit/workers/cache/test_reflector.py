@@ -12,6 +12,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
+from tests.unit.tables import cases
 from tests.unit.workers.objects import job, key, ref
 from workers.api.kinds import JOB, Kind
 from workers.cache.reflector import Pace, Reflector
@@ -155,7 +156,7 @@ UNREADABLE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+@cases("body", UNREADABLE)
 @pytest.mark.parametrize("type_", ["MODIFIED", "DELETED"])
 async def test_an_event_that_cannot_be_read_is_logged_and_left_out(
     rig: ReflectorRig, body: Any, type_: str, caplog: pytest.LogCaptureFixture

@@ -7,6 +7,7 @@ import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
+from tests.unit.tables import cases
 from tests.unit.workers.objects import job, key, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
 from workers.cache.decode_cache import DecodeCache
@@ -80,15 +81,13 @@ async def test_an_unknown_object_is_none_and_a_known_one_comes_back_without_mana
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("first", "second", "stays"),
-    [
-        pytest.param(job("a", 5), job("a", 6), "6", id="a later version wins"),
-        pytest.param(job("a", 6), job("a", 5), "6", id="an older version that comes late changes nothing"),
-        pytest.param(job("a", 9), job("a", 10), "10", id="versions are numbers, not words"),
-        pytest.param(job("a", 5), job("a", 8, uid="other"), "8", id="an object made again under its name wins"),
-        pytest.param(job("a", 8, uid="other"), job("a", 5), "8", id="a late echo of its predecessor does not"),
-    ],
+    ("a later version wins", job("a", 5), job("a", 6), "6"),
+    ("an older version that comes late changes nothing", job("a", 6), job("a", 5), "6"),
+    ("versions are numbers, not words", job("a", 9), job("a", 10), "10"),
+    ("an object made again under its name wins", job("a", 5), job("a", 8, uid="other"), "8"),
+    ("a late echo of its predecessor does not", job("a", 8, uid="other"), job("a", 5), "8"),
 )
 async def test_of_two_versions_the_later_stays(rig: StoreRig, first: Object, second: Object, stays: str) -> None:
     await rig.put(first)
@@ -96,22 +95,13 @@ async def test_of_two_versions_the_later_stays(rig: StoreRig, first: Object, sec
     assert await rig.version("a") == stays
 
 
-@pytest.mark.parametrize(
+@cases(
     ("deletion", "echo", "stays"),
-    [
-        pytest.param(ObjectVersion.gone(ref(JOB, "a"), "uid-a"), job("a", 7), None, id="not even by a later version"),
-        pytest.param(ObjectVersion.deleted(JOB, job("a", 8)), job("a", 7), None, id="nor after a watched deletion"),
-        pytest.param(ObjectVersion.gone(ref(JOB, "a"), "uid-a"), job("a", 9, uid="new"), "9", id="but by a new object"),
-        pytest.param(
-            ObjectVersion.deleted(JOB, job("a", 8)), job("a", 4, uid="old"), None, id="not by an older object"
-        ),
-        pytest.param(
-            ObjectVersion.deleted(JOB, job("a", 9, uid="second")),
-            job("a", 8),
-            None,
-            id="of which only the end was seen",
-        ),
-    ],
+    ("not even by a later version", ObjectVersion.gone(ref(JOB, "a"), "uid-a"), job("a", 7), None),
+    ("nor after a watched deletion", ObjectVersion.deleted(JOB, job("a", 8)), job("a", 7), None),
+    ("but by a new object", ObjectVersion.gone(ref(JOB, "a"), "uid-a"), job("a", 9, uid="new"), "9"),
+    ("not by an older object", ObjectVersion.deleted(JOB, job("a", 8)), job("a", 4, uid="old"), None),
+    ("of which only the end was seen", ObjectVersion.deleted(JOB, job("a", 9, uid="second")), job("a", 8), None),
 )
 async def test_a_deleted_object_does_not_come_back(
     rig: StoreRig, deletion: ObjectVersion, echo: Object, stays: str | None
@@ -212,13 +202,11 @@ async def test_the_child_of_an_earlier_object_of_the_same_name_does_not_mark_its
     assert await rig.marked() == {key(JOB, "a")}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("version", "polled"),
-    [
-        pytest.param(scaled_job("work", 2, generation=2), True, id="its generation"),
-        pytest.param(scaled_job("work", 2, annotations={"paused": "true"}), True, id="its annotations"),
-        pytest.param({**scaled_job("work", 2), "status": {"lastActiveTime": "now"}}, False, id="not its status"),
-    ],
+    ("its generation", scaled_job("work", 2, generation=2), True),
+    ("its annotations", scaled_job("work", 2, annotations={"paused": "true"}), True),
+    ("not its status", {**scaled_job("work", 2), "status": {"lastActiveTime": "now"}}, False),
 )
 async def test_triggers_are_measured_again_when_a_user_changes(rig: StoreRig, version: Object, polled: bool) -> None:
     await rig.put(OWNER)
@@ -235,13 +223,11 @@ async def test_a_deleted_object_is_marked_in_all_its_lanes(rig: StoreRig) -> Non
     assert await rig.marked() == await rig.marked("poll") == {key(SCALED_JOB, "work")}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("version", "forgiven"),
-    [
-        pytest.param(scaled_job("work", 3, generation=2), True, id="an edit ends it"),
-        pytest.param(scaled_job("work", 3, deletionTimestamp="2026-01-01T00:00:00Z"), True, id="a deletion ends it"),
-        pytest.param({**scaled_job("work", 3), "status": {"x": 1}}, False, id="a status does not"),
-    ],
+    ("an edit ends it", scaled_job("work", 3, generation=2), True),
+    ("a deletion ends it", scaled_job("work", 3, deletionTimestamp="2026-01-01T00:00:00Z"), True),
+    ("a status does not", {**scaled_job("work", 3), "status": {"x": 1}}, False),
 )
 async def test_backoff_waits_unless_a_user_changed_something(rig: StoreRig, version: Object, forgiven: bool) -> None:
     await rig.put(OWNER)
@@ -286,7 +272,7 @@ async def _begin(rig: StoreRig, epoch: int) -> Any:
     return await rig.store.begin(JOB, epoch)
 
 
-@pytest.mark.parametrize("write", [_apply, _touch, _begin], ids=["apply", "touch", "begin"])
+@cases("write", ("apply", _apply), ("touch", _touch), ("begin", _begin))
 async def test_an_informer_of_an_earlier_epoch_can_write_nothing(rig: StoreRig, write: Any) -> None:
     await rig.store.begin(JOB, epoch=2)
     with pytest.raises(LeadershipLost):
@@ -295,7 +281,7 @@ async def test_an_informer_of_an_earlier_epoch_can_write_nothing(rig: StoreRig, 
     assert await rig.store.freshness([JOB]) == {JOB.id: None}
 
 
-@pytest.mark.parametrize("write", [_apply, _touch], ids=["apply", "touch"])
+@cases("write", ("apply", _apply), ("touch", _touch))
 async def test_an_informer_notices_that_the_broker_was_flushed(rig: StoreRig, write: Any) -> None:
     await rig.store.begin(JOB, epoch=1)
     await write(rig, 1)
@@ -304,7 +290,7 @@ async def test_an_informer_notices_that_the_broker_was_flushed(rig: StoreRig, wr
         await write(rig, 1)
 
 
-@pytest.mark.parametrize("member", [b"stranger", b"uid-work default/a"], ids=["another member", "the child"])
+@cases("member", ("another member", b"stranger"), ("the child", b"uid-work default/a"))
 async def test_an_index_whose_scores_were_changed_is_made_again(rig: StoreRig, member: bytes) -> None:
     child = job("a", 2, owner=OWNER)
     await rig.list(child, version="2")
@@ -404,19 +390,17 @@ async def unowned(rig: StoreRig, namespace: str = "default") -> list[str]:
     return sorted(entry.ref.name for entry in observed.observations[0].unowned[JOB.id])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("versions", "found"),
-    [
-        pytest.param([job("a", 2)], True, id="never controlled"),
-        pytest.param([job("a", 2, owner=OWNER)], False, id="controlled from the start"),
-        pytest.param([job("a", 2), job("a", 3, owner=OWNER)], False, id="adopted"),
-        pytest.param([job("a", 2, owner=OWNER), job("a", 3)], True, id="released"),
-        pytest.param([job("a", 2, owner=OWNER), job("a", 3), job("a", 4, owner=OWNER)], False, id="adopted again"),
-        pytest.param([job("a", 3, owner=OWNER), job("a", 2)], False, id="adopted, and an older echo"),
-        pytest.param([job("a", 2), job("a", 5, uid="new", owner=OWNER)], False, id="made again, controlled"),
-    ],
+    ("never controlled", [job("a", 2)], True),
+    ("controlled from the start", [job("a", 2, owner=OWNER)], False),
+    ("adopted", [job("a", 2), job("a", 3, owner=OWNER)], False),
+    ("released", [job("a", 2, owner=OWNER), job("a", 3)], True),
+    ("adopted again", [job("a", 2, owner=OWNER), job("a", 3), job("a", 4, owner=OWNER)], False),
+    ("adopted, and an older echo", [job("a", 3, owner=OWNER), job("a", 2)], False),
+    ("made again, controlled", [job("a", 2), job("a", 5, uid="new", owner=OWNER)], False),
 )
-@pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "one by one"])
+@cases("at_once", ("one batch", True), ("one by one", False))
 async def test_unowned_objects_are_found_by_their_namespace(
     rig: StoreRig, versions: list[Object], found: bool, at_once: bool
 ) -> None:
@@ -430,12 +414,10 @@ async def test_unowned_objects_are_found_by_their_namespace(
     assert await rig.client.zcard(rig.store.keys.owners(JOB.id)) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     "deletion",
-    [
-        pytest.param(ObjectVersion.gone(ref(JOB, "a"), "uid-a"), id="answered"),
-        pytest.param(ObjectVersion.deleted(JOB, job("a", 8)), id="watched"),
-    ],
+    ("answered", ObjectVersion.gone(ref(JOB, "a"), "uid-a")),
+    ("watched", ObjectVersion.deleted(JOB, job("a", 8))),
 )
 async def test_a_deleted_unowned_object_is_not_found_and_leaves_no_index_entry(
     rig: StoreRig, deletion: ObjectVersion

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from scheduler.keys import Keys
+from tests.unit.tables import cases
 from tests.unit.workers.cache.test_store import SECOND, StoreRig, rig
 from tests.unit.workers.objects import job, key, naming, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD_GROUP, SCALED_JOB, Object, Ref
@@ -33,32 +34,28 @@ def deleted(version: int, name: str) -> ObjectVersion:
     return ObjectVersion.deleted(JOB, naming("a", version, name))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "found", "marked"),
-    [
-        pytest.param([a_names(2, "one")], {"one": ["a"]}, {"one"}, id="appears"),
-        pytest.param([a_names(2, "one", owner=TWO)], {"one": ["a"]}, {"one", "two"}, id="owned by another"),
-        pytest.param([a_names(2, None)], {}, set(), id="names none"),
-        pytest.param([a_names(2, "nobody")], {"nobody": ["a"]}, set(), id="names one that does not exist"),
-        pytest.param([a_names(2, "one"), a_names(3, "two")], {"two": ["a"]}, {"one", "two"}, id="names another"),
-        pytest.param([a_names(2, "one"), a_names(3, None)], {}, {"one"}, id="names none any more"),
-        pytest.param([a_names(2, None), a_names(3, "one")], {"one": ["a"]}, {"one"}, id="names one late"),
-        pytest.param([a_names(3, "two"), a_names(2, "one")], {"two": ["a"]}, {"two"}, id="an older echo"),
-        pytest.param([a_names(2, "one"), GONE], {}, {"one"}, id="gone"),
-        pytest.param([a_names(2, "one"), deleted(3, "one")], {}, {"one"}, id="its deletion was watched"),
-        pytest.param([a_names(2, "one"), deleted(4, "two")], {}, {"one", "two"}, id="changed unwatched and gone"),
-        pytest.param(
-            [a_names(2, "one"), GONE, a_names(5, "two", uid="new")], {"two": ["a"]}, {"one", "two"}, id="made again"
-        ),
-        pytest.param(
-            [a_names(2, "one"), a_names(5, "two", uid="new"), GONE],
-            {"two": ["a"]},
-            {"one", "two"},
-            id="made again, and a late event of its predecessor",
-        ),
-    ],
+    ("appears", [a_names(2, "one")], {"one": ["a"]}, {"one"}),
+    ("owned by another", [a_names(2, "one", owner=TWO)], {"one": ["a"]}, {"one", "two"}),
+    ("names none", [a_names(2, None)], {}, set()),
+    ("names one that does not exist", [a_names(2, "nobody")], {"nobody": ["a"]}, set()),
+    ("names another", [a_names(2, "one"), a_names(3, "two")], {"two": ["a"]}, {"one", "two"}),
+    ("names none any more", [a_names(2, "one"), a_names(3, None)], {}, {"one"}),
+    ("names one late", [a_names(2, None), a_names(3, "one")], {"one": ["a"]}, {"one"}),
+    ("an older echo", [a_names(3, "two"), a_names(2, "one")], {"two": ["a"]}, {"two"}),
+    ("gone", [a_names(2, "one"), GONE], {}, {"one"}),
+    ("its deletion was watched", [a_names(2, "one"), deleted(3, "one")], {}, {"one"}),
+    ("changed unwatched and gone", [a_names(2, "one"), deleted(4, "two")], {}, {"one", "two"}),
+    ("made again", [a_names(2, "one"), GONE, a_names(5, "two", uid="new")], {"two": ["a"]}, {"one", "two"}),
+    (
+        "made again, and a late event of its predecessor",
+        [a_names(2, "one"), a_names(5, "two", uid="new"), GONE],
+        {"two": ["a"]},
+        {"one", "two"},
+    ),
 )
-@pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "one by one"])
+@cases("at_once", ("one batch", True), ("one by one", False))
 async def test_a_named_object_has_all_living_referrers_and_is_marked_by_their_changes(
     rig: StoreRig, changes: list[ObjectVersion], found: dict[str, list[str]], marked: set[str], at_once: bool
 ) -> None:
@@ -132,7 +129,7 @@ async def test_kinds_without_a_reference_function_are_not_indexed(rig: StoreRig)
     assert await rig.client.zcard(rig.store.keys.owners(SCALED_JOB.id)) == 0
 
 
-@pytest.mark.parametrize("before", [False, True], ids=["not asked before", "asked before"])
+@cases("before", ("not asked before", False), ("asked before", True))
 async def test_a_listing_puts_right_what_other_controllers_than_these_wrote(rig: StoreRig, before: bool) -> None:
     def store(asked: bool) -> Store:
         return Store(

@@ -4,6 +4,7 @@ import pytest
 
 from scheduler.keys import Keys
 from tests.support.clusters import FakeCluster
+from tests.unit.tables import cases
 from tests.unit.workers.acting import OWNER, owned
 from workers.api.kinds import SECRET, Ref, ref_of
 from workers.cache.reflector import Reflector
@@ -37,18 +38,16 @@ async def test_what_is_looked_for_would_be_found(rig, fake_redis):
     assert HUSH in await kept(fake_redis)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("there", "steps"),
-    [
-        pytest.param(False, lambda body: [Create(SECRET, body)], id="created"),
-        pytest.param(False, lambda body: [Together((Create(SECRET, body),))], id="created together"),
-        pytest.param(True, lambda body: [Create(SECRET, body)], id="there already"),
-        pytest.param(True, lambda body: [Create(SECRET, body, generate="ssh-key")], id="there already, to be minted"),
-        pytest.param(True, lambda body: [Patch(REF, {"data": {"more": HUSH}}, version(body))], id="changed"),
-        pytest.param(True, lambda body: [Unfinalize(REF, body["metadata"]["uid"], "held")], id="let go of"),
-        pytest.param(True, lambda body: [Delete(REF, body["metadata"]["uid"])], id="deleted"),
-        pytest.param(True, lambda body: [Discard(REF)], id="discarded"),
-    ],
+    ("created", False, lambda body: [Create(SECRET, body)]),
+    ("created together", False, lambda body: [Together((Create(SECRET, body),))]),
+    ("there already", True, lambda body: [Create(SECRET, body)]),
+    ("there already, to be minted", True, lambda body: [Create(SECRET, body, generate="ssh-key")]),
+    ("changed", True, lambda body: [Patch(REF, {"data": {"more": HUSH}}, version(body))]),
+    ("let go of", True, lambda body: [Unfinalize(REF, body["metadata"]["uid"], "held")]),
+    ("deleted", True, lambda body: [Delete(REF, body["metadata"]["uid"])]),
+    ("discarded", True, lambda body: [Discard(REF)]),
 )
 async def test_no_step_writes_one_through(rig, fake_redis, there, steps):
     body = secret(rig.owner, finalizers=["held", "other"])
@@ -74,14 +73,12 @@ async def test_no_informer_brings_one_and_none_claims_to_follow_them(fake_redis)
     assert await kept(fake_redis) == ""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sees", "stale"),
-    [
-        pytest.param({"optional_relatives": lambda body: (REF,)}, False, id="a glance"),
-        pytest.param({"cluster_wide": (SECRET,)}, True, id="a survey"),
-        pytest.param({"referrers": (SECRET,)}, True, id="what names it"),
-        pytest.param({"adopts": (SECRET,)}, True, id="what may be adopted"),
-    ],
+    ("a glance", {"optional_relatives": lambda body: (REF,)}, False),
+    ("a survey", {"cluster_wide": (SECRET,)}, True),
+    ("what names it", {"referrers": (SECRET,)}, True),
+    ("what may be adopted", {"adopts": (SECRET,)}, True),
 )
 async def test_no_decision_brings_one_and_what_is_unknown_is_not_missing(worker, fake_redis, sees, stale):
     worker = await worker(**sees)

@@ -11,18 +11,16 @@ API = "https://api.example.org:6443"
 
 @cases(
     ("url", "environ", "expected"),
-    {
-        "no variables": (API, {}, ""),
-        "HTTPS_PROXY": (API, {"HTTPS_PROXY": PROXY}, PROXY),
-        "the lower-case name": (API, {"https_proxy": PROXY}, PROXY),
-        "upper case comes first": (API, {"HTTPS_PROXY": PROXY, "https_proxy": "http://other"}, PROXY),
-        "HTTP_PROXY is not for https": (API, {"HTTP_PROXY": PROXY}, ""),
-        "HTTP_PROXY is for http": ("http://api.example.org", {"HTTP_PROXY": PROXY}, PROXY),
-        "a proxy without a scheme": (API, {"HTTPS_PROXY": "proxy.example.org:3128"}, PROXY),
-        "localhost has none": ("https://localhost:6443", {"HTTPS_PROXY": PROXY}, ""),
-        "a loopback address has none": ("https://127.0.0.9:6443", {"HTTPS_PROXY": PROXY}, ""),
-        "a loopback address of IPv6 has none": ("https://[::1]:6443", {"HTTPS_PROXY": PROXY}, ""),
-    },
+    ("no variables", API, {}, ""),
+    ("HTTPS_PROXY", API, {"HTTPS_PROXY": PROXY}, PROXY),
+    ("the lower-case name", API, {"https_proxy": PROXY}, PROXY),
+    ("upper case comes first", API, {"HTTPS_PROXY": PROXY, "https_proxy": "http://other"}, PROXY),
+    ("HTTP_PROXY is not for https", API, {"HTTP_PROXY": PROXY}, ""),
+    ("HTTP_PROXY is for http", "http://api.example.org", {"HTTP_PROXY": PROXY}, PROXY),
+    ("a proxy without a scheme", API, {"HTTPS_PROXY": "proxy.example.org:3128"}, PROXY),
+    ("localhost has none", "https://localhost:6443", {"HTTPS_PROXY": PROXY}, ""),
+    ("a loopback address has none", "https://127.0.0.9:6443", {"HTTPS_PROXY": PROXY}, ""),
+    ("a loopback address of IPv6 has none", "https://[::1]:6443", {"HTTPS_PROXY": PROXY}, ""),
 )
 def test_the_proxy_of_a_url(url: str, environ: dict[str, str], expected: str) -> None:
     assert proxy_for(url, environ) == expected

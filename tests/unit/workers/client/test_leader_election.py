@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
+from tests.unit.tables import cases
 from workers.api.kinds import LEASE, Object, Ref
 from workers.client.leader_election import PRESENT, Elector, Terms
 from workers.errors import UserError
@@ -171,9 +172,10 @@ async def test_work_that_fails_gives_the_lease_up_and_is_heard_of(cluster: FakeC
     assert spec(cluster)["holderIdentity"] == ""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("lease", "renew", "retry"),
-    [pytest.param(10, 10, 2, id="renew as long as lease"), pytest.param(15, 10, 10, id="retry as long as renew")],
+    ("renew as long as lease", 10, 10, 2),
+    ("retry as long as renew", 15, 10, 10),
 )
 def test_terms_that_let_two_lead_are_refused(lease: int, renew: float, retry: float) -> None:
     with pytest.raises(UserError, match="decrease"):

@@ -1,10 +1,10 @@
 """The smallest merge patch between two objects."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.merging import merged
+from tests.unit.tables import cases
 from workers.api.merge_patch import diff
 
 #: JSON without null: null in a merge patch means "remove", so it cannot be a value.
@@ -25,14 +25,11 @@ def test_nothing_changed_is_an_empty_patch(value):
     assert diff(value, value) == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("old", "new", "patch"),
-    [
-        ({"a": {"x": 1, "y": 2}}, {"a": {"x": 1, "y": 3}}, {"a": {"y": 3}}),
-        ({"a": 1, "b": 2}, {"b": 2}, {"a": None}),
-        ({"c": [1, 2]}, {"c": [1, 3]}, {"c": [1, 3]}),
-    ],
-    ids=["only the leaf that differs", "a removed key becomes null", "lists are replaced whole"],
+    ("only the leaf that differs", {"a": {"x": 1, "y": 2}}, {"a": {"x": 1, "y": 3}}, {"a": {"y": 3}}),
+    ("a removed key becomes null", {"a": 1, "b": 2}, {"b": 2}, {"a": None}),
+    ("lists are replaced whole", {"c": [1, 2]}, {"c": [1, 3]}, {"c": [1, 3]}),
 )
 def test_the_patch_is_small(old, new, patch):
     assert diff(old, new) == patch

@@ -10,26 +10,28 @@ WORKER = 'User "system:serviceaccount:penstock:penstock-worker" cannot'
 
 @cases(
     ("message", "expected"),
-    {
-        "in a namespace": (
-            f'jobs.batch is forbidden: {WORKER} create resource "jobs" in API group "batch" in the namespace "shop"',
-            MissingRight("create", "batch", "jobs", "shop", "penstock-worker"),
-        ),
-        "in the cluster": (
-            f'pods is forbidden: {WORKER} list resource "pods" in API group "" at the cluster scope',
-            MissingRight("list", "", "pods", "", "penstock-worker"),
-        ),
-        "a subresource": (
-            f'x is forbidden: {WORKER} patch resource "scaledjobs/status" in API group "keda.sh" in the namespace "a"',
-            MissingRight("patch", "keda.sh", "scaledjobs/status", "a", "penstock-worker"),
-        ),
-        "somebody else": (
-            'x is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "a"',
-            MissingRight("get", "", "pods", "a"),
-        ),
-        "a quota": ('pods "a" is forbidden: exceeded quota: compute', None),
-        "a namespace that ends": ("unable to create new content in namespace a because it is being terminated", None),
-    },
+    (
+        "in a namespace",
+        f'jobs.batch is forbidden: {WORKER} create resource "jobs" in API group "batch" in the namespace "shop"',
+        MissingRight("create", "batch", "jobs", "shop", "penstock-worker"),
+    ),
+    (
+        "in the cluster",
+        f'pods is forbidden: {WORKER} list resource "pods" in API group "" at the cluster scope',
+        MissingRight("list", "", "pods", "", "penstock-worker"),
+    ),
+    (
+        "a subresource",
+        f'x is forbidden: {WORKER} patch resource "scaledjobs/status" in API group "keda.sh" in the namespace "a"',
+        MissingRight("patch", "keda.sh", "scaledjobs/status", "a", "penstock-worker"),
+    ),
+    (
+        "somebody else",
+        'x is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "a"',
+        MissingRight("get", "", "pods", "a"),
+    ),
+    ("a quota", 'pods "a" is forbidden: exceeded quota: compute', None),
+    ("a namespace that ends", "unable to create new content in namespace a because it is being terminated", None),
 )
 def test_a_refusal_names_a_right(message: str, expected: MissingRight | None) -> None:
     assert missing_right(message) == expected

@@ -88,23 +88,21 @@ def status(code: int, reason: str, message: str = "because", **details: object) 
     return {"kind": "Status", "code": code, "reason": reason, "message": message, "details": details}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "reason", "error"),
-    [
-        pytest.param(400, "BadRequest", errors.Invalid, id="400"),
-        pytest.param(401, "Unauthorized", errors.Forbidden, id="401"),
-        pytest.param(403, "Forbidden", errors.Forbidden, id="403"),
-        pytest.param(404, "NotFound", errors.NotFound, id="404"),
-        pytest.param(409, "AlreadyExists", errors.AlreadyExists, id="409 name taken"),
-        pytest.param(409, "Conflict", errors.Conflict, id="409 changed meanwhile"),
-        pytest.param(410, "Expired", errors.Gone, id="410"),
-        pytest.param(413, "RequestEntityTooLarge", errors.Invalid, id="413"),
-        pytest.param(415, "UnsupportedMediaType", errors.Invalid, id="415"),
-        pytest.param(422, "Invalid", errors.Invalid, id="422"),
-        pytest.param(429, "TooManyRequests", errors.Unavailable, id="429"),
-        pytest.param(500, "InternalError", errors.Unavailable, id="500"),
-        pytest.param(503, "ServiceUnavailable", errors.Unavailable, id="503"),
-    ],
+    ("400", 400, "BadRequest", errors.Invalid),
+    ("401", 401, "Unauthorized", errors.Forbidden),
+    ("403", 403, "Forbidden", errors.Forbidden),
+    ("404", 404, "NotFound", errors.NotFound),
+    ("409 name taken", 409, "AlreadyExists", errors.AlreadyExists),
+    ("409 changed meanwhile", 409, "Conflict", errors.Conflict),
+    ("410", 410, "Expired", errors.Gone),
+    ("413", 413, "RequestEntityTooLarge", errors.Invalid),
+    ("415", 415, "UnsupportedMediaType", errors.Invalid),
+    ("422", 422, "Invalid", errors.Invalid),
+    ("429", 429, "TooManyRequests", errors.Unavailable),
+    ("500", 500, "InternalError", errors.Unavailable),
+    ("503", 503, "ServiceUnavailable", errors.Unavailable),
 )
 async def test_every_refusal_has_its_error(
     server: Server, cluster: Cluster, code: int, reason: str, error: type[errors.ClusterError]
@@ -131,15 +129,13 @@ async def test_a_refusal_in_plain_text_is_quoted(server: Server, cluster: Cluste
     assert caught.value.body is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("header", "details", "seconds"),
-    [
-        pytest.param({"Retry-After": "7"}, {}, 7.0, id="header in seconds"),
-        pytest.param({"Retry-After": "Thu, 01 Jan 2015 00:00:00 GMT"}, {}, 0.0, id="header with an instant gone by"),
-        pytest.param({"Retry-After": "soon"}, {}, None, id="header nobody understands"),
-        pytest.param({}, {"retryAfterSeconds": 3}, 3, id="in the status"),
-        pytest.param({}, {}, None, id="nowhere"),
-    ],
+    ("header in seconds", {"Retry-After": "7"}, {}, 7.0),
+    ("header with an instant gone by", {"Retry-After": "Thu, 01 Jan 2015 00:00:00 GMT"}, {}, 0.0),
+    ("header nobody understands", {"Retry-After": "soon"}, {}, None),
+    ("in the status", {}, {"retryAfterSeconds": 3}, 3),
+    ("nowhere", {}, {}, None),
 )
 async def test_how_long_the_server_asks_to_wait(
     server: Server, cluster: Cluster, header: dict[str, str], details: dict[str, object], seconds: float | None
@@ -346,15 +342,13 @@ def _kubeconfig(folder: Path, url: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "context", "message"),
-    [
-        pytest.param(None, None, "no such file", id="missing"),
-        pytest.param("contexts: [", None, "config", id="not YAML"),
-        pytest.param("clusters: []\ncontexts: []\nusers: []\n", None, "current-context", id="without a context"),
-        pytest.param("just text", None, "config", id="not a mapping"),
-        pytest.param(..., "other", "other", id="a context that is not there"),
-    ],
+    ("missing", None, None, "no such file"),
+    ("not YAML", "contexts: [", None, "config"),
+    ("without a context", "clusters: []\ncontexts: []\nusers: []\n", None, "current-context"),
+    ("not a mapping", "just text", None, "config"),
+    ("a context that is not there", ..., "other", "other"),
 )
 async def test_a_kubeconfig_that_cannot_be_used_is_named(
     tmp_path: Path, text: object, context: str | None, message: str
@@ -371,15 +365,13 @@ async def test_a_kubeconfig_that_cannot_be_used_is_named(
 
 @cases(
     ("headers", "wanted"),
-    {
-        "none": ([], []),
-        "one": (['299 - "as you wish"'], ["as you wish"]),
-        "several in one": (['299 - "one, or 299 - two", 299 - "three"'], ["one, or 299 - two", "three"]),
-        "several headers": (['299 - "one"', '299 kube "two" "Mon, 23 Nov 2026 07:00:00 GMT"'], ["one", "two"]),
-        "quoted": ([r'299 - "say \"no\" \\"'], [r'say "no" \ '.strip()]),
-        "of a cache": (['110 - "stale"'], []),
-        "no warning": (["299", '299 - "open'], []),
-    },
+    ("none", [], []),
+    ("one", ['299 - "as you wish"'], ["as you wish"]),
+    ("several in one", ['299 - "one, or 299 - two", 299 - "three"'], ["one, or 299 - two", "three"]),
+    ("several headers", ['299 - "one"', '299 kube "two" "Mon, 23 Nov 2026 07:00:00 GMT"'], ["one", "two"]),
+    ("quoted", [r'299 - "say \"no\" \\"'], [r'say "no" \ '.strip()]),
+    ("of a cache", ['110 - "stale"'], []),
+    ("no warning", ["299", '299 - "open'], []),
 )
 def test_the_texts_of_warning_headers(headers: list[str], wanted: list[str]) -> None:
     assert transport.warnings(headers) == wanted
@@ -413,13 +405,11 @@ async def test_a_busy_server_is_asked_by_fewer_at_once(server: Server, cluster: 
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "body", "retry_after"),
-    [
-        pytest.param(429, status(429, "TooManyRequests", "a webhook denies"), None, id="an admission that denies"),
-        pytest.param(409, status(409, "Conflict"), None, id="a conflict"),
-        pytest.param(403, status(403, "Forbidden"), None, id="a quota"),
-    ],
+    ("an admission that denies", 429, status(429, "TooManyRequests", "a webhook denies"), None),
+    ("a conflict", 409, status(409, "Conflict"), None),
+    ("a quota", 403, status(403, "Forbidden"), None),
 )
 async def test_a_refusal_that_is_about_the_object_lowers_no_limit(
     server: Server, cluster: Cluster, code: int, body: object, retry_after: float | None

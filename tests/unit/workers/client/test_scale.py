@@ -2,8 +2,7 @@
 
 import asyncio
 
-import pytest
-
+from tests.unit.tables import cases
 from workers.api.kinds import POD, POD_METRICS, Kind, Ref
 from workers.client.scale_client import Scales
 from workers.decision.controller import ScaleTarget
@@ -68,31 +67,25 @@ class Server:
 POOL_SCALE = "/apis/apps/v1/namespaces/team/deployments/pool/scale"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "found"),
-    [
-        pytest.param(scale(4), Scalable(POOL, 4, None, "7"), id="there"),
-        pytest.param({"metadata": {"resourceVersion": "7"}}, Scalable(POOL, 0, None, "7"), id="zero is left out"),
-    ],
+    ("there", scale(4), Scalable(POOL, 4, None, "7")),
+    ("zero is left out", {"metadata": {"resourceVersion": "7"}}, Scalable(POOL, 0, None, "7")),
 )
 async def test_replicas(answer, found):
     assert await Scales(Server({POOL_SCALE: answer})).read("team", TARGET) == found
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answers", "target", "error", "missing"),
-    [
-        pytest.param({}, TARGET, "Deployment team/pool does not exist", True, id="no such object"),
-        pytest.param(
-            {}, ScaleTarget("apps/v2", "Deployment", "pool"), "knows no Deployment of apps/v2", True, id="no group"
-        ),
-        pytest.param({}, ScaleTarget("apps/v1", "Crane", "pool"), "knows no Crane", True, id="no such kind"),
-        pytest.param({}, ScaleTarget("apps/v1", "DaemonSet", "pool"), "cannot be scaled", True, id="not scalable"),
-        pytest.param({POOL_SCALE: Forbidden("no", status=403)}, TARGET, "no", False, id="not allowed"),
-        pytest.param({POOL_SCALE: Unavailable("away")}, TARGET, "away", False, id="away"),
-        pytest.param({"/apis/apps/v1": Unavailable("away")}, TARGET, "away", False, id="discovery is away"),
-        pytest.param({POOL_SCALE: TimeoutError()}, TARGET, "too long", False, id="too slow"),
-    ],
+    ("no such object", {}, TARGET, "Deployment team/pool does not exist", True),
+    ("no group", {}, ScaleTarget("apps/v2", "Deployment", "pool"), "knows no Deployment of apps/v2", True),
+    ("no such kind", {}, ScaleTarget("apps/v1", "Crane", "pool"), "knows no Crane", True),
+    ("not scalable", {}, ScaleTarget("apps/v1", "DaemonSet", "pool"), "cannot be scaled", True),
+    ("not allowed", {POOL_SCALE: Forbidden("no", status=403)}, TARGET, "no", False),
+    ("away", {POOL_SCALE: Unavailable("away")}, TARGET, "away", False),
+    ("discovery is away", {"/apis/apps/v1": Unavailable("away")}, TARGET, "away", False),
+    ("too slow", {POOL_SCALE: TimeoutError()}, TARGET, "too long", False),
 )
 async def test_what_cannot_be_read_is_not_zero(answers, target, error, missing):
     found = await Scales(Server(answers)).read("team", target)
@@ -136,14 +129,12 @@ async def test_what_the_pods_consume_is_read_by_their_selector():
     assert found.ready is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("selector", "answer", "error"),
-    [
-        pytest.param("app=pool", NotFound("404", status=404), "no resource metrics API", id="no such API"),
-        pytest.param("app=pool", Unavailable("503"), "the resource metrics API: 503", id="away"),
-        pytest.param("app=pool", Forbidden("no", status=403), "the resource metrics API: no", id="not allowed"),
-        pytest.param(None, [], "no selector", id="no selector"),
-    ],
+    ("no such API", "app=pool", NotFound("404", status=404), "no resource metrics API"),
+    ("away", "app=pool", Unavailable("503"), "the resource metrics API: 503"),
+    ("not allowed", "app=pool", Forbidden("no", status=403), "the resource metrics API: no"),
+    ("no selector", None, [], "no selector"),
 )
 async def test_without_metrics_the_replicas_are_known_all_the_same(selector, answer, error):
     found = await Scales(Server({POOL_SCALE: scale(5, selector)}, [], answer)).read("team", CONSUMING)
@@ -206,13 +197,11 @@ async def test_a_namespaces_autoscalers_are_remembered_for_a_while():
         server.autoscalers = []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "error"),
-    [
-        pytest.param(NotFound("404", status=404), None, id="no such API"),
-        pytest.param(Forbidden("403", status=403), None, id="not allowed"),
-        pytest.param(Unavailable("away"), "away", id="away"),
-    ],
+    ("no such API", NotFound("404", status=404), None),
+    ("not allowed", Forbidden("403", status=403), None),
+    ("away", Unavailable("away"), "away"),
 )
 async def test_autoscalers_that_cannot_be_seen(answer, error):
     """Clusters need not have them nor let them be seen; but what is unknown for a moment is not none."""

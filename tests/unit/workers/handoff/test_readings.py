@@ -5,6 +5,7 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.unit.tables import cases
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.handoff.readings import Readings, ReadingsStored
 
@@ -29,22 +30,20 @@ async def claimed(lane: Lane) -> list[str]:
     return sorted(lease.key for lease in (await lane.claim(10)).leases)
 
 
-@pytest.mark.parametrize(
+@cases(
     "stored",
-    [
-        pytest.param(reading(), id="without samples"),
-        pytest.param(reading(problem='trigger 0: "ä" is wrong'), id="with a problem"),
-        pytest.param(
-            reading(
-                samples=(
-                    TriggerSample("s0-redis-a", "redis", 3.5, 2.0, True),
-                    TriggerSample("s1-redis-b", "redis", error="no"),
-                )
-            ),
-            id="with samples",
+    ("without samples", reading()),
+    ("with a problem", reading(problem='trigger 0: "ä" is wrong')),
+    (
+        "with samples",
+        reading(
+            samples=(
+                TriggerSample("s0-redis-a", "redis", 3.5, 2.0, True),
+                TriggerSample("s1-redis-b", "redis", error="no"),
+            )
         ),
-        pytest.param(reading(id=1_790_000_000_123_456, started=1_790_000_000_123_455), id="at today's instants"),
-    ],
+    ),
+    ("at today's instants", reading(id=1_790_000_000_123_456, started=1_790_000_000_123_455)),
 )
 async def test_a_reading_comes_back_as_it_was_stored(client: Redis, lane: Lane, stored: Reading) -> None:
     readings = Readings(client, KEYS)

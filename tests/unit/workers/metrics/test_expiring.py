@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from scalers import metrics as scaler_metrics
 from tests.unit.controllers.factories import NOW, child, pod, reading, sample, scaled_job, snapshot
+from tests.unit.tables import cases
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Ref
 from workers.controllers.keda.scaledjob import decide
 from workers.metrics import expiring, process
@@ -55,8 +56,10 @@ def test_labels_are_counted():
         Shown().gauge.set(1, "a", "b")
 
 
-@pytest.mark.parametrize(
-    ("name", "type_"), [("errors_total", "counter"), ("phase_count", "unknown")], ids=["a counter's name", "another"]
+@cases(
+    ("name", "type_"),
+    ("a counter's name", "errors_total", "counter"),
+    ("another", "phase_count", "unknown"),
 )
 def test_a_count_is_shown_under_exactly_its_name(name, type_):
     registry, now = CollectorRegistry(), [0.0]
@@ -124,17 +127,17 @@ def test_failures_are_counted_from_zero_on_and_are_no_values():
         assert REGISTRY.get_sample_value("keda_scaled_job_errors_total", errors) == failed
 
 
-@pytest.mark.parametrize(("late", "shown"), [(1.5, 1.5), (-20.0, 0.0)], ids=["late", "woken before its time"])
+@cases(("late", "shown"), ("late", 1.5, 1.5), ("woken before its time", -20.0, 0.0))
 def test_how_late_a_poll_is(late, shown):
     scaler_metrics.export_lateness(Ref(SCALED_OBJECT, "default", "work"), late)
     of = {"namespace": "default", "type": "scaledobject", "resource": "work"}
     assert REGISTRY.get_sample_value("keda_internal_scale_loop_latency_seconds", of) == shown
 
 
-@pytest.mark.parametrize(
+@cases(
     ("strategy", "expected"),
-    [(None, {"scaledjob_running": 2}), ("accurate", {"scaledjob_running": 2, "scaledjob_pending": 1})],
-    ids=["pods are not seen", "pods are seen"],
+    ("pods are not seen", None, {"scaledjob_running": 2}),
+    ("pods are seen", "accurate", {"scaledjob_running": 2, "scaledjob_pending": 1}),
 )
 def test_a_decision_shows_its_jobs(strategy, expected):
     body = scaled_job(**({"scalingStrategy": {"strategy": strategy}} if strategy else {}))

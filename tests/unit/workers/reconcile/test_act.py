@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 from prometheus_client import REGISTRY
 
+from tests.unit.tables import cases
 from tests.unit.workers.acting import OWNER, TAKEN, ActorRig
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion
@@ -31,8 +32,10 @@ from workers.metrics import process
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    "status", [(), (PatchStatus({"a": 1}),)], ids=["a create", "after a write to the object itself"]
+@cases(
+    "status",
+    ("a create", ()),
+    ("after a write to the object itself", (PatchStatus({"a": 1}),)),
 )
 async def test_what_was_created_is_seen_by_the_next_decision_and_marks_itself_alone(rig, status):
     await rig.act(*status, Create(JOB, rig.job("a")))
@@ -124,12 +127,10 @@ async def test_deleting_what_is_gone_is_success_and_leaves_a_tombstone(rig):
     assert await rig.children() == {"a": True}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("known", "written", "writes"),
-    [
-        pytest.param({"a": 1, "c": [{"type": "Ready"}]}, {"a": 1, "c": [{"type": "Ready"}]}, 0, id="equal"),
-        pytest.param({"old": 1, "kept": 2}, {"kept": 2, "new": 3}, 1, id="what the new one lacks is removed"),
-    ],
+    ("equal", {"a": 1, "c": [{"type": "Ready"}]}, {"a": 1, "c": [{"type": "Ready"}]}, 0),
+    ("what the new one lacks is removed", {"old": 1, "kept": 2}, {"kept": 2, "new": 3}, 1),
 )
 async def test_a_status_is_computed_whole_and_written_if_it_differs(rig, known, written, writes):
     rig.own(status=known)
@@ -177,7 +178,7 @@ async def test_the_earliest_of_several_instants_is_when_to_come_back(rig):
     assert await rig.act() is None
 
 
-@pytest.mark.parametrize("order", [None, ClaimOrder(id=7, of="ledger", limit=3)], ids=["a reading", "an order"])
+@cases("order", ("a reading", None), ("an order", ClaimOrder(id=7, of="ledger", limit=3)))
 async def test_asking_for_a_reading_stores_the_order_and_makes_the_object_ready_in_the_poll_lane(rig, order):
     await rig.act(PollNow(order))
     assert await rig.claimed("poll") == [OWNER.key]

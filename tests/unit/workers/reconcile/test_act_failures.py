@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.unit.tables import cases
 from tests.unit.workers.acting import OWNER, ActorRig
 from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
 from workers.client.concurrency_limit import Bounds
@@ -41,14 +42,12 @@ async def test_a_refusal_of_the_object_itself_is_decided_on_afresh(rig, error):
     assert await rig.children() == {"a": False}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "raised", "recorded"),
-    [
-        pytest.param(Forbidden("no", status=403), Forbidden, [("Failed", "no")], id="forbidden"),
-        pytest.param(Forbidden("no", status=403, body=NO_NAMESPACE), Forbidden, [], id="its namespace is terminating"),
-        pytest.param(Conflict("changed", status=409), Conflict, [], id="a conflict"),
-        pytest.param(AlreadyExists("a is being deleted", status=409), Conflict, [], id="a name that becomes free"),
-    ],
+    ("forbidden", Forbidden("no", status=403), Forbidden, [("Failed", "no")]),
+    ("its namespace is terminating", Forbidden("no", status=403, body=NO_NAMESPACE), Forbidden, []),
+    ("a conflict", Conflict("changed", status=409), Conflict, []),
+    ("a name that becomes free", AlreadyExists("a is being deleted", status=409), Conflict, []),
 )
 async def test_an_event_tells_of_a_refusal_but_not_of_one_that_is_expected(rig, error, raised, recorded):
     rig.cluster.refuse_with(error)
@@ -93,16 +92,14 @@ async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_ar
     assert rig.cluster.objects[OWNER]["status"] == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "goes_on"),
-    [
-        pytest.param(Unavailable("too many requests", status=429), True, id="too many requests"),
-        pytest.param(Unavailable("a webhook failed", status=500), True, id="a webhook fails"),
-        pytest.param(Conflict("the name is being deleted", status=409), True, id="a conflict"),
-        pytest.param(Forbidden("exceeded quota", status=403), True, id="a quota"),
-        pytest.param(Forbidden("no", status=403, body=NO_NAMESPACE), False, id="the namespace is going"),
-        pytest.param(Unavailable("no route to host"), False, id="nobody answers"),
-    ],
+    ("too many requests", Unavailable("too many requests", status=429), True),
+    ("a webhook fails", Unavailable("a webhook failed", status=500), True),
+    ("a conflict", Conflict("the name is being deleted", status=409), True),
+    ("a quota", Forbidden("exceeded quota", status=403), True),
+    ("the namespace is going", Forbidden("no", status=403, body=NO_NAMESPACE), False),
+    ("nobody answers", Unavailable("no route to host"), False),
 )
 async def test_a_refusal_that_says_nothing_of_the_others_keeps_nothing_else_waiting(rig, monkeypatch, error, goes_on):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", ())
@@ -124,29 +121,25 @@ async def test_of_many_refusals_only_some_are_recorded(rig):
     assert len(rig.recorder.records) == rig.actor.in_flight
 
 
-@pytest.mark.parametrize(
+@cases(
     ("checks", "refused", "steps", "written"),
-    [
-        pytest.param(1, None, lambda rig: rig.jobs(2), ["j0"], id="before the next write"),
-        pytest.param(
-            1, None, lambda rig: (Together(rig.jobs(9), meanwhile=(STATUS,)),), ["j0"], id="what would go on meanwhile"
-        ),
-        pytest.param(
-            2,
-            "j0",
-            lambda rig: (Together(rig.jobs(4), meanwhile=(RecordEvent("Normal", "Others", "go on"),)),),
-            ["j0", "j1"],
-            id="beside a refusal",
-        ),
-        pytest.param(
-            0,
-            None,
-            lambda rig: (Together((Delete(Ref(JOB, "default", "j0"), "u"),), vital=False), STATUS),
-            [],
-            id="what is not vital",
-        ),
-        pytest.param(0, None, lambda _rig: (PollNow(ClaimOrder(id=7, of="ledger", limit=3)),), [], id="an order"),
-    ],
+    ("before the next write", 1, None, lambda rig: rig.jobs(2), ["j0"]),
+    ("what would go on meanwhile", 1, None, lambda rig: (Together(rig.jobs(9), meanwhile=(STATUS,)),), ["j0"]),
+    (
+        "beside a refusal",
+        2,
+        "j0",
+        lambda rig: (Together(rig.jobs(4), meanwhile=(RecordEvent("Normal", "Others", "go on"),)),),
+        ["j0", "j1"],
+    ),
+    (
+        "what is not vital",
+        0,
+        None,
+        lambda rig: (Together((Delete(Ref(JOB, "default", "j0"), "u"),), vital=False), STATUS),
+        [],
+    ),
+    ("an order", 0, None, lambda _rig: (PollNow(ClaimOrder(id=7, of="ledger", limit=3)),), []),
 )
 async def test_a_lost_lease_stops_the_plan(rig, checks, refused, steps, written):
     if refused:
@@ -166,13 +159,11 @@ async def test_an_unexpected_error_is_not_hidden_by_a_refusal(rig):
         await rig.act(Together(rig.jobs(4), meanwhile=()))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "after"),
-    [
-        pytest.param(Unavailable("no route to host"), UNCERTAIN, id="it may have been made"),
-        pytest.param(Unavailable("slowly", status=429, retry_after=30.0), 30.0, id="asked to wait"),
-        pytest.param(Forbidden("no", status=403), None, id="just refused"),
-    ],
+    ("it may have been made", Unavailable("no route to host"), UNCERTAIN),
+    ("asked to wait", Unavailable("slowly", status=429, retry_after=30.0), 30.0),
+    ("just refused", Forbidden("no", status=403), None),
 )
 async def test_of_several_refusals_all_are_waited_for(rig, monkeypatch, error, after):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", ())

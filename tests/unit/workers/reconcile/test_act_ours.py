@@ -4,6 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from tests.unit.tables import cases
 from tests.unit.workers.acting import HELD, TAKEN
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, POD, POD_GROUP, SCALED_JOB, SECRET, Kind, Ref, ref_of
 from workers.cache.store import ObjectVersion
@@ -19,7 +20,7 @@ async def test_a_name_taken_by_a_stranger_stops_the_plan_and_says_so(rig):
     assert ("create", "b") not in rig.cluster.log
 
 
-@pytest.mark.parametrize("ours", [False, True], ids=["a stranger's", "ours"])
+@cases("ours", ("a stranger's", False), ("ours", True))
 async def test_a_plan_that_foresees_a_taken_name_says_so_and_goes_on(rig, ours):
     if ours:
         rig.cluster.add(JOB, rig.job("a"))
@@ -72,18 +73,16 @@ async def test_a_finalizer_is_removed_despite_concurrent_writes(rig):
     assert entry.body == stored
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metadata", "gone"),
-    [
-        pytest.param({}, False, id="nobody deletes it"),
-        pytest.param({"deletionTimestamp": "t", "deletionGracePeriodSeconds": 0}, True, id="its last, being deleted"),
-        pytest.param(
-            {"deletionTimestamp": "t", "deletionGracePeriodSeconds": 0, "finalizers": [HELD, "other"]},
-            False,
-            id="another one holds it",
-        ),
-        pytest.param({"deletionTimestamp": "t", "deletionGracePeriodSeconds": 30}, False, id="its kubelet is at work"),
-    ],
+    ("nobody deletes it", {}, False),
+    ("its last, being deleted", {"deletionTimestamp": "t", "deletionGracePeriodSeconds": 0}, True),
+    (
+        "another one holds it",
+        {"deletionTimestamp": "t", "deletionGracePeriodSeconds": 0, "finalizers": [HELD, "other"]},
+        False,
+    ),
+    ("its kubelet is at work", {"deletionTimestamp": "t", "deletionGracePeriodSeconds": 30}, False),
 )
 async def test_the_store_knows_at_once_whether_the_object_went_with_its_finalizer(rig, metadata, gone):
     _, step = await rig.held(**metadata)
@@ -216,20 +215,18 @@ async def test_a_status_is_written_where_its_kind_keeps_it(rig, kind, verb):
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changed", "refusal", "raised", "replicas", "record"),
-    [
-        pytest.param(False, None, None, 4, [("Scaled", "from 1 to 4")], id="through the subresource"),
-        pytest.param(True, None, Conflict, 9, [], id="a target that changed meanwhile is left alone"),
-        pytest.param(
-            False,
-            Forbidden("you may not", status=403),
-            Forbidden,
-            1,
-            [("NotScaled", "because you may not")],
-            id="a refusal is recorded in the server's words",
-        ),
-    ],
+    ("through the subresource", False, None, None, 4, [("Scaled", "from 1 to 4")]),
+    ("a target that changed meanwhile is left alone", True, None, Conflict, 9, []),
+    (
+        "a refusal is recorded in the server's words",
+        False,
+        Forbidden("you may not", status=403),
+        Forbidden,
+        1,
+        [("NotScaled", "because you may not")],
+    ),
 )
 async def test_replicas_are_set(rig, changed, refusal, raised, replicas, record):
     body = {"metadata": {"name": "pool", "namespace": "default"}, "spec": {"replicas": 1}}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.unit.tables import cases
 from workers.errors import Conflict, Forbidden, Invalid, Throttled, Unavailable
 from workers.reconcile.creation_circuit import (
     ATTEMPT,
@@ -109,20 +110,18 @@ def test_a_refusal_of_one_object_says_nothing_of_the_others(talk):
     assert talk.held() is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "speaks"),
-    [
-        pytest.param(QUOTA, True, id="a quota"),
-        pytest.param(timed_out(), True, id="no answer in time"),
-        pytest.param(Unavailable('failed calling webhook "w": timeout', status=500), True, id="a webhook that is away"),
-        pytest.param(Unavailable("no route to host"), False, id="no connection"),
-        pytest.param(Unavailable("too many requests", status=429), False, id="a busy server"),
-        pytest.param(Throttled("not sent", retry_after=1.0), False, id="not sent"),
-        pytest.param(Unavailable("etcd leader changed", status=500), False, id="a failure"),
-        pytest.param(Forbidden("admission webhook denied the request", status=403), False, id="a webhook that denies"),
-        pytest.param(Invalid("wrong", status=422), False, id="validation"),
-        pytest.param(Conflict("changed", status=409), False, id="a conflict"),
-    ],
+    ("a quota", QUOTA, True),
+    ("no answer in time", timed_out(), True),
+    ("a webhook that is away", Unavailable('failed calling webhook "w": timeout', status=500), True),
+    ("no connection", Unavailable("no route to host"), False),
+    ("a busy server", Unavailable("too many requests", status=429), False),
+    ("not sent", Throttled("not sent", retry_after=1.0), False),
+    ("a failure", Unavailable("etcd leader changed", status=500), False),
+    ("a webhook that denies", Forbidden("admission webhook denied the request", status=403), False),
+    ("validation", Invalid("wrong", status=422), False),
+    ("a conflict", Conflict("changed", status=409), False),
 )
 def test_which_refusals_would_meet_others_too(error, speaks):
     assert speaks_for_namespace(error) is speaks

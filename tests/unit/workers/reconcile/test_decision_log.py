@@ -4,6 +4,7 @@ import pytest
 from redis.exceptions import RedisError
 
 from scheduler.keys import Keys
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
 from workers.decision.plan import (
     ComeBack,
@@ -42,10 +43,13 @@ async def test_a_decision_comes_back_with_figures_deeds_and_the_failure_before_i
     assert known.at > 1_700_000_000_000_000
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "read"),
-    [(2**63 - 1, 2**63 - 1), (10**30, 1e30), (-(10**30), -1e30), (10**400, module.LARGEST), (0.5, 0.5)],
-    ids=["the longest", "longer", "less", "longer than any", "a fraction"],
+    ("the longest", 2**63 - 1, 2**63 - 1),
+    ("longer", 10**30, 1e30),
+    ("less", -(10**30), -1e30),
+    ("longer than any", 10**400, module.LARGEST),
+    ("a fraction", 0.5, 0.5),
 )
 async def test_the_arithmetic_of_any_answer_of_a_source_is_logged(client, value, read):
     decisions = DecisionLog(client, KEYS)
@@ -54,24 +58,18 @@ async def test_the_arithmetic_of_any_answer_of_a_source_is_logged(client, value,
     assert known.figures == (Figure("queue", read),)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("plans", "kept"),
-    [
-        ([WRITES, WRITES], [("2 waiting: 2 to create", 2)]),
-        ([Plan((), "idle"), Plan((), "idle")], [("idle", 1)]),
-        ([Plan((ComeBack(None), PollNow()), "idle"), Plan((ComeBack(None), PollNow()), "idle")], [("idle", 1)]),
-        ([Plan((), "idle"), Plan((), "idle", (Figure("queue", 1),))], [("idle", 1), ("idle", 1)]),
-        ([Plan((), "a"), Plan((), "b"), Plan((), "a")], [("a", 1), ("b", 1), ("a", 1)]),
-        ([Plan((PatchStatus({}),), "")], []),
-    ],
-    ids=[
-        "the same deed twice is counted",
-        "the same words twice are one",
+    ("the same deed twice is counted", [WRITES, WRITES], [("2 waiting: 2 to create", 2)]),
+    ("the same words twice are one", [Plan((), "idle"), Plan((), "idle")], [("idle", 1)]),
+    (
         "looking again is no deed",
-        "new figures are news",
-        "the newest comes first",
-        "a decision without a reason",
-    ],
+        [Plan((ComeBack(None), PollNow()), "idle"), Plan((ComeBack(None), PollNow()), "idle")],
+        [("idle", 1)],
+    ),
+    ("new figures are news", [Plan((), "idle"), Plan((), "idle", (Figure("queue", 1),))], [("idle", 1), ("idle", 1)]),
+    ("the newest comes first", [Plan((), "a"), Plan((), "b"), Plan((), "a")], [("a", 1), ("b", 1), ("a", 1)]),
+    ("a decision without a reason", [Plan((PatchStatus({}),), "")], []),
 )
 async def test_what_is_remembered(client, plans, kept):
     decisions = DecisionLog(client, KEYS)

@@ -6,6 +6,7 @@ import pytest
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
+from tests.unit.tables import cases
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
 
@@ -64,13 +65,11 @@ async def test_a_notification_continues_while_its_earlier_claims_are_under_way(w
     assert not worker.keeper._held
 
 
-@pytest.mark.parametrize(
+@cases(
     ("keys", "options", "begun"),
-    [
-        # Three in the background, and the one that the notification waits for.
-        pytest.param(5, {"linger": 0.001, "lingering": 3}, 4, id="more than so many"),
-        pytest.param(2, {}, 1, id="no time to linger"),
-    ],
+    # Three in the background, and the one that the notification waits for.
+    ("more than so many", 5, {"linger": 0.001, "lingering": 3}, 4),
+    ("no time to linger", 2, {}, 1),
 )
 async def test_what_may_not_continue_in_the_background_is_waited_for(worker, keys, options, begun):
     worker = await worker(keys, **options)

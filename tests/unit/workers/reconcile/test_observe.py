@@ -7,6 +7,7 @@ import pytest
 from scheduler.keys import Keys
 from scheduler.queue import Lane, RetryBackoff
 from tests.support.conditions import eventually
+from tests.unit.tables import cases
 from tests.unit.workers.acting import KEYS, OWNER, owned
 from tests.unit.workers.objects import NAMES
 from tests.unit.workers.reconciling import Counted, nothing
@@ -37,7 +38,7 @@ async def test_a_decision_sees_the_object_its_children_and_the_last_reading(work
     assert (snapshot.reading.id, snapshot.failures, snapshot.last_error) == (7, 0, None)
 
 
-@pytest.mark.parametrize("ledger", [ClaimLedger("of", 1, (), order=3), None], ids=["with a ledger", "without"])
+@cases("ledger", ("with a ledger", ClaimLedger("of", 1, (), order=3)), ("without", None))
 async def test_a_decision_sees_the_last_order_for_the_ledger_of_its_reading(worker, ledger):
     worker = await worker()
     await worker.readings.put_many({OWNER.key: Reading(id=7, started=1, generation=1, ledger=ledger)}, worker.lane)
@@ -56,7 +57,7 @@ async def test_a_decision_never_sees_the_reading_of_a_deleted_namesake(worker):
     assert worker.snapshots[-1].reading is None
 
 
-@pytest.mark.parametrize(("wants", "seen"), [(True, ["p"]), (False, None)], ids=["asked for", "not asked for"])
+@cases(("wants", "seen"), ("asked for", True, ["p"]), ("not asked for", False, None))
 async def test_grandchildren_are_read_only_for_decisions_that_ask(worker, wants, seen):
     worker = await worker(spec={"pods": wants})
     job = worker.cluster.add(JOB, owned("a", worker.owner))
@@ -116,8 +117,10 @@ async def test_an_unknown_optional_relative_is_missing(worker):
     assert by_name == {"here": here, "unknown": None}
 
 
-@pytest.mark.parametrize(
-    "asks", [{}, {"spec": {"relatives": ["a"]}, "accepts": lambda body: False}], ids=["none are asked for", "not ours"]
+@cases(
+    "asks",
+    ("none are asked for", {}),
+    ("not ours", {"spec": {"relatives": ["a"]}, "accepts": lambda body: False}),
 )
 async def test_relatives_are_read_only_for_decisions_that_ask(worker, monkeypatch, asks):
     worker = await worker(**asks)
@@ -127,7 +130,7 @@ async def test_relatives_are_read_only_for_decisions_that_ask(worker, monkeypatc
     assert observe.calls == 1
 
 
-@pytest.mark.parametrize("spec", [{"spec": {"relatives": 7}}, {}], ids=["relatives", "grandchildren"])
+@cases("spec", ("relatives", {"spec": {"relatives": 7}}), ("grandchildren", {}))
 async def test_a_controller_that_cannot_say_what_it_must_see_fails_its_own_key_and_no_other(worker, spec):
     worker = await worker()
     worker.cluster.add(SCALED_JOB, {"metadata": {"name": "odd", "namespace": "default"}, **spec})
@@ -155,7 +158,7 @@ async def test_a_relative_is_missing_only_as_far_as_its_kind_is_known(worker, en
     assert [list(snapshot.relatives.values()) for snapshot in worker.snapshots][-1:] == [[None]]
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["one that we made", "never heard of"])
+@cases("known", ("one that we made", True), ("never heard of", False))
 async def test_relatives_of_a_kind_that_is_not_followed_are_unknown(worker, known):
     worker = await worker(spec={"relatives": ["owner"]}, follow=False)
     worker.controllers[SCALED_JOB.id] = replace(worker.controllers[SCALED_JOB.id], children=())
@@ -169,13 +172,11 @@ async def test_relatives_of_a_kind_that_is_not_followed_are_unknown(worker, know
     assert (await worker.lane.stats()).failing == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("children", "decided"),
-    [
-        pytest.param(["a", "b"], True, id="children are there"),
-        pytest.param(["a"], False, id="its children are gone too"),
-        pytest.param([], False, id="it had none"),
-    ],
+    ("children are there", ["a", "b"], True),
+    ("its children are gone too", ["a"], False),
+    ("it had none", [], False),
 )
 async def test_what_an_object_left_behind_is_decided_on_without_it(worker, children, decided):
     worker = await worker(accepts=lambda body: body["metadata"]["name"] == "work")
@@ -196,7 +197,7 @@ async def test_what_an_object_left_behind_is_decided_on_without_it(worker, child
         assert {entry.ref.name: entry.gone for entry in worker.snapshots[0].children[JOB.id]} == {"a": True, "b": False}
 
 
-@pytest.mark.parametrize("followed", [(), (SCALED_JOB,)], ids=["no kind", "not the children's"])
+@cases("followed", ("no kind", ()), ("not the children's", (SCALED_JOB,)))
 async def test_nothing_is_decided_while_a_kind_has_no_reflector(worker, followed):
     worker = await worker(follow=False)
     await worker.bring(*followed)

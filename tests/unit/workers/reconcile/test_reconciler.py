@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from scheduler.queue import Done
+from tests.unit.tables import cases
 from tests.unit.workers.acting import OWNER, owned
 from workers.api.kinds import JOB, SCALED_JOB
 from workers.decision.limits import LimitReservation
@@ -70,7 +71,7 @@ async def test_a_plan_that_says_when_books_the_key(worker):
     assert (stats.later, stats.due, stats.failing) == (1, 0, 0)
 
 
-@pytest.mark.parametrize("late", [timedelta(0), timedelta(days=1)], ids=["now", "over"])
+@cases("late", ("now", timedelta(0)), ("over", timedelta(days=1)))
 async def test_a_plan_that_comes_back_now_is_decided_on_again_at_once(worker, late):
     again = iter((True, True, False))
     worker = await worker(lambda snapshot, now: Plan((ComeBack(now - late),)) if next(again) else NOTHING)
@@ -114,13 +115,11 @@ async def test_a_decision_that_crashes_fails_its_own_key_and_no_other(worker):
 STAGE = Together((Create(JOB, owned("a", {"metadata": {"name": "work", "uid": "u"}})),), meanwhile=())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "step", "soon"),
-    [
-        pytest.param(Unavailable("no route to host"), PatchStatus({"a": 1}), True, id="a server that is away"),
-        pytest.param(Invalid("Required value", status=422), PatchStatus({"a": 1}), False, id="a refusal"),
-        pytest.param(Invalid("Required value", status=422), STAGE, True, id="a refusal that nothing else waits for"),
-    ],
+    ("a server that is away", Unavailable("no route to host"), PatchStatus({"a": 1}), True),
+    ("a refusal", Invalid("Required value", status=422), PatchStatus({"a": 1}), False),
+    ("a refusal that nothing else waits for", Invalid("Required value", status=422), STAGE, True),
 )
 async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(worker, error, step, soon):
     worker = await worker(lambda snapshot, now: Plan((step,)))
@@ -131,14 +130,11 @@ async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(worker, e
     assert (swept.next - time.time() < 60) is soon
 
 
-@pytest.mark.parametrize(
+@cases(
     ("plan", "waits"),
-    [
-        (lambda owner: Plan((Create(JOB, owned("a", owner)),)), True),
-        (lambda owner: Plan((Together((Create(JOB, owned("a", owner)),), meanwhile=()),)), True),
-        (lambda owner: Plan((PatchStatus({"a": 1}),)), False),
-    ],
-    ids=["a create", "one of several", "no create"],
+    ("a create", lambda owner: Plan((Create(JOB, owned("a", owner)),)), True),
+    ("one of several", lambda owner: Plan((Together((Create(JOB, owned("a", owner)),), meanwhile=()),)), True),
+    ("no create", lambda owner: Plan((PatchStatus({"a": 1}),)), False),
 )
 async def test_what_may_have_been_made_when_the_time_was_over_is_waited_for(worker, monkeypatch, plan, waits):
     """A fresh reading before that could make the same Job under another name."""

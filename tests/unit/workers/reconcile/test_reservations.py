@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.caps import SharedCap
+from tests.unit.tables import cases
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion, Store
 from workers.decision.limits import JobLimit, LimitReservation
@@ -296,7 +297,7 @@ async def _decide(rig, reservations, name, wanted, turns):
             assert sum(rig.jobs.values()) <= rig.limit
 
 
-@pytest.mark.parametrize("start", [(0, 0), (6, 0), (3, 3), (5, 0)], ids=["none", "one has all", "at it", "one left"])
+@cases("start", ("none", (0, 0)), ("one has all", (6, 0)), ("at it", (3, 3)), ("one left", (5, 0)))
 async def test_two_objects_at_the_limit_with_many_workers_deciding_at_once(client, start):
     """Each object is in one hand at a time, as the queue has it, whichever worker's that is; all of them at once."""
     rig = LimitsRig(client, limit=6)

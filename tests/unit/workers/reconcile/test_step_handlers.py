@@ -5,6 +5,7 @@ import base64
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from tests.unit.tables import cases
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import TRIGGER_AUTHENTICATION, Ref
 from workers.decision.plan import EditList
@@ -70,13 +71,11 @@ async def test_a_name_written_concurrently_is_not_lost(cluster):
     assert listed(cluster) == "a,other,third"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "raised"),
-    [
-        pytest.param(Forbidden("no", status=403), None, id="may not be written: the list is for people"),
-        pytest.param(Conflict("again", status=409), Conflict, id="always a conflict"),
-        pytest.param(Unavailable("away"), Unavailable, id="the API server is away"),
-    ],
+    ("may not be written: the list is for people", Forbidden("no", status=403), None),
+    ("always a conflict", Conflict("again", status=409), Conflict),
+    ("the API server is away", Unavailable("away"), Unavailable),
 )
 async def test_what_fails(cluster, error, raised):
     attempts = []

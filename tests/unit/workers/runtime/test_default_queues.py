@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.support.conditions import eventually
+from tests.unit.tables import cases
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import QUEUE, Ref
 from workers.errors import AlreadyExists, NotFound
@@ -13,10 +14,11 @@ from workers.runtime import default_queues
 ROOT, DEFAULT = Ref(QUEUE, "", "root"), Ref(QUEUE, "", "default")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("there", "made"),
-    [((), ["root", "default"]), (("root",), ["default"]), (("root", "default"), [])],
-    ids=["a new cluster", "one is there", "both are"],
+    ("a new cluster", (), ["root", "default"]),
+    ("one is there", ("root",), ["default"]),
+    ("both are", ("root", "default"), []),
 )
 async def test_what_is_missing_is_made_and_what_is_there_is_left(there: tuple[str, ...], made: list[str]) -> None:
     cluster = MemoryCluster()

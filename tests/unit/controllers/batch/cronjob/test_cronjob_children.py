@@ -11,15 +11,13 @@ ASKED = {**KUBECTL, "penstock.dev/run-id": "now"}
 
 @cases(
     ("name", "annotations", "ours"),
-    {
-        "its own": ("report-29539440", SLOT, True),
-        "of a Kubernetes before 1.28, which wrote no slots": ("report-29539440", {}, True),
-        "its template has kubectl's annotation": ("report-29539440", {**SLOT, **KUBECTL}, True),
-        "asked for by an annotation": ("report-now", ASKED, True),
-        "made by kubectl": ("report-by-hand", KUBECTL, False),
-        "made by kubectl under a name that could be a slot's": ("report-1", KUBECTL, False),
-        "says nothing": ("something-else", {}, False),
-    },
+    ("its own", "report-29539440", SLOT, True),
+    ("of a Kubernetes before 1.28, which wrote no slots", "report-29539440", {}, True),
+    ("its template has kubectl's annotation", "report-29539440", {**SLOT, **KUBECTL}, True),
+    ("asked for by an annotation", "report-now", ASKED, True),
+    ("made by kubectl", "report-by-hand", KUBECTL, False),
+    ("made by kubectl under a name that could be a slot's", "report-1", KUBECTL, False),
+    ("says nothing", "something-else", {}, False),
 )
 def test_only_its_own_runs_are_at_work(name: str, annotations: dict[str, str], ours: bool) -> None:
     cluster = CronCluster(cron_job("0 12 2 * *", concurrencyPolicy="Forbid"))

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.unit.tables import cases
 from workers.controllers.batch.cronjob.cursor import Cursor
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -11,16 +12,14 @@ MOMENT = timedelta(microseconds=1)
 
 
 @pytest.mark.parametrize("field", ["scheduled", "missed"])
-@pytest.mark.parametrize(
+@cases(
     ("ahead_by", "ahead", "absurd"),
-    [
-        pytest.param(-timedelta(hours=1), False, False, id="in the past"),
-        pytest.param(timedelta(seconds=10), False, False, id="as far as clocks differ"),
-        pytest.param(timedelta(seconds=10) + MOMENT, True, False, id="further: it is waited for"),
-        pytest.param(timedelta(hours=23), True, False, id="no clock is set back by more than a day"),
-        pytest.param(timedelta(days=1), True, False, id="by a day"),
-        pytest.param(timedelta(days=1) + MOMENT, True, True, id="by more: it is given up"),
-    ],
+    ("in the past", -timedelta(hours=1), False, False),
+    ("as far as clocks differ", timedelta(seconds=10), False, False),
+    ("further: it is waited for", timedelta(seconds=10) + MOMENT, True, False),
+    ("no clock is set back by more than a day", timedelta(hours=23), True, False),
+    ("by a day", timedelta(days=1), True, False),
+    ("by more: it is given up", timedelta(days=1) + MOMENT, True, True),
 )
 def test_how_far_ahead_a_cursor_may_be(field: str, ahead_by: timedelta, ahead: bool, absurd: bool) -> None:
     cursor = Cursor(NOW - timedelta(days=30), **{field: NOW + ahead_by})

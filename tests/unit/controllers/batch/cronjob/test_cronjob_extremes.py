@@ -18,14 +18,12 @@ LONG = {"exclusions": [{"end": FOREVER}, {"schedule": YEARLY, "durationSeconds":
 
 @cases(
     ("spec", "status", "runs"),
-    {
-        "suspended for ever": ({"suspendUntil": FOREVER}, {}, False),
-        "suspended beyond all time": ({"suspendUntil": "9999-12-31T23:59:59-14:00"}, {}, False),
-        "suspended, with jitter": ({"suspendUntil": FOREVER, "jitterSeconds": 2**31 - 1}, {}, False),
-        "excluded for ever": (LONG, {}, False),
-        "excluded at both ends": ({"exclusions": [{"dates": ["9999-12-31", "0001-01-01"]}]}, {}, True),
-        "ran last before there were clocks": (SHORTLY, {"lastScheduleTime": BEGINNING}, True),
-    },
+    ("suspended for ever", {"suspendUntil": FOREVER}, {}, False),
+    ("suspended beyond all time", {"suspendUntil": "9999-12-31T23:59:59-14:00"}, {}, False),
+    ("suspended, with jitter", {"suspendUntil": FOREVER, "jitterSeconds": 2**31 - 1}, {}, False),
+    ("excluded for ever", LONG, {}, False),
+    ("excluded at both ends", {"exclusions": [{"dates": ["9999-12-31", "0001-01-01"]}]}, {}, True),
+    ("ran last before there were clocks", SHORTLY, {"lastScheduleTime": BEGINNING}, True),
 )
 def test_time_has_two_ends(spec: Object, status: Object, runs: bool) -> None:
     cluster = CronCluster({**scheduled_job("@every 1s", **spec), "status": status})

@@ -204,7 +204,7 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("new", [cron_job_cluster, scheduled_job_cluster], ids=["CronJob", "ScheduledJob"])
+@cases("new", ("CronJob", cron_job_cluster), ("ScheduledJob", scheduled_job_cluster))
 @cases(("edit", "spec", "first"), EDITS)
 def test_an_edited_schedule_waits_for_its_next_slot(new, edit, spec, first):
     cluster = new("0 12 * * *", **spec)
@@ -218,7 +218,7 @@ def test_an_edited_schedule_waits_for_its_next_slot(new, edit, spec, first):
     assert len(cluster.made) == 1
 
 
-@pytest.mark.parametrize("new", [cron_job_cluster, scheduled_job_cluster], ids=["CronJob", "ScheduledJob"])
+@cases("new", ("CronJob", cron_job_cluster), ("ScheduledJob", scheduled_job_cluster))
 def test_an_edit_before_the_first_run_waits_too_and_loses_no_slot_that_it_just_preceded(new):
     cluster = new("0 20 * * *")
     cluster.settle(clock("12:30"))
@@ -230,7 +230,7 @@ def test_an_edit_before_the_first_run_waits_too_and_loses_no_slot_that_it_just_p
     assert len(cluster.made) == 1, "the edit may have been made before the slot"
 
 
-@pytest.mark.parametrize("new", [cron_job_cluster, scheduled_job_cluster], ids=["CronJob", "ScheduledJob"])
+@cases("new", ("CronJob", cron_job_cluster), ("ScheduledJob", scheduled_job_cluster))
 def test_an_edit_after_the_clock_was_set_back_makes_no_earlier_slot_due(new):
     cluster = new("0 20 * * *")
     for moment, schedule in (("12:30", "0 20 * * *"), ("13:00", "0 12 * * *"), ("12:01", "30 * * * *")):
@@ -260,7 +260,7 @@ def test_a_schedule_is_recorded_once_and_its_edit_with_the_instant():
     assert cluster.decide(clock("14:00")).steps == (ComeBack(clock("03:00", 2)),)
 
 
-@pytest.mark.parametrize(("deadline", "made"), [(None, [minute("12:10")]), (5, [])], ids=["", "with a deadline"])
+@cases(("deadline", "made"), ("", None, [minute("12:10")]), ("with a deadline", 5, []))
 def test_resuming_makes_up_the_newest_slot(deadline, made):
     cluster = new_cluster(suspend=True, **({"startingDeadlineSeconds": deadline} if deadline else {}))
     cluster.settle(clock("12:05"))

@@ -101,14 +101,12 @@ SLOTS = [second(f"12:0{number}") for number in range(1, 6)]
 
 @cases(
     ("catch_up", "made", "missed"),
-    {
-        "default": ({}, SLOTS[-1:], 4),
-        "latest": ({"policy": "Latest"}, SLOTS[-1:], 4),
-        "all": ({"policy": "All"}, SLOTS, 0),
-        "the newest three": ({"policy": "All", "limit": 3}, SLOTS[-3:], 2),
-        "the newest": ({"policy": "All", "limit": 1}, SLOTS[-1:], 4),
-        "none": ({"policy": "None"}, [], 5),
-    },
+    ("default", {}, SLOTS[-1:], 4),
+    ("latest", {"policy": "Latest"}, SLOTS[-1:], 4),
+    ("all", {"policy": "All"}, SLOTS, 0),
+    ("the newest three", {"policy": "All", "limit": 3}, SLOTS[-3:], 2),
+    ("the newest", {"policy": "All", "limit": 1}, SLOTS[-1:], 4),
+    ("none", {"policy": "None"}, [], 5),
 )
 def test_which_missed_runs_are_made_up_for(catch_up, made, missed):
     cluster = new_cluster(catchUp=catch_up)
@@ -250,7 +248,7 @@ EXCLUSIONS = {
 
 
 @cases(("exclusions", "slots"), EXCLUSIONS)
-@pytest.mark.parametrize("at_once", [False, True], ids=["in time", "caught up with"])
+@cases("at_once", ("in time", False), ("caught up with", True))
 def test_no_run_starts_in_an_excluded_time(exclusions, slots, at_once):
     cluster = new_cluster(exclusions=exclusions, catchUp={"policy": "All"})
     if not at_once:
@@ -294,10 +292,8 @@ def test_what_is_excluded_for_ever_never_fires(exclusions):
 
 @cases(
     ("spec", "excluding"),
-    {
-        "until the end of time": ({"suspendUntil": "9999-01-01T00:00:00Z"}, ": spec.suspendUntil excludes every slot"),
-        "no slot that could be excluded": ({"schedule": "0 0 30 2 *", "exclusions": FOREVER["from now on"]}, ""),
-    },
+    ("until the end of time", {"suspendUntil": "9999-01-01T00:00:00Z"}, ": spec.suspendUntil excludes every slot"),
+    ("no slot that could be excluded", {"schedule": "0 0 30 2 *", "exclusions": FOREVER["from now on"]}, ""),
 )
 def test_what_keeps_a_schedule_from_firing_is_named(spec, excluding):
     cluster = new_cluster(**{"schedule": "0 * * * *", **spec})

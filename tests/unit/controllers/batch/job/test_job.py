@@ -83,23 +83,21 @@ def wide(parallelism, completions):
 
 @cases(
     ("spec", "status", "pods", "number"),
-    {
-        "one by default": ({}, {}, [], 1),
-        "a work queue starts as many as may run": ({"parallelism": 3}, {}, [], 3),
-        "never more than completions are left": (wide(3, 2), {}, [], 2),
-        "one runs already": (wide(2, 5), {}, [pod("a")], 1),
-        "the last one": (wide(2, 5), {"succeeded": 4}, [], 1),
-        "successes count once, recorded or not": (wide(4, 5), {"succeeded": 2}, [settled("a"), succeeded("b")], 2),
-        "parallelism 0 pauses": ({"parallelism": 0}, {}, [], 0),
-        "a work queue with a success adds none": ({"parallelism": 3}, {}, [succeeded("a"), pod("b")], 0),
-        "a failed pod is replaced": ({}, {}, [failed("a")], 1),
-        "a pod being deleted is replaced at once": ({}, {}, [leaving("a")], 1),
-        "unless only failed pods are to be replaced": (ONLY_FAILED, {}, [leaving("a")], 0),
-        "which it is once it has failed": (ONLY_FAILED, {}, [finished_pod("a", "Failed", 0, metadata=LEAVING)], 1),
-        "a pod that vanished is replaced": ({}, {}, [entry(POD, "a", None)], 1),
-        "pending and unknown pods are active": (wide(2, 2), {}, [pod("a", "Pending"), pod("b", "Unknown")], 0),
-        "many are made in turns": (wide(1000, 1000), {}, [], MAX_PODS),
-    },
+    ("one by default", {}, {}, [], 1),
+    ("a work queue starts as many as may run", {"parallelism": 3}, {}, [], 3),
+    ("never more than completions are left", wide(3, 2), {}, [], 2),
+    ("one runs already", wide(2, 5), {}, [pod("a")], 1),
+    ("the last one", wide(2, 5), {"succeeded": 4}, [], 1),
+    ("successes count once, recorded or not", wide(4, 5), {"succeeded": 2}, [settled("a"), succeeded("b")], 2),
+    ("parallelism 0 pauses", {"parallelism": 0}, {}, [], 0),
+    ("a work queue with a success adds none", {"parallelism": 3}, {}, [succeeded("a"), pod("b")], 0),
+    ("a failed pod is replaced", {}, {}, [failed("a")], 1),
+    ("a pod being deleted is replaced at once", {}, {}, [leaving("a")], 1),
+    ("unless only failed pods are to be replaced", ONLY_FAILED, {}, [leaving("a")], 0),
+    ("which it is once it has failed", ONLY_FAILED, {}, [finished_pod("a", "Failed", 0, metadata=LEAVING)], 1),
+    ("a pod that vanished is replaced", {}, {}, [entry(POD, "a", None)], 1),
+    ("pending and unknown pods are active", wide(2, 2), {}, [pod("a", "Pending"), pod("b", "Unknown")], 0),
+    ("many are made in turns", wide(1000, 1000), {}, [], MAX_PODS),
 )
 def test_how_many_pods_are_made(spec, status, pods, number):
     assert len(created(run(job(status=started(**status), **spec), *pods))) == number
@@ -128,16 +126,14 @@ def test_pod_names_are_short_fixed_and_apart():
 
 @cases(
     ("spec", "pods", "victims"),
-    {
-        "the younger goes first": (wide(1, 5), ["new", "old"], ["new"]),
-        "pending before running": (wide(1, 5), ["old", "pending"], ["pending"]),
-        "without a node before all": (wide(1, 5), ["old", "homeless"], ["homeless"]),
-        "not ready before ready": (wide(1, 5), ["ready", "old"], ["old"]),
-        "ready for a shorter time first": (wide(1, 5), ["ready", "ready lately"], ["ready lately"]),
-        "more restarts first": (wide(1, 5), ["old", "restarted"], ["restarted"]),
-        "parallelism 0 removes all": ({"parallelism": 0}, ["old", "new"], ["new", "old"]),
-        "suspending removes all": ({"suspend": True}, ["old", "new"], ["new", "old"]),
-    },
+    ("the younger goes first", wide(1, 5), ["new", "old"], ["new"]),
+    ("pending before running", wide(1, 5), ["old", "pending"], ["pending"]),
+    ("without a node before all", wide(1, 5), ["old", "homeless"], ["homeless"]),
+    ("not ready before ready", wide(1, 5), ["ready", "old"], ["old"]),
+    ("ready for a shorter time first", wide(1, 5), ["ready", "ready lately"], ["ready lately"]),
+    ("more restarts first", wide(1, 5), ["old", "restarted"], ["restarted"]),
+    ("parallelism 0 removes all", {"parallelism": 0}, ["old", "new"], ["new", "old"]),
+    ("suspending removes all", {"suspend": True}, ["old", "new"], ["new", "old"]),
 )
 def test_which_pods_are_removed(spec, pods, victims):
     node, old = {"spec": {"nodeName": "n"}}, {"metadata": {"creationTimestamp": at(-90)}}
@@ -158,21 +154,19 @@ def test_which_pods_are_removed(spec, pods, victims):
 
 @cases(
     ("pods", "expected"),
-    {
-        "nothing failed": ([], None),
-        "long ago": ([failed("a", -300)], None),
-        "10 s after the first failure": ([failed("a", -3)], 7),
-        "20 s after the second": ([failed("a", -30), failed("b", -3)], 17),
-        "a success starts the count over": ([failed("a", -30), succeeded("s", -20), failed("b", -3)], 7),
-        "a success after them forgets them": ([failed("a", -30), failed("b", -20), succeeded("s", -3)], None),
-        "a success in the same second does": ([failed("a", -3), succeeded("s", -3)], None),
-        "the last success": ([succeeded("r", -40), failed("a", -30), succeeded("s", -9), failed("b", -5)], 5),
-        "a success before both": ([succeeded("s", -60), failed("a", -30), failed("b", -5)], 15),
-        "in any order": ([failed("a", -30), failed("b", -5), failed("c", -9)], 35),
-        "it failed before it was deleted": ([failed("a", -4, metadata={**LEAVING, "finalizers": []})], 6),
-        "doubling": ([failed(str(i), -3) for i in range(6)], 317),
-        "10 minutes at most": ([failed(str(i), -3) for i in range(12)], 597),
-    },
+    ("nothing failed", [], None),
+    ("long ago", [failed("a", -300)], None),
+    ("10 s after the first failure", [failed("a", -3)], 7),
+    ("20 s after the second", [failed("a", -30), failed("b", -3)], 17),
+    ("a success starts the count over", [failed("a", -30), succeeded("s", -20), failed("b", -3)], 7),
+    ("a success after them forgets them", [failed("a", -30), failed("b", -20), succeeded("s", -3)], None),
+    ("a success in the same second does", [failed("a", -3), succeeded("s", -3)], None),
+    ("the last success", [succeeded("r", -40), failed("a", -30), succeeded("s", -9), failed("b", -5)], 5),
+    ("a success before both", [succeeded("s", -60), failed("a", -30), failed("b", -5)], 15),
+    ("in any order", [failed("a", -30), failed("b", -5), failed("c", -9)], 35),
+    ("it failed before it was deleted", [failed("a", -4, metadata={**LEAVING, "finalizers": []})], 6),
+    ("doubling", [failed(str(i), -3) for i in range(6)], 317),
+    ("10 minutes at most", [failed(str(i), -3) for i in range(12)], 597),
 )
 def test_a_failed_pod_is_replaced_after_a_wait(pods, expected):
     plan = run(job(status=started(), completions=3, backoffLimit=100), *pods)
@@ -182,12 +176,10 @@ def test_a_failed_pod_is_replaced_after_a_wait(pods, expected):
 
 @cases(
     ("lost", "number"),
-    {
-        "being deleted": (leaving("a"), 1),
-        "failed because it was deleted": (failed("a", -2, metadata=LEAVING), 1),
-        "failed in that second": (failed("a", -3, metadata=LEAVING), 1),
-        "failed before": (failed("a", -4, metadata=LEAVING), 0),
-    },
+    ("being deleted", leaving("a"), 1),
+    ("failed because it was deleted", failed("a", -2, metadata=LEAVING), 1),
+    ("failed in that second", failed("a", -3, metadata=LEAVING), 1),
+    ("failed before", failed("a", -4, metadata=LEAVING), 0),
 )
 def test_a_pod_that_was_deleted_is_replaced_without_a_wait(lost, number):
     assert len(created(run(job(status=started()), lost))) == number
@@ -201,15 +193,13 @@ def test_counts_never_decrease_when_finished_pods_are_removed():
 
 @cases(
     ("policy", "lost", "number"),
-    {
-        "a pod being deleted is as good as failed": ("TerminatingOrFailed", leaving("a"), 1),
-        "as is one that failed then": ("TerminatingOrFailed", leaving("a", "Failed"), 1),
-        "not if it was removed on purpose": ("TerminatingOrFailed", leaving("a", finalizers=[]), None),
-        "whatever became of it then": ("TerminatingOrFailed", REMOVED, None),
-        "with the other policy it is not yet": ("Failed", leaving("a"), None),
-        "but once it has failed": ("Failed", leaving("a", "Failed"), 1),
-        "not if it was removed on purpose either": ("Failed", REMOVED, None),
-    },
+    ("a pod being deleted is as good as failed", "TerminatingOrFailed", leaving("a"), 1),
+    ("as is one that failed then", "TerminatingOrFailed", leaving("a", "Failed"), 1),
+    ("not if it was removed on purpose", "TerminatingOrFailed", leaving("a", finalizers=[]), None),
+    ("whatever became of it then", "TerminatingOrFailed", REMOVED, None),
+    ("with the other policy it is not yet", "Failed", leaving("a"), None),
+    ("but once it has failed", "Failed", leaving("a", "Failed"), 1),
+    ("not if it was removed on purpose either", "Failed", REMOVED, None),
 )
 def test_which_deleted_pods_count_as_failed(policy, lost, number):
     plan = run(job(status=started(), podReplacementPolicy=policy), lost)

@@ -47,15 +47,13 @@ def test_an_end_is_recorded_before_its_finalizer_goes_and_counted_after():
 
 @cases(
     ("pods", "released", "succeeded", "failed"),
-    {
-        "no finalizer went": ([pod("s", "Succeeded"), pod("f", "Failed")], ["s", "f"], 4, 3),
-        "one did": ([pod("s", "Succeeded", metadata=COUNTED), pod("f", "Failed")], ["f"], 4, 3),
-        "both did": ([pod("s", "Succeeded", metadata=COUNTED), pod("f", "Failed", metadata=COUNTED)], [], 4, 3),
-        "the pods are gone": ([entry(POD, "s", None), entry(POD, "f", None)], [], 4, 3),
-        "and forgotten": ([], [], 4, 3),
-        "written down as failed it stays failed": ([pod("s", "Succeeded"), pod("f", "Succeeded")], ["s", "f"], 4, 3),
-        "a third ended": ([pod("s", "Succeeded"), pod("f", "Failed"), pod("t", "Succeeded")], ["s", "f", "t"], 5, 3),
-    },
+    ("no finalizer went", [pod("s", "Succeeded"), pod("f", "Failed")], ["s", "f"], 4, 3),
+    ("one did", [pod("s", "Succeeded", metadata=COUNTED), pod("f", "Failed")], ["f"], 4, 3),
+    ("both did", [pod("s", "Succeeded", metadata=COUNTED), pod("f", "Failed", metadata=COUNTED)], [], 4, 3),
+    ("the pods are gone", [entry(POD, "s", None), entry(POD, "f", None)], [], 4, 3),
+    ("and forgotten", [], [], 4, 3),
+    ("written down as failed it stays failed", [pod("s", "Succeeded"), pod("f", "Succeeded")], ["s", "f"], 4, 3),
+    ("a third ended", [pod("s", "Succeeded"), pod("f", "Failed"), pod("t", "Succeeded")], ["s", "f", "t"], 5, 3),
 )
 def test_a_plan_cut_short_is_taken_up_where_it_stopped(pods, released, succeeded, failed):
     waiting = {"succeeded": ["uid-s"], "failed": ["uid-f"]}

@@ -55,16 +55,14 @@ def test_a_pod_that_nobody_controls_is_adopted_before_anything_else():
 
 @cases(
     ("given", "owners", "finalizers"),
-    {
-        "its own finalizers stay": ({"finalizers": [OWN]}, [OURS], [OWN, TRACKING]),
-        "one that is tracked already": ({"finalizers": [TRACKING]}, [OURS], None),
-        "other owners stay": ({"ownerReferences": [CREATED]}, [CREATED, OURS], [TRACKING]),
-        "a finished one may have been counted before": ({"phase": "Succeeded"}, [OURS], None),
-        "also if it still holds the finalizer": ({"phase": "Failed", "finalizers": [TRACKING]}, [OURS], None),
-        "no labels": ({"labels": {}}, None, None),
-        "another Job's": ({"labels": {**MINE, "batch.kubernetes.io/controller-uid": "another"}}, None, None),
-        "one that is being deleted": (GOING, None, None),
-    },
+    ("its own finalizers stay", {"finalizers": [OWN]}, [OURS], [OWN, TRACKING]),
+    ("one that is tracked already", {"finalizers": [TRACKING]}, [OURS], None),
+    ("other owners stay", {"ownerReferences": [CREATED]}, [CREATED, OURS], [TRACKING]),
+    ("a finished one may have been counted before", {"phase": "Succeeded"}, [OURS], None),
+    ("also if it still holds the finalizer", {"phase": "Failed", "finalizers": [TRACKING]}, [OURS], None),
+    ("no labels", {"labels": {}}, None, None),
+    ("another Job's", {"labels": {**MINE, "batch.kubernetes.io/controller-uid": "another"}}, None, None),
+    ("one that is being deleted", GOING, None, None),
 )
 def test_what_adoption_writes(given, owners, finalizers):
     written = patches(run(selected(), unowned=[unowned(**given)])).get("lost", {})
@@ -78,12 +76,10 @@ SHARED = {"finalizers": [TRACKING, OWN], "ownerReferences": [CREATED, OURS]}
 
 @cases(
     ("found", "metadata"),
-    {
-        "it matches": (owned(), None),
-        "it matches no longer": (owned(labels={}), RELEASED),
-        "whatever else becomes of it": (owned(labels={}, **GOING), RELEASED),
-        "what is not ours stays": (owned(labels={}, **SHARED), {"ownerReferences": [CREATED], "finalizers": [OWN]}),
-    },
+    ("it matches", owned(), None),
+    ("it matches no longer", owned(labels={}), RELEASED),
+    ("whatever else becomes of it", owned(labels={}, **GOING), RELEASED),
+    ("what is not ours stays", owned(labels={}, **SHARED), {"ownerReferences": [CREATED], "finalizers": [OWN]}),
 )
 def test_what_release_writes(found, metadata):
     plan = run(selected(), found)
@@ -175,20 +171,18 @@ FOREIGN = selected(managedBy="example.com/other")
 
 @cases(
     ("found", "accepted", "relative"),
-    {
-        "its Job's own affair": (owned("x"), False, JOB_REF),
-        "being deleted, its Job may be gone": (owned("x", **GOING), True, JOB_REF),
-        "but nothing holds it": (owned("x", finalizers=[], **GOING), False, JOB_REF),
-        "another kind's": (owned("x", ownerReferences=[{**CREATED, "controller": True}], **GOING), False, None),
-        "another group's Job": (owned_by(apiVersion="batch.volcano.sh/v1alpha1", **GOING), False, None),
-        "an owner that does not control it": (owned_by(controller=False), True, JOB_REF),
-        "tracked, without a controller": (tracked(), True, JOB_REF),
-        "tracked and without a name": (tracked(labels={}), True, None),
-        "its Job may want it": (unowned("x"), True, JOB_REF),
-        "not any more": (unowned("x", **GOING), False, JOB_REF),
-        "named by the newer label": (unowned("x", labels={"batch.kubernetes.io/job-name": "crunch"}), True, JOB_REF),
-        "without any label of a Job": (unowned("x", labels={"app": "x"}), False, None),
-    },
+    ("its Job's own affair", owned("x"), False, JOB_REF),
+    ("being deleted, its Job may be gone", owned("x", **GOING), True, JOB_REF),
+    ("but nothing holds it", owned("x", finalizers=[], **GOING), False, JOB_REF),
+    ("another kind's", owned("x", ownerReferences=[{**CREATED, "controller": True}], **GOING), False, None),
+    ("another group's Job", owned_by(apiVersion="batch.volcano.sh/v1alpha1", **GOING), False, None),
+    ("an owner that does not control it", owned_by(controller=False), True, JOB_REF),
+    ("tracked, without a controller", tracked(), True, JOB_REF),
+    ("tracked and without a name", tracked(labels={}), True, None),
+    ("its Job may want it", unowned("x"), True, JOB_REF),
+    ("not any more", unowned("x", **GOING), False, JOB_REF),
+    ("named by the newer label", unowned("x", labels={"batch.kubernetes.io/job-name": "crunch"}), True, JOB_REF),
+    ("without any label of a Job", unowned("x", labels={"app": "x"}), False, None),
 )
 def test_which_pods_are_looked_at(found, accepted, relative):
     assert orphans("all").accepts(found.body) is accepted
@@ -197,23 +191,21 @@ def test_which_pods_are_looked_at(found, accepted, relative):
 
 @cases(
     ("found", "owner", "plan"),
-    {
-        "its Job is gone": (owned("x", **GOING), None, LETTING_GO),
-        "another Job has its name": (owned("x", **GOING), selected(metadata={"uid": "another"}), LETTING_GO),
-        "its Job has finished": (owned("x", **GOING), ended("Failed"), LETTING_GO),
-        "its Job will count it": (owned("x", **GOING), selected(), NOTHING),
-        "its Job is another controller's": (owned("x", **GOING), FOREIGN, NOTHING),
-        "the Job it names is gone": (tracked(), None, LETTING_GO),
-        "the Job it names may take it back": (tracked(), selected(), TELLING),
-        "also without the finalizer": (unowned("x"), selected(), TELLING),
-        "nothing holds it": (unowned("x"), None, NOTHING),
-        "the Job it names is going": (tracked(), selected(metadata=GOING), LETTING_GO),
-        "it is going itself": (tracked(**GOING), selected(), LETTING_GO),
-        "the Job it names does not select it": (tracked(labels={"job-name": "crunch"}), selected(), LETTING_GO),
-        "the Job it names has finished": (tracked(), ended("Complete"), LETTING_GO),
-        "the Job it names is another controller's": (tracked(), FOREIGN, NOTHING),
-        "it names none": (tracked(labels={}), None, LETTING_GO),
-    },
+    ("its Job is gone", owned("x", **GOING), None, LETTING_GO),
+    ("another Job has its name", owned("x", **GOING), selected(metadata={"uid": "another"}), LETTING_GO),
+    ("its Job has finished", owned("x", **GOING), ended("Failed"), LETTING_GO),
+    ("its Job will count it", owned("x", **GOING), selected(), NOTHING),
+    ("its Job is another controller's", owned("x", **GOING), FOREIGN, NOTHING),
+    ("the Job it names is gone", tracked(), None, LETTING_GO),
+    ("the Job it names may take it back", tracked(), selected(), TELLING),
+    ("also without the finalizer", unowned("x"), selected(), TELLING),
+    ("nothing holds it", unowned("x"), None, NOTHING),
+    ("the Job it names is going", tracked(), selected(metadata=GOING), LETTING_GO),
+    ("it is going itself", tracked(**GOING), selected(), LETTING_GO),
+    ("the Job it names does not select it", tracked(labels={"job-name": "crunch"}), selected(), LETTING_GO),
+    ("the Job it names has finished", tracked(), ended("Complete"), LETTING_GO),
+    ("the Job it names is another controller's", tracked(), FOREIGN, NOTHING),
+    ("it names none", tracked(labels={}), None, LETTING_GO),
 )
 def test_what_becomes_of_a_pod_without_its_job(found, owner, plan):
     assert decided(found, owner) == plan

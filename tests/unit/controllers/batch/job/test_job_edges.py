@@ -7,6 +7,7 @@ import pytest
 from tests.unit.controllers.batch.job.jobs import DELETING, STARTED, run
 from tests.unit.controllers.factories import NOW, at, condition, job, pod
 from tests.unit.controllers.plans import back, conditions_of, counted, created, deleted, shape, staged, status_of
+from tests.unit.tables import cases
 from workers.controllers.batch.job.accounting import MAX_COUNTED
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, INDEX
 from workers.decision.plan import Unfinalize
@@ -98,7 +99,7 @@ def test_the_wait_is_over_at_its_very_end():
     assert len(created(run(body, failed, now=NOW + timedelta(seconds=5)))) == 1
 
 
-@pytest.mark.parametrize("policy", [{}, {"backoffLimitPerIndex": 3}], ids=["the Job", "its index"])
+@cases("policy", ("the Job", {}), ("its index", {"backoffLimitPerIndex": 3}))
 def test_a_pod_that_was_deleted_is_replaced_at_once(policy):
     body = job(status={**STARTED, "failedIndexes": ""} if policy else STARTED, **INDEXED, **policy, completions=1)
     plan = run(body, of_index("f", 0, "Failed", failures=1, ended=-1, deletionTimestamp=at(-2)))

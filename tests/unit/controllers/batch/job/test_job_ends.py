@@ -27,12 +27,10 @@ ON_FAILURE = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "OnFai
 
 @cases(
     ("limit", "pods", "over"),
-    {
-        "six failures are allowed": (6, [failed(str(i)) for i in range(6)], False),
-        "the seventh is not": (6, [failed(str(i)) for i in range(7)], True),
-        "none is allowed": (0, [failed("a")], True),
-        "none has failed": (0, [], False),
-    },
+    ("six failures are allowed", 6, [failed(str(i)) for i in range(6)], False),
+    ("the seventh is not", 6, [failed(str(i)) for i in range(7)], True),
+    ("none is allowed", 0, [failed("a")], True),
+    ("none has failed", 0, [], False),
 )
 def test_the_backoff_limit_counts_failed_pods(limit, pods, over):
     plan = run(job(status=started(), backoffLimit=limit), *pods)
@@ -43,14 +41,12 @@ def test_the_backoff_limit_counts_failed_pods(limit, pods, over):
 
 @cases(
     ("template", "limit", "restarts", "phase", "over"),
-    {
-        "below the limit": (ON_FAILURE, 6, (3, 2), "Running", False),
-        "restarts of all pods add up": (ON_FAILURE, 6, (3, 3), "Running", True),
-        "pending pods restart too": (ON_FAILURE, 6, (6, 0), "Pending", True),
-        "none with limit 0": (ON_FAILURE, 0, (0, 0), "Running", False),
-        "any with limit 0": (ON_FAILURE, 0, (1, 0), "Running", True),
-        "restartPolicy Never does not count them": ({"spec": NEVER}, 6, (9, 9), "Running", False),
-    },
+    ("below the limit", ON_FAILURE, 6, (3, 2), "Running", False),
+    ("restarts of all pods add up", ON_FAILURE, 6, (3, 3), "Running", True),
+    ("pending pods restart too", ON_FAILURE, 6, (6, 0), "Pending", True),
+    ("none with limit 0", ON_FAILURE, 0, (0, 0), "Running", False),
+    ("any with limit 0", ON_FAILURE, 0, (1, 0), "Running", True),
+    ("restartPolicy Never does not count them", {"spec": NEVER}, 6, (9, 9), "Running", False),
 )
 def test_the_backoff_limit_counts_restarts(template, limit, restarts, phase, over):
     pods = [pod(str(i), phase, containerStatuses=[{"restartCount": n}]) for i, n in enumerate(restarts)]
@@ -118,12 +114,10 @@ def test_pods_that_a_success_makes_needless_do_not_count_as_failed():
 
 @cases(
     ("limit", "started_at", "suspended", "over", "comes_back"),
-    {
-        "before": (100, -60, False, False, 40),
-        "in the instant": (60, -60, False, True, 0),
-        "after": (30, -60, False, True, 0),
-        "a suspended Job has no deadline": (30, -60, True, False, 1),
-    },
+    ("before", 100, -60, False, False, 40),
+    ("in the instant", 60, -60, False, True, 0),
+    ("after", 30, -60, False, True, 0),
+    ("a suspended Job has no deadline", 30, -60, True, False, 1),
 )
 def test_the_deadline(limit, started_at, suspended, over, comes_back):
     body = job(status={"startTime": at(started_at)}, activeDeadlineSeconds=limit, suspend=suspended)
@@ -147,21 +141,20 @@ def test_failure_goes_before_success_in_one_decision():
 
 @cases(
     ("spec", "pods", "ends"),
-    {
-        "its one pod succeeded": ({}, [succeeded("a")], COMPLETE),
-        "one is missing": ({"completions": 2}, [succeeded("a")], []),
-        "all have succeeded": ({"completions": 2, "parallelism": 2}, [succeeded("a"), succeeded("b")], COMPLETE),
-        "nothing to do": ({"completions": 0}, [], COMPLETE),
-        "a work queue is done when its last pod is": ({"parallelism": 2}, [succeeded("a"), pod("b")], []),
-        "a work queue with a success, all at rest": ({"parallelism": 2}, [succeeded("a"), failed("b")], COMPLETE),
-        "a work queue without any success": ({"parallelism": 2}, [failed("b")], []),
-        "a pod too many is removed first": (
-            {"completions": 1, "parallelism": 1},
-            [succeeded("a"), pod("b")],
-            ["SuccessCriteriaMet"],
-        ),
-        "a pod is still on its way out": ({}, [succeeded("a"), leaving("b")], ["SuccessCriteriaMet"]),
-    },
+    ("its one pod succeeded", {}, [succeeded("a")], COMPLETE),
+    ("one is missing", {"completions": 2}, [succeeded("a")], []),
+    ("all have succeeded", {"completions": 2, "parallelism": 2}, [succeeded("a"), succeeded("b")], COMPLETE),
+    ("nothing to do", {"completions": 0}, [], COMPLETE),
+    ("a work queue is done when its last pod is", {"parallelism": 2}, [succeeded("a"), pod("b")], []),
+    ("a work queue with a success, all at rest", {"parallelism": 2}, [succeeded("a"), failed("b")], COMPLETE),
+    ("a work queue without any success", {"parallelism": 2}, [failed("b")], []),
+    (
+        "a pod too many is removed first",
+        {"completions": 1, "parallelism": 1},
+        [succeeded("a"), pod("b")],
+        ["SuccessCriteriaMet"],
+    ),
+    ("a pod is still on its way out", {}, [succeeded("a"), leaving("b")], ["SuccessCriteriaMet"]),
 )
 def test_completion(spec, pods, ends):
     plan = run(job(status=started(), **spec), *pods)
@@ -208,11 +201,9 @@ def test_a_finished_job_is_left_alone_until_its_time_is_up(type_):
 
 @cases(
     ("changes", "seconds"),
-    {
-        "when its time will be up": ({"ttlSecondsAfterFinished": 50}, 50),
-        "at once": ({"ttlSecondsAfterFinished": 0}, 0),
-        "never, without a time to live": ({}, None),
-    },
+    ("when its time will be up", {"ttlSecondsAfterFinished": 50}, 50),
+    ("at once", {"ttlSecondsAfterFinished": 0}, 0),
+    ("never, without a time to live", {}, None),
 )
 def test_the_plan_that_finishes_a_job_comes_back_to_remove_it(changes, seconds):
     plan = run(job(completions=1, **changes), pod("a", "Succeeded"))

@@ -71,17 +71,15 @@ def test_a_pod_carries_its_index():
 
 @cases(
     ("status", "spec", "pods", "expected"),
-    {
-        "all": ({}, {}, [], [0, 1, 2, 3]),
-        "the lowest first": ({}, {"parallelism": 2}, [], [0, 1]),
-        "completed ones need none": ({"completedIndexes": "0,2"}, {}, [], [1, 3]),
-        "neither do those at work, nor those that just succeeded": ({}, {}, [of(1), of(2, "Succeeded")], [0, 3]),
-        "a failed one is tried again": ({}, {}, [of(1, "Failed")], [0, 1, 2, 3]),
-        "one whose pod is being deleted is tried again at once": ({}, {}, [of(1, **DELETING)], [0, 1, 2, 3]),
-        "unless only failed pods are replaced": ({}, ONLY_FAILED, [of(1, **DELETING)], [0, 2, 3]),
-        "which it is once it has failed": ({}, ONLY_FAILED, [of(1, "Failed", **DELETING)], [0, 1, 2, 3]),
-        "completions are left": ({"completedIndexes": "0-9"}, {"completions": 12, "parallelism": 9}, [], [10, 11]),
-    },
+    ("all", {}, {}, [], [0, 1, 2, 3]),
+    ("the lowest first", {}, {"parallelism": 2}, [], [0, 1]),
+    ("completed ones need none", {"completedIndexes": "0,2"}, {}, [], [1, 3]),
+    ("neither do those at work, nor those that just succeeded", {}, {}, [of(1), of(2, "Succeeded")], [0, 3]),
+    ("a failed one is tried again", {}, {}, [of(1, "Failed")], [0, 1, 2, 3]),
+    ("one whose pod is being deleted is tried again at once", {}, {}, [of(1, **DELETING)], [0, 1, 2, 3]),
+    ("unless only failed pods are replaced", {}, ONLY_FAILED, [of(1, **DELETING)], [0, 2, 3]),
+    ("which it is once it has failed", {}, ONLY_FAILED, [of(1, "Failed", **DELETING)], [0, 1, 2, 3]),
+    ("completions are left", {"completedIndexes": "0-9"}, {"completions": 12, "parallelism": 9}, [], [10, 11]),
 )
 def test_which_indexes_get_a_pod(status, spec, pods, expected):
     assert indexes(run(indexed({**STARTED, **status}, **spec), *pods)) == expected
@@ -89,15 +87,13 @@ def test_which_indexes_get_a_pod(status, spec, pods, expected):
 
 @cases(
     ("pods", "victims"),
-    {
-        "a second pod of an index, the younger": ([of(0), of(0, name="twin", creationTimestamp=at(-5))], ["twin"]),
-        "an index beyond the last": ([of(7)], ["p-7"]),
-        "no number": ([of("seven")], ["p-seven"]),
-        "a negative one": ([of(-1)], ["p--1"]),
-        "no index at all": ([pod("bare")], ["bare"]),
-        "those that are needed stay": ([of(2), of(3)], []),
-        "one whose index is completed": ([of(1), of(2)], ["p-1"]),
-    },
+    ("a second pod of an index, the younger", [of(0), of(0, name="twin", creationTimestamp=at(-5))], ["twin"]),
+    ("an index beyond the last", [of(7)], ["p-7"]),
+    ("no number", [of("seven")], ["p-seven"]),
+    ("a negative one", [of(-1)], ["p--1"]),
+    ("no index at all", [pod("bare")], ["bare"]),
+    ("those that are needed stay", [of(2), of(3)], []),
+    ("one whose index is completed", [of(1), of(2)], ["p-1"]),
 )
 def test_pods_that_no_index_needs_are_removed(pods, victims):
     plan = run(indexed({**STARTED, "completedIndexes": "1", "succeeded": 1}), *pods)
@@ -172,13 +168,11 @@ def test_every_index_waits_on_its_own():
 
 @cases(
     ("pods", "expected", "again"),
-    {
-        "a new one starts beside it": ([waiting(0)], [1], 7),
-        "and no second one": ([waiting(0), of(1)], [], 7),
-        "two that wait keep both places": ([waiting(0), waiting(1)], [], 7),
-        "it is retried in its place": ([of(0, "Failed", failures=0), of(1)], [0], 0),
-        "a lower one goes first": ([waiting(3)], [0, 1], None),
-    },
+    ("a new one starts beside it", [waiting(0)], [1], 7),
+    ("and no second one", [waiting(0), of(1)], [], 7),
+    ("two that wait keep both places", [waiting(0), waiting(1)], [], 7),
+    ("it is retried in its place", [of(0, "Failed", failures=0), of(1)], [0], 0),
+    ("a lower one goes first", [waiting(3)], [0, 1], None),
 )
 def test_an_index_that_waits_for_its_retry_keeps_its_place(pods, expected, again):
     plan = run(each(parallelism=2), *pods)
@@ -187,17 +181,16 @@ def test_an_index_that_waits_for_its_retry_keeps_its_place(pods, expected, again
 
 @cases(
     ("before", "code", "expected"),
-    {
-        "the first failure": ({}, 1, {FAILURE_COUNT: "1"}),
-        "the second": ({FAILURE_COUNT: "1"}, 1, {FAILURE_COUNT: "2"}),
-        "one that is ignored": ({FAILURE_COUNT: "1"}, 7, {FAILURE_COUNT: "1", IGNORED_FAILURE_COUNT: "1"}),
-        "after ignored ones": (
-            {FAILURE_COUNT: "1", IGNORED_FAILURE_COUNT: "4"},
-            1,
-            {FAILURE_COUNT: "2", IGNORED_FAILURE_COUNT: "4"},
-        ),
-        "an unreadable count": ({FAILURE_COUNT: "many"}, 1, {FAILURE_COUNT: "1"}),
-    },
+    ("the first failure", {}, 1, {FAILURE_COUNT: "1"}),
+    ("the second", {FAILURE_COUNT: "1"}, 1, {FAILURE_COUNT: "2"}),
+    ("one that is ignored", {FAILURE_COUNT: "1"}, 7, {FAILURE_COUNT: "1", IGNORED_FAILURE_COUNT: "1"}),
+    (
+        "after ignored ones",
+        {FAILURE_COUNT: "1", IGNORED_FAILURE_COUNT: "4"},
+        1,
+        {FAILURE_COUNT: "2", IGNORED_FAILURE_COUNT: "4"},
+    ),
+    ("an unreadable count", {FAILURE_COUNT: "many"}, 1, {FAILURE_COUNT: "1"}),
 )
 def test_a_new_pod_goes_on_counting(before, code, expected):
     policy = {"rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [7]}}]}
@@ -239,22 +232,13 @@ def test_a_failure_that_was_recorded_is_not_kept_even_if_its_replacement_is_gone
 
 @cases(
     ("limit", "spec", "pods", "failed_indexes", "failed", "reason"),
-    {
-        "below the limit it is tried again": (1, {}, [lost(1)], "", None, None),
-        "at the limit it has failed": (1, {}, [of(1, "Failed", failures=1)], "1", 1, None),
-        "others go on": (0, {}, [lost(1), lost(2)], "1,2", 2, None),
-        "as many may fail": (0, {"maxFailedIndexes": 1}, [lost(1)], "1", 1, None),
-        "one too many": (0, {"maxFailedIndexes": 0}, [lost(1)], "1", 1, "MaxFailedIndexesExceeded"),
-        "the limit of all still holds": (1, {"backoffLimit": 1}, [lost(1), lost(2)], "", 2, "BackoffLimitExceeded"),
-        "the end, when no index is left": (
-            0,
-            {"completions": 2},
-            [of(0, "Succeeded"), lost(1)],
-            "1",
-            1,
-            "FailedIndexes",
-        ),
-    },
+    ("below the limit it is tried again", 1, {}, [lost(1)], "", None, None),
+    ("at the limit it has failed", 1, {}, [of(1, "Failed", failures=1)], "1", 1, None),
+    ("others go on", 0, {}, [lost(1), lost(2)], "1,2", 2, None),
+    ("as many may fail", 0, {"maxFailedIndexes": 1}, [lost(1)], "1", 1, None),
+    ("one too many", 0, {"maxFailedIndexes": 0}, [lost(1)], "1", 1, "MaxFailedIndexesExceeded"),
+    ("the limit of all still holds", 1, {"backoffLimit": 1}, [lost(1), lost(2)], "", 2, "BackoffLimitExceeded"),
+    ("the end, when no index is left", 0, {"completions": 2}, [of(0, "Succeeded"), lost(1)], "1", 1, "FailedIndexes"),
 )
 def test_indexes_fail(limit, spec, pods, failed_indexes, failed, reason):
     plan = run(each(limit=limit, **spec), *pods)
@@ -341,12 +325,10 @@ def test_with_a_failure_policy_a_pod_is_judged_once_it_has_failed():
 
 @cases(
     ("rules", "rule"),
-    {
-        "these indexes": ([{"succeededIndexes": "0,1"}], 0),
-        "not all of them": ([{"succeededIndexes": "0,2"}], None),
-        "not so many": ([{"succeededCount": 3}], None),
-        "the second rule": ([{"succeededCount": 3}, {"succeededIndexes": "1-3", "succeededCount": 1}], 1),
-    },
+    ("these indexes", [{"succeededIndexes": "0,1"}], 0),
+    ("not all of them", [{"succeededIndexes": "0,2"}], None),
+    ("not so many", [{"succeededCount": 3}], None),
+    ("the second rule", [{"succeededCount": 3}, {"succeededIndexes": "1-3", "succeededCount": 1}], 1),
 )
 def test_the_success_policy_ends_the_job(rules, rule):
     plan = run(indexed(successPolicy={"rules": rules}), of(0, "Succeeded"), of(1, "Succeeded"), of(2), of(3))

@@ -21,15 +21,13 @@ def named(name, text):
 
 @cases(
     ("numbers", "text"),
-    {
-        "none": ([], ""),
-        "one": ([0], "0"),
-        "two in a row": ([0, 1], "0,1"),
-        "three in a row": ([0, 1, 2], "0-2"),
-        "runs and single ones": ([1, 3, 4, 5, 7], "1,3-5,7"),
-        "any order, repeated": ([9, 1, 8, 1], "1,8,9"),
-        "the largest": ([2147483645, 2147483646], "2147483645,2147483646"),
-    },
+    ("none", [], ""),
+    ("one", [0], "0"),
+    ("two in a row", [0, 1], "0,1"),
+    ("three in a row", [0, 1, 2], "0-2"),
+    ("runs and single ones", [1, 3, 4, 5, 7], "1,3-5,7"),
+    ("any order, repeated", [9, 1, 8, 1], "1,8,9"),
+    ("the largest", [2147483645, 2147483646], "2147483645,2147483646"),
 )
 def test_text_of_indexes(numbers, text):
     assert Indexes.of(numbers).text == text
@@ -38,29 +36,27 @@ def test_text_of_indexes(numbers, text):
 
 @cases(
     ("text", "completions", "numbers"),
-    {
-        "no text": (None, 5, []),
-        "empty text": ("", 5, []),
-        "well formed": ("1,3-4", 5, [1, 3, 4]),
-        "the end is clipped": ("3-9", 5, [3, 4]),
-        "a huge end is clipped": ("0-4294967295", 3, [0, 1, 2]),
-        "reading stops at the first start beyond": ("1,5,2", 5, [1]),
-        "and there though its end cannot be read": ("1,7-x,2", 5, [1]),
-        "unreadable parts": ("x,1,-,3", 5, [1, 3]),
-        "negative": ("-2,1", 5, [1]),
-        "half a range": ("1-,-3,2", 5, [2]),
-        "two hyphens": ("1-2-3,4", 5, [4]),
-        "backwards": ("3-1,4", 5, [4]),
-        "empty parts": (",,1,,", 5, [1]),
-        "a blank": (" 1,2", 5, [2]),
-        "what only Python reads as a number": ("1_0,٣,2", 20, [2]),
-        "a sign and leading zeros": ("+1,002", 5, [1, 2]),
-        "out of order and overlapping": ("2,1,1-3,0", 5, [0, 1, 2, 3]),
-        "more than 64 bits is unreadable, not beyond": ("99999999999999999999,1", 5, [1]),
-        "thousands of digits": ("9" * 10_000 + ",1", 5, [1]),
-        "no completions": ("0-2", 0, []),
-        "unbounded": ("1,7-8", None, [1, 7, 8]),
-    },
+    ("no text", None, 5, []),
+    ("empty text", "", 5, []),
+    ("well formed", "1,3-4", 5, [1, 3, 4]),
+    ("the end is clipped", "3-9", 5, [3, 4]),
+    ("a huge end is clipped", "0-4294967295", 3, [0, 1, 2]),
+    ("reading stops at the first start beyond", "1,5,2", 5, [1]),
+    ("and there though its end cannot be read", "1,7-x,2", 5, [1]),
+    ("unreadable parts", "x,1,-,3", 5, [1, 3]),
+    ("negative", "-2,1", 5, [1]),
+    ("half a range", "1-,-3,2", 5, [2]),
+    ("two hyphens", "1-2-3,4", 5, [4]),
+    ("backwards", "3-1,4", 5, [4]),
+    ("empty parts", ",,1,,", 5, [1]),
+    ("a blank", " 1,2", 5, [2]),
+    ("what only Python reads as a number", "1_0,٣,2", 20, [2]),
+    ("a sign and leading zeros", "+1,002", 5, [1, 2]),
+    ("out of order and overlapping", "2,1,1-3,0", 5, [0, 1, 2, 3]),
+    ("more than 64 bits is unreadable, not beyond", "99999999999999999999,1", 5, [1]),
+    ("thousands of digits", "9" * 10_000 + ",1", 5, [1]),
+    ("no completions", "0-2", 0, []),
+    ("unbounded", "1,7-8", None, [1, 7, 8]),
 )
 def test_reading_indexes(text, completions, numbers):
     assert list(Indexes.parse(text, completions)) == numbers
@@ -124,22 +120,20 @@ def test_a_hundred_thousand_indexes_are_one_run():
 
 @cases(
     ("text", "index"),
-    {
-        "the first": ("0", 0),
-        "a number": ("17", 17),
-        "leading zeros": ("007", 7),
-        "negative": ("-1", None),
-        "empty": ("", None),
-        "no number": ("x", None),
-        "a fraction": ("1.0", None),
-        "a blank": (" 1", None),
-        "a line end": ("1\n", None),
-        "digits of another script": ("٣", None),
-        "64 bits": ("9223372036854775807", 2**63 - 1),
-        "more than 64 bits": ("9223372036854775808", None),
-        "thousands of digits": ("9" * 5000, None),
-        "null": (None, None),
-    },
+    ("the first", "0", 0),
+    ("a number", "17", 17),
+    ("leading zeros", "007", 7),
+    ("negative", "-1", None),
+    ("empty", "", None),
+    ("no number", "x", None),
+    ("a fraction", "1.0", None),
+    ("a blank", " 1", None),
+    ("a line end", "1\n", None),
+    ("digits of another script", "٣", None),
+    ("64 bits", "9223372036854775807", 2**63 - 1),
+    ("more than 64 bits", "9223372036854775808", None),
+    ("thousands of digits", "9" * 5000, None),
+    ("null", None, None),
 )
 def test_index_of_a_pod(text, index):
     assert indexes.index_of(named(indexes.INDEX, text)) == index
@@ -147,12 +141,10 @@ def test_index_of_a_pod(text, index):
 
 @cases(
     "metadata",
-    {
-        "no annotations": {},
-        "null annotations": {"annotations": None},
-        "no such annotation": {"annotations": {}},
-        "the label alone": {"labels": {indexes.INDEX: "3"}},
-    },
+    ("no annotations", {}),
+    ("null annotations", {"annotations": None}),
+    ("no such annotation", {"annotations": {}}),
+    ("the label alone", {"labels": {indexes.INDEX: "3"}}),
 )
 def test_without_its_annotation_a_pod_has_neither_index_nor_counts(metadata):
     body = pod("p", metadata=metadata).body
@@ -162,16 +154,14 @@ def test_without_its_annotation_a_pod_has_neither_index_nor_counts(metadata):
 
 @cases(
     ("text", "count"),
-    {
-        "none": ("0", 0),
-        "three": ("3", 3),
-        "the largest": ("2147483647", 2147483647),
-        "too large": ("2147483648", 0),
-        "thousands of digits": ("9" * 5000, 0),
-        "negative": ("-1", 0),
-        "unreadable": ("x", 0),
-        "empty": ("", 0),
-    },
+    ("none", "0", 0),
+    ("three", "3", 3),
+    ("the largest", "2147483647", 2147483647),
+    ("too large", "2147483648", 0),
+    ("thousands of digits", "9" * 5000, 0),
+    ("negative", "-1", 0),
+    ("unreadable", "x", 0),
+    ("empty", "", 0),
 )
 def test_failure_counts_of_a_pod(text, count):
     assert indexes.count_of(named(indexes.FAILURE_COUNT, text)) == count

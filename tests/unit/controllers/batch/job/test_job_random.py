@@ -245,12 +245,10 @@ INDEXED = {**POLICY, "completionMode": st.just("Indexed")}
 
 @cases(
     "machine",
-    {
-        "plain": machine(**POLICY, completions=st.integers(0, 6), backoffLimit=st.integers(0, 3)),
-        "work queue": machine(**PARALLELISM, backoffLimit=st.integers(0, 3)),
-        "indexed": machine(**INDEXED, completions=st.integers(0, 5), backoffLimit=st.integers(0, 4)),
-        "each index": machine(**INDEXED, completions=st.integers(1, 5), backoffLimitPerIndex=st.integers(0, 2)),
-    },
+    ("plain", machine(**POLICY, completions=st.integers(0, 6), backoffLimit=st.integers(0, 3))),
+    ("work queue", machine(**PARALLELISM, backoffLimit=st.integers(0, 3))),
+    ("indexed", machine(**INDEXED, completions=st.integers(0, 5), backoffLimit=st.integers(0, 4))),
+    ("each index", machine(**INDEXED, completions=st.integers(1, 5), backoffLimitPerIndex=st.integers(0, 2))),
 )
 def test_a_job_keeps_the_rules_and_finishes(machine):
     run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=40, deadline=None))

@@ -30,21 +30,19 @@ def created(moment):
 
 @cases(
     ("goes", "stays"),
-    {
-        "no node, whatever its phase": ({}, {"spec": PLACED, "phase": "Pending"}),
-        "pending": ({"spec": PLACED, "phase": "Pending"}, {"spec": PLACED, "phase": "Unknown"}),
-        "unknown": ({"spec": PLACED, "phase": "Unknown"}, {"spec": PLACED}),
-        "not ready": ({"spec": PLACED}, READY),
-        "ready for a shorter time": (ready(-10), ready(-30)),
-        "since when unset": ({"spec": PLACED, "conditions": [{"type": "Ready", "status": "True"}]}, READY),
-        "more restarts": (restarted(3), restarted(2)),
-        "the container that restarted most": (restarted(3, 0), restarted(2, 2)),
-        "more restarts of one that runs beside them": (sidecars(side=2), sidecars(side=1)),
-        "regular containers before those": (sidecars(2), sidecars(1, side=9)),
-        "not those that only set up": (sidecars(side=1), sidecars(setup=9)),
-        "younger": (created(at(-40)), created(at(-50))),
-        "created at an unknown time": (created(None), created(at(-40))),
-    },
+    ("no node, whatever its phase", {}, {"spec": PLACED, "phase": "Pending"}),
+    ("pending", {"spec": PLACED, "phase": "Pending"}, {"spec": PLACED, "phase": "Unknown"}),
+    ("unknown", {"spec": PLACED, "phase": "Unknown"}, {"spec": PLACED}),
+    ("not ready", {"spec": PLACED}, READY),
+    ("ready for a shorter time", ready(-10), ready(-30)),
+    ("since when unset", {"spec": PLACED, "conditions": [{"type": "Ready", "status": "True"}]}, READY),
+    ("more restarts", restarted(3), restarted(2)),
+    ("the container that restarted most", restarted(3, 0), restarted(2, 2)),
+    ("more restarts of one that runs beside them", sidecars(side=2), sidecars(side=1)),
+    ("regular containers before those", sidecars(2), sidecars(1, side=9)),
+    ("not those that only set up", sidecars(side=1), sidecars(setup=9)),
+    ("younger", created(at(-40)), created(at(-50))),
+    ("created at an unknown time", created(None), created(at(-40))),
 )
 def test_the_pod_that_goes_first(goes, stays):
     first, second = dict(goes), dict(stays)

@@ -48,15 +48,13 @@ def judge(
 
 @cases(
     ("job", "retries", "settlement"),
-    {
-        "complete": (bound("1", "Complete"), 0, ClaimSettlement("1", "done")),
-        "complete and being deleted": (bound("1", "Complete", deleted=True), 0, ClaimSettlement("1", "done")),
-        "failed, and may be retried": (bound("1", "Failed"), 1, ClaimSettlement("1", "retried", attempt=1)),
-        "failed for good": (bound("1", "Failed"), 0, ClaimSettlement("1", "parked", f"Job {name('1')} failed")),
-        "gone": (gone(name("1")), 0, ClaimSettlement("1", "returned")),
-        "running": (bound("1"), 0, None),
-        "being deleted, unfinished": (bound("1", deleted=True), 0, None),
-    },
+    ("complete", bound("1", "Complete"), 0, ClaimSettlement("1", "done")),
+    ("complete and being deleted", bound("1", "Complete", deleted=True), 0, ClaimSettlement("1", "done")),
+    ("failed, and may be retried", bound("1", "Failed"), 1, ClaimSettlement("1", "retried", attempt=1)),
+    ("failed for good", bound("1", "Failed"), 0, ClaimSettlement("1", "parked", f"Job {name('1')} failed")),
+    ("gone", gone(name("1")), 0, ClaimSettlement("1", "returned")),
+    ("running", bound("1"), 0, None),
+    ("being deleted, unfinished", bound("1", deleted=True), 0, None),
 )
 def test_a_claim_is_settled_as_its_job_ends(
     job: CachedObject, retries: int, settlement: ClaimSettlement | None
@@ -68,13 +66,11 @@ def test_a_claim_is_settled_as_its_job_ends(
 
 @cases(
     ("held", "closing", "settlement", "missing", "unclear"),
-    {
-        "gets a Job": (claim("1"), False, None, 1, False),
-        "goes back when no Jobs are wanted": (claim("1"), True, "returned", 0, False),
-        "is read when it was left out": (claim("1", item=None), False, None, 0, True),
-        "is too large": (claim("1", item=None, size=LARGEST + 1), False, "parked", 0, False),
-        "was lost by its queue": (claim("1", item=None, size=-1), True, "parked", 0, False),
-    },
+    ("gets a Job", claim("1"), False, None, 1, False),
+    ("goes back when no Jobs are wanted", claim("1"), True, "returned", 0, False),
+    ("is read when it was left out", claim("1", item=None), False, None, 0, True),
+    ("is too large", claim("1", item=None, size=LARGEST + 1), False, "parked", 0, False),
+    ("was lost by its queue", claim("1", item=None, size=-1), True, "parked", 0, False),
 )
 def test_a_claim_without_a_job(
     held: ClaimedItem, closing: bool, settlement: str | None, missing: int, unclear: bool
@@ -95,15 +91,13 @@ def test_returned_items_go_to_the_front_youngest_first_after_all_else() -> None:
 
 @cases(
     ("job", "freed", "strays", "unclear"),
-    {
-        "finished": (bound("9", "Complete"), True, 0, False),
-        "being deleted": (bound("9", deleted=True), True, 0, False),
-        "finished since the poll began": (bound("9", "Complete", seen=-1.0), False, 0, True),
-        "free already": (bound("9", "Complete", free=True), False, 0, False),
-        "running": (bound("9"), False, 1, False),
-        "an earlier attempt": (bound("1", "Failed", attempt=0, seen=-1.0), True, 0, False),
-        "of no claim": (child("other", "Complete"), False, 0, False),
-    },
+    ("finished", bound("9", "Complete"), True, 0, False),
+    ("being deleted", bound("9", deleted=True), True, 0, False),
+    ("finished since the poll began", bound("9", "Complete", seen=-1.0), False, 0, True),
+    ("free already", bound("9", "Complete", free=True), False, 0, False),
+    ("running", bound("9"), False, 1, False),
+    ("an earlier attempt", bound("1", "Failed", attempt=0, seen=-1.0), True, 0, False),
+    ("of no claim", child("other", "Complete"), False, 0, False),
 )
 def test_a_job_that_no_claim_asks_for(job: CachedObject, freed: bool, strays: int, unclear: bool) -> None:
     verdict = judge(claim("1", attempt=1), jobs=(job,))
@@ -192,12 +186,10 @@ def test_claims_get_jobs_and_an_order_that_stands_is_not_given_again() -> None:
 
 @cases(
     ("jobs", "reading", "limit"),
-    {
-        "none was carried out": ((), read(limit=None), 5),
-        "another maximum stands": ((), read(limit=7), 5),
-        "a Job runs whose claim was lost": ((bound("9"),), read(limit=5), 4),
-        "the reading is of another ledger": ((), read(of="another", limit=5), 5),
-    },
+    ("none was carried out", (), read(limit=None), 5),
+    ("another maximum stands", (), read(limit=7), 5),
+    ("a Job runs whose claim was lost", (bound("9"),), read(limit=5), 4),
+    ("the reading is of another ledger", (), read(of="another", limit=5), 5),
 )
 def test_the_number_of_claims_is_ordered(jobs: tuple[CachedObject, ...], reading: Reading, limit: int) -> None:
     [order] = orders(decide(snapshot(owner(maxReplicaCount=5), *jobs, reading=reading), NOW))
@@ -206,7 +198,9 @@ def test_the_number_of_claims_is_ordered(jobs: tuple[CachedObject, ...], reading
 
 @cases(
     ("settings", "tail"),
-    {"by default": ({}, False), "head": ({"takeFrom": "Head"}, False), "tail": ({"takeFrom": "Tail"}, True)},
+    ("by default", {}, False),
+    ("head", {"takeFrom": "Head"}, False),
+    ("tail", {"takeFrom": "Tail"}, True),
 )
 def test_items_are_taken_from_the_end_that_is_asked_for(settings: Object, tail: bool) -> None:
     spec = owner(scalingStrategy={**CLAIMING, "claim": settings})
@@ -251,12 +245,10 @@ OTHER = {**TRIGGER, "metadata": {**TRIGGER["metadata"], "listName": "other"}}  #
 
 @cases(
     "spec",
-    {
-        "another list": {"triggers": [OTHER]},
-        "another strategy": {"scalingStrategy": {}},
-        "a second trigger": {"triggers": [TRIGGER, OTHER]},
-        "a minimum": {"minReplicaCount": 1},
-    },
+    ("another list", {"triggers": [OTHER]}),
+    ("another strategy", {"scalingStrategy": {}}),
+    ("a second trigger", {"triggers": [TRIGGER, OTHER]}),
+    ("a minimum", {"minReplicaCount": 1}),
 )
 def test_a_ledger_is_closed_before_another_one_or_none_is_used(spec: Object) -> None:
     body = owner(**spec)
@@ -301,17 +293,16 @@ def test_jobs_of_claims_are_told_what_asked_for_them() -> None:
 
 @cases(
     ("spec", "message"),
-    {
-        "several triggers": ({"triggers": [TRIGGER, OTHER]}, "claimed from one trigger"),
-        "a minimum": ({"minReplicaCount": 1}, "minReplicaCount must be 0"),
-        "a fallback": ({"fallback": {"replicas": 2}}, "there can be no fallback"),
-        "a cool-down": ({"jobCreationCooldownSeconds": 9}, "jobCreationCooldownSeconds must be 0"),
-        "a trigger without items": ({}, "items of trigger type redis cannot be claimed"),
-        "all of it at once": (
-            {"triggers": [TRIGGER, OTHER], "minReplicaCount": 1, "fallback": {"replicas": 2}},
-            "there are several; minReplicaCount must be 0, because there is a Job for an item only; there can be",
-        ),
-    },
+    ("several triggers", {"triggers": [TRIGGER, OTHER]}, "claimed from one trigger"),
+    ("a minimum", {"minReplicaCount": 1}, "minReplicaCount must be 0"),
+    ("a fallback", {"fallback": {"replicas": 2}}, "there can be no fallback"),
+    ("a cool-down", {"jobCreationCooldownSeconds": 9}, "jobCreationCooldownSeconds must be 0"),
+    ("a trigger without items", {}, "items of trigger type redis cannot be claimed"),
+    (
+        "all of it at once",
+        {"triggers": [TRIGGER, OTHER], "minReplicaCount": 1, "fallback": {"replicas": 2}},
+        "there are several; minReplicaCount must be 0, because there is a Job for an item only; there can be",
+    ),
 )
 def test_what_cannot_be_claimed_is_said(spec: Object, message: str) -> None:
     reading = Reading(36, micros(-1), 1, (sample(3),), uid="u")

@@ -337,34 +337,31 @@ def _old_orders_are_obeyed(ledger, order):
 
 @cases(
     ("place", "name", "mutant"),
-    {
-        "Jobs may go before their claim is settled": (binding, "bind", _jobs_may_go_before_their_claim_is_settled),
-        "deleted Jobs are let go also when they have finished meanwhile": (
-            claim_outcomes,
-            "_unbound",
-            _deleted_jobs_are_let_go_as_they_are,
-        ),
-        "every decision makes new names": (claim_names, "claimed", _names_are_new_every_time),
-        "names forget the ledger": (claim_names, "claimed", _names_forget_the_ledger),
-        "Jobs that are gone have done their item": (
-            claim_outcomes,
-            "_with_job",
-            _jobs_that_are_gone_have_done_their_item,
-        ),
-        "what has no Job yet is returned": (claim_outcomes, "_without_job", _what_has_no_job_is_returned),
-        "no Job is ever let go": (claim_outcomes, "_is_settled", lambda *_: False),
-        "a poller without a lease is obeyed": (ListLedger, "carry_out", _old_orders_are_obeyed),
-        "a ledger is closed while items are still taken": (
-            claim_outcomes.ObservedClaims,
-            "is_closed",
-            property(lambda of: of.is_known and not of.claims),
-        ),
-        "a ledger is closed while items are claimed": (
-            claim_outcomes.ObservedClaims,
-            "is_closed",
-            property(lambda of: of.is_known and of.ledger.limit == 0),
-        ),
-    },
+    ("Jobs may go before their claim is settled", binding, "bind", _jobs_may_go_before_their_claim_is_settled),
+    (
+        "deleted Jobs are let go also when they have finished meanwhile",
+        claim_outcomes,
+        "_unbound",
+        _deleted_jobs_are_let_go_as_they_are,
+    ),
+    ("every decision makes new names", claim_names, "claimed", _names_are_new_every_time),
+    ("names forget the ledger", claim_names, "claimed", _names_forget_the_ledger),
+    ("Jobs that are gone have done their item", claim_outcomes, "_with_job", _jobs_that_are_gone_have_done_their_item),
+    ("what has no Job yet is returned", claim_outcomes, "_without_job", _what_has_no_job_is_returned),
+    ("no Job is ever let go", claim_outcomes, "_is_settled", lambda *_: False),
+    ("a poller without a lease is obeyed", ListLedger, "carry_out", _old_orders_are_obeyed),
+    (
+        "a ledger is closed while items are still taken",
+        claim_outcomes.ObservedClaims,
+        "is_closed",
+        property(lambda of: of.is_known and not of.claims),
+    ),
+    (
+        "a ledger is closed while items are claimed",
+        claim_outcomes.ObservedClaims,
+        "is_closed",
+        property(lambda of: of.is_known and of.ledger.limit == 0),
+    ),
 )
 def test_a_broken_rule_is_detected(monkeypatch, place, name, mutant):
     monkeypatch.setattr(place, name, mutant)

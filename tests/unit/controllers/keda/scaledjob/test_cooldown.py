@@ -25,25 +25,24 @@ def decided(*jobs, started=-1.0, cooldown=10, queue=5, **spec):
 
 @cases(
     ("jobs", "more", "expected"),
-    {
-        "nothing was made before": ([], {}, 5),
-        "the reading began too soon": ([child(made_at(-5), "Complete")], {}, 0),
-        "Jobs that are gone count": ([gone(made_at(-5))], {}, 0),
-        "no cool-down": ([child(made_at(-5), "Complete")], {"cooldown": None}, 5),
-        "a cool-down of zero": ([child(made_at(-5), "Complete")], {"cooldown": 0}, 5),
-        "the reading began late enough": ([child(made_at(-12), "Complete")], {}, 5),
-        "just late enough": ([child(made_at(-11), "Complete")], {}, 5),
-        "just too soon": ([child(made_at(-10.9), "Complete")], {}, 0),
-        "the newest Job counts": ([child(made_at(-60)), child(made_at(-5))], {}, 0),
-        "what this reading made it may go on making": ([child(made_at(-1))], {}, 4),
-        "Jobs that no reading of this object made do not count": (
-            [child("by-hand", "Complete"), child(made_at(-5, owner="other"), "Complete")],
-            {},
-            5,
-        ),
-        "the minimum is filled all the same": ([child(made_at(-5))], {"minReplicaCount": 3}, 2),
-        "and no more than the minimum": ([child(made_at(-5))] * 3, {"minReplicaCount": 3}, 0),
-    },
+    ("nothing was made before", [], {}, 5),
+    ("the reading began too soon", [child(made_at(-5), "Complete")], {}, 0),
+    ("Jobs that are gone count", [gone(made_at(-5))], {}, 0),
+    ("no cool-down", [child(made_at(-5), "Complete")], {"cooldown": None}, 5),
+    ("a cool-down of zero", [child(made_at(-5), "Complete")], {"cooldown": 0}, 5),
+    ("the reading began late enough", [child(made_at(-12), "Complete")], {}, 5),
+    ("just late enough", [child(made_at(-11), "Complete")], {}, 5),
+    ("just too soon", [child(made_at(-10.9), "Complete")], {}, 0),
+    ("the newest Job counts", [child(made_at(-60)), child(made_at(-5))], {}, 0),
+    ("what this reading made it may go on making", [child(made_at(-1))], {}, 4),
+    (
+        "Jobs that no reading of this object made do not count",
+        [child("by-hand", "Complete"), child(made_at(-5, owner="other"), "Complete")],
+        {},
+        5,
+    ),
+    ("the minimum is filled all the same", [child(made_at(-5))], {"minReplicaCount": 3}, 2),
+    ("and no more than the minimum", [child(made_at(-5))] * 3, {"minReplicaCount": 3}, 0),
 )
 def test_when_jobs_are_made(jobs, more, expected):
     assert len(created(decided(*jobs, **more))) == expected
@@ -67,13 +66,11 @@ def late(seconds, created):
 
 @cases(
     ("job", "expected"),
-    {
-        "created ten seconds before the poll": (late(-12, -11), 5),
-        "created too soon before it": (late(-12, -10), 0),
-        "a clock that runs ahead keeps Jobs away for a while": (late(-12, 3600), 0),
-        "and not for ever": (late(-330, 3600), 5),
-        "a clock that lags behind shortens nothing": (late(-5, -60), 0),
-    },
+    ("created ten seconds before the poll", late(-12, -11), 5),
+    ("created too soon before it", late(-12, -10), 0),
+    ("a clock that runs ahead keeps Jobs away for a while", late(-12, 3600), 0),
+    ("and not for ever", late(-330, 3600), 5),
+    ("a clock that lags behind shortens nothing", late(-5, -60), 0),
 )
 def test_the_count_begins_with_the_job_where_it_was_created_late(job, expected):
     assert len(created(decided(job))) == expected

@@ -11,20 +11,18 @@ READING = reading(sample(5), started=0)
 
 @cases(
     ("entry", "expected"),
-    {
-        "a running Job": (child("work-z-0", seen=-1), (1, 1, 0, 0, 1)),
-        "a Job about to fail still runs": (child("work-z-0", "FailureTarget", seen=-1), (1, 1, 0, 0, 1)),
-        "a suspended Job counts as running": (child("work-z-0", "Suspended", seen=-1), (1, 1, 0, 0, 1)),
-        "one that completed before the reading": (child("work-z-0", "Complete", seen=-1), (0, 0, 0, 0, 0)),
-        "one that failed before the reading": (child("work-z-0", "Failed", seen=-1), (0, 0, 0, 0, 0)),
-        "one that completed in the instant the reading began": (child("work-z-0", "Complete", seen=0), (0, 0, 1, 0, 1)),
-        "one that failed since": (child("work-z-0", "Failed", seen=1), (0, 0, 1, 0, 1)),
-        "one gone before the reading": (gone("work-z-0", seen=-1), (0, 0, 0, 0, 0)),
-        "one gone since": (gone("work-z-0", seen=0), (0, 0, 1, 0, 1)),
-        "one that the reading made": (child("work-10-0", seen=1), (1, 1, 0, 1, 1)),
-        "one that the reading made and that completed": (child("work-10-0", "Complete", seen=1), (0, 0, 1, 1, 1)),
-        "one that the reading made and that is gone": (gone("work-10-0", seen=1), (0, 0, 1, 1, 1)),
-    },
+    ("a running Job", child("work-z-0", seen=-1), (1, 1, 0, 0, 1)),
+    ("a Job about to fail still runs", child("work-z-0", "FailureTarget", seen=-1), (1, 1, 0, 0, 1)),
+    ("a suspended Job counts as running", child("work-z-0", "Suspended", seen=-1), (1, 1, 0, 0, 1)),
+    ("one that completed before the reading", child("work-z-0", "Complete", seen=-1), (0, 0, 0, 0, 0)),
+    ("one that failed before the reading", child("work-z-0", "Failed", seen=-1), (0, 0, 0, 0, 0)),
+    ("one that completed in the instant the reading began", child("work-z-0", "Complete", seen=0), (0, 0, 1, 0, 1)),
+    ("one that failed since", child("work-z-0", "Failed", seen=1), (0, 0, 1, 0, 1)),
+    ("one gone before the reading", gone("work-z-0", seen=-1), (0, 0, 0, 0, 0)),
+    ("one gone since", gone("work-z-0", seen=0), (0, 0, 1, 0, 1)),
+    ("one that the reading made", child("work-10-0", seen=1), (1, 1, 0, 1, 1)),
+    ("one that the reading made and that completed", child("work-10-0", "Complete", seen=1), (0, 0, 1, 1, 1)),
+    ("one that the reading made and that is gone", gone("work-10-0", seen=1), (0, 0, 1, 1, 1)),
 )
 def test_one_job_against_a_reading(entry, expected):
     """expected: running, pending, late, made, unstarted."""
@@ -33,30 +31,21 @@ def test_one_job_against_a_reading(entry, expected):
 
 @cases(
     ("pods", "conditions", "expected"),
-    {
-        "no pods yet": ([], (), True),
-        "a pending pod": ([pod("a", "Pending")], (), True),
-        "only a failed pod": ([pod("a", "Failed")], (), True),
-        "one of them runs": ([pod("a", "Failed"), pod("b", "Running")], (), False),
-        "one has succeeded": ([pod("a", "Succeeded")], (), False),
-        "running, but a condition is asked for": ([pod("a", "Running")], ("Ready",), True),
-        "the condition decides, not the phase": (
-            [pod("a", "Pending", conditions=[condition("Ready")])],
-            ("Ready",),
-            False,
-        ),
-        "the condition is false": ([pod("a", conditions=[condition("Ready", "False")])], ("Ready",), True),
-        "conditions may not be split over pods": (
-            [pod("a", conditions=[condition("Ready")]), pod("b", conditions=[condition("Warm")])],
-            ("Ready", "Warm"),
-            True,
-        ),
-        "one pod has them all": (
-            [pod("a", conditions=[condition("Ready"), condition("Warm")])],
-            ("Ready", "Warm"),
-            False,
-        ),
-    },
+    ("no pods yet", [], (), True),
+    ("a pending pod", [pod("a", "Pending")], (), True),
+    ("only a failed pod", [pod("a", "Failed")], (), True),
+    ("one of them runs", [pod("a", "Failed"), pod("b", "Running")], (), False),
+    ("one has succeeded", [pod("a", "Succeeded")], (), False),
+    ("running, but a condition is asked for", [pod("a", "Running")], ("Ready",), True),
+    ("the condition decides, not the phase", [pod("a", "Pending", conditions=[condition("Ready")])], ("Ready",), False),
+    ("the condition is false", [pod("a", conditions=[condition("Ready", "False")])], ("Ready",), True),
+    (
+        "conditions may not be split over pods",
+        [pod("a", conditions=[condition("Ready")]), pod("b", conditions=[condition("Warm")])],
+        ("Ready", "Warm"),
+        True,
+    ),
+    ("one pod has them all", [pod("a", conditions=[condition("Ready"), condition("Warm")])], ("Ready", "Warm"), False),
 )
 def test_which_jobs_are_pending(pods, conditions, expected):
     assert counting.is_pending([each.body for each in pods], conditions) is expected

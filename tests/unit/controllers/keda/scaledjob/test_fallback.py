@@ -26,25 +26,23 @@ def made(fallback, *children, samples, **spec):
 
 @cases(
     ("fallback", "samples", "spec", "expected"),
-    {
-        "no fallback: unknown makes nothing": (None, [failing(0)], {}, 0),
-        "as many failures as are allowed": (FIXED, [failing(2)], {}, 0),
-        "one more": (FIXED, [failing(3)], {}, 3),
-        "three are allowed when nothing is said": ({"replicas": 2}, [failing(3)], {}, 0),
-        "and the fourth is too many": ({"replicas": 2}, [failing(4)], {}, 2),
-        "from the first poll on": ({"replicas": 2, "failureThreshold": 0}, [failing(1)], {}, 2),
-        "behavior none": ({**FIXED, "behavior": "none"}, [failing(3)], {}, 0),
-        "never more than the maximum": ({**FIXED, "replicas": 50}, [failing(3)], {"maxReplicaCount": 4}, 4),
-        "on top of the minimum": (FIXED, [failing(3)], {"minReplicaCount": 2, "maxReplicaCount": 10}, 5),
-        "whatever the strategy: accurate": (FIXED, [failing(3)], {"scalingStrategy": {"strategy": "accurate"}}, 3),
-        "whatever the strategy: eager": (FIXED, [failing(3)], {"scalingStrategy": {"strategy": "eager"}}, 3),
-        "a trigger that works asks for more": (FIXED, [failing(3), sample(5, name="s1")], {}, 5),
-        "a trigger that works asks for less": (FIXED, [failing(3), sample(1, name="s1")], {}, 3),
-        "hold keeps what was asked for last": (HOLD, [failing(3, last=2.5)], {}, 3),
-        "hold without a last value keeps nothing": (HOLD, [failing(3)], {}, 0),
-        "hold takes the larger of two": (HOLD, [failing(3, last=2), failing(3, last=4, name="s1")], {}, 4),
-        "hold under the maximum": (HOLD, [failing(3, last=200)], {"maxReplicaCount": 7}, 7),
-    },
+    ("no fallback: unknown makes nothing", None, [failing(0)], {}, 0),
+    ("as many failures as are allowed", FIXED, [failing(2)], {}, 0),
+    ("one more", FIXED, [failing(3)], {}, 3),
+    ("three are allowed when nothing is said", {"replicas": 2}, [failing(3)], {}, 0),
+    ("and the fourth is too many", {"replicas": 2}, [failing(4)], {}, 2),
+    ("from the first poll on", {"replicas": 2, "failureThreshold": 0}, [failing(1)], {}, 2),
+    ("behavior none", {**FIXED, "behavior": "none"}, [failing(3)], {}, 0),
+    ("never more than the maximum", {**FIXED, "replicas": 50}, [failing(3)], {"maxReplicaCount": 4}, 4),
+    ("on top of the minimum", FIXED, [failing(3)], {"minReplicaCount": 2, "maxReplicaCount": 10}, 5),
+    ("whatever the strategy: accurate", FIXED, [failing(3)], {"scalingStrategy": {"strategy": "accurate"}}, 3),
+    ("whatever the strategy: eager", FIXED, [failing(3)], {"scalingStrategy": {"strategy": "eager"}}, 3),
+    ("a trigger that works asks for more", FIXED, [failing(3), sample(5, name="s1")], {}, 5),
+    ("a trigger that works asks for less", FIXED, [failing(3), sample(1, name="s1")], {}, 3),
+    ("hold keeps what was asked for last", HOLD, [failing(3, last=2.5)], {}, 3),
+    ("hold without a last value keeps nothing", HOLD, [failing(3)], {}, 0),
+    ("hold takes the larger of two", HOLD, [failing(3, last=2), failing(3, last=4, name="s1")], {}, 4),
+    ("hold under the maximum", HOLD, [failing(3, last=200)], {"maxReplicaCount": 7}, 7),
 )
 def test_what_a_fallback_makes(fallback, samples, spec, expected):
     assert made(fallback, samples=samples, **spec) == expected
@@ -52,16 +50,15 @@ def test_what_a_fallback_makes(fallback, samples, spec, expected):
 
 @cases(
     ("children", "expected"),
-    {
-        "Jobs alive count": ([child("work-z-0"), child("work-z-1")], 1),
-        "Jobs that ended before the reading are replaced": ([child("work-z-0", "Complete"), gone("work-z-1")], 3),
-        "Jobs that ended since wait for the next one": ([child("work-z-0", "Failed", seen=0)], 2),
-        "the same reading again makes no more": (
-            [child("work-10-0"), child("work-10-1"), child("work-10-2", "Complete", seen=0)],
-            0,
-        ),
-        "more than enough": ([child(f"work-z-{i}") for i in range(9)], 0),
-    },
+    ("Jobs alive count", [child("work-z-0"), child("work-z-1")], 1),
+    ("Jobs that ended before the reading are replaced", [child("work-z-0", "Complete"), gone("work-z-1")], 3),
+    ("Jobs that ended since wait for the next one", [child("work-z-0", "Failed", seen=0)], 2),
+    (
+        "the same reading again makes no more",
+        [child("work-10-0"), child("work-10-1"), child("work-10-2", "Complete", seen=0)],
+        0,
+    ),
+    ("more than enough", [child(f"work-z-{i}") for i in range(9)], 0),
 )
 def test_a_fallback_replaces_jobs_once_per_reading(children, expected):
     assert made(FIXED, *children, samples=[failing(3)]) == expected
@@ -117,12 +114,10 @@ def test_a_fallback_never_goes_beyond_the_maximum(replicas, maximum, running, qu
 
 @cases(
     ("fallback", "field"),
-    {
-        "no replicas": ({"failureThreshold": 1}, "replicas: is required"),
-        "fixed without replicas": ({"behavior": "fixed"}, "replicas: is required"),
-        "an unknown behavior": ({"behavior": "panic", "replicas": 1}, "spec.fallback.behavior"),
-        "a negative number": ({"replicas": -1}, "spec.fallback.replicas"),
-    },
+    ("no replicas", {"failureThreshold": 1}, "replicas: is required"),
+    ("fixed without replicas", {"behavior": "fixed"}, "replicas: is required"),
+    ("an unknown behavior", {"behavior": "panic", "replicas": 1}, "spec.fallback.behavior"),
+    ("a negative number", {"replicas": -1}, "spec.fallback.replicas"),
 )
 def test_a_wrong_fallback_is_refused(fallback, field):
     with pytest.raises(UserError, match=field):

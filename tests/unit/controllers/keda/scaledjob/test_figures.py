@@ -57,7 +57,7 @@ def test_a_decision_tells_what_it_went_by():
     assert told["to create"] == (4, "max(0, min(4, 11))")
 
 
-@cases(("strategy", "limit"), {"default": ("default", "the queue"), "eager": ("eager", "the maximum")})
+@cases(("strategy", "limit"), ("default", "default", "the queue"), ("eager", "eager", "the maximum"))
 def test_what_bounds_a_strategy_is_told(strategy, limit):
     body = scaled_job(maxReplicaCount=5, scalingStrategy={"strategy": strategy})
     figures = decide(snapshot(body, reading=reading(sample(12))), NOW).figures
@@ -66,21 +66,20 @@ def test_what_bounds_a_strategy_is_told(strategy, limit):
 
 @cases(
     ("spec", "values", "queue", "how"),
-    {
-        "one trigger": ({}, (4,), 4, ""),
-        "the longest": ({}, (4, 2), 4, "ceil(max(4, 2))"),
-        "the shortest": ({"multipleScalersCalculation": "min"}, (4, 2), 2, "ceil(min(4, 2))"),
-        "the mean": ({"multipleScalersCalculation": "avg"}, (4, 3), 4, "ceil((4 + 3) / 2)"),
-        "all that are active": ({"multipleScalersCalculation": "sum"}, (4, 2, 0), 6, "ceil(4 + 2)"),
-        "weights": ({"multipleScalersCalculation": "sum", "weights": {"t0": 0.5}}, (4, 2), 4, "ceil(4 * 0.5 + 2)"),
-        "one weight": ({"multipleScalersCalculation": "sum", "weights": {"t0": 0.5}}, (5,), 3, "ceil(5 * 0.5)"),
-        "too few are active": (
-            {"activation": {"requireAll": True}},
-            (4, 0),
-            0,
-            "0, for activation asks for more than the 1 of 2 triggers that are active",
-        ),
-    },
+    ("one trigger", {}, (4,), 4, ""),
+    ("the longest", {}, (4, 2), 4, "ceil(max(4, 2))"),
+    ("the shortest", {"multipleScalersCalculation": "min"}, (4, 2), 2, "ceil(min(4, 2))"),
+    ("the mean", {"multipleScalersCalculation": "avg"}, (4, 3), 4, "ceil((4 + 3) / 2)"),
+    ("all that are active", {"multipleScalersCalculation": "sum"}, (4, 2, 0), 6, "ceil(4 + 2)"),
+    ("weights", {"multipleScalersCalculation": "sum", "weights": {"t0": 0.5}}, (4, 2), 4, "ceil(4 * 0.5 + 2)"),
+    ("one weight", {"multipleScalersCalculation": "sum", "weights": {"t0": 0.5}}, (5,), 3, "ceil(5 * 0.5)"),
+    (
+        "too few are active",
+        {"activation": {"requireAll": True}},
+        (4, 0),
+        0,
+        "0, for activation asks for more than the 1 of 2 triggers that are active",
+    ),
 )
 def test_how_several_queues_became_one_is_told(spec, values, queue, how):
     (trigger,) = scaled_job()["spec"]["triggers"]
@@ -93,19 +92,18 @@ def test_how_several_queues_became_one_is_told(spec, values, queue, how):
 
 @cases(
     ("samples", "why"),
-    {
-        "all is known": ((sample(2),), "2 waiting, 0 running"),
-        "nothing is known": ((sample(error="no route"),), "0 waiting (1 of 1 trigger unknown), 0 running"),
-        "a part is known": (
-            (sample(2), sample(name="s1", error="no route")),
-            "2 waiting (1 of 2 triggers unknown), 0 running",
-        ),
-    },
+    ("all is known", (sample(2),), "2 waiting, 0 running"),
+    ("nothing is known", (sample(error="no route"),), "0 waiting (1 of 1 trigger unknown), 0 running"),
+    (
+        "a part is known",
+        (sample(2), sample(name="s1", error="no route")),
+        "2 waiting (1 of 2 triggers unknown), 0 running",
+    ),
 )
 def test_what_is_unknown_does_not_pass_for_an_empty_queue(samples, why):
     assert decide(snapshot(scaled_job(), reading=reading(*samples)), NOW).why.startswith(why)
 
 
-@cases("of", {"none": {}, "a problem": {"reading": reading(problem="listName is required")}})
+@cases("of", ("none", {}), ("a problem", {"reading": reading(problem="listName is required")}))
 def test_without_a_measurement_there_is_no_arithmetic(of):
     assert decide(snapshot(scaled_job(), **of), NOW).figures == ()

@@ -47,11 +47,9 @@ def test_other_names_have_no_index(name):
 
 @cases(
     ("taken", "number", "expected"),
-    {
-        "a first decision": (set(), 2, ["work-10-0", "work-10-1"]),
-        "going on": ({"work-10-0"}, 2, ["work-10-1", "work-10-2"]),
-        "a gap is closed first": ({"work-10-1", "work-9-0"}, 2, ["work-10-0", "work-10-2"]),
-    },
+    ("a first decision", set(), 2, ["work-10-0", "work-10-1"]),
+    ("going on", {"work-10-0"}, 2, ["work-10-1", "work-10-2"]),
+    ("a gap is closed first", {"work-10-1", "work-9-0"}, 2, ["work-10-0", "work-10-2"]),
 )
 def test_free_names_are_the_first_that_no_job_has_had(taken, number, expected):
     assert list(jobs.free_names(names.of("work", 36), taken, number)) == expected

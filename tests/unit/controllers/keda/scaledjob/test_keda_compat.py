@@ -26,14 +26,12 @@ def waiting(events):
 
 @cases(
     ("strategy", "events", "counts", "ours", "kedas"),
-    {
-        "default: where nothing moved they agree": ("default", 5, JobCounts(2, 0, 0, 0, 0), 3, 3),
-        "default: room is filled with the next poll only": ("default", 50, JobCounts(9, 0, 1, 10, 1), 1, 0),
-        "default: nothing is made twice": ("default", 5, JobCounts(3, 0, 2, 5, 2), 0, 0),
-        "accurate: a Job whose start the poll cannot have seen": ("accurate", 5, JobCounts(4, 0, 0, 0, 1), 4, 4),
-        "accurate: Jobs that ended since were there at the poll": ("accurate", 5, JobCounts(4, 0, 2, 0, 2), 3, 3),
-        "accurate: room is filled with the next poll only": ("accurate", 50, JobCounts(9, 0, 1, 10, 1), 1, 0),
-    },
+    ("default: where nothing moved they agree", "default", 5, JobCounts(2, 0, 0, 0, 0), 3, 3),
+    ("default: room is filled with the next poll only", "default", 50, JobCounts(9, 0, 1, 10, 1), 1, 0),
+    ("default: nothing is made twice", "default", 5, JobCounts(3, 0, 2, 5, 2), 0, 0),
+    ("accurate: a Job whose start the poll cannot have seen", "accurate", 5, JobCounts(4, 0, 0, 0, 1), 4, 4),
+    ("accurate: Jobs that ended since were there at the poll", "accurate", 5, JobCounts(4, 0, 2, 0, 2), 3, 3),
+    ("accurate: room is filled with the next poll only", "accurate", 50, JobCounts(9, 0, 1, 10, 1), 1, 0),
 )
 def test_counting_per_poll(strategy, events, counts, ours, kedas):
     asked = ScalingStrategy(strategy=strategy)
@@ -62,7 +60,7 @@ def test_no_quirk_goes_beyond_the_maximum(strategy, events, running, late, data)
     assert running + more <= max(running, 10)
 
 
-@cases("quirks", {"without": frozenset(), "with": COUNTING})
+@cases("quirks", ("without", frozenset()), ("with", COUNTING))
 def test_no_quirk_takes_a_failure_for_zero(quirks):
     before = scaled_job(status={"triggersActivity": {"s0-redis-work": {"isActive": True}}})
     plan = decide(snapshot(before, reading=reading(sample(error="no route"))), NOW, quirks)
@@ -70,7 +68,7 @@ def test_no_quirk_takes_a_failure_for_zero(quirks):
     assert status_of(plan)["triggersActivity"] == {"s0-redis-work": {"isActive": True}}
 
 
-@cases(("quirks", "expected"), {"without": (frozenset(), -1), "with": (frozenset({"last-active-time"}), 0)})
+@cases(("quirks", "expected"), ("without", frozenset(), -1), ("with", frozenset({"last-active-time"}), 0))
 def test_last_active_time(quirks, expected):
     body = scaled_job(status={"lastActiveTime": at(-1)})
     plan = decide(snapshot(body, child("work-10-0"), reading=reading(sample(1))), NOW, quirks)

@@ -26,20 +26,19 @@ def body(**labels):
 
 @cases(
     ("spec", "labels", "groups"),
-    {
-        "everything": ({}, {}, [None]),
-        "by label": ({"selector": {"matchLabels": {"team": "a"}}}, {"team": "a"}, [None]),
-        "another label": ({"selector": {"matchLabels": {"team": "a"}}}, {"team": "b"}, []),
-        "by expression": (
-            {"selector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}},
-            {"team": "b"},
-            [None],
-        ),
-        "in its namespace": ({"namespaces": ["default", "other"]}, {}, [None]),
-        "in another namespace": ({"namespaces": ["other"]}, {}, []),
-        "by group": ({"groupBy": "team"}, {"team": "a"}, ["a"]),
-        "in the group of those without the label": ({"groupBy": "team"}, {}, [""]),
-    },
+    ("everything", {}, {}, [None]),
+    ("by label", {"selector": {"matchLabels": {"team": "a"}}}, {"team": "a"}, [None]),
+    ("another label", {"selector": {"matchLabels": {"team": "a"}}}, {"team": "b"}, []),
+    (
+        "by expression",
+        {"selector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}},
+        {"team": "b"},
+        [None],
+    ),
+    ("in its namespace", {"namespaces": ["default", "other"]}, {}, [None]),
+    ("in another namespace", {"namespaces": ["other"]}, {}, []),
+    ("by group", {"groupBy": "team"}, {"team": "a"}, ["a"]),
+    ("in the group of those without the label", {"groupBy": "team"}, {}, [""]),
 )
 def test_whom_a_policy_covers(spec, labels, groups):
     assert [cap.group for cap in policy.caps_of([scale_policy(**spec)], body(**labels))] == groups
@@ -83,13 +82,11 @@ def test_first_it_asks_and_does_nothing():
 
 @cases(
     ("allowance", "made", "held"),
-    {
-        "all it wants": (4, 3, False),
-        "some of it": (2, 1, True),
-        "what it has": (1, 0, True),
-        "less than it has": (0, 0, True),
-        "more than it wants": (9, 3, False),
-    },
+    ("all it wants", 4, 3, False),
+    ("some of it", 2, 1, True),
+    ("what it has", 1, 0, True),
+    ("less than it has", 0, 0, True),
+    ("more than it wants", 9, 3, False),
 )
 def test_then_it_keeps_to_the_answer(allowance, made, held):
     plan = decided(child("work-z-0"), allowance=allowance)
@@ -135,15 +132,13 @@ def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False
 
 @cases(
     ("held", "jobs", "more", "asked"),
-    {
-        "what waits, before there is a ledger": ((), (child("other"),), {}, (1, 4, 1)),
-        "no more than its own limit": ((), (), {"waiting": 300}, (0, 6, 0)),
-        "claims whose Jobs are still to be made": (("1", "2", "3"), (), {"waiting": 0}, (0, 3, 3)),
-        "claims with and without Jobs, and what waits": (("1", "2", "3"), (bound("1"),), {"waiting": 2}, (1, 5, 3)),
-        "no claim that is done": (("1", "2"), (bound("1", "Complete"), bound("2")), {"waiting": 0}, (1, 1, 1)),
-        "one that is tried again": (("1",), (bound("1", "Failed"),), {"waiting": 0}, (0, 1, 1)),
-        "nothing new while it is paused": (("1", "2"), (bound("1"),), {"paused": True}, (1, 1, 2)),
-    },
+    ("what waits, before there is a ledger", (), (child("other"),), {}, (1, 4, 1)),
+    ("no more than its own limit", (), (), {"waiting": 300}, (0, 6, 0)),
+    ("claims whose Jobs are still to be made", ("1", "2", "3"), (), {"waiting": 0}, (0, 3, 3)),
+    ("claims with and without Jobs, and what waits", ("1", "2", "3"), (bound("1"),), {"waiting": 2}, (1, 5, 3)),
+    ("no claim that is done", ("1", "2"), (bound("1", "Complete"), bound("2")), {"waiting": 0}, (1, 1, 1)),
+    ("one that is tried again", ("1",), (bound("1", "Failed"),), {"waiting": 0}, (0, 1, 1)),
+    ("nothing new while it is paused", ("1", "2"), (bound("1"),), {"paused": True}, (1, 1, 2)),
 )
 def test_an_object_that_claims_asks_for_its_claims_too(held, jobs, more, asked):
     plan = claiming(*held, jobs=jobs, **more)
@@ -153,15 +148,13 @@ def test_an_object_that_claims_asks_for_its_claims_too(held, jobs, more, asked):
 
 @cases(
     ("allowance", "jobs", "made", "limit", "held_back"),
-    {
-        "all claims get theirs": (6, (), 4, 6, False),
-        "more than it may have by itself": (7, (), 4, 6, False),
-        "some claims wait": (3, (), 3, 3, True),
-        "a Job counts": (2, (bound("1"),), 1, 2, True),
-        "none may be made": (1, (bound("1"),), 0, 1, True),
-        "nothing may run at all": (0, (), 0, 0, True),
-        "Jobs of no claim count too": (3, (bound("1"), bound("2"), child("stray")), 0, 3, True),
-    },
+    ("all claims get theirs", 6, (), 4, 6, False),
+    ("more than it may have by itself", 7, (), 4, 6, False),
+    ("some claims wait", 3, (), 3, 3, True),
+    ("a Job counts", 2, (bound("1"),), 1, 2, True),
+    ("none may be made", 1, (bound("1"),), 0, 1, True),
+    ("nothing may run at all", 0, (), 0, 0, True),
+    ("Jobs of no claim count too", 3, (bound("1"), bound("2"), child("stray")), 0, 3, True),
 )
 def test_a_claim_gets_its_job_when_there_is_room(allowance, jobs, made, limit, held_back):
     plan = claiming("1", "2", "3", "4", jobs=jobs, allowance=allowance, waiting=9)

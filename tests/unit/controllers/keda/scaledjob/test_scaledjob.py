@@ -96,30 +96,31 @@ def test_more_jobs_than_one_plan_may_create_come_in_several_plans():
 
 @cases(
     ("samples", "spec", "ready", "active"),
-    {
-        "work waits": ([sample(3)], {}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
-        "nothing waits": ([sample(0)], {}, ("True", "ScaledJobReady"), ("False", "ScalerNotActive")),
-        "a minimum": ([sample(0)], {"minReplicaCount": 1}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
-        "the trigger fails": ([sample(error="x")], {}, ("False", "TriggerError"), ("False", "ScalerNotActive")),
-        "one of two fails, the other has work": (
-            [sample(error="x"), sample(1)],
-            {},
-            ("Unknown", "PartialTriggerError"),
-            ("True", "ScalerActive"),
-        ),
-        "one of two fails, the other has none": (
-            [sample(error="x"), sample(0)],
-            {},
-            ("False", "TriggerError"),
-            ("False", "ScalerNotActive"),
-        ),
-        "all fail, but there is a minimum": (
-            [sample(error="x")],
-            {"minReplicaCount": 1},
-            ("Unknown", "PartialTriggerError"),
-            ("True", "ScalerActive"),
-        ),
-    },
+    ("work waits", [sample(3)], {}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
+    ("nothing waits", [sample(0)], {}, ("True", "ScaledJobReady"), ("False", "ScalerNotActive")),
+    ("a minimum", [sample(0)], {"minReplicaCount": 1}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
+    ("the trigger fails", [sample(error="x")], {}, ("False", "TriggerError"), ("False", "ScalerNotActive")),
+    (
+        "one of two fails, the other has work",
+        [sample(error="x"), sample(1)],
+        {},
+        ("Unknown", "PartialTriggerError"),
+        ("True", "ScalerActive"),
+    ),
+    (
+        "one of two fails, the other has none",
+        [sample(error="x"), sample(0)],
+        {},
+        ("False", "TriggerError"),
+        ("False", "ScalerNotActive"),
+    ),
+    (
+        "all fail, but there is a minimum",
+        [sample(error="x")],
+        {"minReplicaCount": 1},
+        ("Unknown", "PartialTriggerError"),
+        ("True", "ScalerActive"),
+    ),
 )
 def test_conditions_after_a_poll(samples, spec, ready, active):
     plan = decide(snapshot(scaled_job(**spec), reading=reading(*samples)), NOW)
@@ -216,14 +217,12 @@ def test_an_error_with_nothing_to_create_is_not_shown():
 
 @cases(
     ("interval", "age", "expected"),
-    {
-        "never set": (None, None, 0),
-        "younger than a poll": (None, 29, -29),
-        "a poll old": (None, 30, 0),
-        "at least 5 s": (1, 4, -4),
-        "5 s old": (1, 5, 0),
-        "a long interval": (60, 59, -59),
-    },
+    ("never set", None, None, 0),
+    ("younger than a poll", None, 29, -29),
+    ("a poll old", None, 30, 0),
+    ("at least 5 s", 1, 4, -4),
+    ("5 s old", 1, 5, 0),
+    ("a long interval", 60, 59, -59),
 )
 def test_when_last_active_time_is_rewritten(interval, age, expected):
     status = {} if age is None else {"lastActiveTime": at(-age)}
@@ -292,13 +291,11 @@ def test_resuming_polls_first_and_creates_on_what_that_finds():
 
 @cases(
     ("rollout", "expected"),
-    {
-        "by default at once": ({}, "Background"),
-        "in the foreground": ({"rollout": {"strategy": "immediate", "propagationPolicy": "foreground"}}, "Foreground"),
-        "gradual": ({"rollout": {"strategy": "gradual"}}, None),
-        "the old field": ({"rolloutStrategy": "gradual"}, None),
-        "the old field wins": ({"rollout": {"strategy": "gradual"}, "rolloutStrategy": "immediate"}, "Background"),
-    },
+    ("by default at once", {}, "Background"),
+    ("in the foreground", {"rollout": {"strategy": "immediate", "propagationPolicy": "foreground"}}, "Foreground"),
+    ("gradual", {"rollout": {"strategy": "gradual"}}, None),
+    ("the old field", {"rolloutStrategy": "gradual"}, None),
+    ("the old field wins", {"rollout": {"strategy": "gradual"}, "rolloutStrategy": "immediate"}, "Background"),
 )
 def test_rollout_of_a_changed_spec(rollout, expected):
     body = scaled_job(metadata={"generation": 2}, **rollout)

@@ -232,11 +232,9 @@ def _claims_count_like_jobs(cap: SharedCap, name: str, *, held: int, **asked: An
 
 @cases(
     ("place", "name", "mutant"),
-    {
-        "every claim gets its Job, and the answer is ignored": (claiming, "_allowed", lambda maximum, _: maximum),
-        "unfinished Jobs do not count": (policy, "unfinished", lambda _: 0),
-        "claims are not reserved": (claiming, "_more_wanted", lambda _: 0),
-    },
+    ("every claim gets its Job, and the answer is ignored", claiming, "_allowed", lambda maximum, _: maximum),
+    ("unfinished Jobs do not count", policy, "unfinished", lambda _: 0),
+    ("claims are not reserved", claiming, "_more_wanted", lambda _: 0),
 )
 def test_a_broken_rule_is_detected(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, mutant: Any) -> None:
     monkeypatch.setattr(place, name, mutant)

@@ -45,33 +45,31 @@ def annotated(key: str, value: str, **more) -> dict:
 
 @cases(
     ("body", "current", "value", "replicas", "active"),
-    {
-        "from zero": (scaled_object(), 0, 5, 1, "ScalerActive"),
-        "from zero to the minimum": (scaled_object(minReplicaCount=2), 0, 5, 2, "ScalerActive"),
-        "more, four at most": (scaled_object(), 1, 50, 4, "ScalerActive"),
-        "more, up to the maximum": (scaled_object(maxReplicaCount=3), 1, 50, 3, "ScalerActive"),
-        "as many as needed": (scaled_object(), 5, 5, None, "ScalerActive"),
-        "fewer": (scaled_object(status={"memory": {}}), 5, 2, 2, "ScalerActive"),
-        "not fewer at first sight": (scaled_object(), 5, 2, None, "ScalerActive"),
-        "nothing to do": (scaled_object(), 0, 0, None, "ScalerNotActive"),
-        "to zero": (scaled_object(), 2, 0, 0, "ScalerNotActive"),
-        "not before the cooldown": (scaled_object(status=ACTIVE), 1, 0, None, "ScalerCooldown"),
-        "but down to one": (scaled_object(status=ACTIVE), 3, 0, 1, "ScalerCooldown"),
-        "after it": (scaled_object(status=ACTIVE, cooldownPeriod=9), 1, 0, 0, "ScalerNotActive"),
-        "to the minimum": (scaled_object(minReplicaCount=2, status={"memory": {}}), 9, 0, 2, "ScalerNotActive"),
-        "up to the minimum": (scaled_object(minReplicaCount=2), 1, 0, 2, "ScalerNotActive"),
-        "to idle": (scaled_object(minReplicaCount=2, idleReplicaCount=0), 9, 0, 0, "ScalerNotActive"),
-        "idle stays": (scaled_object(minReplicaCount=3, idleReplicaCount=1), 1, 0, None, "ScalerNotActive"),
-        "forced": (annotated("force-activation", "true"), 0, 0, 1, "ScalerActive"),
-        "not forced": (annotated("force-activation", "false"), 0, 0, None, "ScalerNotActive"),
-        "out is paused: zero": (annotated("paused-scale-out", "true"), 0, 5, None, "ScalerActive"),
-        "out is paused": (annotated("paused-scale-out", "true"), 1, 9, None, "ScalerActive"),
-        "out: minimum": (annotated("paused-scale-out", "true", minReplicaCount=3), 2, 9, None, "ScalerActive"),
-        "in is paused: zero": (annotated("paused-scale-in", "true"), 2, 0, None, "ScalerNotActive"),
-        "in is paused": (annotated("paused-scale-in", "true", maxReplicaCount=3), 9, 5, None, "ScalerActive"),
-        "in is paused, out is not": (annotated("paused-scale-in", "true"), 1, 9, 5, "ScalerActive"),
-        "not paused": (annotated("paused", "false"), 0, 5, 1, "ScalerActive"),
-    },
+    ("from zero", scaled_object(), 0, 5, 1, "ScalerActive"),
+    ("from zero to the minimum", scaled_object(minReplicaCount=2), 0, 5, 2, "ScalerActive"),
+    ("more, four at most", scaled_object(), 1, 50, 4, "ScalerActive"),
+    ("more, up to the maximum", scaled_object(maxReplicaCount=3), 1, 50, 3, "ScalerActive"),
+    ("as many as needed", scaled_object(), 5, 5, None, "ScalerActive"),
+    ("fewer", scaled_object(status={"memory": {}}), 5, 2, 2, "ScalerActive"),
+    ("not fewer at first sight", scaled_object(), 5, 2, None, "ScalerActive"),
+    ("nothing to do", scaled_object(), 0, 0, None, "ScalerNotActive"),
+    ("to zero", scaled_object(), 2, 0, 0, "ScalerNotActive"),
+    ("not before the cooldown", scaled_object(status=ACTIVE), 1, 0, None, "ScalerCooldown"),
+    ("but down to one", scaled_object(status=ACTIVE), 3, 0, 1, "ScalerCooldown"),
+    ("after it", scaled_object(status=ACTIVE, cooldownPeriod=9), 1, 0, 0, "ScalerNotActive"),
+    ("to the minimum", scaled_object(minReplicaCount=2, status={"memory": {}}), 9, 0, 2, "ScalerNotActive"),
+    ("up to the minimum", scaled_object(minReplicaCount=2), 1, 0, 2, "ScalerNotActive"),
+    ("to idle", scaled_object(minReplicaCount=2, idleReplicaCount=0), 9, 0, 0, "ScalerNotActive"),
+    ("idle stays", scaled_object(minReplicaCount=3, idleReplicaCount=1), 1, 0, None, "ScalerNotActive"),
+    ("forced", annotated("force-activation", "true"), 0, 0, 1, "ScalerActive"),
+    ("not forced", annotated("force-activation", "false"), 0, 0, None, "ScalerNotActive"),
+    ("out is paused: zero", annotated("paused-scale-out", "true"), 0, 5, None, "ScalerActive"),
+    ("out is paused", annotated("paused-scale-out", "true"), 1, 9, None, "ScalerActive"),
+    ("out: minimum", annotated("paused-scale-out", "true", minReplicaCount=3), 2, 9, None, "ScalerActive"),
+    ("in is paused: zero", annotated("paused-scale-in", "true"), 2, 0, None, "ScalerNotActive"),
+    ("in is paused", annotated("paused-scale-in", "true", maxReplicaCount=3), 9, 5, None, "ScalerActive"),
+    ("in is paused, out is not", annotated("paused-scale-in", "true"), 1, 9, 5, "ScalerActive"),
+    ("not paused", annotated("paused", "false"), 0, 5, 1, "ScalerActive"),
 )
 def test_replicas_and_activity(body, current, value, replicas, active) -> None:
     plan = decided(body, scale(current), sample(value))
@@ -88,12 +86,10 @@ OUT_PAUSED = {"autoscaling.keda.sh/paused-scale-out": "true"}
 
 @cases(
     ("annotations", "current", "written"),
-    {
-        "active": ({}, 2, at(0)),
-        "activated": ({}, 0, at(0)),
-        "scaling out is paused at zero": (OUT_PAUSED, 0, ACTIVE["lastActiveTime"]),
-        "scaling out is paused above zero": (OUT_PAUSED, 2, at(0)),
-    },
+    ("active", {}, 2, at(0)),
+    ("activated", {}, 0, at(0)),
+    ("scaling out is paused at zero", OUT_PAUSED, 0, ACTIVE["lastActiveTime"]),
+    ("scaling out is paused above zero", OUT_PAUSED, 2, at(0)),
 )
 def test_a_target_that_a_pause_holds_down_was_not_active(annotations, current, written) -> None:
     body = scaled_object(metadata={"annotations": annotations}, status=ACTIVE)
@@ -102,11 +98,9 @@ def test_a_target_that_a_pause_holds_down_was_not_active(annotations, current, w
 
 @cases(
     ("more", "known", "expected"),
-    {
-        "no fallback": ({}, None, None),
-        "no fallback any more: left as it was": ({}, {"x": {}}, {"x": {}}),
-        "a fallback": ({"fallback": FALLBACK}, None, {"s0-redis-work": {"numberOfFailures": 0, "status": "Happy"}}),
-    },
+    ("no fallback", {}, None, None),
+    ("no fallback any more: left as it was", {}, {"x": {}}, {"x": {}}),
+    ("a fallback", {"fallback": FALLBACK}, None, {"s0-redis-work": {"numberOfFailures": 0, "status": "Happy"}}),
 )
 def test_only_an_object_with_a_fallback_has_health(more, known, expected) -> None:
     status = {"health": known} if known else {}
@@ -115,33 +109,10 @@ def test_only_an_object_with_a_fallback_has_health(more, known, expected) -> Non
 
 @cases(
     ("body", "current", "failed", "replicas", "ready", "fallback"),
-    {
-        "I2": (scaled_object(), 2, failing(0), None, ("False", "TriggerError"), "NoFallbackFound"),
-        "I1: within the threshold": (
-            WITH_FALLBACK,
-            2,
-            failing(3),
-            None,
-            READY,
-            "NoFallbackFound",
-        ),
-        "beyond the threshold": (
-            WITH_FALLBACK,
-            3,
-            failing(4),
-            6,
-            READY,
-            "FallbackExists",
-        ),
-        "a fallback activates": (
-            WITH_FALLBACK,
-            0,
-            failing(4),
-            1,
-            READY,
-            "FallbackExists",
-        ),
-    },
+    ("I2", scaled_object(), 2, failing(0), None, ("False", "TriggerError"), "NoFallbackFound"),
+    ("I1: within the threshold", WITH_FALLBACK, 2, failing(3), None, READY, "NoFallbackFound"),
+    ("beyond the threshold", WITH_FALLBACK, 3, failing(4), 6, READY, "FallbackExists"),
+    ("a fallback activates", WITH_FALLBACK, 0, failing(4), 1, READY, "FallbackExists"),
 )
 def test_failures(body, current, failed, replicas, ready, fallback) -> None:
     plan = decided(body, scale(current), failed)
@@ -174,12 +145,10 @@ def test_what_is_told_of_an_activation() -> None:
 
 @cases(
     ("status", "first"),
-    {
-        "never seen": ({}, {"originalReplicaCount": 0}),
-        "known": ({"originalReplicaCount": 7}, None),
-    },
+    ("never seen", {}, {"originalReplicaCount": 0}),
+    ("known", {"originalReplicaCount": 7}, None),
 )
-@cases("annotations", {"active": {}, "paused": {"paused-replicas": "3"}})
+@cases("annotations", ("active", {}), ("paused", {"paused-replicas": "3"}))
 def test_what_the_target_had_is_written_down_before_it_is_changed(status, first, annotations) -> None:
     keys = {f"autoscaling.keda.sh/{key}": value for key, value in annotations.items()}
     plan = decided(scaled_object(metadata={"annotations": keys}, status=status), scale(0), sample(5))
@@ -225,13 +194,11 @@ def test_a_settled_object_that_rests_is_not_written_again() -> None:
 
 @cases(
     ("body", "current", "value", "seconds"),
-    {
-        "after the next poll": (scaled_object(), 0, 0, 31),
-        "after its own": (scaled_object(pollingInterval=7), 0, 0, 8),
-        "when the cooldown ends": (scaled_object(status=ACTIVE, cooldownPeriod=15), 1, 0, 5.001),
-        "soon after an activation": (scaled_object(), 0, 9, 1),
-        "when more is allowed": (scaled_object(), 1, 50, 15),
-    },
+    ("after the next poll", scaled_object(), 0, 0, 31),
+    ("after its own", scaled_object(pollingInterval=7), 0, 0, 8),
+    ("when the cooldown ends", scaled_object(status=ACTIVE, cooldownPeriod=15), 1, 0, 5.001),
+    ("soon after an activation", scaled_object(), 0, 9, 1),
+    ("when more is allowed", scaled_object(), 1, 50, 15),
 )
 def test_when_it_back(body, current, value, seconds) -> None:
     assert back(decided(body, scale(current), sample(value))) == seconds
@@ -239,12 +206,10 @@ def test_when_it_back(body, current, value, seconds) -> None:
 
 @cases(
     ("given", "polls"),
-    {
-        "none": (None, True),
-        "of another spec": (reading(sample(5), generation=0), True),
-        "too old": (reading(sample(5), started=-121), True),
-        "young enough": (reading(sample(5), started=-119), False),
-    },
+    ("none", None, True),
+    ("of another spec", reading(sample(5), generation=0), True),
+    ("too old", reading(sample(5), started=-121), True),
+    ("young enough", reading(sample(5), started=-119), False),
 )
 def test_without_a_reading_nothing_is_scaled_and_one_is_asked_for(given, polls) -> None:
     plan = decide(snapshot(scaled_object(), scale(0), given), NOW)
@@ -260,11 +225,9 @@ def test_triggers_that_cannot_be_measured_at_all() -> None:
 
 @cases(
     ("target", "reason", "active"),
-    {
-        "not now": (Scalable(TARGET, error="away"), "ErrorGettingCurrentReplicas", ("True", "ScalerActive")),
-        "not there": (MISSING, "ScaledObjectCheckFailed", ("Unknown", "UnknownState")),
-        "never read": (None, "ErrorGettingCurrentReplicas", ("True", "ScalerActive")),
-    },
+    ("not now", Scalable(TARGET, error="away"), "ErrorGettingCurrentReplicas", ("True", "ScalerActive")),
+    ("not there", MISSING, "ScaledObjectCheckFailed", ("Unknown", "UnknownState")),
+    ("never read", None, "ErrorGettingCurrentReplicas", ("True", "ScalerActive")),
 )
 def test_a_target_that_cannot_be_read(target, reason, active) -> None:
     status = {"conditions": [{"type": "Active", "status": "True", "reason": "ScalerActive"}]}
@@ -278,11 +241,9 @@ def test_a_target_that_cannot_be_read(target, reason, active) -> None:
 
 @cases(
     ("read", "polls", "told"),
-    {
-        "no reading yet": ({}, True, ["gone"]),
-        "a reading of another spec": ({"problem": "trigger 0 (redis): x", "generation": 0}, True, ["gone"]),
-        "a trigger is wrong": ({"problem": "trigger 0 (ibmmq): is not supported"}, False, ["gone", "(ibmmq): is not"]),
-    },
+    ("no reading yet", {}, True, ["gone"]),
+    ("a reading of another spec", {"problem": "trigger 0 (redis): x", "generation": 0}, True, ["gone"]),
+    ("a trigger is wrong", {"problem": "trigger 0 (ibmmq): is not supported"}, False, ["gone", "(ibmmq): is not"]),
 )
 def test_a_wrong_trigger_is_told_beside_a_missing_target(read, polls, told) -> None:
     plan = decided(scaled_object(), MISSING, **read)
@@ -293,10 +254,8 @@ def test_a_wrong_trigger_is_told_beside_a_missing_target(read, polls, told) -> N
 
 @cases(
     "spec",
-    {
-        "bounds": {"minReplicaCount": 5, "maxReplicaCount": 3},
-        "formula": {"advanced": {"scalingModifiers": {"formula": "a", "target": "2"}}},
-    },
+    ("bounds", {"minReplicaCount": 5, "maxReplicaCount": 3}),
+    ("formula", {"advanced": {"scalingModifiers": {"formula": "a", "target": "2"}}}),
 )
 def test_a_wrong_manifest(spec) -> None:
     plan = decided(scaled_object(**spec), scale(2), sample(5))
@@ -321,27 +280,19 @@ HALVES = {"advanced": {"scalingModifiers": {"formula": "a", "target": "2.5"}}, "
 
 @cases(
     ("quirk", "body", "target", "measured", "ours", "kedas"),
-    {
-        "ready pods only": ("ready-pods-only", scaled_object(**VALUE), scale(9, ready=2), sample(3, target=1), None, 6),
-        "ready pods only: more": (
-            "ready-pods-only",
-            scaled_object(**VALUE),
-            scale(2, ready=2),
-            sample(2, target=1),
-            4,
-            4,
-        ),
-        "whole targets": (
-            "whole-fallback-targets",
-            scaled_object(fallback=FALLBACK, **HALVES),
-            scale(3),
-            failing(4),
-            6,
-            None,
-        ),
-        "a whole target": ("whole-fallback-targets", WITH_FALLBACK, scale(3), failing(4), 6, 6),
-        "a fallback of none": ("zero-fallback-activates", NO_REPLICAS, scale(0), failing(4), None, 1),
-    },
+    ("ready pods only", "ready-pods-only", scaled_object(**VALUE), scale(9, ready=2), sample(3, target=1), None, 6),
+    ("ready pods only: more", "ready-pods-only", scaled_object(**VALUE), scale(2, ready=2), sample(2, target=1), 4, 4),
+    (
+        "whole targets",
+        "whole-fallback-targets",
+        scaled_object(fallback=FALLBACK, **HALVES),
+        scale(3),
+        failing(4),
+        6,
+        None,
+    ),
+    ("a whole target", "whole-fallback-targets", WITH_FALLBACK, scale(3), failing(4), 6, 6),
+    ("a fallback of none", "zero-fallback-activates", NO_REPLICAS, scale(0), failing(4), None, 1),
 )
 def test_kedas_way_on_demand(quirk, body, target, measured, ours, kedas) -> None:
     seen = snapshot(body, target, reading(measured))
@@ -378,10 +329,8 @@ def test_paused() -> None:
 
 @cases(
     ("started", "gone", "polls"),
-    {
-        "a reading from before the end of the cooldown": (-3.0, False, True),
-        "one from after it": (-1.0, True, False),
-    },
+    ("a reading from before the end of the cooldown", -3.0, False, True),
+    ("one from after it", -1.0, True, False),
 )
 def test_the_last_goes_on_a_reading_from_after_the_cooldown_only(started, gone, polls) -> None:
     """It ended two seconds ago; what was pushed since then, an older reading does not tell."""
@@ -446,13 +395,11 @@ RESTORE = {"advanced": {"restoreToOriginalReplicaCount": True}}
 
 @cases(
     ("body", "target", "kinds"),
-    {
-        "left as it is": (deleted(), scale(2), [Patch]),
-        "restored": (deleted(**RESTORE), scale(2), [Scale, Patch]),
-        "restored already": (deleted(**RESTORE), scale(7), [Patch]),
-        "nothing to restore": (deleted(**RESTORE), MISSING, [Patch]),
-        "not before it can be read": (deleted(**RESTORE), Scalable(TARGET, error="away"), [ComeBack]),
-    },
+    ("left as it is", deleted(), scale(2), [Patch]),
+    ("restored", deleted(**RESTORE), scale(2), [Scale, Patch]),
+    ("restored already", deleted(**RESTORE), scale(7), [Patch]),
+    ("nothing to restore", deleted(**RESTORE), MISSING, [Patch]),
+    ("not before it can be read", deleted(**RESTORE), Scalable(TARGET, error="away"), [ComeBack]),
 )
 def test_its_end(body, target, kinds) -> None:
     plan = decided(body, target)
@@ -468,18 +415,18 @@ def test_of_nothing_nothing_comes() -> None:
 
 @cases(
     ("body", "target"),
-    {
-        "a Deployment": (scaled_object(), ScaleTarget("apps/v1", "Deployment", "pool")),
-        "anything": (
-            scaled_object(scaleTargetRef={"name": "x", "apiVersion": "example.com/v1", "kind": "Crane"}),
-            ScaleTarget("example.com/v1", "Crane", "x"),
-        ),
-        "with its ready pods": (
-            scaled_object(triggers=[{**TRIGGER, "metricType": "Value"}]),
-            ScaleTarget("apps/v1", "Deployment", "pool", ready=True),
-        ),
-        "none": (scaled_object(scaleTargetRef={}), None),
-    },
+    ("a Deployment", scaled_object(), ScaleTarget("apps/v1", "Deployment", "pool")),
+    (
+        "anything",
+        scaled_object(scaleTargetRef={"name": "x", "apiVersion": "example.com/v1", "kind": "Crane"}),
+        ScaleTarget("example.com/v1", "Crane", "x"),
+    ),
+    (
+        "with its ready pods",
+        scaled_object(triggers=[{**TRIGGER, "metricType": "Value"}]),
+        ScaleTarget("apps/v1", "Deployment", "pool", ready=True),
+    ),
+    ("none", scaled_object(scaleTargetRef={}), None),
 )
 def test_what_it_must_see(body, target) -> None:
     assert CONTROLLER.scales(body) == target
@@ -491,54 +438,56 @@ def figures(plan: Plan) -> list[tuple[str, float, str]]:
 
 @cases(
     ("body", "current", "measured", "shown"),
-    {
-        "held back": (
-            scaled_object(maxReplicaCount=9),
-            1,
-            sample(50, target=5),
-            [
-                ("replicas of the target", 1, ""),
-                ("s0-redis-work (target 5 per replica)", 50, ""),
-                ("minimum while the metrics decide", 1, ""),
-                ("maximum", 9, ""),
-                ("proposed by the metrics", 10, ""),
-                ("of these within the bounds", 9, "max(1, min(10, 9))"),
-                ("replicas to be", 4, "held back by windows, policies or a pause"),
-            ],
-        ),
-        "at rest": (
-            scaled_object(),
-            0,
-            sample(0),
-            [("replicas of the target", 0, ""), ("s0-redis-work (target 1 per replica, not active)", 0, "")],
-        ),
-        "unknown": (
-            scaled_object(),
-            2,
-            sample(error="away"),
-            [
-                ("replicas of the target", 2, ""),
-                ("s0-redis-work is not known: away", 0, ""),
-                ("minimum while the metrics decide", 1, ""),
-                ("maximum", 100, ""),
-                ("replicas to be", 2, "2, nothing was proposed"),
-            ],
-        ),
-        "fallback": (
-            WITH_FALLBACK,
-            6,
-            failing(4),
-            [
-                ("replicas of the target", 6, ""),
-                ("s0-redis-work (target 1 per replica, from the fallback)", 6, ""),
-                ("minimum while the metrics decide", 1, ""),
-                ("maximum", 100, ""),
-                ("proposed by the metrics", 6, ""),
-                ("of these within the bounds", 6, "max(1, min(6, 100))"),
-                ("replicas to be", 6, ""),
-            ],
-        ),
-    },
+    (
+        "held back",
+        scaled_object(maxReplicaCount=9),
+        1,
+        sample(50, target=5),
+        [
+            ("replicas of the target", 1, ""),
+            ("s0-redis-work (target 5 per replica)", 50, ""),
+            ("minimum while the metrics decide", 1, ""),
+            ("maximum", 9, ""),
+            ("proposed by the metrics", 10, ""),
+            ("of these within the bounds", 9, "max(1, min(10, 9))"),
+            ("replicas to be", 4, "held back by windows, policies or a pause"),
+        ],
+    ),
+    (
+        "at rest",
+        scaled_object(),
+        0,
+        sample(0),
+        [("replicas of the target", 0, ""), ("s0-redis-work (target 1 per replica, not active)", 0, "")],
+    ),
+    (
+        "unknown",
+        scaled_object(),
+        2,
+        sample(error="away"),
+        [
+            ("replicas of the target", 2, ""),
+            ("s0-redis-work is not known: away", 0, ""),
+            ("minimum while the metrics decide", 1, ""),
+            ("maximum", 100, ""),
+            ("replicas to be", 2, "2, nothing was proposed"),
+        ],
+    ),
+    (
+        "fallback",
+        WITH_FALLBACK,
+        6,
+        failing(4),
+        [
+            ("replicas of the target", 6, ""),
+            ("s0-redis-work (target 1 per replica, from the fallback)", 6, ""),
+            ("minimum while the metrics decide", 1, ""),
+            ("maximum", 100, ""),
+            ("proposed by the metrics", 6, ""),
+            ("of these within the bounds", 6, "max(1, min(6, 100))"),
+            ("replicas to be", 6, ""),
+        ],
+    ),
 )
 def test_its_arithmetic_is_shown(body, current, measured, shown) -> None:
     assert figures(decided(body, scale(current), measured)) == shown

@@ -41,50 +41,49 @@ EAGER = {"stabilizationWindowSeconds": 0}
 
 @cases(
     ("given", "current", "proposal", "known", "replicas"),
-    {
-        "as it is": (None, 5, 5, NONE, 5),
-        "no proposal": (None, 5, None, NONE, 5),
-        "without rules: up to four at once": (None, 1, 50, NONE, 4),
-        "without rules: at most twice as many": (None, 5, 50, NONE, 10),
-        "without rules: twice in fifteen seconds": (None, 8, 50, proposed(changes=((5, 4),)), 8),
-        "without rules: twice again": (None, 8, 50, proposed(changes=((15, 4),)), 16),
-        "down, with nothing higher in the window": (None, 5, 2, NONE, 2),
-        "down for the first time: what is there counts": (None, 5, 2, None, 5),
-        "down to the highest of the window": (None, 5, 2, proposed((299, 4)), 4),
-        "down when the window is over": (None, 5, 2, proposed((300, 4)), 2),
-        "a higher one does not lead up": (None, 5, 2, proposed((100, 9)), 5),
-        "above the maximum: down at once": (None, 200, 150, NONE, 100),
-        "the maximum is not in the way yet": (None, 5, 1000, NONE, 10),
-        "never above the maximum": (None, 80, 1000, NONE, 100),
-        "defaults up: four more": (rules(), 1, 50, NONE, 5),
-        "defaults up: or twice as many": (rules(), 8, 50, NONE, 16),
-        "pods": (rules(scaleUp={"policies": [PODS]}), 8, 50, NONE, 11),
-        "pods in the period": (rules(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((59, 2),)), 9),
-        "pods after the period": (rules(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((60, 2),)), 11),
-        "never the other way": (rules(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((9, 5),)), 8),
-        "what was removed comes back on top": (
-            rules(scaleUp={"policies": [PODS]}),
-            8,
-            50,
-            proposed(changes=((9, -2),)),
-            13,
-        ),
-        "the one that allows most": (rules(scaleUp={"policies": [PODS, PERCENT]}), 9, 50, NONE, 14),
-        "or least": (rules(scaleUp={"policies": [PODS, PERCENT], "selectPolicy": "Min"}), 9, 50, NONE, 12),
-        "never up": (rules(scaleUp={"selectPolicy": "Disabled"}), 9, 50, NONE, 9),
-        "up to the lowest": (rules(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, proposed((30, 6)), 6),
-        "up after the window": (rules(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, proposed((60, 6)), 9),
-        "up for the first time": (rules(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, None, 5),
-        "no window: down at once": (rules(scaleDown=EAGER), 9, 2, None, 2),
-        "down: pods": (rules(scaleDown={**EAGER, "policies": [PODS]}), 9, 2, NONE, 6),
-        "down: percent, cut off": (rules(scaleDown={**EAGER, "policies": [PERCENT]}), 9, 2, NONE, 4),
-        "down: the one that allows most": (rules(scaleDown={**EAGER, "policies": [PODS, PERCENT]}), 9, 2, NONE, 4),
-        "least": (rules(scaleDown={**EAGER, "policies": [PODS, PERCENT], "selectPolicy": "Min"}), 9, 2, NONE, 6),
-        "in the period": (rules(scaleDown={**EAGER, "policies": [PODS]}), 9, 2, proposed(changes=((30, -2),)), 8),
-        "never back up": (rules(scaleDown={**EAGER, "policies": [PODS]}), 9, 2, proposed(changes=((30, -5),)), 9),
-        "never down": (rules(scaleDown={**EAGER, "selectPolicy": "Disabled"}), 9, 2, NONE, 9),
-        "but for the maximum": (rules(scaleDown={**EAGER, "selectPolicy": "Disabled"}), 200, 2, NONE, 100),
-    },
+    ("as it is", None, 5, 5, NONE, 5),
+    ("no proposal", None, 5, None, NONE, 5),
+    ("without rules: up to four at once", None, 1, 50, NONE, 4),
+    ("without rules: at most twice as many", None, 5, 50, NONE, 10),
+    ("without rules: twice in fifteen seconds", None, 8, 50, proposed(changes=((5, 4),)), 8),
+    ("without rules: twice again", None, 8, 50, proposed(changes=((15, 4),)), 16),
+    ("down, with nothing higher in the window", None, 5, 2, NONE, 2),
+    ("down for the first time: what is there counts", None, 5, 2, None, 5),
+    ("down to the highest of the window", None, 5, 2, proposed((299, 4)), 4),
+    ("down when the window is over", None, 5, 2, proposed((300, 4)), 2),
+    ("a higher one does not lead up", None, 5, 2, proposed((100, 9)), 5),
+    ("above the maximum: down at once", None, 200, 150, NONE, 100),
+    ("the maximum is not in the way yet", None, 5, 1000, NONE, 10),
+    ("never above the maximum", None, 80, 1000, NONE, 100),
+    ("defaults up: four more", rules(), 1, 50, NONE, 5),
+    ("defaults up: or twice as many", rules(), 8, 50, NONE, 16),
+    ("pods", rules(scaleUp={"policies": [PODS]}), 8, 50, NONE, 11),
+    ("pods in the period", rules(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((59, 2),)), 9),
+    ("pods after the period", rules(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((60, 2),)), 11),
+    ("never the other way", rules(scaleUp={"policies": [PODS]}), 8, 50, proposed(changes=((9, 5),)), 8),
+    (
+        "what was removed comes back on top",
+        rules(scaleUp={"policies": [PODS]}),
+        8,
+        50,
+        proposed(changes=((9, -2),)),
+        13,
+    ),
+    ("the one that allows most", rules(scaleUp={"policies": [PODS, PERCENT]}), 9, 50, NONE, 14),
+    ("or least", rules(scaleUp={"policies": [PODS, PERCENT], "selectPolicy": "Min"}), 9, 50, NONE, 12),
+    ("never up", rules(scaleUp={"selectPolicy": "Disabled"}), 9, 50, NONE, 9),
+    ("up to the lowest", rules(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, proposed((30, 6)), 6),
+    ("up after the window", rules(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, proposed((60, 6)), 9),
+    ("up for the first time", rules(scaleUp={"stabilizationWindowSeconds": 60}), 5, 9, None, 5),
+    ("no window: down at once", rules(scaleDown=EAGER), 9, 2, None, 2),
+    ("down: pods", rules(scaleDown={**EAGER, "policies": [PODS]}), 9, 2, NONE, 6),
+    ("down: percent, cut off", rules(scaleDown={**EAGER, "policies": [PERCENT]}), 9, 2, NONE, 4),
+    ("down: the one that allows most", rules(scaleDown={**EAGER, "policies": [PODS, PERCENT]}), 9, 2, NONE, 4),
+    ("least", rules(scaleDown={**EAGER, "policies": [PODS, PERCENT], "selectPolicy": "Min"}), 9, 2, NONE, 6),
+    ("in the period", rules(scaleDown={**EAGER, "policies": [PODS]}), 9, 2, proposed(changes=((30, -2),)), 8),
+    ("never back up", rules(scaleDown={**EAGER, "policies": [PODS]}), 9, 2, proposed(changes=((30, -5),)), 9),
+    ("never down", rules(scaleDown={**EAGER, "selectPolicy": "Disabled"}), 9, 2, NONE, 9),
+    ("but for the maximum", rules(scaleDown={**EAGER, "selectPolicy": "Disabled"}), 200, 2, NONE, 100),
 )
 def test_replicas(given, current, proposal, known, replicas) -> None:
     answer = behavior.follow(proposal, current, BOUNDS, behavior.read(given), known, NOW)
@@ -97,14 +96,12 @@ def test_below_the_minimum_it_goes_up_at_once() -> None:
 
 @cases(
     ("given", "current", "proposal", "known", "again"),
-    {
-        "nothing held back": (None, 5, 5, NONE, None),
-        "when the window ends": (None, 5, 2, proposed((100, 5)), 200),
-        "when twice as many are allowed again": (None, 1, 50, NONE, 15),
-        "when the last change is long ago": (None, 8, 50, proposed(changes=((5, 4),)), 10),
-        "when the period ends": (rules(scaleUp={"policies": [PODS]}), 8, 50, NONE, 60),
-        "not in the past": (rules(scaleUp={"policies": [PODS, PERCENT]}), 9, 50, proposed(changes=((40, 3),)), 20),
-    },
+    ("nothing held back", None, 5, 5, NONE, None),
+    ("when the window ends", None, 5, 2, proposed((100, 5)), 200),
+    ("when twice as many are allowed again", None, 1, 50, NONE, 15),
+    ("when the last change is long ago", None, 8, 50, proposed(changes=((5, 4),)), 10),
+    ("when the period ends", rules(scaleUp={"policies": [PODS]}), 8, 50, NONE, 60),
+    ("not in the past", rules(scaleUp={"policies": [PODS, PERCENT]}), 9, 50, proposed(changes=((40, 3),)), 20),
 )
 def test_when_to_look_again(given, current, proposal, known, again) -> None:
     answer = behavior.follow(proposal, current, BOUNDS, behavior.read(given), known, NOW)
@@ -117,7 +114,7 @@ def test_pausing_one_direction_is_disabling_it() -> None:
     assert behavior.read(None, scale_out_paused=True).up.select == "Disabled"
 
 
-@cases(("quantity", "share"), {"decimal": ("0.05", 0.05), "thousandths": ("50m", 0.05), "none": (None, 0.1)})
+@cases(("quantity", "share"), ("decimal", "0.05", 0.05), ("thousandths", "50m", 0.05), ("none", None, 0.1))
 def test_tolerances(quantity, share) -> None:
     given = rules(scaleUp={"tolerance": quantity})
     assert behavior.read(given).tolerance == Tolerance(share, 0.1)

@@ -65,15 +65,13 @@ def message(plan: Plan) -> str:
 
 @cases(
     ("peers", "scales"),
-    {
-        "alone": ([], True),
-        "one is older": ([named("older", created=-7200)], False),
-        "one is younger": ([named("younger", created=-60)], True),
-        "of one second: the name decides against it": ([named("a")], False),
-        "of one second: the name decides for it": ([named("z")], True),
-        "one that is being deleted": ([named("older", created=-7200, metadata={"deletionTimestamp": at(-1)})], True),
-        "one of several": ([named("y", created=-60), named("o", created=-7200)], False),
-    },
+    ("alone", [], True),
+    ("one is older", [named("older", created=-7200)], False),
+    ("one is younger", [named("younger", created=-60)], True),
+    ("of one second: the name decides against it", [named("a")], False),
+    ("of one second: the name decides for it", [named("z")], True),
+    ("one that is being deleted", [named("older", created=-7200, metadata={"deletionTimestamp": at(-1)})], True),
+    ("one of several", [named("y", created=-60), named("o", created=-7200)], False),
 )
 def test_of_two_on_one_target_the_older_scales(peers: list[Object], scales: bool) -> None:
     plan = decided(named("work", uid="own"), peers)
@@ -123,16 +121,14 @@ TAKES_OVER = {
 
 @cases(
     ("more", "others", "scales", "deleted"),
-    {
-        "a foreign one": ({}, [autoscaler()], False, []),
-        "another ScaledObject's": ({}, [autoscaler(owner="another")], False, []),
-        "KEDA's own for this": ({}, [autoscaler("keda-hpa-work", owner=OURS)], False, ["keda-hpa-work"]),
-        "taken over": (TAKES_OVER, [autoscaler()], False, ["by-hand"]),
-        "another one is to be taken over": (TAKES_OVER, [autoscaler("other")], False, []),
-        "the one to take over must be named": (TAKES_OVER | {"advanced": None}, [autoscaler()], False, []),
-        "declared no concern": ({}, [autoscaler(**{"validations.keda.sh__hpa-ownership": "false"})], True, []),
-        "declared a concern": ({}, [autoscaler(**{"validations.keda.sh__hpa-ownership": "true"})], False, []),
-    },
+    ("a foreign one", {}, [autoscaler()], False, []),
+    ("another ScaledObject's", {}, [autoscaler(owner="another")], False, []),
+    ("KEDA's own for this", {}, [autoscaler("keda-hpa-work", owner=OURS)], False, ["keda-hpa-work"]),
+    ("taken over", TAKES_OVER, [autoscaler()], False, ["by-hand"]),
+    ("another one is to be taken over", TAKES_OVER, [autoscaler("other")], False, []),
+    ("the one to take over must be named", TAKES_OVER | {"advanced": None}, [autoscaler()], False, []),
+    ("declared no concern", {}, [autoscaler(**{"validations.keda.sh__hpa-ownership": "false"})], True, []),
+    ("declared a concern", {}, [autoscaler(**{"validations.keda.sh__hpa-ownership": "true"})], False, []),
 )
 def test_autoscalers_on_the_target(more: Object, others: list[Object], scales: bool, deleted: list[str]) -> None:
     plan = decided(scaled_object(**more), seen=scale(1, autoscalers=tuple(others)))
@@ -148,14 +144,12 @@ def test_autoscalers_on_the_target(more: Object, others: list[Object], scales: b
 
 @cases(
     ("reference", "same"),
-    {
-        "nothing is said": ({"name": "pool"}, True),
-        "all is said": ({"name": "pool", "apiVersion": "apps/v1", "kind": "Deployment"}, True),
-        "another version": ({"name": "pool", "apiVersion": "apps/v1beta1"}, True),
-        "another kind": ({"name": "pool", "kind": "StatefulSet"}, False),
-        "another group": ({"name": "pool", "apiVersion": "example.com/v1"}, False),
-        "another name": ({"name": "other"}, False),
-    },
+    ("nothing is said", {"name": "pool"}, True),
+    ("all is said", {"name": "pool", "apiVersion": "apps/v1", "kind": "Deployment"}, True),
+    ("another version", {"name": "pool", "apiVersion": "apps/v1beta1"}, True),
+    ("another kind", {"name": "pool", "kind": "StatefulSet"}, False),
+    ("another group", {"name": "pool", "apiVersion": "example.com/v1"}, False),
+    ("another name", {"name": "other"}, False),
 )
 def test_who_has_the_same_target(reference: Object, same: bool) -> None:
     refers_to = REFERENCES[SCALED_OBJECT.id]

@@ -83,47 +83,42 @@ YOUNG = {"started": -60.0, "ready": -55.0}
 
 @cases(
     ("seen", "current", "replicas"),
-    {
-        "twice the target": (three("100m", "100m", "100m"), 3, 6),
-        "at the target": (three("50m", "50m", "50m"), 3, 3),
-        "a tenth above": (three("55m", "55m", "55m"), 3, 3),
-        "more than a tenth above": (three("56m", "56m", "56m"), 3, 4),
-        "half the target": (three("25m", "25m", "25m"), 3, 2),
-        "nothing": (three("0", "0", "0"), 3, 0),
-        "the sum counts": (three("100m", "50m", "0"), 3, 3),
-        "whole percents": (three("50.9m", "50.9m", "50.9m"), 3, 3),
-        "up: what is missing counts as nothing": (three("100m", "100m", None), 3, 4),
-        "up: what is missing turns the direction": (three("60m", "60m", None), 3, 3),
-        "down: what is missing counts as full": (three("10m", "10m", None), 3, 3),
-        "down all the same": (three("0", "0", None), 3, 2),
-        "at the target, one missing": (three("50m", "50m", None), 3, 3),
-        "up: one starts": (target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "100m")]), 2, 2),
-        "up far": (target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "200m")]), 2, 4),
-        "down: one starts": (target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "10m")]), 2, 1),
-        "usage of its start does not count": (
-            target([pod("a"), pod("b", **YOUNG)], [metrics("a", "50m"), metrics("b", "900m", measured=-50)]),
-            2,
-            2,
-        ),
-        "a later one does": (target([pod("a"), pod("b", **YOUNG)], [metrics("a", "50m"), metrics("b", "900m")]), 2, 19),
-        "never ready since its start": (
-            target([pod("a"), pod("b", ready=None, started=-600)], [metrics("a", "50m"), metrics("b", "900m")]),
-            2,
-            2,
-        ),
-        "one is being deleted": (
-            target(
-                [pod("a"), pod("b", metadata={"deletionTimestamp": at(-1)})], [metrics("a", "100m"), metrics("b", "1")]
-            ),
-            2,
-            2,
-        ),
-        "one has failed": (
-            target([pod("a"), pod("b", phase="Failed")], [metrics("a", "150m"), metrics("b", "1")]),
-            2,
-            3,
-        ),
-    },
+    ("twice the target", three("100m", "100m", "100m"), 3, 6),
+    ("at the target", three("50m", "50m", "50m"), 3, 3),
+    ("a tenth above", three("55m", "55m", "55m"), 3, 3),
+    ("more than a tenth above", three("56m", "56m", "56m"), 3, 4),
+    ("half the target", three("25m", "25m", "25m"), 3, 2),
+    ("nothing", three("0", "0", "0"), 3, 0),
+    ("the sum counts", three("100m", "50m", "0"), 3, 3),
+    ("whole percents", three("50.9m", "50.9m", "50.9m"), 3, 3),
+    ("up: what is missing counts as nothing", three("100m", "100m", None), 3, 4),
+    ("up: what is missing turns the direction", three("60m", "60m", None), 3, 3),
+    ("down: what is missing counts as full", three("10m", "10m", None), 3, 3),
+    ("down all the same", three("0", "0", None), 3, 2),
+    ("at the target, one missing", three("50m", "50m", None), 3, 3),
+    ("up: one starts", target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "100m")]), 2, 2),
+    ("up far", target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "200m")]), 2, 4),
+    ("down: one starts", target([pod("a"), pod("b", phase="Pending", ready=None)], [metrics("a", "10m")]), 2, 1),
+    (
+        "usage of its start does not count",
+        target([pod("a"), pod("b", **YOUNG)], [metrics("a", "50m"), metrics("b", "900m", measured=-50)]),
+        2,
+        2,
+    ),
+    ("a later one does", target([pod("a"), pod("b", **YOUNG)], [metrics("a", "50m"), metrics("b", "900m")]), 2, 19),
+    (
+        "never ready since its start",
+        target([pod("a"), pod("b", ready=None, started=-600)], [metrics("a", "50m"), metrics("b", "900m")]),
+        2,
+        2,
+    ),
+    (
+        "one is being deleted",
+        target([pod("a"), pod("b", metadata={"deletionTimestamp": at(-1)})], [metrics("a", "100m"), metrics("b", "1")]),
+        2,
+        2,
+    ),
+    ("one has failed", target([pod("a"), pod("b", phase="Failed")], [metrics("a", "150m"), metrics("b", "1")]), 2, 3),
 )
 def test_utilization(seen: Scalable, current: int, replicas: int) -> None:
     assert proposed(CPU, seen, current) == replicas
@@ -131,13 +126,11 @@ def test_utilization(seen: Scalable, current: int, replicas: int) -> None:
 
 @cases(
     ("used", "replicas"),
-    {
-        "twice the target": (["200Mi", "200Mi"], 4),
-        "close enough": (["100Mi", "105Mi"], 2),
-        "less": (["10Mi", "20Mi"], 1),
-        "up: what is missing counts as nothing": (["300Mi", None], 3),
-        "down: what is missing counts as the target": (["10Mi", None], 2),
-    },
+    ("twice the target", ["200Mi", "200Mi"], 4),
+    ("close enough", ["100Mi", "105Mi"], 2),
+    ("less", ["10Mi", "20Mi"], 1),
+    ("up: what is missing counts as nothing", ["300Mi", None], 3),
+    ("down: what is missing counts as the target", ["10Mi", None], 2),
 )
 def test_average_value_needs_no_requests(used: list[str | None], replicas: int) -> None:
     pods = [pod("a", request=None), pod("b", request=None)]
@@ -160,14 +153,12 @@ def test_one_container_alone() -> None:
 
 @cases(
     ("seen", "container", "why"),
-    {
-        "nothing is measured": (target([pod("a")], None, error="no API"), "", "no API"),
-        "no pods": (target([], []), "", "there are no pods"),
-        "no measurement": (target([pod("a")], []), "", "was measured yet"),
-        "no request": (target([pod("a", request=None)], [metrics("a", "1")]), "", "main of pod a requests no cpu"),
-        "of nothing": (target([pod("a", request="0")], [metrics("a", "1")]), "", "main of pod a requests no cpu"),
-        "no such container": (target([pod("a")], [metrics("a", "1")]), "side", "pod a has no container side"),
-    },
+    ("nothing is measured", target([pod("a")], None, error="no API"), "", "no API"),
+    ("no pods", target([], []), "", "there are no pods"),
+    ("no measurement", target([pod("a")], []), "", "was measured yet"),
+    ("no request", target([pod("a", request=None)], [metrics("a", "1")]), "", "main of pod a requests no cpu"),
+    ("of nothing", target([pod("a", request="0")], [metrics("a", "1")]), "", "main of pod a requests no cpu"),
+    ("no such container", target([pod("a")], [metrics("a", "1")]), "side", "pod a has no container side"),
 )
 def test_what_is_not_known_says_why(seen: Scalable, container: str, why: str) -> None:
     trigger = CPU | {"metadata": {"value": "50", "containerName": container}}
@@ -222,26 +213,26 @@ def test_what_is_not_known_never_turns_the_direction(used, starting, percent) ->
 
 @cases(
     ("more", "seen", "samples", "replicas"),
-    {
-        "cpu alone": ({"triggers": [CPU]}, three("100m", "100m", "100m"), [sample(0, **IDLE)], 6),
-        "cpu alone: never at zero": ({"triggers": [CPU]}, target([], []), [sample(0, **IDLE)], 1),
-        "the most": ({"triggers": [CPU, TRIGGER]}, three("100m", "100m", "100m"), [sample(0, **IDLE), sample(4)], 6),
-        "the other": ({"triggers": [CPU, TRIGGER]}, three("10m", "10m", "10m"), [sample(0, **IDLE), sample(5)], 5),
-        "to zero": ({"triggers": [CPU, TRIGGER]}, three("90m", "90m", "90m"), [sample(0, **IDLE), sample(0)], 0),
-        "from zero: pods do not matter": (
-            {"triggers": [CPU, TRIGGER]},
-            target([], None, error="no API"),
-            [sample(0, **IDLE), sample(3)],
-            1,
-        ),
-        "unknown is not little": (
-            {"triggers": [CPU, TRIGGER], "minReplicaCount": 1},
-            UNKNOWN,
-            [sample(0, **IDLE), sample(1)],
-            None,
-        ),
-        "more by the other": ({"triggers": [CPU, TRIGGER]}, UNKNOWN, [sample(0, **IDLE), sample(5)], 5),
-    },
+    ("cpu alone", {"triggers": [CPU]}, three("100m", "100m", "100m"), [sample(0, **IDLE)], 6),
+    ("cpu alone: never at zero", {"triggers": [CPU]}, target([], []), [sample(0, **IDLE)], 1),
+    ("the most", {"triggers": [CPU, TRIGGER]}, three("100m", "100m", "100m"), [sample(0, **IDLE), sample(4)], 6),
+    ("the other", {"triggers": [CPU, TRIGGER]}, three("10m", "10m", "10m"), [sample(0, **IDLE), sample(5)], 5),
+    ("to zero", {"triggers": [CPU, TRIGGER]}, three("90m", "90m", "90m"), [sample(0, **IDLE), sample(0)], 0),
+    (
+        "from zero: pods do not matter",
+        {"triggers": [CPU, TRIGGER]},
+        target([], None, error="no API"),
+        [sample(0, **IDLE), sample(3)],
+        1,
+    ),
+    (
+        "unknown is not little",
+        {"triggers": [CPU, TRIGGER], "minReplicaCount": 1},
+        UNKNOWN,
+        [sample(0, **IDLE), sample(1)],
+        None,
+    ),
+    ("more by the other", {"triggers": [CPU, TRIGGER]}, UNKNOWN, [sample(0, **IDLE), sample(5)], 5),
 )
 def test_decisions(more: Object, seen: Scalable, samples: list, replicas: int | None) -> None:
     body = scaled_object(status={"memory": {}}, **more)

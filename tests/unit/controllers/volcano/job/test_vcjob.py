@@ -141,11 +141,9 @@ def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_reported_once(
 
 @cases(
     "held, reason, phase",
-    {
-        "given up": ("True", "WaitingLimitExceeded", "Terminated"),
-        "it was, and may be asked again": ("False", "WaitingLimitExceeded", "Pending"),
-        "it waits": ("True", "NotEnoughResources", "Pending"),
-    },
+    ("given up", "True", "WaitingLimitExceeded", "Terminated"),
+    ("it was, and may be asked again", "False", "WaitingLimitExceeded", "Pending"),
+    ("it waits", "True", "NotEnoughResources", "Pending"),
 )
 def test_a_job_whose_gang_is_given_up_does_not_wait_for_ever(held, reason, phase):
     cluster = VcJobCluster(vcjob(THREE), admitting=False).settle()
@@ -214,7 +212,7 @@ def test_a_missing_claim_is_named_and_looked_for_again():
     assert cluster.status["controlledResources"] == {"volume-pvc-shared": "shared"}
 
 
-@pytest.mark.parametrize("restarted", [False, True], ids=["before its first pod", "after a restart"])
+@cases("restarted", ("before its first pod", False), ("after a restart", True))
 def test_a_claim_that_goes_after_the_admission_holds_the_pods_of_a_pending_job(restarted):
     claim = Ref(PERSISTENT_VOLUME_CLAIM, "default", "shared")
     cluster = VcJobCluster(vcjob(THREE, volumes=[{"mountPath": "/data", "volumeClaimName": "shared"}]), admitting=False)
@@ -315,7 +313,7 @@ def test_a_deleted_podgroup_is_created_again():
     assert (cluster.phase, cluster.alive()) == ("Running", ALL)
 
 
-@pytest.mark.parametrize("owned", [True, False], ids=["of the Job", "of another owner"])
+@cases("owned", ("of the Job", True), ("of another owner", False))
 def test_a_podgroup_of_the_jobs_name_is_used_if_the_job_owns_it(owned):
     """Older versions of Volcano named it so."""
     cluster = VcJobCluster(vcjob(THREE), admitting=False)
@@ -372,12 +370,10 @@ def test_a_pod_that_cannot_be_made_is_why_the_job_does_not_get_on():
 
 @cases(
     "spec, named",
-    {
-        "an unknown plugin": ({"plugins": {"magic": []}}, "magic"),
-        "more must run than there are": ({"minAvailable": 4}, "spec.minAvailable"),
-        "an unknown event": ({"policies": [{"event": "Rain", "action": "AbortJob"}]}, "Rain"),
-        "what the schema refuses": ({"maxRetry": -1}, "maxRetry"),
-    },
+    ("an unknown plugin", {"plugins": {"magic": []}}, "magic"),
+    ("more must run than there are", {"minAvailable": 4}, "spec.minAvailable"),
+    ("an unknown event", {"policies": [{"event": "Rain", "action": "AbortJob"}]}, "Rain"),
+    ("what the schema refuses", {"maxRetry": -1}, "maxRetry"),
 )
 def test_a_job_that_cannot_be_run_says_so_until_it_is_changed(spec, named):
     cluster = VcJobCluster(vcjob(THREE, **spec)).settle()
@@ -450,12 +446,10 @@ def test_a_command_that_outlives_its_effect_has_it_once():
 
 @cases(
     "action, target",
-    {
-        "an action nobody knows": ("FlyJob", {}),
-        "no action": ("", {}),
-        "for a job of the name that is gone": ("AbortJob", {"uid": "another"}),
-        "an action that does nothing to a running job": ("ResumeJob", {}),
-    },
+    ("an action nobody knows", "FlyJob", {}),
+    ("no action", "", {}),
+    ("for a job of the name that is gone", "AbortJob", {"uid": "another"}),
+    ("an action that does nothing to a running job", "ResumeJob", {}),
 )
 def test_a_command_without_effect_is_consumed_and_reported(action, target):
     cluster = begun()

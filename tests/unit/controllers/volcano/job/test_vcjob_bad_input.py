@@ -80,19 +80,17 @@ AGAIN = {"spec": {"restartPolicy": "OnFailure"}}
 
 @cases(
     "policy, more, told",
-    {
-        "no partitions": (on("PodFailed", "RestartPartition"), {}, "RestartPartition does nothing"),
-        "no partitions, for a code": (code(3, "RestartPartition"), {}, "RestartPartition does nothing"),
-        "partitions": (on("PodFailed", "RestartPartition"), {"partitionPolicy": PARTITIONS}, None),
-        "pending at once": (on("PodPending", "RestartJob"), {}, "PodPending is answered only after"),
-        "no time at all": (on("PodPending", "RestartJob", "0s"), {}, "PodPending is answered only after"),
-        "pending for long": (on("PodPending", "RestartJob", "5s"), {}, None),
-        "everything else is answered": (on("*", "RestartJob"), {}, None),
-        "never happens": (on("JobUpdated", "RestartJob"), {}, "JobUpdated never happens"),
-        "nothing is started again": (on("TaskFailed", "AbortJob"), {}, "restartPolicy is Never"),
-        "containers are started again": (on("TaskFailed", "AbortJob"), {"template": AGAIN}, None),
-        "as it should be": (on("PodFailed", "RestartJob"), {}, None),
-    },
+    ("no partitions", on("PodFailed", "RestartPartition"), {}, "RestartPartition does nothing"),
+    ("no partitions, for a code", code(3, "RestartPartition"), {}, "RestartPartition does nothing"),
+    ("partitions", on("PodFailed", "RestartPartition"), {"partitionPolicy": PARTITIONS}, None),
+    ("pending at once", on("PodPending", "RestartJob"), {}, "PodPending is answered only after"),
+    ("no time at all", on("PodPending", "RestartJob", "0s"), {}, "PodPending is answered only after"),
+    ("pending for long", on("PodPending", "RestartJob", "5s"), {}, None),
+    ("everything else is answered", on("*", "RestartJob"), {}, None),
+    ("never happens", on("JobUpdated", "RestartJob"), {}, "JobUpdated never happens"),
+    ("nothing is started again", on("TaskFailed", "AbortJob"), {}, "restartPolicy is Never"),
+    ("containers are started again", on("TaskFailed", "AbortJob"), {"template": AGAIN}, None),
+    ("as it should be", on("PodFailed", "RestartJob"), {}, None),
 )
 @pytest.mark.parametrize("level", ["job", "task"])
 def test_policies_that_are_never_carried_out(policy, more, told, level):

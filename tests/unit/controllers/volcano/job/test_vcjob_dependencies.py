@@ -23,18 +23,16 @@ def waits(job_, *pods):
 
 @cases(
     "pods, ready",
-    {
-        "no pod yet": ((), False),
-        "one runs and serves: it asks for no more": ((vcpod("train-ps-0"),), True),
-        "one of its containers does not serve": ((vcpod("train-ps-0", ready=(True, False)),), False),
-        "it tells nothing of its containers": ((vcpod("train-ps-0", ready=()),), True),
-        "has not begun": ((vcpod("train-ps-0", "Pending"),), False),
-        "is done": ((vcpod("train-ps-1", "Succeeded"),), True),
-        "failed": ((vcpod("train-ps-0", "Failed"),), False),
-        "nobody knows": ((vcpod("train-ps-0", "Unknown"),), False),
-        "too many of them: not one of its replicas": ((vcpod("train-ps-2"),), False),
-        "another task's pod": ((vcpod("train-psx-0"),), False),
-    },
+    ("no pod yet", (), False),
+    ("one runs and serves: it asks for no more", (vcpod("train-ps-0"),), True),
+    ("one of its containers does not serve", (vcpod("train-ps-0", ready=(True, False)),), False),
+    ("it tells nothing of its containers", (vcpod("train-ps-0", ready=()),), True),
+    ("has not begun", (vcpod("train-ps-0", "Pending"),), False),
+    ("is done", (vcpod("train-ps-1", "Succeeded"),), True),
+    ("failed", (vcpod("train-ps-0", "Failed"),), False),
+    ("nobody knows", (vcpod("train-ps-0", "Unknown"),), False),
+    ("too many of them: not one of its replicas", (vcpod("train-ps-2"),), False),
+    ("another task's pod", (vcpod("train-psx-0"),), False),
 )
 def test_a_task_waits_for_enough_pods_of_another(pods, ready):
     found = job(["ps"])
@@ -47,19 +45,17 @@ UP, DOWN = vcpod("train-ps-0"), vcpod("train-db-0")
 
 @cases(
     "names, iteration, pods, expected",
-    {
-        "all of them are the default": (["ps", "db"], None, (), ("ps", "db")),
-        "one is not all": (["ps", "db"], None, (UP,), ("db",)),
-        "all": (["ps", "db"], "all", (UP, DOWN), ()),
-        "spelled otherwise it is all": (["ps", "db"], "Any", (UP,), ("db",)),
-        "any": (["ps", "db"], "any", (UP,), ()),
-        "any, but none is there": (["ps", "db"], "any", (), ("ps", "db")),
-        "any of one": (["ps"], "any", (), ("ps",)),
-        "of nothing": ([], "all", (), ()),
-        "any of nothing": ([], "any", (), ()),
-        "a task that does not exist is waited for": (["ghost"], None, (UP, DOWN), ("ghost",)),
-        "any of one that exists": (["ps", "ghost"], "any", (UP,), ()),
-    },
+    ("all of them are the default", ["ps", "db"], None, (), ("ps", "db")),
+    ("one is not all", ["ps", "db"], None, (UP,), ("db",)),
+    ("all", ["ps", "db"], "all", (UP, DOWN), ()),
+    ("spelled otherwise it is all", ["ps", "db"], "Any", (UP,), ("db",)),
+    ("any", ["ps", "db"], "any", (UP,), ()),
+    ("any, but none is there", ["ps", "db"], "any", (), ("ps", "db")),
+    ("any of one", ["ps"], "any", (), ("ps",)),
+    ("of nothing", [], "all", (), ()),
+    ("any of nothing", [], "any", (), ()),
+    ("a task that does not exist is waited for", ["ghost"], None, (UP, DOWN), ("ghost",)),
+    ("any of one that exists", ["ps", "ghost"], "any", (UP,), ()),
 )
 def test_all_or_any(names, iteration, pods, expected):
     assert waits(job(names, iteration), *pods) == expected
@@ -89,24 +85,23 @@ def going(pod, **metadata):
 
 @cases(
     "names, iteration, pods, expected",
-    {
-        "nothing has begun": (["ps"], None, (), ()),
-        "the other one is enough": (["ps"], None, FAILED[:1], ()),
-        "all that could serve failed": (["ps"], None, FAILED[:2], ("ps",)),
-        "nobody knows: it may be heard of again": (["db"], None, (vcpod("train-db-0", "Unknown"),), ()),
-        "one that is going is made again": (["db"], None, (going(FAILED[2], **LEAVING),), ()),
-        "one that was given up goes": (
-            ["db"],
-            None,
-            (going(FAILED[2], annotations={"volcano.sh/controller-out-of-sync": "true"}),),
-            (),
-        ),
-        "one of all is enough": (["ps", "db"], None, FAILED[2:], ("db",)),
-        "any: the other may come": (["ps", "db"], "any", FAILED[2:], ()),
-        "any: none can come": (["ps", "db"], "any", FAILED, ("ps", "db")),
-        "any: one is there": (["ps", "db"], "any", (*FAILED[:2], DOWN), ()),
-        "a task that does not exist never comes": (["ghost"], None, (), ("ghost",)),
-    },
+    ("nothing has begun", ["ps"], None, (), ()),
+    ("the other one is enough", ["ps"], None, FAILED[:1], ()),
+    ("all that could serve failed", ["ps"], None, FAILED[:2], ("ps",)),
+    ("nobody knows: it may be heard of again", ["db"], None, (vcpod("train-db-0", "Unknown"),), ()),
+    ("one that is going is made again", ["db"], None, (going(FAILED[2], **LEAVING),), ()),
+    (
+        "one that was given up goes",
+        ["db"],
+        None,
+        (going(FAILED[2], annotations={"volcano.sh/controller-out-of-sync": "true"}),),
+        (),
+    ),
+    ("one of all is enough", ["ps", "db"], None, FAILED[2:], ("db",)),
+    ("any: the other may come", ["ps", "db"], "any", FAILED[2:], ()),
+    ("any: none can come", ["ps", "db"], "any", FAILED, ("ps", "db")),
+    ("any: one is there", ["ps", "db"], "any", (*FAILED[:2], DOWN), ()),
+    ("a task that does not exist never comes", ["ghost"], None, (), ("ghost",)),
 )
 def test_what_a_task_waits_for_in_vain(names, iteration, pods, expected):
     assert sync.stalled(job(names, iteration), known(*pods)).get("worker", ()) == expected

@@ -76,18 +76,16 @@ FOUR = (task("ps", 1), task("worker", 3))
 
 @cases(
     "least, counts, phase",
-    {
-        "none has begun": (4, JobPodCounts(pending=4), "Pending"),
-        "one is missing": (4, JobPodCounts(pending=1, running=3), "Pending"),
-        "all run": (4, JobPodCounts(running=4), "Running"),
-        "as many as must": (3, JobPodCounts(pending=1, running=3), "Running"),
-        "those that ended have begun": (4, JobPodCounts(running=2, succeeded=1, failed=1), "Running"),
-        "one on its way out does not count": (4, JobPodCounts(running=3, terminating=1), "Pending"),
-        "one of which nobody hears does not count": (4, JobPodCounts(running=3, unknown=1), "Pending"),
-        "none must": (0, JobPodCounts(), "Running"),
-        "those that never start count as failed": (4, JobPodCounts(failed=1, lost=3), "Running"),
-        "one that may still start": (4, JobPodCounts(pending=1, lost=2), "Pending"),
-    },
+    ("none has begun", 4, JobPodCounts(pending=4), "Pending"),
+    ("one is missing", 4, JobPodCounts(pending=1, running=3), "Pending"),
+    ("all run", 4, JobPodCounts(running=4), "Running"),
+    ("as many as must", 3, JobPodCounts(pending=1, running=3), "Running"),
+    ("those that ended have begun", 4, JobPodCounts(running=2, succeeded=1, failed=1), "Running"),
+    ("one on its way out does not count", 4, JobPodCounts(running=3, terminating=1), "Pending"),
+    ("one of which nobody hears does not count", 4, JobPodCounts(running=3, unknown=1), "Pending"),
+    ("none must", 0, JobPodCounts(), "Running"),
+    ("those that never start count as failed", 4, JobPodCounts(failed=1, lost=3), "Running"),
+    ("one that may still start", 4, JobPodCounts(pending=1, lost=2), "Pending"),
 )
 def test_rule_p(least, counts, phase):
     assert phases.pending(parsed(*FOUR, minAvailable=least).spec, counts).phase == phase
@@ -100,30 +98,24 @@ def ended(ps: int, worker: int, failed: int = 0) -> JobPodCounts:
 
 @cases(
     "spec, counts, phase",
-    {
-        "all run": ({}, JobPodCounts(running=4), "Running"),
-        "all succeeded": ({}, ended(1, 3), "Completed"),
-        "one of a task failed that had to succeed": ({}, ended(1, 2, failed=1), "Failed"),
-        "all failed": ({}, ended(0, 0, failed=4), "Failed"),
-        "enough succeeded, whatever the task": ({"minAvailable": 2}, ended(1, 1, failed=2), "Completed"),
-        "too few succeeded": ({"minAvailable": 2}, ended(1, 0, failed=3), "Failed"),
-        "none had to succeed": ({"minAvailable": 0}, ended(0, 0, failed=4), "Completed"),
-        "minSuccess, others run": ({"minSuccess": 2}, JobPodCounts(running=2, succeeded=2), "Completed"),
-        "minSuccess is not reached": ({"minSuccess": 3}, JobPodCounts(running=2, succeeded=2), "Running"),
-        "minSuccess cannot be reached": ({"minSuccess": 3, "minAvailable": 1}, ended(1, 1, failed=2), "Failed"),
-        "minSuccess comes before the tasks' minimums": ({"minSuccess": 2}, ended(0, 2, failed=2), "Completed"),
-        "more wait than may": ({}, JobPodCounts(running=3, pending=1), "Pending"),
-        "as many wait as may": ({"minAvailable": 3}, JobPodCounts(running=3, pending=1), "Running"),
-        "what is left never starts": ({}, JobPodCounts(failed=1, lost=3, succeeded_of={"ps": 0}), "Failed"),
-        "enough without what never starts": (
-            {"minAvailable": 1},
-            JobPodCounts(succeeded=1, failed=1, lost=2),
-            "Completed",
-        ),
-        "some never start, one runs": ({}, JobPodCounts(running=1, failed=1, lost=2), "Running"),
-        "one is on its way out": ({}, JobPodCounts(running=3, terminating=1), "Running"),
-        "of two nobody hears": ({}, JobPodCounts(running=2, unknown=2), "Running"),
-    },
+    ("all run", {}, JobPodCounts(running=4), "Running"),
+    ("all succeeded", {}, ended(1, 3), "Completed"),
+    ("one of a task failed that had to succeed", {}, ended(1, 2, failed=1), "Failed"),
+    ("all failed", {}, ended(0, 0, failed=4), "Failed"),
+    ("enough succeeded, whatever the task", {"minAvailable": 2}, ended(1, 1, failed=2), "Completed"),
+    ("too few succeeded", {"minAvailable": 2}, ended(1, 0, failed=3), "Failed"),
+    ("none had to succeed", {"minAvailable": 0}, ended(0, 0, failed=4), "Completed"),
+    ("minSuccess, others run", {"minSuccess": 2}, JobPodCounts(running=2, succeeded=2), "Completed"),
+    ("minSuccess is not reached", {"minSuccess": 3}, JobPodCounts(running=2, succeeded=2), "Running"),
+    ("minSuccess cannot be reached", {"minSuccess": 3, "minAvailable": 1}, ended(1, 1, failed=2), "Failed"),
+    ("minSuccess comes before the tasks' minimums", {"minSuccess": 2}, ended(0, 2, failed=2), "Completed"),
+    ("more wait than may", {}, JobPodCounts(running=3, pending=1), "Pending"),
+    ("as many wait as may", {"minAvailable": 3}, JobPodCounts(running=3, pending=1), "Running"),
+    ("what is left never starts", {}, JobPodCounts(failed=1, lost=3, succeeded_of={"ps": 0}), "Failed"),
+    ("enough without what never starts", {"minAvailable": 1}, JobPodCounts(succeeded=1, failed=1, lost=2), "Completed"),
+    ("some never start, one runs", {}, JobPodCounts(running=1, failed=1, lost=2), "Running"),
+    ("one is on its way out", {}, JobPodCounts(running=3, terminating=1), "Running"),
+    ("of two nobody hears", {}, JobPodCounts(running=2, unknown=2), "Running"),
 )
 def test_rule_r(spec, counts, phase):
     assert phases.running(parsed(*FOUR, **spec).spec, counts).phase == phase
@@ -147,15 +139,13 @@ def test_rule_r_looks_only_at_tasks_that_have_pods():
 
 @cases(
     "retries, terminating, least, phase",
-    {
-        "all are gone": (1, 0, 4, "Pending"),
-        "one is going": (1, 1, 4, "Restarting"),
-        "enough are gone": (1, 2, 2, "Pending"),
-        "too few are gone": (1, 3, 2, "Restarting"),
-        "one restart too many": (3, 0, 4, "Failed"),
-        "one restart too many, and pods are going": (3, 4, 4, "Failed"),
-        "the last that is allowed": (2, 0, 4, "Pending"),
-    },
+    ("all are gone", 1, 0, 4, "Pending"),
+    ("one is going", 1, 1, 4, "Restarting"),
+    ("enough are gone", 1, 2, 2, "Pending"),
+    ("too few are gone", 1, 3, 2, "Restarting"),
+    ("one restart too many", 3, 0, 4, "Failed"),
+    ("one restart too many, and pods are going", 3, 4, 4, "Failed"),
+    ("the last that is allowed", 2, 0, 4, "Pending"),
 )
 def test_rule_x(retries, terminating, least, phase):
     spec = parsed(*FOUR).spec
@@ -173,14 +163,12 @@ def test_without_retries_the_first_restart_fails_the_job():
 )
 @cases(
     "counts, stays",
-    {
-        "no pod is left": (JobPodCounts(), False),
-        "those left have ended": (JobPodCounts(succeeded=2, failed=1), False),
-        "nobody hears of the last": (JobPodCounts(unknown=1), False),
-        "one is going": (JobPodCounts(terminating=1), True),
-        "one waits": (JobPodCounts(pending=1), True),
-        "one runs": (JobPodCounts(running=1), True),
-    },
+    ("no pod is left", JobPodCounts(), False),
+    ("those left have ended", JobPodCounts(succeeded=2, failed=1), False),
+    ("nobody hears of the last", JobPodCounts(unknown=1), False),
+    ("one is going", JobPodCounts(terminating=1), True),
+    ("one waits", JobPodCounts(pending=1), True),
+    ("one runs", JobPodCounts(running=1), True),
 )
 def test_rule_d(now, then, counts, stays):
     assert phases.draining(now, counts).phase == (now if stays else then)

@@ -180,11 +180,9 @@ def test_ssh_makes_keys_that_the_plan_never_sees():
 
 @cases(
     "arguments, given",
-    {
-        "both": (("--ssh-private-key=P", "--ssh-public-key=Q"), True),
-        "half a pair is none": (("--ssh-private-key=P",), False),
-        "the other half": (("--ssh-public-key=Q",), False),
-    },
+    ("both", ("--ssh-private-key=P", "--ssh-public-key=Q"), True),
+    ("half a pair is none", ("--ssh-private-key=P",), False),
+    ("the other half", ("--ssh-public-key=Q",), False),
 )
 def test_keys_that_are_given_are_taken(arguments, given):
     step = secret(*arguments)
@@ -233,12 +231,10 @@ def test_tensorflow_says_who_there_is_in_the_order_that_programs_know():
 
 @cases(
     "arguments, name, cluster, role",
-    {
-        "roles are called like tasks": ([], "ps", {"ps": 1, "worker": 2}, "ps"),
-        "other names": (["--ps=worker", "--worker=ps"], "ps", {"ps": 2, "worker": 1}, "worker"),
-        "another port": (["--port=9"], "worker", {"ps": 1, "worker": 2}, "worker"),
-        "a task without a role keeps its name": (["--ps=none"], "ps", {"worker": 2}, "ps"),
-    },
+    ("roles are called like tasks", [], "ps", {"ps": 1, "worker": 2}, "ps"),
+    ("other names", ["--ps=worker", "--worker=ps"], "ps", {"ps": 2, "worker": 1}, "worker"),
+    ("another port", ["--port=9"], "worker", {"ps": 1, "worker": 2}, "worker"),
+    ("a task without a role keeps its name", ["--ps=none"], "ps", {"worker": 2}, "ps"),
 )
 def test_roles_of_tensorflow(arguments, name, cluster, role):
     config = tf_config(job(tensorflow=arguments), name)
@@ -379,12 +375,10 @@ def test_ray_without_a_head_is_an_error_by_name():
 
 @cases(
     "given, name, index, rank",
-    {
-        "masters come first": ({}, "master", 1, "1"),
-        "then workers": ({}, "worker", 1, "3"),
-        "others have none": ({}, "other", 0, None),
-        "what another plugin says counts": ({"pytorch": []}, "worker", 1, "2"),
-    },
+    ("masters come first", {}, "master", 1, "1"),
+    ("then workers", {}, "worker", 1, "3"),
+    ("others have none", {}, "other", 0, None),
+    ("what another plugin says counts", {"pytorch": []}, "worker", 1, "2"),
 )
 def test_hcclrank_ranks(given, name, index, rank):
     tasks = [task("master", 2), task("worker", 2), task("other")]
@@ -510,44 +504,43 @@ FLAGS = {"name": "none", "port": 1, "on": False}
 
 @cases(
     "arguments, changed, problem",
-    {
-        "nothing": ([], {}, None),
-        "with =": (["--name=a"], {"name": "a"}, None),
-        "one dash": (["-name=a"], {"name": "a"}, None),
-        "apart": (["--name", "a"], {"name": "a"}, None),
-        "empty": (["--name="], {"name": ""}, None),
-        "the first = counts": (["--name=a=b"], {"name": "a=b"}, None),
-        "what follows is the value": (["--name", "--port=2"], {"name": "--port=2"}, None),
-        "the last one counts": (["--name=a", "--name=b"], {"name": "b"}, None),
-        "a switch alone": (["--on"], {"on": True}, None),
-        "off": (["--on=false"], {}, None),
-        "spelled otherwise": (["--on=T"], {"on": True}, None),
-        "a switch takes no value; reading ends": (["--on", "true", "--port=2"], {"on": True}, None),
-        "hexadecimal": (["--port=0x10"], {"port": 16}, None),
-        "octal": (["--port=010"], {"port": 8}, None),
-        "octal as it is written today": (["--port=0o10"], {"port": 8}, None),
-        "grouped": (["--port=1_000"], {"port": 1000}, None),
-        "grouped badly": (["--port=1__0"], {}, 'invalid value "1__0" for flag -port: parse error'),
-        "negative": (["--port=-5"], {"port": -5}, None),
-        "reading ends at what is no flag": (["word", "--name=a"], {}, None),
-        "and at two dashes": (["--", "--name=a"], {}, None),
-        "and at one": (["-", "--name=a"], {}, None),
-        "no value": (["--name"], {}, "flag needs an argument: -name"),
-        "unknown": (["--what=1"], {}, "flag provided but not defined: -what"),
-        "three dashes": (["---name=a"], {}, "bad flag syntax: ---name=a"),
-        "no name": (["--=a"], {}, "bad flag syntax: --=a"),
-        "help": (["-h"], {}, "flag: help requested"),
-        "no number": (["--port=x"], {}, 'invalid value "x" for flag -port: parse error'),
-        "an empty number": (["--port="], {}, 'invalid value "" for flag -port: parse error'),
-        "no octal number": (["--port=09"], {}, 'invalid value "09" for flag -port: parse error'),
-        "too large": (
-            ["--port=9223372036854775808"],
-            {},
-            'invalid value "9223372036854775808" for flag -port: value out of range',
-        ),
-        "no switch": (["--on=yes"], {}, 'invalid boolean value "yes" for -on: parse error'),
-        "what stood before counts": (["--name=a", "--port=x", "--on"], {"name": "a"}, "parse error"),
-    },
+    ("nothing", [], {}, None),
+    ("with =", ["--name=a"], {"name": "a"}, None),
+    ("one dash", ["-name=a"], {"name": "a"}, None),
+    ("apart", ["--name", "a"], {"name": "a"}, None),
+    ("empty", ["--name="], {"name": ""}, None),
+    ("the first = counts", ["--name=a=b"], {"name": "a=b"}, None),
+    ("what follows is the value", ["--name", "--port=2"], {"name": "--port=2"}, None),
+    ("the last one counts", ["--name=a", "--name=b"], {"name": "b"}, None),
+    ("a switch alone", ["--on"], {"on": True}, None),
+    ("off", ["--on=false"], {}, None),
+    ("spelled otherwise", ["--on=T"], {"on": True}, None),
+    ("a switch takes no value; reading ends", ["--on", "true", "--port=2"], {"on": True}, None),
+    ("hexadecimal", ["--port=0x10"], {"port": 16}, None),
+    ("octal", ["--port=010"], {"port": 8}, None),
+    ("octal as it is written today", ["--port=0o10"], {"port": 8}, None),
+    ("grouped", ["--port=1_000"], {"port": 1000}, None),
+    ("grouped badly", ["--port=1__0"], {}, 'invalid value "1__0" for flag -port: parse error'),
+    ("negative", ["--port=-5"], {"port": -5}, None),
+    ("reading ends at what is no flag", ["word", "--name=a"], {}, None),
+    ("and at two dashes", ["--", "--name=a"], {}, None),
+    ("and at one", ["-", "--name=a"], {}, None),
+    ("no value", ["--name"], {}, "flag needs an argument: -name"),
+    ("unknown", ["--what=1"], {}, "flag provided but not defined: -what"),
+    ("three dashes", ["---name=a"], {}, "bad flag syntax: ---name=a"),
+    ("no name", ["--=a"], {}, "bad flag syntax: --=a"),
+    ("help", ["-h"], {}, "flag: help requested"),
+    ("no number", ["--port=x"], {}, 'invalid value "x" for flag -port: parse error'),
+    ("an empty number", ["--port="], {}, 'invalid value "" for flag -port: parse error'),
+    ("no octal number", ["--port=09"], {}, 'invalid value "09" for flag -port: parse error'),
+    (
+        "too large",
+        ["--port=9223372036854775808"],
+        {},
+        'invalid value "9223372036854775808" for flag -port: value out of range',
+    ),
+    ("no switch", ["--on=yes"], {}, 'invalid boolean value "yes" for -on: parse error'),
+    ("what stood before counts", ["--name=a", "--port=x", "--on"], {"name": "a"}, "parse error"),
 )
 def test_arguments_are_read_as_go_reads_flags(arguments, changed, problem):
     values, found = parse(arguments, FLAGS)

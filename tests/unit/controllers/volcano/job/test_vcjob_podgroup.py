@@ -100,18 +100,14 @@ def test_partitions_are_gangs_within_the_gang(more, expected):
 
 @cases(
     "given, expected",
-    {
-        "what it says": ({"minAvailable": 4}, 4),
-        "all its replicas": ({"minAvailable": None}, 6),
-        "the least of its partitions": (
-            {"minAvailable": None, "partitionPolicy": {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 2}},
-            4,
-        ),
-        "no least of them: all": (
-            {"minAvailable": None, "partitionPolicy": {"totalPartitions": 3, "partitionSize": 2}},
-            6,
-        ),
-    },
+    ("what it says", {"minAvailable": 4}, 4),
+    ("all its replicas", {"minAvailable": None}, 6),
+    (
+        "the least of its partitions",
+        {"minAvailable": None, "partitionPolicy": {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 2}},
+        4,
+    ),
+    ("no least of them: all", {"minAvailable": None, "partitionPolicy": {"totalPartitions": 3, "partitionSize": 2}}, 6),
 )
 def test_the_least_of_a_task(given, expected):
     one = {**task("worker", 6), **given}
@@ -127,31 +123,31 @@ A, B = task("a", 3, template=cpu("1"), minAvailable=1), task("b", 2, template=cp
 
 @cases(
     "tasks, least, priorities, expected",
-    {
-        # more than the tasks' own minimums: those first, then the rest in the same order
-        "each task's minimum": ((A, B), 2, {}, "1100m"),
-        "filled up from the first task": ((A, B), 3, {}, "2100m"),
-        "everything": ((A, B), 5, {}, "3200m"),
-        "there are no more": ((A, B), 9, {}, "3200m"),
-        # fewer: whole tasks, in order
-        "the first task alone": ((A, B), 1, {}, "1"),
-        "whole tasks first": ((task("a", 2, template=cpu("1")), task("b", 2, template=cpu("100m"))), 3, {}, "2100m"),
-        # by priority of the templates
-        "the more important task first": (
-            (task("a", 1, template=cpu("1", "low")), task("b", 1, template=cpu("100m", "high"))),
-            1,
-            HIGH,
-            "100m",
-        ),
-        "none is 0": ((task("a", 1, template=cpu("1", "low")), task("b", 1, template=cpu("100m"))), 1, LOW, "100m"),
-        "an unknown class is 0, and the order stays": (
-            (task("a", 1, template=cpu("1", "gone")), task("b", 1, template=cpu("100m"))),
-            1,
-            HIGH,
-            "1",
-        ),
-        "no minimum of its own": (({**task("a", 3, template=cpu("1")), "minAvailable": None}, B), 4, {}, "3100m"),
-    },
+    # more than the tasks' own minimums: those first, then the rest in the same order
+    ("each task's minimum", (A, B), 2, {}, "1100m"),
+    ("filled up from the first task", (A, B), 3, {}, "2100m"),
+    ("everything", (A, B), 5, {}, "3200m"),
+    ("there are no more", (A, B), 9, {}, "3200m"),
+    # fewer: whole tasks, in order
+    ("the first task alone", (A, B), 1, {}, "1"),
+    ("whole tasks first", (task("a", 2, template=cpu("1")), task("b", 2, template=cpu("100m"))), 3, {}, "2100m"),
+    # by priority of the templates
+    (
+        "the more important task first",
+        (task("a", 1, template=cpu("1", "low")), task("b", 1, template=cpu("100m", "high"))),
+        1,
+        HIGH,
+        "100m",
+    ),
+    ("none is 0", (task("a", 1, template=cpu("1", "low")), task("b", 1, template=cpu("100m"))), 1, LOW, "100m"),
+    (
+        "an unknown class is 0, and the order stays",
+        (task("a", 1, template=cpu("1", "gone")), task("b", 1, template=cpu("100m"))),
+        1,
+        HIGH,
+        "1",
+    ),
+    ("no minimum of its own", ({**task("a", 3, template=cpu("1")), "minAvailable": None}, B), 4, {}, "3100m"),
 )
 def test_the_pods_that_make_up_a_gang(tasks, least, priorities, expected):
     spec = group(*tasks, minAvailable=least, priorities=priorities)["spec"]
@@ -172,55 +168,62 @@ def both(name, text):
 
 @cases(
     "template, expected",
-    {
-        "nothing": (asks(container()), {}),
-        "containers together": (asks(container(cpu="500m"), container(cpu="0.5")), both("cpu", "1")),
-        "binary stays binary": (asks(container(memory="1Gi"), container(memory="512Mi")), both("memory", "1536Mi")),
-        "nothing has no style": (
-            asks(container(memory="0"), container(memory="1Gi"), container(memory="0")),
-            both("memory", "1Gi"),
-        ),
-        "decimal stays decimal": (asks(container(memory="1G")), both("memory", "1G")),
-        "disk": (asks(container(ephemeral_storage="1Gi")), both("ephemeral-storage", "1Gi")),
-        "limits under a name of their own": (
-            asks(container({"cpu": "2", "memory": "1Gi"}, cpu="1", memory="1Gi")),
-            {**both("cpu", "1"), **both("memory", "1Gi"), "limits.cpu": "2", "limits.memory": "1Gi"},
-        ),
-        "a limit alone is a request too": (asks(container({"cpu": "2"})), {**both("cpu", "2"), "limits.cpu": "2"}),
-        "the pod as a whole": (
-            asks(container(cpu="1"), container(cpu="1", memory="1Gi"), resources={"requests": {"cpu": "3"}}),
-            {**both("cpu", "3"), **both("memory", "1Gi")},
-        ),
-        "less than its init container": (
-            asks(container(), init=[container(cpu="3")], resources={"requests": {"cpu": "2"}}, overhead={"cpu": "1"}),
-            both("cpu", "3"),
-        ),
-        "a limit of the pod alone": (
-            asks(container(), resources={"limits": {"memory": "1Gi"}}),
-            {**both("memory", "1Gi"), "limits.memory": "1Gi"},
-        ),
-        "a limit of the pod beside requests of its containers": (
-            asks(container(cpu="1"), resources={"limits": {"cpu": "3"}}),
-            {**both("cpu", "1"), "limits.cpu": "3"},
-        ),
-        "extended resources are not the pod's": (asks(container(), resources={"requests": {GPU: "1"}}), {}),
-        "extended: no limits": (asks(container({GPU: "2"}, **{GPU: "2"})), both(GPU, "2")),
-        "huge pages": (asks(container(hugepages_2Mi="4Mi")), both("hugepages-2Mi", "4Mi")),
-        "a name of Kubernetes' own": (asks(container(**{"scheduling.kubernetes.io/x": "1"})), {}),
-        "one that runs before may need more": (
-            asks(container(cpu="1"), init=[container(cpu="3"), container(cpu="2")]),
-            both("cpu", "3"),
-        ),
-        "or less": (asks(container(cpu="2"), container(cpu="2"), init=[container(cpu="3")]), both("cpu", "4")),
-        "one beside the others counts with each": (
-            asks(container(cpu="1"), init=[{**container(cpu="1"), "restartPolicy": "Always"}, container(cpu="3")]),
-            both("cpu", "4"),
-        ),
-        "what the runtime takes": (
-            asks(container({"cpu": "1"}, cpu="1"), overhead={"cpu": "250m", "memory": "64Mi"}),
-            {**both("cpu", "1250m"), **both("memory", "64Mi"), "limits.cpu": "1250m"},
-        ),
-    },
+    ("nothing", asks(container()), {}),
+    ("containers together", asks(container(cpu="500m"), container(cpu="0.5")), both("cpu", "1")),
+    ("binary stays binary", asks(container(memory="1Gi"), container(memory="512Mi")), both("memory", "1536Mi")),
+    (
+        "nothing has no style",
+        asks(container(memory="0"), container(memory="1Gi"), container(memory="0")),
+        both("memory", "1Gi"),
+    ),
+    ("decimal stays decimal", asks(container(memory="1G")), both("memory", "1G")),
+    ("disk", asks(container(ephemeral_storage="1Gi")), both("ephemeral-storage", "1Gi")),
+    (
+        "limits under a name of their own",
+        asks(container({"cpu": "2", "memory": "1Gi"}, cpu="1", memory="1Gi")),
+        {**both("cpu", "1"), **both("memory", "1Gi"), "limits.cpu": "2", "limits.memory": "1Gi"},
+    ),
+    ("a limit alone is a request too", asks(container({"cpu": "2"})), {**both("cpu", "2"), "limits.cpu": "2"}),
+    (
+        "the pod as a whole",
+        asks(container(cpu="1"), container(cpu="1", memory="1Gi"), resources={"requests": {"cpu": "3"}}),
+        {**both("cpu", "3"), **both("memory", "1Gi")},
+    ),
+    (
+        "less than its init container",
+        asks(container(), init=[container(cpu="3")], resources={"requests": {"cpu": "2"}}, overhead={"cpu": "1"}),
+        both("cpu", "3"),
+    ),
+    (
+        "a limit of the pod alone",
+        asks(container(), resources={"limits": {"memory": "1Gi"}}),
+        {**both("memory", "1Gi"), "limits.memory": "1Gi"},
+    ),
+    (
+        "a limit of the pod beside requests of its containers",
+        asks(container(cpu="1"), resources={"limits": {"cpu": "3"}}),
+        {**both("cpu", "1"), "limits.cpu": "3"},
+    ),
+    ("extended resources are not the pod's", asks(container(), resources={"requests": {GPU: "1"}}), {}),
+    ("extended: no limits", asks(container({GPU: "2"}, **{GPU: "2"})), both(GPU, "2")),
+    ("huge pages", asks(container(hugepages_2Mi="4Mi")), both("hugepages-2Mi", "4Mi")),
+    ("a name of Kubernetes' own", asks(container(**{"scheduling.kubernetes.io/x": "1"})), {}),
+    (
+        "one that runs before may need more",
+        asks(container(cpu="1"), init=[container(cpu="3"), container(cpu="2")]),
+        both("cpu", "3"),
+    ),
+    ("or less", asks(container(cpu="2"), container(cpu="2"), init=[container(cpu="3")]), both("cpu", "4")),
+    (
+        "one beside the others counts with each",
+        asks(container(cpu="1"), init=[{**container(cpu="1"), "restartPolicy": "Always"}, container(cpu="3")]),
+        both("cpu", "4"),
+    ),
+    (
+        "what the runtime takes",
+        asks(container({"cpu": "1"}, cpu="1"), overhead={"cpu": "250m", "memory": "64Mi"}),
+        {**both("cpu", "1250m"), **both("memory", "64Mi"), "limits.cpu": "1250m"},
+    ),
 )
 def test_what_a_quota_counts_of_a_pod(template, expected):
     assert group(task(template=template))["spec"]["minResources"] == {**ONE, **expected}
@@ -261,13 +264,11 @@ STAGES = (task("ps", 2, template=cpu("1")), task("worker", 4, template=cpu("1"),
 
 @cases(
     "least, waiting, members, expected",
-    {
-        "only those that may start": (6, {"worker"}, {"ps": 2}, 2),
-        "then all": (6, set(), {"ps": 2, "worker": 4}, 6),
-        "a smaller gang stays small": (1, {"worker"}, {"ps": 2}, 1),
-        "a gang between both": (3, {"worker"}, {"ps": 2}, 2),
-        "nobody may start": (6, {"ps", "worker"}, {}, 0),
-    },
+    ("only those that may start", 6, {"worker"}, {"ps": 2}, 2),
+    ("then all", 6, set(), {"ps": 2, "worker": 4}, 6),
+    ("a smaller gang stays small", 1, {"worker"}, {"ps": 2}, 1),
+    ("a gang between both", 3, {"worker"}, {"ps": 2}, 2),
+    ("nobody may start", 6, {"ps", "worker"}, {}, 0),
 )
 def test_a_task_that_waits_is_not_in_the_gang_yet(least, waiting, members, expected):
     spec = group(*STAGES, minAvailable=least, waiting=waiting)["spec"]
@@ -284,49 +285,53 @@ def stored(wanted, **spec):
 
 @cases(
     "there, expected",
-    {
-        "the same": ({}, None),
-        "its queue stays": ({"queue": "other"}, None),
-        "its size": ({"minMember": 1}, {"minMember": 2}),
-        "its priority goes": ({"priorityClassName": "low"}, {"priorityClassName": None}),
-        "a task that is gone stays counted": ({"minTaskMember": {"a": 1, "b": 1, "old": 4}}, None),
-        "corrected and added": ({"minTaskMember": {"a": 5}}, {"minTaskMember": {"a": 1, "b": 1}}),
-        "none at all": ({"minTaskMember": None}, {"minTaskMember": {"a": 1, "b": 1}}),
-        "pods of other sizes": (
-            {"minTaskResources": {"a": {"cpu": "1"}, "c": {"cpu": "9"}}},
-            {"minTaskResources": {"b": {"cpu": "100m"}, "c": None}},
-        ),
-        "definitions that do not keep sizes": ({"minTaskResources": None}, None),
-        "no partitions any more": ({"subGroupPolicy": [{"name": "a"}]}, {"subGroupPolicy": None}),
-        "written otherwise": (
-            {"minResources": {**ONE, "pods": "2000m", "count/pods": "2", "cpu": "1.1", "requests.cpu": "1100m"}},
-            None,
-        ),
-        "other resources": (
-            {"minResources": {"memory": "1Gi", "pods": "2"}},
-            {"minResources": {"memory": None, "pods": "2", "count/pods": "2", "cpu": "1100m", "requests.cpu": "1100m"}},
-        ),
-        "resources nobody understands": (
-            {"minResources": {"cpu": "much"}},
-            {"minResources": {"pods": "2", "count/pods": "2", "cpu": "1100m", "requests.cpu": "1100m"}},
-        ),
-    },
+    ("the same", {}, None),
+    ("its queue stays", {"queue": "other"}, None),
+    ("its size", {"minMember": 1}, {"minMember": 2}),
+    ("its priority goes", {"priorityClassName": "low"}, {"priorityClassName": None}),
+    ("a task that is gone stays counted", {"minTaskMember": {"a": 1, "b": 1, "old": 4}}, None),
+    ("corrected and added", {"minTaskMember": {"a": 5}}, {"minTaskMember": {"a": 1, "b": 1}}),
+    ("none at all", {"minTaskMember": None}, {"minTaskMember": {"a": 1, "b": 1}}),
+    (
+        "pods of other sizes",
+        {"minTaskResources": {"a": {"cpu": "1"}, "c": {"cpu": "9"}}},
+        {"minTaskResources": {"b": {"cpu": "100m"}, "c": None}},
+    ),
+    ("definitions that do not keep sizes", {"minTaskResources": None}, None),
+    ("no partitions any more", {"subGroupPolicy": [{"name": "a"}]}, {"subGroupPolicy": None}),
+    (
+        "written otherwise",
+        {"minResources": {**ONE, "pods": "2000m", "count/pods": "2", "cpu": "1.1", "requests.cpu": "1100m"}},
+        None,
+    ),
+    (
+        "other resources",
+        {"minResources": {"memory": "1Gi", "pods": "2"}},
+        {"minResources": {"memory": None, "pods": "2", "count/pods": "2", "cpu": "1100m", "requests.cpu": "1100m"}},
+    ),
+    (
+        "resources nobody understands",
+        {"minResources": {"cpu": "much"}},
+        {"minResources": {"pods": "2", "count/pods": "2", "cpu": "1100m", "requests.cpu": "1100m"}},
+    ),
 )
 def test_an_existing_group_follows_the_job(there, expected):
     wanted = group(A, B)
     assert podgroup.patch(stored(wanted, **there), wanted) == (expected and {"spec": expected})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("resources", "requested", "limited"),
-    [
-        ({"requests": {"cpu": "3"}}, {"cpu": "3", "memory": "1Gi"}, {"cpu": "2"}),
-        ({"limits": {"cpu": "4", "memory": "2Gi"}}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "4", "memory": "2Gi"}),
-        ({"limits": {"hugepages-2Mi": "4Mi"}}, {"cpu": "2", "memory": "1Gi", "hugepages-2Mi": "4Mi"}, None),
-        ({"requests": {"example.com/gpu": "1"}}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "2"}),
-        ({}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "2"}),
-    ],
-    ids=["requests", "limits", "limits of what no container asks for", "not of whole pods", "nothing"],
+    ("requests", {"requests": {"cpu": "3"}}, {"cpu": "3", "memory": "1Gi"}, {"cpu": "2"}),
+    ("limits", {"limits": {"cpu": "4", "memory": "2Gi"}}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "4", "memory": "2Gi"}),
+    (
+        "limits of what no container asks for",
+        {"limits": {"hugepages-2Mi": "4Mi"}},
+        {"cpu": "2", "memory": "1Gi", "hugepages-2Mi": "4Mi"},
+        None,
+    ),
+    ("not of whole pods", {"requests": {"example.com/gpu": "1"}}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "2"}),
+    ("nothing", {}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "2"}),
 )
 def test_resources_of_a_whole_pod_take_the_place_of_its_containers(resources, requested, limited):
     containers = [{"resources": {"requests": {"cpu": "1", "memory": "512Mi"}, "limits": {"cpu": "1"}}}] * 2

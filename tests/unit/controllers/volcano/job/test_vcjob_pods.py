@@ -75,19 +75,17 @@ LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
 
 @cases(
     "given, annotations, labels",
-    {
-        "annotations stay so": ({"annotations": {PREEMPTABLE: "true"}}, {PREEMPTABLE: "true"}, {}),
-        "labels stay labels": ({"labels": {PREEMPTABLE: "true"}}, {}, {PREEMPTABLE: "true"}),
-        "cooldown": ({"annotations": {COOLDOWN: "9s"}}, {COOLDOWN: "9s"}, {}),
-        "cooldown as a label": ({"labels": {COOLDOWN: "9s"}}, {}, {COOLDOWN: "9s"}),
-        "revocable zone": ({"annotations": {REVOCABLE: "*"}}, {REVOCABLE: "*"}, {}),
-        "a revocable zone is no label": ({"labels": {REVOCABLE: "x"}}, {}, {}),
-        "one budget: the minimum wins": ({"annotations": {LEAST: "2", MOST: "1"}}, {LEAST: "2"}, {}),
-        "the other budget": ({"annotations": {MOST: "1"}}, {MOST: "1"}, {}),
-        "nothing else is handed on": ({"annotations": {"team": "a"}, "labels": {"team": "a"}}, {}, {}),
-        "forwarded": ({"annotations": {pods.FORWARDING: "true"}}, {pods.FORWARDING: "true"}, {pods.FORWARDING: "true"}),
-        "not forwarded": ({"annotations": {pods.FORWARDING: "no"}}, {}, {}),
-    },
+    ("annotations stay so", {"annotations": {PREEMPTABLE: "true"}}, {PREEMPTABLE: "true"}, {}),
+    ("labels stay labels", {"labels": {PREEMPTABLE: "true"}}, {}, {PREEMPTABLE: "true"}),
+    ("cooldown", {"annotations": {COOLDOWN: "9s"}}, {COOLDOWN: "9s"}, {}),
+    ("cooldown as a label", {"labels": {COOLDOWN: "9s"}}, {}, {COOLDOWN: "9s"}),
+    ("revocable zone", {"annotations": {REVOCABLE: "*"}}, {REVOCABLE: "*"}, {}),
+    ("a revocable zone is no label", {"labels": {REVOCABLE: "x"}}, {}, {}),
+    ("one budget: the minimum wins", {"annotations": {LEAST: "2", MOST: "1"}}, {LEAST: "2"}, {}),
+    ("the other budget", {"annotations": {MOST: "1"}}, {MOST: "1"}, {}),
+    ("nothing else is handed on", {"annotations": {"team": "a"}, "labels": {"team": "a"}}, {}, {}),
+    ("forwarded", {"annotations": {pods.FORWARDING: "true"}}, {pods.FORWARDING: "true"}, {pods.FORWARDING: "true"}),
+    ("not forwarded", {"annotations": {pods.FORWARDING: "no"}}, {}, {}),
 )
 def test_what_the_job_hands_on_to_its_pods(given, annotations, labels):
     plain, metadata = built()["metadata"], built(metadata=given)["metadata"]
@@ -97,15 +95,13 @@ def test_what_the_job_hands_on_to_its_pods(given, annotations, labels):
 
 @cases(
     "template, job, site, expected",
-    {
-        "gangs are admitted here, then placed as usual": (None, "volcano", SITE, "default-scheduler"),
-        "Volcano's scheduler is there": (None, "volcano", Site(gang_schedulers=frozenset()), "volcano"),
-        "placed by a scheduler of the house": (None, "volcano", Site(scheduler="mine"), "mine"),
-        "the template's counts, and is replaced too": ("volcano", "other", SITE, "default-scheduler"),
-        "another scheduler keeps its pods": ("other", "volcano", SITE, "other"),
-        "nobody names one": (None, None, SITE, "default-scheduler"),
-        "nobody names one, and Volcano is there": (None, "", Site(gang_schedulers=frozenset()), "volcano"),
-    },
+    ("gangs are admitted here, then placed as usual", None, "volcano", SITE, "default-scheduler"),
+    ("Volcano's scheduler is there", None, "volcano", Site(gang_schedulers=frozenset()), "volcano"),
+    ("placed by a scheduler of the house", None, "volcano", Site(scheduler="mine"), "mine"),
+    ("the template's counts, and is replaced too", "volcano", "other", SITE, "default-scheduler"),
+    ("another scheduler keeps its pods", "other", "volcano", SITE, "other"),
+    ("nobody names one", None, None, SITE, "default-scheduler"),
+    ("nobody names one, and Volcano is there", None, "", Site(gang_schedulers=frozenset()), "volcano"),
 )
 def test_who_places_a_pod(template, job, site, expected):
     given = {"spec": {"schedulerName": template}} if template else None
@@ -134,24 +130,24 @@ def together(labels, key):
 
 @cases(
     "job, partition, affinity",
-    {
-        "none": (None, None, None),
-        "the nearest tier": ({"highestTierAllowed": 1}, None, {REQUIRED: [together(JOB, "rack")]}),
-        "by name": ({"highestTierName": TIERS[1]}, None, {REQUIRED: [together(JOB, TIERS[1])]}),
-        "soft": (
-            {"mode": "soft", "highestTierAllowed": 2},
-            None,
-            {PREFERRED: [{"weight": 100, "podAffinityTerm": together(JOB, TIERS[1])}]},
-        ),
-        "a partition in the job": (
-            {"highestTierAllowed": 2},
-            {"highestTierAllowed": 1},
-            {REQUIRED: [together(JOB, TIERS[1]), together(FIRST, "rack")]},
-        ),
-        "no label for the tier": ({"highestTierAllowed": 3}, {"highestTierName": "row"}, None),
-        "the node itself is no tier": ({"highestTierAllowed": 0}, None, None),
-        "no tier": ({}, {}, None),
-    },
+    ("none", None, None, None),
+    ("the nearest tier", {"highestTierAllowed": 1}, None, {REQUIRED: [together(JOB, "rack")]}),
+    ("by name", {"highestTierName": TIERS[1]}, None, {REQUIRED: [together(JOB, TIERS[1])]}),
+    (
+        "soft",
+        {"mode": "soft", "highestTierAllowed": 2},
+        None,
+        {PREFERRED: [{"weight": 100, "podAffinityTerm": together(JOB, TIERS[1])}]},
+    ),
+    (
+        "a partition in the job",
+        {"highestTierAllowed": 2},
+        {"highestTierAllowed": 1},
+        {REQUIRED: [together(JOB, TIERS[1]), together(FIRST, "rack")]},
+    ),
+    ("no label for the tier", {"highestTierAllowed": 3}, {"highestTierName": "row"}, None),
+    ("the node itself is no tier", {"highestTierAllowed": 0}, None, None),
+    ("no tier", {}, {}, None),
 )
 def test_pods_stay_within_their_tier_by_affinity(job, partition, affinity):
     parts = {"totalPartitions": 2, "partitionSize": 1, **({"networkTopology": partition} if partition else {})}
@@ -232,12 +228,10 @@ def test_each_volume_has_a_claim_of_its_own():
 
 @cases(
     "given, found, missing",
-    {
-        "not there": ([THEIRS], (), ("data",)),
-        "there": ([THEIRS], ("data",), ()),
-        "named once": ([THEIRS, {**THEIRS, "mountPath": "/again"}], (), ("data",)),
-        "lost, but it can be made again": ([{**THEIRS, "volumeClaim": SPEC}], (), ()),
-    },
+    ("not there", [THEIRS], (), ("data",)),
+    ("there", [THEIRS], ("data",), ()),
+    ("named once", [THEIRS, {**THEIRS, "mountPath": "/again"}], (), ("data",)),
+    ("lost, but it can be made again", [{**THEIRS, "volumeClaim": SPEC}], (), ()),
 )
 def test_a_missing_foreign_claim_is_waited_for_by_name(given, found, missing):
     claims = volumes.claims(parsed(volumes=given), there(*found))

@@ -56,26 +56,25 @@ JOB = [code(3, "RestartJob"), on("PodFailed", "AbortJob"), on("TaskCompleted", "
 
 @cases(
     "job, worker, event, exit_code, action",
-    {
-        "by event": (JOB, [], "PodFailed", 1, "AbortJob"),
-        "by exit code, which stands first": (JOB, [], "PodFailed", 3, "RestartJob"),
-        "by event, which stands first": (JOB[::-1], [], "PodFailed", 3, "AbortJob"),
-        "the task's come first": (JOB, [on("PodFailed", "RestartTask")], "PodFailed", 3, "RestartTask"),
-        "the task's has no answer": (JOB, [on("PodEvicted", "RestartTask")], "PodFailed", 1, "AbortJob"),
-        "any event": ([on("*", "RestartJob")], [], "PodEvicted", 0, "RestartJob"),
-        "any event, but being pending is none": ([on("*", "RestartJob")], [], "PodPending", 0, None),
-        "being pending for long is": ([on("*", "RestartJob", "1m")], [], "PodPending", 0, "RestartJob"),
-        "pending needs a timeout": ([on("PodPending", "RestartJob")], [], "PodPending", 0, None),
-        "exit code 0 answers nothing": ([code(0, "RestartJob")], [], "PodEvicted", 0, None),
-        "nothing answers": (JOB, [], "TaskFailed", 0, None),
-        "one of several events": (
-            [{"events": ["PodFailed", "PodEvicted"], "event": "TaskFailed", "action": "AbortJob"}],
-            [],
-            "PodEvicted",
-            0,
-            "AbortJob",
-        ),
-    },
+    ("by event", JOB, [], "PodFailed", 1, "AbortJob"),
+    ("by exit code, which stands first", JOB, [], "PodFailed", 3, "RestartJob"),
+    ("by event, which stands first", JOB[::-1], [], "PodFailed", 3, "AbortJob"),
+    ("the task's come first", JOB, [on("PodFailed", "RestartTask")], "PodFailed", 3, "RestartTask"),
+    ("the task's has no answer", JOB, [on("PodEvicted", "RestartTask")], "PodFailed", 1, "AbortJob"),
+    ("any event", [on("*", "RestartJob")], [], "PodEvicted", 0, "RestartJob"),
+    ("any event, but being pending is none", [on("*", "RestartJob")], [], "PodPending", 0, None),
+    ("being pending for long is", [on("*", "RestartJob", "1m")], [], "PodPending", 0, "RestartJob"),
+    ("pending needs a timeout", [on("PodPending", "RestartJob")], [], "PodPending", 0, None),
+    ("exit code 0 answers nothing", [code(0, "RestartJob")], [], "PodEvicted", 0, None),
+    ("nothing answers", JOB, [], "TaskFailed", 0, None),
+    (
+        "one of several events",
+        [{"events": ["PodFailed", "PodEvicted"], "event": "TaskFailed", "action": "AbortJob"}],
+        [],
+        "PodEvicted",
+        0,
+        "AbortJob",
+    ),
 )
 def test_the_first_policy_that_matches_answers(job, worker, event, exit_code, action):
     spec = parsed(task("worker", policies=worker), policies=job).spec
@@ -182,7 +181,7 @@ def test_the_exit_code_of_an_init_container_counts_when_all_others_are_zero():
     assert cluster.phase == "Aborted"
 
 
-@pytest.mark.parametrize("stubborn", [True, False], ids=["seen while it goes", "gone at once"])
+@cases("stubborn", ("seen while it goes", True), ("gone at once", False))
 @pytest.mark.parametrize("action", ["RestartTask", "RestartPod", "RestartJob"])
 def test_a_pod_that_a_user_deleted_is_evicted_once(action, stubborn):
     cluster = begun([on("PodEvicted", action)])
@@ -227,11 +226,9 @@ def test_a_pod_that_was_marked_before_it_was_deleted_is_not_evicted():
 
 @cases(
     "policy, end",
-    {
-        "it failed": (on("PodFailed", "AbortJob"), {"phase": "Failed", "code": 1}),
-        "the task is completed with it": (on("TaskCompleted", "AbortJob"), {"phase": "Succeeded"}),
-        "its containers restarted": (on("TaskFailed", "AbortJob"), {"phase": "Running", "code": 1, "restarts": 3}),
-    },
+    ("it failed", on("PodFailed", "AbortJob"), {"phase": "Failed", "code": 1}),
+    ("the task is completed with it", on("TaskCompleted", "AbortJob"), {"phase": "Succeeded"}),
+    ("its containers restarted", on("TaskFailed", "AbortJob"), {"phase": "Running", "code": 1, "restarts": 3}),
 )
 def test_a_pod_marked_for_deletion_triggers_no_policy(policy, end):
     cluster = begun(worker=[policy])
@@ -451,14 +448,12 @@ def test_a_restart_that_waits_can_be_suspended_and_runs_out_of_time():
 
 @cases(
     "backoff, waits",
-    {
-        "none": (None, [None, None, None]),
-        "of nothing": ({"seconds": 0}, [None, None, None]),
-        "doubles": ({"seconds": 5}, [5, 10, 20]),
-        "stays the same": ({"seconds": 5, "factor": 1}, [5, 5, 5]),
-        "up to a limit": ({"seconds": 5, "maxSeconds": 8}, [5, 8, 8]),
-        "beyond the limit from the start": ({"seconds": 50, "maxSeconds": 8}, [8, 8, 8]),
-    },
+    ("none", None, [None, None, None]),
+    ("of nothing", {"seconds": 0}, [None, None, None]),
+    ("doubles", {"seconds": 5}, [5, 10, 20]),
+    ("stays the same", {"seconds": 5, "factor": 1}, [5, 5, 5]),
+    ("up to a limit", {"seconds": 5, "maxSeconds": 8}, [5, 8, 8]),
+    ("beyond the limit from the start", {"seconds": 50, "maxSeconds": 8}, [8, 8, 8]),
 )
 def test_how_long_restarts_wait(backoff, waits):
     given = RestartBackoff.model_validate(backoff) if backoff else None
@@ -516,11 +511,9 @@ def _delayed(event: str, number: int) -> Delayed:
 
 @cases(
     "event, stored",
-    {
-        "what follows from pods: one tells that there are such": ("PodPending", 1),
-        "the first that are due": ("PodFailed", timers.REMEMBERED),
-        "of pods that are gone, too": ("PodEvicted", timers.REMEMBERED),
-    },
+    ("what follows from pods: one tells that there are such", "PodPending", 1),
+    ("the first that are due", "PodFailed", timers.REMEMBERED),
+    ("of pods that are gone, too", "PodEvicted", timers.REMEMBERED),
 )
 def test_timers_of_many_pods_fit_into_a_status(event, stored):
     known = tuple(_delayed(event, number) for number in range(10_000))

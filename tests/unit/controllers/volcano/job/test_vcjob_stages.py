@@ -28,22 +28,22 @@ def failing(*tasks, code: int = 1, **spec) -> VcJobCluster:
 
 @cases(
     "tasks, spec, state",
-    {
-        "the whole gang must succeed": ((task("a"), after("a")), {}, ("Failed", "TaskFailed")),
-        "one must, none does": ((task("a"), after("a")), {"minAvailable": 1}, ("Failed", "TooFewSucceeded")),
-        "a chain": ((task("a"), after("a"), after("b", name="c", replicas=3)), {}, ("Failed", "TaskFailed")),
-        "any of one": ((task("a"), after("a", iteration="any")), {}, ("Failed", "TaskFailed")),
-        "a policy that does nothing": (
-            (task("a"), after("a")),
-            {"policies": [{"event": "PodFailed", "action": "ResumeJob"}]},
-            ("Failed", "TaskFailed"),
-        ),
-        "a policy whose retries are used up": (
-            (task("a"), after("a")),
-            {"policies": [{"event": "PodFailed", "action": "RestartTask"}], "maxRetry": 1},
-            ("Failed", "MaxRetryReached"),
-        ),
-    },
+    ("the whole gang must succeed", (task("a"), after("a")), {}, ("Failed", "TaskFailed")),
+    ("one must, none does", (task("a"), after("a")), {"minAvailable": 1}, ("Failed", "TooFewSucceeded")),
+    ("a chain", (task("a"), after("a"), after("b", name="c", replicas=3)), {}, ("Failed", "TaskFailed")),
+    ("any of one", (task("a"), after("a", iteration="any")), {}, ("Failed", "TaskFailed")),
+    (
+        "a policy that does nothing",
+        (task("a"), after("a")),
+        {"policies": [{"event": "PodFailed", "action": "ResumeJob"}]},
+        ("Failed", "TaskFailed"),
+    ),
+    (
+        "a policy whose retries are used up",
+        (task("a"), after("a")),
+        {"policies": [{"event": "PodFailed", "action": "RestartTask"}], "maxRetry": 1},
+        ("Failed", "MaxRetryReached"),
+    ),
 )
 def test_a_job_ends_when_what_it_waits_for_has_failed(tasks, spec, state):
     cluster = failing(*tasks, **spec)
@@ -126,19 +126,18 @@ def settled(*tasks: Object, **spec: Any) -> VcJobCluster:
 
 @cases(
     "waiting, tasks, spec",
-    {
-        "all are the gang": ([], [task("w", 3)], {}),
-        "beyond the task's least": (["w-2", "w-3"], [task("w", 4, minAvailable=2)], {}),
-        "beyond the job's least": (["w-1", "w-2"], [task("w", 3)], {"minAvailable": 1}),
-        "of the last task": (["b-1"], [task("a", 2), task("b", 2)], {"minAvailable": 3}),
-        "of each task": (["a-1", "b-1"], [task("a", 2, minAvailable=1), task("b", 2, minAvailable=1)], {}),
-        "the least of each, and one more": (
-            ["b-2"],
-            [task("a", 2, minAvailable=2), task("b", 3, minAvailable=1)],
-            {"minAvailable": 4},
-        ),
-        "those that have a node": ([], [task("w", 3, minAvailable=1, template={"spec": {"nodeName": "one"}})], {}),
-    },
+    ("all are the gang", [], [task("w", 3)], {}),
+    ("beyond the task's least", ["w-2", "w-3"], [task("w", 4, minAvailable=2)], {}),
+    ("beyond the job's least", ["w-1", "w-2"], [task("w", 3)], {"minAvailable": 1}),
+    ("of the last task", ["b-1"], [task("a", 2), task("b", 2)], {"minAvailable": 3}),
+    ("of each task", ["a-1", "b-1"], [task("a", 2, minAvailable=1), task("b", 2, minAvailable=1)], {}),
+    (
+        "the least of each, and one more",
+        ["b-2"],
+        [task("a", 2, minAvailable=2), task("b", 3, minAvailable=1)],
+        {"minAvailable": 4},
+    ),
+    ("those that have a node", [], [task("w", 3, minAvailable=1, template={"spec": {"nodeName": "one"}})], {}),
 )
 def test_pods_beyond_the_gang_are_held_back(waiting: list[str], tasks: list[Object], spec: dict[str, Any]) -> None:
     cluster = settled(*tasks, **spec)
@@ -184,33 +183,33 @@ def test_a_gang_that_grows_is_let_through_for_that_first() -> None:
 
 @cases(
     "expected, tasks, spec",
-    {
-        "all": ({}, [task("a", 2)], {}),
-        "fewer": ({"minTaskPods": {"a": 2, "b": 1}}, [task("a", 2), task("b", 2)], {"minAvailable": 3}),
-        "more than their least": (
-            {"minTaskPods": {"a": 1, "b": 2}},
-            [task("a", 1), task("b", 3, minAvailable=1)],
-            {"minAvailable": 3},
-        ),
-        "where they may go": (
-            {"minTaskPlacement": {"b": {"nodeSelector": {"zone": "a"}, "tolerations": [{"operator": "Exists"}]}}},
-            [
-                task("a", 1),
-                task(
-                    "b",
-                    1,
-                    template={
-                        "spec": {
-                            "nodeSelector": {"zone": "a"},
-                            "tolerations": [{"operator": "Exists"}],
-                            "affinity": {"podAffinity": {}},
-                        }
-                    },
-                ),
-            ],
-            {},
-        ),
-    },
+    ("all", {}, [task("a", 2)], {}),
+    ("fewer", {"minTaskPods": {"a": 2, "b": 1}}, [task("a", 2), task("b", 2)], {"minAvailable": 3}),
+    (
+        "more than their least",
+        {"minTaskPods": {"a": 1, "b": 2}},
+        [task("a", 1), task("b", 3, minAvailable=1)],
+        {"minAvailable": 3},
+    ),
+    (
+        "where they may go",
+        {"minTaskPlacement": {"b": {"nodeSelector": {"zone": "a"}, "tolerations": [{"operator": "Exists"}]}}},
+        [
+            task("a", 1),
+            task(
+                "b",
+                1,
+                template={
+                    "spec": {
+                        "nodeSelector": {"zone": "a"},
+                        "tolerations": [{"operator": "Exists"}],
+                        "affinity": {"podAffinity": {}},
+                    }
+                },
+            ),
+        ],
+        {},
+    ),
 )
 def test_the_group_describes_its_gang(expected: Object, tasks: list[Object], spec: dict[str, Any]) -> None:
     found = podgroup.wanted(parsed(*tasks, **spec), {})["spec"]

@@ -95,21 +95,22 @@ def ended(code: int, **more: str) -> Object:
 
 @cases(
     "given, told",
-    {
-        "a container": (
-            {"containerStatuses": [ended(3, reason="Error")]},
-            "pod train-worker-0: container main exited with 3 (Error)",
-        ),
-        "with a message": (
-            {"containerStatuses": [ended(137, reason="OOMKilled", message="too much")]},
-            "pod train-worker-0: container main exited with 137 (OOMKilled, too much)",
-        ),
-        "the kubelet, before any container": (
-            {"containerStatuses": [], "reason": "Evicted", "message": "The node was low on resource: memory."},
-            "pod train-worker-0 (Evicted, The node was low on resource: memory.)",
-        ),
-        "nobody says why": ({"containerStatuses": []}, "pod train-worker-0 failed"),
-    },
+    (
+        "a container",
+        {"containerStatuses": [ended(3, reason="Error")]},
+        "pod train-worker-0: container main exited with 3 (Error)",
+    ),
+    (
+        "with a message",
+        {"containerStatuses": [ended(137, reason="OOMKilled", message="too much")]},
+        "pod train-worker-0: container main exited with 137 (OOMKilled, too much)",
+    ),
+    (
+        "the kubelet, before any container",
+        {"containerStatuses": [], "reason": "Evicted", "message": "The node was low on resource: memory."},
+        "pod train-worker-0 (Evicted, The node was low on resource: memory.)",
+    ),
+    ("nobody says why", {"containerStatuses": []}, "pod train-worker-0 failed"),
 )
 def test_why_a_pod_failed(given, told):
     assert failures.summary(failures.of(pod("worker", 0, "Failed", **given))) == told
@@ -138,18 +139,13 @@ def again(times_: int, code: int, second: int = -5) -> Object:
 
 @cases(
     "pods, told",
-    {
-        "not too often yet": ([pod("worker", 0, containerStatuses=[again(1, 5)])], []),
-        "too often": ([pod("worker", 0, containerStatuses=[again(2, 5)])], [5]),
-        "both together": (
-            [pod("worker", index, containerStatuses=[again(1, 5 + index)]) for index in range(2)],
-            [5, 6],
-        ),
-        "before it began": ([pod("worker", 0, initContainerStatuses=[again(2, 7)])], [7]),
-        "its end was none to speak of": ([pod("worker", 0, containerStatuses=[again(2, 0)])], []),
-        "on its way out": ([pod("worker", 0, containerStatuses=[again(2, 5)], leaving=True)], []),
-        "of an older version": ([pod("worker", 0, version=-1, containerStatuses=[again(2, 5)])], []),
-    },
+    ("not too often yet", [pod("worker", 0, containerStatuses=[again(1, 5)])], []),
+    ("too often", [pod("worker", 0, containerStatuses=[again(2, 5)])], [5]),
+    ("both together", [pod("worker", index, containerStatuses=[again(1, 5 + index)]) for index in range(2)], [5, 6]),
+    ("before it began", [pod("worker", 0, initContainerStatuses=[again(2, 7)])], [7]),
+    ("its end was none to speak of", [pod("worker", 0, containerStatuses=[again(2, 0)])], []),
+    ("on its way out", [pod("worker", 0, containerStatuses=[again(2, 5)], leaving=True)], []),
+    ("of an older version", [pod("worker", 0, version=-1, containerStatuses=[again(2, 5)])], []),
 )
 def test_containers_that_were_started_again_too_often_are_failures(pods, told):
     job = vcjob(task("worker", 2, maxRetry=2))

@@ -70,25 +70,23 @@ def test_jobs_are_listed_in_the_order_of_their_entries() -> None:
 
 @cases(
     "phase, counts, expected",
-    {
-        "new": (None, FlowCounts(2), "Pending"),
-        "empty": ("", FlowCounts(2), "Pending"),
-        "nothing runs": ("Pending", FlowCounts(2), "Pending"),
-        "one runs": ("Pending", FlowCounts(2, running=1), "Running"),
-        "all completed passes through Running": ("Pending", FlowCounts(2, completed=2), "Running"),
-        "failed beside a running one": ("Pending", FlowCounts(2, running=1, failed=1), "Failed"),
-        "terminated alone": ("Pending", FlowCounts(2, terminated=1), "Failed"),
-        "terminated beside a running one": ("Pending", FlowCounts(2, running=1, terminated=1), "Running"),
-        "no entries": ("Pending", FlowCounts(0), "Running"),
-        "no entries, at once": ("Running", FlowCounts(0), "Succeed"),
-        "half": ("Running", FlowCounts(2, completed=1), "Running"),
-        "all completed": ("Running", FlowCounts(2, completed=2), "Succeed"),
-        "failed": ("Running", FlowCounts(2, completed=1, failed=1), "Failed"),
-        "terminated": ("Running", FlowCounts(2, running=1, terminated=1), "Failed"),
-        "Succeed stays": ("Succeed", FlowCounts(2, failed=1), "Succeed"),
-        "Failed stays": ("Failed", FlowCounts(2, completed=2), "Failed"),
-        "Terminating stays": ("Terminating", FlowCounts(2, completed=2), "Terminating"),
-    },
+    ("new", None, FlowCounts(2), "Pending"),
+    ("empty", "", FlowCounts(2), "Pending"),
+    ("nothing runs", "Pending", FlowCounts(2), "Pending"),
+    ("one runs", "Pending", FlowCounts(2, running=1), "Running"),
+    ("all completed passes through Running", "Pending", FlowCounts(2, completed=2), "Running"),
+    ("failed beside a running one", "Pending", FlowCounts(2, running=1, failed=1), "Failed"),
+    ("terminated alone", "Pending", FlowCounts(2, terminated=1), "Failed"),
+    ("terminated beside a running one", "Pending", FlowCounts(2, running=1, terminated=1), "Running"),
+    ("no entries", "Pending", FlowCounts(0), "Running"),
+    ("no entries, at once", "Running", FlowCounts(0), "Succeed"),
+    ("half", "Running", FlowCounts(2, completed=1), "Running"),
+    ("all completed", "Running", FlowCounts(2, completed=2), "Succeed"),
+    ("failed", "Running", FlowCounts(2, completed=1, failed=1), "Failed"),
+    ("terminated", "Running", FlowCounts(2, running=1, terminated=1), "Failed"),
+    ("Succeed stays", "Succeed", FlowCounts(2, failed=1), "Succeed"),
+    ("Failed stays", "Failed", FlowCounts(2, completed=2), "Failed"),
+    ("Terminating stays", "Terminating", FlowCounts(2, completed=2), "Terminating"),
 )
 def test_phase(phase: str | None, counts: FlowCounts, expected: str) -> None:
     assert following(phase, counts) == expected
@@ -101,20 +99,18 @@ _C, _F, _S = "Completed", "Failed", "Skipped"
 
 @cases(
     "when, outcomes, expected",
-    {
-        "no targets": (None, (), "START"),
-        "all completed": (None, (_C, _C), "START"),
-        "one is at work": (None, (_C, None), "WAIT"),
-        "one failed": (None, (None, _F), "SKIP"),
-        "one was skipped": (None, (_C, _S), "SKIP"),
-        "on failure": ({"phases": [_F]}, (_F,), "START"),
-        "no failure": ({"phases": [_F]}, (_C,), "SKIP"),
-        "any failure is enough": ({"phases": [_F], "match": "any"}, (None, _F), "START"),
-        "a failure may come": ({"phases": [_F], "match": "any"}, (None, _C), "WAIT"),
-        "no failure at all": ({"phases": [_F], "match": "any"}, (_C, _C), "SKIP"),
-        "a join of branches": ({"phases": [_C, _S]}, (_C, _S), "START"),
-        "whatever becomes of them, but all of them": ({"phases": [_C, _F, _S]}, (_F, None), "WAIT"),
-    },
+    ("no targets", None, (), "START"),
+    ("all completed", None, (_C, _C), "START"),
+    ("one is at work", None, (_C, None), "WAIT"),
+    ("one failed", None, (None, _F), "SKIP"),
+    ("one was skipped", None, (_C, _S), "SKIP"),
+    ("on failure", {"phases": [_F]}, (_F,), "START"),
+    ("no failure", {"phases": [_F]}, (_C,), "SKIP"),
+    ("any failure is enough", {"phases": [_F], "match": "any"}, (None, _F), "START"),
+    ("a failure may come", {"phases": [_F], "match": "any"}, (None, _C), "WAIT"),
+    ("no failure at all", {"phases": [_F], "match": "any"}, (_C, _C), "SKIP"),
+    ("a join of branches", {"phases": [_C, _S]}, (_C, _S), "START"),
+    ("whatever becomes of them, but all of them", {"phases": [_C, _F, _S]}, (_F, None), "WAIT"),
 )
 def test_dependencies(when: Any, outcomes: tuple[str | None, ...], expected: str) -> None:
     names = [f"t{index}" for index in range(len(outcomes))]
@@ -135,17 +131,16 @@ def test_a_probe_that_succeeds_stands_for_completion() -> None:
 
 @cases(
     "base, patch, expected",
-    {
-        "a field": ({"a": 1, "b": 2}, {"b": 3}, {"a": 1, "b": 3}),
-        "a field taken out": ({"a": 1, "b": 2}, {"b": None}, {"a": 1}),
-        "a field of a field": ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"a": {"b": 1, "c": 3}}),
-        "a plain list is replaced": ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
-        "a list of named objects is merged by name": (
-            {"tasks": [{"name": "x", "replicas": 1, "k": 1}, {"name": "y"}]},
-            {"tasks": [{"name": "x", "replicas": 2}, {"name": "z"}]},
-            {"tasks": [{"name": "x", "replicas": 2, "k": 1}, {"name": "y"}, {"name": "z"}]},
-        ),
-    },
+    ("a field", {"a": 1, "b": 2}, {"b": 3}, {"a": 1, "b": 3}),
+    ("a field taken out", {"a": 1, "b": 2}, {"b": None}, {"a": 1}),
+    ("a field of a field", {"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"a": {"b": 1, "c": 3}}),
+    ("a plain list is replaced", {"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
+    (
+        "a list of named objects is merged by name",
+        {"tasks": [{"name": "x", "replicas": 1, "k": 1}, {"name": "y"}]},
+        {"tasks": [{"name": "x", "replicas": 2}, {"name": "z"}]},
+        {"tasks": [{"name": "x", "replicas": 2, "k": 1}, {"name": "y"}, {"name": "z"}]},
+    ),
 )
 def test_patches(base: Object, patch: Object, expected: Object) -> None:
     before = repr(base)
@@ -276,12 +271,10 @@ def test_another_owners_job_of_the_name_never_counts() -> None:
 
 @cases(
     "flows, said",
-    {
-        "cycle": ([entry("a", "b"), entry("b", "a")], "in a circle"),
-        "itself": ([entry("a", "a")], "depends on itself"),
-        "unknown": ([entry("a", "x")], "no entry x"),
-        "twice": ([entry("a"), entry("a")], "2 entries"),
-    },
+    ("cycle", [entry("a", "b"), entry("b", "a")], "in a circle"),
+    ("itself", [entry("a", "a")], "depends on itself"),
+    ("unknown", [entry("a", "x")], "no entry x"),
+    ("twice", [entry("a"), entry("a")], "2 entries"),
 )
 def test_a_flow_that_cannot_be_followed_says_so_and_starts_nothing(flows: list[Object], said: str) -> None:
     cluster = settled(Cluster(*flows))
@@ -770,10 +763,12 @@ def answer(active: bool, error: str | None = None) -> Reading:
     return Reading(1, micros(0), 1, (sample,), uid="uid-f")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reading", "started"),
-    [(None, False), (answer(False), False), (answer(True, "broken"), False), (answer(True), True)],
-    ids=["unknown", "not yet", "error", "ready"],
+    ("unknown", None, False),
+    ("not yet", answer(False), False),
+    ("error", answer(True, "broken"), False),
+    ("ready", answer(True), True),
 )
 def test_an_entry_starts_when_its_probe_succeeds(reading: Reading | None, started: bool) -> None:
     cluster = probed(_TCP)
@@ -851,7 +846,7 @@ def test_a_schedule_makes_flows_that_have_none() -> None:
     assert cluster.back == NOW + timedelta(minutes=10)
 
 
-@pytest.mark.parametrize("edit", [{"schedule": "1,30 * * * *"}, {"schedule": "1,5 * * * *"}], ids=["another", "more"])
+@cases("edit", ("another", {"schedule": "1,30 * * * *"}), ("more", {"schedule": "1,5 * * * *"}))
 def test_an_edited_schedule_waits_for_its_next_slot(edit: dict[str, str]) -> None:
     cluster = scheduled()
     cluster.wait(120)

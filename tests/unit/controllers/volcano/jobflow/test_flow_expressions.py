@@ -10,13 +10,11 @@ SCOPE = FlowScope("f", {"n": "5", "mode": "fast"}, {"a": "Completed", "b": None}
 
 @cases(
     ("tree", "found"),
-    {
-        "texts": (["q-${item}", "${flow}/${index}"], ["q-east", "f/2"]),
-        "a phase that is not known yet": ("[${entries.b.phase}]", "[]"),
-        "numbers": ({"n": "${int:parameters.n}", "i": "${int:index}"}, {"n": 5, "i": 2}),
-        "no texts": ([1, None, True], [1, None, True]),
-        "no reference": ("${HOME} $item", "${HOME} $item"),
-    },
+    ("texts", ["q-${item}", "${flow}/${index}"], ["q-east", "f/2"]),
+    ("a phase that is not known yet", "[${entries.b.phase}]", "[]"),
+    ("numbers", {"n": "${int:parameters.n}", "i": "${int:index}"}, {"n": 5, "i": 2}),
+    ("no texts", [1, None, True], [1, None, True]),
+    ("no reference", "${HOME} $item", "${HOME} $item"),
 )
 def test_references_are_replaced(tree: Any, found: Any):
     assert filled(tree, SCOPE) == found
@@ -24,11 +22,9 @@ def test_references_are_replaced(tree: Any, found: Any):
 
 @cases(
     ("tree", "problem"),
-    {
-        "a number that is not known yet": ({"n": ["${int:parameters.n}", 1]}, None),
-        "an unknown number": ({"n": ["${int:parameters.m}"]}, "there is no parameter m"),
-        "an unknown entry": ("${entries.x.phase}", "there is no entry x"),
-    },
+    ("a number that is not known yet", {"n": ["${int:parameters.n}", 1]}, None),
+    ("an unknown number", {"n": ["${int:parameters.m}"]}, "there is no parameter m"),
+    ("an unknown entry", "${entries.x.phase}", "there is no entry x"),
 )
 def test_a_patch_is_refused_for_unknown_names_alone(tree: Any, problem: str | None):
     assert patch_problem(tree, ["n"], ["a"]) == problem

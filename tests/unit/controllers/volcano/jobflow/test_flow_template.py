@@ -12,13 +12,11 @@ from workers.decision.snapshot import CachedObject, Snapshot
 
 @cases(
     "listed, jobs, expected",
-    {
-        "no Jobs": (None, [], None),
-        "its Jobs by name": (None, ["b", "a"], ["a", "b"]),
-        "nothing new": (["a", "b"], ["a", "b"], None),
-        "one is gone": (["a", "b"], ["b"], ["b"]),
-        "the last list stays": (["a"], [], None),
-    },
+    ("no Jobs", None, [], None),
+    ("its Jobs by name", None, ["b", "a"], ["a", "b"]),
+    ("nothing new", ["a", "b"], ["a", "b"], None),
+    ("one is gone", ["a", "b"], ["b"], ["b"]),
+    ("the last list stays", ["a"], [], None),
 )
 def test_it_lists_the_jobs_that_were_made_from_it(
     listed: list[str] | None, jobs: list[str], expected: list[str] | None

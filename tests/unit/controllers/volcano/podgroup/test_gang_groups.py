@@ -43,35 +43,33 @@ def decide(body: Object, *made: Object, later: float = 0, rules: GangRules | Non
 
 @cases(
     "before, states, least, after",
-    {
-        "waits": ("Pending", [], 3, "Pending"),
-        "waits, held back": ("Pending", ["gated"] * 3, 3, "Pending"),
-        "needs nothing, and is not let through yet": ("Pending", [], 0, "Pending"),
-        "needs nothing, its pod is held back": ("Pending", ["gated"], 0, "Pending"),
-        "runs without having been let through": ("Pending", ["running"] * 3, 3, "Running"),
-        "let through, no pods": ("Inqueue", [], 3, "Inqueue"),
-        "let through, needs nothing": ("Inqueue", [], 0, "Completed"),
-        "let through, no nodes": ("Inqueue", ["waiting"] * 3, 3, "Inqueue"),
-        "let through, a part runs": ("Inqueue", ["running", "nowhere", "nowhere"], 3, "Inqueue"),
-        "all have their nodes": ("Inqueue", ["bound", "bound", "running"], 3, "Running"),
-        "enough have their nodes": ("Inqueue", ["bound", "bound", "waiting"], 2, "Running"),
-        "some have ended": ("Running", ["running", "succeeded", "failed"], 3, "Running"),
-        "one is leaving its node": ("Running", ["running", "running", "leaving"], 3, "Running"),
-        "one leaves and had no node": ("Running", ["running", "running", "left"], 3, "Pending"),
-        "all have ended well": ("Running", ["succeeded"] * 3, 3, "Completed"),
-        "all have ended": ("Running", ["succeeded", "failed", "failed"], 3, "Completed"),
-        "one more waits": ("Running", ["succeeded", "succeeded", "waiting"], 2, "Completed"),
-        "one lost its place": ("Running", ["running", "running", "waiting"], 3, "Pending"),
-        "one finds no place": ("Running", ["running", "running", "nowhere"], 3, "Unknown"),
-        "one finds no place, none runs": ("Running", ["bound", "bound", "nowhere"], 3, "Pending"),
-        "all are gone": ("Running", [], 3, "Pending"),
-        "still finds no place": ("Unknown", ["running", "running", "nowhere"], 3, "Unknown"),
-        "found its place": ("Unknown", ["running", "running", "bound"], 3, "Running"),
-        "looks for none any more": ("Unknown", ["running", "running"], 3, "Pending"),
-        "completed, and cleaned up": ("Completed", [], 3, "Completed"),
-        "completed, one is gone": ("Completed", ["succeeded", "succeeded"], 3, "Pending"),
-        "completed, and one more runs": ("Completed", ["succeeded"] * 3 + ["running"], 3, "Running"),
-    },
+    ("waits", "Pending", [], 3, "Pending"),
+    ("waits, held back", "Pending", ["gated"] * 3, 3, "Pending"),
+    ("needs nothing, and is not let through yet", "Pending", [], 0, "Pending"),
+    ("needs nothing, its pod is held back", "Pending", ["gated"], 0, "Pending"),
+    ("runs without having been let through", "Pending", ["running"] * 3, 3, "Running"),
+    ("let through, no pods", "Inqueue", [], 3, "Inqueue"),
+    ("let through, needs nothing", "Inqueue", [], 0, "Completed"),
+    ("let through, no nodes", "Inqueue", ["waiting"] * 3, 3, "Inqueue"),
+    ("let through, a part runs", "Inqueue", ["running", "nowhere", "nowhere"], 3, "Inqueue"),
+    ("all have their nodes", "Inqueue", ["bound", "bound", "running"], 3, "Running"),
+    ("enough have their nodes", "Inqueue", ["bound", "bound", "waiting"], 2, "Running"),
+    ("some have ended", "Running", ["running", "succeeded", "failed"], 3, "Running"),
+    ("one is leaving its node", "Running", ["running", "running", "leaving"], 3, "Running"),
+    ("one leaves and had no node", "Running", ["running", "running", "left"], 3, "Pending"),
+    ("all have ended well", "Running", ["succeeded"] * 3, 3, "Completed"),
+    ("all have ended", "Running", ["succeeded", "failed", "failed"], 3, "Completed"),
+    ("one more waits", "Running", ["succeeded", "succeeded", "waiting"], 2, "Completed"),
+    ("one lost its place", "Running", ["running", "running", "waiting"], 3, "Pending"),
+    ("one finds no place", "Running", ["running", "running", "nowhere"], 3, "Unknown"),
+    ("one finds no place, none runs", "Running", ["bound", "bound", "nowhere"], 3, "Pending"),
+    ("all are gone", "Running", [], 3, "Pending"),
+    ("still finds no place", "Unknown", ["running", "running", "nowhere"], 3, "Unknown"),
+    ("found its place", "Unknown", ["running", "running", "bound"], 3, "Running"),
+    ("looks for none any more", "Unknown", ["running", "running"], 3, "Pending"),
+    ("completed, and cleaned up", "Completed", [], 3, "Completed"),
+    ("completed, one is gone", "Completed", ["succeeded", "succeeded"], 3, "Pending"),
+    ("completed, and one more runs", "Completed", ["succeeded"] * 3 + ["running"], 3, "Running"),
 )
 def test_phases(before: str, states: list[str], least: int, after: str) -> None:
     found = observe(group(phase=before, least=least), [member(each) for each in pods(*states)])
@@ -123,20 +121,19 @@ PARTS = {"subGroupPolicy": [{"name": "w", "subGroupSize": 2, "minSubGroups": 1}]
 
 @cases(
     "spec, of_a_job, labels, fields",
-    {
-        "nothing to enforce": ({}, True, (), ()),
-        "a label stands for the tier": (RACK, True, ("rack",), ()),
-        "no label does": (RACK, True, (), ("spec.networkTopology: the setting gang_topology",)),
-        "pods of others": (RACK, False, ("rack",), ("spec.networkTopology: only the pods of Volcano Jobs",)),
-        "partitions": (PARTS, True, (), ("spec.subGroupPolicy[0]: pods beyond the gang",)),
-        "all partitions are the gang": ({"subGroupPolicy": [{"name": "w", "subGroupSize": 2}]}, True, (), ()),
-        "partitions of a tier": (
-            {"subGroupPolicy": [{"name": "w", **RACK}]},
-            False,
-            (),
-            ("spec.subGroupPolicy[0].networkTopology: only the pods", "spec.subGroupPolicy[0]: pods beyond"),
-        ),
-    },
+    ("nothing to enforce", {}, True, (), ()),
+    ("a label stands for the tier", RACK, True, ("rack",), ()),
+    ("no label does", RACK, True, (), ("spec.networkTopology: the setting gang_topology",)),
+    ("pods of others", RACK, False, ("rack",), ("spec.networkTopology: only the pods of Volcano Jobs",)),
+    ("partitions", PARTS, True, (), ("spec.subGroupPolicy[0]: pods beyond the gang",)),
+    ("all partitions are the gang", {"subGroupPolicy": [{"name": "w", "subGroupSize": 2}]}, True, (), ()),
+    (
+        "partitions of a tier",
+        {"subGroupPolicy": [{"name": "w", **RACK}]},
+        False,
+        (),
+        ("spec.subGroupPolicy[0].networkTopology: only the pods", "spec.subGroupPolicy[0]: pods beyond"),
+    ),
 )
 def test_a_condition_names_what_nothing_enforces(
     spec: Object, of_a_job: bool, labels: tuple[str, ...], fields: tuple[str, ...]
@@ -177,17 +174,15 @@ def ungate(plan: Plan) -> list[str]:
 
 @cases(
     "phase, states, going",
-    {
-        "as many as make it whole": ("Inqueue", ["gated"] * 5, ["gang-0", "gang-1", "gang-2"]),
-        "one was let go before": ("Inqueue", ["waiting", "gated", "gated", "gated"], ["gang-1", "gang-2"]),
-        "two have their places": ("Inqueue", ["running", "succeeded", "gated", "gated"], ["gang-2"]),
-        "the first of three: it would start alone": ("Inqueue", ["gated"], []),
-        "two of three": ("Inqueue", ["gated", "gated"], []),
-        "one runs, one is there, one is to come": ("Inqueue", ["running", "gated"], []),
-        "the third leaves and had no node": ("Inqueue", ["gated", "gated", "left"], []),
-        "the rest is the round's": ("Running", ["running"] * 3 + ["gated"], []),
-        "of a completed one, too": ("Completed", ["succeeded"] * 3 + ["gated"], []),
-    },
+    ("as many as make it whole", "Inqueue", ["gated"] * 5, ["gang-0", "gang-1", "gang-2"]),
+    ("one was let go before", "Inqueue", ["waiting", "gated", "gated", "gated"], ["gang-1", "gang-2"]),
+    ("two have their places", "Inqueue", ["running", "succeeded", "gated", "gated"], ["gang-2"]),
+    ("the first of three: it would start alone", "Inqueue", ["gated"], []),
+    ("two of three", "Inqueue", ["gated", "gated"], []),
+    ("one runs, one is there, one is to come", "Inqueue", ["running", "gated"], []),
+    ("the third leaves and had no node", "Inqueue", ["gated", "gated", "left"], []),
+    ("the rest is the round's", "Running", ["running"] * 3 + ["gated"], []),
+    ("of a completed one, too", "Completed", ["succeeded"] * 3 + ["gated"], []),
 )
 def test_a_group_lets_go_what_makes_it_whole(phase: str, states: list[str], going: list[str]) -> None:
     plan = decide(group(phase=phase, status={"admitted": at(-1)}), *pods(*states))
@@ -198,11 +193,9 @@ def test_a_group_lets_go_what_makes_it_whole(phase: str, states: list[str], goin
 
 @cases(
     "first, places, going",
-    {
-        "of each task": ({"a": 2, "b": 1}, [("a", 0), ("a", 1), ("a", 2), ("b", 0)], ["a-0", "a-1", "b-0"]),
-        "the Job makes its gang's pods itself": ({"a": 2, "b": 1}, [("a", 2), ("a", 3), ("a", 4)], []),
-        "nobody says which those are": ({}, [("a", 7)], ["a-7"]),
-    },
+    ("of each task", {"a": 2, "b": 1}, [("a", 0), ("a", 1), ("a", 2), ("b", 0)], ["a-0", "a-1", "b-0"]),
+    ("the Job makes its gang's pods itself", {"a": 2, "b": 1}, [("a", 2), ("a", 3), ("a", 4)], []),
+    ("nobody says which those are", {}, [("a", 7)], ["a-7"]),
 )
 def test_of_a_job_the_first_pods_of_each_task_are_the_gang(
     first: dict[str, int], places: list[tuple[str, int]], going: list[str]
@@ -227,14 +220,12 @@ FOR_ONE = {"admitted": at(-1), "admittedFor": {"minMember": 1, "minResources": {
 
 @cases(
     "states, least, after, going, again",
-    {
-        "asks for what it was let through for": (["running"], 1, "Running", [], False),
-        "whole as it was, and asks for one more": (["running", "gated"], 2, "Running", [], True),
-        "not whole yet as it was": (["waiting", "gated"], 2, "Inqueue", [], False),
-        "none of it has a node": (["gated", "gated"], 2, "Inqueue", ["gang-0"], False),
-        "no pods yet": ([], 2, "Inqueue", [], False),
-        "asks for nothing any more": ([], 0, "Completed", [], False),
-    },
+    ("asks for what it was let through for", ["running"], 1, "Running", [], False),
+    ("whole as it was, and asks for one more", ["running", "gated"], 2, "Running", [], True),
+    ("not whole yet as it was", ["waiting", "gated"], 2, "Inqueue", [], False),
+    ("none of it has a node", ["gated", "gated"], 2, "Inqueue", ["gang-0"], False),
+    ("no pods yet", [], 2, "Inqueue", [], False),
+    ("asks for nothing any more", [], 0, "Completed", [], False),
 )
 def test_a_group_is_let_through_for_what_it_asked_for_then(
     states: list[str], least: int, after: str, going: list[str], again: bool
@@ -267,23 +258,23 @@ def test_pods_of_a_group_that_waits_are_held_back() -> None:
 
 @cases(
     "told, body, states",
-    {
-        "new": (True, group(), []),
-        "judged already: the round comes back by itself": (
-            False,
-            group(status={"conditions": [condition("Unschedulable", reason="NotEnoughResources")]}),
-            [],
-        ),
-        "completed": (True, group(phase="Running"), ["succeeded"] * 3),
-        "waits again": (True, group(phase="Running"), ["running"]),
-        "a pod beyond the gang has ended": (
-            True,
-            group(phase="Running", status={"allocated": {"cpu": "4"}}),
-            ["running"] * 3,
-        ),
-        "a pod more runs": (False, group(phase="Running", status={"allocated": {"cpu": "2"}}), ["running"] * 3),
-        "completed long ago": (False, group(phase="Completed"), []),
-    },
+    ("new", True, group(), []),
+    (
+        "judged already: the round comes back by itself",
+        False,
+        group(status={"conditions": [condition("Unschedulable", reason="NotEnoughResources")]}),
+        [],
+    ),
+    ("completed", True, group(phase="Running"), ["succeeded"] * 3),
+    ("waits again", True, group(phase="Running"), ["running"]),
+    (
+        "a pod beyond the gang has ended",
+        True,
+        group(phase="Running", status={"allocated": {"cpu": "4"}}),
+        ["running"] * 3,
+    ),
+    ("a pod more runs", False, group(phase="Running", status={"allocated": {"cpu": "2"}}), ["running"] * 3),
+    ("completed long ago", False, group(phase="Completed"), []),
 )
 def test_what_the_round_must_hear_of(told: bool, body: Object, states: list[str]) -> None:
     assert (MarkObject(ROUND) in decide(body, *pods(*states)).steps) is told
@@ -344,11 +335,9 @@ def test_a_part_of_a_gang_that_was_held_back_does_not_keep_its_room_for_ever() -
 
 @cases(
     "given, rules",
-    {
-        "no setting": ({}, GangRules(patience=timedelta())),
-        "it says so": ({"annotations": {"penstock.dev/gang-timeout": "0s"}}, GangRules()),
-        "it has more time": ({"annotations": {"penstock.dev/gang-timeout": "6m"}}, GangRules()),
-    },
+    ("no setting", {}, GangRules(patience=timedelta())),
+    ("it says so", {"annotations": {"penstock.dev/gang-timeout": "0s"}}, GangRules()),
+    ("it has more time", {"annotations": {"penstock.dev/gang-timeout": "6m"}}, GangRules()),
 )
 def test_a_gang_may_wait_longer(given: dict[str, Any], rules: GangRules) -> None:
     plan = decide(group(phase="Inqueue", status=ADMITTED, **given), *pods("waiting"), rules=rules)

@@ -41,24 +41,24 @@ def seen(*each: list[Object], **more: Any) -> dict[str, Any]:
 
 @cases(
     "pods, given",
-    {
-        "all of them fit": (5, {"nodes": [node()]}),
-        "as many as fit": (3, {"nodes": [node(cpu=4, pods=9)]}),
-        "none fits": (0, {"nodes": [node(cpu=1, pods=9)]}),
-        "no node is known": (5, {}),
-        "as many as the queue may have": (2, {"queues": [queue(capability={"cpu": "3"})]}),
-        "as many as the queue above may have": (
-            2,
-            {"queues": [queue(parent="above"), queue("above", capability={"pods": "3"})]},
-        ),
-        "what others are guaranteed stays free": (
-            1,
-            {"nodes": [node(cpu=4, pods=9)], "queues": [queue(), queue("sure", guarantee={"resource": {"cpu": "2"}})]},
-        ),
-        "a closed queue takes nothing more": (0, {"nodes": [node()], "queues": [queue(state="Closed")]}),
-        "the queue is gone": (0, {"nodes": [node()], "queues": []}),
-        "each on a node": (1, {"nodes": [node(cpu=2, pods=9), node("two", cpu=1, pods=0)]}),
-    },
+    ("all of them fit", 5, {"nodes": [node()]}),
+    ("as many as fit", 3, {"nodes": [node(cpu=4, pods=9)]}),
+    ("none fits", 0, {"nodes": [node(cpu=1, pods=9)]}),
+    ("no node is known", 5, {}),
+    ("as many as the queue may have", 2, {"queues": [queue(capability={"cpu": "3"})]}),
+    (
+        "as many as the queue above may have",
+        2,
+        {"queues": [queue(parent="above"), queue("above", capability={"pods": "3"})]},
+    ),
+    (
+        "what others are guaranteed stays free",
+        1,
+        {"nodes": [node(cpu=4, pods=9)], "queues": [queue(), queue("sure", guarantee={"resource": {"cpu": "2"}})]},
+    ),
+    ("a closed queue takes nothing more", 0, {"nodes": [node()], "queues": [queue(state="Closed")]}),
+    ("the queue is gone", 0, {"nodes": [node()], "queues": []}),
+    ("each on a node", 1, {"nodes": [node(cpu=2, pods=9), node("two", cpu=1, pods=0)]}),
 )
 def test_pods_beyond_a_gang_go_where_there_is_room(pods: int, given: dict[str, Any]) -> None:
     found = outcome(**seen(elastic("gang")), **given)
@@ -82,12 +82,10 @@ def test_gated_pods_keep_no_group_from_starting() -> None:
 
 @cases(
     "pods, reason, cpus, least",
-    {
-        "it waits for what is left, and for more": (0, "NotEnoughResources", 4, 4),
-        "it starts, and leaves something": (1, None, 6, 4),
-        "it starts, and leaves nothing": (0, None, 5, 4),
-        "one that can never start keeps nothing free": (3, "NeverFits", 4, 9),
-    },
+    ("it waits for what is left, and for more", 0, "NotEnoughResources", 4, 4),
+    ("it starts, and leaves something", 1, None, 6, 4),
+    ("it starts, and leaves nothing", 0, None, 5, 4),
+    ("one that can never start keeps nothing free", 3, "NeverFits", 4, 9),
 )
 def test_what_a_gang_waits_for_is_for_no_pod_beyond_another(
     pods: int, reason: str | None, cpus: int, least: int
@@ -122,24 +120,25 @@ ZONE_A = {"nodeSelector": {"zone": "a"}}
 
 @cases(
     "first, more, given",
-    {
-        "of the older gang": (["a-1", "a-2"], {"b": {"created": -1}}, {}),
-        "of the more important one": (
-            ["b-1", "b-2"],
-            {"b": {"priorityClassName": "high", "created": -1}},
-            {"priorities": [priority("high", 5)]},
-        ),
-        "of the queue of higher priority": (
-            ["b-1", "b-2"],
-            {"b": {"queue": "vip"}},
-            {"queues": [queue(), queue("vip", priority=1)]},
-        ),
-        "queues take turns": (
-            ["a-1", "b-1"],
-            {"b": {"queue": "other"}},
-            {"queues": [queue(created=-9), queue("other", created=-8)]},
-        ),
-    },
+    ("of the older gang", ["a-1", "a-2"], {"b": {"created": -1}}, {}),
+    (
+        "of the more important one",
+        ["b-1", "b-2"],
+        {"b": {"priorityClassName": "high", "created": -1}},
+        {"priorities": [priority("high", 5)]},
+    ),
+    (
+        "of the queue of higher priority",
+        ["b-1", "b-2"],
+        {"b": {"queue": "vip"}},
+        {"queues": [queue(), queue("vip", priority=1)]},
+    ),
+    (
+        "queues take turns",
+        ["a-1", "b-1"],
+        {"b": {"queue": "other"}},
+        {"queues": [queue(created=-9), queue("other", created=-8)]},
+    ),
 )
 def test_who_grows_first(first: list[str], more: dict[str, Any], given: dict[str, Any]) -> None:
     gangs = [elastic("a", created=-30), elastic("b", **{"created": -20, **more.get("b", {})})]
@@ -183,14 +182,12 @@ def test_the_round_lets_pods_go_so_many_at_a_time_and_comes_back() -> None:
 
 @cases(
     "gates, admitted",
-    {
-        "none is there: they are made once the gang may start": ([], True),
-        "one of three is held back": ([True], False),
-        "two of three are": ([True, True], False),
-        "all are there": ([True, True, True], True),
-        "one was made by a Job that makes the others": ([False], True),
-        "one was let go before, and one waits": ([False, True], False),
-    },
+    ("none is there: they are made once the gang may start", [], True),
+    ("one of three is held back", [True], False),
+    ("two of three are", [True, True], False),
+    ("all are there", [True, True, True], True),
+    ("one was made by a Job that makes the others", [False], True),
+    ("one was let go before, and one waits", [False, True], False),
 )
 def test_a_gang_whose_pods_are_held_back_starts_when_all_are_there(gates: list[bool], admitted: bool) -> None:
     pods = [pod(f"gang-{index}", gated=gated) for index, gated in enumerate(gates)]

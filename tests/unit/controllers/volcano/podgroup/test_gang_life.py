@@ -4,13 +4,13 @@ import random
 from collections import Counter
 from datetime import timedelta
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gang_cluster import GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, queue
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup import vectors
@@ -153,7 +153,7 @@ def _said(cluster: GangCluster, *, mixed: bool = False) -> list[str]:
     return [str(step) for step in cluster.round(mixed=mixed).steps]
 
 
-@pytest.mark.parametrize("cpu", [1, 4], ids=["many small pods", "one pod as large as a node"])
+@cases("cpu", ("many small pods", 1), ("one pod as large as a node", 4))
 def test_a_large_gang_starts_though_small_ones_never_stop_coming(cpu: int) -> None:
     """Without a bound on overtaking it waits for ever."""
     chance = random.Random(7)

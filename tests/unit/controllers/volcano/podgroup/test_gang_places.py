@@ -3,7 +3,6 @@
 from fractions import Fraction
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,38 +32,37 @@ def tolerating(**toleration: str) -> Object:
 
 @cases(
     "allowed, spec",
-    {
-        "nothing demanded": (True, {}),
-        "selector": (True, {"nodeSelector": {"zone": "a"}}),
-        "selector, another value": (False, {"nodeSelector": {"zone": "b"}}),
-        "selector, one label is missing": (False, {"nodeSelector": {"zone": "a", "disk": "ssd"}}),
-        "In": (True, affinity(term("zone", "In", "b", "a"))),
-        "In, others": (False, affinity(term("zone", "In", "b"))),
-        "In, without the label": (False, affinity(term("disk", "In", "ssd"))),
-        "NotIn": (False, affinity(term("zone", "NotIn", "a"))),
-        "NotIn, without the label": (True, affinity(term("disk", "NotIn", "ssd"))),
-        "Exists": (True, affinity(term("zone", "Exists"))),
-        "Exists, without the label": (False, affinity(term("disk", "Exists"))),
-        "DoesNotExist": (True, affinity(term("disk", "DoesNotExist"))),
-        "DoesNotExist, with the label": (False, affinity(term("zone", "DoesNotExist"))),
-        "Gt": (True, affinity(term("cores", "Gt", "15"))),
-        "Gt, as many": (False, affinity(term("cores", "Gt", "16"))),
-        "Lt": (True, affinity(term("cores", "Lt", "17"))),
-        "Lt, as many": (False, affinity(term("cores", "Lt", "16"))),
-        "Lt, no number": (False, affinity(term("zone", "Lt", "17"))),
-        "an operator that nobody knows": (False, affinity(term("zone", "Like", "a"))),
-        "by its name": (True, affinity(term("metadata.name", "In", "one", by="matchFields"))),
-        "by another name": (False, affinity(term("metadata.name", "In", "two", by="matchFields"))),
-        "one of two terms": (True, affinity(term("zone", "In", "b"), term("zone", "In", "a"))),
-        "both requirements of one term": (
-            False,
-            affinity({"matchExpressions": [term("zone", op, "a")["matchExpressions"][0] for op in ("In", "NotIn")]}),
-        ),
-        "an empty term holds nowhere": (False, affinity({})),
-        "no terms hold nowhere": (False, affinity()),
-        "both must hold": (False, {"nodeSelector": {"zone": "b"}, **affinity(term("zone", "Exists"))}),
-        "nobody can read it": (False, {"affinity": {"nodeAffinity": "zone a"}}),
-    },
+    ("nothing demanded", True, {}),
+    ("selector", True, {"nodeSelector": {"zone": "a"}}),
+    ("selector, another value", False, {"nodeSelector": {"zone": "b"}}),
+    ("selector, one label is missing", False, {"nodeSelector": {"zone": "a", "disk": "ssd"}}),
+    ("In", True, affinity(term("zone", "In", "b", "a"))),
+    ("In, others", False, affinity(term("zone", "In", "b"))),
+    ("In, without the label", False, affinity(term("disk", "In", "ssd"))),
+    ("NotIn", False, affinity(term("zone", "NotIn", "a"))),
+    ("NotIn, without the label", True, affinity(term("disk", "NotIn", "ssd"))),
+    ("Exists", True, affinity(term("zone", "Exists"))),
+    ("Exists, without the label", False, affinity(term("disk", "Exists"))),
+    ("DoesNotExist", True, affinity(term("disk", "DoesNotExist"))),
+    ("DoesNotExist, with the label", False, affinity(term("zone", "DoesNotExist"))),
+    ("Gt", True, affinity(term("cores", "Gt", "15"))),
+    ("Gt, as many", False, affinity(term("cores", "Gt", "16"))),
+    ("Lt", True, affinity(term("cores", "Lt", "17"))),
+    ("Lt, as many", False, affinity(term("cores", "Lt", "16"))),
+    ("Lt, no number", False, affinity(term("zone", "Lt", "17"))),
+    ("an operator that nobody knows", False, affinity(term("zone", "Like", "a"))),
+    ("by its name", True, affinity(term("metadata.name", "In", "one", by="matchFields"))),
+    ("by another name", False, affinity(term("metadata.name", "In", "two", by="matchFields"))),
+    ("one of two terms", True, affinity(term("zone", "In", "b"), term("zone", "In", "a"))),
+    (
+        "both requirements of one term",
+        False,
+        affinity({"matchExpressions": [term("zone", op, "a")["matchExpressions"][0] for op in ("In", "NotIn")]}),
+    ),
+    ("an empty term holds nowhere", False, affinity({})),
+    ("no terms hold nowhere", False, affinity()),
+    ("both must hold", False, {"nodeSelector": {"zone": "b"}, **affinity(term("zone", "Exists"))}),
+    ("nobody can read it", False, {"affinity": {"nodeAffinity": "zone a"}}),
 )
 def test_labels(allowed: bool, spec: Object) -> None:
     machine = Machine("one", {}, {}, {"zone": "a", "cores": "16"})
@@ -76,20 +74,18 @@ def test_labels(allowed: bool, spec: Object) -> None:
 
 @cases(
     "allowed, taint, spec",
-    {
-        "not tolerated": (False, GPU, {}),
-        "not tolerated, and driven out": (False, {**GPU, "effect": "NoExecute"}, {}),
-        "only if there is no other": (True, {**GPU, "effect": "PreferNoSchedule"}, {}),
-        "exactly": (True, GPU, tolerating(key="gpu", value="a100", effect="NoSchedule")),
-        "whatever its effect": (True, GPU, tolerating(key="gpu", operator="Equal", value="a100")),
-        "whatever its value": (True, GPU, tolerating(key="gpu", operator="Exists")),
-        "everything": (True, GPU, tolerating(operator="Exists")),
-        "another value": (False, GPU, tolerating(key="gpu", value="h100")),
-        "another key": (False, GPU, tolerating(key="tpu", operator="Exists")),
-        "another effect": (False, GPU, tolerating(key="gpu", operator="Exists", effect="NoExecute")),
-        "no key, and not everything": (False, GPU, tolerating(value="a100")),
-        "a taint without a value": (True, {"key": "x", "effect": "NoSchedule"}, tolerating(key="x")),
-    },
+    ("not tolerated", False, GPU, {}),
+    ("not tolerated, and driven out", False, {**GPU, "effect": "NoExecute"}, {}),
+    ("only if there is no other", True, {**GPU, "effect": "PreferNoSchedule"}, {}),
+    ("exactly", True, GPU, tolerating(key="gpu", value="a100", effect="NoSchedule")),
+    ("whatever its effect", True, GPU, tolerating(key="gpu", operator="Equal", value="a100")),
+    ("whatever its value", True, GPU, tolerating(key="gpu", operator="Exists")),
+    ("everything", True, GPU, tolerating(operator="Exists")),
+    ("another value", False, GPU, tolerating(key="gpu", value="h100")),
+    ("another key", False, GPU, tolerating(key="tpu", operator="Exists")),
+    ("another effect", False, GPU, tolerating(key="gpu", operator="Exists", effect="NoExecute")),
+    ("no key, and not everything", False, GPU, tolerating(value="a100")),
+    ("a taint without a value", True, {"key": "x", "effect": "NoSchedule"}, tolerating(key="x")),
 )
 def test_taints(allowed: bool, taint: Object, spec: Object) -> None:
     assert places.read(spec).allow(Machine("one", {}, {}, taints=(taint,))) == allowed
@@ -103,17 +99,15 @@ TAINTED = [node("a", cpu=2, pods=9), node("gpu", cpu=8, pods=9, spec={"taints": 
 
 @cases(
     "reason, nodes, more",
-    {
-        "anywhere": (None, ZONES, {}),
-        "the nodes it may go to are too small": ("NeverFits", ZONES, ZONE_B),
-        "two are large enough": (None, [*ZONES, node("c", cpu=1, pods=9, labels={"zone": "b"})], ZONE_B),
-        "no node is there": ("NeverFits", ZONES[:1], ZONE_B),
-        "a taint keeps it out": ("NeverFits", TAINTED, {}),
-        "it tolerates the taint": (None, TAINTED, TOLERANT),
-        "cordoned": ("NeverFits", [*TAINTED[:1], node("gpu", cpu=8, pods=9, spec={"unschedulable": True})], {}),
-    },
+    ("anywhere", None, ZONES, {}),
+    ("the nodes it may go to are too small", "NeverFits", ZONES, ZONE_B),
+    ("two are large enough", None, [*ZONES, node("c", cpu=1, pods=9, labels={"zone": "b"})], ZONE_B),
+    ("no node is there", "NeverFits", ZONES[:1], ZONE_B),
+    ("a taint keeps it out", "NeverFits", TAINTED, {}),
+    ("it tolerates the taint", None, TAINTED, TOLERANT),
+    ("cordoned", "NeverFits", [*TAINTED[:1], node("gpu", cpu=8, pods=9, spec={"unschedulable": True})], {}),
 )
-@pytest.mark.parametrize("made", [True, False], ids=["held back", "not made yet"])
+@cases("made", ("held back", True), ("not made yet", False))
 def test_a_gang_starts_where_its_pods_may_go(
     made: bool, reason: str | None, nodes: list[Object], more: dict[str, Any]
 ) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gang_cluster import GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, pod, queue
+from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup import deserved_shares, vectors
@@ -200,7 +200,7 @@ def test_vectors(first: dict[str, int], second: dict[str, int]) -> None:
     assert vectors.fits(second, vectors.most(first, second))
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["held back", "made late"])
+@cases("late", ("held back", False), ("made late", True))
 def test_two_gangs_that_fit_one_at_a_time_never_share_the_cluster(late: bool) -> None:
     cluster = GangCluster([queue()], {"a": 4})
     for name in ("first", "second"):

@@ -35,54 +35,60 @@ THREE_EACH = [queue(name, deserved={"cpu": "3"}) for name in ("lent", "owed")]
 
 @cases(
     "victims, gangs, given",
-    {
-        "the youngest": (["young"], [OLD, YOUNG], {}),
-        "the least important": (
-            ["old"],
-            [OLD, running("young", created=-50, priorityClassName="high")],
-            {"priorities": [priority("high", 5)]},
-        ),
-        "as many as it takes": (
-            ["c", "b"],
-            [running("a", 2, created=-90), running("b", 2, created=-80), running("c", 2, created=-70)],
-            {"queues": [queue("lent"), queue("owed", weight=2)], "asks": 4},
-        ),
-        "the option is off": ([], [OLD, YOUNG], {"rules": GangRules()}),
-        "its queue forbids it": ([], [OLD, YOUNG], {"queues": [queue("lent", reclaimable=False), queue("owed")]}),
-        "its annotation forbids it": (
-            ["old"],
-            [OLD, running("young", created=-50, annotations={"volcano.sh/preemptable": "false"})],
-            {},
-        ),
-        "its queue would have less than its share": ([], [running("wide", 6)], {}),
-        "the other queue would have more than its share": (
-            [],
-            [OLD, YOUNG],
-            {"asks": 4, "nodes": [node(cpu=7, pods=99)], "queues": THREE_EACH},
-        ),
-        "the share is what the spec says": (
-            ["young"],
-            [OLD, YOUNG],
-            {"queues": [queue("lent", deserved={"cpu": "2"}), queue("owed", deserved={"cpu": "3"})]},
-        ),
-        "no Job creates its pods again": (["old"], [OLD, running("young", created=-50, owned=False)], {}),
-        "its pods have ended in part": (
-            [],
-            [OLD, running("young", created=-50, states=["Running", "Running", "Succeeded"])],
-            {},
-        ),
-        "its room is on other nodes": (
-            [],
-            [running("a", 3, on="a"), running("b", 3, on="b", created=-50)],
-            {"nodes": [node("a", cpu=3, pods=99), node("b", cpu=3, pods=99)], "selector": {"zone": "far"}},
-        ),
-        "the queue's own limit is no shortage of the cluster": (
-            [],
-            [OLD, YOUNG],
-            {"queues": [queue("lent"), queue("owed", capability={"cpu": "2"})]},
-        ),
-        "gangs of one queue": ([], [OLD, YOUNG], {"queue": "lent"}),
-    },
+    ("the youngest", ["young"], [OLD, YOUNG], {}),
+    (
+        "the least important",
+        ["old"],
+        [OLD, running("young", created=-50, priorityClassName="high")],
+        {"priorities": [priority("high", 5)]},
+    ),
+    (
+        "as many as it takes",
+        ["c", "b"],
+        [running("a", 2, created=-90), running("b", 2, created=-80), running("c", 2, created=-70)],
+        {"queues": [queue("lent"), queue("owed", weight=2)], "asks": 4},
+    ),
+    ("the option is off", [], [OLD, YOUNG], {"rules": GangRules()}),
+    ("its queue forbids it", [], [OLD, YOUNG], {"queues": [queue("lent", reclaimable=False), queue("owed")]}),
+    (
+        "its annotation forbids it",
+        ["old"],
+        [OLD, running("young", created=-50, annotations={"volcano.sh/preemptable": "false"})],
+        {},
+    ),
+    ("its queue would have less than its share", [], [running("wide", 6)], {}),
+    (
+        "the other queue would have more than its share",
+        [],
+        [OLD, YOUNG],
+        {"asks": 4, "nodes": [node(cpu=7, pods=99)], "queues": THREE_EACH},
+    ),
+    (
+        "the share is what the spec says",
+        ["young"],
+        [OLD, YOUNG],
+        {"queues": [queue("lent", deserved={"cpu": "2"}), queue("owed", deserved={"cpu": "3"})]},
+    ),
+    ("no Job creates its pods again", ["old"], [OLD, running("young", created=-50, owned=False)], {}),
+    (
+        "its pods have ended in part",
+        [],
+        [OLD, running("young", created=-50, states=["Running", "Running", "Succeeded"])],
+        {},
+    ),
+    (
+        "its room is on other nodes",
+        [],
+        [running("a", 3, on="a"), running("b", 3, on="b", created=-50)],
+        {"nodes": [node("a", cpu=3, pods=99), node("b", cpu=3, pods=99)], "selector": {"zone": "far"}},
+    ),
+    (
+        "the queue's own limit is no shortage of the cluster",
+        [],
+        [OLD, YOUNG],
+        {"queues": [queue("lent"), queue("owed", capability={"cpu": "2"})]},
+    ),
+    ("gangs of one queue", [], [OLD, YOUNG], {"queue": "lent"}),
 )
 def test_which_gangs_make_room(
     victims: list[str], gangs: list[tuple[Object, list[Object]]], given: dict[str, Any]

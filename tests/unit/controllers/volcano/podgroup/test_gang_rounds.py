@@ -34,40 +34,43 @@ HALF_RUNNING = [
 
 @cases(
     "admitted, given",
-    {
-        "it fits": (True, {"nodes": [node()]}),
-        "one cpu is missing": (False, {"nodes": [node(cpu=2, pods=9)]}),
-        "exactly enough": (True, {"nodes": [node(cpu=3, pods=3)]}),
-        "too few pods for one node": (False, {"nodes": [node(cpu=3, pods=2)]}),
-        "over two nodes": (True, {"nodes": [node("a", cpu=2, pods=9), node("b", cpu=1, pods=9)]}),
-        "no node is known: the queues alone decide": (True, {}),
-        "a node that is not ready has nothing": (False, {"nodes": [node(ready="False")]}),
-        "a node that is not heard of has nothing": (False, {"nodes": [node(ready="Unknown")]}),
-        "a cordoned node has nothing": (False, {"nodes": [node(spec={"unschedulable": True})]}),
-        "the control plane has nothing": (
-            False,
-            {"nodes": [node(spec={"taints": [{"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}]})]},
-        ),
-        "a pod of no gang takes its place": (
-            False,
-            {"nodes": [node(cpu=5, pods=9)], "pods": [pod("web", None, cpu="3", node="one", phase="Running")]},
-        ),
-        "a pod that has ended takes nothing": (
-            True,
-            {"nodes": [node(cpu=5, pods=9)], "pods": [pod("web", None, cpu="3", node="one", phase="Succeeded")]},
-        ),
-        "a pod that is leaving is not gone yet": (
-            False,
-            {
-                "nodes": [node(cpu=5, pods=9)],
-                "pods": [pod("web", None, cpu="3", node="one", phase="Running", leaving=True)],
-            },
-        ),
-        "a pod of a node that does not count takes nothing of the others": (
-            True,
-            {"nodes": [node(cpu=3, pods=9)], "pods": [pod("web", None, cpu="3", node="gone", phase="Running")]},
-        ),
-    },
+    ("it fits", True, {"nodes": [node()]}),
+    ("one cpu is missing", False, {"nodes": [node(cpu=2, pods=9)]}),
+    ("exactly enough", True, {"nodes": [node(cpu=3, pods=3)]}),
+    ("too few pods for one node", False, {"nodes": [node(cpu=3, pods=2)]}),
+    ("over two nodes", True, {"nodes": [node("a", cpu=2, pods=9), node("b", cpu=1, pods=9)]}),
+    ("no node is known: the queues alone decide", True, {}),
+    ("a node that is not ready has nothing", False, {"nodes": [node(ready="False")]}),
+    ("a node that is not heard of has nothing", False, {"nodes": [node(ready="Unknown")]}),
+    ("a cordoned node has nothing", False, {"nodes": [node(spec={"unschedulable": True})]}),
+    (
+        "the control plane has nothing",
+        False,
+        {"nodes": [node(spec={"taints": [{"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}]})]},
+    ),
+    (
+        "a pod of no gang takes its place",
+        False,
+        {"nodes": [node(cpu=5, pods=9)], "pods": [pod("web", None, cpu="3", node="one", phase="Running")]},
+    ),
+    (
+        "a pod that has ended takes nothing",
+        True,
+        {"nodes": [node(cpu=5, pods=9)], "pods": [pod("web", None, cpu="3", node="one", phase="Succeeded")]},
+    ),
+    (
+        "a pod that is leaving is not gone yet",
+        False,
+        {
+            "nodes": [node(cpu=5, pods=9)],
+            "pods": [pod("web", None, cpu="3", node="one", phase="Running", leaving=True)],
+        },
+    ),
+    (
+        "a pod of a node that does not count takes nothing of the others",
+        True,
+        {"nodes": [node(cpu=3, pods=9)], "pods": [pod("web", None, cpu="3", node="gone", phase="Running")]},
+    ),
 )
 def test_a_gang_needs_room_in_the_cluster(admitted: bool, given: dict[str, list[Object]]) -> None:
     found = outcome(groups=[group()], **given)
@@ -76,32 +79,32 @@ def test_a_gang_needs_room_in_the_cluster(admitted: bool, given: dict[str, list[
 
 @cases(
     "reason, queues",
-    {
-        "as much as it may have": (None, [queue(capability={"cpu": "3"})]),
-        "more than it may ever have": ("NeverFits", [queue(capability={"cpu": "2"})]),
-        "only what the gang asks for is compared": (None, [queue(capability={"memory": "1"})]),
-        "no cpu at all is no limit, as Volcano reads it": (None, [queue(capability={"cpu": "0"})]),
-        "no pods at all is a limit": ("NeverFits", [queue(capability={"pods": "0"})]),
-        "closed": ("QueueNotOpen", [queue(state="Closed")]),
-        "closing": ("QueueNotOpen", [queue(state="Closing")]),
-        "in an unknown state": ("QueueNotOpen", [queue(state="Unknown")]),
-        "new: about to be open": (None, [queue(state="")]),
-        "missing": ("QueueNotFound", [queue("other")]),
-        "with queues below": ("QueueNotLeaf", [queue(), queue("child", parent="default")]),
-        "the one above is small": ("NeverFits", [queue(parent="above"), queue("above", capability={"cpu": "2"})]),
-        "below a closed one": ("QueueNotOpen", [queue(parent="above"), queue("above", state="Closed")]),
-        "below one that is not there: directly below the root": (None, [queue(parent="nowhere")]),
-        "may run nothing": ("TooManyRunning", [queue(maxRunningJobs=0)]),
-        "may run one": (None, [queue(maxRunningJobs=1)]),
-        "what another is guaranteed is never its own": (
-            "NeverFits",
-            [queue(), queue("other", guarantee={"resource": {"cpu": "6"}})],
-        ),
-        "its own guarantee is its own": (
-            None,
-            [queue(guarantee={"resource": {"cpu": "3"}}), queue("other", guarantee={"resource": {"cpu": "5"}})],
-        ),
-    },
+    ("as much as it may have", None, [queue(capability={"cpu": "3"})]),
+    ("more than it may ever have", "NeverFits", [queue(capability={"cpu": "2"})]),
+    ("only what the gang asks for is compared", None, [queue(capability={"memory": "1"})]),
+    ("no cpu at all is no limit, as Volcano reads it", None, [queue(capability={"cpu": "0"})]),
+    ("no pods at all is a limit", "NeverFits", [queue(capability={"pods": "0"})]),
+    ("closed", "QueueNotOpen", [queue(state="Closed")]),
+    ("closing", "QueueNotOpen", [queue(state="Closing")]),
+    ("in an unknown state", "QueueNotOpen", [queue(state="Unknown")]),
+    ("new: about to be open", None, [queue(state="")]),
+    ("missing", "QueueNotFound", [queue("other")]),
+    ("with queues below", "QueueNotLeaf", [queue(), queue("child", parent="default")]),
+    ("the one above is small", "NeverFits", [queue(parent="above"), queue("above", capability={"cpu": "2"})]),
+    ("below a closed one", "QueueNotOpen", [queue(parent="above"), queue("above", state="Closed")]),
+    ("below one that is not there: directly below the root", None, [queue(parent="nowhere")]),
+    ("may run nothing", "TooManyRunning", [queue(maxRunningJobs=0)]),
+    ("may run one", None, [queue(maxRunningJobs=1)]),
+    (
+        "what another is guaranteed is never its own",
+        "NeverFits",
+        [queue(), queue("other", guarantee={"resource": {"cpu": "6"}})],
+    ),
+    (
+        "its own guarantee is its own",
+        None,
+        [queue(guarantee={"resource": {"cpu": "3"}}), queue("other", guarantee={"resource": {"cpu": "5"}})],
+    ),
 )
 def test_what_a_queue_has_to_say(reason: str | None, queues: list[Object]) -> None:
     found = outcome(groups=[group()], queues=queues, nodes=[node()])
@@ -110,13 +113,11 @@ def test_what_a_queue_has_to_say(reason: str | None, queues: list[Object]) -> No
 
 @cases(
     "cpus, first, pods",
-    {
-        "promised, no pods yet": (5, "Inqueue", []),
-        "promised, one pod has its node": (5, "Inqueue", [("bound", None)]),
-        "running": (5, "Running", [("Running", None)] * 3),
-        "a pod more than the gang waits": (5, "Running", [("Running", None)] * 2 + [("waiting", None)]),
-        "not whole any more, and its pods run": (5, "Pending", [("Running", None)] * 3),
-    },
+    ("promised, no pods yet", 5, "Inqueue", []),
+    ("promised, one pod has its node", 5, "Inqueue", [("bound", None)]),
+    ("running", 5, "Running", [("Running", None)] * 3),
+    ("a pod more than the gang waits", 5, "Running", [("Running", None)] * 2 + [("waiting", None)]),
+    ("not whole any more, and its pods run", 5, "Pending", [("Running", None)] * 3),
 )
 def test_what_another_has_or_was_promised_is_not_free(cpus: int, first: str, pods: list[tuple[str, None]]) -> None:
     made = [
@@ -186,13 +187,11 @@ def test_pods_that_have_ended_need_no_room_again() -> None:
 
 @cases(
     "reason, pods",
-    {
-        "nothing is known of it yet": ("NotEnoughTasks", []),
-        "one pod is missing": ("NotEnoughTasks", ["1", "1"]),
-        "its pods fit": (None, ["1", "1", "2"]),
-        "its pods do not fit": ("NeverFits", ["1", "1", "3"]),
-        "a pod more than the gang need not fit": (None, ["1", "1", "2", "9"]),
-    },
+    ("nothing is known of it yet", "NotEnoughTasks", []),
+    ("one pod is missing", "NotEnoughTasks", ["1", "1"]),
+    ("its pods fit", None, ["1", "1", "2"]),
+    ("its pods do not fit", "NeverFits", ["1", "1", "3"]),
+    ("a pod more than the gang need not fit", None, ["1", "1", "2", "9"]),
 )
 def test_a_group_without_resources_asks_for_what_its_pods_ask_for(reason: str | None, pods: list[str]) -> None:
     made = [pod(f"gang-{index}", cpu=cpu, gated=True, created=index) for index, cpu in enumerate(pods)]
@@ -223,43 +222,45 @@ def test_pods_that_ask_for_more_than_their_group_says_count() -> None:
 
 @cases(
     "admitted, nodes, more",
-    {
-        "two cpus each: one node holds one pod": (False, [3, 3], {"asks": {"cpu": "6", "pods": "3"}}),
-        "two on the one, one on the other": (True, [4, 2], {"asks": {"cpu": "6", "pods": "3"}}),
-        "pods of several tasks: only their sum is known": (
-            True,
-            [3, 3],
-            {"asks": {"cpu": "6", "pods": "3"}, "minTaskMember": {"a": 1, "b": 2}},
-        ),
-        "pods of several tasks, one of them too large": (
-            False,
-            [3, 3],
-            {
-                "asks": {"cpu": "6", "pods": "3"},
-                "minTaskMember": {"a": 1, "b": 2},
-                "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
-            },
-        ),
-        "pods of several tasks, each has its place": (
-            True,
-            [4, 2],
-            {
-                "asks": {"cpu": "6", "pods": "3"},
-                "minTaskMember": {"a": 1, "b": 2},
-                "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
-            },
-        ),
-        "pods of several tasks, of which the gang needs more than the least": (
-            True,
-            [3, 3],
-            {
-                "asks": {"cpu": "6", "pods": "3"},
-                "minTaskMember": {"a": 1, "b": 1},
-                "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
-            },
-        ),
-        "halves of cpus": (False, [1, 1, 1], {"asks": {"cpu": "3", "pods": "2"}, "least": 2}),
-    },
+    ("two cpus each: one node holds one pod", False, [3, 3], {"asks": {"cpu": "6", "pods": "3"}}),
+    ("two on the one, one on the other", True, [4, 2], {"asks": {"cpu": "6", "pods": "3"}}),
+    (
+        "pods of several tasks: only their sum is known",
+        True,
+        [3, 3],
+        {"asks": {"cpu": "6", "pods": "3"}, "minTaskMember": {"a": 1, "b": 2}},
+    ),
+    (
+        "pods of several tasks, one of them too large",
+        False,
+        [3, 3],
+        {
+            "asks": {"cpu": "6", "pods": "3"},
+            "minTaskMember": {"a": 1, "b": 2},
+            "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
+        },
+    ),
+    (
+        "pods of several tasks, each has its place",
+        True,
+        [4, 2],
+        {
+            "asks": {"cpu": "6", "pods": "3"},
+            "minTaskMember": {"a": 1, "b": 2},
+            "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
+        },
+    ),
+    (
+        "pods of several tasks, of which the gang needs more than the least",
+        True,
+        [3, 3],
+        {
+            "asks": {"cpu": "6", "pods": "3"},
+            "minTaskMember": {"a": 1, "b": 1},
+            "minTaskResources": {"a": {"cpu": "4"}, "b": {"cpu": "1"}},
+        },
+    ),
+    ("halves of cpus", False, [1, 1, 1], {"asks": {"cpu": "3", "pods": "2"}, "least": 2}),
 )
 def test_every_pod_of_a_gang_must_fit_on_one_node(admitted: bool, nodes: list[int], more: dict[str, Any]) -> None:
     machines = [node(f"n{index}", cpu=cpu, pods=9) for index, cpu in enumerate(nodes)]
@@ -288,52 +289,57 @@ def test_pods_on_their_way_take_their_place_on_a_node_too() -> None:
 
 @cases(
     "first, given",
-    {
-        "the older first": (["a", "b"], {"groups": [group("b", created=-1), group("a", created=-2)]}),
-        "the more important first": (
-            ["b", "a"],
-            {"groups": [group("a"), group("b", priorityClassName="high", created=-1)], "priorities": [("high", 5)]},
-        ),
-        "an unknown class is 0": (
-            ["a", "b"],
-            {"groups": [group("a", created=-9), group("b", priorityClassName="gone", created=-5)]},
-        ),
-        "whoever holds a part of a gang first": (
-            ["b", "a"],
-            {"groups": [group("a"), group("b", created=-1)], "pods": [pod("b-0", "b", node="one", phase="Running")]},
-        ),
-        "the queue of higher priority first": (
-            ["b", "a"],
-            {
-                "groups": [group("a", created=-99), group("b", queue="vip")],
-                "queues": [queue(), queue("vip", priority=1)],
-            },
-        ),
-        "queues take turns, the older one begins": (
-            ["b", "a", "c"],
-            {
-                "groups": [group("a", created=-99), group("c"), group("b", queue="big", created=-1)],
-                "queues": [queue(created=-1), queue("big", created=-2)],
-            },
-        ),
-        "a queue of twice the weight has two turns": (
-            ["b", "a", "c"],
-            {
-                "groups": [
-                    group("a", queue="big", created=-9),
-                    group("c", queue="big", created=-8),
-                    group("b", created=-10),
-                    group("d", created=-1),
-                ],
-                "queues": [queue(created=-9999), queue("big", weight=2, created=-9)],
-                "nodes": [node(cpu=9, pods=99)],
-            },
-        ),
-        "whoever has waited too long first": (
-            ["a", "b"],
-            {"groups": [group("b", created=-9), group("a", annotations={"sla-waiting-time": "5s"}, created=-8)]},
-        ),
-    },
+    ("the older first", ["a", "b"], {"groups": [group("b", created=-1), group("a", created=-2)]}),
+    (
+        "the more important first",
+        ["b", "a"],
+        {"groups": [group("a"), group("b", priorityClassName="high", created=-1)], "priorities": [("high", 5)]},
+    ),
+    (
+        "an unknown class is 0",
+        ["a", "b"],
+        {"groups": [group("a", created=-9), group("b", priorityClassName="gone", created=-5)]},
+    ),
+    (
+        "whoever holds a part of a gang first",
+        ["b", "a"],
+        {"groups": [group("a"), group("b", created=-1)], "pods": [pod("b-0", "b", node="one", phase="Running")]},
+    ),
+    (
+        "the queue of higher priority first",
+        ["b", "a"],
+        {
+            "groups": [group("a", created=-99), group("b", queue="vip")],
+            "queues": [queue(), queue("vip", priority=1)],
+        },
+    ),
+    (
+        "queues take turns, the older one begins",
+        ["b", "a", "c"],
+        {
+            "groups": [group("a", created=-99), group("c"), group("b", queue="big", created=-1)],
+            "queues": [queue(created=-1), queue("big", created=-2)],
+        },
+    ),
+    (
+        "a queue of twice the weight has two turns",
+        ["b", "a", "c"],
+        {
+            "groups": [
+                group("a", queue="big", created=-9),
+                group("c", queue="big", created=-8),
+                group("b", created=-10),
+                group("d", created=-1),
+            ],
+            "queues": [queue(created=-9999), queue("big", weight=2, created=-9)],
+            "nodes": [node(cpu=9, pods=99)],
+        },
+    ),
+    (
+        "whoever has waited too long first",
+        ["a", "b"],
+        {"groups": [group("b", created=-9), group("a", annotations={"sla-waiting-time": "5s"}, created=-8)]},
+    ),
 )
 def test_the_order_in_which_they_are_asked(first: list[str], given: dict[str, Any]) -> None:
     classes = [priority(name, value) for name, value in given.pop("priorities", ())]
@@ -352,10 +358,8 @@ def test_a_smaller_one_may_overtake_unless_its_queue_is_served_in_order() -> Non
 
 @cases(
     "reason, asked",
-    {
-        "given up": ("WaitingLimitExceeded", {"annotations": {"penstock.dev/waiting-limit": "5s"}}),
-        "nobody can read it": ("InvalidSpec", {"asks": {"cpu": "much"}}),
-    },
+    ("given up", "WaitingLimitExceeded", {"annotations": {"penstock.dev/waiting-limit": "5s"}}),
+    ("nobody can read it", "InvalidSpec", {"asks": {"cpu": "much"}}),
 )
 def test_a_group_that_never_starts_is_not_reported_as_behind(reason: str, asked: dict[str, Any]) -> None:
     known = [group("large", least=5, created=-9), group("late", least=1, created=-8, **asked)]
@@ -391,14 +395,12 @@ LATE = {"created": -600}
 
 @cases(
     "admitted, waits, others",
-    {
-        "it may be overtaken at first": (["small"], {}, {}),
-        "not for ever": ([], LATE, {}),
-        "a second before that": (["small"], {"created": -599}, {}),
-        "whoever is more important still goes first": (["small"], LATE, {"priorityClassName": "high"}),
-        "one that can never start is nobody's obstacle": (["small"], {**LATE, "least": 99}, {}),
-        "nor one that waits for its own queue": (["small"], {**LATE, "queue": "tight"}, {}),
-    },
+    ("it may be overtaken at first", ["small"], {}, {}),
+    ("not for ever", [], LATE, {}),
+    ("a second before that", ["small"], {"created": -599}, {}),
+    ("whoever is more important still goes first", ["small"], LATE, {"priorityClassName": "high"}),
+    ("one that can never start is nobody's obstacle", ["small"], {**LATE, "least": 99}, {}),
+    ("nor one that waits for its own queue", ["small"], {**LATE, "queue": "tight"}, {}),
 )
 def test_a_gang_is_overtaken_only_for_so_long(
     admitted: list[str], waits: dict[str, Any], others: dict[str, Any]
@@ -432,13 +434,11 @@ def test_the_nodes_of_a_late_group_with_scattered_room_are_reserved() -> None:
 
 @cases(
     "reason, limits, used",
-    {
-        "enough": (None, {"cpu": "3"}, {}),
-        "a part is used": ("QuotaExceeded", {"cpu": "3"}, {"cpu": "1"}),
-        "by the quota's own name": ("QuotaExceeded", {"requests.cpu": "2"}, {}),
-        "the number of pods": ("QuotaExceeded", {"count/pods": "2"}, {}),
-        "of what the gang does not ask for": (None, {"memory": "1"}, {}),
-    },
+    ("enough", None, {"cpu": "3"}, {}),
+    ("a part is used", "QuotaExceeded", {"cpu": "3"}, {"cpu": "1"}),
+    ("by the quota's own name", "QuotaExceeded", {"requests.cpu": "2"}, {}),
+    ("the number of pods", "QuotaExceeded", {"count/pods": "2"}, {}),
+    ("of what the gang does not ask for", None, {"memory": "1"}, {}),
 )
 def test_quotas(reason: str | None, limits: dict[str, str], used: dict[str, str]) -> None:
     asks = {"cpu": "3", "requests.cpu": "3", "pods": "3", "count/pods": "3"}
@@ -459,13 +459,11 @@ def test_a_quota_counts_pods_that_are_about_to_be_made_once() -> None:
 
 @cases(
     "status, others, there",
-    {
-        "nobody has counted yet": ({}, 1, "1"),
-        "nobody has counted this yet": ({"used": {"cpu": "1"}}, 2, "2"),
-        "nobody can read it": ({"used": {"pods": "many"}}, 2, "2"),
-        "counted": ({"used": {"pods": "4"}}, 2, "4"),
-        "nobody has counted, and nothing is there": ({}, 0, None),
-    },
+    ("nobody has counted yet", {}, 1, "1"),
+    ("nobody has counted this yet", {"used": {"cpu": "1"}}, 2, "2"),
+    ("nobody can read it", {"used": {"pods": "many"}}, 2, "2"),
+    ("counted", {"used": {"pods": "4"}}, 2, "4"),
+    ("nobody has counted, and nothing is there", {}, 0, None),
 )
 def test_what_is_used_of_a_quota_is_counted_where_its_status_does_not_say(
     status: Object, others: int, there: str | None
@@ -510,23 +508,23 @@ def test_most_groups_of_a_queue_at_once_also_of_those_below() -> None:
 
 @cases(
     "reason, given",
-    {
-        "it was not placed, and tries again later": (
-            "BackingOff",
-            {"status": {"backOff": {"count": 1, "since": at(-5), "until": at(5)}}},
-        ),
-        "later has come": (None, {"status": {"backOff": {"count": 1, "since": at(-9), "until": at(0)}}}),
-        "it waited long enough": ("WaitingLimitExceeded", {"annotations": {"penstock.dev/waiting-limit": "60s"}}),
-        "it may wait a second more": (None, {"annotations": {"penstock.dev/waiting-limit": "61s"}}),
-        "it has been whole before": (
-            None,
-            {"annotations": {"penstock.dev/waiting-limit": "1s"}, "status": {"conditions": [condition("Scheduled")]}},
-        ),
-        "no duration": ("InvalidSpec", {"annotations": {"penstock.dev/waiting-limit": "soon"}}),
-        "no quantity": ("InvalidSpec", {"asks": {"cpu": "much"}}),
-        "less than nothing": ("InvalidSpec", {"asks": {"pods": "1", "cpu": "-1"}}),
-        "no duration of Volcano's": ("InvalidSpec", {"annotations": {"sla-waiting-time": "1 day"}}),
-    },
+    (
+        "it was not placed, and tries again later",
+        "BackingOff",
+        {"status": {"backOff": {"count": 1, "since": at(-5), "until": at(5)}}},
+    ),
+    ("later has come", None, {"status": {"backOff": {"count": 1, "since": at(-9), "until": at(0)}}}),
+    ("it waited long enough", "WaitingLimitExceeded", {"annotations": {"penstock.dev/waiting-limit": "60s"}}),
+    ("it may wait a second more", None, {"annotations": {"penstock.dev/waiting-limit": "61s"}}),
+    (
+        "it has been whole before",
+        None,
+        {"annotations": {"penstock.dev/waiting-limit": "1s"}, "status": {"conditions": [condition("Scheduled")]}},
+    ),
+    ("no duration", "InvalidSpec", {"annotations": {"penstock.dev/waiting-limit": "soon"}}),
+    ("no quantity", "InvalidSpec", {"asks": {"cpu": "much"}}),
+    ("less than nothing", "InvalidSpec", {"asks": {"pods": "1", "cpu": "-1"}}),
+    ("no duration of Volcano's", "InvalidSpec", {"annotations": {"sla-waiting-time": "1 day"}}),
 )
 def test_groups_that_are_not_asked(reason: str | None, given: dict[str, Any]) -> None:
     found = outcome(groups=[group(**given)], nodes=[node()])
@@ -542,44 +540,48 @@ def test_a_group_that_is_going_is_not_let_through() -> None:
 
 @cases(
     "text, given",
-    {
-        "never": (
-            "the cluster has 8 of 8 cpu left, the gang needs 9: it can never start as things are",
-            {"groups": [group(least=9)]},
-        ),
-        "what no node has": (
-            "the cluster has 0 of 0 nvidia.com/gpu left, the gang needs 1: it can never start as things are",
-            {"groups": [group(asks={"nvidia.com/gpu": "1"})]},
-        ),
-        "what others are guaranteed": (
-            "the cluster has 2 of 8 cpu left besides the 6 that other queues are guaranteed, the gang needs 3:"
-            " it can never start as things are",
-            {"queues": [queue(), queue("other", guarantee={"resource": {"cpu": "6"}})]},
-        ),
-        "in pieces": (
-            "there is room for the gang on all nodes together, but not for each of its 2 pods on one that takes it,"
-            " even were they empty: it can never start as things are",
-            {
-                "groups": [group(least=2, asks={"cpu": "6", "pods": "2"})],
-                "nodes": [node("a", cpu=4, pods=9), node("b", cpu=2, pods=9)],
-            },
-        ),
-        "in thousandths": (
-            "queue default has 1500m of 2500m cpu left, the gang needs 2",
-            {
-                "groups": [group("old", phase="Inqueue", asks={"cpu": "1"}), group(asks={"cpu": "2", "memory": "2Gi"})],
-                "queues": [queue(capability={"cpu": "2500m"})],
-            },
-        ),
-        "in bytes": (
-            "queue default has 512Mi of 1Gi memory left, the gang needs 1Gi",
-            {
-                "groups": [group("old", phase="Inqueue", asks={"memory": "512Mi"}), group(asks={"memory": "1024Mi"})],
-                "queues": [queue(capability={"memory": "1Gi"})],
-            },
-        ),
-        "no queue": ("there is no queue default", {"queues": []}),
-    },
+    (
+        "never",
+        "the cluster has 8 of 8 cpu left, the gang needs 9: it can never start as things are",
+        {"groups": [group(least=9)]},
+    ),
+    (
+        "what no node has",
+        "the cluster has 0 of 0 nvidia.com/gpu left, the gang needs 1: it can never start as things are",
+        {"groups": [group(asks={"nvidia.com/gpu": "1"})]},
+    ),
+    (
+        "what others are guaranteed",
+        "the cluster has 2 of 8 cpu left besides the 6 that other queues are guaranteed, the gang needs 3:"
+        " it can never start as things are",
+        {"queues": [queue(), queue("other", guarantee={"resource": {"cpu": "6"}})]},
+    ),
+    (
+        "in pieces",
+        "there is room for the gang on all nodes together, but not for each of its 2 pods on one that takes it,"
+        " even were they empty: it can never start as things are",
+        {
+            "groups": [group(least=2, asks={"cpu": "6", "pods": "2"})],
+            "nodes": [node("a", cpu=4, pods=9), node("b", cpu=2, pods=9)],
+        },
+    ),
+    (
+        "in thousandths",
+        "queue default has 1500m of 2500m cpu left, the gang needs 2",
+        {
+            "groups": [group("old", phase="Inqueue", asks={"cpu": "1"}), group(asks={"cpu": "2", "memory": "2Gi"})],
+            "queues": [queue(capability={"cpu": "2500m"})],
+        },
+    ),
+    (
+        "in bytes",
+        "queue default has 512Mi of 1Gi memory left, the gang needs 1Gi",
+        {
+            "groups": [group("old", phase="Inqueue", asks={"memory": "512Mi"}), group(asks={"memory": "1024Mi"})],
+            "queues": [queue(capability={"memory": "1Gi"})],
+        },
+    ),
+    ("no queue", "there is no queue default", {"queues": []}),
 )
 def test_the_reason_has_numbers(text: str, given: dict[str, Any]) -> None:
     found = outcome(**{"groups": [group()], "nodes": [node(memory="8Gi", cpu=8, pods=9)], **given})

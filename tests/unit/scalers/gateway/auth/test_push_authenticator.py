@@ -97,17 +97,15 @@ async def test_a_bearer_token(stage: Stage) -> None:
 
 @cases(
     "sent",
-    {
-        "no token": request(),
-        "empty token": request(""),
-        "wrong token": request(TOKEN + "x"),
-        "a part of it": request(TOKEN[:-1]),
-        "the other tenant's token": request(OTHER),
-        "another scheme": request(authorization=f"Basic {TOKEN}"),
-        "no scheme": request(authorization=TOKEN),
-        "a token that is not ASCII": request("ü" * 20),
-        "a signature instead": request(**{k.replace("-", "_"): v for k, v in GITHUB.headers.items()}, body=GITHUB.body),
-    },
+    ("no token", request()),
+    ("empty token", request("")),
+    ("wrong token", request(TOKEN + "x")),
+    ("a part of it", request(TOKEN[:-1])),
+    ("the other tenant's token", request(OTHER)),
+    ("another scheme", request(authorization=f"Basic {TOKEN}")),
+    ("no scheme", request(authorization=TOKEN)),
+    ("a token that is not ASCII", request("ü" * 20)),
+    ("a signature instead", request(**{k.replace("-", "_"): v for k, v in GITHUB.headers.items()}, body=GITHUB.body)),
 )
 async def test_what_is_not_the_token_is_refused(stage: Stage, sent: PushRequest) -> None:
     assert "push.auth[0]" in await stage.refused(target(BEARER), sent)
@@ -245,16 +243,14 @@ async def test_a_service_account(stage: Stage) -> None:
 
 @cases(
     "token",
-    {
-        "another account": jwt(account_user("team", "reader")),
-        "another namespace": jwt(account_user("other", "builder")),
-        "another audience": jwt(audience="https://kubernetes.default.svc"),
-        "expired": jwt(life=-1),
-        "no token of a service account": TOKEN,
-        "not JSON": "a.b.c",
-        "a list": "a.W10.c",
-        "too long": jwt() + "x" * 20_000,
-    },
+    ("another account", jwt(account_user("team", "reader"))),
+    ("another namespace", jwt(account_user("other", "builder"))),
+    ("another audience", jwt(audience="https://kubernetes.default.svc")),
+    ("expired", jwt(life=-1)),
+    ("no token of a service account", TOKEN),
+    ("not JSON", "a.b.c"),
+    ("a list", "a.W10.c"),
+    ("too long", jwt() + "x" * 20_000),
 )
 async def test_a_token_that_claims_something_else_is_refused_unasked(stage: Stage, token: str) -> None:
     stage.owners[token] = account_user("team", "builder")
@@ -274,15 +270,13 @@ async def test_a_forged_token_is_asked_about_once(stage: Stage) -> None:
 
 @cases(
     ("status", "user"),
-    {
-        "yes": ({"authenticated": True, "user": {"username": "u"}, "audiences": ["penstock"]}, "u"),
-        "audiences unknown to the server": ({"authenticated": True, "user": {"username": "u"}}, ""),
-        "another audience": ({"authenticated": True, "user": {"username": "u"}, "audiences": ["api"]}, ""),
-        "no": ({"authenticated": False, "user": {"username": "u"}, "audiences": ["penstock"]}, ""),
-        "an error": ({"authenticated": True, "user": {"username": "u"}, "audiences": ["penstock"], "error": "x"}, ""),
-        "no user": ({"authenticated": True, "audiences": ["penstock"]}, ""),
-        "nothing": (None, ""),
-    },
+    ("yes", {"authenticated": True, "user": {"username": "u"}, "audiences": ["penstock"]}, "u"),
+    ("audiences unknown to the server", {"authenticated": True, "user": {"username": "u"}}, ""),
+    ("another audience", {"authenticated": True, "user": {"username": "u"}, "audiences": ["api"]}, ""),
+    ("no", {"authenticated": False, "user": {"username": "u"}, "audiences": ["penstock"]}, ""),
+    ("an error", {"authenticated": True, "user": {"username": "u"}, "audiences": ["penstock"], "error": "x"}, ""),
+    ("no user", {"authenticated": True, "audiences": ["penstock"]}, ""),
+    ("nothing", None, ""),
 )
 def test_answers_of_token_reviews(status: Any, user: str) -> None:
     assert reviewed_user({"status": status}, "penstock") == user
@@ -299,18 +293,16 @@ def certificate(begin: timedelta = timedelta(hours=-1), end: timedelta = timedel
 
 @cases(
     ("wanted", "sent", "accepted"),
-    {
-        "common name": ({"commonName": "builder"}, certificate(), True),
-        "other common name": ({"commonName": "reader"}, certificate(), False),
-        "DNS name": ({"dnsName": "CI.example.com"}, certificate(), True),
-        "other DNS name": ({"dnsName": "example.com"}, certificate(), False),
-        "a DNS name is no common name": ({"commonName": "ci.example.com"}, certificate(), False),
-        "a common name is no URI": ({"uri": "builder"}, certificate(), False),
-        "expired": ({"commonName": "builder"}, certificate(end=timedelta(seconds=-1)), False),
-        "not valid yet": ({"commonName": "builder"}, certificate(begin=timedelta(seconds=1)), False),
-        "none": ({"commonName": "builder"}, None, False),
-        "unreadable": ({"commonName": "builder"}, b"0\x82", False),
-    },
+    ("common name", {"commonName": "builder"}, certificate(), True),
+    ("other common name", {"commonName": "reader"}, certificate(), False),
+    ("DNS name", {"dnsName": "CI.example.com"}, certificate(), True),
+    ("other DNS name", {"dnsName": "example.com"}, certificate(), False),
+    ("a DNS name is no common name", {"commonName": "ci.example.com"}, certificate(), False),
+    ("a common name is no URI", {"uri": "builder"}, certificate(), False),
+    ("expired", {"commonName": "builder"}, certificate(end=timedelta(seconds=-1)), False),
+    ("not valid yet", {"commonName": "builder"}, certificate(begin=timedelta(seconds=1)), False),
+    ("none", {"commonName": "builder"}, None, False),
+    ("unreadable", {"commonName": "builder"}, b"0\x82", False),
 )
 async def test_client_certificates(stage: Stage, wanted: Any, sent: bytes | None, accepted: bool) -> None:
     to = target({"clientCertificate": wanted})

@@ -39,46 +39,50 @@ SIGNED = SignedDelivery(sender_events.digest(b"signature"))
 
 @cases(
     ("scheme", "headers", "body", "expected"),
-    {
-        "GitHub's issue": (
-            *("github", GITHUB, ISSUE),
-            SignedDelivery(GITHUB["x-github-delivery"], "com.github.issues.opened", REPOSITORY["html_url"]),
+    (
+        "GitHub's issue",
+        *("github", GITHUB, ISSUE),
+        SignedDelivery(GITHUB["x-github-delivery"], "com.github.issues.opened", REPOSITORY["html_url"]),
+    ),
+    (
+        "GitHub's push has no action",
+        *("github", {**GITHUB, "x-github-event": "push"}, {"ref": "refs/heads/main", "repository": REPOSITORY}),
+        SignedDelivery(GITHUB["x-github-delivery"], "com.github.push", REPOSITORY["html_url"]),
+    ),
+    (
+        "GitHub's ping of an organization",
+        *(
+            "github",
+            {**GITHUB, "x-github-event": "ping"},
+            {"organization": {"url": "https://api.github.com/orgs/o"}},
         ),
-        "GitHub's push has no action": (
-            *("github", {**GITHUB, "x-github-event": "push"}, {"ref": "refs/heads/main", "repository": REPOSITORY}),
-            SignedDelivery(GITHUB["x-github-delivery"], "com.github.push", REPOSITORY["html_url"]),
+        SignedDelivery(GITHUB["x-github-delivery"], "com.github.ping", "https://api.github.com/orgs/o"),
+    ),
+    (
+        "Stripe",
+        *("stripe", {}, CHARGE),
+        SignedDelivery(
+            CHARGE["id"],
+            "com.stripe.setup_intent.created",
+            None,
+            "seti_1NG8Du2eZvKYlo2C9XMqbR0x",
+            datetime(2023, 6, 6, 22, 19, 30, tzinfo=UTC),
         ),
-        "GitHub's ping of an organization": (
-            *(
-                "github",
-                {**GITHUB, "x-github-event": "ping"},
-                {"organization": {"url": "https://api.github.com/orgs/o"}},
-            ),
-            SignedDelivery(GITHUB["x-github-delivery"], "com.github.ping", "https://api.github.com/orgs/o"),
-        ),
-        "Stripe": (
-            *("stripe", {}, CHARGE),
-            SignedDelivery(
-                CHARGE["id"],
-                "com.stripe.setup_intent.created",
-                None,
-                "seti_1NG8Du2eZvKYlo2C9XMqbR0x",
-                datetime(2023, 6, 6, 22, 19, 30, tzinfo=UTC),
-            ),
-        ),
-        "Slack's event": (
-            *("slack", {}, MENTION),
-            SignedDelivery("Ev0LAN670R", "com.slack.app_mention", time=datetime(2018, 1, 8, 22, 12, 2, tzinfo=UTC)),
-        ),
-        "Standard Webhooks": (
-            *("standard-webhooks", {"webhook-id": "msg_1"}, {"type": "invoice.paid", "data": {}}),
-            SignedDelivery("msg_1", "invoice.paid"),
-        ),
-        "no names": ("stripe", {}, {"data": []}, SIGNED),
-        "names of other types": ("stripe", {}, {"id": 7, "type": ["x"], "created": "now"}, SIGNED),
-        "a type with a line end": ("standard-webhooks", {"webhook-id": "m"}, {"type": "a\nb"}, SignedDelivery("m")),
-        "a list": ("slack", {}, [], SIGNED),
-    },
+    ),
+    (
+        "Slack's event",
+        *("slack", {}, MENTION),
+        SignedDelivery("Ev0LAN670R", "com.slack.app_mention", time=datetime(2018, 1, 8, 22, 12, 2, tzinfo=UTC)),
+    ),
+    (
+        "Standard Webhooks",
+        *("standard-webhooks", {"webhook-id": "msg_1"}, {"type": "invoice.paid", "data": {}}),
+        SignedDelivery("msg_1", "invoice.paid"),
+    ),
+    ("no names", "stripe", {}, {"data": []}, SIGNED),
+    ("names of other types", "stripe", {}, {"id": 7, "type": ["x"], "created": "now"}, SIGNED),
+    ("a type with a line end", "standard-webhooks", {"webhook-id": "m"}, {"type": "a\nb"}, SignedDelivery("m")),
+    ("a list", "slack", {}, [], SIGNED),
 )
 def test_attributes(scheme: SignatureScheme, headers: Mapping[str, str], body: Any, expected: SignedDelivery) -> None:
     assert event_of_delivery(scheme, headers, orjson.dumps(body), b"signature") == expected

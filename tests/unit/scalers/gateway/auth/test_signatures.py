@@ -174,15 +174,13 @@ def test_two_timestamps_are_refused() -> None:
 
 @cases(
     "wrong",
-    {
-        "other version": SLACK.with_headers(x_slack_signature="v1=" + "00" * 32),
-        "old hash": GITHUB.with_headers(x_hub_signature_256="sha1=757107ea0eb2509fc211221cce984b8a37570b6d"),
-        "old scheme of Stripe": STRIPE.with_headers(stripe_signature="t=1492774577,v0=" + "00" * 32),
-        "empty": GITHUB.with_headers(x_hub_signature_256="sha256="),
-        "not hexadecimal": GITHUB.with_headers(x_hub_signature_256="sha256=zz"),
-        "not Base64": STANDARD.with_headers(webhook_signature="v1,???"),
-        "no comma": STANDARD.with_headers(webhook_signature="v1"),
-    },
+    ("other version", SLACK.with_headers(x_slack_signature="v1=" + "00" * 32)),
+    ("old hash", GITHUB.with_headers(x_hub_signature_256="sha1=757107ea0eb2509fc211221cce984b8a37570b6d")),
+    ("old scheme of Stripe", STRIPE.with_headers(stripe_signature="t=1492774577,v0=" + "00" * 32)),
+    ("empty", GITHUB.with_headers(x_hub_signature_256="sha256=")),
+    ("not hexadecimal", GITHUB.with_headers(x_hub_signature_256="sha256=zz")),
+    ("not Base64", STANDARD.with_headers(webhook_signature="v1,???")),
+    ("no comma", STANDARD.with_headers(webhook_signature="v1")),
 )
 def test_a_malformed_signature_is_refused(wrong: Signed) -> None:
     with pytest.raises(SignatureRefused):
