@@ -36,9 +36,7 @@ SCALARS = st.one_of(
     st.sampled_from(["", "vector", "matrix", "success", "NaN", "1e999", "-1", "7", "queued", "x" * 9000, "ß\x00"]),
 )
 JSON = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=5),
-    max_leaves=20,
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=5), max_leaves=20
 )
 BODIES = st.one_of(
     JSON.map(orjson.dumps),

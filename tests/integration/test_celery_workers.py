@@ -52,10 +52,7 @@ def example(broker: str) -> Object:
 
 async def test_workers_come_with_the_tasks_and_go(running: House, server: str) -> None:
     app = Celery(broker=server)
-    async with (
-        await Cluster.connect(kubeconfig=running.kubeconfig) as cluster,
-        redis.Redis.from_url(server) as client,
-    ):
+    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster, redis.Redis.from_url(server) as client:
         await cluster.create(SCALED_JOB, example(server))
 
         async def jobs() -> list[Object]:

@@ -87,13 +87,7 @@ def test_pushed_events_are_taken_in(push: Callable[..., list[Pushed]], redis_url
         assert client.xlen(f"{STREAM}:parked") == 0
         found = [fields for _, fields in client.xrange(f"{STREAM}:accepted")]
     texts = [one.get("data") or one.get("data_base64") for one in found]
-    assert texts == [
-        '{"total":12}',
-        "text",
-        "text",
-        "/w==",
-        None,
-    ]
+    assert texts == ['{"total":12}', "text", "text", "/w==", None]
     assert found[0]["datacontenttype"] == "application/json"
 
 

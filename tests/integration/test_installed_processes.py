@@ -25,11 +25,7 @@ from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NAMESPACE,
 from workers.client.rest import Cluster
 
 #: The pods' Secret and the cluster that an installation finds; the ports are free ones.
-PROCESSES = {
-    **rendered.EXTERNAL,
-    "autoscaling": {"enabled": True, "pollingInterval": 1},
-    "volcano": {"enabled": True},
-}
+PROCESSES = {**rendered.EXTERNAL, "autoscaling": {"enabled": True, "pollingInterval": 1}, "volcano": {"enabled": True}}
 STANDALONE = {**rendered.EXTERNAL, "mode": "standalone"}
 #: Seconds that six processes may take to start on a busy machine.
 PATIENCE = 90.0

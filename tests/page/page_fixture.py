@@ -106,10 +106,7 @@ class PageFixture:
             Route("/actions/{kind}/{namespace}/{name}/{action}", self._act, methods=["POST"]),
         ]
         return Starlette(
-            routes=[
-                Mount("/api/v1", routes=interface),
-                Route("/{path:path}", _file),
-            ],
+            routes=[Mount("/api/v1", routes=interface), Route("/{path:path}", _file)],
             middleware=[Middleware(BaseHTTPMiddleware, dispatch=self._guarded)],
         )
 

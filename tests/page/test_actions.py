@@ -25,11 +25,7 @@ async def test_a_schedule_is_run_with_variables(tab: Page, server: PageFixture) 
 
     await expect(tab.get_by_text("run report: done")).to_be_visible()
     assert server.actions == [
-        {
-            "object": "cronjobs.batch/shop/report",
-            "action": "run",
-            "parameters": {"environment": {"DAY": "2026-11-22"}},
-        }
+        {"object": "cronjobs.batch/shop/report", "action": "run", "parameters": {"environment": {"DAY": "2026-11-22"}}}
     ]
 
 

@@ -86,10 +86,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def live(running: House) -> AsyncIterator[LivePage]:
     url, broker = [(running.home / file).read_text().strip() for file in ("gateway.url", "broker.url")]
-    async with (
-        await Cluster.connect(kubeconfig=running.kubeconfig) as cluster,
-        redis.Redis.from_url(broker) as client,
-    ):
+    async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster, redis.Redis.from_url(broker) as client:
         tokens = {name: await _account(cluster, name, verbs) for name, verbs in VERBS.items()}
         yield LivePage(url.rstrip("/"), cluster, client, tokens)
 

@@ -4,17 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.apiserver.client import (
-    DEFINITIONS,
-    JSON_PATCH,
-    MERGE,
-    STRATEGIC,
-    Api,
-    job,
-    owned_by,
-    pod,
-    until,
-)
+from tests.integration.apiserver.client import DEFINITIONS, JSON_PATCH, MERGE, STRATEGIC, Api, job, owned_by, pod, until
 from tests.unit.tables import cases
 from workers.api import crds
 from workers.api.kinds import SCHEDULED_JOB

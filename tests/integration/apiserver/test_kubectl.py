@@ -171,11 +171,7 @@ def test_a_job_is_paused_and_described_to_its_end(kubectl: Kubectl, ours: Api) -
     status = {"startTime": start, "succeeded": 3, "failed": 2, "completedIndexes": "0,2-3", "failedIndexes": "1"}
     assert ours.patch(at, {"status": {**status, "conditions": failed}}).code == 200
     described = kubectl("describe", "job", "crunch")
-    for line in (
-        r"Completed Indexes: +0,2-3",
-        r"Pods Statuses: +0 Active / 3 Succeeded / 2 Failed",
-        r"Suspend: +true",
-    ):
+    for line in (r"Completed Indexes: +0,2-3", r"Pods Statuses: +0 Active / 3 Succeeded / 2 Failed", r"Suspend: +true"):
         assert re.search(f"^{line}", described, re.MULTILINE), described
     assert re.search(r"^crunch +Failed +3/4 ", kubectl("get", "job", "crunch"), re.MULTILINE)
     assert kubectl("wait", "--for=condition=failed", "job/crunch") == "job.batch/crunch condition met\n"

@@ -199,12 +199,7 @@ async def test_replace_ends_what_is_at_work(cluster: Cluster) -> None:
 
 async def test_a_run_that_fails_is_tried_again_and_its_outcome_outlives_its_jobs(cluster: Cluster) -> None:
     ref = await create(
-        cluster,
-        SCHEDULED_JOB,
-        YEARLY,
-        "exit 3",
-        retry={"limit": 1, "delaySeconds": 1},
-        failedJobsHistoryLimit=0,
+        cluster, SCHEDULED_JOB, YEARLY, "exit 3", retry={"limit": 1, "delaySeconds": 1}, failedJobsHistoryLimit=0
     )
     first = await ask(cluster, ref, "one")
     await until(lambda: status(cluster, ref), lambda now: outcomes(now) == ["Failed"])

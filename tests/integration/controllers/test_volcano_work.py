@@ -8,15 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.controllers.volcano_objects import (
-    ENABLED,
-    connected,
-    create,
-    lines,
-    none_left,
-    reaches,
-    task,
-)
+from tests.integration.controllers.volcano_objects import ENABLED, connected, create, lines, none_left, reaches, task
 from tests.support.conditions import eventually
 from tests.support.house import House
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, QUEUE, VC_JOB, Object

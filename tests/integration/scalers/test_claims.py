@@ -84,11 +84,7 @@ async def test_claims_are_settled_and_what_they_leave_is_taken_at_once(real_redi
     assert fields == {b"claim": b.id.encode(), b"owner": b"team/work", b"reason": b"Job work-1 failed", b"item": b"b"}
 
 
-@cases(
-    ("tail", "taken", "left"),
-    ("head", False, ["a", "b"], [b"c"]),
-    ("tail", True, ["c", "b"], [b"a"]),
-)
+@cases(("tail", "taken", "left"), ("head", False, ["a", "b"], [b"c"]), ("tail", True, ["c", "b"], [b"a"]))
 async def test_returned_items_are_where_they_were(
     real_redis: Redis, of_list: Visits, tail: bool, taken: list[str], left: list[bytes]
 ) -> None:

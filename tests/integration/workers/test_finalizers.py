@@ -17,16 +17,7 @@ from workers.cache.informers import run_informers
 from workers.cache.store import ObserveRequest
 from workers.client.rest import Cluster
 from workers.decision.controller import Controller
-from workers.decision.plan import (
-    Create,
-    Delete,
-    Patch,
-    Plan,
-    RecordEvent,
-    Step,
-    Together,
-    Unfinalize,
-)
+from workers.decision.plan import Create, Delete, Patch, Plan, RecordEvent, Step, Together, Unfinalize
 from workers.decision.snapshot import Snapshot
 from workers.errors import Forbidden, Invalid, NotFound
 from workers.handoff.readings import Readings

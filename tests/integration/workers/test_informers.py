@@ -38,14 +38,7 @@ class World:
     @asynccontextmanager
     async def process(self) -> AsyncIterator["asyncio.Task[None]"]:
         async with await Cluster.connect(kubeconfig=self.kubeconfig) as cluster:
-            informers = run_informers(
-                self.settings,
-                cluster,
-                self.store,
-                {CONFIG_MAP: ""},
-                self.notify,
-                Health(),
-            )
+            informers = run_informers(self.settings, cluster, self.store, {CONFIG_MAP: ""}, self.notify, Health())
             task = asyncio.create_task(informers)
             try:
                 yield task

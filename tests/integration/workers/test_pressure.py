@@ -152,9 +152,7 @@ async def test_a_namespace_whose_webhook_hangs_takes_nothing_from_another(
         consuming = asyncio.create_task(here.running.consumer.consume())
         while here.cluster.limiter.in_flight < 16:
             await asyncio.sleep(0.01)
-        await asyncio.gather(
-            *(here.cluster.create(JOB, simple_job(good, f"a-{number}")) for number in range(40)),
-        )
+        await asyncio.gather(*(here.cluster.create(JOB, simple_job(good, f"a-{number}")) for number in range(40)))
         assert here.cluster.limiter.in_flight >= 16, "they went past those that hang"
         assert len(await here.jobs(good)) == 40
         over.set()

@@ -124,12 +124,7 @@ class Deployed:
             for variable, value in PROCESSES[name]["environment"].items()
         }
         broker = service["PENSTOCK_BROKER"].replace("redis:6379", f"127.0.0.1:{self.port}")
-        return {
-            **service,
-            "PENSTOCK_BROKER": broker,
-            "PENSTOCK_METRICS_PORT": "0",
-            "PENSTOCK_READY_FILE": "/tmp/ready",
-        }
+        return {**service, "PENSTOCK_BROKER": broker, "PENSTOCK_METRICS_PORT": "0", "PENSTOCK_READY_FILE": "/tmp/ready"}
 
 
 @pytest.fixture(scope="module")

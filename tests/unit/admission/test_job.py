@@ -297,10 +297,7 @@ def test_what_the_schema_refuses_is_left_for_it_to_say_so(spec):
 NUMBERS = st.integers(0, 5)
 
 
-@given(
-    st.lists(st.tuples(NUMBERS, st.none() | NUMBERS), min_size=1, max_size=4),
-    st.none() | st.integers(0, 25),
-)
+@given(st.lists(st.tuples(NUMBERS, st.none() | NUMBERS), min_size=1, max_size=4), st.none() | st.integers(0, 25))
 def test_a_job_is_refused_for_its_numbers_exactly_when_they_do_not_fit(tasks, least):
     more = [{} if each is None else {"minAvailable": each} for _, each in tasks]
     body = job(

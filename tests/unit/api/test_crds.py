@@ -125,11 +125,7 @@ def test_no_two_kinds_share_a_short_name():
             {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0},
         ),
         ("scheduledjobs.penstock.dev", "startingDeadlineSeconds", {"type": "integer", "minimum": 0}),
-        (
-            "scheduledjobs.penstock.dev",
-            "successfulJobsHistoryLimit",
-            {"type": "integer", "minimum": 0, "default": 3},
-        ),
+        ("scheduledjobs.penstock.dev", "successfulJobsHistoryLimit", {"type": "integer", "minimum": 0, "default": 3}),
         ("scheduledjobs.penstock.dev", "failedJobsHistoryLimit", {"type": "integer", "minimum": 0, "default": 1}),
     ],
 )

@@ -69,10 +69,7 @@ def _with(**fields: Any) -> Callable[[EventsRun], object]:
             "1 repeated webhooks were not told to be duplicates, for example 0",
         ),
         (lambda run: setattr(run, "parked", 2), "2 events were parked"),
-        (
-            lambda run: run.sent.append(SentWebhook(7, "shop/b", "id-7")),
-            "1 webhooks were not accepted, for example 7",
-        ),
+        (lambda run: run.sent.append(SentWebhook(7, "shop/b", "id-7")), "1 webhooks were not accepted, for example 7"),
     ],
 )
 def test_a_fault_is_named(change: Callable[[EventsRun], object], said: str) -> None:

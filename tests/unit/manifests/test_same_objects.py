@@ -60,10 +60,7 @@ def test_the_copies_in_chart_and_kustomization_are_in_step() -> None:
     ),
     (
         "in some namespaces with their credentials",
-        {
-            "namespaces": ["team", "other"],
-            "rights": {"secrets": ["*"], "pushers": ["team"], "tokens": ["team/reader"]},
-        },
+        {"namespaces": ["team", "other"], "rights": {"secrets": ["*"], "pushers": ["team"], "tokens": ["team/reader"]}},
         rbac.Grants(("*",), ("team",), ("team/reader",)),
         rbac.Placement(namespaces=("team", "other")),
         None,

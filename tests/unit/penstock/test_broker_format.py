@@ -8,10 +8,7 @@ from penstock._broker_format import FORMAT, OTHERS, FormatRefused, Handling, ado
 THREE = {"own": 3, "others": {2: Handling.ADOPT}}
 
 
-@pytest.mark.parametrize(
-    ("found", "number"),
-    [(b"3", 3), ("3", 3), (b"2", 2)],
-)
+@pytest.mark.parametrize(("found", "number"), [(b"3", 3), ("3", 3), (b"2", 2)])
 def test_own_and_adoptable_formats_are_read(found, number):
     assert check(found, **THREE) == number
 

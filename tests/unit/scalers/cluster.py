@@ -5,14 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scalers.auth.lookups import Lookups
-from workers.api.kinds import (
-    CLUSTER_TRIGGER_AUTHENTICATION,
-    CONFIG_MAP,
-    SECRET,
-    TRIGGER_AUTHENTICATION,
-    Object,
-    Ref,
-)
+from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, CONFIG_MAP, SECRET, TRIGGER_AUTHENTICATION, Object, Ref
 from workers.errors import NotFound, PenstockError
 
 

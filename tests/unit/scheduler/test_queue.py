@@ -342,13 +342,7 @@ class Flaky:
         return await self._client.script_load(*args)
 
 
-@cases(
-    "outcome",
-    ("done", Done()),
-    ("again", Requeue()),
-    ("come back", RequeueAt(2e9)),
-    ("failed", Failed("no")),
-)
+@cases("outcome", ("done", Done()), ("again", Requeue()), ("come back", RequeueAt(2e9)), ("failed", Failed("no")))
 async def test_an_outcome_that_is_settled_twice_counts_once(
     outcome: Outcome, lane: Lane, fake_redis: Redis, clock: Clock
 ) -> None:

@@ -8,11 +8,7 @@ from redis.asyncio import Redis
 from tests.unit.scheduler.machine import QueueMachine
 
 SETTINGS = settings(
-    max_examples=60,
-    stateful_step_count=50,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
+    max_examples=60, stateful_step_count=50, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

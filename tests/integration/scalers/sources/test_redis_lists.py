@@ -119,12 +119,7 @@ async def test_the_database_is_chosen(real_redis: Redis, port: int, connections:
     ("no such database", {"databaseIndex": "9999"}, "out of range"),
 )
 async def test_a_server_that_refuses_is_an_error_without_secrets(
-    real_redis: Redis,
-    port: int,
-    connections: Connections,
-    user: str,
-    metadata: dict[str, str],
-    complaint: str,
+    real_redis: Redis, port: int, connections: Connections, user: str, metadata: dict[str, str], complaint: str
 ) -> None:
     with pytest.raises(SourceError, match=complaint) as caught:
         await RedisLists.read([work_list(port, **metadata)], connections)

@@ -43,11 +43,7 @@ async def test_what_waits_is_counted(
     assert await RedisStreams.read([work_stream(port, **metadata)], connections) == [count]
 
 
-@cases(
-    ("metadata", "count"),
-    ("length", LENGTH, 0.0),
-    ("lag", LAG, 0.0),
-)
+@cases(("metadata", "count"), ("length", LENGTH, 0.0), ("lag", LAG, 0.0))
 async def test_a_stream_that_is_not_there_is_empty(
     real_redis: Redis, port: int, connections: Connections, metadata: dict[str, str], count: float
 ) -> None:
@@ -71,12 +67,7 @@ async def spoil(client: Redis) -> None:
     ("lag of a list", "list", LAG, "WRONGTYPE"),
 )
 async def test_what_cannot_be_counted_is_unknown(
-    real_redis: Redis,
-    port: int,
-    connections: Connections,
-    before: str | None,
-    metadata: dict[str, str],
-    complaint: str,
+    real_redis: Redis, port: int, connections: Connections, before: str | None, metadata: dict[str, str], complaint: str
 ) -> None:
     if before == "list":
         await real_redis.rpush("work", 1)

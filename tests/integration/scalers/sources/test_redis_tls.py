@@ -42,11 +42,7 @@ def work(port: int, authentication: dict[str, str], **metadata: str) -> RedisLis
     ("unchecked", {**CLIENT, "ca": ""}, {"unsafeSsl": "true"}),
 )
 async def test_a_list_is_measured_over_tls(
-    real_redis: Redis,
-    secure: int,
-    connections: Connections,
-    authentication: dict[str, str],
-    metadata: dict[str, str],
+    real_redis: Redis, secure: int, connections: Connections, authentication: dict[str, str], metadata: dict[str, str]
 ) -> None:
     await real_redis.rpush("work", 1, 2)
     assert await RedisLists.read([work(secure, authentication, **metadata)], connections) == [2.0]

@@ -188,10 +188,7 @@ async def test_loki_graphite_elasticsearch_and_influxdb(fake: Fake, connections:
     fake.body = b'{"hits":{"total":{"value":9}}}'
     metadata = {"addresses": fake.url, "index": "a;b-*", "valueLocation": "hits.total.value", "targetValue": "1"}
     found = scaler(
-        Elasticsearch,
-        {**metadata, "searchTemplateName": "t", "parameters": "x:1;y:2"},
-        username="u",
-        password="hush",
+        Elasticsearch, {**metadata, "searchTemplateName": "t", "parameters": "x:1;y:2"}, username="u", password="hush"
     )
     assert await read(connections, found) == [9.0]
     assert fake.asked[-1].path == "/a,b-*/_search/template"

@@ -17,12 +17,7 @@ from tests.unit.cli.conftest import Type
 from tests.unit.tables import cases
 from workers.client.missing_rights import MissingRight
 
-GOOD = {
-    "maxmemory": "0",
-    "maxmemory-policy": "noeviction",
-    "appendonly": "yes",
-    "notify-keyspace-events": "Klszhtg",
-}
+GOOD = {"maxmemory": "0", "maxmemory-policy": "noeviction", "appendonly": "yes", "notify-keyspace-events": "Klszhtg"}
 BROKER = BrokerFacts("redis://h/0", named=True, version="7.2.4", config=GOOD, skew=0.1, versions=frozenset({"2.0"}))
 CLUSTER = ClusterFacts("kubeconfig", named=True, ours=False, version="v1.36.0", skew=-0.2)
 LIMITS = {

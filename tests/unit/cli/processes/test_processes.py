@@ -71,11 +71,7 @@ def test_the_selector_narrows_only_unowned_kinds() -> None:
     def controller(kind: Any, *children: Any) -> Controller:
         return Controller(kind=kind, decide=lambda *_: NOTHING, children=children)
 
-    found = {
-        "a": controller(SCALED_JOB, JOB),
-        "b": controller(JOB, POD),
-        "c": controller(CONFIG_MAP),
-    }
+    found = {"a": controller(SCALED_JOB, JOB), "b": controller(JOB, POD), "c": controller(CONFIG_MAP)}
     narrowed = {SCALED_JOB: "team=a", CONFIG_MAP: "team=a", JOB: "", POD: ""}
     assert followed(found, "team=a") == narrowed
 

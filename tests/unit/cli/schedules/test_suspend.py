@@ -57,13 +57,7 @@ def spec_of(cluster: FakeCluster, kind: Kind, name: str = "nightly") -> Any:
     ),
 )
 def test_an_object_is_suspended_and_resumed(
-    kind: Kind,
-    spec: Any,
-    arguments: tuple[str, ...],
-    said: str,
-    then: Any,
-    cluster: FakeCluster,
-    penstock: Type,
+    kind: Kind, spec: Any, arguments: tuple[str, ...], said: str, then: Any, cluster: FakeCluster, penstock: Type
 ) -> None:
     cluster.add(kind, "nightly", spec={**spec, "schedule": "@daily"})
     verb, *flags = arguments

@@ -21,17 +21,7 @@ from workers.api.kinds import (
     controller_of,
 )
 from workers.controllers.apps import CONTROLLERS
-from workers.decision.plan import (
-    ComeBack,
-    Create,
-    Delete,
-    Patch,
-    PatchStatus,
-    Plan,
-    RecordEvent,
-    Step,
-    Together,
-)
+from workers.decision.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, RecordEvent, Step, Together
 from workers.decision.snapshot import CachedObject, Snapshot
 
 CONTROLLER = {controller.kind.id: controller for controller in CONTROLLERS}

@@ -42,10 +42,7 @@ def test_a_new_deployment_runs_its_pods_and_says_that_it_is_complete():
     hash_ = replica_set["metadata"]["labels"]["pod-template-hash"]
     assert replica_set["metadata"]["name"] == f"web-{hash_}"
     assert {pod["metadata"]["labels"]["pod-template-hash"] for pod in cluster.of(POD)} == {hash_}
-    assert cluster.events == [
-        f"Scaled up replica set web-{hash_} from 0 to 3",
-        "Created 3 pods",
-    ]
+    assert cluster.events == [f"Scaled up replica set web-{hash_} from 0 to 3", "Created 3 pods"]
 
 
 @given(

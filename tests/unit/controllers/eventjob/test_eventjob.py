@@ -99,12 +99,7 @@ def test_an_event_is_settled_as_its_job_ends(job: CachedObject, retry: Any, sett
     assert found == (ClaimSettlement("1-0", how, whole, attempt, delay, job.ref.name),)
 
 
-@cases(
-    ("attempt", "delay"),
-    ("the second", 1, 20_000),
-    ("the third", 2, 25_000),
-    ("far beyond", 900, 25_000),
-)
+@cases(("attempt", "delay"), ("the second", 1, 20_000), ("the third", 2, 25_000), ("far beyond", 900, 25_000))
 def test_the_delay_doubles_up_to_its_limit(attempt: int, delay: int) -> None:
     held = claim("1-0", attempt=attempt)
     body = event_job(retry={"limit": 1000, "delaySeconds": 10, "maxDelaySeconds": 25})

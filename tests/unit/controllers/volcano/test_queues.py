@@ -13,16 +13,7 @@ from workers.api.merge_patch import diff
 from workers.controllers.volcano.queue import decide
 from workers.controllers.volcano.queue.decide import ROOT, controller
 from workers.controllers.volcano.queue.states import CLOSED_BY_PARENT, TABLE, Action, QueueState, state_of
-from workers.decision.plan import (
-    NOTHING,
-    Delete,
-    MarkObject,
-    Patch,
-    PatchStatus,
-    Plan,
-    RecordEvent,
-    Together,
-)
+from workers.decision.plan import NOTHING, Delete, MarkObject, Patch, PatchStatus, Plan, RecordEvent, Together
 from workers.decision.snapshot import CachedObject, Snapshot
 
 

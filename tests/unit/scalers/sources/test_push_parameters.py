@@ -227,10 +227,6 @@ def test_json_that_is_no_event(body: Any) -> None:
         cloudevents.from_json(body)
 
 
-@cases(
-    ("data", "more"),
-    ("text", "ü".encode(), {"data": "ü"}),
-    ("binary", b"\xff", {"data_base64": "/w=="}),
-)
+@cases(("data", "more"), ("text", "ü".encode(), {"data": "ü"}), ("binary", b"\xff", {"data_base64": "/w=="}))
 def test_data(data: bytes, more: dict[str, str]) -> None:
     assert cloudevents.with_data(GOOD, data) == {**GOOD, **more}

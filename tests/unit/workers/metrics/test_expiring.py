@@ -56,11 +56,7 @@ def test_labels_are_counted():
         Shown().gauge.set(1, "a", "b")
 
 
-@cases(
-    ("name", "type_"),
-    ("a counter's name", "errors_total", "counter"),
-    ("another", "phase_count", "unknown"),
-)
+@cases(("name", "type_"), ("a counter's name", "errors_total", "counter"), ("another", "phase_count", "unknown"))
 def test_a_count_is_shown_under_exactly_its_name(name, type_):
     registry, now = CollectorRegistry(), [0.0]
     counter = ExpiringCounter(name, "A count", ["object"], registry=registry, clock=lambda: now[0])

@@ -102,11 +102,7 @@ def test_of_a_step_that_rests_no_progress_is_expected(health, clock):
 
 @pytest.mark.parametrize(
     ("end", "reason"),
-    [
-        ("return", "ended"),
-        ("raise", "ended: ValueError: broken"),
-        ("cancel", "ended"),
-    ],
+    [("return", "ended"), ("raise", "ended: ValueError: broken"), ("cancel", "ended")],
 )
 async def test_a_task_that_must_not_end_is_told_when_it_did(health, end, reason):
     async def work():

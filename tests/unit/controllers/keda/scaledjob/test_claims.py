@@ -14,17 +14,7 @@ from workers.controllers.claims.claim_outcomes import ClaimRules
 from workers.controllers.keda.scaledjob import decide
 from workers.decision import claim_names
 from workers.decision.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
-from workers.decision.plan import (
-    NOTHING,
-    Create,
-    Delete,
-    Patch,
-    Plan,
-    PollNow,
-    Step,
-    Together,
-    Unfinalize,
-)
+from workers.decision.plan import NOTHING, Create, Delete, Patch, Plan, PollNow, Step, Together, Unfinalize
 from workers.decision.snapshot import CachedObject, Reading
 
 CLAIMING = {"strategy": "claim"}
@@ -37,12 +27,7 @@ def judge(
     *held: ClaimedItem, jobs: tuple[CachedObject, ...] = (), rules: ClaimRules = _RULES, closing: bool = False
 ) -> claim_outcomes.ClaimVerdict:
     return claim_outcomes.judge(
-        ClaimLedger(OF, 3, held),
-        jobs,
-        micros(-5),
-        lambda each: name(each.id, each.attempt),
-        rules,
-        closing=closing,
+        ClaimLedger(OF, 3, held), jobs, micros(-5), lambda each: name(each.id, each.attempt), rules, closing=closing
     )
 
 

@@ -25,16 +25,7 @@ from tests.unit.controllers.factories import NOW, micros, sample, scaled_job
 from tests.unit.tables import cases
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.controllers.keda.scaledjob import counting, decide, jobs, scaling_strategies
-from workers.decision.plan import (
-    ComeBack,
-    Create,
-    Delete,
-    Figure,
-    PatchStatus,
-    Plan,
-    PollNow,
-    Together,
-)
+from workers.decision.plan import ComeBack, Create, Delete, Figure, PatchStatus, Plan, PollNow, Together
 from workers.decision.snapshot import CachedObject, Reading, Snapshot
 
 
@@ -278,11 +269,7 @@ class Exactness(RuleBasedStateMachine):
         assert cluster.created == cluster.pushed
 
 
-_SETTINGS = settings(
-    max_examples=200,
-    stateful_step_count=50,
-    deadline=None,
-)
+_SETTINGS = settings(max_examples=200, stateful_step_count=50, deadline=None)
 
 
 def test_there_is_exactly_one_job_per_event_under_any_interleaving():

@@ -9,16 +9,7 @@ from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.keda.scaledjob import CONTROLLER, decide
 from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
 from workers.controllers.keda.scaledjob.jobs import MAX_CREATES
-from workers.decision.plan import (
-    NOTHING,
-    ComeBack,
-    Delete,
-    Patch,
-    PatchStatus,
-    Plan,
-    RecordEvent,
-    Together,
-)
+from workers.decision.plan import NOTHING, ComeBack, Delete, Patch, PatchStatus, Plan, RecordEvent, Together
 from workers.decision.snapshot import Snapshot
 
 

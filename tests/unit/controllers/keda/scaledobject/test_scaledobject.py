@@ -135,10 +135,7 @@ def test_one_of_two_fails() -> None:
 def test_what_is_told_of_an_activation() -> None:
     plan = decided(scaled_object(), scale(0), sample(5))
     step = scaling(plan)
-    assert (step.then.reason, step.otherwise.reason) == (
-        "KEDAScaleTargetActivated",
-        "KEDAScaleTargetActivationFailed",
-    )
+    assert (step.then.reason, step.otherwise.reason) == ("KEDAScaleTargetActivated", "KEDAScaleTargetActivationFailed")
     assert events(plan) == ["KEDAScalersStarted", "ScaledObjectReady"]
     assert [type(each) for each in plan.steps[:3]] == [PatchStatus, Scale, PatchStatus]
 

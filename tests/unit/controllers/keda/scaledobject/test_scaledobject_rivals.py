@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, at, entry, reading, sample
-from tests.unit.controllers.keda.scaledobject.scaledobjects import (
-    TARGET,
-    scale,
-    scaled_object,
-    scaling,
-)
+from tests.unit.controllers.keda.scaledobject.scaledobjects import TARGET, scale, scaled_object, scaling
 from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as plain
 from tests.unit.controllers.plans import events, status_of, verdict
 from tests.unit.tables import cases

@@ -86,8 +86,7 @@ def test_a_fallback_makes_the_metrics_ask_for_its_replicas(
     behavior: str | None, current: int, wanted: int, kind: str
 ) -> None:
     given = spec(
-        fallback={**FALLBACK, "behavior": behavior},
-        triggers=[{"type": "redis", "metadata": {}, "metricType": kind}],
+        fallback={**FALLBACK, "behavior": behavior}, triggers=[{"type": "redis", "metadata": {}, "metricType": kind}]
     )
     replicas = Replicas(current, ready=current)
     (metric,) = trigger_metrics.of([failed()], given.triggers, given.fallback, replicas)

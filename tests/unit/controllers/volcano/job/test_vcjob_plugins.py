@@ -203,10 +203,7 @@ def test_every_container_has_the_keys(path, mode, field):
     (volume,) = spec["volumes"]
     keys = ["id_rsa", "id_rsa.pub", "authorized_keys", "config"]
     items = [{"key": key, "path": f".ssh/{key}"} for key in keys]
-    assert volume == {
-        "name": "train-ssh",
-        "secret": {"secretName": "train-ssh", "items": items, "defaultMode": mode},
-    }
+    assert volume == {"name": "train-ssh", "secret": {"secretName": "train-ssh", "items": items, "defaultMode": mode}}
     (container,) = spec[field]
     assert container["volumeMounts"] == [{"name": "train-ssh", "mountPath": path, "subPath": ".ssh"}]
 
@@ -256,7 +253,8 @@ def test_a_single_pod_gets_no_cluster_configuration(tasks, told):
 
 
 @pytest.mark.parametrize(
-    ("name", "index", "rank"), [("master", 0, "0"), ("worker", 0, "1"), ("worker", 1, "2"), ("other", 0, None)]
+    ("name", "index", "rank"),
+    [("master", 0, "0"), ("worker", 0, "1"), ("worker", 1, "2"), ("other", 0, None)],
 )
 def test_pytorch_ranks_the_master_first(name, index, rank):
     tasks = [task("master"), task("worker", 2), task("other", 5)]
@@ -269,12 +267,7 @@ def test_pytorch_ranks_the_master_first(name, index, rank):
 def test_pytorch_needs_a_master_and_takes_other_names():
     assert env(pod(job(task(), pytorch=[]), "worker")) == {}
     found = pod(job(task("a"), task("b", 2), pytorch=["--master=a", "--worker", "b", "-port=7"]), "b", 1)
-    assert env(found) == {
-        "MASTER_ADDR": "train-a-0.train",
-        "MASTER_PORT": "7",
-        "WORLD_SIZE": "3",
-        "RANK": "2",
-    }
+    assert env(found) == {"MASTER_ADDR": "train-a-0.train", "MASTER_PORT": "7", "WORLD_SIZE": "3", "RANK": "2"}
 
 
 @pytest.mark.parametrize(

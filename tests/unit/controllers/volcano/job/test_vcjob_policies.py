@@ -421,11 +421,7 @@ def test_a_restart_by_command_does_not_wait():
 
 @pytest.mark.parametrize(
     ("action", "phases"),
-    [
-        ("AbortJob", ENDS["AbortJob"]),
-        ("TerminateJob", ENDS["TerminateJob"]),
-        ("RestartJob", ["Pending"]),
-    ],
+    [("AbortJob", ENDS["AbortJob"]), ("TerminateJob", ENDS["TerminateJob"]), ("RestartJob", ["Pending"])],
 )
 def test_a_restart_that_waits_can_be_stopped_or_hurried(action, phases):
     cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 3600}, maxRetry=9)

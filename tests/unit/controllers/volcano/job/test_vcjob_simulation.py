@@ -72,11 +72,7 @@ class VcJobSimulation(RuleBasedStateMachine):
         parts = {"partitionPolicy": {"totalPartitions": 3, "partitionSize": 1}}
         spec = {"restartBackoff": backoff} if backoff else {}
         body = vcjob(
-            task("ps", 1),
-            task("worker", 3, policies=worker, **depends, **parts),
-            policies=job,
-            plugins=plugins,
-            **spec,
+            task("ps", 1), task("worker", 3, policies=worker, **depends, **parts), policies=job, plugins=plugins, **spec
         )
         # A stored job may say that it has no retries, though no webhook lets one in.
         body["spec"] |= {"maxRetry": retries, "minAvailable": least}
