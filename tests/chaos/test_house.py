@@ -71,13 +71,6 @@ async def cut(part: str, broker: str) -> None:
         await client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 
 
-DISASTERS = {
-    "kill -9 of every part": [(die, part) for part in PARTS if part != "broker"],
-    "worker and informer stand still": [(stand_still, "worker"), (stand_still, "watch")],
-    "cut connections and a killed worker": [(cut, ""), (die, "worker"), (cut, ""), (cut, "")],
-}
-
-
 async def disturb(disasters, broker: str) -> None:
     """One disaster after the other, each of them at least once."""
     until = time.monotonic() + SECONDS
@@ -103,7 +96,12 @@ async def feed(paths: list[str], cluster: Cluster, queue: redis.Redis, disasters
         return await run(cluster, queue, paths, lambda _: None)
 
 
-@cases("disasters", DISASTERS)
+@cases(
+    "disasters",
+    ("kill -9 of every part", [(die, part) for part in PARTS if part != "broker"]),
+    ("worker and informer stand still", [(stand_still, "worker"), (stand_still, "watch")]),
+    ("cut connections and a killed worker", [(cut, ""), (die, "worker"), (cut, ""), (cut, "")]),
+)
 def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
     random.seed(len(disasters))
     paths = manifest.files(150)

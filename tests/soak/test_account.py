@@ -125,15 +125,13 @@ def test_a_reading_makes_no_more_jobs_than_it_justifies() -> None:
     assert "3 Jobs of reading 17, which justifies 2" in fault
 
 
-LEASES = {
-    "in turn": (["k 1 start 0", "k 1 effect 1", "k 1 settled 1", "k 2 start 1.1", "k 2 effect 2"], 0),
-    "a write of a former holder": (["k 1 start 0", "k 2 start 3", "k 1 effect 4"], 1),
-    "an outcome of a former holder": (["k 1 start 0", "k 2 start 3", "k 1 settled 4"], 1),
-    "a holder whose lease somebody else settled": (["k 2 start 3", "k 2 refused 4"], 1),
-}
-
-
-@cases(("lines", "number"), LEASES)
+@cases(
+    ("lines", "number"),
+    ("in turn", ["k 1 start 0", "k 1 effect 1", "k 1 settled 1", "k 2 start 1.1", "k 2 effect 2"], 0),
+    ("a write of a former holder", ["k 1 start 0", "k 2 start 3", "k 1 effect 4"], 1),
+    ("an outcome of a former holder", ["k 1 start 0", "k 2 start 3", "k 1 settled 4"], 1),
+    ("a holder whose lease somebody else settled", ["k 2 start 3", "k 2 refused 4"], 1),
+)
 def test_what_leases_forbid_is_told(tmp_path: Path, lines: list[str], number: int) -> None:
     (tmp_path / "7").write_text("".join(f"{line}\n" for line in lines))
     assert len(witness.faults(tmp_path)) == number

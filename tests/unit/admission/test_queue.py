@@ -32,14 +32,12 @@ def running(name, pods, **spec):
     return body
 
 
-DEFAULTS = {
-    "nothing": (queue(), {"reclaimable": True, "weight": 1}),
-    "a zero": (queue(weight=0), {"reclaimable": True, "weight": 1}),
-    "what is there stays": (queue(weight=7, reclaimable=False), {"reclaimable": False, "weight": 7}),
-}
-
-
-@cases(("body", "expected"), DEFAULTS)
+@cases(
+    ("body", "expected"),
+    ("nothing", queue(), {"reclaimable": True, "weight": 1}),
+    ("a zero", queue(weight=0), {"reclaimable": True, "weight": 1}),
+    ("what is there stays", queue(weight=7, reclaimable=False), {"reclaimable": False, "weight": 7}),
+)
 def test_what_a_queue_is_filled_in_with(body, expected):
     before = copy.deepcopy(body)
     filled = rules.defaulted(body)
@@ -48,16 +46,14 @@ def test_what_a_queue_is_filled_in_with(body, expected):
     assert rules.defaulted(filled) == filled
 
 
-TREES = {
-    "below the root": (tree("root/sci/dev", "1/2/8"), tree("root/sci/dev", "1/2/8")),
-    "beside it": (tree("sci/dev", "2/8"), tree("root/sci/dev", "1/2/8")),
-    "a name that begins like it": (tree("rooted", "2"), tree("root/rooted", "1/2")),
-    "without weights": ({rules.HIERARCHY: "sci"}, {rules.HIERARCHY: "sci"}),
-    "none": ({}, {}),
-}
-
-
-@cases(("given_", "expected"), TREES)
+@cases(
+    ("given_", "expected"),
+    ("below the root", tree("root/sci/dev", "1/2/8"), tree("root/sci/dev", "1/2/8")),
+    ("beside it", tree("sci/dev", "2/8"), tree("root/sci/dev", "1/2/8")),
+    ("a name that begins like it", tree("rooted", "2"), tree("root/rooted", "1/2")),
+    ("without weights", {rules.HIERARCHY: "sci"}, {rules.HIERARCHY: "sci"}),
+    ("none", {}, {}),
+)
 def test_the_old_hierarchy_begins_at_the_root(given_, expected):
     filled = rules.defaulted(queue(annotations=given_))
     assert filled["metadata"].get("annotations", {}) == expected
@@ -137,60 +133,63 @@ REFUSED = {
     ),
 }
 
-ACCEPTED = {
-    "nothing": queue(),
-    "no state yet": queue(state=""),
-    "closed": queue(state="Closed"),
-    "a place beside another's": queue(annotations=tree("root/sci", "1/2")),
-    "a place below another's": queue(annotations=tree("root/science/dev/a", "1/2/8/1")),
-    "parts of what is measured": queue(capability={"cpu": "1500m", "memory": "1.5Gi", "hugepages-2Mi": "4Mi"}),
-    "numbers for quantities": queue(capability={"cpu": 4, "pods": 10}),
-    "a guarantee and nothing deserved": queue(guarantee={"resource": {"cpu": "2"}}),
-    "a guarantee of all it may have": queue(capability={"cpu": "2"}, guarantee={"resource": {"cpu": "2"}}),
-    "a guarantee beside a capability of something else": queue(
-        capability={"memory": "1Gi"}, guarantee={"resource": {"cpu": "2"}}
-    ),
-    "a guarantee where a capability of 0 is none": queue(capability={"cpu": "0"}, guarantee={"resource": {"cpu": "2"}}),
-    "the fifth level": queue(parent="l4"),
-    "below an idle queue": queue(parent="idle"),
-    "below the root": queue(parent=ROOT, deserved={"cpu": "100"}, guarantee={"resource": {"cpu": "100"}}),
-    "as much as the queue above": queue(parent="parent", capability=BIG),
-    "the siblings' rest": queue(parent="parent", deserved={"cpu": "2"}, guarantee={"resource": {"cpu": "1"}}),
-}
-
 
 @cases(("body", "field"), REFUSED)
 def test_a_queue_that_contradicts_itself_or_others_is_refused(body, field):
     assert fields(rules.problems(body, None, CLUSTER)) == [field]
 
 
-@cases("body", ACCEPTED)
+@cases(
+    "body",
+    ("nothing", queue()),
+    ("no state yet", queue(state="")),
+    ("closed", queue(state="Closed")),
+    ("a place beside another's", queue(annotations=tree("root/sci", "1/2"))),
+    ("a place below another's", queue(annotations=tree("root/science/dev/a", "1/2/8/1"))),
+    ("parts of what is measured", queue(capability={"cpu": "1500m", "memory": "1.5Gi", "hugepages-2Mi": "4Mi"})),
+    ("numbers for quantities", queue(capability={"cpu": 4, "pods": 10})),
+    ("a guarantee and nothing deserved", queue(guarantee={"resource": {"cpu": "2"}})),
+    ("a guarantee of all it may have", queue(capability={"cpu": "2"}, guarantee={"resource": {"cpu": "2"}})),
+    (
+        "a guarantee beside a capability of something else",
+        queue(capability={"memory": "1Gi"}, guarantee={"resource": {"cpu": "2"}}),
+    ),
+    (
+        "a guarantee where a capability of 0 is none",
+        queue(capability={"cpu": "0"}, guarantee={"resource": {"cpu": "2"}}),
+    ),
+    ("the fifth level", queue(parent="l4")),
+    ("below an idle queue", queue(parent="idle")),
+    ("below the root", queue(parent=ROOT, deserved={"cpu": "100"}, guarantee={"resource": {"cpu": "100"}})),
+    ("as much as the queue above", queue(parent="parent", capability=BIG)),
+    ("the siblings' rest", queue(parent="parent", deserved={"cpu": "2"}, guarantee={"resource": {"cpu": "1"}})),
+)
 def test_a_queue_that_fits_in_is_accepted(body):
     assert rules.problems(body, None, CLUSTER) == []
 
 
-CHANGED = {
-    "a parent's capability below a child's": (
+@cases(
+    ("name", "change", "expected"),
+    (
+        "a parent's capability below a child's",
         "parent",
         {"capability": {"cpu": "3"}, "deserved": {"cpu": "3"}},
         ["spec.capability[cpu]"],
     ),
-    "a parent that deserves less than its children": (
+    (
+        "a parent that deserves less than its children",
         "parent",
         {"deserved": {"cpu": "1"}, "guarantee": {"resource": {"cpu": "1"}}},
         ["spec.deserved[cpu]"],
     ),
-    "a parent that is guaranteed nothing": ("parent", {"guarantee": {}}, ["spec.guarantee.resource[cpu]"]),
-    "a parent below its child": ("parent", {"parent": "child"}, ["spec.parent"]),
-    "a branch that gets too deep": ("l1", {"parent": "idle"}, ["spec.parent"]),
-    "the highest queue's amounts": ("root", {"capability": {"cpu": "1"}}, ["spec.capability"]),
-    "the highest queue's weight": ("root", {"weight": 3}, []),
-    "a weight": ("child", {"weight": 3}, []),
-    "a queue that moves": ("child", {"parent": "root"}, []),
-}
-
-
-@cases(("name", "change", "expected"), CHANGED)
+    ("a parent that is guaranteed nothing", "parent", {"guarantee": {}}, ["spec.guarantee.resource[cpu]"]),
+    ("a parent below its child", "parent", {"parent": "child"}, ["spec.parent"]),
+    ("a branch that gets too deep", "l1", {"parent": "idle"}, ["spec.parent"]),
+    ("the highest queue's amounts", "root", {"capability": {"cpu": "1"}}, ["spec.capability"]),
+    ("the highest queue's weight", "root", {"weight": 3}, []),
+    ("a weight", "child", {"weight": 3}, []),
+    ("a queue that moves", "child", {"parent": "root"}, []),
+)
 def test_a_change_is_judged_from_above_and_from_below(name, change, expected):
     (old,) = (each for each in CLUSTER.every(QUEUE) if each["metadata"]["name"] == name)
     new = {**old, "spec": {**old["spec"], **change}}
@@ -209,21 +208,20 @@ def test_what_the_controller_wrote_does_not_keep_a_queue_from_being_changed():
     assert fields(rules.problems({**new, "status": {"state": "Unknown"}}, old, CLUSTER)) == ["status.state"]
 
 
-KEPT = {
-    "default": (queue("default"), ["metadata.name"], "work that names no queue needs it"),
-    "the highest": (queue("root"), ["metadata.name"], "work that names no queue needs it"),
-    "with others below it": (queue("parent"), ["metadata.name"], "below it are child"),
-    "with work inside": (
+@cases(
+    ("body", "expected", "text"),
+    ("default", queue("default"), ["metadata.name"], "work that names no queue needs it"),
+    ("the highest", queue("root"), ["metadata.name"], "work that names no queue needs it"),
+    ("with others below it", queue("parent"), ["metadata.name"], "below it are child"),
+    (
+        "with work inside",
         queue("full"),
         ["metadata.name"],
         "PodGroups are in it, default/a, default/b, default/c and 1 more",
     ),
-    "with work that is over": (queue("quiet"), [], ""),
-    "empty": (queue("l5"), [], ""),
-}
-
-
-@cases(("body", "expected", "text"), KEPT)
+    ("with work that is over", queue("quiet"), [], ""),
+    ("empty", queue("l5"), [], ""),
+)
 def test_a_queue_that_something_needs_is_not_deleted(body, expected, text):
     leaving = group("gone", "quiet")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"

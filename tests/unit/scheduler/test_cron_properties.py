@@ -148,17 +148,15 @@ def test_ranges_of_intervals_agree_with_counting(interval, begin, whole, rest, c
     assert list(schedule.slots(after, until, 3)) == slots[:3]
 
 
-YEARS_BACK = {
-    "every minute": ("* * * * *", "2026-03-01T12:00"),
-    "every second of one day": ("* * * 1 1 *", "2026-01-01T23:59:59"),
-    "uneven hours": ("30 10,11,12 * * 1-5", "2026-02-27T12:30"),
-    "one hour a day": ("* 0 * * *", "2026-03-01T00:59"),
-    "leap day": ("0 0 29 2 *", "2024-02-29T00:00"),
-    "interval": ("@every 7m", "2026-03-01T11:53:30"),
-}
-
-
-@cases(("text", "slot"), YEARS_BACK)
+@cases(
+    ("text", "slot"),
+    ("every minute", "* * * * *", "2026-03-01T12:00"),
+    ("every second of one day", "* * * 1 1 *", "2026-01-01T23:59:59"),
+    ("uneven hours", "30 10,11,12 * * 1-5", "2026-02-27T12:30"),
+    ("one hour a day", "* 0 * * *", "2026-03-01T00:59"),
+    ("leap day", "0 0 29 2 *", "2024-02-29T00:00"),
+    ("interval", "@every 7m", "2026-03-01T11:53:30"),
+)
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_the_latest_slot_is_found_however_long_ago_the_last_one_was(text, slot, zone):
     """Counting all of them would take minutes."""
@@ -189,22 +187,21 @@ def test_until_the_end_of_time():
     assert parse("@yearly").latest(end, end) is None
 
 
-UNEVEN = {
-    "the last one on Friday noon, though the first two are an hour apart": (
+@cases(
+    ("text", "after", "until", "slot"),
+    (
+        "the last one on Friday noon, though the first two are an hour apart",
         "30 10,11,12 * * 1-5",
         "2026-02-26T10:30",
         "2026-02-27T16:30",
         "2026-02-27T12:30",
     ),
-    "the end of the one hour": ("* 0 * * *", "2026-03-01T00:10", "2026-03-01T10:00", "2026-03-01T00:59"),
-    "exactly at the end": ("0 2 * * *", "2026-03-01T02:00", "2026-03-02T02:00", "2026-03-02T02:00"),
-    "not at the beginning": ("0 2 * * *", "2026-03-01T02:00", "2026-03-02T01:59:59.9", None),
-    "nothing before the beginning": ("0 2 * * *", "2026-03-01T02:00", "2026-02-01T02:00", None),
-    "never": ("0 0 30 2 *", "2026-03-01T02:00", "2036-03-01T02:00", None),
-}
-
-
-@cases(("text", "after", "until", "slot"), UNEVEN)
+    ("the end of the one hour", "* 0 * * *", "2026-03-01T00:10", "2026-03-01T10:00", "2026-03-01T00:59"),
+    ("exactly at the end", "0 2 * * *", "2026-03-01T02:00", "2026-03-02T02:00", "2026-03-02T02:00"),
+    ("not at the beginning", "0 2 * * *", "2026-03-01T02:00", "2026-03-02T01:59:59.9", None),
+    ("nothing before the beginning", "0 2 * * *", "2026-03-01T02:00", "2026-02-01T02:00", None),
+    ("never", "0 0 30 2 *", "2026-03-01T02:00", "2036-03-01T02:00", None),
+)
 def test_latest(text, after, until, slot):
     after, until = (datetime.fromisoformat(each).replace(tzinfo=UTC) for each in (after, until))
     assert parse(text).latest(after, until) == (None if slot is None else datetime.fromisoformat(slot + "+00:00"))

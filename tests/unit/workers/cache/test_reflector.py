@@ -145,18 +145,16 @@ async def test_an_event_that_comes_twice_is_one(rig: ReflectorRig) -> None:
     assert (await rig.lane.stats()).dirty == 0
 
 
-UNREADABLE: dict[str, Any] = {
-    "no object": None,
-    "no metadata": {"kind": "Job"},
-    "no name": {"metadata": {"uid": "u", "resourceVersion": "101"}},
-    "no uid": {"metadata": {"namespace": "default", "name": "x", "resourceVersion": "101"}},
-    "a version that is no number": job("x", 0) | {"metadata": {"name": "x", "uid": "u", "resourceVersion": "x y"}},
-    "an owner without a uid": job("x", 101, ownerReferences=[{"controller": True}]),
-    "a uid of two words": job("x", 101, uid="two words"),
-}
-
-
-@cases("body", UNREADABLE)
+@cases(
+    "body",
+    ("no object", None),
+    ("no metadata", {"kind": "Job"}),
+    ("no name", {"metadata": {"uid": "u", "resourceVersion": "101"}}),
+    ("no uid", {"metadata": {"namespace": "default", "name": "x", "resourceVersion": "101"}}),
+    ("a version that is no number", job("x", 0) | {"metadata": {"name": "x", "uid": "u", "resourceVersion": "x y"}}),
+    ("an owner without a uid", job("x", 101, ownerReferences=[{"controller": True}])),
+    ("a uid of two words", job("x", 101, uid="two words")),
+)
 @pytest.mark.parametrize("type_", ["MODIFIED", "DELETED"])
 async def test_an_event_that_cannot_be_read_is_logged_and_left_out(
     rig: ReflectorRig, body: Any, type_: str, caplog: pytest.LogCaptureFixture

@@ -125,21 +125,19 @@ def test_6_one_that_is_being_deleted_tidies_up_and_starts_nothing():
     assert (cluster.active(), cluster.made, cluster.back) == ([], [minute("12:01")], None)
 
 
-TROUBLES = {
-    "7 an unknown zone": ({"timeZone": "Mars/Olympus"}, "UnknownTimeZone"),
-    "7 a zone in the wrong case": ({"timeZone": "america/new_york"}, "UnknownTimeZone"),
-    "7 Local": ({"timeZone": "Local"}, "UnknownTimeZone"),
-    "7 before 8, suspension": ({"timeZone": "Mars/Olympus", "suspend": True}, "UnknownTimeZone"),
-    "8 before 9, suspension is silent": ({"schedule": "nonsense", "suspend": True}, None),
-    "9 no schedule at all": ({"schedule": "often"}, "UnparseableSchedule"),
-    "9 six fields": ({"schedule": "0 * * * * *"}, "UnparseableSchedule"),
-    "9 a minute that is none": ({"schedule": "60 * * * *"}, "UnparseableSchedule"),
-    "10 30 February": ({"schedule": "0 0 30 2 *"}, "InvalidSchedule"),
-    "10 an empty set": ({"schedule": ", * * * *"}, "InvalidSchedule"),
-}
-
-
-@cases(("spec", "reason"), TROUBLES)
+@cases(
+    ("spec", "reason"),
+    ("7 an unknown zone", {"timeZone": "Mars/Olympus"}, "UnknownTimeZone"),
+    ("7 a zone in the wrong case", {"timeZone": "america/new_york"}, "UnknownTimeZone"),
+    ("7 Local", {"timeZone": "Local"}, "UnknownTimeZone"),
+    ("7 before 8, suspension", {"timeZone": "Mars/Olympus", "suspend": True}, "UnknownTimeZone"),
+    ("8 before 9, suspension is silent", {"schedule": "nonsense", "suspend": True}, None),
+    ("9 no schedule at all", {"schedule": "often"}, "UnparseableSchedule"),
+    ("9 six fields", {"schedule": "0 * * * * *"}, "UnparseableSchedule"),
+    ("9 a minute that is none", {"schedule": "60 * * * *"}, "UnparseableSchedule"),
+    ("10 30 February", {"schedule": "0 0 30 2 *"}, "InvalidSchedule"),
+    ("10 an empty set", {"schedule": ", * * * *"}, "InvalidSchedule"),
+)
 def test_what_keeps_everything_from_starting(spec, reason):
     """A schedule that an edit made unreadable has a reason of its own at first, as in Kubernetes."""
     cluster = running()
@@ -194,17 +192,15 @@ def test_events_about_jobs_have_kubernetes_texts():
     assert edited.message == "unparseable schedule for cronjob: often"
 
 
-MANIFESTS = {
-    "a negative limit": {"failedJobsHistoryLimit": -1},
-    "a negative deadline": {"startingDeadlineSeconds": -1},
-    "an unknown policy": {"concurrencyPolicy": "Sometimes"},
-    "a number as text": {"startingDeadlineSeconds": "10"},
-    "no template": {"jobTemplate": {"spec": {}}},
-    "no schedule": {"schedule": None},
-}
-
-
-@cases("spec", MANIFESTS)
+@cases(
+    "spec",
+    ("a negative limit", {"failedJobsHistoryLimit": -1}),
+    ("a negative deadline", {"startingDeadlineSeconds": -1}),
+    ("an unknown policy", {"concurrencyPolicy": "Sometimes"}),
+    ("a number as text", {"startingDeadlineSeconds": "10"}),
+    ("no template", {"jobTemplate": {"spec": {}}}),
+    ("no schedule", {"schedule": None}),
+)
 def test_a_wrong_manifest_is_named_and_does_nothing_else(spec):
     plan = decide(new_cluster(**spec).snapshot(), clock("12:05"))
     (record,) = plan.steps

@@ -49,17 +49,16 @@ def test_what_only_a_scheduledjob_has_a_cronjob_has_not():
 
 # --- history
 
-HISTORY = {
-    "Kubernetes' defaults": ({}, 3, 1),
-    "none of either": ({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0}, 0, 0),
-    "one success, no failure": ({"successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 0}, 1, 0),
-    "no success, one failure": ({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 1}, 0, 1),
-    "null keeps all": ({"successfulJobsHistoryLimit": None, "failedJobsHistoryLimit": None}, 5, 5),
-    "more than there are": ({"successfulJobsHistoryLimit": 50, "failedJobsHistoryLimit": 50}, 5, 5),
-}
 
-
-@cases(("spec", "succeeded", "failed"), HISTORY)
+@cases(
+    ("spec", "succeeded", "failed"),
+    ("Kubernetes' defaults", {}, 3, 1),
+    ("none of either", {"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0}, 0, 0),
+    ("one success, no failure", {"successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 0}, 1, 0),
+    ("no success, one failure", {"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 1}, 0, 1),
+    ("null keeps all", {"successfulJobsHistoryLimit": None, "failedJobsHistoryLimit": None}, 5, 5),
+    ("more than there are", {"successfulJobsHistoryLimit": 50, "failedJobsHistoryLimit": 50}, 5, 5),
+)
 def test_the_newest_finished_jobs_stay(spec, succeeded, failed):
     cluster = new_cluster(suspend=True, **spec)
     for number in range(5):
@@ -158,23 +157,21 @@ def test_a_request_whose_name_is_taken_is_reported_and_removed():
     assert cluster.annotations == {}
 
 
-REQUESTS = {
-    "no JSON": ("now", "{", "JSON"),
-    "a list": ("now", "[]", "object"),
-    "another field": ("now", '{"args": []}', "env"),
-    "a list of variables": ("now", '{"env": ["A"]}', "env"),
-    "a number": ("now", '{"env": {"A": 1}}', "string"),
-    "a name that is none": ("now", '{"env": {"1A": "x"}}', "name"),
-    "an id in capitals": ("Now", "", "DNS label"),
-    "an id with a dot": ("a.b", "", "DNS label"),
-    "an id too long": ("a" * 21, "", "DNS label"),
-    "no id": ("", "", "DNS label"),
-    "a number as id": ("29539441", "", "number"),
-    "a deep nest": ("now", "[" * 100_000, "JSON"),
-}
-
-
-@cases(("id", "value", "word"), REQUESTS)
+@cases(
+    ("id", "value", "word"),
+    ("no JSON", "now", "{", "JSON"),
+    ("a list", "now", "[]", "object"),
+    ("another field", "now", '{"args": []}', "env"),
+    ("a list of variables", "now", '{"env": ["A"]}', "env"),
+    ("a number", "now", '{"env": {"A": 1}}', "string"),
+    ("a name that is none", "now", '{"env": {"1A": "x"}}', "name"),
+    ("an id in capitals", "Now", "", "DNS label"),
+    ("an id with a dot", "a.b", "", "DNS label"),
+    ("an id too long", "a" * 21, "", "DNS label"),
+    ("no id", "", "", "DNS label"),
+    ("a number as id", "29539441", "", "number"),
+    ("a deep nest", "now", "[" * 100_000, "JSON"),
+)
 def test_a_request_that_makes_no_sense_is_refused_and_removed(id, value, word):
     cluster = new_cluster(suspend=True)
     cluster.ask(id, value)

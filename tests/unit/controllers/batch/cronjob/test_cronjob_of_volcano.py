@@ -37,16 +37,14 @@ def test_only_its_kinds_are_watched():
     assert decide(Snapshot(Ref(VC_CRON_JOB, "default", "report"), None), NOON) == NOTHING
 
 
-ENDS = {
-    "completed": ("Completed", "Complete", [], True),
-    "failed": ("Failed", "Failed", [], False),
-    "terminated": ("Terminated", "Terminated", [], False),
-    "aborted, and may be resumed": ("Aborted", None, ["report"], False),
-    "restarting": ("Restarting", None, ["report"], False),
-}
-
-
-@cases(("phase", "how", "active", "succeeded"), ENDS)
+@cases(
+    ("phase", "how", "active", "succeeded"),
+    ("completed", "Completed", "Complete", [], True),
+    ("failed", "Failed", "Failed", [], False),
+    ("terminated", "Terminated", "Terminated", [], False),
+    ("aborted, and may be resumed", "Aborted", None, ["report"], False),
+    ("restarting", "Restarting", None, ["report"], False),
+)
 def test_a_job_leaves_the_active_ones_when_its_phase_is_final(phase, how, active, succeeded):
     cluster = running()
     cluster.end(minute("12:01"), phase, clock("12:01:20"))
@@ -67,16 +65,14 @@ def test_history_keeps_the_newest_and_all_terminated_ones():
     assert sorted(cluster.jobs) == [names[1], *names[3:]]
 
 
-WORDS = {
-    "a zone that does not exist": ({"timeZone": "Middle/Earth"}, "InvalidTimeZone"),
-    "a schedule that cannot be read": ({"schedule": "now and then"}, "UnParseableCronJobSchedule"),
-    "a schedule with seconds": ({"schedule": "0 * * * * *"}, "UnParseableCronJobSchedule"),
-    "a schedule that never fires": ({"schedule": "0 0 31 2 *"}, "InvalidSchedule"),
-    "a template without a task": ({"jobTemplate": {"spec": {"tasks": []}}}, "InvalidSpec"),
-}
-
-
-@cases(("spec", "reason"), WORDS)
+@cases(
+    ("spec", "reason"),
+    ("a zone that does not exist", {"timeZone": "Middle/Earth"}, "InvalidTimeZone"),
+    ("a schedule that cannot be read", {"schedule": "now and then"}, "UnParseableCronJobSchedule"),
+    ("a schedule with seconds", {"schedule": "0 * * * * *"}, "UnParseableCronJobSchedule"),
+    ("a schedule that never fires", {"schedule": "0 0 31 2 *"}, "InvalidSchedule"),
+    ("a template without a task", {"jobTemplate": {"spec": {"tasks": []}}}, "InvalidSpec"),
+)
 def test_what_cannot_be_done_is_reported_in_volcanos_words(spec, reason):
     cluster = CronCluster(volcano_cron_job(**spec))
     assert reasons(cluster.settle(clock("12:01"))) == [reason]

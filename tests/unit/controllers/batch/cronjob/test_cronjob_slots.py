@@ -22,17 +22,16 @@ from workers.decision.plan import ComeBack
 
 # --- unmet slots: where Kubernetes estimates
 
-LAST = {
-    "uneven hours": ("30 10,11,12 * * 1-5", clock("10:30", 5), clock("16:30", 6), clock("12:30", 6)),
-    "one hour of minutes": ("* 0 * * *", clock("00:10"), clock("10:00"), clock("00:59")),
-    "every minute of years": ("* * * * *", clock("12:00"), clock("12:00:30") + timedelta(days=900), None),
-    "a month": ("0 0 1 * *", clock("00:00"), clock("12:00", 20), None),
-    "exactly now": ("0 13 * * *", clock("12:30"), clock("13:00"), clock("13:00")),
-    "a moment before": ("0 13 * * *", clock("12:30"), clock("12:59:59"), None),
-}
 
-
-@cases(("schedule", "last", "now", "slot"), LAST)
+@cases(
+    ("schedule", "last", "now", "slot"),
+    ("uneven hours", "30 10,11,12 * * 1-5", clock("10:30", 5), clock("16:30", 6), clock("12:30", 6)),
+    ("one hour of minutes", "* 0 * * *", clock("00:10"), clock("10:00"), clock("00:59")),
+    ("every minute of years", "* * * * *", clock("12:00"), clock("12:00:30") + timedelta(days=900), None),
+    ("a month", "0 0 1 * *", clock("00:00"), clock("12:00", 20), None),
+    ("exactly now", "0 13 * * *", clock("12:30"), clock("13:00"), clock("13:00")),
+    ("a moment before", "0 13 * * *", clock("12:30"), clock("12:59:59"), None),
+)
 def test_the_newest_slot_that_was_not_met_runs(schedule, last, now, slot):
     cluster = new_cluster(schedule, status={"lastScheduleTime": times.render(last)}, created=clock("00:00"))
     cluster.settle(now)
@@ -40,18 +39,16 @@ def test_the_newest_slot_that_was_not_met_runs(schedule, last, now, slot):
     assert cluster.made == ([f"report-{int(expected.timestamp()) // 60}"] if expected else [])
 
 
-DEADLINES = {
-    "in time": (10, clock("12:01:05"), True),
-    "exactly": (10, clock("12:01:10"), True),
-    "within the second": (10, after(0.9, clock("12:01:10")), True),
-    "too late": (10, clock("12:01:11"), False),
-    "none at all, at once": (0, after(0.3, clock("12:01")), True),
-    "none at all, late": (0, clock("12:01:01"), False),
-    "far more than there was": (10**12, clock("12:01:40"), True),
-}
-
-
-@cases(("deadline", "now", "runs"), DEADLINES)
+@cases(
+    ("deadline", "now", "runs"),
+    ("in time", 10, clock("12:01:05"), True),
+    ("exactly", 10, clock("12:01:10"), True),
+    ("within the second", 10, after(0.9, clock("12:01:10")), True),
+    ("too late", 10, clock("12:01:11"), False),
+    ("none at all, at once", 0, after(0.3, clock("12:01")), True),
+    ("none at all, late", 0, clock("12:01:01"), False),
+    ("far more than there was", 10**12, clock("12:01:40"), True),
+)
 def test_a_run_may_be_as_late_as_its_deadline(deadline, now, runs):
     cluster = new_cluster(startingDeadlineSeconds=deadline)
     events = reasons(cluster.settle(now))
@@ -155,14 +152,12 @@ def test_a_job_of_a_future_slot_is_not_made_again():
     assert (cluster.made, cluster.status["lastScheduleTime"]) == ([minute("13:00")], times.render(clock("13:00")))
 
 
-FUTURES = {
-    "minutes ahead": (clock("12:30"), clock("12:30"), "nothing is due until then"),
-    "hours ahead": (clock("20:00"), clock("20:00"), "nothing is due until then"),
-    "years ahead": (clock("12:00") + 900 * 24 * HOUR, clock("12:10"), "set back to now"),
-}
-
-
-@cases(("last", "resumes", "words"), FUTURES)
+@cases(
+    ("last", "resumes", "words"),
+    ("minutes ahead", clock("12:30"), clock("12:30"), "nothing is due until then"),
+    ("hours ahead", clock("20:00"), clock("20:00"), "nothing is due until then"),
+    ("years ahead", clock("12:00") + 900 * 24 * HOUR, clock("12:10"), "set back to now"),
+)
 def test_a_last_schedule_time_in_the_future(last, resumes, words):
     cluster = new_cluster(status={"lastScheduleTime": times.render(last)})
     (events,) = cluster.settle(clock("12:10"))
@@ -188,24 +183,19 @@ def test_a_malformed_time_counts_as_none(text):
 
 # --- edits
 
-#: 10:00 of the next day is when the edit is made; the last run was at noon.
-EDITS = {
-    "a time that has passed today": ({"schedule": "0 9 * * *"}, {}, clock("09:00", 3)),
-    "a time that is to come": ({"schedule": "0 11 * * *"}, {}, clock("11:00", 2)),
-    "more times, the old one among them": ({"schedule": "0 9,12 * * *"}, {}, clock("12:00", 2)),
-    "with a deadline": ({"schedule": "0 9 * * *"}, {"startingDeadlineSeconds": 7200}, clock("09:00", 3)),
-    "another zone": ({"timeZone": "Asia/Tokyo"}, {}, clock("03:00", 3)),
-    "an interval counts from the last run": ({"schedule": "@every 3h"}, {}, clock("12:00", 2)),
-    "suspended, resumed with it": (
-        {"schedule": "0 9 * * *", "suspend": False},
-        {"suspend": True},
-        clock("09:00", 3),
-    ),
-}
 
-
+# 10:00 of the next day is when the edit is made; the last run was at noon.
 @cases("new", ("CronJob", cron_job_cluster), ("ScheduledJob", scheduled_job_cluster))
-@cases(("edit", "spec", "first"), EDITS)
+@cases(
+    ("edit", "spec", "first"),
+    ("a time that has passed today", {"schedule": "0 9 * * *"}, {}, clock("09:00", 3)),
+    ("a time that is to come", {"schedule": "0 11 * * *"}, {}, clock("11:00", 2)),
+    ("more times, the old one among them", {"schedule": "0 9,12 * * *"}, {}, clock("12:00", 2)),
+    ("with a deadline", {"schedule": "0 9 * * *"}, {"startingDeadlineSeconds": 7200}, clock("09:00", 3)),
+    ("another zone", {"timeZone": "Asia/Tokyo"}, {}, clock("03:00", 3)),
+    ("an interval counts from the last run", {"schedule": "@every 3h"}, {}, clock("12:00", 2)),
+    ("suspended, resumed with it", {"schedule": "0 9 * * *", "suspend": False}, {"suspend": True}, clock("09:00", 3)),
+)
 def test_an_edited_schedule_waits_for_its_next_slot(new, edit, spec, first):
     cluster = new("0 12 * * *", **spec)
     cluster.body["status"] = {"lastScheduleTime": times.render(NOON)}

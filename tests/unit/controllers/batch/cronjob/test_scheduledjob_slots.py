@@ -171,13 +171,11 @@ def test_all_under_replace_makes_only_the_newest():
     assert (cluster.made, cluster.status["missedRuns"]) == (SLOTS[-1:], 4)
 
 
-PAST = {
-    "resumed": ({"suspend": True}, {"suspend": False}),
-    "edited": ({"schedule": "0 0 1 1 *"}, {"schedule": "*/5 * * * *"}),
-}
-
-
-@cases(("before", "edit"), PAST)
+@cases(
+    ("before", "edit"),
+    ("resumed", {"suspend": True}, {"suspend": False}),
+    ("edited", {"schedule": "0 0 1 1 *"}, {"schedule": "*/5 * * * *"}),
+)
 def test_none_lets_the_past_be_past(before, edit):
     """Also a slot of just now: it was not due when it was."""
     cluster = new_cluster(**{"schedule": "*/5 * * * *", **before}, catchUp={"policy": "None"})
@@ -231,23 +229,23 @@ def test_an_interval_is_not_moved_by_the_other_schedules():
 
 # --- exclusions
 
-EXCLUSIONS = {
-    "a time": ([{"start": "2026-03-01T12:02:00Z", "end": "2026-03-01T12:04:00Z"}], ["12:01", "12:04", "12:05"]),
-    "from a time on": ([{"start": "2026-03-01T12:03:00Z"}], ["12:01", "12:02"]),
-    "until a time": ([{"end": "2026-03-01T13:04:00+01:00"}], ["12:04", "12:05"]),
-    "another day": ([{"dates": ["2026-03-02"]}], ["12:01", "12:02", "12:03", "12:04", "12:05"]),
-    "this day": ([{"dates": ["2026-02-28", "2026-03-01"]}], []),
-    "this day elsewhere": ([{"dates": ["2026-03-02"], "timeZone": "Pacific/Kiritimati"}], []),
-    "after another schedule": ([{"schedule": "*/4 * * * *", "durationSeconds": 120}], ["12:02", "12:03"]),
-    "windows that overlap": ([{"schedule": "2-3 12 * * *", "durationSeconds": 90}], ["12:01", "12:05"]),
-    "several": (
+
+@cases(
+    ("exclusions", "slots"),
+    ("a time", [{"start": "2026-03-01T12:02:00Z", "end": "2026-03-01T12:04:00Z"}], ["12:01", "12:04", "12:05"]),
+    ("from a time on", [{"start": "2026-03-01T12:03:00Z"}], ["12:01", "12:02"]),
+    ("until a time", [{"end": "2026-03-01T13:04:00+01:00"}], ["12:04", "12:05"]),
+    ("another day", [{"dates": ["2026-03-02"]}], ["12:01", "12:02", "12:03", "12:04", "12:05"]),
+    ("this day", [{"dates": ["2026-02-28", "2026-03-01"]}], []),
+    ("this day elsewhere", [{"dates": ["2026-03-02"], "timeZone": "Pacific/Kiritimati"}], []),
+    ("after another schedule", [{"schedule": "*/4 * * * *", "durationSeconds": 120}], ["12:02", "12:03"]),
+    ("windows that overlap", [{"schedule": "2-3 12 * * *", "durationSeconds": 90}], ["12:01", "12:05"]),
+    (
+        "several",
         [{"end": "2026-03-01T12:02:00Z"}, {"start": "2026-03-01T12:04:00Z", "end": "2026-03-01T12:05:00Z"}],
         ["12:02", "12:03", "12:05"],
     ),
-}
-
-
-@cases(("exclusions", "slots"), EXCLUSIONS)
+)
 @cases("at_once", ("in time", False), ("caught up with", True))
 def test_no_run_starts_in_an_excluded_time(exclusions, slots, at_once):
     cluster = new_cluster(exclusions=exclusions, catchUp={"policy": "All"})
