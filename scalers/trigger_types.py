@@ -51,7 +51,7 @@ class ScalerRegistry:
     def find(self, type: str) -> type[Scaler]:
         """The class for a trigger type.
 
-        Raises UserError for a type nobody registered, telling KEDA's other types from misspelled ones, and for an
+        Raises UserError for a type that is not registered, telling KEDA's other types from misspelled ones, and for an
         entry point that cannot be loaded.
         """
         if type not in self._classes:

@@ -61,7 +61,7 @@ class Script:
     """One script, called by its digest; its text is sent only to a server that does not know it yet.
 
     ours: its keys are those of `scheduler.keys`, in our broker; one of a wrong type is set aside. Keys of a measured
-    server belong to its users, whatever their names.
+    server belong to its users, under any name.
     """
 
     def __init__(self, text: str, *, ours: bool = False) -> None:

@@ -95,7 +95,7 @@ def _members(saved: Mapping[str, SavedKey]) -> set[str]:
 async def _read(client: Redis, keys: Keys, names: Sequence[str]) -> dict[str, SavedKey]:
     """Returns these keys at one moment.
 
-    One transaction asks for all of them: a script would need several times as long, during which it serves nobody.
+    One transaction asks for all of them: a script would need several times as long, and block all other clients.
     What has to be known before (types, groups) is read before, and compared with what the transaction found.
     """
     for _ in range(_ATTEMPTS):

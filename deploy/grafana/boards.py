@@ -1,6 +1,8 @@
 """The dashboards: overview, controllers, intake, scalers and broker."""
 
-from deploy.grafana.dashboard import INTERVAL, Board, BoardPanel, BoardRow, PanelQuery
+from typing import Any
+
+from deploy.grafana.dashboard import INTERVAL, Board, BoardPanel, BoardRow, PanelQuery, Unit
 
 
 def _rate(metric: str, by: str, selector: str = "") -> str:
@@ -19,23 +21,36 @@ def _quantiles(metric: str, by: str = "", *, legend: str = "", selector: str = "
     )
 
 
-READY = BoardPanel(
+def _panel(title: str, expression: str, legend: str, text: str, unit: Unit = "short", **more: Any) -> BoardPanel:
+    """Returns a panel of one query."""
+    return BoardPanel(title, (PanelQuery(expression, legend),), text, unit, **more)
+
+
+def _rates(title: str, metric: str, by: str, text: str, selector: str = "") -> BoardPanel:
+    """Returns a panel of a counter's rates, with a series for each value of the labels `by`."""
+    legend = " ".join(f"{{{{{label}}}}}" for label in by.split(", "))
+    return _panel(title, _rate(metric, by, selector), legend, text, "ops")
+
+
+READY = _panel(
     "Ready keys",
-    (PanelQuery("max by (lane) (penstock_workqueue_depth)", "{{lane}}"),),
+    "max by (lane) (penstock_workqueue_depth)",
+    "{{lane}}",
     "Objects that wait for a reconcile or a poll. A short peak is normal; a plateau asks for more processes.",
 )
-OLDEST = BoardPanel(
+OLDEST = _panel(
     "Oldest ready key",
-    (PanelQuery("max by (lane) (penstock_oldest_ready_seconds)", "{{lane}}"),),
+    "max by (lane) (penstock_oldest_ready_seconds)",
+    "{{lane}}",
     "How long the longest waiting object has waited.",
     "s",
     red=60,
 )
-RECONCILES = BoardPanel(
+RECONCILES = _rates(
     "Reconciles",
-    (PanelQuery(_rate("penstock_reconcile_total", "outcome"), "{{outcome}}"),),
+    "penstock_reconcile_total",
+    "outcome",
     "Reconciles by outcome; all but `done` and `nothing to do` are tried again.",
-    "ops",
 )
 EVENT_TO_JOB = BoardPanel(
     "Event to Job",
@@ -43,47 +58,45 @@ EVENT_TO_JOB = BoardPanel(
     "From the moment the intake took an event to the creation of its Job: what a sender waits for.",
     "s",
 )
-CREATED = BoardPanel(
+CREATED = _panel(
     "Objects created",
-    (PanelQuery(_rate("penstock_objects_created_total", "owner, kind"), "{{kind}} of {{owner}}"),),
+    _rate("penstock_objects_created_total", "owner, kind"),
+    "{{kind}} of {{owner}}",
     "Jobs, pods and other objects that decisions created.",
     "ops",
 )
-NOT_READY = BoardPanel(
+NOT_READY = _panel(
     "Objects that are not ready",
-    (PanelQuery("max by (kind, namespace, name) (penstock_not_ready)"),),
+    "max by (kind, namespace, name) (penstock_not_ready)",
+    "",
     "Objects whose condition Ready is False; `penstock describe` tells the reason.",
     shape="table",
 )
-PARKED = BoardPanel(
+PARKED = _panel(
     "Parked events",
-    (
-        PanelQuery(
-            'max by (namespace, eventJob) (penstock_eventjob_events{state="parked"})', "{{namespace}}/{{eventJob}}"
-        ),
-    ),
+    'max by (namespace, eventJob) (penstock_eventjob_events{state="parked"})',
+    "{{namespace}}/{{eventJob}}",
     "Events whose last attempt has failed: they wait for somebody to replay or drop them.",
     red=1,
 )
-LEADERS = BoardPanel(
+LEADERS = _panel(
     "Kinds without a leader",
-    (PanelQuery("count(max by (kind) (penstock_leader) == 0) or vector(0)", "kinds"),),
+    "count(max by (kind) (penstock_leader) == 0) or vector(0)",
+    "kinds",
     "Kinds that no watch process follows at this moment.",
     shape="stat",
     red=1,
 )
-MEMORY = BoardPanel(
+MEMORY = _panel(
     "Broker's memory",
-    (PanelQuery("max(penstock_broker_memory_bytes / penstock_broker_memory_limit_bytes)", "used"),),
+    "max(penstock_broker_memory_bytes / penstock_broker_memory_limit_bytes)",
+    "used",
     "Share of the broker's maxmemory, or of its machine's memory if it has none.",
     "percentunit",
     red=0.7,
 )
-API_CODES = BoardPanel(
-    "Answers of the API server",
-    (PanelQuery(_rate("rest_client_requests_total", "code"), "{{code}}"),),
-    "Requests by code; <error> had no answer.",
-    "ops",
+API_CODES = _rates(
+    "Answers of the API server", "rest_client_requests_total", "code", "Requests by code; <error> had no answer."
 )
 
 OVERVIEW = Board(
@@ -106,11 +119,11 @@ CONTROLLERS = Board(
         BoardRow(
             "Reconciles",
             (
-                BoardPanel(
+                _rates(
                     "By kind",
-                    (PanelQuery(_rate("penstock_reconcile_total", "kind"), "{{kind}}"),),
+                    "penstock_reconcile_total",
+                    "kind",
                     "Reconciles by the object's kind; `any` had nothing to do.",
-                    "ops",
                 ),
                 BoardPanel(
                     "Time of one",
@@ -118,35 +131,28 @@ CONTROLLERS = Board(
                     "From the decision to the last write, for reconciles that had something to do.",
                     "s",
                 ),
-                BoardPanel(
+                _rates(
                     "Failures",
-                    (
-                        PanelQuery(
-                            _rate("penstock_reconcile_total", "kind, outcome", '{outcome!~"done|nothing to do"}'),
-                            "{{kind}} {{outcome}}",
-                        ),
-                    ),
+                    "penstock_reconcile_total",
+                    "kind, outcome",
                     "Conflict and NotFound are ordinary races; others repeat with backoff until their cause is gone.",
-                    "ops",
+                    selector='{outcome!~"done|nothing to do"}',
                 ),
             ),
         ),
         BoardRow(
             "Workers",
             (
-                BoardPanel(
+                _panel(
                     "Running now",
-                    (PanelQuery("sum by (lane) (penstock_active_reconciles)", "{{lane}}"),),
+                    "sum by (lane) (penstock_active_reconciles)",
+                    "{{lane}}",
                     "Claims that are being processed, in all processes.",
                 ),
-                BoardPanel(
+                _panel(
                     "Keys by state",
-                    (
-                        PanelQuery(
-                            'max by (state) (penstock_workqueue_keys{lane="reconcile"})',
-                            "{{state}}",
-                        ),
-                    ),
+                    'max by (state) (penstock_workqueue_keys{lane="reconcile"})',
+                    "{{state}}",
                     "Booked for later, due, leased, marked again while leased, and failing keys of the reconcile lane.",
                 ),
                 BoardPanel(
@@ -167,23 +173,13 @@ CONTROLLERS = Board(
                     "Celery messages; each makes one worker claim a batch.",
                     "ops",
                 ),
-                BoardPanel(
-                    "Keys claimed",
-                    (PanelQuery(_rate("penstock_claimed_keys_total", "lane"), "{{lane}}"),),
-                    "Keys that processes took to work on.",
-                    "ops",
-                ),
+                _rates("Keys claimed", "penstock_claimed_keys_total", "lane", "Keys that processes took to work on."),
             ),
         ),
         BoardRow(
             "Writes to the API server",
             (
-                BoardPanel(
-                    "By step",
-                    (PanelQuery(_rate("penstock_cluster_writes_total", "step, outcome"), "{{step}} {{outcome}}"),),
-                    "Steps of plans by outcome.",
-                    "ops",
-                ),
+                _rates("By step", "penstock_cluster_writes_total", "step, outcome", "Steps of plans by outcome."),
                 API_CODES,
                 BoardPanel(
                     "Time of one request",
@@ -196,16 +192,11 @@ CONTROLLERS = Board(
         BoardRow(
             "Jobs and schedules",
             (
-                BoardPanel(
+                _rates(
                     "Jobs that ended",
-                    (
-                        PanelQuery(
-                            _rate("penstock_job_controller_jobs_finished_total", "result, reason"),
-                            "{{result}} {{reason}}",
-                        ),
-                    ),
+                    "penstock_job_controller_jobs_finished_total",
+                    "result, reason",
                     "Jobs whose pods Penstock runs.",
-                    "ops",
                 ),
                 BoardPanel(
                     "Runs later than their time",
@@ -214,21 +205,17 @@ CONTROLLERS = Board(
                     "s",
                     red=30,
                 ),
-                BoardPanel(
+                _panel(
                     "Unfinished Jobs of ScaledJobs",
-                    (
-                        PanelQuery(
-                            "max by (namespace, scaledJob) (penstock_scaledjob_running_jobs)",
-                            "{{namespace}}/{{scaledJob}}",
-                        ),
-                    ),
+                    "max by (namespace, scaledJob) (penstock_scaledjob_running_jobs)",
+                    "{{namespace}}/{{scaledJob}}",
                     "As the last decision counted them.",
                 ),
-                BoardPanel(
+                _rates(
                     "Kubernetes Events dropped",
-                    (PanelQuery(_rate("penstock_events_dropped_total", "why"), "{{why}}"),),
+                    "penstock_events_dropped_total",
+                    "why",
                     "Events that would have been one too many, or that the API server refused.",
-                    "ops",
                 ),
             ),
         ),
@@ -243,11 +230,11 @@ INTAKE = Board(
         BoardRow(
             "Events",
             (
-                BoardPanel(
+                _rates(
                     "Pushed entries",
-                    (PanelQuery(_rate("penstock_pushed_events_total", "outcome"), "{{outcome}}"),),
+                    "penstock_pushed_events_total",
+                    "outcome",
                     "Entries of streams by what became of them.",
-                    "ops",
                 ),
                 EVENT_TO_JOB,
                 PARKED,
@@ -256,11 +243,11 @@ INTAKE = Board(
         BoardRow(
             "Gateway",
             (
-                BoardPanel(
+                _rates(
                     "Requests",
-                    (PanelQuery(_rate("penstock_events_received_total", "route, code"), "{{route}} {{code}}"),),
+                    "penstock_events_received_total",
+                    "route, code",
                     "Requests by answer: 202 accepted, 429 no room, 503 the broker is away or the gateway is full.",
-                    "ops",
                 ),
                 BoardPanel(
                     "Time until events are accepted",
@@ -273,14 +260,16 @@ INTAKE = Board(
                     _quantiles("penstock_event_commit_size"),
                     "Requests in flight share round trips to the broker.",
                 ),
-                BoardPanel(
+                _panel(
                     "In flight",
-                    (PanelQuery("sum(penstock_gateway_in_flight_requests)", "requests"),),
+                    "sum(penstock_gateway_in_flight_requests)",
+                    "requests",
                     "Pushes that are read or wait for the broker.",
                 ),
-                BoardPanel(
+                _panel(
                     "Bytes in flight",
-                    (PanelQuery("sum(penstock_gateway_in_flight_bytes)", "bytes"),),
+                    "sum(penstock_gateway_in_flight_bytes)",
+                    "bytes",
                     "Bodies of those pushes.",
                     "bytes",
                 ),
@@ -289,14 +278,10 @@ INTAKE = Board(
         BoardRow(
             "EventJobs",
             (
-                BoardPanel(
+                _panel(
                     "Not done",
-                    (
-                        PanelQuery(
-                            "max by (namespace, eventJob, state) (penstock_eventjob_events)",
-                            "{{namespace}}/{{eventJob}} {{state}}",
-                        ),
-                    ),
+                    "max by (namespace, eventJob, state) (penstock_eventjob_events)",
+                    "{{namespace}}/{{eventJob}} {{state}}",
                     "Events by state: waiting, delayed, running, retrying, parked.",
                     width=16,
                 ),
@@ -313,34 +298,22 @@ SCALERS = Board(
         BoardRow(
             "Triggers",
             (
-                BoardPanel(
+                _panel(
                     "Values",
-                    (
-                        PanelQuery(
-                            "max by (namespace, scaledObject, metric, type) (keda_scaler_metrics_value)",
-                            "{{namespace}}/{{scaledObject}} {{metric}}",
-                        ),
-                    ),
+                    "max by (namespace, scaledObject, metric, type) (keda_scaler_metrics_value)",
+                    "{{namespace}}/{{scaledObject}} {{metric}}",
                     "What each trigger measured last.",
                 ),
-                BoardPanel(
+                _panel(
                     "Active triggers",
-                    (
-                        PanelQuery(
-                            "sum by (type) (max by (namespace, scaledObject, metric, type) (keda_scaler_active))"
-                        ),
-                    ),
+                    "sum by (type) (max by (namespace, scaledObject, metric, type) (keda_scaler_active))",
+                    "",
                     "Triggers with work, for ScaledJobs and ScaledObjects.",
                 ),
-                BoardPanel(
+                _panel(
                     "Failed measurements",
-                    (
-                        PanelQuery(
-                            "sum by (namespace, scaledObject, scaler) "
-                            f"(increase(keda_scaler_detail_errors_total[{INTERVAL}]))",
-                            "{{namespace}}/{{scaledObject}} {{scaler}}",
-                        ),
-                    ),
+                    f"sum by (namespace, scaledObject, scaler) (increase(keda_scaler_detail_errors_total[{INTERVAL}]))",
+                    "{{namespace}}/{{scaledObject}} {{scaler}}",
                     "A failed measurement is no zero: the object keeps what it has, or falls back.",
                     red=1,
                 ),
@@ -349,25 +322,17 @@ SCALERS = Board(
         BoardRow(
             "Polls",
             (
-                BoardPanel(
+                _panel(
                     "Time of one measurement",
-                    (
-                        PanelQuery(
-                            "max by (scaler) (keda_scaler_metrics_latency_seconds)",
-                            "{{scaler}}",
-                        ),
-                    ),
+                    "max by (scaler) (keda_scaler_metrics_latency_seconds)",
+                    "{{scaler}}",
                     "How long the measured servers took to answer.",
                     "s",
                 ),
-                BoardPanel(
+                _panel(
                     "Later than the polling interval",
-                    (
-                        PanelQuery(
-                            "max by (namespace, resource) (keda_internal_scale_loop_latency_seconds)",
-                            "{{namespace}}/{{resource}}",
-                        ),
-                    ),
+                    "max by (namespace, resource) (keda_internal_scale_loop_latency_seconds)",
+                    "{{namespace}}/{{resource}}",
                     "Polls that began too late: more scaler processes help.",
                     "s",
                     red=30,
@@ -380,9 +345,10 @@ SCALERS = Board(
                     ),
                     "Objects that wait for a poll.",
                 ),
-                BoardPanel(
+                _panel(
                     "Registered triggers",
-                    (PanelQuery("max by (type) (keda_trigger_registered_total)", "{{type}}"),),
+                    "max by (type) (keda_trigger_registered_total)",
+                    "{{type}}",
                     "Triggers of all followed objects.",
                 ),
             ),
@@ -408,9 +374,10 @@ BROKER = Board(
                     "Without a maxmemory the limit is the memory of the broker's machine.",
                     "bytes",
                 ),
-                BoardPanel(
+                _panel(
                     "Evicted keys",
-                    (PanelQuery("max(penstock_broker_evicted_keys)", "evicted"),),
+                    "max(penstock_broker_evicted_keys)",
+                    "evicted",
                     "Must be 0: the broker needs maxmemory-policy noeviction.",
                     shape="stat",
                     red=1,
@@ -420,20 +387,23 @@ BROKER = Board(
         BoardRow(
             "Load",
             (
-                BoardPanel(
+                _panel(
                     "Commands",
-                    (PanelQuery(f"max(rate(penstock_broker_commands[{INTERVAL}]))", "commands"),),
+                    f"max(rate(penstock_broker_commands[{INTERVAL}]))",
+                    "commands",
                     "Commands that the broker carries out, those inside scripts left out.",
                     "ops",
                 ),
-                BoardPanel(
+                _panel(
                     "Connections",
-                    (PanelQuery("max by (state) (penstock_broker_clients)", "{{state}}"),),
+                    "max by (state) (penstock_broker_clients)",
+                    "{{state}}",
                     "Blocked ones wait for a message, as Celery's consumers do.",
                 ),
-                BoardPanel(
+                _panel(
                     "Last fork",
-                    (PanelQuery("max(penstock_broker_fork_seconds)", "fork"),),
+                    "max(penstock_broker_fork_seconds)",
+                    "fork",
                     "While it forks for a snapshot the broker answers nobody.",
                     "s",
                     red=1,
@@ -443,15 +413,17 @@ BROKER = Board(
         BoardRow(
             "Safety",
             (
-                BoardPanel(
+                _panel(
                     "Writes to disk",
-                    (PanelQuery("min(penstock_broker_persistence_ok)", "ok"),),
+                    "min(penstock_broker_persistence_ok)",
+                    "ok",
                     "1 while snapshots and the append-only file are written without errors.",
                     shape="stat",
                 ),
-                BoardPanel(
+                _panel(
                     "Replicas",
-                    (PanelQuery("max(penstock_broker_replicas)", "connected"),),
+                    "max(penstock_broker_replicas)",
+                    "connected",
                     "Replicas that are connected.",
                     shape="stat",
                 ),

@@ -1,8 +1,8 @@
 """Files that only their owner may read: secrets, and files that decide which cluster or broker is called.
 
-Whoever could plant such a file would be sent credentials, or choose the programs that run. So none is taken over that
-is a symbolic link, belongs to another user, or has a mode with rights for others: the last is what `git clone` and most
-archives leave behind.
+A user who could plant such a file would be sent credentials, or choose the programs that run. So a file is refused
+that is a symbolic link, belongs to another user, or has a mode with rights for others: the last is what `git clone` and
+most archives leave behind.
 """
 
 import errno

@@ -95,7 +95,7 @@ def secrets() -> ProcessRules:
 
 
 def tokens() -> ProcessRules:
-    """Returns the scalers' rules for tokens of service accounts: with these one acts as somebody else."""
+    """Returns the scalers' rules for tokens of service accounts: with these a process acts as another account."""
     return ProcessRules.of([(SERVICE_ACCOUNT, "token", ("create",))])
 
 

@@ -5,8 +5,8 @@ reads, the workers' sees no Secret, the beat's has no token. The scalers' reads 
 Secrets elsewhere and tokens of service accounts are roles that an administrator binds, or that the options of this
 command bind. The gateway's asks whose a token is, and reads Secrets only where an option says so.
 
-With ``--namespaces a,b`` everything is a Role in these namespaces: such an installation needs nobody who may write
-ClusterRoles, and PENSTOCK_NAMESPACES=a,b and PENSTOCK_CLUSTER_SCOPED=false in its processes.
+With ``--namespaces a,b`` everything is a Role in these namespaces: such an installation needs no right to
+write ClusterRoles, and PENSTOCK_NAMESPACES=a,b and PENSTOCK_CLUSTER_SCOPED=false in its processes.
 
 Two roles are for people: users that are bound to the cluster's `view` or `edit` may see, or change, Penstock's objects.
 """
@@ -80,14 +80,6 @@ NOTHING = Grants()
 DEFAULT = Placement()
 #: The processes of an installation with `penstock standalone`.
 STANDALONE = ("standalone", "gateway")
-
-
-def rules_of(process: str, *, volcano: bool = False) -> ProcessRules:
-    """Returns the rules of a process. volcano: with those for Volcano's kinds.
-
-    Raises KeyError for a process that is none of `process_rules.PROCESSES`.
-    """
-    return process_rules.rules_of(process, volcano=volcano)
 
 
 def documents(granted: Grants = NOTHING, placement: Placement = DEFAULT) -> Iterator[Object]:

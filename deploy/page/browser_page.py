@@ -80,7 +80,7 @@ class BrowserPage:
         )
 
     def looked_at(self) -> bool:
-        """Returns True while somebody watches or has asked lately."""
+        """Returns True while a visitor watches or has asked lately."""
         return self.broadcast.watched or time.monotonic() - self._asked < INTEREST
 
     async def current(self) -> None:

@@ -1,18 +1,20 @@
 """The files of a release: wheel, source, manifests, chart, parts list and checksums."""
 
+import gzip
 import hashlib
 import json
 import os
 import subprocess
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from deploy.release import archives
 from deploy.release.checkout import Release
 from deploy.release.tools import Tools
 
@@ -42,7 +44,7 @@ def make(release: Release, tools: Tools) -> dict[str, bytes]:
         files[f"penstock-{release.version}.tar.gz"] = source_archive(source, wheel, release)
         if (source / CHART).is_dir():
             chart = yaml.safe_load((source / CHART / "Chart.yaml").read_text(encoding="utf-8"))
-            content = archives.packed(archives.folder_files(source / CHART), chart["name"], release.moment)
+            content = packed(folder_files(source / CHART), chart["name"], release.moment)
             files[f"{chart['name']}-{chart['version']}.tgz"] = content
         files[f"penstock-{release.version}.cdx.json"] = parts_list(source, tools, release)
     return {**files, "SHA256SUMS": checksums(files)}
@@ -79,10 +81,10 @@ def source_archive(source: Path, wheel: Path, release: Release) -> bytes:
     named = f"penstock-{release.version}"
     files = {name: (source / name).read_bytes() for name in SOURCES}
     for package in PACKAGES:
-        files |= {f"{package}/{name}": content for name, content in archives.folder_files(source / package).items()}
+        files |= {f"{package}/{name}": content for name, content in folder_files(source / package).items()}
     with zipfile.ZipFile(wheel) as archive:
         files["PKG-INFO"] = archive.read(f"{named}.dist-info/METADATA")
-    return archives.packed(files, named, release.moment)
+    return packed(files, named, release.moment)
 
 
 def parts_list(source: Path, tools: Tools, release: Release) -> bytes:
@@ -113,3 +115,19 @@ def _run(words: Sequence[str], moment: int, folder: Path | None = None) -> bytes
     done = subprocess.run(words, cwd=folder, env=variables, stdout=subprocess.PIPE, umask=0o022)
     done.check_returncode()
     return done.stdout
+
+
+def folder_files(folder: Path) -> dict[str, bytes]:
+    """Returns the contents of all files of a folder by their paths in it."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def packed(files: Mapping[str, bytes], top: str, moment: int) -> bytes:
+    """Returns a gzipped tar of files below one folder. moment: the time that every entry bears, seconds since 1970."""
+    plain = BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, content in sorted(files.items()):
+            entry = tarfile.TarInfo(f"{top}/{name}")
+            entry.size, entry.mtime, entry.mode = len(content), moment, 0o644
+            archive.addfile(entry, BytesIO(content))
+    return gzip.compress(plain.getvalue(), mtime=moment)

@@ -32,7 +32,10 @@ class Release:
         Raises ReleaseRefused if the tree has changes, or if no tag of the commit is its version with a `v` before it.
         """
         if changes := git(root, "status", "--porcelain").decode().splitlines():
-            raise ReleaseRefused(f"{root}: the tree is not clean: {changes[0].strip()}" + _more(changes))
+            raise ReleaseRefused(
+                f"{root}: the tree is not clean: {changes[0].strip()}"
+                + (f" and {len(changes) - 1} more" if len(changes) > 1 else "")
+            )
         version = version_of(root)
         tags = git(root, "tag", "--points-at", "HEAD").decode().split()
         if f"v{version}" not in tags:
@@ -48,7 +51,7 @@ class Release:
         )
 
     def export(self, folder: Path) -> None:
-        """Writes the commit's files into a folder; their modes are those of the commit, whatever the umask."""
+        """Writes the commit's files into a folder; their modes are those of the commit, under every umask."""
         packed = git(self.root, "-c", "tar.umask=0022", "archive", "--format=tar", self.revision)
         with tarfile.open(fileobj=BytesIO(packed)) as archive:
             archive.extractall(folder, filter=_as_packed)
@@ -57,10 +60,6 @@ class Release:
 def _as_packed(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo:
     # The archive is git's own. Python's filters would change modes.
     return member
-
-
-def _more(changes: list[str]) -> str:
-    return f" and {len(changes) - 1} more" if len(changes) > 1 else ""
 
 
 def version_of(root: Path) -> str:

@@ -60,7 +60,9 @@ class Keeper:
             else:
                 log.info("the certificate's rotation advanced", extra={"authorities": len(advanced.authorities)})
                 await self._register(advanced.bundle)
-        self._show(advanced)
+        if advanced.certificate != self.shown:
+            load(self._context, advanced.certificate, advanced.key)
+            self.shown = advanced.certificate
 
     async def _read(self, now: datetime) -> tuple[Object, Material]:
         """Returns the Secret and its content; creates or rewrites it if it is missing or unusable."""
@@ -108,11 +110,6 @@ class Keeper:
 
     def _make(self, now: datetime) -> certificates.WebhookCertificate:
         return certificates.make(self._names, now)
-
-    def _show(self, found: Material) -> None:
-        if found.certificate != self.shown:
-            load(self._context, found.certificate, found.key)
-            self.shown = found.certificate
 
 
 def load(context: ssl.SSLContext, certificate: str, key: str) -> None:

@@ -90,8 +90,7 @@ def secret(namespace: str, name: str, material: Material) -> Object:
         _NEXT_KEY: material.successor_key,
     }
     return {
-        "apiVersion": SECRET.api_version,
-        "kind": SECRET.kind,
+        **SECRET.type_meta,
         "metadata": {
             "namespace": namespace,
             "name": name,

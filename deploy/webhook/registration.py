@@ -68,8 +68,7 @@ def _configuration(kind: Kind, place: Place, webhooks: list[Object]) -> tuple[Re
     # Two installations in one cluster must not overwrite each other's configurations.
     name = f"penstock-{place.namespace}-{place.service}"
     body = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "metadata": {
             "name": name,
             "labels": {"app.kubernetes.io/name": "penstock", "app.kubernetes.io/component": "webhook"},

@@ -105,7 +105,7 @@ class GroupCommit:
     ) -> list[Accepted]:
         """Adds the events, all or none, and returns each one's outcome once they are as durable as the settings say.
 
-        proof: the signature of the request; its events are accepted once, whatever the channel remembers.
+        proof: the signature of the request; its events are accepted once, even if the channel has forgotten them.
         Raises RequestRefused: 429 without room, 503 if the broker is away, refuses or does not confirm in time.
         """
         if not events:

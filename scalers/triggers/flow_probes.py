@@ -117,16 +117,12 @@ class PodProbe(Scaler):
         try:
             async with asyncio.timeout(PATIENCE):
                 if isinstance(self.asked, TcpSocket):
-                    return await _listens(address, self.asked.port)
+                    _, writer = await asyncio.open_connection(address, self.asked.port)
+                    writer.close()
+                    return True
                 return await _succeeds(address, self.asked)
         except (OSError, aiohttp.ClientError, ValueError):
             return False
-
-
-async def _listens(address: str, port: int) -> bool:
-    _, writer = await asyncio.open_connection(address, port)
-    writer.close()
-    return True
 
 
 async def _succeeds(address: str, asked: HttpGet) -> bool:

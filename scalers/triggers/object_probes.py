@@ -60,7 +60,7 @@ class ObjectProbes:
         if channel != ref.name or not _is_ready(body):
             settings, taken = await self._channel(ref, channel, spec)
             spec = None if taken else spec
-        if _is_taken(body):
+        if (conditions.find(body, "Ready") or {}).get("reason") == TAKEN:
             spec = None
         dead_letters = spec.dead_letter.channel if spec else None
         ledger = EventLedger(
@@ -127,7 +127,3 @@ def _is_ready(body: Object) -> bool:
     """Returns whether a decision has seen this spec and found it usable."""
     ready = conditions.find(body, "Ready") or {}
     return ready.get("status") == "True" and ready.get("observedGeneration") == body["metadata"].get("generation")
-
-
-def _is_taken(body: Object) -> bool:
-    return (conditions.find(body, "Ready") or {}).get("reason") == TAKEN

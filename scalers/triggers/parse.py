@@ -195,7 +195,7 @@ class Triggers:
             workload = await self._workload(ref, body, specs, view)
         except PenstockError as error:
             return known.parsed if known and isinstance(error, Unavailable) else self._refused(error, specs)
-        supplied = await self._supplied(specs, workload, view)
+        supplied = tuple([await self._credentials(spec.get("authenticationRef"), workload, view) for spec in specs])
         if known and any(isinstance(answer, Unreachable) for answer in supplied):
             return known.parsed
         credentials = tuple(answer for answer in supplied if isinstance(answer, Hidden))
@@ -243,12 +243,6 @@ class Triggers:
                 target.get("name") or "",
             )
         return Workload(ref.namespace, template, target.get("envSourceContainerName") or "")
-
-    async def _supplied(
-        self, specs: Sequence[Object], workload: Workload, view: LookupView
-    ) -> tuple[Hidden | PenstockError, ...]:
-        """Returns the texts that each trigger's authenticationRef supplies, or the reason why it does not."""
-        return tuple([await self._credentials(spec.get("authenticationRef"), workload, view) for spec in specs])
 
     async def _credentials(
         self, reference: Object | None, workload: Workload, view: LookupView

@@ -6,17 +6,24 @@ skipped) and known to Kubernetes' users, so they are reproduced exactly. Elsewhe
 """
 
 from bisect import bisect_right
-from datetime import date, timedelta
+from calendar import monthrange
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from itertools import takewhile
 
-from scheduler.cron import dates
+from croniter import croniter
+
 from scheduler.cron.clocks import DAY, EPOCH, HOUR, MINUTE, Clocks
-from scheduler.cron.fields import CronFields, lowest
+from scheduler.cron.fields import CronFields, DayField, lowest
 
 #: Calendar years that the search covers after the year of its start.
 HORIZON = 5
 #: Bound of the carries of one search, for zones in which the procedure would never end.
 _CARRIES = 100_000
 _EPOCH_DAY = EPOCH.toordinal()
+#: Bits 1 to 31.
+_EVERY_DAY = 2**32 - 2
+_SECOND = timedelta(seconds=1)
 
 
 def first(fields: CronFields, clocks: Clocks, instant: int) -> int | None:
@@ -69,7 +76,7 @@ class _Search:
 
     def _days(self) -> bool:
         today, second = self._wall()
-        while not (named := dates.days(self.fields.day, self.fields.weekday, today.year, today.month)) >> today.day & 1:
+        while not (named := days(self.fields.day, self.fields.weekday, today.year, today.month)) >> today.day & 1:
             self._round(today)
             today, second = self._wall()
             self._go(self._next_day(today, second, named), second)
@@ -82,7 +89,7 @@ class _Search:
     def _next_day(self, today: date, second: int, named: int) -> date:
         """Returns the next fitting day of the month, or the first of the next; near a clock change tomorrow."""
         later = named >> today.day + 1
-        ahead = 1 + lowest(later) if later else dates.shape(today.year, today.month)[1] + 1 - today.day
+        ahead = 1 + lowest(later) if later else shape(today.year, today.month)[1] + 1 - today.day
         target = today + timedelta(days=ahead)
         return target if not second and self._even(today, target) else today + timedelta(days=1)
 
@@ -161,3 +168,48 @@ def _day(day: date) -> int:
 
 def _wall(day: date) -> int:
     return _day(day) * DAY
+
+
+@lru_cache(maxsize=4096)
+def shape(year: int, month: int) -> tuple[int, int]:
+    """Returns the first weekday of a month and its number of days."""
+    return monthrange(year, month)
+
+
+def days(day: DayField, weekday: DayField, year: int, month: int) -> int:
+    """Returns the days of this month that both fields together name, as bits 1 to 31.
+
+    If either field is a star, a day must be in both; otherwise being in either is enough.
+    """
+    if day.star and weekday.star:
+        return _EVERY_DAY & (2 << shape(year, month)[1]) - 1
+    return _of_shape(day, weekday, *shape(year, month))
+
+
+@lru_cache(maxsize=28 * 1024)
+def _of_shape(day: DayField, weekday: DayField, first: int, length: int) -> int:
+    either = not day.star and not weekday.star
+    if not (day.bits or (either and weekday.bits)) or not (weekday.bits or (either and day.bits)):
+        return 0
+    return _ask(_text(day, 31), _text(weekday, 6), *_example(first, length))
+
+
+def _text(field: DayField, high: int) -> str:
+    """Renders the field as plain numbers; an empty one as a star (`_of_shape` handles two empty fields)."""
+    if field.star or not field.bits:
+        return "*"
+    return ",".join(str(value) for value in range(high + 1) if field.bits >> value & 1)
+
+
+def _example(first: int, length: int) -> tuple[int, int]:
+    """Returns a month of this shape; 28 years contain all shapes."""
+    return next(
+        (year, month) for year in range(2001, 2029) for month in range(1, 13) if shape(year, month) == (first, length)
+    )
+
+
+def _ask(day: str, weekday: str, year: int, month: int) -> int:
+    begin = datetime(year, month, 1, tzinfo=UTC)
+    dates = croniter(f"0 0 {day} * {weekday}", begin - _SECOND, ret_type=datetime)
+    inside = takewhile(lambda date: (date.year, date.month) == (year, month), dates)
+    return sum(1 << date.day for date in inside)

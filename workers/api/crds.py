@@ -63,8 +63,7 @@ class KindDefinition:
         """Returns the CustomResourceDefinition as an object."""
         kind = self.kind
         return {
-            "apiVersion": kinds.CUSTOM_RESOURCE_DEFINITION.api_version,
-            "kind": kinds.CUSTOM_RESOURCE_DEFINITION.kind,
+            **kinds.CUSTOM_RESOURCE_DEFINITION.type_meta,
             "metadata": {"name": kind.id},
             "spec": {
                 "group": kind.group,

@@ -34,6 +34,11 @@ class Kind:
         """Returns the ``apiVersion`` of a manifest: ``batch/v1``, ``v1``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def type_meta(self) -> Object:
+        """Returns the two fields that every manifest of the kind begins with."""
+        return {"apiVersion": self.api_version, "kind": self.kind}
+
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Returns the REST path of the collection, of one object, or of one of its subresources."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
@@ -127,8 +132,7 @@ def reference(kind: Kind, body: Object) -> Object:
     """Returns an ObjectReference to this version of an object."""
     metadata = body["metadata"]
     described = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "namespace": metadata.get("namespace"),
         "name": metadata["name"],
         "uid": metadata["uid"],
@@ -140,8 +144,7 @@ def reference(kind: Kind, body: Object) -> Object:
 def owner_reference(kind: Kind, owner: Object) -> Object:
     """Returns the reference of the one owner that manages an object. kind, owner: the owner's."""
     return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "name": owner["metadata"]["name"],
         "uid": owner["metadata"]["uid"],
         "controller": True,

@@ -28,10 +28,6 @@ def _group_of(pod: Object) -> Ref | None:
     return Ref(kinds.POD_GROUP, metadata["namespace"], name) if name else None
 
 
-def _queue_of(group: Object) -> Ref | None:
-    return Ref(kinds.QUEUE, "", (group.get("spec") or {}).get("queue") or DEFAULT_QUEUE)
-
-
 def _parent_of(queue: Object) -> Ref | None:
     parent = (queue.get("spec") or {}).get("parent") or ROOT_QUEUE
     # The root queue is always open and observes all others anyway, so their changes need not wake it.
@@ -78,7 +74,7 @@ REFERENCES: Mapping[str, Callable[[Object], Ref | None]] = {
     kinds.POD.id: _group_of,
     kinds.REPLICA_SET.id: _group_of_workload,
     kinds.STATEFUL_SET.id: _group_of_workload,
-    kinds.POD_GROUP.id: _queue_of,
+    kinds.POD_GROUP.id: lambda group: Ref(kinds.QUEUE, "", (group.get("spec") or {}).get("queue") or DEFAULT_QUEUE),
     kinds.QUEUE.id: _parent_of,
     kinds.COMMAND.id: _target_of,
     kinds.VC_JOB.id: _template_of,

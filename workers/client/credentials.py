@@ -53,7 +53,7 @@ class FixedCredentials:
 
 
 class TokenFile:
-    """A token in a file that somebody else replaces: a kubelet, or what rotates a kubeconfig's `tokenFile`.
+    """A token in a file that another program replaces: a kubelet, or the rotation of a kubeconfig's `tokenFile`.
 
     clock: monotonic seconds. Raises UserError if the file cannot be read at first.
     """

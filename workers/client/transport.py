@@ -154,7 +154,7 @@ def refusal(what: str, status: int, data: bytes, headers: Mapping[str, str]) -> 
 
 
 def is_overload(error: errors.ClusterError) -> bool:
-    """Returns True if the server refused because it has too much to do, whoever had asked.
+    """Returns True if the server refused because it has too much to do, for every client.
 
     Its own filters say so in plain text; a `Status` with a time to wait is its storage's. Other 429s are about the
     request: an admission that denies, a disruption budget.

@@ -13,10 +13,6 @@ def _everything(_body: Object) -> bool:
     return True
 
 
-def _no_kinds(_body: Object) -> tuple[Kind, ...]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class ScaleTarget:
     """The workload an object scales, as its manifest names it.
@@ -29,10 +25,6 @@ class ScaleTarget:
     name: str
     ready: bool = False
     usage: bool = False
-
-
-def _no_target(_body: Object) -> ScaleTarget | None:
-    return None
 
 
 def _no_refs(_body: Object) -> tuple[Ref, ...]:
@@ -68,7 +60,7 @@ class Controller:
     kind: Kind
     decide: Callable[[Snapshot, datetime], Plan]
     children: tuple[Kind, ...] = ()
-    grandchildren: Callable[[Object], tuple[Kind, ...]] = _no_kinds
+    grandchildren: Callable[[Object], tuple[Kind, ...]] = lambda _body: ()
     adopts: tuple[Kind, ...] = ()
     referrers: tuple[Kind, ...] = ()
     peers: tuple[Kind, ...] = ()
@@ -76,7 +68,7 @@ class Controller:
     optional_relatives: Callable[[Object], tuple[Ref, ...]] = _no_refs
     follows: tuple[Kind, ...] = ()
     labelled: Mapping[str, str] = field(default_factory=dict)
-    scales: Callable[[Object], ScaleTarget | None] = _no_target
+    scales: Callable[[Object], ScaleTarget | None] = lambda _body: None
     cluster_wide: tuple[Kind, ...] = ()
     reads_cluster_wide: Callable[[Object], bool] = _everything
     accepts: Callable[[Object], bool] = _everything

@@ -69,7 +69,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Unfinalize:
-    """Removes one finalizer from the object of this uid, whatever else changed on it. Success if it is gone already.
+    """Removes one finalizer from the object of this uid, beside any other change. Success if it is gone already.
 
     For built-in kinds only: a strategic merge patch needs the type of the list, which custom resources do not have.
     """

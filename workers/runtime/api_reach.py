@@ -1,4 +1,4 @@
-"""The reach of the API server from this process: whoever cannot write to the cluster leaves the work to others.
+"""The reach of the API server from this process: a process that cannot write to the cluster leaves the work to others.
 
 A worker that is cut off from the API server alone would go on to claim its share of the keys, keep each until its
 requests time out, and return it with a backoff, while another worker stands beside it and could do the work at once.

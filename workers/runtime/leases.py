@@ -121,7 +121,7 @@ class LeaseKeeper:
         """Raises LeaseLost unless the lease lasts for another `MARGIN` seconds; called before every write.
 
         The deadline is monotonic time of this process, taken before the broker granted or renewed the lease: it passes
-        before the broker's own does, whatever the two clocks show.
+        before the broker's own does, even if the two clocks differ.
         """
         deadline = self._deadlines.get(lease)
         if deadline is None or time.monotonic() > deadline - MARGIN:

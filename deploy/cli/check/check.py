@@ -124,8 +124,7 @@ def _as_object(judgment: "Judgment") -> dict[str, Any]:
         for point in judgment.points
     ]
     return {
-        "apiVersion": ref.kind.api_version,
-        "kind": ref.kind.kind,
+        **ref.kind.type_meta,
         "namespace": ref.namespace,
         "name": ref.name,
         "where": judgment.candidate.where,

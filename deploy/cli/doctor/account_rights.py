@@ -1,7 +1,7 @@
 """The rights that the examined account lacks, asked of the API server rule by rule (SelfSubjectAccessReview).
 
-An account of Penstock is asked for its own process's rules, anybody else for those of `penstock standalone`, which has
-the work of all.
+An account of Penstock is asked for its own process's rules, any other user for those of `penstock standalone`, which
+has the work of all.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ async def examined(cluster: "Cluster", settings: "Settings") -> AccountRights:
 
 
 def process_of(user: str) -> str:
-    """Returns the process whose account this is, `standalone` for anybody else. Pure."""
+    """Returns the process whose account this is, `standalone` for any other user. Pure."""
     found = _ACCOUNT.match(user)
     return found[1] if found else "standalone"
 

@@ -237,13 +237,7 @@ async def events(cluster: "Cluster", ref: Ref, body: Object) -> list[Object]:
             output.note(f"penstock: Events are not shown: {output.reason(error)}")
             return []
         raise
-    return sorted(answer["items"], key=lambda event: (_last(event) or "", _version(event)))
-
-
-def _version(event: Object) -> int:
-    """Returns the sort key for Events of the same second; 0 on a server whose resourceVersions are no numbers."""
-    text = str(event["metadata"].get("resourceVersion") or "")
-    return int(text) if text.isdecimal() else 0
+    return sorted(answer["items"], key=lambda event: (_last(event) or "", get.version_of(event)))
 
 
 def _last(event: Object) -> str | None:

@@ -207,7 +207,7 @@ async def show_tables(
             continue
         if query.resource.kind.plural == "events":
             # The API server lists them by name.
-            answer["rows"] = sorted(answer.get("rows") or (), key=_row_version)
+            answer["rows"] = sorted(answer.get("rows") or (), key=lambda row: version_of(row.get("object") or {}))
         prefix = query.resource.id if several else ""
         header, rows = cells(answer, how, prefix=prefix, namespaced=query.resource.kind.namespaced)
         if rows:
@@ -232,9 +232,9 @@ async def show_tables(
             output.note(f"No {', '.join(kinds) if len(queries) > 1 else 'resources'} found{where}.")
 
 
-def _row_version(row: Object) -> int:
-    """Returns the sort key of rows in the order of their last change; 0 where resourceVersions are no numbers."""
-    text = str(((row.get("object") or {}).get("metadata") or {}).get("resourceVersion") or "")
+def version_of(body: Object) -> int:
+    """Returns the sort key of objects in the order of their last change; 0 where resourceVersions are no numbers."""
+    text = str((body.get("metadata") or {}).get("resourceVersion") or "")
     return int(text) if text.isdecimal() else 0
 
 
@@ -353,8 +353,7 @@ async def show_objects(
         version = answer["metadata"].get("resourceVersion", "")
         kind = query.resource.kind
         found += [
-            (query.resource, {"apiVersion": kind.api_version, "kind": kind.kind, **item})
-            for item in ([answer] if query.name else answer["items"])
+            (query.resource, {**kind.type_meta, **item}) for item in ([answer] if query.name else answer["items"])
         ]
     if shape.form == "name" or watch or (found and len(queries) == 1 and queries[0].name):
         for resource, body in found:

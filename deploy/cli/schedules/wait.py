@@ -95,7 +95,7 @@ class RunProgress:
         if self.outcome:
             return End(self.outcome["outcome"], self.outcome["job"], _why(self.outcome))
         job = self.jobs.get(self.last)
-        if job is None or (self._is_scheduled and not self.over):
+        if job is None or (self.ref.kind.id == SCHEDULED_JOB.id and not self.over):
             return None
         if word := conditions.finished(job):
             return End(word, self.last, _why(conditions.find(job, word) or {}) if word == "Failed" else "")
@@ -130,10 +130,6 @@ class RunProgress:
         ready = conditions.find(self.body, "Ready") or {}
         refused = ready.get("message") if ready.get("reason") == "ReconcileFailing" else None
         return f"waiting for the Job: {refused}" if refused else "waiting for the Job"
-
-    @property
-    def _is_scheduled(self) -> bool:
-        return self.ref.kind.id == SCHEDULED_JOB.id
 
     def _status(self, part: str) -> list[Object]:
         return (self.body.get("status") or {}).get(part) or []

@@ -1,12 +1,14 @@
 """The sections of `describe` on Volcano's kinds: tasks, failures, phases, pending PodGroups, graphs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deploy.cli import output
-from deploy.cli.volcano import holders, queue_order, verbs
+from deploy.cli.volcano import queue_order, verbs
+from workers.api import conditions as object_conditions
 from workers.api.kinds import JOB_FLOW, POD, POD_GROUP, QUEUE, VC_JOB, Object, Ref, controller_of
+from workers.api.references import GROUP_NAME
 from workers.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 TABLES = frozenset({"failures", "taskStatusCount"})
 #: The number of newest phases shown.
 SHOWN = 10
+#: The number of holders shown.
+HOLDERS_SHOWN = 10
+#: Resources of a gang that does not say what it needs.
+_USUAL = ("cpu", "memory")
 
 
 def conditions(ref: Ref, body: Object) -> Sequence[Object]:
@@ -118,10 +124,62 @@ async def _position(cluster: "Cluster", group: Object, now: datetime) -> None:
     pending = await queue_order.read(cluster, queue, now)
     if pending and (position := pending.position(group)):
         output.say(f"Place:         {position} of {len(pending.groups)} that wait in queue {queue}")
-    if holders.lacks_room(group):
+    if lacks_room(group):
         try:
             pods = await verbs.list_objects(cluster, POD)
         except Forbidden as error:
             output.note(f"penstock: the holders of resources are not shown: {output.reason(error)}")
             return
-        holders.show(*holders.table(group, pods))
+        show_holders(*holders(group, pods))
+
+
+def lacks_room(group: Object) -> bool:
+    """Returns True if a PodGroup waits because others hold what it needs."""
+    found = object_conditions.find(group, "Unschedulable") or {}
+    return (found.get("status"), found.get("reason")) == ("True", "NotEnoughResources")
+
+
+def holders(group: Object, pods: Iterable[Object]) -> tuple[list[str], list[list[str]]]:
+    """Returns the header and a row per holder, the largest first. pods: of the whole cluster."""
+    # Imported late, because loading the controllers takes longer than most commands.
+    from workers.controllers.volcano.podgroup import vectors
+    from workers.controllers.volcano.podgroup.members import member
+
+    asked = vectors.plain(vectors.readable((group.get("spec") or {}).get("minResources"))) or dict.fromkeys(_USUAL, 1)
+    names = [name for name, amount in sorted(asked.items()) if amount > 0]
+    held: dict[str, dict[str, int]] = {}
+    for one in map(member, pods):
+        if one.occupies:
+            holder = held.setdefault(_holder(one.pod), {})
+            for name in {"pods", *names}:
+                holder[name] = holder.get(name, 0) + one.requests.get(name, 0)
+
+    def rank(holder: str) -> tuple[float, int, str]:
+        share = max((held[holder].get(name, 0) / asked[name] for name in names), default=0.0)
+        return -share, -held[holder]["pods"], holder
+
+    columns = [name for name in names if name != "pods"]
+    rows = [
+        [holder, str(held[holder]["pods"] // 10**9), *(vectors.text(name, held[holder][name]) for name in columns)]
+        for holder in sorted(held, key=rank)
+    ]
+    return ["HELD BY", "PODS", *map(str.upper, columns)], rows
+
+
+def show_holders(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Prints the largest holders."""
+    if rows:
+        total = len(rows)
+        output.say(f"Held{f' ({total} holders, the largest {HOLDERS_SHOWN} shown)' if total > HOLDERS_SHOWN else ''}:")
+        output.table(header, rows[:HOLDERS_SHOWN], indent="  ")
+
+
+def _holder(pod: Object) -> str:
+    """Returns the pod's PodGroup, else its controller, else the pod."""
+    metadata = pod["metadata"]
+    owner = controller_of(pod)
+    if group := (metadata.get("annotations") or {}).get(GROUP_NAME):
+        name = f"PodGroup/{group}"
+    else:
+        name = f"{owner['kind']}/{owner['name']}" if owner else f"Pod/{metadata['name']}"
+    return f"{metadata['namespace']} {name}"

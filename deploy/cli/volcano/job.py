@@ -83,8 +83,7 @@ class Launch:
             "spec": {"restartPolicy": "Never", "containers": [container]},
         }
         return {
-            "apiVersion": VC_JOB.api_version,
-            "kind": VC_JOB.kind,
+            **VC_JOB.type_meta,
             "metadata": {"name": self.name, "namespace": namespace},
             "spec": {
                 "minAvailable": self.least,

@@ -91,8 +91,7 @@ def create(name: str, weight: int, state: str, target: api_connection.Connection
 def queue(name: str, weight: int, state: str) -> Object:
     """Returns the new queue's manifest."""
     return {
-        "apiVersion": QUEUE.api_version,
-        "kind": QUEUE.kind,
+        **QUEUE.type_meta,
         "metadata": {"name": name},
         "spec": {"weight": weight},
         "status": {"state": state},

@@ -213,7 +213,7 @@ async def bodies(cluster: "Cluster", kind: Kind, namespace: str, name: str | Non
         found = [await cluster.request("GET", kind.path(namespace, name))]
     else:
         found = await list_objects(cluster, kind, namespace)
-    return [{"apiVersion": kind.api_version, "kind": kind.kind, **body} for body in found]
+    return [{**kind.type_meta, **body} for body in found]
 
 
 def write(found: Sequence[Object], form: str) -> None:
@@ -299,8 +299,7 @@ def command_for(kind: Kind, target: Object, action: str) -> Object:
     # The owner reference makes the garbage collector delete a Command that no controller has carried out.
     reference = kinds.owner_reference(kind, target)
     return {
-        "apiVersion": COMMAND.api_version,
-        "kind": COMMAND.kind,
+        **COMMAND.type_meta,
         "metadata": {
             "generateName": f"{metadata['name']}-{action.lower()}-",
             "namespace": metadata.get("namespace") or COMMAND_NAMESPACE,

@@ -25,7 +25,6 @@ from deploy.local.apiserver.handlers import (
     api_groups,
     deletion,
     pod_logs,
-    pod_streams,
     pods,
     read,
     scale,
@@ -67,7 +66,7 @@ _HANDLERS: Mapping[tuple[str, str], Callable[[Context, ApiRequest, RequestTarget
     **{("scale", "GET"): scale.get, ("scale", "PUT"): scale.update, ("scale", "PATCH"): scale.patch},
     **{("binding", "POST"): pods.bind, ("eviction", "POST"): pods.evict, ("log", "GET"): pod_logs.stream},
     ("token", "POST"): service_account_tokens.create,
-    **{(part, method): pod_streams.upgrade for part in api_resources.STREAMS for method in ("GET", "POST")},
+    **{(part, method): pods.upgrade for part in api_resources.STREAMS for method in ("GET", "POST")},
 }
 #: Bytes of an answer that are sent at once. A connection keeps a buffer of this size as long as it is open.
 PART = 256 * 1024
@@ -227,7 +226,7 @@ class ApiApp:
         resource = target.resource
         offered = {"", *resource.subresources, *(["status"] * resource.status), *(["scale"] * bool(resource.scale))}
         if target.subresource not in offered:
-            pod_streams.refuse(resource.kind.plural, target.subresource)
+            pods.refuse(resource.kind.plural, target.subresource)
             raise api_errors.no_resource()
         if not target.subresource and request.method == "GET" and request.flag("watch"):
             return read.watching(self._ctx, request, target)

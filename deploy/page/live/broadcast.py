@@ -97,12 +97,12 @@ class Broadcast:
 
     @property
     def watched(self) -> bool:
-        """True while somebody watches, and for a moment after."""
+        """True while a visitor watches, and for a moment after."""
         return bool(self._watchers) or self._clock() - self._left < LINGER
 
     @property
     def topics(self) -> Collection[str]:
-        """The topics that somebody watches."""
+        """The topics that visitors watch."""
         return self._by_topic.keys()
 
     @property

@@ -30,7 +30,7 @@ BEHIND = 30.0
 
 
 class PipelineMonitor:
-    """Measures the pipeline when somebody asks.
+    """Measures the pipeline on request.
 
     ages: returns the ages of the kinds in the store. probe: asks the API server something small. home: the folder of
     an embedded Penstock on this machine, None without one. stale: seconds after which a kind counts as unknown.

@@ -144,8 +144,8 @@ class RowIndex:
     def page(self, query: RowQuery) -> RowPage:
         """Returns a page of rows. Raises UserError for a cursor that is none of this order.
 
-        By name and by age, an object that exists throughout comes exactly once in consecutive pages, whatever changes
-        meanwhile. By tone, one whose tone changes may move behind the cursor or ahead of it.
+        By name and by age, an object that exists throughout comes exactly once in consecutive pages, even if others
+        change meanwhile. By tone, one whose tone changes may move behind the cursor or ahead of it.
         """
         rows = list(self._matching(query))
         total = len(rows)

@@ -1,4 +1,4 @@
-"""The sampler: points of objects with a depth, and new decisions on objects that somebody looks at."""
+"""The sampler: points of objects with a depth, and new decisions on objects that visitors watch."""
 
 import asyncio
 import logging
@@ -75,7 +75,7 @@ def point_json(found: Point) -> dict[str, object]:
 
 
 class Sampler:
-    """Takes points of rows and readings while somebody looks at the page, and sends those of watched objects.
+    """Takes points of rows and readings while the page is open, and sends those of watched objects.
 
     decisions: returns an object's decisions, newest first. changed: gets the rows whose depth is another now.
     pipeline: returns the state of the pipeline as JSON. now: the wall clock.
@@ -126,7 +126,7 @@ class Sampler:
             await asyncio.sleep(WATCHED)
 
     def watched(self) -> list[Row]:
-        """Returns the rows of the objects that somebody watches by themselves."""
+        """Returns the rows of the objects that visitors watch by themselves."""
         found = []
         for topic in self._broadcast.topics:
             word, _, key = topic.partition(":")

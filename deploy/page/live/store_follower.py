@@ -43,7 +43,7 @@ PIECE = 200
 
 
 class StoreFollower:
-    """Keeps an index current. client: of the broker. looked_at: True while somebody watches or asks.
+    """Keeps an index current. client: of the broker. looked_at: True while a visitor watches or asks.
 
     changed: gets the rows that changed and those that are gone, after every reading.
     """

@@ -1,6 +1,6 @@
 """Protection from replays: the delivery that each signature has come with, in the broker, for all gateway processes.
 
-GitHub signs the body alone, so that whoever has seen one request could send it again under another id, as another
+GitHub signs the body alone, so that an observer of one request could send it again under another id, as another
 event. A signature belongs to the id and the type that it first came with; the same request again is a duplicate, which
 the channel recognizes by its id.
 """

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from croniter import croniter
 
-from scheduler.cron import CronError, dates, parse
+from scheduler.cron import CronError, parse, stepping
 from scheduler.cron.fields import DayField
 from tests.unit.tables import cases
 
@@ -63,7 +63,7 @@ def test_days_of_every_shape_of_month(day, weekday):
     """A leap cycle of the calendar has every month there is."""
     for year in range(1999, 2027):
         for month in range(1, 13):
-            assert dates.days(day, weekday, year, month) == _days(day, weekday, year, month), (year, month)
+            assert stepping.days(day, weekday, year, month) == _days(day, weekday, year, month), (year, month)
 
 
 def _days(day: DayField, weekday: DayField, year: int, month: int) -> int:

@@ -92,7 +92,7 @@ def _asked(owner: Object, pod: Object | None, *, scaled: bool) -> list[Object]:
 
 def _reference(kind: Kind, body: Object) -> Object:
     metadata = body["metadata"]
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "name": metadata["name"], "uid": metadata["uid"]}
+    return {**kind.type_meta, "name": metadata["name"], "uid": metadata["uid"]}
 
 
 def _owners(claim: Object, kind: Kind) -> list[Object]:
@@ -121,4 +121,4 @@ def _claim(owner: Object, template: Object, number: int) -> Object:
     if owners := _asked(owner, None, scaled=False):
         metadata["ownerReferences"] = owners
     kind = PERSISTENT_VOLUME_CLAIM
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": template.get("spec") or {}}
+    return {**kind.type_meta, "metadata": metadata, "spec": template.get("spec") or {}}

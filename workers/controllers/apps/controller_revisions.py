@@ -69,8 +69,7 @@ def _revision(body: Object, data: Object, number: int) -> Object:
     hash_ = pod_names.letters(text, _LENGTH)
     labels = (body["spec"]["template"].get("metadata") or {}).get("labels") or {}
     return {
-        "apiVersion": CONTROLLER_REVISION.api_version,
-        "kind": CONTROLLER_REVISION.kind,
+        **CONTROLLER_REVISION.type_meta,
         "metadata": {
             "name": f"{metadata['name']}-{hash_}",
             "namespace": metadata["namespace"],

@@ -54,4 +54,4 @@ def build(kind: Kind, owner: Object, name: str) -> Object:
     }
     if finalizers := given.get("finalizers"):
         metadata["finalizers"] = list(finalizers)
-    return {"apiVersion": POD.api_version, "kind": POD.kind, "metadata": metadata, "spec": template.get("spec") or {}}
+    return {**POD.type_meta, "metadata": metadata, "spec": template.get("spec") or {}}

@@ -94,8 +94,7 @@ def replica_set(deployment: Object, replicas: int, most: int, revision: int) -> 
     if spec.get("minReadySeconds"):
         body["minReadySeconds"] = spec["minReadySeconds"]
     return {
-        "apiVersion": REPLICA_SET.api_version,
-        "kind": REPLICA_SET.kind,
+        **REPLICA_SET.type_meta,
         "metadata": {
             "name": f"{metadata['name']}-{hash_}",
             "namespace": metadata["namespace"],

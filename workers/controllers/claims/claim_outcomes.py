@@ -18,14 +18,6 @@ from workers.decision.snapshot import CachedObject, Reading, Snapshot
 _QUOTE = 500
 
 
-def _no_delay(_attempt: int) -> int:
-    return 0
-
-
-def _fits(_claim: ClaimedItem) -> str | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class ClaimRules:
     """The rules of one object's claims.
@@ -36,8 +28,8 @@ class ClaimRules:
     """
 
     retries: int = 0
-    delay: Callable[[int], int] = _no_delay
-    unfit: Callable[[ClaimedItem], str | None] = _fits
+    delay: Callable[[int], int] = lambda _attempt: 0
+    unfit: Callable[[ClaimedItem], str | None] = lambda _claim: None
     records: bool = False
 
 

@@ -14,9 +14,10 @@ from workers.api.eventing import eventjob as manifest
 from workers.api.eventing import taken_channels
 from workers.api.eventing.eventjob import EventJob
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Object, Ref
+from workers.api.scheduledjob import RunRetry
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules, ObservedClaims
-from workers.controllers.eventjob import jobs, retries
+from workers.controllers.eventjob import jobs
 from workers.controllers.eventjob.status import EventJobState, StatedCondition, write
 from workers.decision.claims import DELIVERIES, ClaimedItem
 from workers.decision.controller import Controller
@@ -93,7 +94,7 @@ class ObservedEventJob:
 
         rules = ClaimRules(
             retries=retry.limit if retry else 0,
-            delay=lambda attempt: retries.delay(retry, attempt),
+            delay=lambda attempt: retry_delay(retry, attempt),
             unfit=unfit,
             records=True,
         )
@@ -341,3 +342,11 @@ CONTROLLER = Controller(
     optional_relatives=_scaled_job_of,
     polled=True,
 )
+
+
+def retry_delay(retry: RunRetry | None, attempt: int) -> int:
+    """Returns the milliseconds before the attempt of this number, the first retry being 1; doubles with every one."""
+    if retry is None:
+        return 0
+    # Beyond 2^31 the longest wait holds anyway, and the power stays small.
+    return 1000 * min(retry.delay_seconds << min(attempt - 1, 31), retry.max_delay_seconds)

@@ -47,8 +47,7 @@ def build(eventjob: EventJob, claim: ClaimedItem) -> Object:
     pod = spec["template"].get("spec") or {}
     inner = spec["template"].get("metadata") or {}
     job = {
-        "apiVersion": JOB.api_version,
-        "kind": JOB.kind,
+        **JOB.type_meta,
         "metadata": {
             "name": name(eventjob.metadata, claim),
             "namespace": eventjob.metadata["namespace"],

@@ -68,8 +68,7 @@ def wanted(pod: Object, owner: Object | None) -> Object:
         "networkTopology": _topology(_annotations(pod)),
     }
     return {
-        "apiVersion": POD_GROUP.api_version,
-        "kind": POD_GROUP.kind,
+        **POD_GROUP.type_meta,
         "metadata": {
             "name": group_name(pod),
             "namespace": metadata["namespace"],

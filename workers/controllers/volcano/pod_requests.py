@@ -23,7 +23,8 @@ def requests(spec: Object) -> dict[str, Amount]:
 
 def limits(spec: Object) -> dict[str, Amount]:
     """Returns the pod's limits, for resources with a limit."""
-    found = _whole(spec, _limited) | _of_pod(spec, "limits")
+    found = _whole(spec, lambda container: amounts.parse((container.get("resources") or {}).get("limits")))
+    found |= _of_pod(spec, "limits")
     overhead = {name: more for name, more in amounts.parse(spec.get("overhead")).items() if name in found}
     return amounts.total((found, overhead))
 
@@ -81,10 +82,6 @@ def _whole(spec: Object, of: Callable[[Object], Amounts]) -> dict[str, Amount]:
 def _requested(container: Object) -> Amounts:
     resources = container.get("resources") or {}
     return amounts.parse({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
-
-
-def _limited(container: Object) -> Amounts:
-    return amounts.parse((container.get("resources") or {}).get("limits"))
 
 
 def _is_extended(name: str) -> bool:

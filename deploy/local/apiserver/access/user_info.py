@@ -19,7 +19,7 @@ class UserInfo:
 
     @property
     def master(self) -> bool:
-        """True for a user of the group that may do everything, whatever roles say."""
+        """True for a user of the group that may do everything, without regard to roles."""
         return MASTERS in self.groups
 
     def body(self) -> dict[str, Any]:

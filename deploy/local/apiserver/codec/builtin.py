@@ -102,14 +102,6 @@ def _float(value: Any, place: Place, _unknown: list[str]) -> float:
     return value
 
 
-def _any(value: Any, _place: Place, _unknown: list[str]) -> Any:
-    return value
-
-
-def _int_or_string(value: Any, place: Place, unknown: list[str]) -> int | str:
-    return value if isinstance(value, str) else _int32(value, place, unknown)
-
-
 def _quantity(value: Any, _place: Place, _unknown: list[str]) -> str:
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         try:
@@ -166,8 +158,8 @@ _LEAVES: dict[str, Decoder] = {
     "v1.MicroTime": _micro_time,
     "[]uint8": _bytes,
     "quantity": _quantity,
-    "int-or-string": _int_or_string,
-    "any": _any,
+    "int-or-string": lambda value, place, unknown: value if isinstance(value, str) else _int32(value, place, unknown),
+    "any": lambda value, _place, _unknown: value,
 }
 _ZEROS: dict[str, Any] = {
     **{"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0, "[]uint8": ""},

@@ -177,14 +177,9 @@ _SPELLING = {
 _REVERSED = {core: new for new, core in _SPELLING.items()}
 
 
-def to_core(body: Object) -> Object:
-    """The core/v1 form of an events.k8s.io/v1 event."""
-    return {_SPELLING.get(name, name): value for name, value in body.items()}
-
-
-def from_core(body: Object) -> Object:
-    """The events.k8s.io/v1 form of a core/v1 event."""
-    return {_REVERSED.get(name, name): value for name, value in body.items()}
+def _spelled(names: Mapping[str, str]) -> Callable[[Object], Object]:
+    """Returns the form of an event with its fields renamed."""
+    return lambda body: {names.get(name, name): value for name, value in body.items()}
 
 
 _TEXT: Object = {"type": "string"}
@@ -233,7 +228,7 @@ _VERSIONS: dict[str, dict[str, Any]] = {
 
 
 _EVENTS = {"short": ("ev",)}
-_BOTH = {"stored_as": "events", "inward": to_core, "outward": from_core}
+_BOTH = {"stored_as": "events", "inward": _spelled(_SPELLING), "outward": _spelled(_REVERSED)}
 _ALL: dict[str, Any] = {"categories": ("all",), "status": True}
 _SCALED = {**_ALL, "scale": ScalePaths(selector=".spec.selector")}
 _CLUSTER = {"namespaced": False}

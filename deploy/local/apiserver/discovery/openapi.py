@@ -1,7 +1,7 @@
 """The OpenAPI documents that clients explain, validate and patch by: version 3 per group, and version 2 in one piece.
 
 Built-in kinds are described from their definitions; a custom resource brings its own schema. `kubectl` insists on
-version 2 as protobuf, which is `encode_v2`.
+version 2 as protobuf, which is `protobuf_openapi`.
 """
 
 import hashlib
@@ -11,7 +11,6 @@ from typing import Any
 
 import orjson
 
-from deploy.local.apiserver.codec import protobuf_openapi
 from deploy.local.apiserver.codec.definitions import Type, TypeDefinition, TypeField, definition, model_of, spelled
 from deploy.local.apiserver.strategies.kept import KEPT
 from workers.api.kinds import Kind, Object
@@ -112,11 +111,6 @@ def v2_document(kinds: Sequence[Kind], schemas: CustomSchemas) -> Object:
         "paths": {},
         "definitions": _schemas(kinds, schemas, v3=False),
     }
-
-
-def encode_v2(document: Object) -> bytes:
-    """A version 2 document as protobuf (`V2_MEDIA_TYPE`)."""
-    return protobuf_openapi.document(document)
 
 
 def _schemas(kinds: Sequence[Kind], schemas: CustomSchemas, *, v3: bool) -> Object:

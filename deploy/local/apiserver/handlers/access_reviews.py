@@ -73,10 +73,6 @@ def _own_rules(ctx: Context, request: ApiRequest, spec: Object, _namespace: str)
     }
 
 
-def _who(_ctx: Context, request: ApiRequest, _spec: Object, _namespace: str) -> Object:
-    return {"userInfo": request.user.body()}
-
-
 def _kind(group: str, kind: str, *, namespaced: bool = False) -> Kind:
     return Kind(group, VERSION, kind, f"{kind.lower()}s", namespaced=namespaced)
 
@@ -88,10 +84,16 @@ REVIEWS: Mapping[tuple[str, str], ReviewKind] = {
     (kind.group, kind.plural): ReviewKind(kind, answer)
     for kind, answer in (
         (_kind(AUTHENTICATION, "TokenReview"), _token),
-        (_kind(AUTHENTICATION, "SelfSubjectReview"), _who),
+        (
+            _kind(AUTHENTICATION, "SelfSubjectReview"),
+            lambda _ctx, request, _spec, _: {"userInfo": request.user.body()},
+        ),
         (_SUBJECT, _subject),
         (_LOCAL, _subject),
-        (_SELF, _own),
+        (
+            _SELF,
+            lambda ctx, request, spec, _: _status(ctx.access.authorizer.decide(request.user, _wanted(_SELF, spec))),
+        ),
         (_kind(AUTHORIZATION, "SelfSubjectRulesReview"), _own_rules),
     )
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import orjson
 
+from deploy.local.apiserver.codec import protobuf_openapi
 from deploy.local.apiserver.discovery import openapi
 from deploy.local.apiserver.discovery.api_resources import ResourceRegistry, ServedResource
 from deploy.local.apiserver.http.request import ApiRequest, Response
@@ -31,7 +32,7 @@ class Documents:
         match parts:
             case ["v2"]:
                 if V2_PROTOBUF in request.headers.get("accept", ""):
-                    return Response(200, self._kept("v2.pb", self._v2_protobuf), V2_ANSWER)
+                    return Response(200, self._kept("v2.pb", lambda: protobuf_openapi.document(self._v2())), V2_ANSWER)
                 return Response(200, self._kept("v2", lambda: orjson.dumps(self._v2())))
             case ["v3"]:
                 return Response(200, self._kept("v3", self._index))
@@ -61,9 +62,6 @@ class Documents:
     def _v2(self) -> Object:
         served = list(self._registry)
         return openapi.v2_document([resource.kind for resource in served], _schemas(served))
-
-    def _v2_protobuf(self) -> bytes:
-        return openapi.encode_v2(self._v2())
 
 
 def _schemas(resources: Sequence[ServedResource]) -> dict[Kind, Object]:

@@ -1,16 +1,17 @@
-"""The subresources of pods: binding and eviction."""
+"""The subresources of pods: binding and eviction; exec, attach and port-forward, which the kubelet answers itself."""
 
 from dataclasses import replace
 
 from deploy.local.apiserver import api_errors
-from deploy.local.apiserver.api_errors import bad_request
+from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.codec.builtin import Decoder, decoder
 from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.context import Context, written
 from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.handlers import deletion
-from deploy.local.apiserver.http.request import ApiRequest, Response, json_response
+from deploy.local.apiserver.handlers.pod_logs import container_of
+from deploy.local.apiserver.http.request import ApiRequest, Response, Upgrade, json_response
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
 from workers.api.kinds import Kind, Object
@@ -23,6 +24,19 @@ _DISRUPTED: Object = {
     "lastProbeTime": None,
     "reason": "EvictionByEvictionAPI",
     "message": "Eviction API: evicting",
+}
+_PROXY = (
+    "the proxy is not offered here: pods are processes of this machine, so connect to <podIP>:<port> directly, "
+    "or use kubectl port-forward"
+)
+#: What is not offered, by resource and subresource, and what to do instead.
+NOT_OFFERED = {
+    ("pods", "ephemeralcontainers"): (
+        "ephemeral containers are not offered here, and with them kubectl debug: pods are processes of this machine, "
+        "so kubectl exec finds every program that it has"
+    ),
+    ("pods", "resize"): "resizing is not offered here: resources of containers have no effect",
+    **{(resource, "proxy"): _PROXY for resource in ("nodes", "pods", "services")},
 }
 
 
@@ -97,3 +111,20 @@ def _disrupted(ctx: Context, target: RequestTarget, record: StoredObject) -> Sto
     body["status"]["conditions"] = [*others, {**_DISRUPTED, "lastTransitionTime": times.render(ctx.now())}]
     ctx.put(target.resource.storage, record.key, body)
     return ctx.existing(target)
+
+
+def refuse(resource: str, subresource: str) -> None:
+    """Raises ApiError (501) that names the subresource if it is one of those that are not offered."""
+    if message := NOT_OFFERED.get((resource, subresource)):
+        raise ApiError(501, "NotImplemented", message)
+
+
+def upgrade(ctx: Context, request: ApiRequest, target: RequestTarget) -> Upgrade:
+    """Returns where the kubelet offers the stream. Raises ApiError for a pod or container that is not there."""
+    record = ctx.existing(target)
+    parts = [target.subresource, record.uid]
+    if target.subresource != "portforward":
+        parts.append(container_of(record.body, request.query.get("container", "")))
+    if not record.body["spec"].get("nodeName"):
+        raise bad_request(f"pod {target.name} does not have a host assigned")
+    return Upgrade("".join(f"/{part}" for part in parts))

@@ -78,7 +78,7 @@ def decoded(request: ApiRequest, target: RequestTarget, document: Any) -> tuple[
         named[key] not in (None, "", wanted) for key, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind))
     ):
         raise bad_request(_other(target, str(named["apiVersion"] or kind.api_version), str(named["kind"] or kind.kind)))
-    whole = {**document, "apiVersion": kind.api_version, "kind": kind.kind}
+    whole = {**document, **kind.type_meta}
     try:
         body, warnings = target.resource.schema.decode(whole, strict=_strictness(request))
     except field_errors.DecodeError as error:
@@ -165,17 +165,13 @@ def _open_namespace(ctx: Context, target: RequestTarget, name: str) -> None:
         raise api_errors.forbidden(kind, name, why, [cause])
 
 
-def _generated(prefix: str) -> str:
-    return prefix[: GENERATED - 5] + "".join(random.choices(LETTERS, k=5))
-
-
 def _name(ctx: Context, target: RequestTarget, meta: Object) -> bool:
     """Gives an object that asks for it a name, a free one if there is one to be found; whether it did."""
     prefix = meta.get("generateName")
     if meta.get("name") or not prefix:
         return False
     for _ in range(ATTEMPTS):
-        meta["name"] = _generated(prefix)
+        meta["name"] = prefix[: GENERATED - 5] + "".join(random.choices(LETTERS, k=5))
         if ctx.store.latest(target.resource.storage, f"{target.namespace}/{meta['name']}") is None:
             break
     return True

@@ -23,7 +23,7 @@ class Files:
 def ensure(folder: Path, days: int = 3650) -> Files:
     """The certificates of this folder, made when they are not all there.
 
-    The authority's own key is forgotten once it has signed the one certificate, so that nobody can sign more.
+    The authority's own key is forgotten once it has signed the one certificate, so that it can sign no more.
     """
     files = Files(folder / "ca.crt", folder / "apiserver.crt", folder / "apiserver.key")
     if all(path.exists() for path in (files.authority, files.certificate, files.key)):

@@ -137,10 +137,6 @@ def _cut(doc: Any, tokens: Sequence[str]) -> Any:
     return value
 
 
-def _add(doc: Any, operation: Mapping[str, Any]) -> Any:
-    return _put(doc, _pointer(operation, "path"), _value(operation))
-
-
 def _remove(doc: Any, operation: Mapping[str, Any]) -> Any:
     _cut(doc, _pointer(operation, "path"))
     return doc
@@ -185,7 +181,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 _OPERATIONS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
-    "add": _add,
+    "add": lambda doc, operation: _put(doc, _pointer(operation, "path"), _value(operation)),
     "remove": _remove,
     "replace": _replace,
     "move": _move,

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from deploy.local.apiserver.printers import ages
+from workers.api import conditions
 from workers.api.kinds import Object
 
 
@@ -21,8 +22,8 @@ def summary(pod: Object, now: datetime) -> tuple[str, str, str]:
     ready += sum(bool(c.get("started") and c.get("ready")) for c in beside)
     initializing = _initializing(inits, len(init_specs), sidecars)
     word, counted = initializing or word, inits
-    if initializing is None or _is_true(status, "Initialized"):
-        word, counted = _containers_word(word, containers, status), [*beside, *containers]
+    if initializing is None or conditions.holds(pod, "Initialized"):
+        word, counted = _containers_word(word, containers, pod), [*beside, *containers]
     if "deletionTimestamp" in pod["metadata"]:
         word = "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
     return f"{ready}/{total}", word, _restarts(counted, now)
@@ -52,11 +53,6 @@ def _ended(terminated: Object) -> str:
     return f"ExitCode:{terminated.get('exitCode', 0)}"
 
 
-def _is_true(status: Object, type_: str) -> bool:
-    """True if the pod has this condition."""
-    return any(c.get("type") == type_ and c.get("status") == "True" for c in status.get("conditions") or ())
-
-
 def _initializing(containers: list[Object], total: int, sidecars: set[Any]) -> str | None:
     """The word while init containers are at work, None when they are done: a sidecar is once it has started."""
     for index, container in enumerate(containers):
@@ -74,7 +70,7 @@ def _initializing(containers: list[Object], total: int, sidecars: set[Any]) -> s
     return None
 
 
-def _containers_word(word: str, containers: list[Object], status: Object) -> str:
+def _containers_word(word: str, containers: list[Object], pod: Object) -> str:
     running = False
     for container in reversed(containers):
         state: dict[str, Any] = container.get("state") or {}
@@ -85,5 +81,5 @@ def _containers_word(word: str, containers: list[Object], status: Object) -> str
         elif container.get("ready") and "running" in state:
             running = True
     if word == "Completed" and running:
-        return "Running" if _is_true(status, "Ready") else "NotReady"
+        return "Running" if conditions.holds(pod, "Ready") else "NotReady"
     return word

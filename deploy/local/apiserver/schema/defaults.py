@@ -90,9 +90,8 @@ def _container(body: Object) -> Object:
     return _CONTAINER({"imagePullPolicy": pull_policy(body.get("image", "")), **body})
 
 
-def _on_host_ports(body: Object) -> Object:
-    """A container in the network of its host has the same port there."""
-    return _fields(each={"ports": lambda port: {"hostPort": port.get("containerPort"), **port}})(body)
+#: A container in the network of its host has the same port there.
+_ON_HOST_PORTS = _fields(each={"ports": lambda port: {"hostPort": port.get("containerPort"), **port}})
 
 
 def _volume(body: Object) -> Object:
@@ -110,7 +109,7 @@ _POD_SPEC = _fields(
     },
     each={"initContainers": _container, "containers": _container, "volumes": _volume},
 )
-_HOST_PORTS = _fields(each={"initContainers": _on_host_ports, "containers": _on_host_ports})
+_HOST_PORTS = _fields(each={"initContainers": _ON_HOST_PORTS, "containers": _ON_HOST_PORTS})
 
 
 def _pod_spec(spec: Object) -> Object:
@@ -142,12 +141,8 @@ def _pod_requests(spec: Object) -> Object:
     return {**spec, "resources": {**resources, "requests": {**given, **whole}}} if whole else spec
 
 
+#: The defaults that pods have and templates do not.
 _CONTAINERS_IN_PODS = _fields({"enableServiceLinks": True}, each={"initContainers": _requests, "containers": _requests})
-
-
-def _in_pods(spec: Object) -> Object:
-    """The defaults that pods have and templates do not."""
-    return _pod_requests(_CONTAINERS_IN_PODS(spec))
 
 
 def labelled(body: Object) -> Object:
@@ -263,7 +258,7 @@ def _replicated(spec: Object) -> Object:
 
 _DAEMONS = _fields({"revisionHistoryLimit": 10}, always={"template": template})
 _BY_KIND: dict[str, Default] = {
-    "pods": _spec(_pod_spec, _in_pods),
+    "pods": _spec(_pod_spec, _CONTAINERS_IN_PODS, _pod_requests),
     "jobs.batch": _spec(_job_spec),
     "cronjobs.batch": _spec(
         _fields(_CRON_JOB, always={"jobTemplate": _fields({"metadata": {}}, always={"spec": _TEMPLATED})})

@@ -2,7 +2,6 @@
 
 import binascii
 from base64 import b64decode
-from collections.abc import Iterable
 from datetime import datetime
 
 from deploy.local.apiserver.codec import field_errors
@@ -94,14 +93,10 @@ class ServiceStrategy(Strategy):
         return errors
 
 
-def _target_port(path: str, port: int | str | None) -> Iterable[FieldError]:
-    return () if isinstance(port, str) else between(1, 65535)(path, port)
-
-
 _SERVICE_PORT: tuple[tuple[str, Rule], ...] = (
     ("name", formatted(names.dns_label)),
     ("port", between(1, 65535)),
-    ("targetPort", _target_port),
+    ("targetPort", lambda path, port: () if isinstance(port, str) else between(1, 65535)(path, port)),
     ("protocol", one_of("SCTP", "TCP", "UDP")),
 )
 

@@ -8,7 +8,7 @@ from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies import owned
 from deploy.local.apiserver.strategies.base import Strategy
-from workers.api import names
+from workers.api import conditions, names
 from workers.api.kinds import Kind, Object
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -58,18 +58,13 @@ class DefinitionStrategy(Strategy):
         return errors + list(_versions(own.get("versions") or []))
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
-        if not _established(old):
+        if not conditions.holds(old, "Established"):
             return []
         named = ("kind", "plural")
         return [
             *field_errors.immutables(new["spec"], old["spec"], "spec", ("group", "scope")),
             *field_errors.immutables(new["spec"]["names"], old["spec"]["names"], "spec.names", named),
         ]
-
-
-def _established(body: Object) -> bool:
-    conditions = (body.get("status") or {}).get("conditions") or ()
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
 def _group(group: str) -> Iterator[FieldError]:

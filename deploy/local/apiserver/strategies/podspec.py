@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError, Rule, between, each, formatted, judge, named, one_of
@@ -344,10 +343,6 @@ def _volume_item(path: str, item: Object) -> Iterator[FieldError]:
         yield field_errors.invalid(place, target, "must not start with '..'")
 
 
-def _labels(path: str, value: Any) -> Iterator[FieldError]:
-    return metadata.labels(value or {}, path)
-
-
 #: The field that each kind of volume must name its source by.
 _VOLUME_FIELDS = (
     *(("hostPath", "path"), ("secret", "secretName"), ("configMap", "name")),
@@ -369,7 +364,7 @@ _CONTAINER: tuple[tuple[str, Rule], ...] = (
 _POD: tuple[tuple[str, Rule], ...] = (
     ("restartPolicy", one_of(*RESTART_POLICIES)),
     ("dnsPolicy", one_of("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")),
-    ("nodeSelector", _labels),
+    ("nodeSelector", lambda path, value: metadata.labels(value or {}, path)),
     ("serviceAccountName", formatted(names.dns_subdomain)),
     ("nodeName", formatted(names.dns_subdomain)),
     ("hostname", formatted(names.dns_label)),

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.local.apiserver import strategies
-from deploy.local.apiserver.admission import quota_usage
-from deploy.local.apiserver.admission.quota_usage import QuotaUsage
+from deploy.local.apiserver.admission import resource_quotas
+from deploy.local.apiserver.admission.resource_quotas import QuotaUsage
 from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, JOB, POD, RESOURCE_QUOTA, Kind, Object
 
@@ -63,9 +63,9 @@ def service(type_: str, ports: int) -> Object:
     ),
 )
 def test_the_usage_of_an_object_has_the_names_of_quotas(kind: Kind, body: Object, counted: dict[str, str]) -> None:
-    found = quota_usage.of(kind, body).amounts
+    found = resource_quotas.of(kind, body).amounts
     assert {name: str(amount) for name, amount in found.items() if amount.value} == counted
-    assert all(map(quota_usage.is_counted, found))
+    assert all(map(resource_quotas.is_counted, found))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_usage_of_an_object_has_the_names_of_quotas(kind: Kind, body: Object
     ],
 )
 def test_the_scopes_of_a_pod(body: Object, scopes: set[str]) -> None:
-    assert quota_usage.of(POD, body).scopes == scopes
+    assert resource_quotas.of(POD, body).scopes == scopes
 
 
 def term(operator: str, *values: str) -> Object:
@@ -106,11 +106,11 @@ def term(operator: str, *values: str) -> Object:
 )
 def test_which_objects_a_quota_means(spec: Object, plain: bool, high: bool, other: bool) -> None:
     asked = (
-        quota_usage.of(POD, pod()),
-        quota_usage.of(POD, pod(priorityClassName="high")),
-        quota_usage.of(CONFIG_MAP, {}),
+        resource_quotas.of(POD, pod()),
+        resource_quotas.of(POD, pod(priorityClassName="high")),
+        resource_quotas.of(CONFIG_MAP, {}),
     )
-    assert [quota_usage.applies(spec, each) for each in asked] == [plain, high, other]
+    assert [resource_quotas.applies(spec, each) for each in asked] == [plain, high, other]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_which_objects_a_quota_means(spec: Object, plain: bool, high: bool, othe
     ],
 )
 def test_a_container_must_declare_bounded_resources(hard: list[str], body: Object, missing: str) -> None:
-    assert quota_usage.undeclared(body["spec"], dict.fromkeys(hard, "9")) == missing
+    assert resource_quotas.undeclared(body["spec"], dict.fromkeys(hard, "9")) == missing
 
 
 @pytest.mark.parametrize(
@@ -153,5 +153,7 @@ def test_scopes_that_make_no_sense(spec: Object, fields: list[str]) -> None:
 @given(st.sampled_from(["BestEffort", "Terminating"]), st.booleans(), st.integers(0, 2))
 def test_a_pod_is_on_one_side_of_each_scope(scope: str, ends: bool, cpus: int) -> None:
     deadline = {"activeDeadlineSeconds": 1} if ends else {}
-    one: QuotaUsage = quota_usage.of(POD, pod(requests={"cpu": str(cpus)}, **deadline))
-    assert quota_usage.applies({"scopes": [scope]}, one) != quota_usage.applies({"scopes": [f"Not{scope}"]}, one)
+    one: QuotaUsage = resource_quotas.of(POD, pod(requests={"cpu": str(cpus)}, **deadline))
+    assert resource_quotas.applies({"scopes": [scope]}, one) != resource_quotas.applies(
+        {"scopes": [f"Not{scope}"]}, one
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from deploy.local.apiserver.codec import protobuf_objects
+from deploy.local.apiserver.codec import protobuf_objects, protobuf_openapi
 from deploy.local.apiserver.discovery import openapi
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, JOB, LEASE, POD, SCALED_JOB, Object
 
@@ -94,7 +94,7 @@ def test_the_protobuf_form_has_the_published_field_numbers() -> None:
         "x-kubernetes-patch-strategy": "merge",
     }
     body = {"swagger": "2.0", "info": {"title": "K", "version": "1"}, "paths": {}, "definitions": {"X": form}}
-    document = decoded(openapi.encode_v2(body))
+    document = decoded(protobuf_openapi.document(body))
     assert document[1] == b"2.0"
     assert decoded(document[2]) == {1: b"K", 2: b"1"}
     named = decoded(decoded(document[9])[1])
@@ -112,5 +112,5 @@ def test_the_protobuf_form_has_the_published_field_numbers() -> None:
 
 def test_every_document_can_be_encoded() -> None:
     document = openapi.v2_document(KINDS, CUSTOM)
-    encoded = decoded(openapi.encode_v2(document))
+    encoded = decoded(protobuf_openapi.document(document))
     assert len(list(protobuf_objects._parts(encoded[9]))) == len(document["definitions"])

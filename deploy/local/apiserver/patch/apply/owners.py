@@ -102,7 +102,7 @@ def apply(
 ) -> tuple[Any, Owners]:
     """Returns the object after `manager` has applied `config` to `live`, and its owners.
 
-    What the manager has applied before, does not say any more and nobody else owns is removed. Raises ConflictError if
+    Removes fields that the manager applied before, leaves out now and alone owns. Raises ConflictError if
     others own what would change; with `force` they lose it. Raises PatchError (400) for a config of another form.
     """
     typed_values.check(kind, config)
