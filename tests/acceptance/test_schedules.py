@@ -126,7 +126,7 @@ FORGETFUL: dict[str, tuple[dict[str, Any], int]] = {
 
 
 @pytest.mark.timeout(300)
-@cases(("spec", "starts"), FORGETFUL)
+@cases(FORGETFUL)
 def test_the_exit_code_is_the_runs_whatever_is_forgotten(
     spec: dict[str, Any], starts: int, cluster: Terminal, tmp_path: Path
 ) -> None:
@@ -140,7 +140,6 @@ def test_the_exit_code_is_the_runs_whatever_is_forgotten(
 
 @pytest.mark.timeout(300)
 @cases(
-    ("limits", "job", "code"),
     ("no history", {"successfulJobsHistoryLimit": 0}, {}, 0),
     ("gone when finished", {}, {"ttlSecondsAfterFinished": 0}, 0),
     ("no history of failures", {"failedJobsHistoryLimit": 0}, {"backoffLimit": 0}, 3),

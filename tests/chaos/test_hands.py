@@ -5,7 +5,6 @@ from tests.unit.tables import cases
 
 
 @cases(
-    ("log", "found"),
     ("in turn", ["k 1 start 0 7", "k 1 effect 1", "k 2 start 1.1 8", "k 2 effect 2"], 0),
     ("the first noticed", ["k 1 start 0 7", "k 2 start 3 8", "k 1 lost", "k 2 effect 4"], 0),
     ("side by side", ["k 1 start 0 7", "k 2 start 0.5 8", "k 1 effect 1", "k 2 effect 1"], 1),
@@ -35,7 +34,6 @@ def test_what_was_begun_and_has_not_ended_is_in_hand():
 
 
 @cases(
-    ("log", "so"),
     ("nobody", ["k 1 start 0 7"], False),
     ("an earlier holder that told later", ["k 1 start 0 7", "k 0 start 0 9"], False),
     ("one of the two keys", ["k 1 start 0 7", "k 2 start 3 8"], False),

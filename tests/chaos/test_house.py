@@ -97,12 +97,11 @@ async def feed(paths: list[str], cluster: Cluster, queue: redis.Redis, disasters
 
 
 @cases(
-    "disasters",
     ("kill -9 of every part", [(die, part) for part in PARTS if part != "broker"]),
     ("worker and informer stand still", [(stand_still, "worker"), (stand_still, "watch")]),
     ("cut connections and a killed worker", [(cut, ""), (die, "worker"), (cut, ""), (cut, "")]),
 )
-def test_every_item_is_done_once_by_one_job(tmp_path: Path, disasters):
+def test_every_item_is_done_once_by_one_job(disasters, tmp_path: Path):
     random.seed(len(disasters))
     paths = manifest.files(150)
     ended: list[DemoRun] = []

@@ -79,19 +79,18 @@ def test_what_is_not_said(cluster: FakeCluster, penstock: Type, server: redis.Re
 
 
 @cases(
-    ("content", "data"),
     ("text", b"t\xc3\xa9xt\n", {"data": "téxt\n"}),
     ("binary", b"\xff", {"data_base64": "/w=="}),
 )
 @pytest.mark.parametrize("where", ["file", "standard input"])
 def test_data_from_elsewhere(
+    content: bytes,
+    data: dict[str, str],
     cluster: FakeCluster,
     penstock: Type,
     server: redis.Redis,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    content: bytes,
-    data: dict[str, str],
     where: str,
 ) -> None:
     orders(cluster)
@@ -113,7 +112,6 @@ def test_lines(cluster: FakeCluster, penstock: Type, server: redis.Redis, monkey
 
 
 @cases(
-    ("line", "complaint"),
     ("no JSON", "{", "line 2: is not JSON"),
     ("no object", "[]", "line 2: is no JSON object"),
     ("no id", '{"id": ""}', "line 2: id is required"),
@@ -122,12 +120,12 @@ def test_lines(cluster: FakeCluster, penstock: Type, server: redis.Redis, monkey
     ("no name", '{"traceParent": "x"}', "line 2: 'traceParent': attribute names"),
 )
 def test_lines_that_are_no_events(
+    line: str,
+    complaint: str,
     cluster: FakeCluster,
     penstock: Type,
     server: redis.Redis,
     monkeypatch: pytest.MonkeyPatch,
-    line: str,
-    complaint: str,
 ) -> None:
     orders(cluster)
     stdin(monkeypatch, f'{{"id": "1"}}\n{line}\n{{"id": "3"}}'.encode())
@@ -154,7 +152,6 @@ def test_what_finds_no_room_is_refused(
 
 
 @cases(
-    ("words", "code", "complaint"),
     ("no object", ["other"], 1, "namespace default has no ScaledJob called other"),
     ("no such trigger", ["orders", "--trigger", "x"], 1, "has no trigger of type push called x"),
     ("no id", ["orders", "--id", ""], 1, "the event: id is required"),
@@ -167,7 +164,7 @@ def test_what_finds_no_room_is_refused(
     ("no name of an object", [], 2, "Missing argument 'NAME'"),
 )
 def test_what_cannot_be_done(
-    cluster: FakeCluster, penstock: Type, server: redis.Redis, words: list[str], code: int, complaint: str
+    words: list[str], code: int, complaint: str, cluster: FakeCluster, penstock: Type, server: redis.Redis
 ) -> None:
     orders(cluster)
     done = penstock("push", *words)

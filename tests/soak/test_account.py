@@ -31,7 +31,6 @@ def test_a_run_in_which_each_work_was_done_once_is_even() -> None:
 
 
 @cases(
-    ("promise", "notes", "said"),
     ("never begun", Promise(["a", "b"]), run("a"), "1 lost"),
     ("begun and not ended", Promise(["a"]), [note("begin")], "1 lost"),
     ("failed", Promise(["a"]), [note("begin"), note("fail")], "1 lost"),
@@ -126,13 +125,12 @@ def test_a_reading_makes_no_more_jobs_than_it_justifies() -> None:
 
 
 @cases(
-    ("lines", "number"),
     ("in turn", ["k 1 start 0", "k 1 effect 1", "k 1 settled 1", "k 2 start 1.1", "k 2 effect 2"], 0),
     ("a write of a former holder", ["k 1 start 0", "k 2 start 3", "k 1 effect 4"], 1),
     ("an outcome of a former holder", ["k 1 start 0", "k 2 start 3", "k 1 settled 4"], 1),
     ("a holder whose lease somebody else settled", ["k 2 start 3", "k 2 refused 4"], 1),
 )
-def test_what_leases_forbid_is_told(tmp_path: Path, lines: list[str], number: int) -> None:
+def test_what_leases_forbid_is_told(lines: list[str], number: int, tmp_path: Path) -> None:
     (tmp_path / "7").write_text("".join(f"{line}\n" for line in lines))
     assert len(witness.faults(tmp_path)) == number
     assert witness.holder(tmp_path, "k") == 7

@@ -1,31 +1,38 @@
-"""Tables of test cases: each row begins with its name."""
+"""Tables of test cases: each row is a name and the test's first arguments."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from typing import Any, TypeVar
 
 import pytest
 
-#: A name and the values that follow it, or rows by their names: a mapping to the value, or values, of each.
+Test = TypeVar("Test", bound=Callable[..., Any])
+#: A name and the arguments that follow it; or several rows, as a mapping from names to an argument or a tuple of them.
 Row = Sequence[Any] | Mapping[str, Any]
 
 
-def cases(names: str | Sequence[str], *rows: Row) -> pytest.MarkDecorator:
-    """Parametrizes a test over the rows of a table; their names are the ids.
+def cases(*rows: Row) -> Callable[[Test], Test]:
+    """Runs a test once for each row of a table: the name is the id, the others are the test's first arguments.
 
-    Raises ValueError when two rows have one name.
+    Of two tables on one test, the upper one gives the arguments after those of the lower one.
+    Raises ValueError when two rows have one name, or not equally many arguments.
     """
-    single = len(names.split(",") if isinstance(names, str) else names) == 1
-    table = list(_each(rows, single))
-    known = {name for name, _ in table}
-    if len(known) < len(table):
-        raise ValueError(f"two cases have one name: {sorted(name for name, _ in table)}")
-    return pytest.mark.parametrize(names, [values for _, values in table], ids=[name for name, _ in table])
+    table = [each for row in rows for each in (_of_mapping(row) if isinstance(row, Mapping) else [row])]
+    names = [name for name, *_ in table]
+    widths = {len(row) - 1 for row in table}
+    if len(set(names)) < len(names) or len(widths) != 1:
+        raise ValueError(f"two cases have one name, or differ in their number of arguments: {names}")
+    (width,) = widths
+
+    def decorate(test: Test) -> Test:
+        given = {
+            name for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize" for name in mark.args[0]
+        }
+        arguments = [name for name in signature(test).parameters if name not in {"self", *given}][:width]
+        return pytest.mark.parametrize(arguments, [tuple(row[1:]) for row in table], ids=names)(test)
+
+    return decorate
 
 
-def _each(rows: Sequence[Row], single: bool) -> Iterator[tuple[str, Any]]:
-    for row in rows:
-        if isinstance(row, Mapping):
-            yield from row.items()
-        else:
-            name, *values = row
-            yield name, values[0] if single else tuple(values)
+def _of_mapping(rows: Mapping[str, Any]) -> list[Sequence[Any]]:
+    return [(name, *value) if isinstance(value, tuple) else (name, value) for name, value in rows.items()]

@@ -193,8 +193,8 @@ async def test_a_wrong_field_of_a_scheduledjob_is_refused_and_named(objects, rel
         await objects.create(SCHEDULED_JOB, body)
 
 
-@cases("given", ("text", "a/b.json"), ("list", [{"parameter": "apiKey", "path": "key"}]))
-async def test_both_forms_of_a_file_path_are_kept(cluster: Cluster, given: object) -> None:
+@cases(("text", "a/b.json"), ("list", [{"parameter": "apiKey", "path": "key"}]))
+async def test_both_forms_of_a_file_path_are_kept(given: object, cluster: Cluster) -> None:
     ref = Ref(CLUSTER_TRIGGER_AUTHENTICATION, "", f"files-{type(given).__name__}")
     body = {"apiVersion": "keda.sh/v1alpha1", "kind": ref.kind.kind, "metadata": {"name": ref.name}}
     await cluster.create(CLUSTER_TRIGGER_AUTHENTICATION, {**body, "spec": {"filePath": given}})

@@ -51,7 +51,6 @@ async def allowed(attempt: Callable[[], Awaitable[object]]) -> bool:
 
 
 @cases(
-    ("options", "expected"),
     ("default", (), (True, False, False, False)),
     ("Secrets of a namespace", ("--secrets", TEAM), (True, True, False, False)),
     ("the token of one account", ("--tokens", f"{TEAM}/reader"), (True, False, True, False)),
@@ -59,7 +58,7 @@ async def allowed(attempt: Callable[[], Awaitable[object]]) -> bool:
     ("everything", ("--secrets", "*", "--tokens", "*"), (True, True, True, True)),
 )
 async def test_each_option_allows_what_it_names(
-    real_config: Path, tmp_path: Path, options: tuple[str, ...], expected: tuple[bool, ...]
+    options: tuple[str, ...], expected: tuple[bool, ...], real_config: Path, tmp_path: Path
 ) -> None:
     made = list(yaml.safe_load_all(rbac.render(*rbac.options(options))))
     names = (("Namespace", TEAM), ("ServiceAccount", "reader"), ("ServiceAccount", "other"))

@@ -92,8 +92,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@cases(("spec", "field"), REFUSED)
-def test_a_job_is_refused_for_a_field(api: Api, spec: Any, field: str) -> None:
+@cases(REFUSED)
+def test_a_job_is_refused_for_a_field(spec: Any, field: str, api: Api) -> None:
     answer = api("POST", api.jobs, {**job(), "spec": {**job()["spec"], **spec}})
     assert answer.code == 422, answer.text
     details = answer.body["details"]
@@ -212,13 +212,12 @@ def test_a_cron_job_is_made_changed_and_deleted_with_its_jobs(api: Api) -> None:
 
 
 @cases(
-    ("spec", "fields"),
     ("four fields", {"schedule": "* * * *"}, ["spec.schedule"]),
     ("a zone in the schedule", {"schedule": "TZ=UTC * * * * *"}, ["spec.schedule"]),
     ("an unknown zone", {"timeZone": "Middle/Earth"}, ["spec.timeZone"]),
     ("everything at once", {"schedule": "@never", "timeZone": ""}, ["spec.schedule", "spec.timeZone"]),
 )
-def test_a_cron_job_that_could_never_run_is_refused(api: Api, spec: Any, fields: list[str]) -> None:
+def test_a_cron_job_that_could_never_run_is_refused(spec: Any, fields: list[str], api: Api) -> None:
     api.needs("1.27", "the time zone of a CronJob")
     answer = api("POST", f"/apis/batch/v1/namespaces/{api.namespace}/cronjobs", cron_job(**spec))
     assert (answer.code, [cause["field"] for cause in answer.body["details"]["causes"]]) == (422, fields)
@@ -295,9 +294,8 @@ NONSENSE: dict[str, tuple[str, str, Any, str]] = {
 }
 
 
-@cases("row", NONSENSE)
-def test_nonsense_is_refused_and_changes_nothing(ours: Api, row: tuple[str, str, Any, str]) -> None:
-    method, path, body, type_ = row
+@cases(NONSENSE)
+def test_nonsense_is_refused_and_changes_nothing(method: str, path: str, body: Any, type_: str, ours: Api) -> None:
     version = ours.create(ours.jobs, job())["metadata"]["resourceVersion"]
     ours.create(ours.pods, pod())
     answer = ours(method, path.format(jobs=ours.jobs, pods=ours.pods), body, type=type_)

@@ -50,8 +50,8 @@ def test_a_pod_on_a_node_is_given_time_which_can_only_shrink(api: Api) -> None:
     assert api.get(f"{api.pods}/worker").code == 404
 
 
-@cases("phase", ("not scheduled", None), ("succeeded", "Succeeded"), ("failed", "Failed"))
-def test_a_pod_with_nothing_to_stop_goes_at_once(api: Api, phase: str | None) -> None:
+@cases(("not scheduled", None), ("succeeded", "Succeeded"), ("failed", "Failed"))
+def test_a_pod_with_nothing_to_stop_goes_at_once(phase: str | None, api: Api) -> None:
     api.create(api.pods, pod())
     if phase:
         _bind(api, "worker")

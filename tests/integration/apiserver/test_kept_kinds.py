@@ -97,13 +97,12 @@ def test_an_event_says_what_does_not_happen_once_per_object_but_once_for_all_sli
 
 
 @cases(
-    ("path", "hint"),
     ("another version", "/apis/batch/v1beta1/namespaces/default/cronjobs", ": use batch/v1"),
     ("a former group", "/apis/extensions/v1beta1/ingresses", ": use networking.k8s.io/v1"),
     ("a group that is not there", "/apis/resource.k8s.io/v1/deviceclasses", ": it is not offered here"),
     ("only the path is wrong", "/api/v1/pods/x", ""),
 )
-def test_a_resource_that_is_not_served_is_refused_with_a_hint(ours: Api, path: str, hint: str) -> None:
+def test_a_resource_that_is_not_served_is_refused_with_a_hint(path: str, hint: str, ours: Api) -> None:
     answer = ours("GET", path)
     assert answer.code == 404
     assert answer.body["message"] == f"the server could not find the requested resource{hint}"

@@ -53,7 +53,6 @@ def output(embedded: Embedded, ours: Api) -> Output:
 
 
 @cases(
-    ("query", "text"),
     ("all", {}, "one\ntwo halves\nthree\n"),
     ("last line", {"tailLines": 1}, "three\n"),
     ("no line", {"tailLines": 0}, ""),
@@ -63,7 +62,7 @@ def output(embedded: Embedded, ours: Api) -> Output:
     ("so many bytes", {"limitBytes": 5}, "one\nt"),
     ("with times", {"tailLines": 1, "timestamps": "true"}, "2026-01-01T00:00:02.000000004Z three\n"),
 )
-def test_the_part_that_was_asked_for_is_shown(output: Output, query: dict[str, str | int], text: str) -> None:
+def test_the_part_that_was_asked_for_is_shown(query: dict[str, str | int], text: str, output: Output) -> None:
     output.write(LINES)
     assert output.read(**query) == text
 
@@ -84,12 +83,11 @@ def test_the_run_before_the_last_is_shown_on_demand(output: Output) -> None:
 
 
 @cases(
-    ("container", "message"),
     ("several containers", "", "a container name must be specified for pod worker, choose one of: [main side]"),
     ("unknown container", "other", "container other is not valid for pod worker"),
     ("not started", "main", 'container "main" in pod "worker" is waiting to start: ContainerCreating'),
 )
-def test_output_that_is_not_there_is_explained(output: Output, container: str, message: str) -> None:
+def test_output_that_is_not_there_is_explained(container: str, message: str, output: Output) -> None:
     answer = output.api.get(output.path, **({"container": container} if container else {}))
     assert (answer.code, answer.message) == (400, message)
 

@@ -93,9 +93,10 @@ REFUSALS: dict[str, tuple[str, str, Any, int, str, str]] = {
 }
 
 
-@cases("row", REFUSALS)
-def test_a_refusal_says_what_is_wrong(api: Api, row: tuple[str, str, Any, int, str, str]) -> None:
-    method, path, body, code, reason, message = row
+@cases(REFUSALS)
+def test_a_refusal_says_what_is_wrong(
+    method: str, path: str, body: Any, code: int, reason: str, message: str, api: Api
+) -> None:
     uid = api.create(api.maps, config_map())["metadata"]["uid"]
     answer = api(method, path.format(maps=api.maps, jobs=api.jobs), body)
     status = answer.body
@@ -117,14 +118,13 @@ def test_a_refusal_names_the_object_and_the_fields(api: Api) -> None:
 
 
 @cases(
-    ("body", "type", "code"),
     ("broken JSON", b"{broken", "application/json", 400),
     ("no object", b"[]", "application/json", 400),
     ("broken YAML", b"a: [", "application/yaml", 400),
     ("unknown type", b"anything", "text/plain", 415),
     ("broken protobuf", b"no magic", "application/vnd.kubernetes.protobuf", 400),
 )
-def test_a_body_that_is_no_object_is_refused(api: Api, body: bytes, type: str, code: int) -> None:
+def test_a_body_that_is_no_object_is_refused(body: bytes, type: str, code: int, api: Api) -> None:
     answer = api("POST", api.maps, body, type=type)
     assert (answer.code, answer.body["kind"]) == (code, "Status")
 
@@ -154,7 +154,6 @@ def test_an_update_without_version_is_unconditional(api: Api) -> None:
 
 
 @cases(
-    ("type", "patch"),
     ("merge", MERGE, {"data": {"c": "d", "a": None}}),
     ("strategic", STRATEGIC, {"data": {"c": "d", "a": None}}),
     (
@@ -163,7 +162,7 @@ def test_an_update_without_version_is_unconditional(api: Api) -> None:
         [{"op": "move", "from": "/data/a", "path": "/data/c"}, {"op": "replace", "path": "/data/c", "value": "d"}],
     ),
 )
-def test_every_kind_of_patch_changes_the_object(api: Api, type: str, patch: Any) -> None:
+def test_every_kind_of_patch_changes_the_object(type: str, patch: Any, api: Api) -> None:
     api.create(api.maps, config_map())
     answer = api.patch(f"{api.maps}/one", patch, type)
     assert (answer.code, answer.body["data"]) == (200, {"c": "d"})
@@ -177,7 +176,6 @@ def test_a_strategic_patch_merges_containers_by_name(api: Api) -> None:
 
 
 @cases(
-    ("type", "patch", "code"),
     ("unknown type", "application/json", {}, 415),
     ("failed test", JSON_PATCH, [{"op": "test", "path": "/data/a", "value": "other"}], 422),
     ("nothing there", JSON_PATCH, [{"op": "remove", "path": "/data/nothing"}], 422),
@@ -186,7 +184,7 @@ def test_a_strategic_patch_merges_containers_by_name(api: Api) -> None:
     ("other name", MERGE, {"metadata": {"name": "other"}}, 400),
     ("wrong JSON type", MERGE, {"data": {"a": 5}}, 422),
 )
-def test_a_patch_that_does_not_fit_changes_nothing(api: Api, type: str, patch: Any, code: int) -> None:
+def test_a_patch_that_does_not_fit_changes_nothing(type: str, patch: Any, code: int, api: Api) -> None:
     old = api.create(api.maps, config_map())
     answer = api.patch(f"{api.maps}/one", patch, type)
     assert (answer.code, answer.body["kind"]) == (code, "Status")
@@ -251,7 +249,6 @@ def test_an_unknown_field_may_have_any_name(ours: Api, name: str) -> None:
 
 
 @cases(
-    ("text", "media", "remark"),
     ("JSON", '{"metadata":{"name":"%s"},"data":{"a":"1","a":"2"}}', "application/json", 'duplicate field \\"data.a\\"'),
     (
         "YAML",
@@ -260,7 +257,7 @@ def test_an_unknown_field_may_have_any_name(ours: Api, name: str) -> None:
         'line 2: key \\"a\\" already set in map',
     ),
 )
-def test_repeated_keys_are_warned_about_or_refused(ours: Api, text: str, media: str, remark: str) -> None:
+def test_repeated_keys_are_warned_about_or_refused(text: str, media: str, remark: str, ours: Api) -> None:
     def post(name: str, **query: str) -> Any:
         return ours("POST", ours.maps, (text % name).encode(), type=media, **query)
 

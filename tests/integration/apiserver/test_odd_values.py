@@ -68,8 +68,8 @@ def named_freely(place: tuple[Any, ...], value: Any) -> bool:
     return of_variable and isinstance(value, str) and not names.env_name(value)
 
 
-@cases(("group", "plural", "spec"), DOCUMENTS)
-def test_both_servers_blame_the_same_fields(both: tuple[Api, Api], group: str, plural: str, spec: Any) -> None:
+@cases(DOCUMENTS)
+def test_both_servers_blame_the_same_fields(group: str, plural: str, spec: Any, both: tuple[Api, Api]) -> None:
     theirs, ours = both
     document = {"metadata": METADATA, "spec": spec}
     # CronJobs came to batch/v1 with Kubernetes 1.21.

@@ -84,9 +84,8 @@ WRONG: dict[str, tuple[Any, dict[str, str], int, str]] = {
 }
 
 
-@cases("row", WRONG)
-def test_a_wrong_apply_is_refused(api: Api, row: tuple[Any, dict[str, str], int, str]) -> None:
-    body, query, code, message = row
+@cases(WRONG)
+def test_a_wrong_apply_is_refused(body: Any, query: dict[str, str], code: int, message: str, api: Api) -> None:
     answer = api("PATCH", f"{api.maps}/one", body, type=APPLY, **query)
     assert answer.code == code
     assert answer.message == (message or answer.message)

@@ -65,8 +65,8 @@ def test_every_answered_write_survives_a_kill(own: Embedded) -> None:
     assert len(found - set(answered)) <= len(workers)
 
 
-@cases("missed", ("has seen everything", False), ("has missed something", True))
-def test_a_watcher_resumes_after_a_restart_or_is_told_to_list(own: Embedded, missed: bool) -> None:
+@cases(("has seen everything", False), ("has missed something", True))
+def test_a_watcher_resumes_after_a_restart_or_is_told_to_list(missed: bool, own: Embedded) -> None:
     api = Api(own.kubeconfig)
     version = api.create(api.jobs, job("one"))["metadata"]["resourceVersion"]
     api.create(*((api.jobs, job("two")) if missed else (api.maps, config_map())))

@@ -102,9 +102,9 @@ BY_SCHEMA = {
 }
 
 
-@cases(("body", "field"), test_job.REFUSED)
+@cases(test_job.REFUSED)
 def test_a_job_that_cannot_run_is_refused(
-    python: Client, body: Object, field: str, request: pytest.FixtureRequest
+    body: Object, field: str, python: Client, request: pytest.FixtureRequest
 ) -> None:
     code, fields, message = refused(python.create, VC_JOB, body)
     assert code == 422
@@ -118,8 +118,8 @@ def test_a_job_that_cannot_run_is_refused(
     assert body["metadata"]["name"] in message
 
 
-@cases("body", test_job.ACCEPTED)
-def test_a_job_that_can_run_is_taken_as_it_is_but_for_what_is_filled_in(python: Client, body: Object) -> None:
+@cases(test_job.ACCEPTED)
+def test_a_job_that_can_run_is_taken_as_it_is_but_for_what_is_filled_in(body: Object, python: Client) -> None:
     made = python.create(VC_JOB, body, dry_run="All")
     assert within(body["spec"], made["spec"])
 
@@ -158,8 +158,8 @@ TEMPLATES = {
 }
 
 
-@cases(("template", "field"), TEMPLATES)
-def test_templates_must_do_as_those_of_built_in_kinds(python: Client, template: Object, field: str) -> None:
+@cases(TEMPLATES)
+def test_templates_must_do_as_those_of_built_in_kinds(template: Object, field: str, python: Client) -> None:
     body = job(task(template=template), name="template")
     assert refused(python.create, VC_JOB, body)[:2] == (422, [field])
     nightly = {"metadata": {"name": "template"}, "spec": {"schedule": "@daily", "jobTemplate": {"spec": body["spec"]}}}
@@ -200,8 +200,8 @@ ALONE = {name: case for name, case in test_queue.REFUSED.items() if "parent" not
 del ALONE["a state between open and closed"], ALONE["an unknown state"], ALONE["above another's place"]
 
 
-@cases(("body", "field"), ALONE)
-def test_a_queue_that_contradicts_itself_is_refused(python: Client, body: Object, field: str) -> None:
+@cases(ALONE)
+def test_a_queue_that_contradicts_itself_is_refused(body: Object, field: str, python: Client) -> None:
     code, fields, message = refused(python.create, QUEUE, body)
     assert (code, fields) == (422, [field])
     assert field in message

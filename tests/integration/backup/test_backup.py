@@ -141,9 +141,9 @@ class RunningCluster:
         return {"u1": [claim for claim in claims if claim]}
 
 
-@cases("kept", ("all Jobs are kept", True), ("of an event the last Job is kept", False))
+@cases(("all Jobs are kept", True), ("of an event the last Job is kept", False))
 async def test_nothing_that_ran_after_the_backup_runs_again_and_nothing_in_it_is_lost(
-    real_redis: redis.Redis, tmp_path: Path, kept: bool
+    kept: bool, real_redis: redis.Redis, tmp_path: Path
 ) -> None:
     ids = [f"{'flaky' if n % 5 == 0 else 'e'}{n}" for n in range(60)]
     job, cluster = PolledEventJob(real_redis), RunningCluster()

@@ -195,11 +195,10 @@ async def test_entries_of_a_stream_run_once_each(work: Work) -> None:
 
 
 @cases(
-    ("triggers", "message"),
     ("several triggers", ["list", "list"], "items are claimed from one trigger, and there are several"),
     ("a trigger without items", ["cron"], "items of trigger type cron cannot be claimed"),
 )
-async def test_what_cannot_be_claimed_is_said(work: Work, triggers: list[str], message: str) -> None:
+async def test_what_cannot_be_claimed_is_said(triggers: list[str], message: str, work: Work) -> None:
     cron = {"timezone": "UTC", "start": "0 0 * * *", "end": "59 23 * * *", "desiredReplicas": "1"}
     known = {"list": work.trigger(), "cron": {"type": "cron", "metadata": cron}}
     await work.apply()

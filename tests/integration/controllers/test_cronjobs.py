@@ -148,9 +148,9 @@ async def test_a_run_past_its_deadline_is_missed_and_told_of(cluster: Cluster) -
     assert annotations["penstock.dev/last-missed-time"] == times.render(newest)
 
 
-@cases("kind", ("CronJob", CRON_JOB), ("ScheduledJob", SCHEDULED_JOB))
+@cases(("CronJob", CRON_JOB), ("ScheduledJob", SCHEDULED_JOB))
 async def test_a_run_that_is_asked_for_gets_its_variables_also_while_suspended(
-    running: House, cluster: Cluster, kind: Kind
+    kind: Kind, running: House, cluster: Cluster
 ) -> None:
     ref = await create(cluster, kind, YEARLY, "echo day is $DAY", suspend=True)
     name = await ask(cluster, ref, "one", DAY="monday")

@@ -257,8 +257,8 @@ async def test_a_deleted_object_stops_its_jobs_and_leaves_nothing_in_the_broker(
     assert [key for key in left if not key.endswith(":meta")] == [], "only the order's id stays, for late polls"
 
 
-@cases("named", ("by its name", False), ("by the stream of its trigger", True))
-async def test_a_channel_of_a_scaledjob_is_refused(works: list[PushedWork], cluster: Cluster, named: bool) -> None:
+@cases(("by its name", False), ("by the stream of its trigger", True))
+async def test_a_channel_of_a_scaledjob_is_refused(named: bool, works: list[PushedWork], cluster: Cluster) -> None:
     work, other = works
     scaled = Ref(SCALED_JOB, "default", other.name if named else work.name)
     stream = {"stream": KEYS.channel("default", work.name)} if named else {}

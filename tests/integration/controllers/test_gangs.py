@@ -281,8 +281,8 @@ async def test_pods_that_wait_for_a_timeout_are_one_entry_of_the_status(cluster:
     assert most == 1
 
 
-@cases("delay", ("at once", 0.0), ("when its first stage has been running for a while", 1.5))
-async def test_a_stage_waits_for_room_in_its_queue(cluster: Cluster, delay: float) -> None:
+@cases(("at once", 0.0), ("when its first stage has been running for a while", 1.5))
+async def test_a_stage_waits_for_room_in_its_queue(delay: float, cluster: Cluster) -> None:
     queue = f"narrow-{int(delay)}"
     await open_queue(cluster, queue, weight=1, capability={"cpu": "1"})
     container: Object = {"resources": {"requests": {"cpu": "600m"}}}

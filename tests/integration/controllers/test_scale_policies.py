@@ -79,9 +79,9 @@ async def team(cluster: Cluster, queue: redis.Redis, source: ValkeyServer, tmp_p
         await remove(cluster, ref)
 
 
-@cases("queues", ("two lists", ("one", "two")), ("one list", ("one", "one")))
+@cases(("two lists", ("one", "two")), ("one list", ("one", "one")))
 async def test_claimers_and_one_that_does_not_claim_never_have_more_jobs_than_the_limit(
-    team: Team, queues: tuple[str, str]
+    queues: tuple[str, str], team: Team
 ) -> None:
     await team.may(4)
     for name, queue in zip("ab", queues, strict=True):

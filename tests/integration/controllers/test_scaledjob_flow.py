@@ -57,14 +57,13 @@ async def apply(work: KedaObject, *, labels: dict[str, str] | None = None, **spe
 
 
 @cases(
-    "strategy",
     ("default", {}),
     ("accurate", {"strategy": "accurate"}),
     ("eager", {"strategy": "eager"}),
     ("custom", {"strategy": "custom", "customScalingRunningJobPercentage": "1"}),
 )
 async def test_everything_gets_done_within_the_maximum(
-    cluster: Cluster, queue: redis.Redis, source: ValkeyServer, running: House, strategy: dict[str, str]
+    strategy: dict[str, str], cluster: Cluster, queue: redis.Redis, source: ValkeyServer, running: House
 ) -> None:
     work = flow(cluster, source.port)
     name = work.name

@@ -29,14 +29,13 @@ def _require(program: str) -> None:
 
 
 @cases(
-    ("needed", "words", "id"),
     ("python", "python3", ("python3", "push.py"), "python-1"),
     ("javascript", "node", ("node", "push.mjs"), "javascript-1"),
     ("go", "go", ("go", "run", "push.go"), "go-1"),
     ("bash", "curl", ("bash", "push.sh"), "bash-1"),
 )
 async def test_a_client_pushes_an_event_over_http(
-    rig: GatewayRig, needed: str, words: tuple[str, ...], id: str
+    needed: str, words: tuple[str, ...], id: str, rig: GatewayRig
 ) -> None:
     _require(needed)
     rig.secrets["team/senders"] = {"token": TOKEN}

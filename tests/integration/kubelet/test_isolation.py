@@ -124,7 +124,6 @@ async def test_it_is_alone_and_what_it_starts_ends_with_it(pod: Started) -> None
 
 
 @cases(
-    ("script", "sent", "wanted"),
     ("without a handler", "touch up; exec sleep 60", signal.SIGTERM, 143),
     ("with a handler", "trap 'exit 9' TERM; touch up; while :; do sleep 0.05; done", signal.SIGTERM, 9),
     ("killed", "trap '' TERM; touch up; while :; do sleep 0.05; done", signal.SIGKILL, 137),
@@ -152,7 +151,6 @@ async def test_what_a_volume_holds_can_be_run_there(pod: Started) -> None:
 
 
 @cases(
-    ("command", "bind", "cwd", "error", "message"),
     ("no program", "no-such-thing", None, "", NotStartable, "no-such-thing: no such program"),
     ("no folder", "true", None, "/no/where", NotStartable, "workingDir /no/where: no such directory"),
     ("nothing to mount", "true", ("/no/where", "/x"), "", ConfigProblem, "/no/where at /x: No such file"),

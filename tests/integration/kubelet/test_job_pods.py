@@ -28,7 +28,7 @@ def modern(server: Server) -> None:
         pytest.skip("pods/eviction with a condition and scheduling gates came with Kubernetes 1.26")
 
 
-@cases("grace", ("with its grace", None), ("at once", 0))
+@cases(("with its grace", None), ("at once", 0))
 async def test_a_deleted_pod_that_is_tracked_ends_and_stays_until_it_is_counted(grace: int | None, lab: Lab) -> None:
     await lab.running("tracked", metadata={"finalizers": [TRACKED]})
     await lab.delete("tracked", grace=grace)

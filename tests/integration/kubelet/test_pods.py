@@ -18,7 +18,6 @@ LONG = 60.0
 
 
 @cases(
-    ("script", "exit_code", "wanted", "reason"),
     ("success", "exit 0", 0, "Succeeded", "Completed"),
     ("failure", "exit 3", 3, "Failed", "Error"),
     ("killed", "kill -KILL $$", 137, "Failed", "Error"),

@@ -119,7 +119,6 @@ def yard(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Y
 
 @needs_kubectl
 @cases(
-    ("arguments", "stdin", "wanted"),
     (
         "output, errors and exit code",
         ["p", "--", "sh", "-c", 'echo "$GREETING"; echo oops >&2; exit 3'],
@@ -137,7 +136,7 @@ def yard(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Y
     ("a workload's pod", ["deployment/p", "--", "printenv", "HOSTNAME"], b"", (0, r"p\n", "")),
 )
 def test_exec_runs_a_command_beside_the_container(
-    yard: Yard, arguments: list[str], stdin: bytes, wanted: tuple[int, str, str]
+    arguments: list[str], stdin: bytes, wanted: tuple[int, str, str], yard: Yard
 ) -> None:
     if arguments[0] == "deployment/p":
         template = {"metadata": {"labels": {"app": "p"}}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
@@ -163,7 +162,6 @@ EXEC = ["exec", "p", "--"]
 
 @needs_kubectl
 @cases(
-    ("arguments", "message"),
     ("no such program", [*EXEC, "nosuch"], "No such file or directory"),
     ("no such pod", ["exec", "nobody", "--", "true"], 'pods "nobody" not found'),
     ("no such container", ["exec", "p", "-c", "x", "--", "true"], "container x is not valid for pod p"),
@@ -179,7 +177,7 @@ EXEC = ["exec", "p", "--"]
     ),
     ("no upgrade", ["get", "--raw", "/api/v1/namespaces/default/pods/p/exec?container=main"], "Upgrade request"),
 )
-def test_what_cannot_be_done_says_so(yard: Yard, arguments: list[str], message: str) -> None:
+def test_what_cannot_be_done_says_so(arguments: list[str], message: str, yard: Yard) -> None:
     code, _, err = yard.kubectl(*arguments)
     assert code != 0
     assert message in err
@@ -198,14 +196,13 @@ def test_attach_shows_what_is_printed_from_now_on_until_the_end(yard: Yard) -> N
 
 @needs_kubectl
 @cases(
-    ("arguments", "stdin", "wanted"),
     ("input and its end", ["--", "cat"], b"hello\n", (0, r"hello\n")),
     ("more than a pipe holds", ["--", "sh", "-c", "sleep 0.2; wc -c"], RANDOM, (0, rf"{len(RANDOM)}\n")),
     ("exit code", ["--", "sh", "-c", "read code; exit $code"], b"7\n", (7, "")),
     ("signals", ["--", "sh", "-c", "read line; kill -TERM $$$$"], b"\n", (143, "")),
 )
 def test_kubectl_run_gives_its_input_to_a_pod_of_its_own(
-    yard: Yard, arguments: list[str], stdin: bytes, wanted: tuple[int, str]
+    arguments: list[str], stdin: bytes, wanted: tuple[int, str], yard: Yard
 ) -> None:
     options = ("--rm", "-i", "--quiet", "--restart=Never", "--image=busybox")
     code, out, err = yard.kubectl("run", "typed", *options, *arguments, stdin=stdin)
@@ -255,8 +252,8 @@ def test_a_containers_terminal_has_a_size_and_takes_a_shells_input(yard: Yard) -
 
 
 @needs_kubectl
-@cases("sent", ("an idle client", b""), ("a client whose input is not read", RANDOM * 4))
-def test_a_client_that_goes_takes_its_command_along(yard: Yard, sent: bytes, tmp_path: Path) -> None:
+@cases(("an idle client", b""), ("a client whose input is not read", RANDOM * 4))
+def test_a_client_that_goes_takes_its_command_along(sent: bytes, yard: Yard, tmp_path: Path) -> None:
     (tmp_path / "sent").write_bytes(sent)
     command = sleep()
     with (tmp_path / "sent").open() as stdin:
@@ -366,7 +363,6 @@ def test_pythons_client_forwards_ports(yard: Yard, echo: int) -> None:
 
 
 @cases(
-    ("path", "protocol", "token", "status"),
     ("no token", "pods/p/exec?container=main&command=true&stdout=1", "v5.channel.k8s.io", "wrong", 401),
     ("no such pod", "pods/nobody/exec?command=true&stdout=1", "v5.channel.k8s.io", "", 404),
     ("another protocol", "pods/p/exec?container=main&command=true&stdout=1", "v9.channel.k8s.io", "", 400),
@@ -375,7 +371,7 @@ def test_pythons_client_forwards_ports(yard: Yard, echo: int) -> None:
     ("no port", "pods/p/portforward", "v4.channel.k8s.io", "", 400),
     ("a watch", "pods?watch=1", "v5.channel.k8s.io", "", 400),
 )
-def test_a_websocket_is_refused(yard: Yard, path: str, protocol: str, token: str, status: int) -> None:
+def test_a_websocket_is_refused(path: str, protocol: str, token: str, status: int, yard: Yard) -> None:
     settings = yard.core.api_client.configuration
     known = yaml.safe_load(yard.server.kubeconfig.read_text())["users"][0]["user"]["token"]
     with pytest.raises(websocket.WebSocketBadStatusException) as refused:

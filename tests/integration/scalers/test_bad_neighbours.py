@@ -159,9 +159,9 @@ def good_lists(port: int, number: int, milliseconds: int) -> dict[str, Object]:
     }
 
 
-@cases("apart", ("one server of each kind", False), ("a server for each object", True))
+@cases(("one server of each kind", False), ("a server for each object", True))
 async def test_the_others_are_polled_on_time_while_the_bad_ones_are_asked(
-    real_redis: Redis, port: int, servers: Servers, *, apart: bool
+    apart: bool, real_redis: Redis, port: int, servers: Servers
 ) -> None:
     bad: dict[str, Object] = {}
     for kind in ("hangs", "refuses", "trickles"):

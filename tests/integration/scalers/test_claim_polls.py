@@ -62,11 +62,10 @@ async def test_an_order_for_another_ledger_is_not_carried_out(world: World, port
 
 
 @cases(
-    "state",
     ("paused", {"annotations": {"autoscaling.keda.sh/paused": "true"}}),
     ("being deleted", {"deleted": "2026-03-01T12:00:00Z"}),
 )
-async def test_an_object_with_a_ledger_is_polled_whatever_it_is(world: World, port: int, state: Object) -> None:
+async def test_an_object_with_a_ledger_is_polled_whatever_it_is(state: Object, world: World, port: int) -> None:
     body = claiming(redis_trigger(port, "queue"), **state)
     await world.apply(body)
     async with world.polling() as polling:
@@ -86,7 +85,6 @@ async def test_another_annotation_is_another_trigger(world: World, port: int) ->
 
 
 @cases(
-    ("trigger", "error", "problem"),
     ("wrong parameters", {"type": "redis"}, None, "trigger 0 (redis): "),
     ("no trigger", "nonsense", None, "must be a trigger as JSON"),
     (
@@ -101,7 +99,7 @@ async def test_another_annotation_is_another_trigger(world: World, port: int) ->
     ("no server", redis_trigger(1, "queue"), "127.0.0.1:1", None),
 )
 async def test_a_ledger_that_cannot_be_read_is_unknown_and_not_empty(
-    world: World, trigger: Any, error: str | None, problem: str | None
+    trigger: Any, error: str | None, problem: str | None, world: World
 ) -> None:
     body = claiming(trigger)
     await world.apply(body)

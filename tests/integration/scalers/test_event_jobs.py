@@ -156,8 +156,8 @@ async def test_the_channel_has_the_settings_of_its_own_event_job(world: World) -
     assert reading.samples[0].value == 1.0
 
 
-@cases("again", ("gone", False), ("replaced by a namesake", True))
-async def test_an_event_job_that_lost_its_finalizer_leaves_nothing(world: World, again: bool) -> None:
+@cases(("gone", False), ("replaced by a namesake", True))
+async def test_an_event_job_that_lost_its_finalizer_leaves_nothing(again: bool, world: World) -> None:
     body = event_job()
     await apply(world, body)
     await push(world.client, "1")

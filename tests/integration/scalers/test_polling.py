@@ -47,13 +47,12 @@ async def test_a_poll_stores_a_reading_and_asks_for_a_decision(world: World, por
 
 
 @cases(
-    ("spec", "seconds"),
     ("by default", {}, 30),
     ("as the object says", {"pollingInterval": 7}, 7),
     ("in milliseconds", {"pollingInterval": 7, "pollingIntervalMilliseconds": 250}, 0.25),
 )
 async def test_the_next_poll_is_booked_from_the_start_of_this_one(
-    world: World, port: int, spec: dict[str, Any], seconds: float
+    spec: dict[str, Any], seconds: float, world: World, port: int
 ) -> None:
     await world.apply(scaled_job("work", redis_trigger(port, "queue"), **spec))
     async with world.polling() as polling:
@@ -131,14 +130,13 @@ async def test_a_namesake_of_a_deleted_object_is_news(world: World, port: int) -
 
 
 @cases(
-    "changes",
     ("being deleted", {"deleted": "2026-01-01T00:00:00Z"}),
     ("paused", {"annotations": {"autoscaling.keda.sh/paused": "true"}}),
     ("paused by an empty text", {"annotations": {"autoscaling.keda.sh/paused": ""}}),
     ("paused by any other text", {"annotations": {"autoscaling.keda.sh/paused": "please"}}),
 )
 async def test_an_object_that_is_not_to_be_measured_loses_its_reading_and_its_booking(
-    world: World, port: int, changes: dict[str, Any]
+    changes: dict[str, Any], world: World, port: int
 ) -> None:
     trigger = redis_trigger(port, "queue")
     await world.apply(scaled_job("work", trigger))
@@ -181,7 +179,6 @@ async def test_a_key_that_names_no_object_is_dropped(world: World) -> None:
 
 
 @cases(
-    ("triggers", "problem"),
     ("no trigger", (), "spec.triggers: there is no trigger"),
     ("no type", ({"type": "", "metadata": {}},), r"trigger 0 \(no type\): type: is required"),
     ("a type of KEDA's", ({"type": "pulsar", "metadata": {}},), "pulsar is not supported yet"),
@@ -205,7 +202,7 @@ async def test_a_key_that_names_no_object_is_dropped(world: World) -> None:
     ),
 )
 async def test_a_spec_that_cannot_be_measured_is_a_problem(
-    real_redis: Redis, triggers: tuple[Any, ...], problem: str
+    triggers: tuple[Any, ...], problem: str, real_redis: Redis
 ) -> None:
     async def nothing(ref: Ref) -> Object:
         raise NotFound(str(ref), status=404)

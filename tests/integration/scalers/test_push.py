@@ -117,9 +117,9 @@ async def test_what_jobs_delete_is_done_too(intake: Intake) -> None:
     assert await intake.waiting() == 1
 
 
-@cases(("event", "complaint"), EVENTS)
+@cases(EVENTS)
 async def test_what_is_no_event_is_parked_with_the_reason(
-    intake: Intake, event: dict[str, str], complaint: str | None
+    event: dict[str, str], complaint: str | None, intake: Intake
 ) -> None:
     entry = await intake.client.xadd(STREAM, event)  # type: ignore[arg-type]
     assert await intake.waiting() == (complaint is None)

@@ -65,7 +65,6 @@ def probe(url: str, path: str) -> Any:
 
 
 @cases(
-    ("paths", "expected", "twice"),
     ("one is slow", ["fast", "slow"], [FIVE, "no answer within 0.5 s"], []),
     ("two are", ["slow", "fast", "slow"], ["no answer", FIVE, "no answer"], []),
     (
@@ -76,11 +75,11 @@ def probe(url: str, path: str) -> Any:
     ),
 )
 async def test_who_is_slow_is_unknown_alone(
-    sources: BatchedReader,
-    server: tuple[str, list[str]],
     paths: list[str],
     expected: list[Measure | str],
     twice: list[str],
+    sources: BatchedReader,
+    server: tuple[str, list[str]],
 ) -> None:
     url, asked = server
     probes = [probe(url, path) for path in paths]

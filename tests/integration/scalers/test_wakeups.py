@@ -89,7 +89,6 @@ def queue(port: int) -> Object:
 
 
 @cases(
-    "steps",
     ("lpush", (("LPUSH", "queue", "1"),)),
     ("rpush", (("RPUSH", "queue", "1"),)),
     ("linsert", (("RPUSH", "queue", "1"), ("LINSERT", "queue", "BEFORE", "1", "0"))),
@@ -108,7 +107,7 @@ def queue(port: int) -> Object:
     ("restore", (("RESTORE",),)),
     ("xadd", (("XADD", "queue", "*", "a", "1"),)),
 )
-async def test_what_makes_a_key_grow_wakes_its_object(world: World, queue: Object, steps: tuple[Any, ...]) -> None:
+async def test_what_makes_a_key_grow_wakes_its_object(steps: tuple[Any, ...], world: World, queue: Object) -> None:
     async with listening(world, queue):
         *before, last = steps
         for step in before:
@@ -123,12 +122,11 @@ async def test_what_makes_a_key_grow_wakes_its_object(world: World, queue: Objec
 
 
 @cases(
-    "more",
     ("length", {}),
     ("pending", {"consumerGroup": "group"}),
     ("lag", {"consumerGroup": "group", "lagCount": "1"}),
 )
-async def test_an_entry_added_to_a_stream_wakes_its_object(world: World, port: int, more: dict[str, str]) -> None:
+async def test_an_entry_added_to_a_stream_wakes_its_object(more: dict[str, str], world: World, port: int) -> None:
     metadata = {"address": f"127.0.0.1:{port}", "stream": "queue", **more}
     async with listening(world, scaled_job("work", {"type": "redis-streams", "metadata": metadata})):
         await world.client.xadd("queue", {"a": 1})

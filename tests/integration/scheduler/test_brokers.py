@@ -80,12 +80,11 @@ async def test_a_certificate_of_the_named_server_is_accepted_from_both_clients(t
 
 
 @cases(
-    ("more", "complaint"),
     ("no server name", {}, "certificate is not valid for|IP address mismatch|doesn't match"),
     ("another name", {"ssl_server_name": "other.example"}, "not valid for 'other.example'|match"),
 )
 async def test_a_certificate_of_another_name_is_refused_by_both_clients(
-    tls: str, files: Certificates, more: dict[str, str], complaint: str
+    more: dict[str, str], complaint: str, tls: str, files: Certificates
 ) -> None:
     url = tls + options(files, **more)
     async with clients.client(url) as client:

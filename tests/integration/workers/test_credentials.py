@@ -192,14 +192,13 @@ async def test_a_plugin_runs_again_before_its_answer_expires(stand: Stand) -> No
 
 
 @cases(
-    ("script", "message"),
     ("it fails", "sys.exit('log in first')", r"exec plugin .*python.*: it ended with 1: log in first"),
     ("it prints nothing", "", r"exec plugin .*: its answer is no ExecCredential"),
     ("it answers nothing", "answer()", r"its answer has neither a token nor a certificate with its key"),
     ("a certificate without its key", "answer(clientCertificateData='x')", "neither a token nor a certificate"),
     ("another version", "info['apiVersion'] = 'v7'; answer(token='x')", r"ExecCredential of v7, not of"),
 )
-async def test_a_plugin_that_gives_nothing_is_named(stand: Stand, script: str, message: str) -> None:
+async def test_a_plugin_that_gives_nothing_is_named(script: str, message: str, stand: Stand) -> None:
     with pytest.raises(UserError, match=message):
         await load(stand.config(stand.plugin(script)), None)
 
@@ -252,14 +251,13 @@ async def test_a_plugin_that_is_not_there_says_how_it_is_installed(stand: Stand)
 
 
 @cases(
-    ("changed", "message"),
     ("another version", {"apiVersion": "client.authentication.k8s.io/v1alpha1"}, "exec.apiVersion: .*v1alpha1"),
     ("no mode", {"interactiveMode": None}, "exec.interactiveMode: None"),
     ("no command", {"command": ""}, "exec.command"),
     ("a variable without a value", {"env": [{"name": "A"}]}, "exec.env"),
     ("a terminal that is not there", {"interactiveMode": "Always"}, "there is no terminal"),
 )
-async def test_a_wrong_plugin_entry_names_its_field(stand: Stand, changed: dict[str, Any], message: str) -> None:
+async def test_a_wrong_plugin_entry_names_its_field(changed: dict[str, Any], message: str, stand: Stand) -> None:
     with pytest.raises(UserError, match=message):
         await load(stand.config(stand.plugin(ISSUED, **changed)), None)
 

@@ -147,14 +147,13 @@ async def test_a_finalizer_comes_off_a_pod_that_was_written_to_meanwhile(rig: Jo
 
 
 @cases(
-    ("finalizers", "bound", "deleted", "gone"),
     ("nobody deletes it", (TRACKING,), False, False, False),
     ("its last while being deleted", (TRACKING,), False, True, True),
     ("another one holds it", (TRACKING, "test.dev/other"), False, True, False),
     ("its kubelet has not stopped it yet", (TRACKING,), True, True, False),
 )
 async def test_right_after_a_finalizer_came_off_the_mirror_knows_what_became_of_the_pod(
-    rig: JobRig, finalizers: tuple[str, ...], bound: bool, deleted: bool, gone: bool
+    finalizers: tuple[str, ...], bound: bool, deleted: bool, gone: bool, rig: JobRig
 ) -> None:
     pod = await rig.cluster.create(POD, rig.pod("p", finalizers=finalizers))
     if bound:
@@ -168,13 +167,12 @@ async def test_right_after_a_finalizer_came_off_the_mirror_knows_what_became_of_
 
 
 @cases(
-    ("finalizers", "bound", "gone"),
     ("it ran nowhere", (), False, True),
     ("a finalizer holds it", (TRACKING,), False, False),
     ("its kubelet has to stop it", (), True, False),
 )
 async def test_right_after_a_deletion_the_mirror_knows_what_became_of_the_pod(
-    rig: JobRig, finalizers: tuple[str, ...], bound: bool, gone: bool
+    finalizers: tuple[str, ...], bound: bool, gone: bool, rig: JobRig
 ) -> None:
     pod = await rig.cluster.create(POD, rig.pod("p", finalizers=finalizers))
     if bound:

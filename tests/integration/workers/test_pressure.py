@@ -185,9 +185,9 @@ APF_OFF = (*FEW, "--feature-gates=APIPriorityAndFairness=false")
 
 @pytest.mark.real_apiserver
 @pytest.mark.timeout(300)
-@cases(("flags", "jobs"), ("APF", APF_ON, 1000), ("fixed limits", APF_OFF, 300))
+@cases(("APF", APF_ON, 1000), ("fixed limits", APF_OFF, 300))
 async def test_a_real_server_with_three_seats_gets_every_job_once_and_refuses_few(
-    real_redis: redis.Redis, tmp_path: Path, flags: tuple[str, ...], jobs: int
+    flags: tuple[str, ...], jobs: int, real_redis: redis.Redis, tmp_path: Path
 ) -> None:
     with kube.control_plane(kube.assets(), tmp_path, flags=flags) as plane:
         await _allow_everything(plane)

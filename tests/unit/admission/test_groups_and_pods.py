@@ -25,7 +25,7 @@ QUEUES = {
 }
 
 
-@cases(("named", "annotations", "expected"), QUEUES)
+@cases(QUEUES)
 def test_a_group_goes_into_the_queue_of_its_namespace_if_it_names_none(named, annotations, expected):
     body = group(queue=named)
     before = copy.deepcopy(body)
@@ -55,7 +55,7 @@ GROUPS = {
 }
 
 
-@cases(("body", "expected"), GROUPS)
+@cases(GROUPS)
 def test_a_new_group_needs_an_open_queue(body, expected):
     cluster = known(queue("open"), queue("closed", "Closed"))
     assert fields(podgroup.problems(body, None, cluster)) == expected
@@ -85,7 +85,7 @@ PODS = {
 }
 
 
-@cases(("body", "scheduler", "gates"), PODS)
+@cases(PODS)
 def test_pods_of_our_schedulers_are_held_back(body, scheduler, gates):
     before = copy.deepcopy(body)
     filled = pod.defaulted(body, OPTIONS)
@@ -112,7 +112,7 @@ BUDGETS = {
 }
 
 
-@cases(("annotations", "expected"), BUDGETS)
+@cases(BUDGETS)
 def test_how_many_pods_must_stay_is_a_number_or_a_percentage(annotations, expected):
     held_back = pod.defaulted(a_pod(annotations=annotations), OPTIONS)
     for body in (a_pod(annotations=annotations), held_back):
@@ -152,7 +152,7 @@ CRON_JOBS = {
 }
 
 
-@cases(("body", "expected"), CRON_JOBS)
+@cases(CRON_JOBS)
 def test_a_cron_job_whose_jobs_can_never_be_made_is_refused(body, expected):
     assert fields(cronjob.problems(body)) == expected
     assert cronjob.problems(body, body) == []

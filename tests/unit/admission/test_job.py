@@ -162,17 +162,17 @@ QUEUES = known(
 )
 
 
-@cases(("body", "field"), REFUSED)
+@cases(REFUSED)
 def test_what_is_refused_is_refused_by_the_name_of_its_field(body, field):
     assert fields(rules.problems(body, None, QUEUES)) == [field]
 
 
-@cases("body", ACCEPTED)
+@cases(ACCEPTED)
 def test_what_can_run_is_accepted(body):
     assert rules.problems(body, None, QUEUES) == []
 
 
-@cases("body", ACCEPTED)
+@cases(ACCEPTED)
 def test_what_is_filled_in_is_accepted_too_and_filled_in_once(body):
     before = copy.deepcopy(body)
     filled = rules.defaulted(body)
@@ -247,7 +247,7 @@ DEFAULTS = {
 }
 
 
-@cases(("own", "spec", "expected"), DEFAULTS)
+@cases(DEFAULTS)
 def test_what_a_job_is_filled_in_with(own, spec, expected):
     filled = rules.defaulted(job(task(**own), **spec))["spec"]
     assert {name: filled[name] for name in expected} == expected
@@ -277,7 +277,7 @@ TASKS = {
 }
 
 
-@cases(("own", "expected"), TASKS)
+@cases(TASKS)
 def test_what_a_task_is_filled_in_with(own, expected):
     filled = rules.defaulted(job(task("first"), {**task(), **own}))["spec"]["tasks"][1]
     assert {name: filled[name] for name in expected} == expected
@@ -361,12 +361,12 @@ ACCEPTED_POLICIES = {
 }
 
 
-@cases(("found", "place"), REFUSED_POLICIES)
+@cases(REFUSED_POLICIES)
 def test_policies_that_contradict_or_say_nothing_are_refused(found, place):
     assert fields(rules.problems(job(policies=found), None, known())) == [f"spec.policies{place}"]
 
 
-@cases("found", ACCEPTED_POLICIES)
+@cases(ACCEPTED_POLICIES)
 def test_policies_that_can_be_followed_are_accepted(found):
     assert rules.problems(job(policies=found), None, known()) == []
 
@@ -435,14 +435,14 @@ ACCEPTED_CHANGES = {
 }
 
 
-@cases(("body", "field", "text"), REFUSED_CHANGES)
+@cases(REFUSED_CHANGES)
 def test_what_must_stay_is_refused_by_the_name_of_its_field(body, field, text):
     found = rules.problems(body, OLD, known())
     assert fields(found)[0] == field
     assert text in found[0].message
 
 
-@cases("body", ACCEPTED_CHANGES)
+@cases(ACCEPTED_CHANGES)
 def test_what_may_change_does(body):
     assert rules.problems(body, OLD, known()) == []
 

@@ -26,7 +26,6 @@ PROBE = {"tcpSocketList": [{"taskName": "t", "port": 80}]}
 
 
 @cases(
-    "body",
     ("no entries", flow()),
     ("Volcano's own fields", flow(entry("a"), entry("b", "a"), jobRetainPolicy="delete")),
     ("empty targets", flow({"name": "a", "dependsOn": {"targets": []}})),
@@ -42,7 +41,6 @@ def test_accepted(body: Object) -> None:
 
 
 @cases(
-    "body, field, said",
     ("itself", flow(entry("a", "a")), "spec.flows[0].dependsOn.targets", "depends on itself"),
     ("unknown target", flow(entry("a", "b")), "spec.flows[0].dependsOn.targets", "no entry b"),
     ("cycle", flow(entry("a", "c"), entry("b", "a"), entry("c", "b")), "spec.flows", "circle"),

@@ -33,7 +33,6 @@ def running(name, pods, **spec):
 
 
 @cases(
-    ("body", "expected"),
     ("nothing", queue(), {"reclaimable": True, "weight": 1}),
     ("a zero", queue(weight=0), {"reclaimable": True, "weight": 1}),
     ("what is there stays", queue(weight=7, reclaimable=False), {"reclaimable": False, "weight": 7}),
@@ -47,7 +46,6 @@ def test_what_a_queue_is_filled_in_with(body, expected):
 
 
 @cases(
-    ("given_", "expected"),
     ("below the root", tree("root/sci/dev", "1/2/8"), tree("root/sci/dev", "1/2/8")),
     ("beside it", tree("sci/dev", "2/8"), tree("root/sci/dev", "1/2/8")),
     ("a name that begins like it", tree("rooted", "2"), tree("root/rooted", "1/2")),
@@ -134,13 +132,12 @@ REFUSED = {
 }
 
 
-@cases(("body", "field"), REFUSED)
+@cases(REFUSED)
 def test_a_queue_that_contradicts_itself_or_others_is_refused(body, field):
     assert fields(rules.problems(body, None, CLUSTER)) == [field]
 
 
 @cases(
-    "body",
     ("nothing", queue()),
     ("no state yet", queue(state="")),
     ("closed", queue(state="Closed")),
@@ -169,7 +166,6 @@ def test_a_queue_that_fits_in_is_accepted(body):
 
 
 @cases(
-    ("name", "change", "expected"),
     (
         "a parent's capability below a child's",
         "parent",
@@ -209,7 +205,6 @@ def test_what_the_controller_wrote_does_not_keep_a_queue_from_being_changed():
 
 
 @cases(
-    ("body", "expected", "text"),
     ("default", queue("default"), ["metadata.name"], "work that names no queue needs it"),
     ("the highest", queue("root"), ["metadata.name"], "work that names no queue needs it"),
     ("with others below it", queue("parent"), ["metadata.name"], "below it are child"),

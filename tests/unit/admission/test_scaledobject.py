@@ -31,7 +31,6 @@ def found(body: Object, *others: Object, old: Object | None = None) -> list[tupl
 
 
 @cases(
-    ("spec", "field", "message"),
     ("its model", {"minReplicaCount": 101}, "spec.minReplicaCount", "minReplicaCount 101 is above"),
     ("no formula", formula("a +"), "spec.advanced.scalingModifiers.formula", "position 4"),
     ("a formula of nobody", formula("b"), "spec.advanced.scalingModifiers.formula", "no trigger named b"),
@@ -56,7 +55,6 @@ def test_an_invalid_manifest_is_refused(spec: Object, field: str, message: str) 
 
 
 @cases(
-    "spec",
     ("the least", {}),
     ("a formula", formula("a")),
     ("a formula without a result for some values", formula("a / (a - 1)")),
@@ -67,7 +65,6 @@ def test_what_is_well(spec: Object) -> None:
 
 
 @cases(
-    ("other", "field"),
     ("a target", named("other"), "spec.scaleTargetRef"),
     (
         "a target, spelled out",

@@ -29,7 +29,6 @@ VENDORS = {"azureKeyVault": {"vaultUri": "x"}, "podIdentity": {"provider": "aws"
 
 
 @cases(
-    ("body", "expected"),
     ("a ScaledJob", scaled_job(), []),
     ("a ScaledObject", scaled_object(), []),
     ("another kind", job(backoffLimit=-1), []),

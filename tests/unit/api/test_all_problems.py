@@ -14,7 +14,6 @@ TWINS = [TRIGGER | {"name": "a"}] * 2
 
 
 @cases(
-    ("spec", "fields"),
     (
         "bounds and triggers",
         {"minReplicaCount": 101, "triggers": TWINS, "idleReplicaCount": 200},

@@ -135,7 +135,6 @@ def test_limits_and_defaults_are_in_the_schema(kind, field, expected):
 
 
 @cases(
-    "spec",
     ("scaledjob", spec_of("scaledjobs.keda.sh")["jobTargetRef"]),
     ("scheduledjob", spec_of("scheduledjobs.penstock.dev")["jobTemplate"]["properties"]["spec"]),
 )

@@ -119,8 +119,8 @@ def test_its_jobs_would_be_taken_too(body: Object) -> None:
 
 
 @pytest.mark.parametrize("body", [param for param in documents() if kind_of(param.values[0]) == VC_JOB])
-@cases("site", ("a cluster", Site()), ("the embedded one", Site(addresses=True)))
-def test_the_pods_of_its_tasks_and_what_its_plugins_make_would_be_taken(body: Object, site: Site) -> None:
+@cases(("a cluster", Site()), ("the embedded one", Site(addresses=True)))
+def test_the_pods_of_its_tasks_and_what_its_plugins_make_would_be_taken(site: Site, body: Object) -> None:
     whole = defaulted(placed(body))
     assert faults(whole) == []
     job = vcjob.parse({**whole, "metadata": {**whole["metadata"], "uid": "u"}})

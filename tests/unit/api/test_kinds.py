@@ -7,7 +7,6 @@ from workers.api import kinds
 
 
 @cases(
-    ("ref", "key", "path"),
     (
         "a group",
         kinds.Ref(kinds.JOB, "default", "crunch"),

@@ -22,7 +22,6 @@ MADE = "volcano.sh/createdByJobTemplate"
 
 
 @cases(
-    ("kind", "made", "named"),
     ("pod of a group", kinds.POD, body(kinds.POD, GROUPED), Ref(kinds.POD_GROUP, "team", "g")),
     ("pod of none", kinds.POD, body(kinds.POD, {"annotations": None}), None),
     ("replicas", kinds.REPLICA_SET, body(kinds.REPLICA_SET), Ref(kinds.POD_GROUP, "team", "podgroup-u1")),

@@ -58,7 +58,6 @@ def test_a_short_manifest_has_kedas_defaults():
 
 
 @cases(
-    ("metadata", "spec"),
     ("an unknown field", {}, {"unknown": {"deep": 1}}),
     ("an unknown field of a trigger", {}, {"triggers": [{**TRIGGER, "unknown": 1}]}),
     ("null is not set", {}, {"minReplicaCount": None, "rollout": None, "scalingStrategy": None}),

@@ -39,7 +39,6 @@ def policy(**more: Any) -> list[Object]:
 
 
 @cases(
-    "spec",
     ("the least", {}),
     ("idle below min", {"minReplicaCount": 1, "idleReplicaCount": 0}),
     ("a written minimum of 0 counts as 1", {"minReplicaCount": 0, "idleReplicaCount": 0}),
@@ -63,7 +62,6 @@ def test_accepted(spec: Object) -> None:
 
 
 @cases(
-    ("spec", "where"),
     ("no target", {"scaleTargetRef": {}}, "spec.scaleTargetRef.name"),
     ("an empty target", {"scaleTargetRef": {"name": ""}}, "spec.scaleTargetRef.name"),
     ("no trigger", {"triggers": []}, "spec.triggers"),

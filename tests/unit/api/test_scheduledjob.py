@@ -55,7 +55,6 @@ def test_a_cronjob_is_read_by_the_same_model() -> None:
 
 
 @cases(
-    "spec",
     ("several schedules alone", {"schedule": None, "schedules": [{"schedule": "@daily"}]}),
     ("both", {"schedules": [{"schedule": "@daily", "timeZone": "Asia/Tokyo"}]}),
     ("an exclusion without an end", {"exclusions": [{"start": "2026-03-01T00:00:00Z"}]}),
@@ -72,7 +71,6 @@ def test_both_take_it(spec: Any) -> None:
 
 
 @cases(
-    ("spec", "field"),
     ("no schedule at all", {"schedule": None}, "spec"),
     ("an empty schedule", {"schedule": ""}, "spec.schedule"),
     ("a number for a schedule", {"schedule": 5}, "spec.schedule"),

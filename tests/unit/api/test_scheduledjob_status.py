@@ -70,7 +70,6 @@ def test_missed_runs(new_cluster: Callable[..., CronCluster]) -> None:
 
 
 @cases(
-    "spec",
     ("a manifest that cannot be read", {"jitterSeconds": -1}),
     ("a schedule that never fires", {"schedule": "0 0 30 2 *"}),
     ("no schedule", {"schedule": "x"}),

@@ -47,7 +47,6 @@ def test_an_annotation_that_is_there_and_not_false_is_true(annotations, expected
 
 
 @cases(
-    ("kind", "annotations", "expected"),
     ("at a number of replicas", "ScaledObject", {bool_annotations.PAUSED_REPLICAS: "0"}, True),
     (
         "whatever else is said",

@@ -52,7 +52,6 @@ def test_every_field_of_keda_is_read() -> None:
 
 
 @cases(
-    ("spec", "field"),
     ("variable without a name", {"env": [{"parameter": "p"}]}, "spec.env[0].name: "),
     ("no key", {"secretTargetRef": [{**ENTRY, "key": ""}]}, "spec.secretTargetRef[0].key: "),
     ("no list", {"secretTargetRef": ENTRY}, "spec.secretTargetRef: "),
@@ -81,7 +80,6 @@ def test_no_text_of_it_shows_a_token() -> None:
 
 
 @cases(
-    ("text", "kind"),
     ("by default", None, TRIGGER_AUTHENTICATION),
     ("empty", "", TRIGGER_AUTHENTICATION),
     ("of the namespace", "TriggerAuthentication", TRIGGER_AUTHENTICATION),

@@ -22,7 +22,6 @@ def body(kind: Kind, **content: Any) -> Object:
 
 
 @cases(
-    ("kind", "subresources", "required", "fields"),
     ("queue", QUEUE, {"status": {}}, None, {"spec", "status"}),
     ("pod group: its status is part of the object", POD_GROUP, None, None, {"spec", "status"}),
     ("command: everything beside the metadata", COMMAND, None, None, {"action", "target", "reason", "message"}),
@@ -63,7 +62,7 @@ def test_a_queue_is_read_with_everything_volcano_knows() -> None:
     assert read.model_dump(by_alias=True, exclude_none=True, mode="json") == spec
 
 
-@cases("content", ("no spec", {}), ("an empty one", {"spec": {}}))
+@cases(("no spec", {}), ("an empty one", {"spec": {}}))
 def test_what_is_not_said_has_a_default(content: Object) -> None:
     assert queue.parse(body(QUEUE, **content)).spec.weight == 1
     group = podgroup.parse(body(POD_GROUP, **content)).spec

@@ -22,7 +22,6 @@ def kubeconfig(path: Path, *, current: str = "a", **namespaces: str | None) -> P
 
 
 @cases(
-    ("there", "chosen"),
     ("the flag wins", {"flag", "variable", "home", "other"}, "flag"),
     ("then the variable", {"variable", "home", "other"}, "variable"),
     ("then the embedded cluster", {"home", "other"}, ".penstock/kubeconfig"),
@@ -45,7 +44,6 @@ def test_the_first_that_is_named_is_taken(
 
 
 @cases(
-    ("arguments", "namespace"),
     ("the current context's", {}, "one"),
     ("the named context's", {"context": "b"}, "two"),
     ("a context without one", {"context": "c"}, "default"),
@@ -67,7 +65,6 @@ def test_several_files_of_kubeconfig_are_read_in_order(tmp_path: Path) -> None:
 
 
 @cases(
-    ("arguments", "message"),
     ("no file", {"kubeconfig": "/no/such"}, "--kubeconfig: no such file: /no/such"),
     ("no context", {"kubeconfig": "k", "context": "z"}, "no context called z; there are a"),
     ("no YAML", {"kubeconfig": "broken"}, "broken: not a usable kubeconfig"),
@@ -113,7 +110,6 @@ def test_the_current_folders_kubeconfig_can_only_name_an_embedded_cluster(
 
 
 @cases(
-    ("spoil", "message"),
     (
         "a file that others may read, as after git clone",
         lambda path: path.chmod(0o644),

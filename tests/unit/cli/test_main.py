@@ -71,7 +71,6 @@ class OopsError(Exception):
 
 
 @cases(
-    ("error", "line"),
     ("broker", redis.exceptions.ConnectionError("Error 111\nconnecting"), "penstock: Error 111 connecting\n"),
     ("connection", ConnectionRefusedError("refused"), "penstock: refused\n"),
     ("timeout", TimeoutError(), "penstock: TimeoutError\n"),

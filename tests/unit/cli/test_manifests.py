@@ -25,7 +25,6 @@ def test_a_list_is_taken_apart() -> None:
 
 
 @cases(
-    ("text", "value"),
     ("a date stays text", "2020-01-01", "2020-01-01"),
     ("colons are no sexagesimal number", "12:30:45", "12:30:45"),
     ("nor a sexagesimal fraction", "190:20:30.15", "190:20:30.15"),
@@ -42,7 +41,6 @@ def test_scalars_are_read_as_kubernetes_reads_them(text: str, value: object) -> 
 
 
 @cases(
-    ("text", "message"),
     ("not YAML", "a: [", "x, line 2: not valid YAML"),
     ("a key twice", "a: 1\na: 2", "x, line 2: not valid YAML: key 'a' stands twice"),
     ("a list", "- 1", "not a list"),
@@ -80,7 +78,6 @@ def test_a_dash_is_standard_input() -> None:
 
 
 @cases(
-    ("make", "message"),
     ("missing", lambda _: None, "no such file or folder"),
     ("an empty folder", lambda path: path.mkdir(), "no .yaml, .yml, .json files"),
     ("not text", lambda path: path.write_bytes(b"\xff\xfe"), "cannot be read"),

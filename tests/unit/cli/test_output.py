@@ -54,7 +54,6 @@ def test_a_table_is_aligned_and_has_nothing_behind_its_last_column(capsys: pytes
 
 
 @cases(
-    ("terminal", "no_color", "wanted"),
     ("a terminal", True, "", True),
     ("NO_COLOR", True, "1", False),
     ("a pipe", False, "", False),

@@ -125,7 +125,6 @@ def test_by_default_secrets_are_readable_in_the_own_namespace_only_and_tokens_no
 
 
 @cases(
-    ("option", "role", "place"),
     ("Secrets of a namespace's pushers", "--pushers=team", "penstock-gateway-secrets", "team"),
     ("Secrets of all pushers", "--pushers=*", "penstock-gateway-secrets", "*"),
     ("Secrets of a namespace", "--secrets=team", "penstock-scaler-secrets", "team"),

@@ -227,7 +227,6 @@ def test_every_reason_that_cannot_be_read_from_its_call_is_accounted_for() -> No
 
 
 @cases(
-    ("rows", "written", "passed"),
     ("events", EVENTS, reasons(EVENT_CALLS | CARRIERS) | reasons({"TaskProblem": 0}) | RECONCILERS, EVENTS_PASSED_ON),
     ("conditions", CONDITIONS, reasons(CONDITION_CALLS), CONDITIONS_PASSED_ON),
 )

@@ -41,7 +41,6 @@ DELETES = Plan((Delete(REF, "u"),), "gone")
 
 
 @cases(
-    ("parts", "labels", "steps"),
     ("both, in order", [part("a"), part("b")], (), (*marks("a").steps, *marks("b").steps)),
     ("who accepts it", [part("a", accepts=only("x")), part("b")], (), marks("b").steps),
     ("nothing after its end", [part("a", DELETES), part("b")], (), DELETES.steps),
@@ -106,7 +105,6 @@ def test_what_they_see_they_all_see() -> None:
 
 
 @cases(
-    "other",
     ("another kind", replace(part("b"), kind=JOB)),
     ("polled", part("b", polled=True)),
     ("labelled", part("b", labelled={JOB.id: "x"})),

@@ -19,7 +19,6 @@ def test_kinds_without_namespaces_are_left_alone() -> None:
 
 
 @cases(
-    ("settings", "message"),
     ("no namespaces", {"namespaces": ()}, "PENSTOCK_NAMESPACES must name"),
     ("Queues", {"volcano": True}, "PENSTOCK_VOLCANO: Queues have no namespace"),
     ("ScalePolicies", {"policies": True}, "PENSTOCK_POLICIES: ScalePolicies have no namespace"),

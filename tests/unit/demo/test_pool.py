@@ -43,7 +43,6 @@ def test_a_right_run_has_no_faults_and_a_report():
 
 
 @cases(
-    ("change", "said"),
     ("missed", lambda run: replace(run, results={0: outcome(0), 1: outcome(1)}), "1 tasks were missed, for example 2"),
     ("twice", lambda run: replace(run, ended={0: 1, 1: 2, 2: 1}), "1 tasks ran twice, for example 1"),
     ("cut short", lambda run: replace(run, begun={0: 1, 1: 1, 2: 2}), "1 tasks were cut short, for example 2"),

@@ -69,7 +69,6 @@ def _lie(run, path):
 
 
 @cases(
-    ("spoil", "words"),
     ("missed", _miss, "1 files were missed"),
     ("done twice", _repeat, "1 files were done twice"),
     ("a Job too many", _over_create, "1 Jobs too many"),
@@ -77,14 +76,13 @@ def _lie(run, path):
     ("a failed Job", _fail, "1 Jobs failed"),
     ("a wrong result", _lie, "1 results are wrong"),
 )
-def test_every_fault_is_named(right, files, spoil, words):
+def test_every_fault_is_named(spoil, words, right, files):
     spoil(right, files[1])
     assert [fault for fault in faults(right) if fault.startswith(words)], faults(right)
     assert len(faults(right)) == 1
 
 
 @cases(
-    ("values", "share", "expected"),
     ("one value", [5.0], 0.5, 5.0),
     ("the lower middle", [1.0, 2.0, 3.0, 4.0], 0.5, 2.0),
     ("in any order", [4.0, 1.0, 3.0, 2.0], 0.99, 4.0),

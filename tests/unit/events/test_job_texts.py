@@ -20,7 +20,6 @@ MAIN = "spec.jobTemplate.spec.template.spec.containers[0]"
 
 
 @cases(
-    "wanted",
     (
         "a program's arguments",
         template({"command": ["ship", "--order", "$(event.id)"], "args": ["$(event.data.total)"]}),
@@ -49,7 +48,6 @@ def test_an_event_may_stand_here(wanted: RunTemplate) -> None:
 
 
 @cases(
-    ("wanted", "field"),
     ("the image", template({"image": "worker:$(event.id)"}), f"{MAIN}.image"),
     (
         "the service account",
@@ -86,7 +84,6 @@ def _run(*command: str, env: dict[str, str] | None = None, args: tuple[str, ...]
 
 
 @cases(
-    ("wanted", "field"),
     ("a shell's script", _run("sh", "-c", "echo $(event.id)"), "command[2]"),
     ("a login shell's script", _run("/bin/bash", "-lc", "echo $(event.id)"), "command[2]"),
     ("a script in the arguments", _run("bash", args=("-c", "echo $(event.id)")), "args[1]"),
@@ -139,7 +136,6 @@ def test_an_annotation_as_a_variable_is_not_code_either() -> None:
 
 
 @cases(
-    ("event", "value"),
     ("a valid one", scope(subject="Order-1.a_b"), "Order-1.a_b"),
     ("an empty one", scope('{"s": ""}'), None),
     ("a space", scope(subject="a b"), None),

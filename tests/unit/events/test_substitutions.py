@@ -21,7 +21,6 @@ def rendered(text: str, event: EventScope) -> str:
 
 
 @cases(
-    ("text", "found"),
     ("an attribute", "id $(event.id)!", "id 4711!"),
     ("several", "$(event.type)$(event.source)", "order.placed/shop"),
     ("a number is JSON", "$(event.data.total)/$(event.data.price)", "12/1.5"),
@@ -41,7 +40,6 @@ def test_a_reference_stands_for_the_events_text(text: str, found: str) -> None:
 
 
 @cases(
-    ("text", "reason"),
     ("a missing attribute", "$(event.subject)", "$(event.subject): the event has none"),
     ("a missing name", "$(event.data.items[0].price)", "$(event.data.items[0].price): the event has none"),
     ("a missing entry", "$(event.data.items[9])", "$(event.data.items[9]): the event has none"),
@@ -53,7 +51,6 @@ def test_what_is_missing_is_named(text: str, reason: str) -> None:
 
 
 @cases(
-    ("event", "reason"),
     ("bytes", scope(data_base64="/w=="), "bytes that are no text"),
     ("a NUL", scope("a\0b"), "NUL"),
     ("a long text", scope("a" * 100_001), "more than 100000 bytes"),
@@ -64,7 +61,6 @@ def test_what_no_process_can_be_given_fails(event: EventScope, reason: str) -> N
 
 
 @cases(
-    "text",
     ("no path", "$(event.)"),
     ("no closing bracket", "$(event.id"),
     ("an expression", "$(event.data.total + 1)"),

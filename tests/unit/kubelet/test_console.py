@@ -63,7 +63,6 @@ END = tuple(console.frames(console.END))
 
 
 @cases(
-    ("reads", "script", "sent", "out", "err", "wanted"),
     ("input and its end", console.INPUT, "cat; echo over >&2", (*HELLO, *END), "hello\n", "over\n", 0),
     ("input after its end", console.INPUT, "cat", (*HELLO, *END, *HELLO), "hello\n", "", 0),
     ("input that nobody reads", console.INPUT, "exec <&-; sleep 0.1; exit 3", HELLO * 40, "", "", 3),
@@ -89,7 +88,7 @@ END = tuple(console.frames(console.END))
     ),
 )
 async def test_a_command_reads_what_it_is_sent(
-    tmp_path: Path, reads: str, script: str, sent: tuple[bytes, ...], out: str, err: str, wanted: int
+    reads: str, script: str, sent: tuple[bytes, ...], out: str, err: str, wanted: int, tmp_path: Path
 ) -> None:
     attempt = started(tmp_path, script, reads)
     await tell(attempt, *sent)

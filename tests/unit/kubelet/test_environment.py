@@ -38,7 +38,6 @@ def test_expansion(text: str, wanted: str) -> None:
 
 
 @cases(
-    ("declared", "wanted"),
     (
         "values refer to earlier ones",
         {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(C)"}]},
@@ -82,7 +81,6 @@ def from_ref(**origin: Object) -> Object:
 
 
 @cases(
-    ("declared", "message"),
     ("envFrom", {"envFrom": [{"configMapRef": {"name": "gone"}}]}, 'envFrom[0]: ConfigMap "gone" not found'),
     ("object", from_ref(configMapKeyRef={"name": "gone", "key": "k"}), 'env A: ConfigMap "gone" not found'),
     ("key", from_ref(secretKeyRef={"name": "word", "key": "x"}), 'env A: Secret "word" has no key "x"'),
@@ -128,7 +126,6 @@ def test_fields_of_the_pod(path: str, meta: Object, wanted: str) -> None:
 
 
 @cases(
-    ("reference", "wanted"),
     ("rounded up", {"resource": "limits.cpu"}, "1"),
     ("in thousandths", {"resource": "limits.cpu", "divisor": "1m"}, "250"),
     ("in mebibytes", {"resource": "limits.memory", "divisor": "1Mi"}, "64"),

@@ -30,7 +30,6 @@ def backs_off(pause: float, name: str = "main") -> PodDecision:
 
 
 @cases(
-    ("body", "containers", "wanted"),
     ("a new pod starts", pod(), state(new()), START),
     ("its containers start side by side", TWO, state(new("a"), new("b")), PodDecision(start=("a", "b"))),
     ("what runs is left alone", pod(), state(runs()), NOTHING),
@@ -74,7 +73,6 @@ NOT_FOUND = replace(NOT_FOUND, state=replace(NOT_FOUND.state, reason="StartError
 
 
 @cases(
-    ("body", "containers", "stuck"),
     ("nothing can be made", TWO, state(Container("a", HELD), Container("b", HELD)), True),
     ("its program is missing", pod(box("a"), restartPolicy="Always"), state(NOT_FOUND), True),
     ("a program is missing, the rest held", ALWAYS_TWO, state(NOT_FOUND, Container("b", HELD)), True),
@@ -93,7 +91,6 @@ FIRST = PodDecision(start=("i1",))
 
 
 @cases(
-    ("policy", "containers", "wanted"),
     ("the first comes first", "Never", state(new("i1"), new("i2"), new()), FIRST),
     ("the next waits for it", "Never", state(runs("i1"), new("i2"), new()), NOTHING),
     ("success lets the next start", "Never", state(ran(0, name="i1"), new("i2"), new()), PodDecision(start=("i2",))),
@@ -110,7 +107,6 @@ def test_init_containers(policy: str, containers: Containers, wanted: PodDecisio
 
 
 @cases(
-    ("containers", "wanted"),
     ("a sidecar starts first", state(new("side"), new()), PodDecision(start=("side",))),
     ("the others wait for its startup probe", state(runs("side", started=False), new()), NOTHING),
     ("then they start beside it", state(runs("side"), new()), START),
@@ -127,7 +123,6 @@ STOP, KILL = PodDecision(stop=("main",)), PodDecision(kill=("main",))
 
 
 @cases(
-    ("body", "containers", "ending", "wanted"),
     ("deletion asks to end", pod(meta=DELETED), state(runs()), None, STOP),
     ("and waits for the grace", pod(meta=DELETED), state(runs(stopping=98.0)), None, PodDecision(wake=103.0)),
     ("then kills", pod(meta=DELETED), state(runs(stopping=95.0)), None, KILL),
@@ -150,7 +145,7 @@ def test_stopping(body: Object, containers: Containers, ending: ContainerEnding 
     assert decide(body, containers, NOW, ending=ending, backoff=BACKOFF) == wanted
 
 
-@cases(("own", "verdict", "killed_at"), ("cap", 30, 5.0, 105.0), ("own", 2, 5.0, 102.0), ("none", 0, 5.0, None))
+@cases(("cap", 30, 5.0, 105.0), ("own", 2, 5.0, 102.0), ("none", 0, 5.0, None))
 def test_a_verdict_grants_no_more_than_the_pod_asks(own: int, verdict: float, killed_at: float | None) -> None:
     ending = ContainerEnding("Terminated", "bye", grace=verdict)
     body = pod(terminationGracePeriodSeconds=own)
@@ -168,7 +163,6 @@ def test_the_deadline_counts_from_the_start_of_the_pod() -> None:
 
 
 @cases(
-    ("before", "streak"),
     ("first start", new(), 1),
     ("restart", ran(1), 2),
     ("further restart", ran(1, starts=5), 6),

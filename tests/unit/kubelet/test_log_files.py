@@ -48,7 +48,6 @@ OUT, ERR = b"stdout", b"stderr"
 
 
 @cases(
-    ("written", "logged"),
     ("each line names its stream", {"out": b"one\n", "err": b"two\n"}, [(OUT, b"F", b"one"), (ERR, b"F", b"two")]),
     ("a line that is not whole waits", {"out": b"one\nhel"}, [(OUT, b"F", b"one")]),
     ("a long line comes in pieces", {"out": b"x" * LONGEST + b"y\n"}, [(OUT, b"P", b"x" * LONGEST), (OUT, b"F", b"y")]),

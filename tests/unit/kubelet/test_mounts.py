@@ -30,7 +30,6 @@ def decided(*mounted: Object, isolated: bool = False) -> Mounts:
 
 
 @cases(
-    ("mount", "links", "unmade"),
     ("relative", {"mountPath": "data"}, {WORK / "data": PLACES["v"]}, ()),
     ("deep", {"mountPath": "deep/data"}, {WORK / "deep/data": PLACES["v"]}, ()),
     ("a part", {"mountPath": "data", "subPath": "sub"}, {WORK / "data": PLACES["v"] / "sub"}, ()),
@@ -48,7 +47,6 @@ def test_without_namespaces_a_mount_is_a_link_or_is_named(
 
 
 @cases(
-    ("mount", "binds", "variables"),
     ("absolute", {"mountPath": "/data"}, [Bind(PLACES["v"], Path("/data"))], {"PENSTOCK_MOUNT_DATA": "/data"}),
     (
         "relative",
@@ -90,7 +88,6 @@ def test_a_volume_is_writable_in_the_pods_folder_if_one_mount_of_it_is() -> None
 
 
 @cases(
-    ("mount", "isolated"),
     ("mountPath", {"mountPath": "../up"}, False),
     ("subPath", {"mountPath": "ok", "subPath": "../up"}, True),
     ("the root", {"mountPath": "/"}, True),
@@ -130,7 +127,6 @@ def test_outer_folders_come_first_and_those_below_tmp_stay_visible() -> None:
 
 
 @cases(
-    ("targets", "wanted"),
     ("there already", ["/etc", "/etc/app"], {}),
     ("in the root", ["/data"], {"/": ["/data"]}),
     ("the nearest folder", ["/etc/app/a/b"], {"/etc/app": ["/etc/app/a/b"]}),

@@ -36,7 +36,6 @@ CORDONED = node("d", {"unschedulable": True}, disk="ssd")
 
 
 @cases(
-    ("spec", "nodes", "reason"),
     ("no demands", {}, [node("a")], None),
     ("the label", {"nodeSelector": {"disk": "ssd"}}, [node("a"), node("b", disk="ssd")], None),
     (
@@ -87,7 +86,6 @@ def asking(name: str, **requests: str) -> Object:
 
 
 @cases(
-    ("pods", "placed"),
     ("the first with room", [{"cpu": "3"}, {"cpu": "2"}, {"cpu": "1"}], ["n", "n-2", "n"]),
     ("one per GPU", [{"gpu": "1"}] * 3, ["n", "n", "n-2"]),
     ("one that fits on no node goes to the one with the fewest pods", [{"cpu": "4"}, {"cpu": "9"}], ["n", "n-2"]),
@@ -106,7 +104,6 @@ def test_where_pods_go(pods: list[dict[str, str]], placed: list[str]) -> None:
 
 
 @cases(
-    ("key", "allowed"),
     ("not ready, says the node controller", "node.kubernetes.io/not-ready", True),
     ("unreachable", "node.kubernetes.io/unreachable", True),
     ("somebody's own", "dedicated", False),

@@ -27,7 +27,6 @@ def queued(*pods: Object) -> PodQueue:
 
 
 @cases(
-    ("pods", "order"),
     ("arrival decides among equals", [named("a"), named("b"), named("c")], "abc"),
     ("older first", [named("young", "2024-01-02T00:00:00Z"), named("old")], ["old", "young"]),
     ("priority before age", [named("a"), named("b", priority=5), named("c", priority=-1)], "bac"),
@@ -66,7 +65,6 @@ def test_waiting_pods_are_overdue_once_and_some_at_a_time() -> None:
 
 
 @cases(
-    ("spec", "ours"),
     ("unassigned", {}, True),
     ("by name", {"schedulerName": "default-scheduler"}, True),
     ("another scheduler's", {"schedulerName": "volcano"}, False),

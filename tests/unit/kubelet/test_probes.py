@@ -18,7 +18,6 @@ ENV = {"PATH": os.environ["PATH"], "WORD": "x"}
 
 
 @cases(
-    ("answers", "probe", "verdicts"),
     ("one success", "+", {}, [True]),
     ("three failures", "---", {}, [None, None, False]),
     ("fewer do not count", "+--+--", {}, [True] * 6),
@@ -88,7 +87,6 @@ def http(path: str) -> Object:
 
 
 @cases(
-    ("probe", "failure"),
     ("2xx", http("/good"), None),
     ("3xx is not followed", http("moved"), None),
     ("5xx", http("/bad"), "HTTP status 500"),

@@ -15,7 +15,6 @@ IMAGES = Images.of(["mine=run '$(A)'", "inside=bin/run"])
 
 
 @cases(
-    ("container", "words"),
     ("its own words, expanded", {"command": ["echo", "$(A)"], "args": ["$$(A)"]}, "echo a $(A)"),
     ("an image's words as they are", {"args": ["$(A)"]}, "run $(A) a"),
 )
@@ -27,7 +26,6 @@ def test_the_command_is(container: Object, words: str, tmp_path: Path) -> None:
 
 
 @cases(
-    ("init", "main", "problems"),
     ("nothing is wrong", {"command": ["x"]}, {"image": "busybox"}, {}),
     ("no command", {"image": "setup"}, {"image": "nginx"}, {"i": "no command", "main": "no command"}),
     ("no program", {"image": "busybox"}, {"image": "mine"}, {"main": "no program run"}),
@@ -64,7 +62,6 @@ def test_a_program_is_looked_up_once_a_second(tmp_path: Path, monkeypatch: pytes
 
 
 @cases(
-    ("container", "wanted"),
     ("nothing", {}, ("", False, False)),
     ("input", {"stdin": True}, (console.INPUT, True, False)),
     ("input of one client", {"stdin": True, "stdinOnce": True}, (console.INPUT, True, True)),

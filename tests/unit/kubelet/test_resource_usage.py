@@ -53,7 +53,6 @@ BEFORE = UsageSample(100.0, {7: Consumed(10.0, 50), 8: Consumed(3.0, 9999)})
 
 
 @cases(
-    ("containers", "after", "expected"),
     (
         "rates, and what is there now",
         {"main": 7, "side": 8},
@@ -103,7 +102,6 @@ MISSING = NotFound("404", status=404)
 
 
 @cases(
-    ("server", "asked", "goes_on"),
     ("known", Server(), ["patch"], True),
     ("new", Server(MISSING), ["patch", "create"], True),
     ("both at once", Server(MISSING, AlreadyExists("409", status=409)), ["patch", "create"], True),

@@ -20,7 +20,6 @@ LATE = PodDecision(finished=True, ending=ContainerEnding("DeadlineExceeded", "to
 
 
 @cases(
-    ("body", "containers", "decision", "phase"),
     ("nothing started", pod(), state(Container("main")), GOING, "Pending"),
     ("all started", pod(), state(runs()), GOING, "Running"),
     ("one of two started", TWO, state(runs("a"), Container("b")), GOING, "Pending"),
@@ -42,7 +41,6 @@ def container_status(body: Object, container: Container, decision: PodDecision =
 
 
 @cases(
-    ("body", "containers", "decision", "type_", "wanted"),
     {
         f"{name}: {type_}": (body, containers, decision, type_, (truth, reason))
         for name, (body, containers, decision, conditions) in {
@@ -121,7 +119,6 @@ def test_a_restarted_container_shows_its_last_end() -> None:
 
 
 @cases(
-    ("container", "wanted"),
     ("untouched", Container("main"), {"waiting": {"reason": "ContainerCreating"}}),
     ("held", Container("main", ContainerWaiting("X", "why")), {"waiting": {"reason": "X", "message": "why"}}),
 )

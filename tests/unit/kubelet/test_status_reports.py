@@ -77,7 +77,7 @@ async def test_the_newest_wins_and_nothing_older_comes_after_it() -> None:
     assert server.most == 1
 
 
-@cases("failure", ("away", Unavailable("away")), ("conflict", Conflict("busy")))
+@cases(("away", Unavailable("away")), ("conflict", Conflict("busy")))
 async def test_a_refused_status_is_sent_again(failure: ClusterError) -> None:
     server = Server(failure, failure)
     await send(server)
@@ -97,7 +97,6 @@ async def test_while_it_is_sent_again_a_newer_one_takes_its_place() -> None:
 
 
 @cases(
-    ("failure", "uid"),
     ("the pod is gone", NotFound("gone"), "u"),
     ("another pod has its name", Conflict("precondition"), "other"),
     ("another pod has its name, in a real server's words", Invalid("metadata.uid"), "other"),

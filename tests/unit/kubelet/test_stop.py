@@ -57,7 +57,7 @@ class Server:
         return int(path.read_text() or 0) if path.exists() else 0
 
 
-@cases(("places", "held"), ("waits for the place of one that ends", 1, ""), ("is being bound", 2, "late"))
+@cases(("waits for the place of one that ends", 1, ""), ("is being bound", 2, "late"))
 async def test_no_pod_begins_any_more_that(
     places: int, held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,6 @@ LABELS = {"fieldRef": {"fieldPath": "metadata.labels"}}
 
 
 @cases(
-    ("volume", "wanted"),
     ("empty", {"emptyDir": {}}, {}),
     ("all keys", {"configMap": {"name": "conf"}}, {"a": (b"1", 0o644), "b": (b"2", 0o644)}),
     ("some keys", {"configMap": {"name": "conf", "items": [{"key": "a", "path": "x/y"}]}}, {"x/y": (b"1", 0o644)}),
@@ -35,7 +34,6 @@ def test_files(volume: Object, wanted: Files) -> None:
 
 
 @cases(
-    ("volume", "message"),
     ("missing object", {"configMap": {"name": "no"}}, 'volume v: ConfigMap "no" not found'),
     (
         "missing key",

@@ -70,7 +70,6 @@ async def test_it_wants_the_password_and_never_evicts(start: Start) -> None:
 
 
 @cases(
-    ("command", "event"),
     ("list", ("rpush", "k", "v"), b"rpush"),
     ("set", ("sadd", "k", "v"), b"sadd"),
     ("sorted set", ("zadd", "k", "1", "v"), b"zadd"),

@@ -55,7 +55,7 @@ SPOILT = {
 }
 
 
-@cases(("spoil", "message"), SPOILT)
+@cases(SPOILT)
 def test_a_home_that_cannot_be_trusted_is_refused(
     spoil: Spoil, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +91,7 @@ PLANTED = {
 }
 
 
-@cases(("spoil", "use", "message"), PLANTED)
+@cases(PLANTED)
 def test_a_file_of_the_home_is_checked_where_it_is_used(spoil: Spoil, use: Spoil, message: str, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("mine")
     root = tmp_path / "home"

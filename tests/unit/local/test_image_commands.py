@@ -15,7 +15,6 @@ IMAGES = Images.of(
 
 
 @cases(
-    ("image", "name"),
     ("a name", "python", "python"),
     ("a tag", "python:3.12-slim", "python"),
     ("a digest", "python:3@sha256:0123", "python"),
@@ -30,7 +29,6 @@ def test_the_repository_of(image: str, name: str) -> None:
 
 
 @cases(
-    ("image", "more", "words"),
     ("the default command", "python:3", {}, "python3"),
     ("arguments in its place", "python:3", {"args": ["python", "x.py"]}, "python x.py"),
     ("a command in place of all", "python:3", {"command": ["a"], "args": ["b"]}, "a b"),
@@ -50,7 +48,6 @@ def test_a_container_runs(image: str, more: dict[str, Any], words: str) -> None:
 
 
 @cases(
-    ("container", "problem"),
     ("a command of its own", {"image": "postgres", "command": ["x"]}, None),
     ("a known image", {"image": "busybox"}, None),
     (

@@ -8,7 +8,6 @@ SERVED += [("batch.volcano.sh", "v1alpha1", "Job")]
 
 
 @cases(
-    ("group", "name", "said"),
     ("another version", "batch", "CronJob", "use batch/v1"),
     ("a former group", "extensions", "Ingress", "use networking.k8s.io/v1"),
     ("the core", "", "Event", "use v1"),

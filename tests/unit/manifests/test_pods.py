@@ -187,7 +187,6 @@ def test_pods_keep_to_the_profile_restricted_and_write_nowhere_but_in_volumes(ob
 
 
 @cases(
-    ("values", "field"),
     ("privileged", {"securityContext": {"privileged": True}}, "securityContext.privileged"),
     ("root", {"podSecurityContext": {"runAsUser": 0}}, "runAsUser"),
     ("a capability", {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}, "securityContext.capabilities.add"),
@@ -204,7 +203,6 @@ def test_the_table_finds_what_the_profile_forbids(values, field, chart: Helm) ->
 
 
 @cases(
-    ("values", "message"),
     ("no broker", {}, "broker: Penstock needs a Redis or Valkey server"),
     ("two brokers", {"redis": {"enabled": True}, "broker": {"url": "redis://x"}}, "only one of broker.url"),
     ("a broker of another kind", {"broker": {"url": "amqp://x"}}, "/broker/url"),

@@ -35,7 +35,6 @@ def test_the_copies_in_chart_and_kustomization_are_in_step() -> None:
 
 
 @cases(
-    ("values", "granted", "placement", "ssh"),
     ("everywhere", {}, rbac.NOTHING, rbac.DEFAULT, None),
     (
         "with credentials of some namespaces",

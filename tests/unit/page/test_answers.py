@@ -51,7 +51,6 @@ def test_past_runs_come_from_the_status_then_from_jobs_and_missed_ones_are_marke
 
 
 @cases(
-    ("body", "expected"),
     ("every hour", schedule(), ["13:00", "14:00", "15:00"]),
     ("suspended", schedule(suspend=True), []),
     ("malformed", schedule(schedule="nonsense"), []),
@@ -132,7 +131,6 @@ IDLE = Stats(0, 0, 0, 0, 0, 0, 0, 0, None)
 
 
 @cases(
-    ("stats", "ages", "broker", "api", "expected"),
     ("all is well", IDLE, {"jobs.batch": 1.0, "queues": None}, {}, "", []),
     ("no API server", IDLE, {}, {}, "refused", ["The API server"]),
     ("no watch", IDLE, {"jobs.batch": 60.0, "pods": 50.0}, {}, "", ["2 kinds are not followed"]),

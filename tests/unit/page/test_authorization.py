@@ -16,7 +16,6 @@ LOCAL = {"host": "127.0.0.1:8080"}
 
 
 @cases(
-    ("method", "headers", "hosts", "reason"),
     ("a script of the page", "POST", {**LOCAL, "origin": "http://127.0.0.1:8080"}, (), ""),
     ("a command line", "POST", LOCAL, (), ""),
     ("localhost", "GET", {"host": "localhost:8080"}, (), ""),
@@ -39,7 +38,6 @@ def test_requests_of_other_sites(method: str, headers: Mapping[str, str], hosts:
 
 
 @cases(
-    ("header", "token"),
     ("bearer", "Bearer abc", "abc"),
     ("lower case", "bearer abc", "abc"),
     ("basic", "Basic abc", ""),
@@ -70,7 +68,6 @@ async def may(answer: Any, token: str = "t") -> Any:
 
 
 @cases(
-    ("answer", "expected"),
     ("yes", {"status": {"allowed": True}}, ALLOWED),
     ("no", {"status": {"allowed": False, "reason": "RBAC: no"}}, Refused("RBAC: no")),
     (
@@ -87,15 +84,13 @@ async def test_answers_of_the_api_server(answer: Any, expected: Any) -> None:
     assert await may(answer) == expected
 
 
-@cases("error", ("away", Unavailable("away")), ("odd", Invalid("odd", status=422)))
+@cases(("away", Unavailable("away")), ("odd", Invalid("odd", status=422)))
 async def test_no_answer_is_no_permission(error: Exception) -> None:
     with pytest.raises(Unavailable):
         await may(error)
 
 
-@cases(
-    "token", ("empty", ""), ("two lines", "a\nb"), ("a blank", "a b"), ("not ASCII", "ä"), ("too long", "a" * 20_000)
-)
+@cases(("empty", ""), ("two lines", "a\nb"), ("a blank", "a b"), ("not ASCII", "ä"), ("too long", "a" * 20_000))
 async def test_a_malformed_token_is_not_sent(token: str) -> None:
     api = Api()
     page = PageAuthorization(api)
@@ -127,7 +122,6 @@ async def test_the_review_is_made_with_the_visitors_token_once() -> None:
 
 
 @cases(
-    ("answers", "user"),
     ("a name", {"selfsubjectreviews": {"status": {"userInfo": {"username": "ann"}}}}, "ann"),
     ("a wrong token", {"selfsubjectreviews": Forbidden("no", status=401)}, None),
     (

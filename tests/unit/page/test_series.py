@@ -35,7 +35,6 @@ def sample(value: float = 0.0, **more: object) -> TriggerSample:
 
 
 @cases(
-    ("reading", "expected"),
     ("no reading", None, None),
     ("all triggers together", Reading(1, 1, 1, (sample(3), sample(4)), uid="u"), 7),
     ("below zero counts as nothing", Reading(1, 1, 1, (sample(-3), sample(4)), uid="u"), 4),

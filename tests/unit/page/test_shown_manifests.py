@@ -14,7 +14,6 @@ def variables(**env: str) -> Object:
 
 
 @cases(
-    ("value", "expected"),
     ("a password", variables(DB_PASSWORD="hunter2"), variables(DB_PASSWORD=MASK)),
     ("only the secret", variables(API_TOKEN="t", DAY="x"), variables(API_TOKEN=MASK, DAY="x")),
     ("an access key", variables(AWS_SECRET_ACCESS_KEY="t"), variables(AWS_SECRET_ACCESS_KEY=MASK)),

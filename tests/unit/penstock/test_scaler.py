@@ -28,7 +28,6 @@ class Constant(Scaler):
 
 
 @cases(
-    ("value", "kept"),
     ("whole", 3.0, 3.0),
     ("less than half a thousandth", 0.0004, 0.0),
     ("more than half a thousandth", 0.0006, 0.001),

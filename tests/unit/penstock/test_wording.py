@@ -42,7 +42,6 @@ class Sample(BaseModel, strict=True):
 
 
 @cases(
-    ("given", "found"),
     ("alternatives are one problem", {"count": []}, [(("count",), "must be a whole number or a string")]),
     ("a choice", {"mode": "c"}, [(("mode",), "must be 'a' or 'b'")]),
     ("a key named as a type", {"names": {"int": 1}}, [(("names", "int"), "must be a string")]),

@@ -44,7 +44,6 @@ def test_registering_a_different_class_twice_is_an_error() -> None:
 
 
 @cases(
-    ("type", "complaint"),
     ("KEDA has it", "aws-sqs-queue", "aws-sqs-queue is not supported yet; supported are .*redis"),
     ("nobody has it", "redsi", "there is no trigger type redsi; known are .*redis"),
 )

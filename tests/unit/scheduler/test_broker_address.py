@@ -13,7 +13,6 @@ TLS = BrokerTLS("/ca.pem")
 
 
 @cases(
-    ("url", "expected"),
     ("the least", "redis://h", BrokerAddress((("h", 6379),))),
     ("a port that takes no connections", "redis://h:0", BrokerAddress((("h", 0),))),
     ("port and database", "redis://h:1/3", BrokerAddress((("h", 1),), 3)),

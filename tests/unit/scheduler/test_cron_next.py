@@ -49,7 +49,7 @@ DAYS = {
 }
 
 
-@cases(("day", "weekday", "days"), DAYS)
+@cases(DAYS)
 def test_the_day_rule(day, weekday, days):
     slots = parse(f"0 0 {day} * {weekday}").slots(utc("2026-02-28T23:00"), utc("2026-03-10T12:00"))
     assert [slot.day for slot in slots] == [int(each) for each in days.split()]
@@ -105,7 +105,7 @@ NEXT = {
 }
 
 
-@cases(("text", "after", "slot"), NEXT)
+@cases(NEXT)
 def test_next(text, after, slot):
     assert parse(text).next(utc(after)) == (None if slot is None else utc(slot))
 
@@ -223,7 +223,7 @@ ODD = {
 }
 
 
-@cases(("text", "zone", "begin", "end", "slots"), ODD)
+@cases(ODD)
 def test_odd_changes_of_clocks(text, zone, begin, end, slots):
     assert walls(text, zone, begin, end) == slots
 

@@ -22,7 +22,6 @@ def test_names_that_are_taken(name):
 
 
 @cases(
-    "name",
     ("no such zone", "Mars/Olympus"),
     ("case matters", "europe/berlin"),
     ("a folder", "Europe"),
@@ -95,7 +94,6 @@ def test_names_that_are_refused(name, message):
 
 
 @cases(
-    ("text", "name", "hour"),
     ("none means UTC", "0 5 * * *", None, 5),
     ("the zone beside the text", "0 5 * * *", "Asia/Tokyo", 20),
     ("the zone in the text", "TZ=Asia/Tokyo 0 5 * * *", None, 20),

@@ -12,7 +12,6 @@ RUNS = "{test}:beat:runs"
 
 
 @cases(
-    ("stored", "answer"),
     ("the one that the caller knows", "200", RunLease),
     ("a later one", "300", 300),
     ("an older one, of a broker that was restored", "100", RunLease),
@@ -20,7 +19,7 @@ RUNS = "{test}:beat:runs"
     ("none", None, RunLease),
 )
 async def test_a_run_is_leased_unless_a_later_one_is_known(
-    fake_redis: Redis, stored: str | None, answer: int | type[RunLease]
+    stored: str | None, answer: int | type[RunLease], fake_redis: Redis
 ) -> None:
     runs = LastRuns(fake_redis, Keys("test"))
     if stored is not None:

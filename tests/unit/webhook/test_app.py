@@ -68,7 +68,6 @@ CAUSES = {"details": {"causes": [{"field": "template.spec.containers[0].image", 
 
 
 @cases(
-    ("error", "expected"),
     (
         "causes",
         errors.Invalid("POST: 422", status=422, body=CAUSES),
@@ -89,7 +88,6 @@ async def test_findings_on_a_template_name_the_field_of_the_object(
 
 
 @cases(
-    "cluster",
     ("queues", Cluster(away=True)),
     ("templates", Cluster(templates=errors.Unavailable("nobody listens"))),
     ("rights", Cluster(templates=errors.Forbidden("podtemplates is forbidden", status=403))),

@@ -88,7 +88,6 @@ def test_an_object_is_where_it_was_asked_about():
 
 
 @cases(
-    "review",
     ("complete", job_asked(rules.defaulted(job()))),
     ("changed", job_asked(job(), job(), "UPDATE")),
     ("its status", job_asked(job(), subResource="status")),
@@ -100,7 +99,6 @@ def test_a_complete_object_gets_no_patch(review):
 
 
 @cases(
-    ("review", "expected"),
     ("right", job_asked(job()), None),
     ("wrong", job_asked(BAD), (422, "Invalid", ["spec.tasks[0].minAvailable"])),
     ("wrong, but somebody else's", asked("jobs", "batch", "v1", BAD), None),
@@ -125,7 +123,6 @@ UNSUPPORTED = ["spec.triggers[0].type: trigger type ibmmq is not supported yet"]
 
 
 @cases(
-    ("body", "old", "expected"),
     ("nothing to say", scaled_job(), None, None),
     ("a type of KEDA's", scaled_job(triggers=[MQ]), None, UNSUPPORTED),
     ("a changed spec", scaled_job(triggers=[MQ]), scaled_job(), UNSUPPORTED),
@@ -151,7 +148,6 @@ def test_the_api_servers_findings_on_templates_are_in_the_answer():
 
 
 @cases(
-    ("review", "looks", "judges"),
     ("a job", job_asked(job()), (), (QUEUE,)),
     ("a job's status", job_asked(job(), subResource="status"), (), ()),
     ("a queue", queue_asked(queue()), (), (QUEUE,)),

@@ -37,7 +37,6 @@ def stage(found):
 
 
 @cases(
-    ("found", "later", "trusted", "expected"),
     ("young", FIRST, DUE - timedelta(hours=2), True, "same"),
     ("two thirds over", FIRST, DUE, True, "introduced"),
     ("two thirds over, not trusted", FIRST, DUE, False, "introduced"),
@@ -132,7 +131,6 @@ def handshake(client, server):
 
 
 @cases(
-    "spoil",
     ("no data", lambda body: body | {"data": {}}),
     ("no base64", lambda body: body | {"data": body["data"] | {"tls.crt": "?"}}),
     ("no certificate", lambda body: body | {"data": body["data"] | {"tls.crt": "bm8="}}),

@@ -17,13 +17,12 @@ log = logging.getLogger("workers.test")
 
 
 @cases(
-    ("moments", "reports"),
     ("nothing failed", [], 0),
     ("its beginning", [0], 1),
     ("not every time", [0, 1, 2, 59], 1),
     ("now and then while it lasts", [0, 30, 60, 90, 120], 3),
 )
-def test_an_outage_is_logged_when_it_begins_now_and_then_and_when_it_is_over(caplog, moments, reports):
+def test_an_outage_is_logged_when_it_begins_now_and_then_and_when_it_is_over(moments, reports, caplog):
     caplog.set_level("INFO", "workers")
     clock = Mock()
     outage = Outage(log, clock=clock)

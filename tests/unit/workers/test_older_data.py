@@ -141,7 +141,6 @@ STATUS = PatchStatus({"a": 1})
 
 
 @cases(
-    ("step", "exists", "raised"),
     ("a patch", lambda ref, uid: Patch(ref, {"spec": {}}, "900"), True, Conflict),
     ("a deletion", lambda ref, uid: Delete(ref, uid, resource_version="900"), True, Conflict),
     ("a deletion of another object", lambda ref, uid: Delete(ref, "another"), True, None),
@@ -149,7 +148,7 @@ STATUS = PatchStatus({"a": 1})
     ("a status", lambda ref, uid: STATUS, True, Conflict),
     ("the status of what is gone", lambda ref, uid: STATUS, False, NotFound),
 )
-async def test_an_object_on_which_a_write_failed_is_read_from_the_api_server(rig, step, exists, raised):
+async def test_an_object_on_which_a_write_failed_is_read_from_the_api_server(step, exists, raised, rig):
     """The store has a version of another history, later than every version of the API server's."""
     stored = rig.cluster.add(JOB, rig.job("a"))
     foreign = {**stored, "metadata": {**stored["metadata"], "resourceVersion": "900"}}

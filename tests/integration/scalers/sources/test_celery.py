@@ -262,7 +262,6 @@ async def test_many_triggers_are_one_look_at_what_workers_hold(
 
 
 @cases(
-    "message",
     ("not json", b"nonsense"),
     ("a scalar", b"5"),
     ("eta of another form", b'{"headers": {"eta": "tomorrow"}}'),
@@ -270,7 +269,7 @@ async def test_many_triggers_are_one_look_at_what_workers_hold(
     ("eta without headers", b'{"eta": "2999-01-01T00:00:00"}'),
     ("an eta in a text", b'{"headers": {"eta": null, "argsrepr": "{\\"eta\\": \\"2999-01-01T00:00:00\\"}"}}'),
 )
-async def test_messages_of_other_forms_count_as_tasks(shop: Shop, real_redis: Redis, message: bytes) -> None:
+async def test_messages_of_other_forms_count_as_tasks(message: bytes, shop: Shop, real_redis: Redis) -> None:
     await real_redis.lpush("work", message)
     await real_redis.hset("unacked", "tag", b"[" + (message if message[:1] == b"{" else b"{}") + b', "", "work"]')
     assert await shop.measure() == Measure(2)

@@ -29,7 +29,6 @@ SPEC, VALUE = {"metricName": "depth", "targetSize": 5}, {"metricName": "depth", 
 
 
 @cases(
-    ("specs", "values", "active", "expected"),
     ("whole numbers", [SPEC], [VALUE], True, Measure(12, True, target=5)),
     ("activity is the server's to say", [SPEC], [VALUE], False, Measure(12, False, target=5)),
     ("no metric: nothing to measure, and not active", [], [VALUE], True, Measure(0, False, target=0)),
@@ -59,12 +58,12 @@ SPEC, VALUE = {"metricName": "depth", "targetSize": 5}, {"metricName": "depth", 
     ("two metrics of one name: both values", [SPEC, SPEC], [VALUE], True, Measure(24, True, target=5)),
 )
 async def test_what_the_answers_mean(
-    server: ExternalServer,
-    connections: Connections,
     specs: list[dict[str, Any]],
     values: list[dict[str, Any]],
     active: bool,
     expected: Measure,
+    server: ExternalServer,
+    connections: Connections,
 ) -> None:
     server.specs, server.values, server.active = specs, values, active
     assert await External.read([asking(server.address)], connections) == [expected]

@@ -142,7 +142,6 @@ async def test_what_the_environment_supplied_is_used_and_never_told(redis_url: s
 
 
 @cases(
-    ("metadata", "said"),
     ("no trigger", {}, "metadata trigger must say which"),
     ("unknown trigger", {"trigger": "nonsense"}, "there is no trigger type nonsense"),
     ("somebody else's again", {"trigger": "external"}, "external is not served here"),
@@ -150,7 +149,7 @@ async def test_what_the_environment_supplied_is_used_and_never_told(redis_url: s
     ("wrong metadata", {"trigger": "redis"}, "listName: is required"),
     ("unknown", {"trigger": "redis", "listName": "l", "colour": "r"}, "colour: is not a parameter"),
 )
-async def test_what_is_wrong_is_said(redis_url: str, metadata: dict[str, str], said: str) -> None:
+async def test_what_is_wrong_is_said(metadata: dict[str, str], said: str, redis_url: str) -> None:
     async with served(redis_url, external_triggers="redis,external,nonsense") as address:
         with pytest.raises(aio.AioRpcError) as refused:
             await call(address, GET_METRIC_SPEC, reference(**metadata))
@@ -220,7 +219,6 @@ async def test_it_says_where_it_listens_and_whom_it_serves(tmp_path: Path, caplo
 
 
 @cases(
-    ("options", "said"),
     ("no key", {"external_cert": "/none"}, "must come together"),
     ("clients without TLS", {"external_clients": "/none"}, "needs --external-cert"),
     ("no file", {"external_cert": "/none", "external_key": "/none"}, "/none: No such file"),

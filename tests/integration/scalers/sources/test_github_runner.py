@@ -130,14 +130,13 @@ async def test_every_page_is_read(fake: Fake, connections: Connections) -> None:
 
 
 @cases(
-    ("jobs", "target", "active"),
     ("none", 0, "1", False),
     ("as many as the target", 1, "1", True),
     ("below the target", 1, "2", False),
     ("above the target", 3, "2", True),
 )
 async def test_active_from_the_target_on(
-    fake: Fake, connections: Connections, jobs: int, target: str, active: bool
+    jobs: int, target: str, active: bool, fake: Fake, connections: Connections
 ) -> None:
     fake.repos = {"one": {1: ("queued", [job()] * jobs)}}
     answers = await GitHubRunner.read([scaler(fake, targetWorkflowQueueLength=target)], connections)
@@ -166,12 +165,11 @@ async def test_without_etags_everything_is_sent(fake: Fake, connections: Connect
 
 
 @cases(
-    ("status", "headers"),
     ("until a time", 403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "99999999999"}),
     ("for so many seconds", 429, {"Retry-After": "3600"}),
 )
 async def test_while_the_rate_limit_is_exhausted_the_last_count_holds(
-    fake: Fake, connections: Connections, status: int, headers: dict[str, str]
+    status: int, headers: dict[str, str], fake: Fake, connections: Connections
 ) -> None:
     fake.repos = {"one": {1: ("queued", [job()] * 3)}}
     assert await count(connections, scaler(fake)) == 3.0
@@ -196,14 +194,13 @@ async def test_an_exhausted_limit_that_is_over_is_forgotten(fake: Fake, connecti
 
 
 @cases(
-    ("metadata", "status", "complaint"),
     ("no owner", {"owner": "nobody"}, 200, "there is no owner nobody"),
     ("no repository", {"repos": "gone"}, 200, "there is no repository acme/gone"),
     ("a failure", {}, 500, "answered 500"),
     ("no answer", {}, 204, "is not one of GitHub"),
 )
 async def test_what_is_unknown_is_not_zero(
-    fake: Fake, connections: Connections, metadata: dict[str, str], status: int, complaint: str
+    metadata: dict[str, str], status: int, complaint: str, fake: Fake, connections: Connections
 ) -> None:
     fake.status = status
     answer = await count(connections, scaler(fake, **metadata))

@@ -24,7 +24,6 @@ def scaler(host: str, **metadata: str) -> RabbitMQ:
 
 
 @cases(
-    ("depth", "mode", "activation", "value", "active"),
     ("length", Depth(5, 0, 0), "QueueLength", 0, 5, True),
     ("length, not above the activation value", Depth(5, 0, 0), "QueueLength", 5, 5, False),
     ("publish rate", Depth(0, 2, 0), "MessageRate", 0, 2, True),

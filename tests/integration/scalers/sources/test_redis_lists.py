@@ -114,12 +114,11 @@ async def test_the_database_is_chosen(real_redis: Redis, port: int, connections:
 
 
 @cases(
-    ("metadata", "complaint"),
     ("wrong password", {"username": "reader", "password": "hunter2"}, "login refused"),
     ("no such database", {"databaseIndex": "9999"}, "out of range"),
 )
 async def test_a_server_that_refuses_is_an_error_without_secrets(
-    real_redis: Redis, port: int, connections: Connections, user: str, metadata: dict[str, str], complaint: str
+    metadata: dict[str, str], complaint: str, real_redis: Redis, port: int, connections: Connections, user: str
 ) -> None:
     with pytest.raises(SourceError, match=complaint) as caught:
         await RedisLists.read([work_list(port, **metadata)], connections)

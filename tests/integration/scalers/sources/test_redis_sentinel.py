@@ -89,13 +89,12 @@ async def test_one_sentinel_that_answers_is_enough_and_is_asked_first_from_then_
 
 
 @cases(
-    ("more", "complaint"),
     ("unknown master", {"sentinelMaster": "other"}, "knows no master other"),
     ("sentinel's", {"sentinelPassword": "wrong-one"}, "login refused|invalid username-password"),
     ("master's password", {"password": "wrong-one"}, "login refused|invalid username-password"),
 )
 async def test_what_is_wrong_is_named_without_secrets(
-    servers: Watched, connections: Connections, more: Any, complaint: str
+    more: Any, complaint: str, servers: Watched, connections: Connections
 ) -> None:
     with pytest.raises(SourceError, match=complaint) as caught:
         await RedisSentinelLists.read([work(servers, **more)], connections)

@@ -28,7 +28,6 @@ async def fill(client: Redis, *, group: bool = True) -> None:
 
 
 @cases(
-    ("metadata", "count"),
     ("length", LENGTH, 10.0),
     ("pending: given and not acknowledged", PENDING, 2.0),
     ("lag: not given yet", LAG, 7.0),
@@ -37,15 +36,15 @@ async def fill(client: Redis, *, group: bool = True) -> None:
     ("lag of a group that is not there yet", {**LAG, "consumerGroup": "unborn"}, 10.0),
 )
 async def test_what_waits_is_counted(
-    real_redis: Redis, port: int, connections: Connections, metadata: dict[str, str], count: float
+    metadata: dict[str, str], count: float, real_redis: Redis, port: int, connections: Connections
 ) -> None:
     await fill(real_redis)
     assert await RedisStreams.read([work_stream(port, **metadata)], connections) == [count]
 
 
-@cases(("metadata", "count"), ("length", LENGTH, 0.0), ("lag", LAG, 0.0))
+@cases(("length", LENGTH, 0.0), ("lag", LAG, 0.0))
 async def test_a_stream_that_is_not_there_is_empty(
-    real_redis: Redis, port: int, connections: Connections, metadata: dict[str, str], count: float
+    metadata: dict[str, str], count: float, real_redis: Redis, port: int, connections: Connections
 ) -> None:
     assert await RedisStreams.read([work_stream(port, **metadata)], connections) == [count]
 
@@ -58,7 +57,6 @@ async def spoil(client: Redis) -> None:
 
 
 @cases(
-    ("before", "metadata", "complaint"),
     ("pending of a stream that is not there", None, PENDING, "NOGROUP"),
     ("pending of a group that is not there", "fill", {"consumerGroup": "unborn"}, "NOGROUP"),
     ("lag unknown", "spoil", LAG, "the server cannot tell the lag of group group"),
@@ -67,7 +65,7 @@ async def spoil(client: Redis) -> None:
     ("lag of a list", "list", LAG, "WRONGTYPE"),
 )
 async def test_what_cannot_be_counted_is_unknown(
-    real_redis: Redis, port: int, connections: Connections, before: str | None, metadata: dict[str, str], complaint: str
+    before: str | None, metadata: dict[str, str], complaint: str, real_redis: Redis, port: int, connections: Connections
 ) -> None:
     if before == "list":
         await real_redis.rpush("work", 1)

@@ -36,27 +36,25 @@ def work(port: int, authentication: dict[str, str], **metadata: str) -> RedisLis
 
 
 @cases(
-    ("authentication", "metadata"),
     ("by the authentication", CLIENT, {}),
     ("by the metadata", {**CLIENT, "tls": ""}, {"enableTLS": "true"}),
     ("unchecked", {**CLIENT, "ca": ""}, {"unsafeSsl": "true"}),
 )
 async def test_a_list_is_measured_over_tls(
-    real_redis: Redis, secure: int, connections: Connections, authentication: dict[str, str], metadata: dict[str, str]
+    authentication: dict[str, str], metadata: dict[str, str], real_redis: Redis, secure: int, connections: Connections
 ) -> None:
     await real_redis.rpush("work", 1, 2)
     assert await RedisLists.read([work(secure, authentication, **metadata)], connections) == [2.0]
 
 
 @cases(
-    ("authentication", "complaint"),
     ("a server nobody vouches for", {**CLIENT, "ca": THEIRS.authority}, "CERTIFICATE_VERIFY_FAILED"),
     ("no certificate of ours", {"tls": "enable", "ca": OURS.authority}, "."),
     ("a certificate of somebody else", {**CLIENT, "cert": THEIRS.client, "key": THEIRS.client_key}, "."),
     ("no TLS", {"tls": "disable"}, "."),
 )
 async def test_what_does_not_fit_is_an_error(
-    secure: int, connections: Connections, authentication: dict[str, str], complaint: str
+    authentication: dict[str, str], complaint: str, secure: int, connections: Connections
 ) -> None:
     with pytest.raises(SourceError, match=rf"^127\.0\.0\.1:{secure}/0: .*{complaint}") as caught:
         await RedisLists.read([work(secure, authentication)], connections)

@@ -82,12 +82,11 @@ async def test_secrets_of_both_versions_and_certificates(address: str) -> None:
 
 
 @cases(
-    ("secret", "token", "said"),
     ("wrong token", {"path": "kv1/login"}, "somebody-elses", "permission denied"),
     ("no such path", {"path": "kv1/nothing"}, TOKEN, "404"),
     ("no such key", {"path": "kv1/login", "key": "user"}, TOKEN, "user"),
 )
-async def test_what_is_refused_or_missing_is_said(address: str, secret: dict[str, Any], token: str, said: str) -> None:
+async def test_what_is_refused_or_missing_is_said(secret: dict[str, Any], token: str, said: str, address: str) -> None:
     with pytest.raises(Exception) as refused:  # noqa: PT011 - which one is told below
         await read(address, {"parameter": "p", "key": "pw", **secret}, token=token)
     assert said in str(refused.value)

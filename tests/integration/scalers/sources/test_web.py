@@ -66,7 +66,6 @@ def vector(*values: str) -> bytes:
 
 
 @cases(
-    ("body", "more", "expected"),
     ("one sample", vector('"12.5"'), {}, 12.5),
     ("a scalar", b'{"data":{"resultType":"scalar","result":[1,"3"]}}', {}, 3.0),
     ("an answer that does not tell its type", b'{"data":{"result":[{"value":[1,"3"]}]}}', {}, 3.0),
@@ -81,7 +80,7 @@ def vector(*values: str) -> bytes:
     ("no data", b'{"data":null}', {}, "is not one of a query"),
 )
 async def test_prometheus_answers(
-    fake: Fake, connections: Connections, body: bytes, more: dict[str, str], expected: float | str
+    body: bytes, more: dict[str, str], expected: float | str, fake: Fake, connections: Connections
 ) -> None:
     fake.body = body
     metadata = {"serverAddress": fake.url, "query": "up", "threshold": "1", **more}
@@ -115,7 +114,6 @@ BASIC = "Basic " + base64.b64encode("ü:hush".encode()).decode()
 
 
 @cases(
-    ("metadata", "authentication", "header", "value"),
     ("basic", {"authModes": "basic"}, {"username": "ü", "password": "hush"}, "Authorization", BASIC),
     ("bearer", {"authMode": "bearer"}, {"token": "hush"}, "Authorization", "Bearer hush"),
     ("custom", {"authModes": "custom"}, {"customAuthHeader": "X-Me", "customAuthValue": "hush"}, "X-Me", "hush"),
@@ -130,12 +128,12 @@ BASIC = "Basic " + base64.b64encode("ü:hush".encode()).decode()
     ),
 )
 async def test_who_asks(
-    fake: Fake,
-    connections: Connections,
     metadata: dict[str, str],
     authentication: dict[str, str],
     header: str,
     value: str,
+    fake: Fake,
+    connections: Connections,
 ) -> None:
     fake.body = vector('"1"')
     authentication = {name: text.replace("<fake>", fake.url) for name, text in authentication.items()}
@@ -294,7 +292,6 @@ async def test_a_real_prometheus(tmp_path: Path, connections: Connections) -> No
 
 
 @cases(
-    ("body", "expected"),
     ("the last row", b'[{"time":"2026-11-21T00:00:00","total":3},{"time":"2026-11-21T00:01:00","total":7.5}]', 7.5),
     ("no rows", b"[]", 0.0),
     ("another column", b'[{"sum":1}]', "no column total; there are sum"),
@@ -305,7 +302,7 @@ async def test_a_real_prometheus(tmp_path: Path, connections: Connections) -> No
     ("no JSON", b"<html>", "not a list of rows"),
 )
 async def test_influxdb_answers_sql_over_http(
-    fake: Fake, connections: Connections, body: bytes, expected: float | str
+    body: bytes, expected: float | str, fake: Fake, connections: Connections
 ) -> None:
     fake.body = body
     metadata = {"serverURL": fake.url, "query": "SELECT 1", "thresholdValue": "1", "influxVersion": "3"}

@@ -40,7 +40,6 @@ UNSIGNED = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
 
 
 @cases(
-    ("token", "now"),
     ("before its time", issued(), NOW - 1),
     ("at its end", issued(), NOW + 600),
     ("of another account's uid", issued(uid="uid-2"), NOW),

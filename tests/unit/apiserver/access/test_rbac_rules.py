@@ -32,7 +32,6 @@ LIST = AccessAttributes("list", "", "pods", "", "team")
 
 
 @cases(
-    ("bindings", "user", "wanted", "allowed"),
     ("in the cluster", {"": [binding("reader", ANNS)]}, ANN, GET, True),
     ("in the namespace", {"team": [binding("reader", ANNS, namespace="team")]}, ANN, GET, True),
     ("in another namespace", {"other": [binding("reader", ANNS, namespace="other")]}, ANN, GET, False),
@@ -89,7 +88,6 @@ PATH = AccessAttributes("get", path="/healthz/etcd")
 
 
 @cases(
-    ("given", "wanted", "allowed"),
     ("verb", rule("list"), GET, False),
     ("one of the verbs", rule("list get"), GET, True),
     ("all verbs", rule("*"), GET, True),

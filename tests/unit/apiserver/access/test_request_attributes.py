@@ -10,7 +10,6 @@ APPS = "/apis/apps/v1/namespaces/team/deployments"
 
 
 @cases(
-    ("method", "path", "query", "expected"),
     ("list", "GET", "/api/v1/namespaces/team/pods", {}, ("list", "", "pods", "", "team")),
     ("list everywhere", "GET", "/api/v1/pods", {}, ("list", "", "pods")),
     ("get", "GET", "/api/v1/namespaces/team/pods/a", {}, ("get", "", "pods", "", "team", "a")),
@@ -45,14 +44,13 @@ def test_requests_for_resources(method: str, path: str, query: Any, expected: tu
     assert request_attributes.of(method, path, query) == AccessAttributes(*expected)
 
 
-@cases("path", {path: path for path in ("/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/x")})
+@cases({path: path for path in ("/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/x")})
 def test_other_requests(path: str) -> None:
     assert request_attributes.of("GET", path, {}) == AccessAttributes("get", path=path)
     assert request_attributes.of("GET", f"{path}/", {}).path == f"{path}/"
 
 
 @cases(
-    ("wanted", "message"),
     (
         "a collection",
         AccessAttributes("list", "", "pods", "", "team"),

@@ -24,7 +24,6 @@ def below(path: str, spec: Object) -> Object:
 
 
 @cases(
-    ("kind", "path"),
     ("a pod", kinds.POD, "spec"),
     ("a Job", kinds.JOB, "spec.template.spec"),
     ("a Deployment", kinds.DEPLOYMENT, "spec.template.spec"),
@@ -47,7 +46,6 @@ def test_it_is_named_in(kind: Kind, path: str) -> None:
 
 
 @cases(
-    ("kind", "body"),
     ("other kinds", kinds.SECRET, below("spec", pods("nginx"))),
     ("no template", kinds.SCALED_JOB, {"spec": {"jobTargetRef": None}}),
     ("no containers", kinds.SCALED_JOB, below("spec.jobTargetRef.template.spec", {"containers": "three"})),

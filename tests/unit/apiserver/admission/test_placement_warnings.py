@@ -13,7 +13,6 @@ def nodes() -> tuple[str, ...]:
 
 
 @cases(
-    ("kind", "body", "wanted"),
     ("a pod", kinds.POD, {"spec": {"schedulerName": "mine"}}, ["spec.schedulerName"]),
     ("a template", kinds.DEPLOYMENT, MINE, ["spec.template.spec.schedulerName"]),
     ("no name", kinds.POD, {"spec": {}}, []),

@@ -30,7 +30,6 @@ def service(type_: str, ports: int) -> Object:
 
 
 @cases(
-    ("kind", "body", "counted"),
     ("a pod that asks for nothing", POD, pod(), {"pods": "1", "count/pods": "1"}),
     (
         "a limit is a request",
@@ -94,7 +93,6 @@ def term(operator: str, *values: str) -> Object:
 
 
 @cases(
-    ("spec", "plain", "high", "other"),
     ("any", {}, True, True, True),
     ("pods only", {"scopes": ["NotTerminating"]}, True, True, False),
     ("any priority", term("Exists"), False, True, False),

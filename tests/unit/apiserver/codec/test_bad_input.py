@@ -95,12 +95,12 @@ def stored(kind: Kind) -> Object:
     return created(kind, {**body, "metadata": {**META, "uid": "u"}})
 
 
-@cases(("kind", "body"), DOCUMENTS)
+@cases(DOCUMENTS)
 def test_the_document_that_is_mutated_is_right(kind: Kind, body: Object) -> None:
     assert problems(kind, {**body, "metadata": {**META, "uid": "u"}}) == []
 
 
-@cases(("kind", "body"), DOCUMENTS)
+@cases(DOCUMENTS)
 def test_every_odd_value_at_every_place_is_answered(kind: Kind, body: Object) -> None:
     for path in places(body):
         for value in ODD:

@@ -35,7 +35,6 @@ AMOUNT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumk
 
 
 @cases(
-    ("kind", "body", "message"),
     ("a text for a number", JOB, job(parallelism="x"), misfit("string", *PARALLELISM)),
     ("a fraction for a whole number", JOB, job(parallelism=1.5), misfit("number 1.5", *PARALLELISM)),
     ("a number too large", JOB, job(parallelism=2**31), misfit("number 2147483648", *PARALLELISM)),
@@ -96,7 +95,6 @@ def test_unknown_fields_are_pruned_and_named() -> None:
 
 
 @cases(
-    ("kind", "body", "kept"),
     ("pointers to zero", JOB, job(parallelism=0, suspend=False), job(parallelism=0, suspend=False)),
     ("null is absence", JOB, job(parallelism=None), job()),
     ("counters, but not pointers", JOB, {"status": {"active": 0, "ready": 0}}, {"status": {"ready": 0}}),
@@ -121,7 +119,6 @@ def test_zeros_are_not_stored(kind: Kind, body: Any, kept: Any) -> None:
 
 
 @cases(
-    ("kind", "body", "stored"),
     (
         "quantities",
         POD,

@@ -7,7 +7,6 @@ from tests.unit.tables import cases
 
 
 @cases(
-    ("text", "found"),
     ("none", '{"a":1,"b":[{"c":1}]}', []),
     ("none, written differently", ' {"a": 1, "b": "\\u003c"}\n', []),
     ("at the top", '{"a":1,"a":1}', ["a"]),

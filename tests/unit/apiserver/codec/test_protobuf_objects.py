@@ -78,7 +78,7 @@ CASES = {
 }
 
 
-@cases(("body", "expected"), CASES)
+@cases(CASES)
 def test_a_message_reads_as_its_json(body: bytes, expected: dict[str, object]) -> None:
     decoded = protobuf_objects.decode(body)
     assert {name: value for name, value in decoded.items() if name not in ("apiVersion", "kind")} == expected
@@ -90,7 +90,6 @@ def test_the_envelope_names_version_and_kind() -> None:
 
 
 @cases(
-    ("body", "message"),
     ("no magic", b"{}", "does not appear to be a protobuf message"),
     ("unknown kind", _object("v1", "Nonsense"), "no kind 'Nonsense' in version 'v1'"),
     ("cut short", _object("v1", "ConfigMap", b"\x0a\x7f"), "unexpected end"),

@@ -12,7 +12,6 @@ from tests.unit.tables import cases
 
 
 @cases(
-    ("text", "value"),
     ("a date is a text", b"day: 2026-01-01", {"day": "2026-01-01"}),
     ("a key is a text", b"1: one", {"1": "one"}),
     ("a number that is none", b"a: .nan", {"a": None}),
@@ -41,7 +40,6 @@ BOMBS = {
 
 
 @cases(
-    ("text", "message"),
     {
         "broken": (b"a: [", "did not find expected"),
         "bytes": (b"a: !!binary AAAA", "bytes"),
@@ -63,7 +61,7 @@ BOMBS = {
     },
 )
 def test_yaml_that_json_cannot_express_or_that_grows_is_refused(
-    monkeypatch: pytest.MonkeyPatch, text: bytes, message: str
+    text: bytes, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if message in ("excessive aliasing", "nested more than"):
         # Nothing is made of a document that is beyond a limit.
@@ -73,7 +71,6 @@ def test_yaml_that_json_cannot_express_or_that_grows_is_refused(
 
 
 @cases(
-    ("text", "found"),
     ("none", "a: 1\nb: {c: 1}\n", []),
     ("at the top", "a: 1\na: 2\n", [(2, "a")]),
     ("inside", "a:\n- b: 1\n  b: 2\nc: 1\nc: 1\n", [(3, "b"), (5, "c")]),

@@ -66,7 +66,6 @@ def written(transport: Mock) -> bytes:
 
 
 @cases(
-    "parts",
     ("a header that does not end", [START, b"a: ", *[LARGE[:10_000]] * 8]),
     ("headers that do not end", [START, *[b"a: b\r\n" * 1000] * 12]),
     ("a path that does not end", [b"GET /" + LARGE]),
@@ -74,7 +73,7 @@ def written(transport: Mock) -> bytes:
     ("with a body", [START + b"content-length: 3\r\na: " + LARGE + b"\r\n\r\nabc", b"more"]),
 )
 def test_a_head_that_is_too_long_is_refused(
-    connection: BoundedHttp, loop: Loop, transport: Mock, parts: list[bytes]
+    parts: list[bytes], connection: BoundedHttp, loop: Loop, transport: Mock
 ) -> None:
     for part in parts:
         connection.data_received(part)
@@ -85,9 +84,9 @@ def test_a_head_that_is_too_long_is_refused(
     assert transport.abort.called
 
 
-@cases("received", ("nothing", b""), ("a line", START), ("a header", START + b"host: a\r\n"))
+@cases(("nothing", b""), ("a line", START), ("a header", START + b"host: a\r\n"))
 def test_a_head_that_does_not_come_ends_the_connection(
-    connection: BoundedHttp, loop: Loop, transport: Mock, received: bytes
+    received: bytes, connection: BoundedHttp, loop: Loop, transport: Mock
 ) -> None:
     connection.data_received(received)
     loop.pass_time(HEAD_SECONDS - 1)
@@ -104,9 +103,9 @@ def test_a_body_may_be_longer_and_take_its_time(connection: BoundedHttp, loop: L
     assert (loop.begun, transport.abort.called, written(transport)) == (1, False, b"")
 
 
-@cases("head", ("late", START), ("too long", START + b"a: " + LARGE + b"\r\n\r\n"))
+@cases(("late", START), ("too long", START + b"a: " + LARGE + b"\r\n\r\n"))
 def test_the_next_request_of_a_connection_is_bounded_too(
-    connection: BoundedHttp, loop: Loop, transport: Mock, head: bytes
+    head: bytes, connection: BoundedHttp, loop: Loop, transport: Mock
 ) -> None:
     connection.data_received(START + b"\r\n")
     loop.pass_time(HEAD_SECONDS)
@@ -129,11 +128,11 @@ BODIES = [
 ]
 
 
-@cases("whole", ("at once", True), ("in pieces", False))
+@cases(("at once", True), ("in pieces", False))
 @pytest.mark.parametrize(("framing", "body", "end"), BODIES)
 @pytest.mark.parametrize("offer", OFFERS)
 def test_an_offer_of_another_protocol_leaves_the_body_a_body(
-    connection: BoundedHttp, loop: Loop, offer: bytes, framing: bytes, body: bytes, end: bytes, whole: bool
+    whole: bool, connection: BoundedHttp, loop: Loop, offer: bytes, framing: bytes, body: bytes, end: bytes
 ) -> None:
     parts = [b"POST / HTTP/1.1\r\n" + offer + framing, body + end]
     for part in [b"".join(parts)] if whole else parts:

@@ -55,7 +55,6 @@ def items(*texts: str) -> list[dict[str, str]]:
 
 
 @cases(
-    ("steps", "expected", "owned"),
     ("what is applied is owned", [(ANT, {"a": "1"})], {"a": "1"}, {"ant": [".a"]}),
     ("what is no longer applied goes", [(ANT, {"a": "1", "b": "1"}), (ANT, {"b": "1"})], {"b": "1"}, {"ant": [".b"]}),
     (
@@ -224,7 +223,6 @@ def test_a_conflict_names_every_owner_and_field() -> None:
 
 
 @cases(
-    ("config", "message"),
     ("unknown field", {"deep": {"z": 1}}, ".deep.z: field not declared in schema"),
     ("repeated key", {"map": items("i", "i")}, '.map: duplicate entries for key [id="i"]'),
     ("repeated value", {"set": ["1", "1"]}, '.set: duplicate entries for key [="1"]'),
@@ -282,7 +280,6 @@ def test_the_oldest_of_many_updaters_become_one() -> None:
 
 
 @cases(
-    ("entry", "message"),
     ("no object", {"operation": "Apply", "fieldsV1": {"f:a": 1}}, "no object at .a"),
     ("operation", {"operation": "Eat"}, "'Eat' is not a valid OwnerOperation"),
     ("element", {"operation": "Apply", "fieldsV1": {"x:a": {}}}, "'x:a' names no field"),
@@ -304,7 +301,6 @@ def test_an_empty_list_or_entry_asks_to_forget_all_owners() -> None:
 
 
 @cases(
-    "kind",
     {
         name: Kind(group, "v1", name, "")
         for group, name in (

@@ -24,7 +24,6 @@ def env(*names: str) -> list[dict[str, str]]:
 
 
 @cases(
-    ("old", "patch", "expected"),
     ("an item merges by its key", env("A", "B"), env("B2"), env("A", "B2")),
     ("new items come first, as they follow nothing", env("A"), env("B2"), env("B2", "A")),
     ("the patch decides the order of its items", env("A", "B", "C"), env("C2", "A2"), env("B", "C2", "A2")),
@@ -45,7 +44,6 @@ NODES = pod(nodeSelector={"a": "b"})
 
 
 @cases(
-    ("old", "patch", "expected"),
     ("null removes a member", pod(hostname="a", subdomain="b"), {"spec": {"hostname": None}}, pod(subdomain="b")),
     ("maps merge", NODES, {"spec": {"nodeSelector": {"c": "d"}}}, pod(nodeSelector={"a": "b", "c": "d"})),
     (
@@ -82,7 +80,6 @@ def test_a_pod_is_patched(old: Any, patch: Any, expected: Any) -> None:
 
 
 @cases(
-    ("patch", "expected"),
     ("a set takes in", {"finalizers": ["b", "c"]}, ["a", "b", "c"]),
     ("a set gives away", {"$deleteFromPrimitiveList/finalizers": ["a"]}, ["b"]),
     ("a set is removed", {"finalizers": None}, None),
@@ -106,7 +103,6 @@ def test_a_deployment_strategy_retains_keys() -> None:
 
 
 @cases(
-    ("patch", "status", "message"),
     ("no object", [1], 400, "cannot unmarshal array"),
     (
         "an item without its key",
@@ -143,7 +139,6 @@ MANY = [{"name": str(number), "value": "1"} for number in range(60_000)]
 
 
 @cases(
-    ("patch", "count"),
     ("items", {"spec": {"containers": [{"name": "c", "env": MANY}]}}, 60_000),
     ("deletions", {"spec": {"containers": [{"name": "c", "env": [{**each, "$patch": "delete"} for each in MANY]}]}}, 0),
     (

@@ -53,7 +53,6 @@ def initializing(*states: dict[str, Any]) -> dict[str, Any]:
 
 
 @cases(
-    ("status", "ready", "word"),
     ("nothing known", {}, "0/1", "Pending"),
     ("running", phase("Running", state(running={})), "1/1", "Running"),
     ("completed", phase("Succeeded", state(terminated={"reason": "Completed"})), "0/1", "Completed"),
@@ -80,7 +79,6 @@ INITIALIZED = {"conditions": [{"type": kind, "status": "True"} for kind in ("Ini
 
 
 @cases(
-    ("sidecar", "status", "ready", "word"),
     (
         "was ended when the pod had succeeded",
         *(ENDED, phase("Succeeded", state(terminated={"reason": "Completed"}), **INITIALIZED)),
@@ -127,7 +125,6 @@ DONE = {"succeeded": 1, "startTime": MADE, "completionTime": "2026-01-10T11:00:4
 
 
 @cases(
-    ("spec", "status", "shown"),
     ("running", {"completions": 3}, {"succeeded": 1}, ["Running", "1/3", ""]),
     ("a work queue", {"parallelism": 4}, {}, ["Running", "0/1 of 4", ""]),
     ("a work queue of one", {"parallelism": 1}, {}, ["Running", "0/1", ""]),
@@ -163,7 +160,6 @@ ACTIVE = {"active": [{}], "lastScheduleTime": "2026-01-10T11:59:00Z"}
 
 
 @cases(
-    ("spec", "status", "row"),
     ("never ran", {"suspend": False}, {}, ["<none>", "False", 0, "<none>"]),
     ("runs", {"suspend": True, "timeZone": "Etc/UTC"}, ACTIVE, ["Etc/UTC", "True", 1, "60s"]),
 )

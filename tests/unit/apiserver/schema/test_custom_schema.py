@@ -106,7 +106,6 @@ def test_a_value_that_breaks_its_schema_is_refused(refusal: str, body: Any) -> N
 
 
 @cases(
-    "spec",
     ("nothing", {}),
     ("a whole number with a fraction of zero", {"i": 3.0}),
     ("a text where a number may be", {"port": "http"}),
@@ -136,7 +135,6 @@ def test_the_root_is_judged_too() -> None:
 
 
 @cases(
-    ("spec", "filled"),
     ("defaults in defaults", {}, {"d": {"x": 3}}),
     ("what is there stays", {"d": {"x": 1}}, {"d": {"x": 1}}),
     ("null where it is not allowed", {"d": None}, {"d": {"x": 3}}),

@@ -81,7 +81,6 @@ def test_the_fast_path_agrees_with_the_full_check(schema: Object, value: Any) ->
 
 
 @cases(
-    ("schema", "fine", "wrong"),
     ("true is no number", {"type": "integer"}, 1, True),
     ("nor is a number one of some words", {"type": "string", "enum": ["1"]}, "1", 1),
     ("a moment", {"type": "string", "format": "date-time"}, "2026-01-01T00:00:00Z", "2026-01-01"),

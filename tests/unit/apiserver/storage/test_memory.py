@@ -51,7 +51,6 @@ def changes(store: ObjectStore, sizes: list[int]) -> None:
 
 
 @cases(
-    ("count", "size", "stored_bytes", "oldest"),
     ("small changes are all remembered", 50, 100, 0, 0),
     ("large ones as far as they fit", 50, LARGE, 100 * LARGE, 50 - watch_streams.HISTORY_BYTES // LARGE),
     ("no more than a list of the objects has", 50, LARGE, 3 * LARGE, 47),
@@ -59,7 +58,7 @@ def changes(store: ObjectStore, sizes: list[int]) -> None:
     ("the last one always", 5, watch_streams.HISTORY_BYTES + 1, 0, 4),
 )
 def test_the_changes_that_are_remembered_are_bounded_in_bytes(
-    store: ObjectStore, count: int, size: int, stored_bytes: int, oldest: int
+    count: int, size: int, stored_bytes: int, oldest: int, store: ObjectStore
 ) -> None:
     hub = Hub(store)
     store.table("jobs.batch").size = stored_bytes
@@ -111,7 +110,6 @@ def version_of(number: int, **data: str) -> Stored:
 
 
 @cases(
-    ("change", "is_shared"),
     ("deleted as it was", StoredChange("maps", version_of(1), version_of(2), deleted=True), True),
     ("deleted with a change", StoredChange("maps", version_of(1), version_of(2, of="y"), deleted=True), False),
     ("deleted with more", StoredChange("maps", version_of(1), version_of(2, a="b"), deleted=True), False),

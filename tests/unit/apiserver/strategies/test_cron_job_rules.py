@@ -137,7 +137,6 @@ LOST = {**PLAIN, "spec": {**PLAIN["spec"], "timeZone": "Middle/Earth"}}
 
 
 @cases(
-    ("stored", "spec", "refused"),
     ("a stored zone in the schedule", ZONED, {}, []),
     ("another instead of it", ZONED, {"schedule": "TZ=UTC 0 3 * * *"}, []),
     ("the field instead of it", ZONED, {"schedule": "0 3 * * *", "timeZone": "UTC"}, []),

@@ -18,7 +18,6 @@ CRD = {"metadata": {"name": "scaledjobs.keda.sh"}, "spec": SPEC}
 
 
 @cases(
-    ("kind", "crd", "fields"),
     ("a custom resource may", SCALED_JOB, CRD, []),
     ("a definition may", CUSTOM_RESOURCE_DEFINITION, None, []),
     ("a built-in kind may not", CONFIG_MAP, None, ["metadata.finalizers[0]"]),

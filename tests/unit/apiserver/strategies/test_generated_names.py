@@ -28,7 +28,7 @@ def named(meta: dict[str, Any], taken: int) -> tuple[bool, list[str]]:
     return write._name(ctx, TARGET, meta), asked
 
 
-@cases("prefix", ("short", "crunch-"), ("just fits", "a" * 58), ("too long", "a" * 100))
+@cases(("short", "crunch-"), ("just fits", "a" * 58), ("too long", "a" * 100))
 def test_a_name_begins_as_asked_and_ends_in_five_letters(prefix: str) -> None:
     meta = {"generateName": prefix}
     generated, asked = named(meta, 0)

@@ -59,7 +59,6 @@ def test_a_job_gets_its_defaults() -> None:
 
 
 @cases(
-    ("spec", "field", "value"),
     ("a work queue has no completions", {"parallelism": 3}, "completions", None),
     ("parallelism is one", {"completions": 3}, "parallelism", 1),
     ("limits per index", {**INDEXED, "backoffLimitPerIndex": 1}, "backoffLimit", 2147483647),
@@ -269,7 +268,6 @@ def test_generated_labels_cannot_be_forged() -> None:
 
 
 @cases(
-    "spec",
     ("a failure policy without rules", {"podFailurePolicy": {"rules": []}}),
     ("no time at all", {"activeDeadlineSeconds": 0}),
     ("nothing to do", {"parallelism": 0, "completions": 0}),
@@ -387,7 +385,6 @@ def test_an_indexed_job_scales_as_a_whole() -> None:
 
 
 @cases(
-    ("status", "fine"),
     ("never started", {}, True),
     ("with a pod", {"active": 1}, False),
     ("started and not yet suspended", {"startTime": "2026-01-10T12:00:00Z"}, False),

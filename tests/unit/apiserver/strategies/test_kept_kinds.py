@@ -80,7 +80,6 @@ def test_an_object_of_every_kind_is_accepted_and_shown(name: str) -> None:
 
 
 @cases(
-    ("name", "fields", "found"),
     ("a field", "StorageClass", {}, "provisioner"),
     (
         "a field of a struct",
@@ -107,7 +106,6 @@ def test_what_a_type_requires_must_be_there(name: str, fields: Object, found: st
 
 
 @cases(
-    ("row", "name", "message"),
     ("a role's", ROWS["ClusterRole"], "system:Node", []),
     ("a path", ROWS["ClusterRole"], "a/b", ["metadata.name: Invalid value: \"a/b\": may not contain '/'"]),
     ("this folder", ROWS["ClusterRole"], "..", ["metadata.name: Invalid value: \"..\": may not be '..'"]),
@@ -116,7 +114,7 @@ def test_a_role_is_called_whatever_a_path_can_hold(row: KeptKind, name: str, mes
     assert refused(row.kind, body_of(row.kind, {}, name)) == message
 
 
-@cases("metrics", ("none", []), ("cpu", [CPU]), ("memory", [MEMORY]), ("both", [CPU, MEMORY]))
+@cases(("none", []), ("cpu", [CPU]), ("memory", [MEMORY]), ("both", [CPU, MEMORY]))
 def test_a_client_of_the_first_version_of_autoscalers_loses_nothing(metrics: list[Object]) -> None:
     spec: dict[str, Any] = {
         "maxReplicas": 3,

@@ -23,7 +23,6 @@ OWNER = "metadata.ownerReferences"
 
 
 @cases(
-    ("metadata", "found"),
     ("no name", {"name": ""}, [f"{NAME}: Required value: name or generateName is required"]),
     ("upper case", {"name": "A_b"}, [f'{NAME}: Invalid value: "A_b": {SUBDOMAIN}']),
     (
@@ -89,7 +88,6 @@ def test_an_object_has_one_controller() -> None:
 
 
 @cases(
-    ("kind", "name", "fine"),
     ("a namespace is one label", NAMESPACE, "a.b", False),
     ("a namespace may begin with a digit", NAMESPACE, "1a", True),
     ("a service may not", SERVICE, "1a", False),

@@ -39,7 +39,6 @@ def test_a_deployment_gets_its_defaults() -> None:
 
 
 @cases(
-    ("spec", "field"),
     ("replicas", {"replicas": -1}, "spec.replicas"),
     ("no selector", {"selector": None}, "spec.selector"),
     ("an empty selector", {"selector": {}}, "spec.selector"),
@@ -58,7 +57,6 @@ def test_a_deployment_is_refused(spec: Any, field: str) -> None:
 
 
 @cases(
-    ("rolling", "found"),
     ("numbers", {"maxSurge": 1, "maxUnavailable": 0}, {}),
     ("shares", {"maxSurge": "0%", "maxUnavailable": "100%"}, {}),
     ("a large surge", {"maxSurge": "300%"}, {}),
@@ -136,7 +134,6 @@ def test_texts_of_a_secret_become_data() -> None:
 
 
 @cases(
-    ("kind", "body", "fields"),
     ("a key with a blank", CONFIG_MAP, {"data": {"a b": ""}}, ["data[a b]"]),
     ("a key twice", CONFIG_MAP, {"data": {"a": ""}, "binaryData": {"a": ""}}, ["data[a]"]),
     ("too much text", CONFIG_MAP, {"data": {"a": "x" * (1024 * 1024 + 1)}}, ["[]"]),
@@ -168,7 +165,6 @@ def test_a_namespace_is_active_and_keeps_its_finalizer() -> None:
 
 
 @cases(
-    ("kind", "body", "fields"),
     ("a service without ports", SERVICE, {"spec": {}}, ["spec.ports"]),
     ("a service without an address", SERVICE, {"spec": {"clusterIP": "None"}}, []),
     ("a service's type", SERVICE, {"spec": {"type": "x", "ports": [{"port": 1}]}}, ["spec.type"]),
@@ -213,7 +209,6 @@ COLUMN, SCALE = "spec.versions[0].additionalPrinterColumns[0]", "spec.versions[0
 
 
 @cases(
-    ("fields", "refused"),
     ("fine", {}, []),
     ("a name of its own", {"name": "bars.ex.com"}, ["metadata.name"]),
     ("scope", {"scope": "Galaxy"}, ["spec.scope"]),

@@ -76,7 +76,6 @@ AT = "spec.exclusions[0]"
 
 
 @cases(
-    ("spec", "field"),
     {
         "an instant": ({"suspendUntil": "tomorrow"}, "spec.suspendUntil"),
         "a day": ({"exclusions": [{"dates": ["2026-02-30"]}]}, "spec.exclusions[0].dates[0]"),

@@ -44,7 +44,6 @@ def test_a_pod_gets_its_defaults() -> None:
 
 
 @cases(
-    ("given", "filled"),
     ("ports", {"ports": [{"containerPort": 1}]}, {"ports": [{"containerPort": 1, "protocol": "TCP"}]}),
     (
         "field references",
@@ -73,7 +72,6 @@ def test_a_container_gets_defaults(given: Any, filled: Any) -> None:
 
 
 @cases(
-    ("volume", "filled"),
     ("nothing is an empty folder", {}, {"emptyDir": {}}),
     ("secret", {"secret": {"secretName": "s"}}, {"secret": {"secretName": "s", "defaultMode": 420}}),
     ("hostPath", {"hostPath": {"path": "/x"}}, {"hostPath": {"path": "/x", "type": ""}}),
@@ -196,7 +194,6 @@ def configured(*items: Any) -> dict[str, Any]:
 
 
 @cases(
-    ("spec", "fields"),
     ("a toleration of everything, perhaps", tolerated(), ["tolerations[0].operator"]),
     ("a toleration of everything", tolerated(operator="Exists"), []),
     ("a toleration's key", tolerated(key="a b"), ["tolerations[0].key"]),
@@ -303,7 +300,6 @@ def edited(stored: Any = STORED, **spec: Any) -> dict[str, Any]:
 
 
 @cases(
-    ("spec", "fields"),
     ("another image", {"image": "y"}, []),
     ("an earlier deadline", {"activeDeadlineSeconds": 5}, []),
     ("another toleration", {"tolerations": [{"key": "a"}, {"key": "b"}]}, []),
@@ -330,7 +326,6 @@ def test_a_gated_pod_says_why_it_has_no_node() -> None:
 
 
 @cases(
-    ("spec", "refused"),
     ("a gate less", {"schedulingGates": GATES[1:]}, []),
     ("no gate any more", {"schedulingGates": None}, []),
     ("a narrower choice", {"schedulingGates": None, "nodeSelector": {"zone": "a", "disk": "b"}}, []),
@@ -353,7 +348,6 @@ def test_gates_are_only_taken_away(spec: Any, refused: list[str]) -> None:
 
 
 @cases(
-    ("resources", "quality"),
     ("nothing", {}, "BestEffort"),
     ("a request", {"requests": {"cpu": "1"}}, "Burstable"),
     (

@@ -10,7 +10,6 @@ from workers.settings import Settings
 
 
 @cases(
-    ("user", "expected"),
     ("a worker", "system:serviceaccount:penstock:penstock-worker", "worker"),
     ("in another namespace", "system:serviceaccount:ours:penstock-watch", "watch"),
     ("another account", "system:serviceaccount:penstock:default", "standalone"),
@@ -56,7 +55,6 @@ class Server:
 
 
 @cases(
-    ("user", "process"),
     ("ours", "system:serviceaccount:penstock:penstock-watch", "watch"),
     ("before 1.28", None, "standalone"),
 )

@@ -57,7 +57,6 @@ def test_nothing_is_wrong_where_everything_is_right_and_nothing_is_judged_that_i
 
 
 @cases(
-    ("check", "changed", "level", "text"),
     ("an old Python", "versions", {"python": (3, 9)}, "wrong", "Python 3.9 is too old"),
     ("a missing package", "versions", {"unmet": ("redis is missing",)}, "wrong", "redis is missing"),
     ("two versions", "versions", {"installed": "1.9"}, "warning", "the installed package 1.9"),
@@ -117,7 +116,6 @@ def test_what_is_wrong_is_said_with_what_to_do(check: str, changed: dict[str, An
 
 
 @cases(
-    ("told", "unit", "ahead"),
     ("between the two", 101.0, 0.0, 0.0),
     ("cut to the second", 99.2, 1.0, 0.0),
     ("behind", 90.0, 0.0, -10.0),

@@ -112,7 +112,6 @@ def test_a_kind_defined_in_the_same_run_is_waited_for(cluster: FakeCluster, pens
 
 
 @cases(
-    ("there", "outcome", "asked"),
     ("a new object", {}, "created", ["POST"]),
     ("an equal one", {"k": "v", "j": "w"}, "unchanged", []),
     ("a changed one", {"k": "x", "j": "w"}, "configured", ["PATCH"]),
@@ -186,7 +185,7 @@ def test_a_missing_object_is_an_error_without_ignore_not_found(cluster: FakeClus
     assert penstock("delete", "pod", "a", "--ignore-not-found").code == 0
 
 
-@cases("which", ("all", ("--all",)), ("label", ("-l", "app=x")))
+@cases(("all", ("--all",)), ("label", ("-l", "app=x")))
 def test_an_object_that_disappears_after_the_list_is_no_error(
     which: tuple[str, ...], cluster: FakeCluster, penstock: Type
 ) -> None:

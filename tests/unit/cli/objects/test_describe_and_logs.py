@@ -142,7 +142,6 @@ def test_a_volcano_jobs_pods_have_volcanos_label(volcano: FakeCluster, penstock:
 
 
 @cases(
-    ("kind", "of", "label"),
     ("ScheduledJob", SCHEDULED_JOB, JOB, "job-name"),
     ("CronJob", CRON_JOB, JOB, "job-name"),
     ("JobFlow", JOB_FLOW, VC_JOB, "volcano.sh/job-name"),

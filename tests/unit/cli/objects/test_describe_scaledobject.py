@@ -40,8 +40,8 @@ def lines(penstock: Type) -> list[str]:
     return printed.lines
 
 
-@cases(("replicas", "said"), ("one", 1, "1 replica"), ("several", 3, "3 replicas"))
-def test_its_target_and_its_reading_are_shown(cluster: FakeCluster, penstock: Type, replicas: int, said: str) -> None:
+@cases(("one", 1, "1 replica"), ("several", 3, "3 replicas"))
+def test_its_target_and_its_reading_are_shown(replicas: int, said: str, cluster: FakeCluster, penstock: Type) -> None:
     cluster.objects[DEPLOYMENT.path("default", "pool", "scale")] = {
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",

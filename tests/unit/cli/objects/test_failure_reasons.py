@@ -42,7 +42,6 @@ WAITS = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", 
 
 
 @cases(
-    ("status", "why"),
     ("it has no node", {"conditions": WAITS}, "Unschedulable: 0/1 nodes: --pods 4"),
     ("it has no node because of its containers", {"conditions": WAITS, **SEVERAL}, WHY_SEVERAL),
     ("it has a node", {"conditions": [{**WAITS[0], "status": "True"}]}, ""),
@@ -55,7 +54,6 @@ def test_a_pod(status: dict[str, Any], why: str) -> None:
 
 
 @cases(
-    ("conditions", "why"),
     ("at work", [], ""),
     ("complete", [{"type": "Complete", "status": "True", "reason": "CompletionsReached"}], ""),
     ("not failed", [{"type": "Failed", "status": "False", "reason": "Not"}], ""),

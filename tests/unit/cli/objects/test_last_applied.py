@@ -13,7 +13,6 @@ from tests.unit.tables import cases
 
 
 @cases(
-    ("last", "wanted", "live", "patch"),
     ("equal", {}, {"a": 1}, {"a": 1}, {}),
     ("what the manifest never had is left alone", {}, {"a": 1}, {"a": 1, "b": 2}, {}),
     ("applied once and gone from the manifest is removed", {"b": 2}, {}, {"b": 3}, {"b": None}),

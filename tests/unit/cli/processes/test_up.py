@@ -31,7 +31,6 @@ def planned(*, workers: int = 1, scalers: int = 1, **flags: Any) -> up.Parts:
 
 
 @cases(
-    ("flags", "foundations"),
     ("everything embedded", {}, ["broker", "apiserver", "kubelet"]),
     ("a real broker", {"broker": "redis://h/0"}, ["apiserver", "kubelet"]),
     ("a real broker by its variable", {"variable": "redis://h/0"}, ["apiserver", "kubelet"]),
@@ -77,7 +76,6 @@ def test_on_a_real_cluster_only_the_jobs_that_name_us_are_ours() -> None:
 
 
 @cases(
-    ("flags", "told"),
     ("by default", {}, ["volcano", "default-scheduler"]),
     ("without gangs", {"volcano": "false"}, []),
     ("as they are named", {"scheduler_names": "a,b", "pod_scheduler": "mine"}, ["a,b", "mine"]),
@@ -111,7 +109,6 @@ def test_each_process_that_serves_metrics_has_a_port_of_its_own(port: str, ports
 
 
 @cases(
-    ("flags", "address"),
     ("by default", {}, "127.0.0.1"),
     ("as it was asked for", {"metrics_address": "0.0.0.0"}, "0.0.0.0"),
 )
@@ -143,7 +140,7 @@ def test_the_kubelet_is_told_which_nodes_are_wished_for() -> None:
             planned(**wrong)
 
 
-@cases("inside", ("a file", ""), ("below a file", "home"))
+@cases(("a file", ""), ("below a file", "home"))
 def test_a_home_that_cannot_be_made_is_an_error_of_one_line(inside: str, tmp_path: Path) -> None:
     occupied = tmp_path / "file"
     occupied.touch()
@@ -181,7 +178,6 @@ def test_a_broker_that_does_not_answer_is_named_before_anything_starts(penstock:
 
 
 @cases(
-    ("failures", "patience", "message"),
     ("it comes back", 2, 60.0, None),
     ("not embedded, or away for too long", 1, 0.0, "the broker does not answer: refused"),
 )
@@ -216,7 +212,6 @@ WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 
 
 @cases(
-    ("kinds", "missing"),
     ("no group", (), True),
     ("a group without the kind", (Kind("example.com", "v1", "Gadget", "gadgets"),), True),
     ("served", (WIDGET,), False),

@@ -117,7 +117,6 @@ def finished(type_: str, **more: str) -> dict[str, Any]:
 
 
 @cases(
-    ("arguments", "value"),
     ("no variables", (), ""),
     ("one", ("--env", "DAY=2026-03-01"), {"env": {"DAY": "2026-03-01"}}),
     ("several, one empty", ("-e", "A=1", "--env", "B="), {"env": {"A": "1", "B": ""}}),
@@ -233,7 +232,7 @@ ENDS = {
 }
 
 
-@cases(("kind", "spec", "steps", "name", "line"), ENDS)
+@cases(ENDS)
 def test_a_run_ends_as_its_last_job(
     kind: Kind, spec: Any, steps: tuple[Step, ...], name: str, line: str, nightly: Nightly
 ) -> None:
@@ -285,7 +284,6 @@ def not_ready(reason: str, message: str) -> Step:
 
 
 @cases(
-    ("spec", "status", "steps", "told"),
     (
         "another run",
         {"concurrencyPolicy": "Forbid"},

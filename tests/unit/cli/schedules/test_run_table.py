@@ -37,7 +37,6 @@ def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 @cases(
-    ("kind", "spec", "slots"),
     ("a CronJob in UTC", CRON_JOB, {}, ["2026-03-02T02:00:00Z 13h", "2026-03-03T02:00:00Z 37h"]),
     ("a CronJob of Volcano", VC_CRON_JOB, {**BERLIN, **VC}, ["2026-03-02T02:00:00+01:00 12h"]),
     ("a suspended one of Volcano", VC_CRON_JOB, {"suspend": True, **VC}, SUSPENDED),
@@ -85,7 +84,6 @@ def test_the_next_runs_are_printed(
 
 
 @cases(
-    ("kind", "spec", "wanted"),
     ("a ScheduledJob", SCHEDULED_JOB, {}, True),
     ("a CronJob", CRON_JOB, {}, True),
     ("a CronJob of Volcano", VC_CRON_JOB, {}, True),
@@ -105,7 +103,6 @@ def test_the_jitter_of_each_run_is_printed(capsys: pytest.CaptureFixture[str]) -
 
 
 @cases(
-    ("last", "created", "later", "first"),
     ("its jitter is not over", None, CREATED, 0, "2026-03-01T12:00:00Z"),
     ("its run was started", "2026-03-01T12:00:00Z", CREATED, 0, "2026-03-01T13:00:00Z"),
     ("its jitter is over", None, CREATED, 59 * 60 + 29, "2026-03-01T13:00:00Z"),

@@ -15,7 +15,6 @@ def spec_of(cluster: FakeCluster, kind: Kind, name: str = "nightly") -> Any:
 
 
 @cases(
-    ("kind", "spec", "arguments", "said", "then"),
     ("a ScheduledJob", SCHEDULED_JOB, {}, ("suspend",), "suspended", {"suspend": True}),
     ("a CronJob", CRON_JOB, {"suspend": False}, ("suspend",), "suspended", {"suspend": True}),
     ("a Job", JOB, {}, ("suspend",), "suspended", {"suspend": True}),

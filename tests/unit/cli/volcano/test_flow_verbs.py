@@ -92,7 +92,6 @@ RETRY = "penstock.dev/retry"
 
 
 @cases(
-    "verb, phase, before, after",
     ("suspend", "suspend", "Running", {}, {"suspend": True}),
     ("suspend one that is new", "suspend", "", {"suspend": False}, {"suspend": True}),
     ("resume", "resume", "Running", {"suspend": True}, {}),
@@ -102,7 +101,7 @@ RETRY = "penstock.dev/retry"
     ("retry one that was cancelled", "retry", "Terminated", {"cancel": True}, {}),
 )
 def test_a_flow_is_steered(
-    volcano: FakeCluster, penstock: Type, verb: str, phase: str, before: Object, after: Object
+    verb: str, phase: str, before: Object, after: Object, volcano: FakeCluster, penstock: Type
 ) -> None:
     volcano.add(JOB_FLOW, "nightly", spec=before, status={"state": {"phase": phase}})
     assert penstock("flow", verb, "-N", "nightly").out == f"{verb} flow nightly: asked for\n"
@@ -121,7 +120,6 @@ def test_a_change_without_effect_is_not_written(volcano: FakeCluster, penstock: 
 
 
 @cases(
-    "verb, phase, spec, said",
     ("retry one that runs", "retry", "Running", {}, "flow nightly is Running"),
     ("retry a new one", "retry", "", {}, "flow nightly is new"),
     ("retry one that still ends", "retry", "Terminating", {"cancel": True}, "is Terminating"),
@@ -130,7 +128,7 @@ def test_a_change_without_effect_is_not_written(volcano: FakeCluster, penstock: 
     ("suspend one that is over", "suspend", "Terminated", {}, "is over: Terminated"),
 )
 def test_a_verb_that_means_nothing_now_is_refused(
-    volcano: FakeCluster, penstock: Type, verb: str, phase: str, spec: Object, said: str
+    verb: str, phase: str, spec: Object, said: str, volcano: FakeCluster, penstock: Type
 ) -> None:
     volcano.add(JOB_FLOW, "nightly", spec=spec, status={"state": {"phase": phase}})
     printed = penstock("flow", verb, "-N", "nightly")

@@ -20,7 +20,6 @@ from workers.errors import UserError
 
 
 @cases(
-    "text, amounts",
     ("none", "", {}),
     ("vcctl's default", "cpu=1000m,memory=100Mi", {"cpu": "1000m", "memory": "100Mi"}),
     ("an extended resource", "nvidia.com/gpu=2", {"nvidia.com/gpu": "2"}),
@@ -31,7 +30,6 @@ def test_amounts(text: str, amounts: dict[str, str]) -> None:
 
 
 @cases(
-    "text, said",
     ("no amount", "cpu", "'cpu': NAME=QUANTITY is needed"),
     ("an empty amount", "cpu=", "'cpu=': NAME=QUANTITY is needed"),
     ("no name", "=1", "'=1': NAME=QUANTITY is needed"),
@@ -92,12 +90,11 @@ def job(name: str, **metadata: Any) -> Object:
 
 
 @cases(
-    ("metadata", "namespace"),
     ("where the flag says", {}, "batch"),
     ("where it says itself", {"namespace": "ops"}, "ops"),
 )
 def test_the_job_of_a_file_is_made(
-    volcano: FakeCluster, penstock: Type, tmp_path: Any, metadata: dict[str, str], namespace: str
+    metadata: dict[str, str], namespace: str, volcano: FakeCluster, penstock: Type, tmp_path: Any
 ) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(job("written", **metadata)))
@@ -106,12 +103,11 @@ def test_the_job_of_a_file_is_made(
 
 
 @cases(
-    "documents, said",
     ("two Jobs", [job("a"), job("b")], "one Job of batch.volcano.sh/v1alpha1 is needed"),
     ("batch's Job", [{**job("a"), "apiVersion": "batch/v1"}], "there is Job a (batch/v1)"),
 )
 def test_a_file_without_exactly_one_job_is_refused(
-    volcano: FakeCluster, penstock: Type, tmp_path: Any, documents: list[Object], said: str
+    documents: list[Object], said: str, volcano: FakeCluster, penstock: Type, tmp_path: Any
 ) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump_all(documents))
@@ -122,14 +118,13 @@ def test_a_file_without_exactly_one_job_is_refused(
 
 
 @cases(
-    ("typed", "named"),
     ("a name, a number and an image", ("-N", "zz", "-r", "9", "-i", "foo"), ("-N", "-i", "-r")),
     ("what it would be anyway", ("-m", "1"), ("-m",)),
     ("amounts", ("-L", "cpu=2"), ("-L",)),
     ("a command", ("--", "sleep", "1"), ("COMMAND",)),
 )
 def test_flags_that_describe_a_job_are_refused_beside_a_file(
-    volcano: FakeCluster, penstock: Type, tmp_path: Any, typed: tuple[str, ...], named: tuple[str, ...]
+    typed: tuple[str, ...], named: tuple[str, ...], volcano: FakeCluster, penstock: Type, tmp_path: Any
 ) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(job("a")))
@@ -167,7 +162,6 @@ def test_jobs_are_listed_in_vcctls_columns(three: FakeCluster, penstock: Type) -
 
 
 @cases(
-    "flags, names",
     ("of the namespace", (), ["train", "eval"]),
     ("of another", ("-n", "batch"), ["far"]),
     ("of a queue", ("-q", "research"), ["train"]),
@@ -176,7 +170,7 @@ def test_jobs_are_listed_in_vcctls_columns(three: FakeCluster, penstock: Type) -
     ("by a part of the name", ("--selector", "rai"), ["train"]),
 )
 def test_flags_filter_the_listed_jobs(
-    three: FakeCluster, penstock: Type, flags: tuple[str, ...], names: list[str]
+    flags: tuple[str, ...], names: list[str], three: FakeCluster, penstock: Type
 ) -> None:
     assert [line[0] for line in words(penstock("job", "list", *flags).out)[1:]] == names
 
@@ -201,14 +195,13 @@ def test_an_empty_list_is_reported(volcano: FakeCluster, penstock: Type, verbs: 
 
 
 @cases(
-    "line, kind, action, prefix",
     ("suspend", "job suspend -N train", VC_JOB, "AbortJob", "train-abortjob-"),
     ("resume", "job resume -N train", VC_JOB, "ResumeJob", "train-resumejob-"),
     ("open", "queue operate -n train -a open", QUEUE, "OpenQueue", "train-openqueue-"),
     ("close", "queue operate -n train -a close", QUEUE, "CloseQueue", "train-closequeue-"),
 )
 def test_a_command_is_the_object_that_vcctl_makes(
-    volcano: FakeCluster, penstock: Type, line: str, kind: Kind, action: str, prefix: str
+    line: str, kind: Kind, action: str, prefix: str, volcano: FakeCluster, penstock: Type
 ) -> None:
     volcano.add(kind, "train", spec={})
     printed = penstock(*line.split())

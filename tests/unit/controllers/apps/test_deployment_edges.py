@@ -40,7 +40,6 @@ def progressing(cluster: AppsCluster) -> Object:
 
 
 @cases(
-    ("strategy", "replicas", "before", "after", "sizes"),
     ("out", rolling(3, 2), 10, {"one": 8, "broken": 5}, 15, {"one": 11, "broken": 7}),
     ("in", rolling(3, 2), 10, {"one": 8, "broken": 5}, 5, {"one": 5, "broken": 3}),
     ("newest first", rolling(4, 0), 4, {"one": 4, "broken": 4}, 5, {"one": 4, "broken": 5}),
@@ -194,7 +193,6 @@ LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 @cases(
-    ("entry", "moves"),
     ("without an owner, matches", _pod("a", owned=False), True),
     ("without an owner, another label", _pod("a", owned=False, labels={"app": "x"}), False),
     ("without an owner, being deleted", _pod("a", owned=False, metadata=LEAVING), False),

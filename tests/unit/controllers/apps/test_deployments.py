@@ -188,7 +188,6 @@ def test_a_pod_whose_labels_no_longer_match_is_let_go_and_replaced():
 
 
 @cases(
-    ("value", "total", "up", "answer"),
     ("a number", 3, 10, True, 3),
     ("a share is rounded up", "25%", 10, True, 3),
     ("a share is rounded down", "25%", 10, False, 2),
@@ -201,7 +200,6 @@ def test_amounts(value: int | str | None, total: int, up: bool, answer: int):
 
 
 @cases(
-    ("replicas", "surge", "unavailable", "limits"),
     ("the defaults", 10, "25%", "25%", RolloutLimits(3, 2)),
     ("one pod is replaced before it goes", 1, "25%", "25%", RolloutLimits(1, 0)),
     ("never nothing at all", 3, 0, "10%", RolloutLimits(0, 1)),

@@ -8,7 +8,6 @@ from workers.controllers.apps.rolling import Part, RolloutLimits, new_size, old_
 
 
 @cases(
-    ("wanted", "surge", "new", "total", "size"),
     ("as much as the surge allows", 10, 3, 0, 10, 3),
     ("no surge: an old one must go first", 10, 0, 0, 10, 0),
     ("room that old ones left", 10, 0, 0, 8, 2),
@@ -21,7 +20,6 @@ def test_the_size_of_the_new_set(wanted: int, surge: int, new: int, total: int, 
 
 
 @cases(
-    ("wanted", "limits", "new", "old", "sizes"),
     ("as many as may be unavailable", 10, RolloutLimits(0, 2), Part(0, 0), [Part(10, 10)], [8]),
     ("new ones do not serve yet", 10, RolloutLimits(3, 0), Part(3, 0), [Part(10, 10)], [10]),
     ("new ones serve", 10, RolloutLimits(3, 0), Part(3, 3), [Part(10, 10)], [7]),
@@ -50,7 +48,6 @@ def test_sets_never_leave_too_few_available_pods(wanted: int, surge: int, less: 
 
 
 @cases(
-    ("sizes", "most", "allowed", "shared"),
     ("each its share", [5, 8], [13, 13], 20, [8, 12]),
     ("of equals the newest grows first", [5, 5], [10, 10], 11, [6, 5]),
     ("of equals the oldest shrinks first", [5, 5], [10, 10], 9, [5, 4]),

@@ -276,7 +276,7 @@ def test_a_new_pod_waits_for_the_claim_of_the_one_before_it_to_go():
     assert names(cluster) == ["web-0", "web-1"]
 
 
-@cases("early", ("from the beginning", True), ("later", False))
+@cases(("from the beginning", True), ("later", False))
 def test_claims_go_with_the_set_when_it_says_so(early: bool):
     kept = {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}}
     cluster = stateful(replicas=2, volumeClaimTemplates=[DATA], **(kept if early else {}))

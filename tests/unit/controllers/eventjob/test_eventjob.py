@@ -75,7 +75,6 @@ def test_a_first_reading_orders_claims_and_every_claim_gets_a_job() -> None:
 
 
 @cases(
-    ("job", "retry", "settlement"),
     ("completed", job_of(claim("1-0"), "Complete"), None, ("done", "", 0, 0)),
     ("failed", job_of(claim("1-0"), "Failed"), None, ("parked", "BackoffLimitExceeded: too many", 0, 0)),
     (
@@ -99,7 +98,7 @@ def test_an_event_is_settled_as_its_job_ends(job: CachedObject, retry: Any, sett
     assert found == (ClaimSettlement("1-0", how, whole, attempt, delay, job.ref.name),)
 
 
-@cases(("attempt", "delay"), ("the second", 1, 20_000), ("the third", 2, 25_000), ("far beyond", 900, 25_000))
+@cases(("the second", 1, 20_000), ("the third", 2, 25_000), ("far beyond", 900, 25_000))
 def test_the_delay_doubles_up_to_its_limit(attempt: int, delay: int) -> None:
     held = claim("1-0", attempt=attempt)
     body = event_job(retry={"limit": 1000, "delaySeconds": 10, "maxDelaySeconds": 25})
@@ -122,7 +121,6 @@ def test_the_last_attempt_parks_the_event_and_says_so_once() -> None:
 
 
 @cases(
-    ("spec", "limit", "made"),
     ("room for all", {"concurrency": {"total": 5}}, 5, 2),
     ("room for one beside one that runs", {"concurrency": {"total": 2}}, 2, 1),
     ("no room", {"concurrency": {"total": 1}}, 1, 0),
@@ -148,7 +146,6 @@ def test_a_settled_job_is_let_go_and_one_that_no_poll_knows_of_yet_is_not() -> N
 
 
 @cases(
-    ("body", "reason", "message"),
     ("a malformed manifest", event_job(concurrency={"total": 0}), "InvalidSpec", "spec.concurrency.total"),
     ("an expression", event_job(filter={"cel": "event.type =="}), "InvalidSpec", "spec.filter.cel: line 1"),
     (
@@ -168,7 +165,6 @@ def test_a_spec_that_cannot_work_is_not_ready(body: Object, reason: str, message
 
 
 @cases(
-    ("trigger", "taken"),
     ("push", {"type": "push", "metadata": {}}, True),
     ("push with the same stream", {"type": "push", "metadata": {"stream": "{penstock}:events:default/orders"}}, True),
     ("push with another stream", {"type": "push", "metadata": {"stream": "{penstock}:events:default/other"}}, False),
@@ -194,7 +190,6 @@ def test_a_scaledjob_of_another_name_takes_the_channel_that_its_trigger_names(ch
 
 
 @cases(
-    ("held", "reason"),
     ("no text for a label", claim("1-0", item=event_text("1-0", subject="a b")), "is no value of a label"),
     ("nothing for a path", claim("1-0"), "$(event.subject): the event has none"),
     ("too large", claim("1-0", size=200_000), "200000 bytes"),
@@ -213,7 +208,6 @@ def test_an_event_that_does_not_fit_its_template_is_parked_with_the_reason(held:
 
 
 @cases(
-    ("found", "problem"),
     ("an unreadable ledger", ClaimLedger("events"), "connection refused"),
     ("a ledger of a namesake", ledger(claim("1-0")), None),
 )
@@ -242,7 +236,6 @@ def test_the_status_says_what_a_reading_counted() -> None:
 
 
 @cases(
-    ("parked", "reason"),
     ("some", 3, "EventsParked"),
     ("as many as may be", 5, "DeadLetterFull"),
     ("none", 0, "NothingParked"),
@@ -268,7 +261,6 @@ def test_a_deleted_object_stops_its_jobs_and_stays_until_its_deliveries_are_gone
 
 
 @cases(
-    ("generation", "limit", "gone"),
     ("a poll since the deletion has removed them", 2, 0, True),
     ("the last poll was before the deletion", 1, 0, False),
     ("polls may still claim", 2, 10, False),
@@ -298,7 +290,6 @@ def test_a_malformed_manifest_is_not_ready() -> None:
 
 
 @cases(
-    ("spec", "name"),
     ("its own channel", {}, "orders"),
     ("another channel", {"channel": "sales"}, "sales"),
     ("no text", {"channel": 7}, None),
@@ -351,7 +342,6 @@ def test_a_containers_own_variable_stays() -> None:
 
 
 @cases(
-    ("data", "variables"),
     ("short data", "x", {"PENSTOCK_EVENT", "PENSTOCK_EVENT_DATA"}),
     ("long data", "x" * 70_000, {"PENSTOCK_EVENT"}),
     ("longer data", "x" * 120_000, set()),
@@ -364,7 +354,6 @@ def test_what_no_process_can_be_given_is_in_the_file_only(data: str, variables: 
 
 
 @cases(
-    ("subject", "given"),
     ("a NUL", "a\0b", False),
     ("as long as may be", "x" * 4096, True),
     ("longer", "x" * 4095 + "ä", False),
@@ -375,7 +364,7 @@ def test_an_attribute_that_no_process_can_be_given_is_in_the_file_only(subject: 
     assert ("PENSTOCK_EVENT_SUBJECT" in names) is given
 
 
-@cases(("asked", "policy"), ("nothing", {}, "Never"), ("one", {"restartPolicy": "OnFailure"}, "OnFailure"))
+@cases(("nothing", {}, "Never"), ("one", {"restartPolicy": "OnFailure"}, "OnFailure"))
 def test_containers_are_not_restarted_unless_the_template_says_so(asked: Object, policy: str) -> None:
     template = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "x"}], **asked}}}}
     [job] = created(decide(snapshot(event_job(jobTemplate=template), ledger(claim("1-0"))), NOW))

@@ -205,7 +205,6 @@ def _names_forget_the_attempt(metadata, claim):
 
 
 @cases(
-    ("place", "name", "mutant"),
     ("Jobs may go before their claim is settled", binding, "carry", _jobs_may_go_before_their_claim_is_settled),
     (
         "Jobs that are gone have done their event",
@@ -217,7 +216,7 @@ def _names_forget_the_attempt(metadata, claim):
     ("no Job is ever let go", claim_outcomes, "_is_settled", lambda *_: False),
     ("an object goes before its deliveries", claim_outcomes.ObservedClaims, "is_closed", property(lambda _: True)),
 )
-def test_a_broken_rule_is_detected(monkeypatch, place, name, mutant):
+def test_a_broken_rule_is_detected(place, name, mutant, monkeypatch):
     monkeypatch.setattr(place, name, mutant)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(

@@ -31,7 +31,6 @@ def lists(plan: Plan) -> list[EditList]:
 
 
 @cases(
-    ("references", "observed", "expected"),
     ("a first one", [{"name": "login"}], "", [(LOGIN, "work", True)]),
     ("twice the same", [{"name": "login"}] * 2, "", [(LOGIN, "work", True)]),
     (

@@ -26,7 +26,6 @@ def seen(body: Object | None, *, there: bool) -> Snapshot:
 
 
 @cases(
-    ("target", "expected"),
     ("queue", ON_QUEUE, Ref(QUEUE, "", "q")),
     ("job", ON_JOB, Ref(VC_JOB, "team", "j")),
     ("another version", {**ON_JOB, "apiVersion": "batch.volcano.sh/v1beta9"}, Ref(VC_JOB, "team", "j")),
@@ -38,7 +37,6 @@ def test_a_command_with_a_target_is_left_to_its_controller(target: Object, expec
 
 
 @cases(
-    "target, text",
     ("no such queue", ON_QUEUE, "Do: Queue q does not exist"),
     ("no such job", ON_JOB, "Do: Job team/j does not exist"),
     ("a Job of Kubernetes", {**ON_JOB, "apiVersion": "batch/v1"}, "Do: Job j takes no commands"),

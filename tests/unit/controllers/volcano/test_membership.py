@@ -90,7 +90,6 @@ def made(plan: Plan) -> Object:
 
 
 @cases(
-    "body, ours",
     ("one of our schedulers", pod(), True),
     ("another of ours", pod(scheduler="mine"), True),
     ("somebody else's", pod(scheduler="default-scheduler"), False),
@@ -110,7 +109,6 @@ def test_whose_pods_are_gathered(body: Object, ours: bool) -> None:
 
 
 @cases(
-    "owner, name, asks",
     ("nobody's", None, "podgroup-uid-p", None),
     ("a ReplicaSet's", owned_by(REPLICA_SET), "podgroup-w", Ref(REPLICA_SET, "team", "web")),
     ("a StatefulSet's", owned_by(STATEFUL_SET), "podgroup-w", Ref(STATEFUL_SET, "team", "web")),
@@ -276,7 +274,6 @@ MEMBER = pod(owner=owned_by(REPLICA_SET), annotations={GROUP_NAME: "podgroup-w"}
 
 
 @cases(
-    "group, ours",
     ("a ReplicaSet's", group_of(MEMBER, workload()), True),
     ("a StatefulSet's", group_of(pod(owner=owned_by(STATEFUL_SET)), workload()), True),
     ("a Job's", group_of(pod(owner=owned_by(JOB)), workload()), False),
@@ -288,7 +285,6 @@ def test_whose_groups_follow_a_workload(group: Object, ours: bool) -> None:
 
 
 @cases(
-    "owner, gone",
     ("no replicas", workload(replicas=0), True),
     ("one", workload(replicas=1), False),
     ("as many as nobody says", workload(replicas=None), False),
@@ -349,7 +345,6 @@ def test_of_a_statefulset_the_revision_it_goes_to_counts() -> None:
 
 
 @cases(
-    "stranger",
     ("another's", pod("z", owner=owned_by(REPLICA_SET, uid="other"), priorityClassName="x")),
     ("nobody's", pod("z", priorityClassName="x")),
     ("leaving", pod("z", owner=owned_by(REPLICA_SET), metadata={"deletionTimestamp": "t"}, priorityClassName="x")),

@@ -132,9 +132,9 @@ def test_the_table_has_every_cell_and_so_has_its_test() -> None:
 
 
 @pytest.mark.parametrize(("before", "action", "empty", "busy", "event"), CELLS)
-@cases("phases", ("without PodGroups", ()), ("with one that is completed", ("Completed",)))
+@cases(("without PodGroups", ()), ("with one that is completed", ("Completed",)))
 def test_what_a_command_makes_of_a_state(
-    before: str, action: str, empty: str, busy: str, event: str | None, phases: tuple[str, ...]
+    phases: tuple[str, ...], before: str, action: str, empty: str, busy: str, event: str | None
 ) -> None:
     plan = decided(queue(state=before), has=groups(*phases), commands=[command("c", action)])
     assert status_of(plan)["state"] == (busy if phases else empty)
@@ -189,7 +189,6 @@ def taking(name: str, levels: int | None = None, **amounts: str) -> Object:
 
 
 @cases(
-    "below, allocated, levels",
     ("none below", [], {"cpu": "1"}, None),
     ("two", [taking("a", cpu="2"), taking("b", cpu="500m", pods="3")], {"cpu": "3500m", "pods": "3"}, 2),
     ("with others below them", [taking("a", 2, cpu="2"), taking("b", 4)], {"cpu": "3"}, 5),
@@ -296,7 +295,6 @@ def test_what_was_handled_is_remembered_only_as_long_as_it_matters() -> None:
 
 
 @cases(
-    "asked, text",
     ("unknown", command("c", "EatQueue"), "EatQueue is none of SyncQueue, OpenQueue, CloseQueue"),
     ("of a Job", command("c", "AbortJob"), "AbortJob is none of"),
     ("no action", command("c", None), "no action is none of"),
@@ -379,7 +377,6 @@ def test_a_user_who_opens_below_an_open_queue_is_asked_for_it_no_more() -> None:
 
 
 @cases(
-    ("body", "above", "warned"),
     ("missing", queue(parent="p"), None, [("Warning", "ParentNotFound")]),
     ("there", queue(parent="p"), queue("p", "Open"), []),
     ("the root is made later", queue(), None, []),
@@ -392,7 +389,6 @@ def test_a_missing_parent_is_reported(body: Object, above: Object | None, warned
 
 
 @cases(
-    ("body", "parent"),
     ("empty", queue(parent=""), "root"),
     ("absent", queue(parent=None), "root"),
     ("the root itself", queue("root", parent=None), None),

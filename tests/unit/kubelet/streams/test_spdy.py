@@ -42,7 +42,6 @@ def bomb() -> bytes:
 
 
 @cases(
-    "sent",
     ("another version", struct.pack(">HHI", 0x8002, spdy.PING, 0)),
     ("no compression", struct.pack(">HHI", 0x8003, spdy.HEADERS, 8) + b"\0\0\0\1head"),
     ("too short", struct.pack(">HHI", 0x8003, spdy.SYN_STREAM, 4) + b"\0\0\0\1"),

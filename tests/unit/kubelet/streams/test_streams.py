@@ -17,7 +17,6 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @cases(
-    ("query", "wanted"),
     ("output", {"stdout": "true", "stdin": "false"}, Streams(False, True, False, False)),
     ("all", {"stdin": "1", "stdout": "1", "stderr": "1"}, Streams(True, True, True, False)),
     (
@@ -36,7 +35,6 @@ def test_the_streams_of_a_request(query: Mapping[str, str], wanted: Streams | No
 
 
 @cases(
-    ("place", "terminal", "wanted"),
     ("as it is", ExecutionPlace(NOTHING, Path("/w")), "", "ls -l"),
     ("in an isolated container", ExecutionPlace(NOTHING, Path("/w"), ("enter", "7")), "", "enter 7 ls -l"),
     (
@@ -72,7 +70,6 @@ def test_an_exit_code_is_the_cause_that_clients_look_for() -> None:
 
 
 @cases(
-    ("asked", "wanted"),
     ("one", ["80"], [80]),
     ("several", ["80,81", "65535"], [80, 81, 65535]),
     ("none", [], 'query parameter "ports" is required'),
@@ -120,7 +117,7 @@ async def test_input_that_is_not_taken_ends_with_the_process() -> None:
     os.close(writing)
 
 
-@cases("depth", ("short", 1), ("too long for an address", 20))
+@cases(("short", 1), ("too long for an address", 20))
 async def test_the_socket_is_found_however_long_its_path_is(depth: int, tmp_path: Path) -> None:
     logs = tmp_path.joinpath(*["a" * 20] * depth)
     logs.mkdir(parents=True)

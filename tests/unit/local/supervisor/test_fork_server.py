@@ -37,7 +37,6 @@ def test_a_fork_has_words_environment_streams_session_and_title_of_its_own(found
 
 
 @cases(
-    ("line", "code", "said"),
     ("a code", "exit 3", 3, ""),
     ("a reason", "words", 1, "no such thing\n"),
     ("a traceback", "fail", 1, "ValueError: a defect\n"),

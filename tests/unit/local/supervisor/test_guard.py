@@ -59,7 +59,7 @@ def start(tmp_path: Path, pid_in: PidIn) -> Iterator[Start]:
         guard.signal_group(child, signal.SIGKILL)
 
 
-@cases("farewell", ("that it was told", "none"), ("that a file notes", "noted"))
+@cases(("that it was told", "none"), ("that a file notes", "noted"))
 async def test_groups_of_a_killed_master_are_ended_even_if_they_ignore_term(
     farewell: str, start: Start, pid_in: PidIn
 ) -> None:

@@ -48,7 +48,6 @@ async def test_a_part_is_ready_when_its_check_says_so(running: Supervisor) -> No
 
 
 @cases(
-    ("script", "message"),
     ("it ends", "echo no such luck >&2; exit 3", r"component part: ended with exit code 3[^|]*\n  no such luck"),
     ("it is too slow", "exec sleep 60", r"component part: was not ready within 0\.3 s"),
 )
@@ -63,7 +62,6 @@ async def test_a_part_that_does_not_become_ready_is_named_quoted_and_stopped(
 
 
 @cases(
-    "fails",
     ("it is killed", "kill -KILL $$"),
     ("it ends, and then the death of another part is noticed", "touch $H/die; exit 1"),
 )

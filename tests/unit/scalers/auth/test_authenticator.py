@@ -48,7 +48,6 @@ async def resolve(
 
 
 @cases(
-    ("spec", "supplied"),
     ("nothing", {}, {}),
     ("Secret", {"secretTargetRef": [entry()]}, {"password": "hunter2"}),
     ("empty entry", {"secretTargetRef": [entry(key="empty")]}, {"password": ""}),
@@ -95,7 +94,7 @@ async def resolve(
     ),
     ("no pod identity", {"podIdentity": {"provider": "none"}}, {}),
 )
-async def test_fields_supply_parameters(cluster: Cluster, spec: Object, supplied: dict[str, str]) -> None:
+async def test_fields_supply_parameters(spec: Object, supplied: dict[str, str], cluster: Cluster) -> None:
     cluster.authentication(**spec)
     assert await resolve(cluster) == supplied
 
@@ -162,8 +161,8 @@ MISSING: dict[str, tuple[Object, str]] = {
 }
 
 
-@cases(("spec", "message"), MISSING)
-async def test_what_is_missing_is_named(cluster: Cluster, spec: Object, message: str) -> None:
+@cases(MISSING)
+async def test_what_is_missing_is_named(spec: Object, message: str, cluster: Cluster) -> None:
     cluster.authentication(**spec)
     with pytest.raises(UserError) as refused:
         await resolve(cluster)
@@ -190,7 +189,6 @@ async def test_kedas_way_supplies_an_empty_text(cluster: Cluster, name: str) -> 
 
 
 @cases(
-    ("reference", "message"),
     ("namespace", {"name": "nope"}, "authenticationRef: TriggerAuthentication team/nope does not exist"),
     ("cluster", OWN, "authenticationRef: ClusterTriggerAuthentication login does not exist"),
     (
@@ -199,7 +197,7 @@ async def test_kedas_way_supplies_an_empty_text(cluster: Cluster, name: str) -> 
         "authenticationRef.kind: must be TriggerAuthentication or ClusterTriggerAuthentication, not Secret",
     ),
 )
-async def test_a_reference_that_leads_nowhere_is_named(cluster: Cluster, reference: Object, message: str) -> None:
+async def test_a_reference_that_leads_nowhere_is_named(reference: Object, message: str, cluster: Cluster) -> None:
     with pytest.raises(UserError) as refused:
         await resolve(cluster, reference)
     assert str(refused.value) == message
@@ -212,12 +210,11 @@ async def test_a_malformed_authentication_is_named_with_its_field(cluster: Clust
 
 
 @cases(
-    ("down", "kind"),
     ("away", Unavailable("the API server is away"), Unreachable),
     ("forbidden", Forbidden("may not read secrets", status=403), UserError),
 )
 async def test_a_cluster_that_does_not_answer_is_told_from_one_that_refuses(
-    cluster: Cluster, down: Any, kind: type[Exception]
+    down: Any, kind: type[Exception], cluster: Cluster
 ) -> None:
     cluster.down = down
     with pytest.raises(kind, match=f"^TriggerAuthentication team/login: {down}$"):
@@ -279,7 +276,6 @@ async def test_links_within_the_folder_are_followed_as_kubernetes_mounts_secrets
 
 
 @cases(
-    ("path", "content", "message"),
     ("up", "../x.json", "{}", "../x.json must be relative and without .."),
     ("absolute", "/etc/passwd", "{}", "/etc/passwd must be relative and without .."),
     ("link that leads out", "out", None, "out leads out of the folder for such files"),
@@ -290,7 +286,7 @@ async def test_links_within_the_folder_are_followed_as_kubernetes_mounts_secrets
     ("too large", "x.json", " " * (1 << 20) + "{}", "x.json is larger than 1 MiB"),
 )
 async def test_a_file_that_will_not_do_is_named_and_not_quoted(
-    cluster: Cluster, tmp_path: Path, path: str, content: str | None, message: str
+    path: str, content: str | None, message: str, cluster: Cluster, tmp_path: Path
 ) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

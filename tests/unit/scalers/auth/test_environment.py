@@ -31,7 +31,6 @@ def ref(kind: str, name: str, key: str, **more: Any) -> Object:
 
 
 @cases(
-    ("env", "values"),
     ("plain value", [{"name": "A", "value": "1"}], {"A": "1"}),
     ("no value is an empty one", [{"name": "A"}], {"A": ""}),
     (
@@ -50,7 +49,6 @@ async def test_entries_resolve(env: list[Object], values: dict[str, str]) -> Non
 
 
 @cases(
-    ("env_from", "values"),
     ("ConfigMap", {"configMapRef": {"name": "settings"}}, {"QUEUE": "work", "LEVEL": "info"}),
     ("prefix", {"secretRef": {"name": "login"}, "prefix": "DB_"}, {"DB_password": "s3cret"}),
     ("optional", {"secretRef": {"name": "nope", "optional": True}}, {}),
@@ -70,7 +68,6 @@ async def test_the_named_container_is_taken() -> None:
 
 
 @cases(
-    ("arguments", "complaint"),
     ("container", {"container": "x"}, "envSourceContainerName: no container x; there are main, side"),
     ("missing object", {"env_from": ({"secretRef": {"name": "nope"}},)}, "Secret team/nope does not exist"),
 )

@@ -97,14 +97,13 @@ async def read(vault: Vault, cluster: Cluster, lookups: Any = None, *, since: fl
 
 
 @cases(
-    ("fields", "text"),
     ("version 1, as it looks", {}, "one"),
     ("version 2, as it looks", {"path": "kv2/data/login"}, "two"),
     ("version 1", {"type": "secret"}, "one"),
     ("version 2", {"path": "kv2/data/login", "type": "secretV2"}, "two"),
     ("slashes around the path", {"path": "/kv1/login/"}, "one"),
 )
-async def test_a_key_of_a_secret_is_read(server: Server, cluster: Cluster, fields: Any, text: str) -> None:
+async def test_a_key_of_a_secret_is_read(fields: Any, text: str, server: Server, cluster: Cluster) -> None:
     assert await read(vault(server, secret(**fields)), cluster) == {"password": text}
 
 
@@ -139,25 +138,23 @@ async def test_a_certificate_and_its_key_come_from_one_issue(server: Server, clu
 
 
 @cases(
-    ("fields", "message"),
     ("key", {"key": "pin"}, "kv1/login: has no key pin"),
     ("number", {"key": "number"}, "kv1/login: key number is not a text"),
     ("wrong version", {"type": "secretV2"}, "kv1/login: is no secret of a key-value store of version 2"),
 )
-async def test_what_a_secret_lacks_is_named(server: Server, cluster: Cluster, fields: Any, message: str) -> None:
+async def test_what_a_secret_lacks_is_named(fields: Any, message: str, server: Server, cluster: Cluster) -> None:
     with pytest.raises(UserError) as refused:
         await read(vault(server, secret(**fields)), cluster)
     assert str(refused.value) == message
 
 
 @cases(
-    ("path", "token", "message", "transient"),
     ("no such path", "nope", TOKEN, "404 no reason given", False),
     ("refused", "kv1/login", "wrong-hunter", "403 permission denied", False),
     ("redirected: the token is not sent on", "elsewhere", TOKEN, "302 no reason given", False),
 )
 async def test_a_refusal_is_in_vaults_words(
-    server: Server, cluster: Cluster, path: str, token: str, message: str, transient: bool
+    path: str, token: str, message: str, transient: bool, server: Server, cluster: Cluster
 ) -> None:
     with pytest.raises(VaultError) as refused:
         await read(vault(server, secret(path=path), credential={"token": token}), cluster)
@@ -216,7 +213,6 @@ async def test_two_identities_never_share_an_answer(server: Server, cluster: Clu
 
 
 @cases(
-    ("fields", "message"),
     ("role", {**NAMED, "role": ""}, "role is required with authentication kubernetes"),
     ("mount", {**NAMED, "mount": None}, "mount is required with authentication kubernetes"),
     (
@@ -226,7 +222,7 @@ async def test_two_identities_never_share_an_answer(server: Server, cluster: Clu
     ),
     ("token", {"credential": None}, "credential.token is required with authentication token"),
 )
-async def test_what_a_login_lacks_is_named(server: Server, cluster: Cluster, fields: Any, message: str) -> None:
+async def test_what_a_login_lacks_is_named(fields: Any, message: str, server: Server, cluster: Cluster) -> None:
     with pytest.raises(UserError) as refused:
         await read(vault(server, secret(), **fields), cluster)
     assert str(refused.value) == message

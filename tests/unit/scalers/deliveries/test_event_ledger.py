@@ -292,8 +292,8 @@ async def test_a_spec_that_cannot_be_used_settles_and_takes_nothing(job: PolledE
     assert (found.claims, found.waiting, found.applied) == ((), 1.0, True)
 
 
-@cases("forced", ("by its poll", False), ("by force", True))
-async def test_nothing_is_left_of_an_event_job_that_is_gone(job: PolledEventJob, forced: bool) -> None:
+@cases(("by its poll", False), ("by force", True))
+async def test_nothing_is_left_of_an_event_job_that_is_gone(forced: bool, job: PolledEventJob) -> None:
     job.spec = spec_of(deadLetter={"limit": 5}, dedup={"key": "event.id"}, concurrency={"orderingKey": "event.id"})
     await job.push(*"abcd")
     await job.poll(2)

@@ -64,8 +64,8 @@ async def test_one_that_is_there_again_is_kept(job: PolledEventJob) -> None:
     assert await job.ids("running") == ["a"]
 
 
-@cases("lost", ("lost", True), ("old", False))
-async def test_nothing_is_removed_while_the_store_is_not_fresh(job: PolledEventJob, lost: bool) -> None:
+@cases(("lost", True), ("old", False))
+async def test_nothing_is_removed_while_the_store_is_not_fresh(lost: bool, job: PolledEventJob) -> None:
     await job.push("a")
     await job.poll(1)
     store = await listed(job)

@@ -70,7 +70,7 @@ async def test_a_request_that_is_cancelled_waits_no_longer() -> None:
     assert sender.ended
 
 
-@cases("late", ("later", True), ("at once", False))
+@cases(("later", True), ("at once", False))
 async def test_a_client_that_goes_is_no_error_of_the_gateway(late: bool) -> None:
     gone = {"type": "http.disconnect"}
     sender = Sender(START) if late else Sender(START, gone)

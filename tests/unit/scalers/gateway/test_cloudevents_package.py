@@ -74,7 +74,6 @@ BINARY = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/shop", "ce-type"
 
 
 @cases(
-    ("headers", "body", "found"),
     ("quotes are left in the value", {**BINARY, "ce-subject": '"quoted"'}, b"", "quoted"),
     ("an id is made up", {key: BINARY[key] for key in BINARY if key != "ce-id"}, b"", None),
     ("the source is not checked", {**BINARY, "ce-source": "no uri"}, b"", None),

@@ -5,7 +5,6 @@ from tests.unit.tables import cases
 
 
 @cases(
-    ("readings", "now", "accepted", "waiting", "surplus", "seconds"),
     ("nothing known", [], 0.0, 100, 100, 1, UNKNOWN),
     ("too short a time", [(0.0, 100, 100)], 0.5, 100, 90, 1, UNKNOWN),
     ("20 done in 10 s", [(0.0, 100, 100)], 10.0, 120, 100, 10, 5),

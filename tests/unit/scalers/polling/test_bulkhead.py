@@ -57,7 +57,6 @@ async def settle() -> None:
 
 
 @cases(
-    ("limit", "outcomes", "under_way"),
     ("answered ones may have all turns", 8, [ANSWERED] * 20, {ANSWERED: 8}),
     ("new ones leave some", 8, [NEW] * 20, {NEW: 6}),
     ("slow ones leave half", 8, [SLOW] * 20, {SLOW: 4}),

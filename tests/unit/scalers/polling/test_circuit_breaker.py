@@ -20,7 +20,6 @@ def opened(now: int = 0) -> CircuitBreakers:
 
 
 @cases(
-    ("failures", "wait"),
     ("none", 0, 0.0),
     ("below the threshold", 2, 0.0),
     ("at the threshold", 3, 1.0),

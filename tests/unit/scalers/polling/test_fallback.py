@@ -16,7 +16,6 @@ def body(**given):
 
 
 @cases(
-    ("given", "expected"),
     ("no fallback", body(), None),
     ("none named", body(replicas=1), 3),
     ("zero", body(failureThreshold=0), 0),
@@ -32,7 +31,6 @@ def failing(failures, last):
 
 
 @cases(
-    ("before", "limit", "failures", "last"),
     ("without a fallback nothing is counted", GOOD, None, 0, None),
     ("the first poll of all", None, 2, 1, None),
     ("it worked before", GOOD, 2, 1, 1.5),
@@ -53,7 +51,6 @@ OPEN = TriggerSample("s0", "redis", error="x", source="s", alone_since=300, next
 
 
 @cases(
-    ("before", "breaker", "expected"),
     ("it just fails", None, None, ("", 0, 0)),
     ("its breaker opened", GOOD, CircuitBreaker(3, 900, "x"), ("s", 500, 900)),
     ("it is still open", OPEN, CircuitBreaker(5, 900), ("s", 300, 900)),

@@ -32,7 +32,6 @@ def poll(
 
 
 @cases(
-    ("given", "late"),
     ("the first", {}, None),
     ("in time", {"before": 70.0}, 0.0),
     ("late", {"before": 65.5}, 4.5),
@@ -44,7 +43,7 @@ def test_how_late_a_poll_is(given, late):
     assert poll(**given).late(10.0) == late
 
 
-@cases(("kind", "shown"), ("ScaledJob", SCALED_JOB, 3), ("JobFlow", JOB_FLOW, None))
+@cases(("ScaledJob", SCALED_JOB, 3), ("JobFlow", JOB_FLOW, None))
 def test_what_claims_measure_is_shown_and_what_flows_probe_is_not(kind, shown):
     name = f"shown-{kind.plural}"
     polled = poll(kind=kind, name=name)
@@ -61,7 +60,7 @@ def test_what_claims_measure_is_shown_and_what_flows_probe_is_not(kind, shown):
     assert REGISTRY.get_sample_value("keda_scaler_metrics_value", labels) == shown
 
 
-@cases("triggers", ("no trigger", []), ("null", None))
+@cases(("no trigger", []), ("null", None))
 def test_a_ledger_is_shown_also_of_an_object_that_names_no_trigger_any_more(triggers):
     polled = poll(name="let-go")
     polled.body["spec"]["triggers"] = triggers

@@ -36,7 +36,6 @@ def test_no_text_of_a_scaler_shows_a_secret() -> None:
 
 
 @cases(
-    ("text", "parsed"),
     ("host", "redis://a", BrokerURL("redis", (("a", 6379),), "", None, None)),
     ("all of it", "redis://u:p%40%2F@a:1/3", BrokerURL("redis", (("a", 1),), "3", "u", "p@/")),
     (
@@ -58,7 +57,6 @@ def test_broker_urls(text: str, parsed: BrokerURL) -> None:
 
 
 @cases(
-    ("broker", "metadata", "server"),
     ("Redis", REDIS, {}, RedisServer("a", 1, 2, None, "hush")),
     ("TLS, checked unless told otherwise", "rediss://a", {}, RedisServer("a", 6379, 0, tls=TLS())),
     ("TLS, unchecked", "rediss://a?ssl_cert_reqs=none", {}, RedisServer("a", 6379, 0, tls=TLS(verify=False))),
@@ -106,7 +104,6 @@ TABLES = BacklogTables(
 
 
 @cases(
-    ("exchange", "key", "reaches"),
     ("by the queue's name", "", "work", True),
     ("another queue", "", "else", False),
     ("bound", "direct", "key", True),
@@ -122,7 +119,6 @@ def test_which_queue_a_held_message_came_from(exchange: str, key: str, reaches: 
 
 
 @cases(
-    ("pattern", "key", "fits"),
     ("the same", "a.b", "a.b", True),
     ("another word", "a.b", "a.c", False),
     ("a word is missing", "a.*", "a", False),

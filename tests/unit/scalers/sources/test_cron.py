@@ -18,7 +18,6 @@ def cron(**metadata: str) -> CronScaler:
 
 
 @cases(
-    ("metadata", "at", "is_open"),
     ("Monday, before the start", {}, "2026-03-02 07:59:59", False),
     ("Monday, at the start", {}, "2026-03-02 08:00", True),
     ("Monday, just before the end", {}, "2026-03-02 17:29:59", True),
@@ -54,7 +53,6 @@ GAP = {"start": "30 2 * * *", "end": "0 5 * * *"}
 
 
 @cases(
-    ("metadata", "at", "ours", "kedas"),
     ("an ordinary day", {}, "2026-03-02 12:00", True, True),
     ("the day before a start that the clock change skips", GAP, "2026-03-28 12:00", False, True),
     ("one tick twice", {"start": "0 8 * * *", "end": "00 08 * * *"}, "2026-03-02 09:00", False, True),

@@ -26,7 +26,6 @@ def test_only_external_push_is_listened_to() -> None:
 
 
 @cases(
-    ("trigger", "encrypted"),
     ("in the clear", of(), False),
     ("with the system's authorities", of(enableTLS="true"), True),
     ("with an authority", of({"caCert": CERTIFICATES.authority}), True),

@@ -19,7 +19,6 @@ COUNTERS = b"# TYPE jobs counter\njobs 4\n# TYPE done_total counter\ndone_total 
 
 
 @cases(
-    ("read", "body", "path", "value"),
     ("JSON, nested", extracting.from_json, b'{"a":{"b":3}}', "a.b", 3),
     ("JSON, a quantity", extracting.from_json, b'{"a":[{"b":"1k"},{"b":2}]}', "a.0.b", 1000),
     ("JSON, how many", extracting.from_json, b'{"a":[1,2,3]}', "a.#", 3),
@@ -40,7 +39,6 @@ def test_found(read, body: bytes, path: str, value: float | None) -> None:
 
 
 @cases(
-    ("read", "body", "path", "message"),
     ("half an answer", extracting.from_json, b'{"a":', "a", "is not JSON"),
     ("JSON, missing", extracting.from_json, b"{}", "a", "nothing at a"),
     ("JSON, true is no number", extracting.from_json, b'{"a":true}', "a", "no number"),

@@ -38,7 +38,6 @@ NO_DEFAULTS, UNLABELED = {"noDefaultLabels": "true"}, {"matchUnlabeledJobsWithUn
 
 
 @cases(
-    ("wanted", "metadata", "takes"),
     ("no labels", (), {}, True),
     ("the default labels", ("self-hosted", "linux", "x64"), {}, True),
     ("in any case", ("Self-Hosted", "Linux"), {}, True),

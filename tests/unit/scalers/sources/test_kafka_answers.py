@@ -73,7 +73,6 @@ async def read(answers: Answers, *, timeout: float = math.inf, **metadata: str) 
 
 
 @cases(
-    ("committed", "expected"),
     ("a group that has committed nothing", {}, Measure(0.0, False)),
     ("one topic", {("a", 0): 7, ("a", 1): 9}, Measure(4.0, True)),
     ("two topics", {("a", 0): 7, ("a", 1): 10, ("b", 0): 8, ("b", 1): 10}, Measure(5.0, True)),

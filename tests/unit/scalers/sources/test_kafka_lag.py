@@ -14,7 +14,6 @@ def lag(*lags: int) -> list[Partition]:
 
 
 @cases(
-    ("partition", "rules", "expected"),
     ("latest minus committed", Partition(12, 5), LagRules(), Lag(7, 7)),
     ("all consumed", Partition(5, 5), LagRules(), Lag(0, 0)),
     ("a topic made anew lags by nothing", Partition(0, 5), LagRules(), Lag(0, 0)),
@@ -33,7 +32,6 @@ def test_one_partition(partition: Partition, rules: LagRules, expected: Lag) -> 
 
 
 @cases(
-    ("lags", "rules", "expected"),
     ("no partitions", (), LagRules(), Lag(0, 0)),
     ("below the cap", (5, 5, 5), LagRules(), Lag(15, 15)),
     ("39 over 3 passes", (13, 13, 13), LagRules(), Lag(39, 39)),

@@ -14,7 +14,6 @@ def of(authentication: dict[str, str], **metadata: str) -> Trigger:
 
 
 @cases(
-    ("trigger", "name", "uri"),
     ("a connection string", GOOD, "a:1", "mongodb://u:hush-hush@a:1/x"),
     ("parts", of({"password": "p/@:"}, **PARTS), "a:1", "mongodb://u:p%2F%40%3A@a:1/shop"),
     (

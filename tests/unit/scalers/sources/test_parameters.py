@@ -428,8 +428,8 @@ def test_there_are_options_to_ignore() -> None:
         *(("cpu", "type"), ("memory", "type"), ("rabbitmq", "@workloadIdentityResource")),
     ],
 )
-@cases("quirks", ("ours", ""), ("lenient", "unknown-parameters,ignored-trust"))
-def test_kedas_parameters_that_are_not_supported_are_not_called_unknown(type_: str, name: str, quirks: str) -> None:
+@cases(("ours", ""), ("lenient", "unknown-parameters,ignored-trust"))
+def test_kedas_parameters_that_are_not_supported_are_not_called_unknown(quirks: str, type_: str, name: str) -> None:
     trigger = replace(but(type_, {name: "something"}), quirks=quirks)
     malformed.refused(REGISTRY.find(type_), trigger, name.removeprefix("@"), "is KEDA's and not supported here")
 

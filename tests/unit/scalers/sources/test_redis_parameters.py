@@ -44,7 +44,6 @@ A, B = RedisServer("a", 1), RedisServer("b", 2)
 
 
 @cases(
-    ("type_", "metadata", "server"),
     ("the first of several", "redis", {"address": "a:1, b:2"}, A),
     ("its plural", "redis", {"address": "", "addresses": "a:1"}, A),
     ("host and port", "redis", {"address": "", "host": "h", "port": "6379"}, RedisServer("h", 6379)),
@@ -138,7 +137,6 @@ PEM = certificates()
 
 
 @cases(
-    ("metadata", "authentication", "tls"),
     ("none", {}, {}, None),
     ("switched off", {"enableTLS": "false"}, {}, None),
     ("in the metadata", {"enableTLS": "true"}, {}, TLS()),
@@ -154,7 +152,7 @@ PEM = certificates()
     ),
 )
 @pytest.mark.parametrize("type_", ["redis", "redis-cluster-streams"])
-def test_how_tls_is_spoken(type_: str, metadata: dict[str, str], authentication: dict[str, str], tls: object) -> None:
+def test_how_tls_is_spoken(metadata: dict[str, str], authentication: dict[str, str], tls: object, type_: str) -> None:
     server = parse(type_, authentication=authentication, **metadata).server
     node = server if isinstance(server, RedisServer) else server.seeds[0]
     assert node.tls == tls
@@ -178,7 +176,6 @@ def test_the_numbers_of_a_list() -> None:
 
 
 @cases(
-    ("metadata", "question", "target"),
     ("length", {}, Count("work"), 5),
     ("length: lagCount needs a group", {"streamLength": "7", "lagCount": "3"}, Count("work"), 7),
     ("pending", {"consumerGroup": "g"}, Count("work", "g"), 5),

@@ -34,7 +34,6 @@ def named(host: str) -> RedisServer:
 
 
 @cases(
-    ("host", "node"),
     ("address", b"10.0.0.1", named("10.0.0.1")),
     ("name", b"node.example", named("node.example")),
     ("IPv6 address", b"::1", named("::1")),
@@ -48,7 +47,6 @@ async def test_nodes_are_where_they_are_said_to_be_with_the_login_of_the_trigger
 
 
 @cases(
-    ("answer", "complaint"),
     ("no cluster", exceptions.ResponseError("cluster support disabled"), "cluster support disabled"),
     ("no slots", [], "its cluster serves no slots"),
 )

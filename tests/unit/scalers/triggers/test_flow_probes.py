@@ -53,7 +53,6 @@ BOTH = {**TCP, "httpGetList": [{"taskName": "other", "port": 8080, "path": "/rea
 
 
 @cases(
-    ("body", "asked"),
     ("nothing has begun", flow(TCP), True),
     ("the target runs", flow(TCP, entries={"a": {"phase": "Running"}}), True),
     ("the entry has begun", flow(TCP, entries={"b": {"phase": "Pending"}}), False),
@@ -66,7 +65,6 @@ def test_pods_are_asked_while_an_entry_waits_for_them(body: Object, asked: bool)
 
 
 @cases(
-    ("probe", "children", "expected"),
     ("no Job yet", TCP, {}, {}),
     ("no pods yet", TCP, {"f": [job()]}, {"tcp://f-a/server:80": ((), 2)}),
     (
@@ -102,7 +100,6 @@ def http(status: str) -> bytes:
 
 
 @cases(
-    ("answer", "ready"),
     ("success", http("200 OK"), True),
     ("elsewhere", http("302 Found"), True),
     ("not yet", http("503 Busy"), False),

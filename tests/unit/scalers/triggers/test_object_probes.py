@@ -74,7 +74,6 @@ async def test_the_settings_of_a_channel_are_those_of_its_namesake() -> None:
 
 
 @cases(
-    ("body", "others", "routes"),
     ("ready", event_job(status=READY), (), True),
     ("new", event_job(), (), True),
     ("its channel was found taken", event_job(status=TAKEN), (), False),
@@ -131,7 +130,7 @@ async def test_a_broker_that_cannot_be_used_is_the_problem() -> None:
     assert (parsed.probes, (parsed.problem or "").startswith("Penstock's own broker: ")) == ((), True)
 
 
-@cases(("kind", "asked"), ("EventJob", EVENT_JOB, True), ("JobFlow", JOB_FLOW, False))
+@cases(("EventJob", EVENT_JOB, True), ("JobFlow", JOB_FLOW, False))
 def test_eventjobs_are_polled_until_they_are_gone(kind: Any, asked: bool) -> None:
     assert is_asked(kind, {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z"}, "spec": {}}) is asked
 

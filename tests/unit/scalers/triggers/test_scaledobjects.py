@@ -75,9 +75,9 @@ async def test_an_authentication_may_name_variables_of_the_target(cluster: Serve
     assert "main:1" in address(await Triggers(lookups=cluster.lookups()).parse(REF, object_))
 
 
-@cases("down", ("missing", None), ("forbidden", Forbidden("you may not", status=403)))
+@cases(("missing", None), ("forbidden", Forbidden("you may not", status=403)))
 async def test_an_unknown_trigger_type_is_told_beside_a_target_that_lacks_variables(
-    cluster: Served, down: Exception | None
+    down: Exception | None, cluster: Served
 ) -> None:
     cluster.down = down
     object_ = body(name="other")
@@ -96,14 +96,13 @@ async def test_the_target_is_not_asked_for_when_nothing_of_it_is_needed(cluster:
 
 
 @cases(
-    ("target", "down", "problem"),
     ("no such target", {"name": "other"}, None, "no container"),
     ("no such kind", {"kind": "Crane"}, None, "no container"),
     ("not allowed", {}, Forbidden("you may not", status=403), "you may not"),
     ("away", {}, Unavailable("away"), "away"),
 )
 async def test_a_target_without_variables_is_a_problem(
-    cluster: Served, target: dict[str, str], down: Any, problem: str
+    target: dict[str, str], down: Any, problem: str, cluster: Served
 ) -> None:
     cluster.down = down
     found = await Triggers(lookups=cluster.lookups()).parse(REF, body(**target))
@@ -120,7 +119,6 @@ async def test_while_the_cluster_is_away_the_last_variables_go_on(cluster: Serve
 
 
 @cases(
-    ("kind", "annotations", "polled"),
     ("nothing said", SCALED_OBJECT, {}, True),
     ("paused", SCALED_OBJECT, {"paused": "true"}, False),
     ("not paused", SCALED_OBJECT, {"paused": "false"}, True),

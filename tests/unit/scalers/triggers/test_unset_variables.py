@@ -20,7 +20,6 @@ def from_secret(**more: Any) -> dict[str, Any]:
 
 
 @cases(
-    ("env", "authentication", "problem", "password"),
     ("not set", [], None, REFUSED, None),
     ("set", [{"name": "PW", "value": "hush"}], None, None, "hush"),
     ("set to nothing", [{"name": "PW", "value": ""}], None, None, None),
@@ -37,7 +36,7 @@ def from_secret(**more: Any) -> dict[str, Any]:
     ),
 )
 async def test_a_password_from_a_variable(
-    cluster: Cluster, env: list[Any], authentication: str | None, problem: str | None, password: str | None
+    env: list[Any], authentication: str | None, problem: str | None, password: str | None, cluster: Cluster
 ) -> None:
     spec = body(trigger(authentication, passwordFromEnv="PW"), env=env)
     parsed = await Triggers(lookups=cluster.lookups()).parse(REF, spec)

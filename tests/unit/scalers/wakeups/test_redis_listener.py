@@ -7,7 +7,6 @@ WISH = "with Klszhtg pushes would be seen at once"
 
 
 @cases(
-    ("flags", "verdict", "detail"),
     ("all", "AK", "on", None),
     ("all and the other channel", "AKE", "on", None),
     ("what we wish", "Klszhtg", "on", None),

@@ -57,7 +57,7 @@ CASES: dict[str, tuple[list[Controller], dict[Kind, str]]] = {
 }
 
 
-@cases(("controllers", "kinds"), CASES)
+@cases(CASES)
 def test_all_that_is_read_is_followed_and_only_what_is_complete_then_is_narrowed(
     controllers: list[Controller], kinds: dict[Kind, str]
 ) -> None:

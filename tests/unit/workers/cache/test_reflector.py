@@ -146,7 +146,6 @@ async def test_an_event_that_comes_twice_is_one(rig: ReflectorRig) -> None:
 
 
 @cases(
-    "body",
     ("no object", None),
     ("no metadata", {"kind": "Job"}),
     ("no name", {"metadata": {"uid": "u", "resourceVersion": "101"}}),
@@ -157,7 +156,7 @@ async def test_an_event_that_comes_twice_is_one(rig: ReflectorRig) -> None:
 )
 @pytest.mark.parametrize("type_", ["MODIFIED", "DELETED"])
 async def test_an_event_that_cannot_be_read_is_logged_and_left_out(
-    rig: ReflectorRig, body: Any, type_: str, caplog: pytest.LogCaptureFixture
+    body: Any, rig: ReflectorRig, type_: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with rig.informing() as informing:
         await eventually(rig.fresh)

@@ -82,21 +82,19 @@ async def test_an_unknown_object_is_none_and_a_known_one_comes_back_without_mana
 
 
 @cases(
-    ("first", "second", "stays"),
     ("a later version wins", job("a", 5), job("a", 6), "6"),
     ("an older version that comes late changes nothing", job("a", 6), job("a", 5), "6"),
     ("versions are numbers, not words", job("a", 9), job("a", 10), "10"),
     ("an object made again under its name wins", job("a", 5), job("a", 8, uid="other"), "8"),
     ("a late echo of its predecessor does not", job("a", 8, uid="other"), job("a", 5), "8"),
 )
-async def test_of_two_versions_the_later_stays(rig: StoreRig, first: Object, second: Object, stays: str) -> None:
+async def test_of_two_versions_the_later_stays(first: Object, second: Object, stays: str, rig: StoreRig) -> None:
     await rig.put(first)
     await rig.put(second)
     assert await rig.version("a") == stays
 
 
 @cases(
-    ("deletion", "echo", "stays"),
     ("not even by a later version", ObjectVersion.gone(ref(JOB, "a"), "uid-a"), job("a", 7), None),
     ("nor after a watched deletion", ObjectVersion.deleted(JOB, job("a", 8)), job("a", 7), None),
     ("but by a new object", ObjectVersion.gone(ref(JOB, "a"), "uid-a"), job("a", 9, uid="new"), "9"),
@@ -104,7 +102,7 @@ async def test_of_two_versions_the_later_stays(rig: StoreRig, first: Object, sec
     ("of which only the end was seen", ObjectVersion.deleted(JOB, job("a", 9, uid="second")), job("a", 8), None),
 )
 async def test_a_deleted_object_does_not_come_back(
-    rig: StoreRig, deletion: ObjectVersion, echo: Object, stays: str | None
+    deletion: ObjectVersion, echo: Object, stays: str | None, rig: StoreRig
 ) -> None:
     await rig.put(job("a", 5))
     await rig.store.apply(JOB, [deletion])
@@ -203,12 +201,11 @@ async def test_the_child_of_an_earlier_object_of_the_same_name_does_not_mark_its
 
 
 @cases(
-    ("version", "polled"),
     ("its generation", scaled_job("work", 2, generation=2), True),
     ("its annotations", scaled_job("work", 2, annotations={"paused": "true"}), True),
     ("not its status", {**scaled_job("work", 2), "status": {"lastActiveTime": "now"}}, False),
 )
-async def test_triggers_are_measured_again_when_a_user_changes(rig: StoreRig, version: Object, polled: bool) -> None:
+async def test_triggers_are_measured_again_when_a_user_changes(version: Object, polled: bool, rig: StoreRig) -> None:
     await rig.put(OWNER)
     assert await rig.marked("poll") == {key(SCALED_JOB, "work")}
     await rig.put(version)
@@ -224,12 +221,11 @@ async def test_a_deleted_object_is_marked_in_all_its_lanes(rig: StoreRig) -> Non
 
 
 @cases(
-    ("version", "forgiven"),
     ("an edit ends it", scaled_job("work", 3, generation=2), True),
     ("a deletion ends it", scaled_job("work", 3, deletionTimestamp="2026-01-01T00:00:00Z"), True),
     ("a status does not", {**scaled_job("work", 3), "status": {"x": 1}}, False),
 )
-async def test_backoff_waits_unless_a_user_changed_something(rig: StoreRig, version: Object, forgiven: bool) -> None:
+async def test_backoff_waits_unless_a_user_changed_something(version: Object, forgiven: bool, rig: StoreRig) -> None:
     await rig.put(OWNER)
     await rig.reconcile.open()
     claim = await rig.reconcile.claim(1)
@@ -272,8 +268,8 @@ async def _begin(rig: StoreRig, epoch: int) -> Any:
     return await rig.store.begin(JOB, epoch)
 
 
-@cases("write", ("apply", _apply), ("touch", _touch), ("begin", _begin))
-async def test_an_informer_of_an_earlier_epoch_can_write_nothing(rig: StoreRig, write: Any) -> None:
+@cases(("apply", _apply), ("touch", _touch), ("begin", _begin))
+async def test_an_informer_of_an_earlier_epoch_can_write_nothing(write: Any, rig: StoreRig) -> None:
     await rig.store.begin(JOB, epoch=2)
     with pytest.raises(LeadershipLost):
         await write(rig, 1)
@@ -281,8 +277,8 @@ async def test_an_informer_of_an_earlier_epoch_can_write_nothing(rig: StoreRig, 
     assert await rig.store.freshness([JOB]) == {JOB.id: None}
 
 
-@cases("write", ("apply", _apply), ("touch", _touch))
-async def test_an_informer_notices_that_the_broker_was_flushed(rig: StoreRig, write: Any) -> None:
+@cases(("apply", _apply), ("touch", _touch))
+async def test_an_informer_notices_that_the_broker_was_flushed(write: Any, rig: StoreRig) -> None:
     await rig.store.begin(JOB, epoch=1)
     await write(rig, 1)
     await rig.client.flushall()
@@ -290,8 +286,8 @@ async def test_an_informer_notices_that_the_broker_was_flushed(rig: StoreRig, wr
         await write(rig, 1)
 
 
-@cases("member", ("another member", b"stranger"), ("the child", b"uid-work default/a"))
-async def test_an_index_whose_scores_were_changed_is_made_again(rig: StoreRig, member: bytes) -> None:
+@cases(("another member", b"stranger"), ("the child", b"uid-work default/a"))
+async def test_an_index_whose_scores_were_changed_is_made_again(member: bytes, rig: StoreRig) -> None:
     child = job("a", 2, owner=OWNER)
     await rig.list(child, version="2")
     await rig.client.zadd(rig.store.keys.owners(JOB.id), {member: 7})
@@ -391,7 +387,6 @@ async def unowned(rig: StoreRig, namespace: str = "default") -> list[str]:
 
 
 @cases(
-    ("versions", "found"),
     ("never controlled", [job("a", 2)], True),
     ("controlled from the start", [job("a", 2, owner=OWNER)], False),
     ("adopted", [job("a", 2), job("a", 3, owner=OWNER)], False),
@@ -400,9 +395,9 @@ async def unowned(rig: StoreRig, namespace: str = "default") -> list[str]:
     ("adopted, and an older echo", [job("a", 3, owner=OWNER), job("a", 2)], False),
     ("made again, controlled", [job("a", 2), job("a", 5, uid="new", owner=OWNER)], False),
 )
-@cases("at_once", ("one batch", True), ("one by one", False))
+@cases(("one batch", True), ("one by one", False))
 async def test_unowned_objects_are_found_by_their_namespace(
-    rig: StoreRig, versions: list[Object], found: bool, at_once: bool
+    at_once: bool, versions: list[Object], found: bool, rig: StoreRig
 ) -> None:
     batches = [versions] if at_once else [[body] for body in versions]
     for batch in batches:
@@ -415,12 +410,11 @@ async def test_unowned_objects_are_found_by_their_namespace(
 
 
 @cases(
-    "deletion",
     ("answered", ObjectVersion.gone(ref(JOB, "a"), "uid-a")),
     ("watched", ObjectVersion.deleted(JOB, job("a", 8))),
 )
 async def test_a_deleted_unowned_object_is_not_found_and_leaves_no_index_entry(
-    rig: StoreRig, deletion: ObjectVersion
+    deletion: ObjectVersion, rig: StoreRig
 ) -> None:
     await rig.store.begin(JOB, epoch=1)
     await rig.put(job("a", 2), job("b", 3))

@@ -39,7 +39,6 @@ async def test_what_is_looked_for_would_be_found(rig, fake_redis):
 
 
 @cases(
-    ("there", "steps"),
     ("created", False, lambda body: [Create(SECRET, body)]),
     ("created together", False, lambda body: [Together((Create(SECRET, body),))]),
     ("there already", True, lambda body: [Create(SECRET, body)]),
@@ -49,7 +48,7 @@ async def test_what_is_looked_for_would_be_found(rig, fake_redis):
     ("deleted", True, lambda body: [Delete(REF, body["metadata"]["uid"])]),
     ("discarded", True, lambda body: [Discard(REF)]),
 )
-async def test_no_step_writes_one_through(rig, fake_redis, there, steps):
+async def test_no_step_writes_one_through(there, steps, rig, fake_redis):
     body = secret(rig.owner, finalizers=["held", "other"])
     if there:
         body = rig.cluster.add(SECRET, body)
@@ -74,13 +73,12 @@ async def test_no_informer_brings_one_and_none_claims_to_follow_them(fake_redis)
 
 
 @cases(
-    ("sees", "stale"),
     ("a glance", {"optional_relatives": lambda body: (REF,)}, False),
     ("a survey", {"cluster_wide": (SECRET,)}, True),
     ("what names it", {"referrers": (SECRET,)}, True),
     ("what may be adopted", {"adopts": (SECRET,)}, True),
 )
-async def test_no_decision_brings_one_and_what_is_unknown_is_not_missing(worker, fake_redis, sees, stale):
+async def test_no_decision_brings_one_and_what_is_unknown_is_not_missing(sees, stale, worker, fake_redis):
     worker = await worker(**sees)
     body = worker.cluster.add(SECRET, secret(worker.owner))
     await worker.store.apply(SECRET, [ObjectVersion(body)])

@@ -10,7 +10,6 @@ API = "https://api.example.org:6443"
 
 
 @cases(
-    ("url", "environ", "expected"),
     ("no variables", API, {}, ""),
     ("HTTPS_PROXY", API, {"HTTPS_PROXY": PROXY}, PROXY),
     ("the lower-case name", API, {"https_proxy": PROXY}, PROXY),

@@ -173,7 +173,6 @@ async def test_work_that_fails_gives_the_lease_up_and_is_heard_of(cluster: FakeC
 
 
 @cases(
-    ("lease", "renew", "retry"),
     ("renew as long as lease", 10, 10, 2),
     ("retry as long as renew", 15, 10, 10),
 )

@@ -9,7 +9,6 @@ WORKER = 'User "system:serviceaccount:penstock:penstock-worker" cannot'
 
 
 @cases(
-    ("message", "expected"),
     (
         "in a namespace",
         f'jobs.batch is forbidden: {WORKER} create resource "jobs" in API group "batch" in the namespace "shop"',

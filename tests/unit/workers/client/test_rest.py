@@ -89,7 +89,6 @@ def status(code: int, reason: str, message: str = "because", **details: object) 
 
 
 @cases(
-    ("code", "reason", "error"),
     ("400", 400, "BadRequest", errors.Invalid),
     ("401", 401, "Unauthorized", errors.Forbidden),
     ("403", 403, "Forbidden", errors.Forbidden),
@@ -105,7 +104,7 @@ def status(code: int, reason: str, message: str = "because", **details: object) 
     ("503", 503, "ServiceUnavailable", errors.Unavailable),
 )
 async def test_every_refusal_has_its_error(
-    server: Server, cluster: Cluster, code: int, reason: str, error: type[errors.ClusterError]
+    code: int, reason: str, error: type[errors.ClusterError], server: Server, cluster: Cluster
 ) -> None:
     server.says(code, status(code, reason))
     with pytest.raises(errors.ClusterError, match=f"{code}: because") as caught:
@@ -130,7 +129,6 @@ async def test_a_refusal_in_plain_text_is_quoted(server: Server, cluster: Cluste
 
 
 @cases(
-    ("header", "details", "seconds"),
     ("header in seconds", {"Retry-After": "7"}, {}, 7.0),
     ("header with an instant gone by", {"Retry-After": "Thu, 01 Jan 2015 00:00:00 GMT"}, {}, 0.0),
     ("header nobody understands", {"Retry-After": "soon"}, {}, None),
@@ -138,7 +136,7 @@ async def test_a_refusal_in_plain_text_is_quoted(server: Server, cluster: Cluste
     ("nowhere", {}, {}, None),
 )
 async def test_how_long_the_server_asks_to_wait(
-    server: Server, cluster: Cluster, header: dict[str, str], details: dict[str, object], seconds: float | None
+    header: dict[str, str], details: dict[str, object], seconds: float | None, server: Server, cluster: Cluster
 ) -> None:
     server.says(429, status(429, "TooManyRequests", **details), **header)
     with pytest.raises(errors.Unavailable) as caught:
@@ -343,7 +341,6 @@ def _kubeconfig(folder: Path, url: str) -> Path:
 
 
 @cases(
-    ("text", "context", "message"),
     ("missing", None, None, "no such file"),
     ("not YAML", "contexts: [", None, "config"),
     ("without a context", "clusters: []\ncontexts: []\nusers: []\n", None, "current-context"),
@@ -351,7 +348,7 @@ def _kubeconfig(folder: Path, url: str) -> Path:
     ("a context that is not there", ..., "other", "other"),
 )
 async def test_a_kubeconfig_that_cannot_be_used_is_named(
-    tmp_path: Path, text: object, context: str | None, message: str
+    text: object, context: str | None, message: str, tmp_path: Path
 ) -> None:
     file = _kubeconfig(tmp_path, "http://127.0.0.1:1")
     if text is None:
@@ -364,7 +361,6 @@ async def test_a_kubeconfig_that_cannot_be_used_is_named(
 
 
 @cases(
-    ("headers", "wanted"),
     ("none", [], []),
     ("one", ['299 - "as you wish"'], ["as you wish"]),
     ("several in one", ['299 - "one, or 299 - two", 299 - "three"'], ["one, or 299 - two", "three"]),
@@ -406,13 +402,12 @@ async def test_a_busy_server_is_asked_by_fewer_at_once(server: Server, cluster: 
 
 
 @cases(
-    ("code", "body", "retry_after"),
     ("an admission that denies", 429, status(429, "TooManyRequests", "a webhook denies"), None),
     ("a conflict", 409, status(409, "Conflict"), None),
     ("a quota", 403, status(403, "Forbidden"), None),
 )
 async def test_a_refusal_that_is_about_the_object_lowers_no_limit(
-    server: Server, cluster: Cluster, code: int, body: object, retry_after: float | None
+    code: int, body: object, retry_after: float | None, server: Server, cluster: Cluster
 ) -> None:
     server.says(code, body)
     for _ in range(3):

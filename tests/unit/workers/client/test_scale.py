@@ -68,7 +68,6 @@ POOL_SCALE = "/apis/apps/v1/namespaces/team/deployments/pool/scale"
 
 
 @cases(
-    ("answer", "found"),
     ("there", scale(4), Scalable(POOL, 4, None, "7")),
     ("zero is left out", {"metadata": {"resourceVersion": "7"}}, Scalable(POOL, 0, None, "7")),
 )
@@ -77,7 +76,6 @@ async def test_replicas(answer, found):
 
 
 @cases(
-    ("answers", "target", "error", "missing"),
     ("no such object", {}, TARGET, "Deployment team/pool does not exist", True),
     ("no group", {}, ScaleTarget("apps/v2", "Deployment", "pool"), "knows no Deployment of apps/v2", True),
     ("no such kind", {}, ScaleTarget("apps/v1", "Crane", "pool"), "knows no Crane", True),
@@ -130,7 +128,6 @@ async def test_what_the_pods_consume_is_read_by_their_selector():
 
 
 @cases(
-    ("selector", "answer", "error"),
     ("no such API", "app=pool", NotFound("404", status=404), "no resource metrics API"),
     ("away", "app=pool", Unavailable("503"), "the resource metrics API: 503"),
     ("not allowed", "app=pool", Forbidden("no", status=403), "the resource metrics API: no"),
@@ -198,7 +195,6 @@ async def test_a_namespaces_autoscalers_are_remembered_for_a_while():
 
 
 @cases(
-    ("answer", "error"),
     ("no such API", NotFound("404", status=404), None),
     ("not allowed", Forbidden("403", status=403), None),
     ("away", Unavailable("away"), "away"),

@@ -31,7 +31,6 @@ async def claimed(lane: Lane) -> list[str]:
 
 
 @cases(
-    "stored",
     ("without samples", reading()),
     ("with a problem", reading(problem='trigger 0: "ä" is wrong')),
     (
@@ -45,7 +44,7 @@ async def claimed(lane: Lane) -> list[str]:
     ),
     ("at today's instants", reading(id=1_790_000_000_123_456, started=1_790_000_000_123_455)),
 )
-async def test_a_reading_comes_back_as_it_was_stored(client: Redis, lane: Lane, stored: Reading) -> None:
+async def test_a_reading_comes_back_as_it_was_stored(stored: Reading, client: Redis, lane: Lane) -> None:
     readings = Readings(client, KEYS)
     await readings.put_many({WORK: stored}, lane)
     assert await readings.get_many([OTHER, WORK]) == [None, stored]

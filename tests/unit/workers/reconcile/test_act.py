@@ -33,11 +33,10 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @cases(
-    "status",
     ("a create", ()),
     ("after a write to the object itself", (PatchStatus({"a": 1}),)),
 )
-async def test_what_was_created_is_seen_by_the_next_decision_and_marks_itself_alone(rig, status):
+async def test_what_was_created_is_seen_by_the_next_decision_and_marks_itself_alone(status, rig):
     await rig.act(*status, Create(JOB, rig.job("a")))
     assert await rig.children() == {"a": False}
     assert await rig.claimed() == ["jobs.batch/default/a"]
@@ -128,11 +127,10 @@ async def test_deleting_what_is_gone_is_success_and_leaves_a_tombstone(rig):
 
 
 @cases(
-    ("known", "written", "writes"),
     ("equal", {"a": 1, "c": [{"type": "Ready"}]}, {"a": 1, "c": [{"type": "Ready"}]}, 0),
     ("what the new one lacks is removed", {"old": 1, "kept": 2}, {"kept": 2, "new": 3}, 1),
 )
-async def test_a_status_is_computed_whole_and_written_if_it_differs(rig, known, written, writes):
+async def test_a_status_is_computed_whole_and_written_if_it_differs(known, written, writes, rig):
     rig.own(status=known)
     await rig.act(PatchStatus(written))
     assert rig.cluster.objects[OWNER]["status"] == written
@@ -178,8 +176,8 @@ async def test_the_earliest_of_several_instants_is_when_to_come_back(rig):
     assert await rig.act() is None
 
 
-@cases("order", ("a reading", None), ("an order", ClaimOrder(id=7, of="ledger", limit=3)))
-async def test_asking_for_a_reading_stores_the_order_and_makes_the_object_ready_in_the_poll_lane(rig, order):
+@cases(("a reading", None), ("an order", ClaimOrder(id=7, of="ledger", limit=3)))
+async def test_asking_for_a_reading_stores_the_order_and_makes_the_object_ready_in_the_poll_lane(order, rig):
     await rig.act(PollNow(order))
     assert await rig.claimed("poll") == [OWNER.key]
     assert rig.notified == {"poll": 1}

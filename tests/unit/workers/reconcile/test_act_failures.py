@@ -43,13 +43,12 @@ async def test_a_refusal_of_the_object_itself_is_decided_on_afresh(rig, error):
 
 
 @cases(
-    ("error", "raised", "recorded"),
     ("forbidden", Forbidden("no", status=403), Forbidden, [("Failed", "no")]),
     ("its namespace is terminating", Forbidden("no", status=403, body=NO_NAMESPACE), Forbidden, []),
     ("a conflict", Conflict("changed", status=409), Conflict, []),
     ("a name that becomes free", AlreadyExists("a is being deleted", status=409), Conflict, []),
 )
-async def test_an_event_tells_of_a_refusal_but_not_of_one_that_is_expected(rig, error, raised, recorded):
+async def test_an_event_tells_of_a_refusal_but_not_of_one_that_is_expected(error, raised, recorded, rig):
     rig.cluster.refuse_with(error)
     stage = Together((Create(JOB, rig.job("a")),), otherwise=FAILED)
     with pytest.raises(raised):
@@ -93,7 +92,6 @@ async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_ar
 
 
 @cases(
-    ("error", "goes_on"),
     ("too many requests", Unavailable("too many requests", status=429), True),
     ("a webhook fails", Unavailable("a webhook failed", status=500), True),
     ("a conflict", Conflict("the name is being deleted", status=409), True),
@@ -101,7 +99,7 @@ async def test_after_the_first_refusal_nothing_new_is_started_and_both_halves_ar
     ("the namespace is going", Forbidden("no", status=403, body=NO_NAMESPACE), False),
     ("nobody answers", Unavailable("no route to host"), False),
 )
-async def test_a_refusal_that_says_nothing_of_the_others_keeps_nothing_else_waiting(rig, monkeypatch, error, goes_on):
+async def test_a_refusal_that_says_nothing_of_the_others_keeps_nothing_else_waiting(error, goes_on, rig, monkeypatch):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", ())
     rig.cluster.refuse_with(error, name="j0")
     stage = Together(rig.jobs(9), meanwhile=(PatchStatus({"a": 1}), RecordEvent("Normal", "Others", "go on")))
@@ -122,7 +120,6 @@ async def test_of_many_refusals_only_some_are_recorded(rig):
 
 
 @cases(
-    ("checks", "refused", "steps", "written"),
     ("before the next write", 1, None, lambda rig: rig.jobs(2), ["j0"]),
     ("what would go on meanwhile", 1, None, lambda rig: (Together(rig.jobs(9), meanwhile=(STATUS,)),), ["j0"]),
     (
@@ -141,7 +138,7 @@ async def test_of_many_refusals_only_some_are_recorded(rig):
     ),
     ("an order", 0, None, lambda _rig: (PollNow(ClaimOrder(id=7, of="ledger", limit=3)),), []),
 )
-async def test_a_lost_lease_stops_the_plan(rig, checks, refused, steps, written):
+async def test_a_lost_lease_stops_the_plan(checks, refused, steps, written, rig):
     if refused:
         rig.cluster.refuse_with(QUOTA, name=refused)
     rig.lost_after = checks
@@ -160,12 +157,11 @@ async def test_an_unexpected_error_is_not_hidden_by_a_refusal(rig):
 
 
 @cases(
-    ("error", "after"),
     ("it may have been made", Unavailable("no route to host"), UNCERTAIN),
     ("asked to wait", Unavailable("slowly", status=429, retry_after=30.0), 30.0),
     ("just refused", Forbidden("no", status=403), None),
 )
-async def test_of_several_refusals_all_are_waited_for(rig, monkeypatch, error, after):
+async def test_of_several_refusals_all_are_waited_for(error, after, rig, monkeypatch):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", ())
     quota = Forbidden("exceeded quota", status=403)
     rig.cluster.refuse = lambda _verb, ref: quota if ref.name == "j0" else error

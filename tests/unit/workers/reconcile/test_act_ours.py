@@ -20,8 +20,8 @@ async def test_a_name_taken_by_a_stranger_stops_the_plan_and_says_so(rig):
     assert ("create", "b") not in rig.cluster.log
 
 
-@cases("ours", ("a stranger's", False), ("ours", True))
-async def test_a_plan_that_foresees_a_taken_name_says_so_and_goes_on(rig, ours):
+@cases(("a stranger's", False), ("ours", True))
+async def test_a_plan_that_foresees_a_taken_name_says_so_and_goes_on(ours, rig):
     if ours:
         rig.cluster.add(JOB, rig.job("a"))
     else:
@@ -74,7 +74,6 @@ async def test_a_finalizer_is_removed_despite_concurrent_writes(rig):
 
 
 @cases(
-    ("metadata", "gone"),
     ("nobody deletes it", {}, False),
     ("its last, being deleted", {"deletionTimestamp": "t", "deletionGracePeriodSeconds": 0}, True),
     (
@@ -84,7 +83,7 @@ async def test_a_finalizer_is_removed_despite_concurrent_writes(rig):
     ),
     ("its kubelet is at work", {"deletionTimestamp": "t", "deletionGracePeriodSeconds": 30}, False),
 )
-async def test_the_store_knows_at_once_whether_the_object_went_with_its_finalizer(rig, metadata, gone):
+async def test_the_store_knows_at_once_whether_the_object_went_with_its_finalizer(metadata, gone, rig):
     _, step = await rig.held(**metadata)
     await rig.act(step)
     assert (step.ref not in rig.cluster.objects) is gone
@@ -216,7 +215,6 @@ DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 
 
 @cases(
-    ("changed", "refusal", "raised", "replicas", "record"),
     ("through the subresource", False, None, None, 4, [("Scaled", "from 1 to 4")]),
     ("a target that changed meanwhile is left alone", True, None, Conflict, 9, []),
     (
@@ -228,7 +226,7 @@ DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
         [("NotScaled", "because you may not")],
     ),
 )
-async def test_replicas_are_set(rig, changed, refusal, raised, replicas, record):
+async def test_replicas_are_set(changed, refusal, raised, replicas, record, rig):
     body = {"metadata": {"name": "pool", "namespace": "default"}, "spec": {"replicas": 1}}
     version, pool = rig.cluster.add(DEPLOYMENT, body)["metadata"]["resourceVersion"], Ref(DEPLOYMENT, "default", "pool")
     if changed:

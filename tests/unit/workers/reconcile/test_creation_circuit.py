@@ -111,7 +111,6 @@ def test_a_refusal_of_one_object_says_nothing_of_the_others(talk):
 
 
 @cases(
-    ("error", "speaks"),
     ("a quota", QUOTA, True),
     ("no answer in time", timed_out(), True),
     ("a webhook that is away", Unavailable('failed calling webhook "w": timeout', status=500), True),

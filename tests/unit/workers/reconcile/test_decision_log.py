@@ -44,14 +44,13 @@ async def test_a_decision_comes_back_with_figures_deeds_and_the_failure_before_i
 
 
 @cases(
-    ("value", "read"),
     ("the longest", 2**63 - 1, 2**63 - 1),
     ("longer", 10**30, 1e30),
     ("less", -(10**30), -1e30),
     ("longer than any", 10**400, module.LARGEST),
     ("a fraction", 0.5, 0.5),
 )
-async def test_the_arithmetic_of_any_answer_of_a_source_is_logged(client, value, read):
+async def test_the_arithmetic_of_any_answer_of_a_source_is_logged(value, read, client):
     decisions = DecisionLog(client, KEYS)
     await decisions.note([(seen(), Plan((), "much", (Figure("queue", value),)))])
     (known,) = await decisions.of(WORK)
@@ -59,7 +58,6 @@ async def test_the_arithmetic_of_any_answer_of_a_source_is_logged(client, value,
 
 
 @cases(
-    ("plans", "kept"),
     ("the same deed twice is counted", [WRITES, WRITES], [("2 waiting: 2 to create", 2)]),
     ("the same words twice are one", [Plan((), "idle"), Plan((), "idle")], [("idle", 1)]),
     (
@@ -71,7 +69,7 @@ async def test_the_arithmetic_of_any_answer_of_a_source_is_logged(client, value,
     ("the newest comes first", [Plan((), "a"), Plan((), "b"), Plan((), "a")], [("a", 1), ("b", 1), ("a", 1)]),
     ("a decision without a reason", [Plan((PatchStatus({}),), "")], []),
 )
-async def test_what_is_remembered(client, plans, kept):
+async def test_what_is_remembered(plans, kept, client):
     decisions = DecisionLog(client, KEYS)
     for plan in plans:
         await decisions.note([(seen(), plan)])

@@ -66,12 +66,10 @@ async def test_a_notification_continues_while_its_earlier_claims_are_under_way(w
 
 
 @cases(
-    ("keys", "options", "begun"),
-    # Three in the background, and the one that the notification waits for.
     ("more than so many", 5, {"linger": 0.001, "lingering": 3}, 4),
     ("no time to linger", 2, {}, 1),
 )
-async def test_what_may_not_continue_in_the_background_is_waited_for(worker, keys, options, begun):
+async def test_what_may_not_continue_in_the_background_is_waited_for(keys, options, begun, worker):
     worker = await worker(keys, **options)
     notified = asyncio.create_task(worker.consumer.consume())
     while len(worker.begun) < begun:

@@ -38,8 +38,8 @@ async def test_a_decision_sees_the_object_its_children_and_the_last_reading(work
     assert (snapshot.reading.id, snapshot.failures, snapshot.last_error) == (7, 0, None)
 
 
-@cases("ledger", ("with a ledger", ClaimLedger("of", 1, (), order=3)), ("without", None))
-async def test_a_decision_sees_the_last_order_for_the_ledger_of_its_reading(worker, ledger):
+@cases(("with a ledger", ClaimLedger("of", 1, (), order=3)), ("without", None))
+async def test_a_decision_sees_the_last_order_for_the_ledger_of_its_reading(ledger, worker):
     worker = await worker()
     await worker.readings.put_many({OWNER.key: Reading(id=7, started=1, generation=1, ledger=ledger)}, worker.lane)
     order = ClaimOrder(4, "of", 2)
@@ -57,8 +57,8 @@ async def test_a_decision_never_sees_the_reading_of_a_deleted_namesake(worker):
     assert worker.snapshots[-1].reading is None
 
 
-@cases(("wants", "seen"), ("asked for", True, ["p"]), ("not asked for", False, None))
-async def test_grandchildren_are_read_only_for_decisions_that_ask(worker, wants, seen):
+@cases(("asked for", True, ["p"]), ("not asked for", False, None))
+async def test_grandchildren_are_read_only_for_decisions_that_ask(wants, seen, worker):
     worker = await worker(spec={"pods": wants})
     job = worker.cluster.add(JOB, owned("a", worker.owner))
     worker.cluster.add(POD, owned("p", job, POD))
@@ -118,11 +118,10 @@ async def test_an_unknown_optional_relative_is_missing(worker):
 
 
 @cases(
-    "asks",
     ("none are asked for", {}),
     ("not ours", {"spec": {"relatives": ["a"]}, "accepts": lambda body: False}),
 )
-async def test_relatives_are_read_only_for_decisions_that_ask(worker, monkeypatch, asks):
+async def test_relatives_are_read_only_for_decisions_that_ask(asks, worker, monkeypatch):
     worker = await worker(**asks)
     monkeypatch.setattr(worker.store, "observe", observe := Counted(worker.store.observe))
     await worker.lane.mark([OWNER.key])
@@ -130,8 +129,8 @@ async def test_relatives_are_read_only_for_decisions_that_ask(worker, monkeypatc
     assert observe.calls == 1
 
 
-@cases("spec", ("relatives", {"spec": {"relatives": 7}}), ("grandchildren", {}))
-async def test_a_controller_that_cannot_say_what_it_must_see_fails_its_own_key_and_no_other(worker, spec):
+@cases(("relatives", {"spec": {"relatives": 7}}), ("grandchildren", {}))
+async def test_a_controller_that_cannot_say_what_it_must_see_fails_its_own_key_and_no_other(spec, worker):
     worker = await worker()
     worker.cluster.add(SCALED_JOB, {"metadata": {"name": "odd", "namespace": "default"}, **spec})
     await worker.follow()
@@ -158,8 +157,8 @@ async def test_a_relative_is_missing_only_as_far_as_its_kind_is_known(worker, en
     assert [list(snapshot.relatives.values()) for snapshot in worker.snapshots][-1:] == [[None]]
 
 
-@cases("known", ("one that we made", True), ("never heard of", False))
-async def test_relatives_of_a_kind_that_is_not_followed_are_unknown(worker, known):
+@cases(("one that we made", True), ("never heard of", False))
+async def test_relatives_of_a_kind_that_is_not_followed_are_unknown(known, worker):
     worker = await worker(spec={"relatives": ["owner"]}, follow=False)
     worker.controllers[SCALED_JOB.id] = replace(worker.controllers[SCALED_JOB.id], children=())
     await worker.bring(SCALED_JOB)
@@ -173,12 +172,11 @@ async def test_relatives_of_a_kind_that_is_not_followed_are_unknown(worker, know
 
 
 @cases(
-    ("children", "decided"),
     ("children are there", ["a", "b"], True),
     ("its children are gone too", ["a"], False),
     ("it had none", [], False),
 )
-async def test_what_an_object_left_behind_is_decided_on_without_it(worker, children, decided):
+async def test_what_an_object_left_behind_is_decided_on_without_it(children, decided, worker):
     worker = await worker(accepts=lambda body: body["metadata"]["name"] == "work")
     bodies = [worker.cluster.add(JOB, owned(name, worker.owner)) for name in children]
     await worker.follow()
@@ -197,8 +195,8 @@ async def test_what_an_object_left_behind_is_decided_on_without_it(worker, child
         assert {entry.ref.name: entry.gone for entry in worker.snapshots[0].children[JOB.id]} == {"a": True, "b": False}
 
 
-@cases("followed", ("no kind", ()), ("not the children's", (SCALED_JOB,)))
-async def test_nothing_is_decided_while_a_kind_has_no_reflector(worker, followed):
+@cases(("no kind", ()), ("not the children's", (SCALED_JOB,)))
+async def test_nothing_is_decided_while_a_kind_has_no_reflector(followed, worker):
     worker = await worker(follow=False)
     await worker.bring(*followed)
     await worker.lane.mark([OWNER.key])

@@ -71,8 +71,8 @@ async def test_a_plan_that_says_when_books_the_key(worker):
     assert (stats.later, stats.due, stats.failing) == (1, 0, 0)
 
 
-@cases("late", ("now", timedelta(0)), ("over", timedelta(days=1)))
-async def test_a_plan_that_comes_back_now_is_decided_on_again_at_once(worker, late):
+@cases(("now", timedelta(0)), ("over", timedelta(days=1)))
+async def test_a_plan_that_comes_back_now_is_decided_on_again_at_once(late, worker):
     again = iter((True, True, False))
     worker = await worker(lambda snapshot, now: Plan((ComeBack(now - late),)) if next(again) else NOTHING)
     assert await worker.consume() == 3
@@ -116,12 +116,11 @@ STAGE = Together((Create(JOB, owned("a", {"metadata": {"name": "work", "uid": "u
 
 
 @cases(
-    ("error", "step", "soon"),
     ("a server that is away", Unavailable("no route to host"), PatchStatus({"a": 1}), True),
     ("a refusal", Invalid("Required value", status=422), PatchStatus({"a": 1}), False),
     ("a refusal that nothing else waits for", Invalid("Required value", status=422), STAGE, True),
 )
-async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(worker, error, step, soon):
+async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(error, step, soon, worker):
     worker = await worker(lambda snapshot, now: Plan((step,)))
     worker.lane._base = worker.lane._cap = 3600 * 1_000_000
     worker.cluster.refuse_with(error)
@@ -131,12 +130,11 @@ async def test_only_what_may_be_over_at_any_moment_is_tried_again_soon(worker, e
 
 
 @cases(
-    ("plan", "waits"),
     ("a create", lambda owner: Plan((Create(JOB, owned("a", owner)),)), True),
     ("one of several", lambda owner: Plan((Together((Create(JOB, owned("a", owner)),), meanwhile=()),)), True),
     ("no create", lambda owner: Plan((PatchStatus({"a": 1}),)), False),
 )
-async def test_what_may_have_been_made_when_the_time_was_over_is_waited_for(worker, monkeypatch, plan, waits):
+async def test_what_may_have_been_made_when_the_time_was_over_is_waited_for(plan, waits, worker, monkeypatch):
     """A fresh reading before that could make the same Job under another name."""
     worker = await worker(lambda snapshot, now: plan(worker.owner))
     worker.reconciler._deadline = 0.01

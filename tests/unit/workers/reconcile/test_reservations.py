@@ -297,8 +297,8 @@ async def _decide(rig, reservations, name, wanted, turns):
             assert sum(rig.jobs.values()) <= rig.limit
 
 
-@cases("start", ("none", (0, 0)), ("one has all", (6, 0)), ("at it", (3, 3)), ("one left", (5, 0)))
-async def test_two_objects_at_the_limit_with_many_workers_deciding_at_once(client, start):
+@cases(("none", (0, 0)), ("one has all", (6, 0)), ("at it", (3, 3)), ("one left", (5, 0)))
+async def test_two_objects_at_the_limit_with_many_workers_deciding_at_once(start, client):
     """Each object is in one hand at a time, as the queue has it, whichever worker's that is; all of them at once."""
     rig = LimitsRig(client, limit=6)
     await rig.follow()

@@ -72,12 +72,11 @@ async def test_a_name_written_concurrently_is_not_lost(cluster):
 
 
 @cases(
-    ("error", "raised"),
     ("may not be written: the list is for people", Forbidden("no", status=403), None),
     ("always a conflict", Conflict("again", status=409), Conflict),
     ("the API server is away", Unavailable("away"), Unavailable),
 )
-async def test_what_fails(cluster, error, raised):
+async def test_what_fails(error, raised, cluster):
     attempts = []
 
     def refuse(verb, ref):

@@ -15,7 +15,6 @@ ROOT, DEFAULT = Ref(QUEUE, "", "root"), Ref(QUEUE, "", "default")
 
 
 @cases(
-    ("there", "made"),
     ("a new cluster", (), ["root", "default"]),
     ("one is there", ("root",), ["default"]),
     ("both are", ("root", "default"), []),

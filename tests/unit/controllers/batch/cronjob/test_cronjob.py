@@ -126,7 +126,6 @@ def test_6_one_that_is_being_deleted_tidies_up_and_starts_nothing():
 
 
 @cases(
-    ("spec", "reason"),
     ("7 an unknown zone", {"timeZone": "Mars/Olympus"}, "UnknownTimeZone"),
     ("7 a zone in the wrong case", {"timeZone": "america/new_york"}, "UnknownTimeZone"),
     ("7 Local", {"timeZone": "Local"}, "UnknownTimeZone"),
@@ -193,7 +192,6 @@ def test_events_about_jobs_have_kubernetes_texts():
 
 
 @cases(
-    "spec",
     ("a negative limit", {"failedJobsHistoryLimit": -1}),
     ("a negative deadline", {"startingDeadlineSeconds": -1}),
     ("an unknown policy", {"concurrencyPolicy": "Sometimes"}),

@@ -10,7 +10,6 @@ ASKED = {**KUBECTL, "penstock.dev/run-id": "now"}
 
 
 @cases(
-    ("name", "annotations", "ours"),
     ("its own", "report-29539440", SLOT, True),
     ("of a Kubernetes before 1.28, which wrote no slots", "report-29539440", {}, True),
     ("its template has kubectl's annotation", "report-29539440", {**SLOT, **KUBECTL}, True),

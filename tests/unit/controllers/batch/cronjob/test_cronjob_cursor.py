@@ -13,7 +13,6 @@ MOMENT = timedelta(microseconds=1)
 
 @pytest.mark.parametrize("field", ["scheduled", "missed"])
 @cases(
-    ("ahead_by", "ahead", "absurd"),
     ("in the past", -timedelta(hours=1), False, False),
     ("as far as clocks differ", timedelta(seconds=10), False, False),
     ("further: it is waited for", timedelta(seconds=10) + MOMENT, True, False),
@@ -21,7 +20,7 @@ MOMENT = timedelta(microseconds=1)
     ("by a day", timedelta(days=1), True, False),
     ("by more: it is given up", timedelta(days=1) + MOMENT, True, True),
 )
-def test_how_far_ahead_a_cursor_may_be(field: str, ahead_by: timedelta, ahead: bool, absurd: bool) -> None:
+def test_how_far_ahead_a_cursor_may_be(ahead_by: timedelta, ahead: bool, absurd: bool, field: str) -> None:
     cursor = Cursor(NOW - timedelta(days=30), **{field: NOW + ahead_by})
     assert (cursor.is_ahead(NOW), cursor.is_absurd(NOW)) == (ahead, absurd)
 

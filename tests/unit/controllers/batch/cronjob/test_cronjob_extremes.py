@@ -17,7 +17,6 @@ LONG = {"exclusions": [{"end": FOREVER}, {"schedule": YEARLY, "durationSeconds":
 
 
 @cases(
-    ("spec", "status", "runs"),
     ("suspended for ever", {"suspendUntil": FOREVER}, {}, False),
     ("suspended beyond all time", {"suspendUntil": "9999-12-31T23:59:59-14:00"}, {}, False),
     ("suspended, with jitter", {"suspendUntil": FOREVER, "jitterSeconds": 2**31 - 1}, {}, False),

@@ -51,7 +51,6 @@ def test_what_only_a_scheduledjob_has_a_cronjob_has_not():
 
 
 @cases(
-    ("spec", "succeeded", "failed"),
     ("Kubernetes' defaults", {}, 3, 1),
     ("none of either", {"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0}, 0, 0),
     ("one success, no failure", {"successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 0}, 1, 0),
@@ -158,7 +157,6 @@ def test_a_request_whose_name_is_taken_is_reported_and_removed():
 
 
 @cases(
-    ("id", "value", "word"),
     ("no JSON", "now", "{", "JSON"),
     ("a list", "now", "[]", "object"),
     ("another field", "now", '{"args": []}', "env"),

@@ -38,7 +38,6 @@ def test_only_its_kinds_are_watched():
 
 
 @cases(
-    ("phase", "how", "active", "succeeded"),
     ("completed", "Completed", "Complete", [], True),
     ("failed", "Failed", "Failed", [], False),
     ("terminated", "Terminated", "Terminated", [], False),
@@ -66,7 +65,6 @@ def test_history_keeps_the_newest_and_all_terminated_ones():
 
 
 @cases(
-    ("spec", "reason"),
     ("a zone that does not exist", {"timeZone": "Middle/Earth"}, "InvalidTimeZone"),
     ("a schedule that cannot be read", {"schedule": "now and then"}, "UnParseableCronJobSchedule"),
     ("a schedule with seconds", {"schedule": "0 * * * * *"}, "UnParseableCronJobSchedule"),

@@ -303,12 +303,11 @@ def test_a_run_whose_job_was_deleted_before_the_status_reported_it_does_not_come
 
 @pytest.mark.parametrize("kind", [CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB], ids=str)
 @cases(
-    ("there", "back"),
     ("the schedule is another for a while", {"schedule": "@yearly"}, {"schedule": "0 12 * * *"}),
     ("no run starts for a while", {"suspend": True}, {"suspend": None}),
     ("the schedule cannot be read for a while", {"schedule": "0 12 * *"}, {"schedule": "0 12 * * *"}),
 )
-def test_a_run_whose_job_was_all_there_was_of_it_does_not_come_twice(kind, there, back):
+def test_a_run_whose_job_was_all_there_was_of_it_does_not_come_twice(there, back, kind):
     """The worker died before the status listed it, and by the time the slot is due once more the Job is forgotten."""
     cluster = Cluster(kind, NOON - timedelta(minutes=5), schedule="0 12 * * *")
     cluster.settle()

@@ -178,7 +178,7 @@ CHOICES = {
 }
 
 
-@cases(("policy", "busy", "requests", "slots", "choice"), CHOICES)
+@cases(CHOICES)
 def test_what_starts_under_each_policy(policy, busy, requests, slots, choice):
     assert starting.choose(policy, busy=busy, requests=requests, slots=slots) == choice
 

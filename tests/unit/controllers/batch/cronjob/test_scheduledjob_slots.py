@@ -100,7 +100,6 @@ SLOTS = [second(f"12:0{number}") for number in range(1, 6)]
 
 
 @cases(
-    ("catch_up", "made", "missed"),
     ("default", {}, SLOTS[-1:], 4),
     ("latest", {"policy": "Latest"}, SLOTS[-1:], 4),
     ("all", {"policy": "All"}, SLOTS, 0),
@@ -172,7 +171,6 @@ def test_all_under_replace_makes_only_the_newest():
 
 
 @cases(
-    ("before", "edit"),
     ("resumed", {"suspend": True}, {"suspend": False}),
     ("edited", {"schedule": "0 0 1 1 *"}, {"schedule": "*/5 * * * *"}),
 )
@@ -231,7 +229,6 @@ def test_an_interval_is_not_moved_by_the_other_schedules():
 
 
 @cases(
-    ("exclusions", "slots"),
     ("a time", [{"start": "2026-03-01T12:02:00Z", "end": "2026-03-01T12:04:00Z"}], ["12:01", "12:04", "12:05"]),
     ("from a time on", [{"start": "2026-03-01T12:03:00Z"}], ["12:01", "12:02"]),
     ("until a time", [{"end": "2026-03-01T13:04:00+01:00"}], ["12:04", "12:05"]),
@@ -246,8 +243,8 @@ def test_an_interval_is_not_moved_by_the_other_schedules():
         ["12:02", "12:03", "12:05"],
     ),
 )
-@cases("at_once", ("in time", False), ("caught up with", True))
-def test_no_run_starts_in_an_excluded_time(exclusions, slots, at_once):
+@cases(("in time", False), ("caught up with", True))
+def test_no_run_starts_in_an_excluded_time(at_once, exclusions, slots):
     cluster = new_cluster(exclusions=exclusions, catchUp={"policy": "All"})
     if not at_once:
         cluster.settle(NOON)
@@ -277,7 +274,7 @@ FOREVER = {
 }
 
 
-@cases("exclusions", FOREVER)
+@cases(FOREVER)
 def test_what_is_excluded_for_ever_never_fires(exclusions):
     cluster = new_cluster("0 * * * *", exclusions=exclusions)
     assert reasons(cluster.settle(NOON)) == ["InvalidSchedule"]
@@ -289,7 +286,6 @@ def test_what_is_excluded_for_ever_never_fires(exclusions):
 
 
 @cases(
-    ("spec", "excluding"),
     ("until the end of time", {"suspendUntil": "9999-01-01T00:00:00Z"}, ": spec.suspendUntil excludes every slot"),
     ("no slot that could be excluded", {"schedule": "0 0 30 2 *", "exclusions": FOREVER["from now on"]}, ""),
 )

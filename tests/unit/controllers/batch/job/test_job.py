@@ -82,7 +82,6 @@ def wide(parallelism, completions):
 
 
 @cases(
-    ("spec", "status", "pods", "number"),
     ("one by default", {}, {}, [], 1),
     ("a work queue starts as many as may run", {"parallelism": 3}, {}, [], 3),
     ("never more than completions are left", wide(3, 2), {}, [], 2),
@@ -125,7 +124,6 @@ def test_pod_names_are_short_fixed_and_apart():
 
 
 @cases(
-    ("spec", "pods", "victims"),
     ("the younger goes first", wide(1, 5), ["new", "old"], ["new"]),
     ("pending before running", wide(1, 5), ["old", "pending"], ["pending"]),
     ("without a node before all", wide(1, 5), ["old", "homeless"], ["homeless"]),
@@ -153,7 +151,6 @@ def test_which_pods_are_removed(spec, pods, victims):
 
 
 @cases(
-    ("pods", "expected"),
     ("nothing failed", [], None),
     ("long ago", [failed("a", -300)], None),
     ("10 s after the first failure", [failed("a", -3)], 7),
@@ -175,7 +172,6 @@ def test_a_failed_pod_is_replaced_after_a_wait(pods, expected):
 
 
 @cases(
-    ("lost", "number"),
     ("being deleted", leaving("a"), 1),
     ("failed because it was deleted", failed("a", -2, metadata=LEAVING), 1),
     ("failed in that second", failed("a", -3, metadata=LEAVING), 1),
@@ -192,7 +188,6 @@ def test_counts_never_decrease_when_finished_pods_are_removed():
 
 
 @cases(
-    ("policy", "lost", "number"),
     ("a pod being deleted is as good as failed", "TerminatingOrFailed", leaving("a"), 1),
     ("as is one that failed then", "TerminatingOrFailed", leaving("a", "Failed"), 1),
     ("not if it was removed on purpose", "TerminatingOrFailed", leaving("a", finalizers=[]), None),

@@ -93,7 +93,7 @@ ROWS = {
 }
 
 
-@cases(("codes", "spec", "end", "completed", "failed", "counts"), ROWS)
+@cases(ROWS)
 def test_what_becomes_of_an_indexed_job(codes, spec, end, completed, failed, counts):
     cluster = indexed(by_index(*codes) if isinstance(codes, list) else by_attempt(*codes), 4, **spec)
     status, (final, reason, message) = cluster.status, end

@@ -46,7 +46,6 @@ def test_an_end_is_recorded_before_its_finalizer_goes_and_counted_after():
 
 
 @cases(
-    ("pods", "released", "succeeded", "failed"),
     ("no finalizer went", [pod("s", "Succeeded"), pod("f", "Failed")], ["s", "f"], 4, 3),
     ("one did", [pod("s", "Succeeded", metadata=COUNTED), pod("f", "Failed")], ["f"], 4, 3),
     ("both did", [pod("s", "Succeeded", metadata=COUNTED), pod("f", "Failed", metadata=COUNTED)], [], 4, 3),

@@ -55,7 +55,6 @@ def beside(**status):
 
 
 @cases(
-    ("more", "expected"),
     ("the last container's end", {"containerStatuses": [ended(-9), ended(-3), ended(-7)]}, -3),
     ("ends before readiness", went(containerStatuses=[ended(-9)]), -9),
     ("not all have ended", went(containerStatuses=[ended(-9), running("b")]), -20),
@@ -90,7 +89,6 @@ def test_the_wait_doubles_up_to_ten_minutes(failures, wait):
 
 
 @cases(
-    ("counted", "ignored", "wait"),
     ("its first failure", None, None, 10),
     ("its second", 1, None, 20),
     ("ignored failures wait as well", 0, 2, 40),
@@ -105,7 +103,6 @@ def test_when_an_index_may_have_its_next_pod(counted, ignored, wait):
 
 
 @cases(
-    ("older", "newer"),
     ("more counted failures", {"counted": 1}, {"counted": 2}),
     ("more ignored failures", {"counted": 1}, {"counted": 1, "ignored": 1}),
     ("their sum", {"counted": 2}, {"ignored": 3}),
@@ -146,7 +143,6 @@ def test_the_newest_do_not_depend_on_the_order_of_the_pods(pods, random):
 
 
 @cases(
-    ("counted", "limit", "verdict", "over"),
     ("limit 0: the first failure", None, 0, NO_MATCH, True),
     ("limit 1: not the first", None, 1, NO_MATCH, False),
     ("limit 1: the second", 1, 1, NO_MATCH, True),

@@ -54,7 +54,6 @@ def test_a_pod_that_nobody_controls_is_adopted_before_anything_else():
 
 
 @cases(
-    ("given", "owners", "finalizers"),
     ("its own finalizers stay", {"finalizers": [OWN]}, [OURS], [OWN, TRACKING]),
     ("one that is tracked already", {"finalizers": [TRACKING]}, [OURS], None),
     ("other owners stay", {"ownerReferences": [CREATED]}, [CREATED, OURS], [TRACKING]),
@@ -75,7 +74,6 @@ SHARED = {"finalizers": [TRACKING, OWN], "ownerReferences": [CREATED, OURS]}
 
 
 @cases(
-    ("found", "metadata"),
     ("it matches", owned(), None),
     ("it matches no longer", owned(labels={}), RELEASED),
     ("whatever else becomes of it", owned(labels={}, **GOING), RELEASED),
@@ -170,7 +168,6 @@ FOREIGN = selected(managedBy="example.com/other")
 
 
 @cases(
-    ("found", "accepted", "relative"),
     ("its Job's own affair", owned("x"), False, JOB_REF),
     ("being deleted, its Job may be gone", owned("x", **GOING), True, JOB_REF),
     ("but nothing holds it", owned("x", finalizers=[], **GOING), False, JOB_REF),
@@ -190,7 +187,6 @@ def test_which_pods_are_looked_at(found, accepted, relative):
 
 
 @cases(
-    ("found", "owner", "plan"),
     ("its Job is gone", owned("x", **GOING), None, LETTING_GO),
     ("another Job has its name", owned("x", **GOING), selected(metadata={"uid": "another"}), LETTING_GO),
     ("its Job has finished", owned("x", **GOING), ended("Failed"), LETTING_GO),

@@ -99,7 +99,7 @@ def test_the_wait_is_over_at_its_very_end():
     assert len(created(run(body, failed, now=NOW + timedelta(seconds=5)))) == 1
 
 
-@cases("policy", ("the Job", {}), ("its index", {"backoffLimitPerIndex": 3}))
+@cases(("the Job", {}), ("its index", {"backoffLimitPerIndex": 3}))
 def test_a_pod_that_was_deleted_is_replaced_at_once(policy):
     body = job(status={**STARTED, "failedIndexes": ""} if policy else STARTED, **INDEXED, **policy, completions=1)
     plan = run(body, of_index("f", 0, "Failed", failures=1, ended=-1, deletionTimestamp=at(-2)))

@@ -26,7 +26,6 @@ ON_FAILURE = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "OnFai
 
 
 @cases(
-    ("limit", "pods", "over"),
     ("six failures are allowed", 6, [failed(str(i)) for i in range(6)], False),
     ("the seventh is not", 6, [failed(str(i)) for i in range(7)], True),
     ("none is allowed", 0, [failed("a")], True),
@@ -40,7 +39,6 @@ def test_the_backoff_limit_counts_failed_pods(limit, pods, over):
 
 
 @cases(
-    ("template", "limit", "restarts", "phase", "over"),
     ("below the limit", ON_FAILURE, 6, (3, 2), "Running", False),
     ("restarts of all pods add up", ON_FAILURE, 6, (3, 3), "Running", True),
     ("pending pods restart too", ON_FAILURE, 6, (6, 0), "Pending", True),
@@ -113,7 +111,6 @@ def test_pods_that_a_success_makes_needless_do_not_count_as_failed():
 
 
 @cases(
-    ("limit", "started_at", "suspended", "over", "comes_back"),
     ("before", 100, -60, False, False, 40),
     ("in the instant", 60, -60, False, True, 0),
     ("after", 30, -60, False, True, 0),
@@ -140,7 +137,6 @@ def test_failure_goes_before_success_in_one_decision():
 
 
 @cases(
-    ("spec", "pods", "ends"),
     ("its one pod succeeded", {}, [succeeded("a")], COMPLETE),
     ("one is missing", {"completions": 2}, [succeeded("a")], []),
     ("all have succeeded", {"completions": 2, "parallelism": 2}, [succeeded("a"), succeeded("b")], COMPLETE),
@@ -200,7 +196,6 @@ def test_a_finished_job_is_left_alone_until_its_time_is_up(type_):
 
 
 @cases(
-    ("changes", "seconds"),
     ("when its time will be up", {"ttlSecondsAfterFinished": 50}, 50),
     ("at once", {"ttlSecondsAfterFinished": 0}, 0),
     ("never, without a time to live", {}, None),

@@ -70,7 +70,6 @@ def test_a_pod_carries_its_index():
 
 
 @cases(
-    ("status", "spec", "pods", "expected"),
     ("all", {}, {}, [], [0, 1, 2, 3]),
     ("the lowest first", {}, {"parallelism": 2}, [], [0, 1]),
     ("completed ones need none", {"completedIndexes": "0,2"}, {}, [], [1, 3]),
@@ -86,7 +85,6 @@ def test_which_indexes_get_a_pod(status, spec, pods, expected):
 
 
 @cases(
-    ("pods", "victims"),
     ("a second pod of an index, the younger", [of(0), of(0, name="twin", creationTimestamp=at(-5))], ["twin"]),
     ("an index beyond the last", [of(7)], ["p-7"]),
     ("no number", [of("seven")], ["p-seven"]),
@@ -167,7 +165,6 @@ def test_every_index_waits_on_its_own():
 
 
 @cases(
-    ("pods", "expected", "again"),
     ("a new one starts beside it", [waiting(0)], [1], 7),
     ("and no second one", [waiting(0), of(1)], [], 7),
     ("two that wait keep both places", [waiting(0), waiting(1)], [], 7),
@@ -180,7 +177,6 @@ def test_an_index_that_waits_for_its_retry_keeps_its_place(pods, expected, again
 
 
 @cases(
-    ("before", "code", "expected"),
     ("the first failure", {}, 1, {FAILURE_COUNT: "1"}),
     ("the second", {FAILURE_COUNT: "1"}, 1, {FAILURE_COUNT: "2"}),
     ("one that is ignored", {FAILURE_COUNT: "1"}, 7, {FAILURE_COUNT: "1", IGNORED_FAILURE_COUNT: "1"}),
@@ -231,7 +227,6 @@ def test_a_failure_that_was_recorded_is_not_kept_even_if_its_replacement_is_gone
 
 
 @cases(
-    ("limit", "spec", "pods", "failed_indexes", "failed", "reason"),
     ("below the limit it is tried again", 1, {}, [lost(1)], "", None, None),
     ("at the limit it has failed", 1, {}, [of(1, "Failed", failures=1)], "1", 1, None),
     ("others go on", 0, {}, [lost(1), lost(2)], "1,2", 2, None),
@@ -324,7 +319,6 @@ def test_with_a_failure_policy_a_pod_is_judged_once_it_has_failed():
 
 
 @cases(
-    ("rules", "rule"),
     ("these indexes", [{"succeededIndexes": "0,1"}], 0),
     ("not all of them", [{"succeededIndexes": "0,2"}], None),
     ("not so many", [{"succeededCount": 3}], None),

@@ -20,7 +20,6 @@ def named(name, text):
 
 
 @cases(
-    ("numbers", "text"),
     ("none", [], ""),
     ("one", [0], "0"),
     ("two in a row", [0, 1], "0,1"),
@@ -35,7 +34,6 @@ def test_text_of_indexes(numbers, text):
 
 
 @cases(
-    ("text", "completions", "numbers"),
     ("no text", None, 5, []),
     ("empty text", "", 5, []),
     ("well formed", "1,3-4", 5, [1, 3, 4]),
@@ -119,7 +117,6 @@ def test_a_hundred_thousand_indexes_are_one_run():
 
 
 @cases(
-    ("text", "index"),
     ("the first", "0", 0),
     ("a number", "17", 17),
     ("leading zeros", "007", 7),
@@ -140,7 +137,6 @@ def test_index_of_a_pod(text, index):
 
 
 @cases(
-    "metadata",
     ("no annotations", {}),
     ("null annotations", {"annotations": None}),
     ("no such annotation", {"annotations": {}}),
@@ -153,7 +149,6 @@ def test_without_its_annotation_a_pod_has_neither_index_nor_counts(metadata):
 
 
 @cases(
-    ("text", "count"),
     ("none", "0", 0),
     ("three", "3", 3),
     ("the largest", "2147483647", 2147483647),

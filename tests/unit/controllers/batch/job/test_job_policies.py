@@ -66,7 +66,6 @@ RESTARTED = {"name": "a", "state": {"running": {}}, "lastState": {"terminated": 
 
 
 @cases(
-    ("rules", "body", "verdict"),
     ("a code in the list", [on("In", 42)], exits(42), failing(42)),
     ("a code not in the list", [on("In", 42)], exits(41), NO_MATCH),
     ("a code outside the list", [on("NotIn", 42)], exits(41), failing(41)),
@@ -120,7 +119,7 @@ def test_what_a_failure_policy_says(rules, body, verdict):
     assert judge_failure({"rules": rules}, body) == verdict
 
 
-@cases("policy", ("none", None), ("empty", {}))
+@cases(("none", None), ("empty", {}))
 def test_without_a_failure_policy_no_rule_matches(policy):
     assert judge_failure(policy, exits(1)) == NO_MATCH
 
@@ -159,7 +158,6 @@ def rule(indexes=None, count=None):
 
 
 @cases(
-    ("rules", "completed", "position"),
     ("all of its indexes", [rule("0-2")], "0-2", 0),
     ("not all of them", [rule("0-2")], "0,1,5", None),
     ("more than its indexes", [rule("1,3")], "0-9", 0),
@@ -190,7 +188,7 @@ def test_when_a_success_policy_is_met(rules, completed, position):
     assert judge_success({"rules": rules}, Indexes.parse(completed), 2**31) == expected
 
 
-@cases("policy", ("none", None), ("empty", {}))
+@cases(("none", None), ("empty", {}))
 def test_without_a_success_policy_nothing_is_met(policy):
     assert judge_success(policy, Indexes.parse("0-9"), 10) is None
 

@@ -244,7 +244,6 @@ INDEXED = {**POLICY, "completionMode": st.just("Indexed")}
 
 
 @cases(
-    "machine",
     ("plain", machine(**POLICY, completions=st.integers(0, 6), backoffLimit=st.integers(0, 3))),
     ("work queue", machine(**PARALLELISM, backoffLimit=st.integers(0, 3))),
     ("indexed", machine(**INDEXED, completions=st.integers(0, 5), backoffLimit=st.integers(0, 4))),

@@ -29,7 +29,6 @@ def created(moment):
 
 
 @cases(
-    ("goes", "stays"),
     ("no node, whatever its phase", {}, {"spec": PLACED, "phase": "Pending"}),
     ("pending", {"spec": PLACED, "phase": "Pending"}, {"spec": PLACED, "phase": "Unknown"}),
     ("unknown", {"spec": PLACED, "phase": "Unknown"}, {"spec": PLACED}),

@@ -17,7 +17,6 @@ TEN = JobBounds(0, 10)
 
 
 @cases(
-    ("given", "expected"),
     ("nothing is set", {}, JobBounds(0, 100)),
     ("only a minimum: the default maximum stays whole", {"minReplicaCount": 5}, JobBounds(5, 100)),
     ("only a maximum", {"maxReplicaCount": 20}, JobBounds(0, 20)),
@@ -35,7 +34,6 @@ def test_effective_bounds(given, expected):
 
 
 @cases(
-    ("calculation", "samples", "queue", "scale", "active"),
     ("max takes the longest queue", "max", [sample(3), sample(7), sample(5)], 7, 7, True),
     (
         "max goes by the queue, not by the Jobs it asks for",
@@ -73,7 +71,6 @@ IDLE, BROKEN = sample(0, name="d"), sample(name="e", error="no route")
 
 
 @cases(
-    ("samples", "weights", "activation", "active"),
     ("one is enough when nothing is said", [A, IDLE], {}, {}, True),
     ("all are active", [A, B], {}, {"require_all": True}, True),
     ("one is idle", [A, IDLE], {}, {"require_all": True}, False),
@@ -93,7 +90,6 @@ def test_when_triggers_together_are_work_to_do(samples, weights, activation, act
 
 
 @cases(
-    ("calculation", "weights", "queue", "whole"),
     ("a weighted sum", "sum", {"a": 0.5, "b": 2}, 10, 10),
     ("a weighted mean", "avg", {"a": 1, "b": 3}, 4, 4),
     ("a mean of nothing", "avg", {"a": 0, "b": 0, "c": 0}, 0, 0),

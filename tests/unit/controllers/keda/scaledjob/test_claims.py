@@ -32,7 +32,6 @@ def judge(
 
 
 @cases(
-    ("job", "retries", "settlement"),
     ("complete", bound("1", "Complete"), 0, ClaimSettlement("1", "done")),
     ("complete and being deleted", bound("1", "Complete", deleted=True), 0, ClaimSettlement("1", "done")),
     ("failed, and may be retried", bound("1", "Failed"), 1, ClaimSettlement("1", "retried", attempt=1)),
@@ -50,7 +49,6 @@ def test_a_claim_is_settled_as_its_job_ends(
 
 
 @cases(
-    ("held", "closing", "settlement", "missing", "unclear"),
     ("gets a Job", claim("1"), False, None, 1, False),
     ("goes back when no Jobs are wanted", claim("1"), True, "returned", 0, False),
     ("is read when it was left out", claim("1", item=None), False, None, 0, True),
@@ -75,7 +73,6 @@ def test_returned_items_go_to_the_front_youngest_first_after_all_else() -> None:
 
 
 @cases(
-    ("job", "freed", "strays", "unclear"),
     ("finished", bound("9", "Complete"), True, 0, False),
     ("being deleted", bound("9", deleted=True), True, 0, False),
     ("finished since the poll began", bound("9", "Complete", seen=-1.0), False, 0, True),
@@ -170,7 +167,6 @@ def test_claims_get_jobs_and_an_order_that_stands_is_not_given_again() -> None:
 
 
 @cases(
-    ("jobs", "reading", "limit"),
     ("none was carried out", (), read(limit=None), 5),
     ("another maximum stands", (), read(limit=7), 5),
     ("a Job runs whose claim was lost", (bound("9"),), read(limit=5), 4),
@@ -182,7 +178,6 @@ def test_the_number_of_claims_is_ordered(jobs: tuple[CachedObject, ...], reading
 
 
 @cases(
-    ("settings", "tail"),
     ("by default", {}, False),
     ("head", {"takeFrom": "Head"}, False),
     ("tail", {"takeFrom": "Tail"}, True),
@@ -229,7 +224,6 @@ OTHER = {**TRIGGER, "metadata": {**TRIGGER["metadata"], "listName": "other"}}  #
 
 
 @cases(
-    "spec",
     ("another list", {"triggers": [OTHER]}),
     ("another strategy", {"scalingStrategy": {}}),
     ("a second trigger", {"triggers": [TRIGGER, OTHER]}),
@@ -277,7 +271,6 @@ def test_jobs_of_claims_are_told_what_asked_for_them() -> None:
 
 
 @cases(
-    ("spec", "message"),
     ("several triggers", {"triggers": [TRIGGER, OTHER]}, "claimed from one trigger"),
     ("a minimum", {"minReplicaCount": 1}, "minReplicaCount must be 0"),
     ("a fallback", {"fallback": {"replicas": 2}}, "there can be no fallback"),

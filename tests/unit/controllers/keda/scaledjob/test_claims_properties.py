@@ -336,7 +336,6 @@ def _old_orders_are_obeyed(ledger, order):
 
 
 @cases(
-    ("place", "name", "mutant"),
     ("Jobs may go before their claim is settled", binding, "bind", _jobs_may_go_before_their_claim_is_settled),
     (
         "deleted Jobs are let go also when they have finished meanwhile",
@@ -363,7 +362,7 @@ def _old_orders_are_obeyed(ledger, order):
         property(lambda of: of.is_known and of.ledger.limit == 0),
     ),
 )
-def test_a_broken_rule_is_detected(monkeypatch, place, name, mutant):
+def test_a_broken_rule_is_detected(place, name, mutant, monkeypatch):
     monkeypatch.setattr(place, name, mutant)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(

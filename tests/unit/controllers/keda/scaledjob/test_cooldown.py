@@ -24,7 +24,6 @@ def decided(*jobs, started=-1.0, cooldown=10, queue=5, **spec):
 
 
 @cases(
-    ("jobs", "more", "expected"),
     ("nothing was made before", [], {}, 5),
     ("the reading began too soon", [child(made_at(-5), "Complete")], {}, 0),
     ("Jobs that are gone count", [gone(made_at(-5))], {}, 0),
@@ -65,7 +64,6 @@ def late(seconds, created):
 
 
 @cases(
-    ("job", "expected"),
     ("created ten seconds before the poll", late(-12, -11), 5),
     ("created too soon before it", late(-12, -10), 0),
     ("a clock that runs ahead keeps Jobs away for a while", late(-12, 3600), 0),

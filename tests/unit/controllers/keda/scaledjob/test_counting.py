@@ -10,7 +10,6 @@ READING = reading(sample(5), started=0)
 
 
 @cases(
-    ("entry", "expected"),
     ("a running Job", child("work-z-0", seen=-1), (1, 1, 0, 0, 1)),
     ("a Job about to fail still runs", child("work-z-0", "FailureTarget", seen=-1), (1, 1, 0, 0, 1)),
     ("a suspended Job counts as running", child("work-z-0", "Suspended", seen=-1), (1, 1, 0, 0, 1)),
@@ -30,7 +29,6 @@ def test_one_job_against_a_reading(entry, expected):
 
 
 @cases(
-    ("pods", "conditions", "expected"),
     ("no pods yet", [], (), True),
     ("a pending pod", [pod("a", "Pending")], (), True),
     ("only a failed pod", [pod("a", "Failed")], (), True),

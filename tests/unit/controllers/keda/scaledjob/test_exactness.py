@@ -309,7 +309,6 @@ _count, _worked_out = counting.count, scaling_strategies.figures
 
 
 @cases(
-    ("module", "name", "mutant"),
     ("Jobs that ended since the reading began are forgotten", counting, "count", _ended_jobs_are_forgotten),
     ("Jobs count as ended earlier than they were seen to", counting, "count", _ends_are_dated_back),
     ("every decision makes new names", jobs, "free_names", _names_are_new_every_time),
@@ -318,7 +317,7 @@ _count, _worked_out = counting.count, scaling_strategies.figures
     ("the maximum is ignored", scaling_strategies, "figures", _the_maximum_is_ignored),
     ("no fresh reading is asked for", scaling_strategies, "needs_reading", lambda *_: False),
 )
-def test_a_broken_rule_is_detected(monkeypatch, module, name, mutant):
+def test_a_broken_rule_is_detected(module, name, mutant, monkeypatch):
     monkeypatch.setattr(module, name, mutant)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(

@@ -25,7 +25,6 @@ def made(fallback, *children, samples, **spec):
 
 
 @cases(
-    ("fallback", "samples", "spec", "expected"),
     ("no fallback: unknown makes nothing", None, [failing(0)], {}, 0),
     ("as many failures as are allowed", FIXED, [failing(2)], {}, 0),
     ("one more", FIXED, [failing(3)], {}, 3),
@@ -49,7 +48,6 @@ def test_what_a_fallback_makes(fallback, samples, spec, expected):
 
 
 @cases(
-    ("children", "expected"),
     ("Jobs alive count", [child("work-z-0"), child("work-z-1")], 1),
     ("Jobs that ended before the reading are replaced", [child("work-z-0", "Complete"), gone("work-z-1")], 3),
     ("Jobs that ended since wait for the next one", [child("work-z-0", "Failed", seen=0)], 2),
@@ -113,7 +111,6 @@ def test_a_fallback_never_goes_beyond_the_maximum(replicas, maximum, running, qu
 
 
 @cases(
-    ("fallback", "field"),
     ("no replicas", {"failureThreshold": 1}, "replicas: is required"),
     ("fixed without replicas", {"behavior": "fixed"}, "replicas: is required"),
     ("an unknown behavior", {"behavior": "panic", "replicas": 1}, "spec.fallback.behavior"),

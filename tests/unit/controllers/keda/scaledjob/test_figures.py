@@ -57,7 +57,7 @@ def test_a_decision_tells_what_it_went_by():
     assert told["to create"] == (4, "max(0, min(4, 11))")
 
 
-@cases(("strategy", "limit"), ("default", "default", "the queue"), ("eager", "eager", "the maximum"))
+@cases(("default", "default", "the queue"), ("eager", "eager", "the maximum"))
 def test_what_bounds_a_strategy_is_told(strategy, limit):
     body = scaled_job(maxReplicaCount=5, scalingStrategy={"strategy": strategy})
     figures = decide(snapshot(body, reading=reading(sample(12))), NOW).figures
@@ -65,7 +65,6 @@ def test_what_bounds_a_strategy_is_told(strategy, limit):
 
 
 @cases(
-    ("spec", "values", "queue", "how"),
     ("one trigger", {}, (4,), 4, ""),
     ("the longest", {}, (4, 2), 4, "ceil(max(4, 2))"),
     ("the shortest", {"multipleScalersCalculation": "min"}, (4, 2), 2, "ceil(min(4, 2))"),
@@ -91,7 +90,6 @@ def test_how_several_queues_became_one_is_told(spec, values, queue, how):
 
 
 @cases(
-    ("samples", "why"),
     ("all is known", (sample(2),), "2 waiting, 0 running"),
     ("nothing is known", (sample(error="no route"),), "0 waiting (1 of 1 trigger unknown), 0 running"),
     (
@@ -104,6 +102,6 @@ def test_what_is_unknown_does_not_pass_for_an_empty_queue(samples, why):
     assert decide(snapshot(scaled_job(), reading=reading(*samples)), NOW).why.startswith(why)
 
 
-@cases("of", ("none", {}), ("a problem", {"reading": reading(problem="listName is required")}))
+@cases(("none", {}), ("a problem", {"reading": reading(problem="listName is required")}))
 def test_without_a_measurement_there_is_no_arithmetic(of):
     assert decide(snapshot(scaled_job(), **of), NOW).figures == ()

@@ -46,7 +46,6 @@ def test_other_names_have_no_index(name):
 
 
 @cases(
-    ("taken", "number", "expected"),
     ("a first decision", set(), 2, ["work-10-0", "work-10-1"]),
     ("going on", {"work-10-0"}, 2, ["work-10-1", "work-10-2"]),
     ("a gap is closed first", {"work-10-1", "work-9-0"}, 2, ["work-10-0", "work-10-2"]),

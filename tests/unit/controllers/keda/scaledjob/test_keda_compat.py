@@ -25,7 +25,6 @@ def waiting(events):
 
 
 @cases(
-    ("strategy", "events", "counts", "ours", "kedas"),
     ("default: where nothing moved they agree", "default", 5, JobCounts(2, 0, 0, 0, 0), 3, 3),
     ("default: room is filled with the next poll only", "default", 50, JobCounts(9, 0, 1, 10, 1), 1, 0),
     ("default: nothing is made twice", "default", 5, JobCounts(3, 0, 2, 5, 2), 0, 0),
@@ -60,7 +59,7 @@ def test_no_quirk_goes_beyond_the_maximum(strategy, events, running, late, data)
     assert running + more <= max(running, 10)
 
 
-@cases("quirks", ("without", frozenset()), ("with", COUNTING))
+@cases(("without", frozenset()), ("with", COUNTING))
 def test_no_quirk_takes_a_failure_for_zero(quirks):
     before = scaled_job(status={"triggersActivity": {"s0-redis-work": {"isActive": True}}})
     plan = decide(snapshot(before, reading=reading(sample(error="no route"))), NOW, quirks)
@@ -68,7 +67,7 @@ def test_no_quirk_takes_a_failure_for_zero(quirks):
     assert status_of(plan)["triggersActivity"] == {"s0-redis-work": {"isActive": True}}
 
 
-@cases(("quirks", "expected"), ("without", frozenset(), -1), ("with", frozenset({"last-active-time"}), 0))
+@cases(("without", frozenset(), -1), ("with", frozenset({"last-active-time"}), 0))
 def test_last_active_time(quirks, expected):
     body = scaled_job(status={"lastActiveTime": at(-1)})
     plan = decide(snapshot(body, child("work-10-0"), reading=reading(sample(1))), NOW, quirks)

@@ -25,7 +25,6 @@ def body(**labels):
 
 
 @cases(
-    ("spec", "labels", "groups"),
     ("everything", {}, {}, [None]),
     ("by label", {"selector": {"matchLabels": {"team": "a"}}}, {"team": "a"}, [None]),
     ("another label", {"selector": {"matchLabels": {"team": "a"}}}, {"team": "b"}, []),
@@ -81,7 +80,6 @@ def test_first_it_asks_and_does_nothing():
 
 
 @cases(
-    ("allowance", "made", "held"),
     ("all it wants", 4, 3, False),
     ("some of it", 2, 1, True),
     ("what it has", 1, 0, True),
@@ -131,7 +129,6 @@ def claiming(*held, limit=4, jobs=(), waiting=3, policies=(QUOTA,), paused=False
 
 
 @cases(
-    ("held", "jobs", "more", "asked"),
     ("what waits, before there is a ledger", (), (child("other"),), {}, (1, 4, 1)),
     ("no more than its own limit", (), (), {"waiting": 300}, (0, 6, 0)),
     ("claims whose Jobs are still to be made", ("1", "2", "3"), (), {"waiting": 0}, (0, 3, 3)),
@@ -147,7 +144,6 @@ def test_an_object_that_claims_asks_for_its_claims_too(held, jobs, more, asked):
 
 
 @cases(
-    ("allowance", "jobs", "made", "limit", "held_back"),
     ("all claims get theirs", 6, (), 4, 6, False),
     ("more than it may have by itself", 7, (), 4, 6, False),
     ("some claims wait", 3, (), 3, 3, True),

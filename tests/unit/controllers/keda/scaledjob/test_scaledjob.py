@@ -86,7 +86,6 @@ def test_more_jobs_than_one_plan_may_create_come_in_several_plans():
 
 
 @cases(
-    ("samples", "spec", "ready", "active"),
     ("work waits", [sample(3)], {}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
     ("nothing waits", [sample(0)], {}, ("True", "ScaledJobReady"), ("False", "ScalerNotActive")),
     ("a minimum", [sample(0)], {"minReplicaCount": 1}, ("True", "ScaledJobReady"), ("True", "ScalerActive")),
@@ -207,7 +206,6 @@ def test_an_error_with_nothing_to_create_is_not_shown():
 
 
 @cases(
-    ("interval", "age", "expected"),
     ("never set", None, None, 0),
     ("younger than a poll", None, 29, -29),
     ("a poll old", None, 30, 0),
@@ -281,7 +279,6 @@ def test_resuming_polls_first_and_creates_on_what_that_finds():
 
 
 @cases(
-    ("rollout", "expected"),
     ("by default at once", {}, "Background"),
     ("in the foreground", {"rollout": {"strategy": "immediate", "propagationPolicy": "foreground"}}, "Foreground"),
     ("gradual", {"rollout": {"strategy": "gradual"}}, None),

@@ -22,7 +22,6 @@ def waiting(events, *, target=1, maximum=10, active=None):
 
 
 @cases(
-    ("chosen", "demand", "jobs", "bounds", "expected"),
     (
         "default: waiting less running, pending makes no difference",
         named(),
@@ -80,7 +79,6 @@ BOUNDS = JobBounds(0, 10)
 
 
 @cases(
-    ("chosen", "demand", "seen", "expected", "fresh"),
     ("a first decision", named(), waiting(5), counts(), 5, False),
     ("the same reading again", named(), waiting(5), counts(5, made=5), 0, False),
     ("the same reading after a crash", named(), waiting(5), counts(3, made=3), 2, False),

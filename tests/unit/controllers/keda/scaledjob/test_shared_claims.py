@@ -231,12 +231,11 @@ def _claims_count_like_jobs(cap: SharedCap, name: str, *, held: int, **asked: An
 
 
 @cases(
-    ("place", "name", "mutant"),
     ("every claim gets its Job, and the answer is ignored", claiming, "_allowed", lambda maximum, _: maximum),
     ("unfinished Jobs do not count", policy, "unfinished", lambda _: 0),
     ("claims are not reserved", claiming, "_more_wanted", lambda _: 0),
 )
-def test_a_broken_rule_is_detected(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, mutant: Any) -> None:
+def test_a_broken_rule_is_detected(place: Any, name: str, mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, name, mutant)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(

@@ -15,7 +15,6 @@ VALUES = {"a": 6.0, "b": 4.0, "gone": None}
 
 
 @cases(
-    ("text", "result"),
     ("sum", "a + b", 10),
     ("from left to right", "a - b - 1", 1),
     ("stronger operators first", "a + b * 2", 14),
@@ -61,7 +60,6 @@ def test_results(text: str, result: float | None) -> None:
 
 
 @cases(
-    ("text", "why"),
     ("empty", "", "expected a value, found nothing"),
     ("half", "a +", "position 4"),
     ("two values", "a b", "expected the end"),
@@ -84,7 +82,6 @@ def test_texts_that_are_no_formulas(text: str, why: str) -> None:
 
 
 @cases(
-    ("text", "why"),
     ("an unknown variable", "c", "no trigger named c"),
     ("nothing is no number", "gone + 1", "a number is needed, not nil"),
     ("a truth is no number", "a > b", "not true"),

@@ -40,7 +40,6 @@ EAGER = {"stabilizationWindowSeconds": 0}
 
 
 @cases(
-    ("given", "current", "proposal", "known", "replicas"),
     ("as it is", None, 5, 5, NONE, 5),
     ("no proposal", None, 5, None, NONE, 5),
     ("without rules: up to four at once", None, 1, 50, NONE, 4),
@@ -95,7 +94,6 @@ def test_below_the_minimum_it_goes_up_at_once() -> None:
 
 
 @cases(
-    ("given", "current", "proposal", "known", "again"),
     ("nothing held back", None, 5, 5, NONE, None),
     ("when the window ends", None, 5, 2, proposed((100, 5)), 200),
     ("when twice as many are allowed again", None, 1, 50, NONE, 15),
@@ -114,7 +112,7 @@ def test_pausing_one_direction_is_disabling_it() -> None:
     assert behavior.read(None, scale_out_paused=True).up.select == "Disabled"
 
 
-@cases(("quantity", "share"), ("decimal", "0.05", 0.05), ("thousandths", "50m", 0.05), ("none", None, 0.1))
+@cases(("decimal", "0.05", 0.05), ("thousandths", "50m", 0.05), ("none", None, 0.1))
 def test_tolerances(quantity, share) -> None:
     given = rules(scaleUp={"tolerance": quantity})
     assert behavior.read(given).tolerance == Tolerance(share, 0.1)

@@ -59,7 +59,6 @@ def message(plan: Plan) -> str:
 
 
 @cases(
-    ("peers", "scales"),
     ("alone", [], True),
     ("one is older", [named("older", created=-7200)], False),
     ("one is younger", [named("younger", created=-60)], True),
@@ -115,7 +114,6 @@ TAKES_OVER = {
 
 
 @cases(
-    ("more", "others", "scales", "deleted"),
     ("a foreign one", {}, [autoscaler()], False, []),
     ("another ScaledObject's", {}, [autoscaler(owner="another")], False, []),
     ("KEDA's own for this", {}, [autoscaler("keda-hpa-work", owner=OURS)], False, ["keda-hpa-work"]),
@@ -138,7 +136,6 @@ def test_autoscalers_on_the_target(more: Object, others: list[Object], scales: b
 
 
 @cases(
-    ("reference", "same"),
     ("nothing is said", {"name": "pool"}, True),
     ("all is said", {"name": "pool", "apiVersion": "apps/v1", "kind": "Deployment"}, True),
     ("another version", {"name": "pool", "apiVersion": "apps/v1beta1"}, True),

@@ -22,7 +22,6 @@ IDLE = {"minReplicaCount": 3, "idleReplicaCount": 1}
 
 
 @cases(
-    ("given", "state", "verdict"),
     ("A1: from zero to one", {}, State(0, True), Verdict("A1", 1)),
     ("A1: from zero to the minimum", {"minReplicaCount": 3}, State(0, True), Verdict("A1", 3)),
     ("A1: from idle", IDLE, State(1, True), Verdict("A1", 3)),
@@ -53,7 +52,6 @@ def test_activation(given: dict[str, object], state: State, verdict: Verdict) ->
 
 
 @cases(
-    ("given", "last", "after"),
     ("never active: from the creation", {}, None, 0),
     ("never active, with a period", {"initialCooldownPeriod": 20}, None, 20),
     ("from the last activity", {}, 100, 400),
@@ -72,7 +70,6 @@ def failed(failures: int = 4, **more: object) -> object:
 
 
 @cases(
-    ("behavior", "current", "wanted"),
     ("static is the default", None, 2, 6),
     ("static", "static", 9, 6),
     ("what is there", "currentReplicas", 9, 9),
@@ -94,7 +91,7 @@ def test_a_fallback_makes_the_metrics_ask_for_its_replicas(
     assert trigger_metrics.propose([metric], replicas, Tolerance(0, 0)) == wanted
 
 
-@cases(("failures", "made_up"), ("as many as it bears", 3, False), ("one more", 4, True))
+@cases(("as many as it bears", 3, False), ("one more", 4, True))
 def test_a_fallback_bears_some_failures(failures: int, made_up: bool) -> None:
     given = spec(fallback=FALLBACK)
     (metric,) = trigger_metrics.of([failed(failures)], given.triggers, given.fallback, Replicas(1))
@@ -134,7 +131,6 @@ A, B = sample(6, name="s0-a"), sample(4, name="s1-b")
 
 
 @cases(
-    ("given", "samples", "value", "active"),
     ("the sum", modified("a + b"), [A, B], 10, True),
     ("cut off, not rounded", modified("b / 6"), [A, B], 0.666, True),
     ("never negative", modified("b - a"), [A, B], 0, False),
@@ -152,7 +148,6 @@ def test_modifiers(given: object, samples: list[object], value: float, active: b
 
 
 @cases(
-    ("given", "samples", "how"),
     ("in one line", modified("a  +\nb"), [A, B], "a + b, where a is 6, b is 4"),
     ("only what is asked for", modified("b"), [A, B], "b, where b is 4"),
     ("nothing is", modified("7"), [A, B], "7, where nothing is asked for"),
@@ -177,7 +172,6 @@ def test_a_long_formula_is_not_told_in_full() -> None:
 
 
 @cases(
-    ("given", "samples", "why"),
     ("a failure the fallback bears", modified("a + b"), [A, failed(1)], "away"),
     ("no fallback", modified("a + b", bare=True), [A, failed()], "away"),
     ("no result", modified("a / (b - 4)"), [A, B], "divides by zero"),
@@ -189,7 +183,7 @@ def test_modifiers_without_a_value(given: object, samples: list[object], why: st
     assert not metric.active
 
 
-@cases(("formula", "why"), ("no formula", "a +", "position 4"), ("an unknown trigger", "a + c", "no trigger named c"))
+@cases(("no formula", "a +", "position 4"), ("an unknown trigger", "a + c", "no trigger named c"))
 def test_modifiers_that_are_refused(formula: str, why: str) -> None:
     with pytest.raises(UserError, match=why):
         scaling_modifiers.read(modified(formula))
@@ -214,7 +208,6 @@ UNKNOWN = Metric("m", "AverageValue", 10.0, error="away")
 
 
 @cases(
-    ("found", "replicas", "proposal"),
     ("average: rounded up", [average(41)], Replicas(2), 5),
     ("average: nothing", [average(0)], Replicas(2), 0),
     ("average: within the tolerance below", [average(45)], Replicas(5), 5),

@@ -82,7 +82,6 @@ YOUNG = {"started": -60.0, "ready": -55.0}
 
 
 @cases(
-    ("seen", "current", "replicas"),
     ("twice the target", three("100m", "100m", "100m"), 3, 6),
     ("at the target", three("50m", "50m", "50m"), 3, 3),
     ("a tenth above", three("55m", "55m", "55m"), 3, 3),
@@ -125,7 +124,6 @@ def test_utilization(seen: Scalable, current: int, replicas: int) -> None:
 
 
 @cases(
-    ("used", "replicas"),
     ("twice the target", ["200Mi", "200Mi"], 4),
     ("close enough", ["100Mi", "105Mi"], 2),
     ("less", ["10Mi", "20Mi"], 1),
@@ -152,7 +150,6 @@ def test_one_container_alone() -> None:
 
 
 @cases(
-    ("seen", "container", "why"),
     ("nothing is measured", target([pod("a")], None, error="no API"), "", "no API"),
     ("no pods", target([], []), "", "there are no pods"),
     ("no measurement", target([pod("a")], []), "", "was measured yet"),
@@ -212,7 +209,6 @@ def test_what_is_not_known_never_turns_the_direction(used, starting, percent) ->
 
 
 @cases(
-    ("more", "seen", "samples", "replicas"),
     ("cpu alone", {"triggers": [CPU]}, three("100m", "100m", "100m"), [sample(0, **IDLE)], 6),
     ("cpu alone: never at zero", {"triggers": [CPU]}, target([], []), [sample(0, **IDLE)], 1),
     ("the most", {"triggers": [CPU, TRIGGER]}, three("100m", "100m", "100m"), [sample(0, **IDLE), sample(4)], 6),

@@ -140,7 +140,6 @@ def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_reported_once(
 
 
 @cases(
-    "held, reason, phase",
     ("given up", "True", "WaitingLimitExceeded", "Terminated"),
     ("it was, and may be asked again", "False", "WaitingLimitExceeded", "Pending"),
     ("it waits", "True", "NotEnoughResources", "Pending"),
@@ -212,7 +211,7 @@ def test_a_missing_claim_is_named_and_looked_for_again():
     assert cluster.status["controlledResources"] == {"volume-pvc-shared": "shared"}
 
 
-@cases("restarted", ("before its first pod", False), ("after a restart", True))
+@cases(("before its first pod", False), ("after a restart", True))
 def test_a_claim_that_goes_after_the_admission_holds_the_pods_of_a_pending_job(restarted):
     claim = Ref(PERSISTENT_VOLUME_CLAIM, "default", "shared")
     cluster = VcJobCluster(vcjob(THREE, volumes=[{"mountPath": "/data", "volumeClaimName": "shared"}]), admitting=False)
@@ -313,7 +312,7 @@ def test_a_deleted_podgroup_is_created_again():
     assert (cluster.phase, cluster.alive()) == ("Running", ALL)
 
 
-@cases("owned", ("of the Job", True), ("of another owner", False))
+@cases(("of the Job", True), ("of another owner", False))
 def test_a_podgroup_of_the_jobs_name_is_used_if_the_job_owns_it(owned):
     """Older versions of Volcano named it so."""
     cluster = VcJobCluster(vcjob(THREE), admitting=False)
@@ -369,7 +368,6 @@ def test_a_pod_that_cannot_be_made_is_why_the_job_does_not_get_on():
 
 
 @cases(
-    "spec, named",
     ("an unknown plugin", {"plugins": {"magic": []}}, "magic"),
     ("more must run than there are", {"minAvailable": 4}, "spec.minAvailable"),
     ("an unknown event", {"policies": [{"event": "Rain", "action": "AbortJob"}]}, "Rain"),
@@ -445,7 +443,6 @@ def test_a_command_that_outlives_its_effect_has_it_once():
 
 
 @cases(
-    "action, target",
     ("an action nobody knows", "FlyJob", {}),
     ("no action", "", {}),
     ("for a job of the name that is gone", "AbortJob", {"uid": "another"}),

@@ -79,7 +79,6 @@ AGAIN = {"spec": {"restartPolicy": "OnFailure"}}
 
 
 @cases(
-    "policy, more, told",
     ("no partitions", on("PodFailed", "RestartPartition"), {}, "RestartPartition does nothing"),
     ("no partitions, for a code", code(3, "RestartPartition"), {}, "RestartPartition does nothing"),
     ("partitions", on("PodFailed", "RestartPartition"), {"partitionPolicy": PARTITIONS}, None),

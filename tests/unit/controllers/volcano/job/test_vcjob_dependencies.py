@@ -22,7 +22,6 @@ def waits(job_, *pods):
 
 
 @cases(
-    "pods, ready",
     ("no pod yet", (), False),
     ("one runs and serves: it asks for no more", (vcpod("train-ps-0"),), True),
     ("one of its containers does not serve", (vcpod("train-ps-0", ready=(True, False)),), False),
@@ -44,7 +43,6 @@ UP, DOWN = vcpod("train-ps-0"), vcpod("train-db-0")
 
 
 @cases(
-    "names, iteration, pods, expected",
     ("all of them are the default", ["ps", "db"], None, (), ("ps", "db")),
     ("one is not all", ["ps", "db"], None, (UP,), ("db",)),
     ("all", ["ps", "db"], "all", (UP, DOWN), ()),
@@ -84,7 +82,6 @@ def going(pod, **metadata):
 
 
 @cases(
-    "names, iteration, pods, expected",
     ("nothing has begun", ["ps"], None, (), ()),
     ("the other one is enough", ["ps"], None, FAILED[:1], ()),
     ("all that could serve failed", ["ps"], None, FAILED[:2], ("ps",)),

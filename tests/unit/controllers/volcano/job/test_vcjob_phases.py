@@ -75,7 +75,6 @@ FOUR = (task("ps", 1), task("worker", 3))
 
 
 @cases(
-    "least, counts, phase",
     ("none has begun", 4, JobPodCounts(pending=4), "Pending"),
     ("one is missing", 4, JobPodCounts(pending=1, running=3), "Pending"),
     ("all run", 4, JobPodCounts(running=4), "Running"),
@@ -97,7 +96,6 @@ def ended(ps: int, worker: int, failed: int = 0) -> JobPodCounts:
 
 
 @cases(
-    "spec, counts, phase",
     ("all run", {}, JobPodCounts(running=4), "Running"),
     ("all succeeded", {}, ended(1, 3), "Completed"),
     ("one of a task failed that had to succeed", {}, ended(1, 2, failed=1), "Failed"),
@@ -138,7 +136,6 @@ def test_rule_r_looks_only_at_tasks_that_have_pods():
 
 
 @cases(
-    "retries, terminating, least, phase",
     ("all are gone", 1, 0, 4, "Pending"),
     ("one is going", 1, 1, 4, "Restarting"),
     ("enough are gone", 1, 2, 2, "Pending"),
@@ -162,7 +159,6 @@ def test_without_retries_the_first_restart_fails_the_job():
     ("now", "then"), [("Aborting", "Aborted"), ("Terminating", "Terminated"), ("Completing", "Completed")]
 )
 @cases(
-    "counts, stays",
     ("no pod is left", JobPodCounts(), False),
     ("those left have ended", JobPodCounts(succeeded=2, failed=1), False),
     ("nobody hears of the last", JobPodCounts(unknown=1), False),
@@ -170,7 +166,7 @@ def test_without_retries_the_first_restart_fails_the_job():
     ("one waits", JobPodCounts(pending=1), True),
     ("one runs", JobPodCounts(running=1), True),
 )
-def test_rule_d(now, then, counts, stays):
+def test_rule_d(counts, stays, now, then):
     assert phases.draining(now, counts).phase == (now if stays else then)
 
 

@@ -179,7 +179,6 @@ def test_ssh_makes_keys_that_the_plan_never_sees():
 
 
 @cases(
-    "arguments, given",
     ("both", ("--ssh-private-key=P", "--ssh-public-key=Q"), True),
     ("half a pair is none", ("--ssh-private-key=P",), False),
     ("the other half", ("--ssh-public-key=Q",), False),
@@ -227,7 +226,6 @@ def test_tensorflow_says_who_there_is_in_the_order_that_programs_know():
 
 
 @cases(
-    "arguments, name, cluster, role",
     ("roles are called like tasks", [], "ps", {"ps": 1, "worker": 2}, "ps"),
     ("other names", ["--ps=worker", "--worker=ps"], "ps", {"ps": 2, "worker": 1}, "worker"),
     ("another port", ["--port=9"], "worker", {"ps": 1, "worker": 2}, "worker"),
@@ -367,7 +365,6 @@ def test_ray_without_a_head_is_an_error_by_name():
 
 
 @cases(
-    "given, name, index, rank",
     ("masters come first", {}, "master", 1, "1"),
     ("then workers", {}, "worker", 1, "3"),
     ("others have none", {}, "other", 0, None),
@@ -496,7 +493,6 @@ FLAGS = {"name": "none", "port": 1, "on": False}
 
 
 @cases(
-    "arguments, changed, problem",
     ("nothing", [], {}, None),
     ("with =", ["--name=a"], {"name": "a"}, None),
     ("one dash", ["-name=a"], {"name": "a"}, None),

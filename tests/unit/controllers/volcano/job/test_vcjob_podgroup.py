@@ -99,7 +99,6 @@ def test_partitions_are_gangs_within_the_gang(more, expected):
 
 
 @cases(
-    "given, expected",
     ("what it says", {"minAvailable": 4}, 4),
     ("all its replicas", {"minAvailable": None}, 6),
     (
@@ -122,8 +121,6 @@ A, B = task("a", 3, template=cpu("1"), minAvailable=1), task("b", 2, template=cp
 
 
 @cases(
-    "tasks, least, priorities, expected",
-    # more than the tasks' own minimums: those first, then the rest in the same order
     ("each task's minimum", (A, B), 2, {}, "1100m"),
     ("filled up from the first task", (A, B), 3, {}, "2100m"),
     ("everything", (A, B), 5, {}, "3200m"),
@@ -167,7 +164,6 @@ def both(name, text):
 
 
 @cases(
-    "template, expected",
     ("nothing", asks(container()), {}),
     ("containers together", asks(container(cpu="500m"), container(cpu="0.5")), both("cpu", "1")),
     ("binary stays binary", asks(container(memory="1Gi"), container(memory="512Mi")), both("memory", "1536Mi")),
@@ -263,7 +259,6 @@ STAGES = (task("ps", 2, template=cpu("1")), task("worker", 4, template=cpu("1"),
 
 
 @cases(
-    "least, waiting, members, expected",
     ("only those that may start", 6, {"worker"}, {"ps": 2}, 2),
     ("then all", 6, set(), {"ps": 2, "worker": 4}, 6),
     ("a smaller gang stays small", 1, {"worker"}, {"ps": 2}, 1),
@@ -284,7 +279,6 @@ def stored(wanted, **spec):
 
 
 @cases(
-    "there, expected",
     ("the same", {}, None),
     ("its queue stays", {"queue": "other"}, None),
     ("its size", {"minMember": 1}, {"minMember": 2}),
@@ -321,7 +315,6 @@ def test_an_existing_group_follows_the_job(there, expected):
 
 
 @cases(
-    ("resources", "requested", "limited"),
     ("requests", {"requests": {"cpu": "3"}}, {"cpu": "3", "memory": "1Gi"}, {"cpu": "2"}),
     ("limits", {"limits": {"cpu": "4", "memory": "2Gi"}}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "4", "memory": "2Gi"}),
     (

@@ -74,7 +74,6 @@ LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
 
 
 @cases(
-    "given, annotations, labels",
     ("annotations stay so", {"annotations": {PREEMPTABLE: "true"}}, {PREEMPTABLE: "true"}, {}),
     ("labels stay labels", {"labels": {PREEMPTABLE: "true"}}, {}, {PREEMPTABLE: "true"}),
     ("cooldown", {"annotations": {COOLDOWN: "9s"}}, {COOLDOWN: "9s"}, {}),
@@ -94,7 +93,6 @@ def test_what_the_job_hands_on_to_its_pods(given, annotations, labels):
 
 
 @cases(
-    "template, job, site, expected",
     ("gangs are admitted here, then placed as usual", None, "volcano", SITE, "default-scheduler"),
     ("Volcano's scheduler is there", None, "volcano", Site(gang_schedulers=frozenset()), "volcano"),
     ("placed by a scheduler of the house", None, "volcano", Site(scheduler="mine"), "mine"),
@@ -129,7 +127,6 @@ def together(labels, key):
 
 
 @cases(
-    "job, partition, affinity",
     ("none", None, None, None),
     ("the nearest tier", {"highestTierAllowed": 1}, None, {REQUIRED: [together(JOB, "rack")]}),
     ("by name", {"highestTierName": TIERS[1]}, None, {REQUIRED: [together(JOB, TIERS[1])]}),
@@ -227,7 +224,6 @@ def test_each_volume_has_a_claim_of_its_own():
 
 
 @cases(
-    "given, found, missing",
     ("not there", [THEIRS], (), ("data",)),
     ("there", [THEIRS], ("data",), ()),
     ("named once", [THEIRS, {**THEIRS, "mountPath": "/again"}], (), ("data",)),

@@ -55,7 +55,6 @@ JOB = [code(3, "RestartJob"), on("PodFailed", "AbortJob"), on("TaskCompleted", "
 
 
 @cases(
-    "job, worker, event, exit_code, action",
     ("by event", JOB, [], "PodFailed", 1, "AbortJob"),
     ("by exit code, which stands first", JOB, [], "PodFailed", 3, "RestartJob"),
     ("by event, which stands first", JOB[::-1], [], "PodFailed", 3, "AbortJob"),
@@ -181,9 +180,9 @@ def test_the_exit_code_of_an_init_container_counts_when_all_others_are_zero():
     assert cluster.phase == "Aborted"
 
 
-@cases("stubborn", ("seen while it goes", True), ("gone at once", False))
+@cases(("seen while it goes", True), ("gone at once", False))
 @pytest.mark.parametrize("action", ["RestartTask", "RestartPod", "RestartJob"])
-def test_a_pod_that_a_user_deleted_is_evicted_once(action, stubborn):
+def test_a_pod_that_a_user_deleted_is_evicted_once(stubborn, action):
     cluster = begun([on("PodEvicted", action)])
     cluster.stubborn = stubborn
     cluster.delete("train-worker-1").settle()
@@ -225,7 +224,6 @@ def test_a_pod_that_was_marked_before_it_was_deleted_is_not_evicted():
 
 
 @cases(
-    "policy, end",
     ("it failed", on("PodFailed", "AbortJob"), {"phase": "Failed", "code": 1}),
     ("the task is completed with it", on("TaskCompleted", "AbortJob"), {"phase": "Succeeded"}),
     ("its containers restarted", on("TaskFailed", "AbortJob"), {"phase": "Running", "code": 1, "restarts": 3}),
@@ -443,7 +441,6 @@ def test_a_restart_that_waits_can_be_suspended_and_runs_out_of_time():
 
 
 @cases(
-    "backoff, waits",
     ("none", None, [None, None, None]),
     ("of nothing", {"seconds": 0}, [None, None, None]),
     ("doubles", {"seconds": 5}, [5, 10, 20]),
@@ -506,7 +503,6 @@ def _delayed(event: str, number: int) -> Delayed:
 
 
 @cases(
-    "event, stored",
     ("what follows from pods: one tells that there are such", "PodPending", 1),
     ("the first that are due", "PodFailed", timers.REMEMBERED),
     ("of pods that are gone, too", "PodEvicted", timers.REMEMBERED),

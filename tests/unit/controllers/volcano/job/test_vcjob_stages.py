@@ -27,7 +27,6 @@ def failing(*tasks, code: int = 1, **spec) -> VcJobCluster:
 
 
 @cases(
-    "tasks, spec, state",
     ("the whole gang must succeed", (task("a"), after("a")), {}, ("Failed", "TaskFailed")),
     ("one must, none does", (task("a"), after("a")), {"minAvailable": 1}, ("Failed", "TooFewSucceeded")),
     ("a chain", (task("a"), after("a"), after("b", name="c", replicas=3)), {}, ("Failed", "TaskFailed")),
@@ -125,7 +124,6 @@ def settled(*tasks: Object, **spec: Any) -> VcJobCluster:
 
 
 @cases(
-    "waiting, tasks, spec",
     ("all are the gang", [], [task("w", 3)], {}),
     ("beyond the task's least", ["w-2", "w-3"], [task("w", 4, minAvailable=2)], {}),
     ("beyond the job's least", ["w-1", "w-2"], [task("w", 3)], {"minAvailable": 1}),
@@ -182,7 +180,6 @@ def test_a_gang_that_grows_is_let_through_for_that_first() -> None:
 
 
 @cases(
-    "expected, tasks, spec",
     ("all", {}, [task("a", 2)], {}),
     ("fewer", {"minTaskPods": {"a": 2, "b": 1}}, [task("a", 2), task("b", 2)], {"minAvailable": 3}),
     (

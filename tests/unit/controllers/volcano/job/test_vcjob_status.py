@@ -94,7 +94,6 @@ def ended(code: int, **more: str) -> Object:
 
 
 @cases(
-    "given, told",
     (
         "a container",
         {"containerStatuses": [ended(3, reason="Error")]},
@@ -138,7 +137,6 @@ def again(times_: int, code: int, second: int = -5) -> Object:
 
 
 @cases(
-    "pods, told",
     ("not too often yet", [pod("worker", 0, containerStatuses=[again(1, 5)])], []),
     ("too often", [pod("worker", 0, containerStatuses=[again(2, 5)])], [5]),
     ("both together", [pod("worker", index, containerStatuses=[again(1, 5 + index)]) for index in range(2)], [5, 6]),

@@ -69,7 +69,6 @@ def test_jobs_are_listed_in_the_order_of_their_entries() -> None:
 
 
 @cases(
-    "phase, counts, expected",
     ("new", None, FlowCounts(2), "Pending"),
     ("empty", "", FlowCounts(2), "Pending"),
     ("nothing runs", "Pending", FlowCounts(2), "Pending"),
@@ -98,7 +97,6 @@ _C, _F, _S = "Completed", "Failed", "Skipped"
 
 
 @cases(
-    "when, outcomes, expected",
     ("no targets", None, (), "START"),
     ("all completed", None, (_C, _C), "START"),
     ("one is at work", None, (_C, None), "WAIT"),
@@ -130,7 +128,6 @@ def test_a_probe_that_succeeds_stands_for_completion() -> None:
 
 
 @cases(
-    "base, patch, expected",
     ("a field", {"a": 1, "b": 2}, {"b": 3}, {"a": 1, "b": 3}),
     ("a field taken out", {"a": 1, "b": 2}, {"b": None}, {"a": 1}),
     ("a field of a field", {"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"a": {"b": 1, "c": 3}}),
@@ -270,7 +267,6 @@ def test_another_owners_job_of_the_name_never_counts() -> None:
 
 
 @cases(
-    "flows, said",
     ("cycle", [entry("a", "b"), entry("b", "a")], "in a circle"),
     ("itself", [entry("a", "a")], "depends on itself"),
     ("unknown", [entry("a", "x")], "no entry x"),
@@ -764,7 +760,6 @@ def answer(active: bool, error: str | None = None) -> Reading:
 
 
 @cases(
-    ("reading", "started"),
     ("unknown", None, False),
     ("not yet", answer(False), False),
     ("error", answer(True, "broken"), False),
@@ -846,7 +841,7 @@ def test_a_schedule_makes_flows_that_have_none() -> None:
     assert cluster.back == NOW + timedelta(minutes=10)
 
 
-@cases("edit", ("another", {"schedule": "1,30 * * * *"}), ("more", {"schedule": "1,5 * * * *"}))
+@cases(("another", {"schedule": "1,30 * * * *"}), ("more", {"schedule": "1,5 * * * *"}))
 def test_an_edited_schedule_waits_for_its_next_slot(edit: dict[str, str]) -> None:
     cluster = scheduled()
     cluster.wait(120)

@@ -9,7 +9,6 @@ SCOPE = FlowScope("f", {"n": "5", "mode": "fast"}, {"a": "Completed", "b": None}
 
 
 @cases(
-    ("tree", "found"),
     ("texts", ["q-${item}", "${flow}/${index}"], ["q-east", "f/2"]),
     ("a phase that is not known yet", "[${entries.b.phase}]", "[]"),
     ("numbers", {"n": "${int:parameters.n}", "i": "${int:index}"}, {"n": 5, "i": 2}),
@@ -21,7 +20,6 @@ def test_references_are_replaced(tree: Any, found: Any):
 
 
 @cases(
-    ("tree", "problem"),
     ("a number that is not known yet", {"n": ["${int:parameters.n}", 1]}, None),
     ("an unknown number", {"n": ["${int:parameters.m}"]}, "there is no parameter m"),
     ("an unknown entry", "${entries.x.phase}", "there is no entry x"),

@@ -11,7 +11,6 @@ from workers.decision.snapshot import CachedObject, Snapshot
 
 
 @cases(
-    "listed, jobs, expected",
     ("no Jobs", None, [], None),
     ("its Jobs by name", None, ["b", "a"], ["a", "b"]),
     ("nothing new", ["a", "b"], ["a", "b"], None),

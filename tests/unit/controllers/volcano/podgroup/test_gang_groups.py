@@ -42,7 +42,6 @@ def decide(body: Object, *made: Object, later: float = 0, rules: GangRules | Non
 
 
 @cases(
-    "before, states, least, after",
     ("waits", "Pending", [], 3, "Pending"),
     ("waits, held back", "Pending", ["gated"] * 3, 3, "Pending"),
     ("needs nothing, and is not let through yet", "Pending", [], 0, "Pending"),
@@ -120,7 +119,6 @@ PARTS = {"subGroupPolicy": [{"name": "w", "subGroupSize": 2, "minSubGroups": 1}]
 
 
 @cases(
-    "spec, of_a_job, labels, fields",
     ("nothing to enforce", {}, True, (), ()),
     ("a label stands for the tier", RACK, True, ("rack",), ()),
     ("no label does", RACK, True, (), ("spec.networkTopology: the setting gang_topology",)),
@@ -173,7 +171,6 @@ def ungate(plan: Plan) -> list[str]:
 
 
 @cases(
-    "phase, states, going",
     ("as many as make it whole", "Inqueue", ["gated"] * 5, ["gang-0", "gang-1", "gang-2"]),
     ("one was let go before", "Inqueue", ["waiting", "gated", "gated", "gated"], ["gang-1", "gang-2"]),
     ("two have their places", "Inqueue", ["running", "succeeded", "gated", "gated"], ["gang-2"]),
@@ -192,7 +189,6 @@ def test_a_group_lets_go_what_makes_it_whole(phase: str, states: list[str], goin
 
 
 @cases(
-    "first, places, going",
     ("of each task", {"a": 2, "b": 1}, [("a", 0), ("a", 1), ("a", 2), ("b", 0)], ["a-0", "a-1", "b-0"]),
     ("the Job makes its gang's pods itself", {"a": 2, "b": 1}, [("a", 2), ("a", 3), ("a", 4)], []),
     ("nobody says which those are", {}, [("a", 7)], ["a-7"]),
@@ -219,7 +215,6 @@ FOR_ONE = {"admitted": at(-1), "admittedFor": {"minMember": 1, "minResources": {
 
 
 @cases(
-    "states, least, after, going, again",
     ("asks for what it was let through for", ["running"], 1, "Running", [], False),
     ("whole as it was, and asks for one more", ["running", "gated"], 2, "Running", [], True),
     ("not whole yet as it was", ["waiting", "gated"], 2, "Inqueue", [], False),
@@ -257,7 +252,6 @@ def test_pods_of_a_group_that_waits_are_held_back() -> None:
 
 
 @cases(
-    "told, body, states",
     ("new", True, group(), []),
     (
         "judged already: the round comes back by itself",
@@ -334,7 +328,6 @@ def test_a_part_of_a_gang_that_was_held_back_does_not_keep_its_room_for_ever() -
 
 
 @cases(
-    "given, rules",
     ("no setting", {}, GangRules(patience=timedelta())),
     ("it says so", {"annotations": {"penstock.dev/gang-timeout": "0s"}}, GangRules()),
     ("it has more time", {"annotations": {"penstock.dev/gang-timeout": "6m"}}, GangRules()),

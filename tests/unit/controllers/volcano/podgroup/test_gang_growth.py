@@ -40,7 +40,6 @@ def seen(*each: list[Object], **more: Any) -> dict[str, Any]:
 
 
 @cases(
-    "pods, given",
     ("all of them fit", 5, {"nodes": [node()]}),
     ("as many as fit", 3, {"nodes": [node(cpu=4, pods=9)]}),
     ("none fits", 0, {"nodes": [node(cpu=1, pods=9)]}),
@@ -81,7 +80,6 @@ def test_gated_pods_keep_no_group_from_starting() -> None:
 
 
 @cases(
-    "pods, reason, cpus, least",
     ("it waits for what is left, and for more", 0, "NotEnoughResources", 4, 4),
     ("it starts, and leaves something", 1, None, 6, 4),
     ("it starts, and leaves nothing", 0, None, 5, 4),
@@ -119,7 +117,6 @@ ZONE_A = {"nodeSelector": {"zone": "a"}}
 
 
 @cases(
-    "first, more, given",
     ("of the older gang", ["a-1", "a-2"], {"b": {"created": -1}}, {}),
     (
         "of the more important one",
@@ -181,7 +178,6 @@ def test_the_round_lets_pods_go_so_many_at_a_time_and_comes_back() -> None:
 
 
 @cases(
-    "gates, admitted",
     ("none is there: they are made once the gang may start", [], True),
     ("one of three is held back", [True], False),
     ("two of three are", [True, True], False),

@@ -153,7 +153,7 @@ def _said(cluster: GangCluster, *, mixed: bool = False) -> list[str]:
     return [str(step) for step in cluster.round(mixed=mixed).steps]
 
 
-@cases("cpu", ("many small pods", 1), ("one pod as large as a node", 4))
+@cases(("many small pods", 1), ("one pod as large as a node", 4))
 def test_a_large_gang_starts_though_small_ones_never_stop_coming(cpu: int) -> None:
     """Without a bound on overtaking it waits for ever."""
     chance = random.Random(7)

@@ -31,7 +31,6 @@ def tolerating(**toleration: str) -> Object:
 
 
 @cases(
-    "allowed, spec",
     ("nothing demanded", True, {}),
     ("selector", True, {"nodeSelector": {"zone": "a"}}),
     ("selector, another value", False, {"nodeSelector": {"zone": "b"}}),
@@ -73,7 +72,6 @@ def test_labels(allowed: bool, spec: Object) -> None:
 
 
 @cases(
-    "allowed, taint, spec",
     ("not tolerated", False, GPU, {}),
     ("not tolerated, and driven out", False, {**GPU, "effect": "NoExecute"}, {}),
     ("only if there is no other", True, {**GPU, "effect": "PreferNoSchedule"}, {}),
@@ -98,7 +96,6 @@ TAINTED = [node("a", cpu=2, pods=9), node("gpu", cpu=8, pods=9, spec={"taints": 
 
 
 @cases(
-    "reason, nodes, more",
     ("anywhere", None, ZONES, {}),
     ("the nodes it may go to are too small", "NeverFits", ZONES, ZONE_B),
     ("two are large enough", None, [*ZONES, node("c", cpu=1, pods=9, labels={"zone": "b"})], ZONE_B),
@@ -107,7 +104,7 @@ TAINTED = [node("a", cpu=2, pods=9), node("gpu", cpu=8, pods=9, spec={"taints": 
     ("it tolerates the taint", None, TAINTED, TOLERANT),
     ("cordoned", "NeverFits", [*TAINTED[:1], node("gpu", cpu=8, pods=9, spec={"unschedulable": True})], {}),
 )
-@cases("made", ("held back", True), ("not made yet", False))
+@cases(("held back", True), ("not made yet", False))
 def test_a_gang_starts_where_its_pods_may_go(
     made: bool, reason: str | None, nodes: list[Object], more: dict[str, Any]
 ) -> None:

@@ -200,7 +200,7 @@ def test_vectors(first: dict[str, int], second: dict[str, int]) -> None:
     assert vectors.fits(second, vectors.most(first, second))
 
 
-@cases("late", ("held back", False), ("made late", True))
+@cases(("held back", False), ("made late", True))
 def test_two_gangs_that_fit_one_at_a_time_never_share_the_cluster(late: bool) -> None:
     cluster = GangCluster([queue()], {"a": 4})
     for name in ("first", "second"):

@@ -34,7 +34,6 @@ THREE_EACH = [queue(name, deserved={"cpu": "3"}) for name in ("lent", "owed")]
 
 
 @cases(
-    "victims, gangs, given",
     ("the youngest", ["young"], [OLD, YOUNG], {}),
     (
         "the least important",

@@ -33,7 +33,6 @@ HALF_RUNNING = [
 
 
 @cases(
-    "admitted, given",
     ("it fits", True, {"nodes": [node()]}),
     ("one cpu is missing", False, {"nodes": [node(cpu=2, pods=9)]}),
     ("exactly enough", True, {"nodes": [node(cpu=3, pods=3)]}),
@@ -78,7 +77,6 @@ def test_a_gang_needs_room_in_the_cluster(admitted: bool, given: dict[str, list[
 
 
 @cases(
-    "reason, queues",
     ("as much as it may have", None, [queue(capability={"cpu": "3"})]),
     ("more than it may ever have", "NeverFits", [queue(capability={"cpu": "2"})]),
     ("only what the gang asks for is compared", None, [queue(capability={"memory": "1"})]),
@@ -112,7 +110,6 @@ def test_what_a_queue_has_to_say(reason: str | None, queues: list[Object]) -> No
 
 
 @cases(
-    "cpus, first, pods",
     ("promised, no pods yet", 5, "Inqueue", []),
     ("promised, one pod has its node", 5, "Inqueue", [("bound", None)]),
     ("running", 5, "Running", [("Running", None)] * 3),
@@ -186,7 +183,6 @@ def test_pods_that_have_ended_need_no_room_again() -> None:
 
 
 @cases(
-    "reason, pods",
     ("nothing is known of it yet", "NotEnoughTasks", []),
     ("one pod is missing", "NotEnoughTasks", ["1", "1"]),
     ("its pods fit", None, ["1", "1", "2"]),
@@ -221,7 +217,6 @@ def test_pods_that_ask_for_more_than_their_group_says_count() -> None:
 
 
 @cases(
-    "admitted, nodes, more",
     ("two cpus each: one node holds one pod", False, [3, 3], {"asks": {"cpu": "6", "pods": "3"}}),
     ("two on the one, one on the other", True, [4, 2], {"asks": {"cpu": "6", "pods": "3"}}),
     (
@@ -288,7 +283,6 @@ def test_pods_on_their_way_take_their_place_on_a_node_too() -> None:
 
 
 @cases(
-    "first, given",
     ("the older first", ["a", "b"], {"groups": [group("b", created=-1), group("a", created=-2)]}),
     (
         "the more important first",
@@ -357,7 +351,6 @@ def test_a_smaller_one_may_overtake_unless_its_queue_is_served_in_order() -> Non
 
 
 @cases(
-    "reason, asked",
     ("given up", "WaitingLimitExceeded", {"annotations": {"penstock.dev/waiting-limit": "5s"}}),
     ("nobody can read it", "InvalidSpec", {"asks": {"cpu": "much"}}),
 )
@@ -394,7 +387,6 @@ LATE = {"created": -600}
 
 
 @cases(
-    "admitted, waits, others",
     ("it may be overtaken at first", ["small"], {}, {}),
     ("not for ever", [], LATE, {}),
     ("a second before that", ["small"], {"created": -599}, {}),
@@ -433,7 +425,6 @@ def test_the_nodes_of_a_late_group_with_scattered_room_are_reserved() -> None:
 
 
 @cases(
-    "reason, limits, used",
     ("enough", None, {"cpu": "3"}, {}),
     ("a part is used", "QuotaExceeded", {"cpu": "3"}, {"cpu": "1"}),
     ("by the quota's own name", "QuotaExceeded", {"requests.cpu": "2"}, {}),
@@ -458,7 +449,6 @@ def test_a_quota_counts_pods_that_are_about_to_be_made_once() -> None:
 
 
 @cases(
-    "status, others, there",
     ("nobody has counted yet", {}, 1, "1"),
     ("nobody has counted this yet", {"used": {"cpu": "1"}}, 2, "2"),
     ("nobody can read it", {"used": {"pods": "many"}}, 2, "2"),
@@ -507,7 +497,6 @@ def test_most_groups_of_a_queue_at_once_also_of_those_below() -> None:
 
 
 @cases(
-    "reason, given",
     (
         "it was not placed, and tries again later",
         "BackingOff",
@@ -539,7 +528,6 @@ def test_a_group_that_is_going_is_not_let_through() -> None:
 
 
 @cases(
-    "text, given",
     (
         "never",
         "the cluster has 8 of 8 cpu left, the gang needs 9: it can never start as things are",

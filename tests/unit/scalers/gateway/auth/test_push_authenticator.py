@@ -96,7 +96,6 @@ async def test_a_bearer_token(stage: Stage) -> None:
 
 
 @cases(
-    "sent",
     ("no token", request()),
     ("empty token", request("")),
     ("wrong token", request(TOKEN + "x")),
@@ -107,7 +106,7 @@ async def test_a_bearer_token(stage: Stage) -> None:
     ("a token that is not ASCII", request("ü" * 20)),
     ("a signature instead", request(**{k.replace("-", "_"): v for k, v in GITHUB.headers.items()}, body=GITHUB.body)),
 )
-async def test_what_is_not_the_token_is_refused(stage: Stage, sent: PushRequest) -> None:
+async def test_what_is_not_the_token_is_refused(sent: PushRequest, stage: Stage) -> None:
     assert "push.auth[0]" in await stage.refused(target(BEARER), sent)
 
 
@@ -242,7 +241,6 @@ async def test_a_service_account(stage: Stage) -> None:
 
 
 @cases(
-    "token",
     ("another account", jwt(account_user("team", "reader"))),
     ("another namespace", jwt(account_user("other", "builder"))),
     ("another audience", jwt(audience="https://kubernetes.default.svc")),
@@ -252,7 +250,7 @@ async def test_a_service_account(stage: Stage) -> None:
     ("a list", "a.W10.c"),
     ("too long", jwt() + "x" * 20_000),
 )
-async def test_a_token_that_claims_something_else_is_refused_unasked(stage: Stage, token: str) -> None:
+async def test_a_token_that_claims_something_else_is_refused_unasked(token: str, stage: Stage) -> None:
     stage.owners[token] = account_user("team", "builder")
     await stage.refused(target(ACCOUNT), request(token))
     assert stage.reviewed == []
@@ -269,7 +267,6 @@ async def test_a_forged_token_is_asked_about_once(stage: Stage) -> None:
 
 
 @cases(
-    ("status", "user"),
     ("yes", {"authenticated": True, "user": {"username": "u"}, "audiences": ["penstock"]}, "u"),
     ("audiences unknown to the server", {"authenticated": True, "user": {"username": "u"}}, ""),
     ("another audience", {"authenticated": True, "user": {"username": "u"}, "audiences": ["api"]}, ""),
@@ -292,7 +289,6 @@ def certificate(begin: timedelta = timedelta(hours=-1), end: timedelta = timedel
 
 
 @cases(
-    ("wanted", "sent", "accepted"),
     ("common name", {"commonName": "builder"}, certificate(), True),
     ("other common name", {"commonName": "reader"}, certificate(), False),
     ("DNS name", {"dnsName": "CI.example.com"}, certificate(), True),
@@ -304,7 +300,7 @@ def certificate(begin: timedelta = timedelta(hours=-1), end: timedelta = timedel
     ("none", {"commonName": "builder"}, None, False),
     ("unreadable", {"commonName": "builder"}, b"0\x82", False),
 )
-async def test_client_certificates(stage: Stage, wanted: Any, sent: bytes | None, accepted: bool) -> None:
+async def test_client_certificates(wanted: Any, sent: bytes | None, accepted: bool, stage: Stage) -> None:
     to = target({"clientCertificate": wanted})
     if accepted:
         pusher = await stage.auth.identify(to, request(certificate=sent))

@@ -38,7 +38,6 @@ SIGNED = SignedDelivery(sender_events.digest(b"signature"))
 
 
 @cases(
-    ("scheme", "headers", "body", "expected"),
     (
         "GitHub's issue",
         *("github", GITHUB, ISSUE),

@@ -91,38 +91,38 @@ ALL = {"github": GITHUB, "slack": SLACK, "stripe": STRIPE, "standard-webhooks": 
 TIMED = {name: example for name, example in ALL.items() if name != "github"}
 
 
-@cases("example", ALL)
+@cases(ALL)
 def test_what_senders_document_is_accepted(example: Signed) -> None:
     assert len(example.check()) == 32
 
 
-@cases("example", ALL)
+@cases(ALL)
 def test_a_changed_body_is_refused(example: Signed) -> None:
     with pytest.raises(SignatureRefused, match="no signature"):
         replace(example, body=example.body + b" ").check()
 
 
-@cases("example", ALL)
+@cases(ALL)
 def test_another_secret_is_refused(example: Signed) -> None:
     other = "whsec_" + base64.b64encode(b"x" * 24).decode()
     with pytest.raises(SignatureRefused, match="no signature"):
         replace(example, secret=other).check()
 
 
-@cases("example", ALL)
+@cases(ALL)
 def test_a_short_secret_is_unusable(example: Signed) -> None:
     with pytest.raises(SecretUnusable, match="fewer than 16 bytes"):
         replace(example, secret="whsec_c2hvcnQ=" if example is STANDARD else "short").check()
 
 
-@cases("example", ALL)
+@cases(ALL)
 def test_every_header_is_needed(example: Signed) -> None:
     for name in example.headers:
         with pytest.raises(SignatureRefused, match=f"{name} is missing"):
             example.with_headers(**{name: None}).check()
 
 
-@cases("example", TIMED)
+@cases(TIMED)
 def test_a_timestamp_outside_of_the_tolerance_is_refused(example: Signed) -> None:
     for late in (300, -300):
         example.check(late=late)
@@ -133,7 +133,7 @@ def test_a_timestamp_outside_of_the_tolerance_is_refused(example: Signed) -> Non
         example.check(late=11, tolerance=10)
 
 
-@cases("text", {text: text for text in ("-1", "1e9", "1_0", " 1 ", "１", "9" * 20, "now")})
+@cases({text: text for text in ("-1", "1e9", "1_0", " 1 ", "１", "9" * 20, "now")})
 def test_a_malformed_timestamp_is_refused(text: str) -> None:
     changed = (
         SLACK.with_headers(x_slack_request_timestamp=text),
@@ -173,7 +173,6 @@ def test_two_timestamps_are_refused() -> None:
 
 
 @cases(
-    "wrong",
     ("other version", SLACK.with_headers(x_slack_signature="v1=" + "00" * 32)),
     ("old hash", GITHUB.with_headers(x_hub_signature_256="sha1=757107ea0eb2509fc211221cce984b8a37570b6d")),
     ("old scheme of Stripe", STRIPE.with_headers(stripe_signature="t=1492774577,v0=" + "00" * 32)),
