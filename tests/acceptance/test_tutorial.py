@@ -15,6 +15,7 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
 from tests.support.terminal import COMMAND, PATIENCE, environment
+from tests.unit.tables import for_each
 
 PAGE = ROOT / "docs" / "tutorial.md"
 _BLOCK = re.compile(r"(?:Save this as `(?P<file>[^`]+)`:\n\n)?```(?P<kind>yaml|console)\n(?P<text>.*?)```", re.DOTALL)
@@ -127,17 +128,14 @@ def test_every_line_of_the_tutorial_does_what_it_says(shell: Shell) -> None:
             shell.type(step.command, step.text)
 
 
-@pytest.mark.parametrize(
-    ("printed", "text", "fits"),
-    [
-        ("one\n", "one\n", True),
-        ("one\n", "one\ntwo\n", False),
-        ("…\ntwo\n", "one\nand\ntwo\n", True),
-        ("a … b\n", "a    x y  b\n", True),
-        ("a … b\n", "a x\nb\n", False),
-        ("", "", True),
-        ("", "x\n", False),
-    ],
+@for_each(
+    ("one\n", "one\n", True),
+    ("one\n", "one\ntwo\n", False),
+    ("…\ntwo\n", "one\nand\ntwo\n", True),
+    ("a … b\n", "a    x y  b\n", True),
+    ("a … b\n", "a x\nb\n", False),
+    ("", "", True),
+    ("", "x\n", False),
 )
 def test_what_a_page_says_is_compared_with_what_is_printed(printed: str, text: str, fits: bool) -> None:
     assert bool(pattern(printed).fullmatch(text)) == fits

@@ -15,6 +15,7 @@ from deploy.local import up
 from tests.chaos.parts import PARTS, kill_each, run_installation
 from tests.chaos.patience import beside, everything, until
 from tests.support.valkeys import ValkeyServer
+from tests.unit.tables import for_each
 from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.client.rest import Cluster
@@ -72,8 +73,8 @@ def item_of(job: Object) -> str:
     return str(job["metadata"]["annotations"][binding.ITEM])
 
 
-@pytest.mark.parametrize("type_", ["redis", "redis-streams"])
-def test_every_item_has_one_completed_job_whatever_dies(tmp_path: Path, type_: str):
+@for_each("redis", "redis-streams")
+def test_every_item_has_one_completed_job_whatever_dies(type_: str, tmp_path: Path):
     random.seed(9)
     seen: list[Object] = []
     left: list[object] = []

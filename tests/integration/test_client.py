@@ -31,6 +31,7 @@ from penstock.parameters import Trigger
 from penstock.scaler import Measure
 from scalers.sources.events.push import Push
 from tests.support.paths import ROOT
+from tests.unit.tables import for_each
 
 STREAM = "{penstock}:events:team/orders"
 
@@ -127,20 +128,17 @@ def test_a_stream_of_its_own_is_pushed_to(push: Callable[..., list[Pushed]], red
         assert client.xlen("orders") == client.xlen("{other}:events:team/orders") == 1
 
 
-@pytest.mark.parametrize(
-    ("wrong", "problem"),
-    [
-        (Event(type="", source="/a"), "type is required"),
-        (Event(type="t", source="a b"), "source must be a URI reference"),
-        (Event(type="t", source="/a", id=""), "id is required"),
-        (Event(type="t", source="/a", subject=""), "subject must not be empty"),
-        (Event(type="t", source="/a", subject=5), "subject must be a text"),  # type: ignore[arg-type]
-        (Event(type="t", source="/a", time=datetime(2026, 3, 1)), "time must have a time zone"),  # noqa: DTZ001
-        (Event(type="t", source="/a", data=object()), "data cannot be pushed as JSON"),
-        (Event(type="t", source="/a", attributes={"Trace": "1"}), "'Trace': attribute names"),
-        (Event(type="t", source="/a", attributes={"id": "1"}), "id is no further attribute"),
-        (Event(type="t", source="/a", data="x" * (1 << 20)), "is larger than 1048576 bytes"),
-    ],
+@for_each(
+    (Event(type="", source="/a"), "type is required"),
+    (Event(type="t", source="a b"), "source must be a URI reference"),
+    (Event(type="t", source="/a", id=""), "id is required"),
+    (Event(type="t", source="/a", subject=""), "subject must not be empty"),
+    (Event(type="t", source="/a", subject=5), "subject must be a text"),  # type: ignore[arg-type]
+    (Event(type="t", source="/a", time=datetime(2026, 3, 1)), "time must have a time zone"),  # noqa: DTZ001
+    (Event(type="t", source="/a", data=object()), "data cannot be pushed as JSON"),
+    (Event(type="t", source="/a", attributes={"Trace": "1"}), "'Trace': attribute names"),
+    (Event(type="t", source="/a", attributes={"id": "1"}), "id is no further attribute"),
+    (Event(type="t", source="/a", data="x" * (1 << 20)), "is larger than 1048576 bytes"),
 )
 def test_a_wrong_event_is_refused_by_its_attribute(
     wrong: Event, problem: str, push: Callable[..., list[Pushed]], redis_url: str
@@ -173,14 +171,11 @@ async def test_items_are_put_by_asyncio(real_redis: redis.asyncio.Redis) -> None
     assert await real_redis.lrange("work", 0, -1) == [b"one", b"\x00two"]
 
 
-@pytest.mark.parametrize(
-    ("items", "problem"),
-    [
-        (("a", 5), "item 1: must be a text or bytes, not int"),
-        (("a" * 180_001,), "item 0: has 180001 bytes, and a Job can carry 180000"),
-        ((b"\xff" * 135_001,), "item 0: has 180004 bytes"),
-        ((b"\x00" * 135_001,), "item 0: has 180004 bytes"),
-    ],
+@for_each(
+    (("a", 5), "item 1: must be a text or bytes, not int"),
+    (("a" * 180_001,), "item 0: has 180001 bytes, and a Job can carry 180000"),
+    ((b"\xff" * 135_001,), "item 0: has 180004 bytes"),
+    ((b"\x00" * 135_001,), "item 0: has 180004 bytes"),
 )
 def test_an_item_no_job_can_carry_is_refused(items: Any, problem: str, broker: redis.Redis) -> None:
     with pytest.raises(InvalidItem, match=problem):
@@ -188,13 +183,10 @@ def test_an_item_no_job_can_carry_is_refused(items: Any, problem: str, broker: r
     assert not broker.exists("work")
 
 
-@pytest.mark.parametrize(
-    ("items", "problem"),
-    [
-        (({"a": "b"}, {}), "item 1: must have a field"),
-        (({"a": 5},), "item 0: field 'a' must be a text or bytes"),
-        (({"a": "b" * 180_000},), "item 0: has 180008 bytes"),
-    ],
+@for_each(
+    (({"a": "b"}, {}), "item 1: must have a field"),
+    (({"a": 5},), "item 0: field 'a' must be a text or bytes"),
+    (({"a": "b" * 180_000},), "item 0: has 180008 bytes"),
 )
 def test_an_entry_no_job_can_carry_is_refused(items: Any, problem: str, broker: redis.Redis) -> None:
     with pytest.raises(InvalidItem, match=problem):

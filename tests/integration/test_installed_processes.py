@@ -20,6 +20,7 @@ from tests.support.conditions import eventually, until
 from tests.support.embedded import embedded_apiserver
 from tests.support.ports import free_ports
 from tests.support.valkeys import ValkeyServer
+from tests.unit.tables import for_each
 from workers.api import crds
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NAMESPACE, SCALED_OBJECT, Ref
 from workers.client.rest import Cluster
@@ -140,7 +141,7 @@ async def _ready(name: str, installed: Installed) -> None:
             await eventually(answers, PATIENCE, told=lambda url=url: f"{url}\n{said.read_text()}")
 
 
-@pytest.mark.parametrize("process", ["worker", "scaler"])
+@for_each("worker", "scaler")
 async def test_the_processes_scale_by_the_depth_and_the_age_of_their_own_queue(
     process: str, installed: Installed
 ) -> None:

@@ -4,14 +4,12 @@ Go's encoder writes what is empty as null or as an empty object; that is kept he
 """
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.integration.controllers.volcano_objects import ENABLED, connected, is_gone, is_in, reaches, reports
+from tests.integration.controllers.volcano_objects import ENABLED, cluster_fixture, is_gone, is_in, reaches, reports
 from tests.support.conditions import eventually
-from tests.support.house import House
 from workers.api.kinds import COMMAND, JOB_FLOW, JOB_TEMPLATE, POD, QUEUE, VC_JOB, Kind, Object, Ref, ref_of
 from workers.client.rest import Cluster
 
@@ -81,10 +79,7 @@ FLOW = """
 """
 
 
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with connected(running) as cluster:
-        yield cluster
+cluster = cluster_fixture()
 
 
 async def post(cluster: Cluster, kind: Kind, text: str) -> Object:

@@ -10,6 +10,7 @@ from packaging.version import Version
 from tests.packaging import dependencies, licences
 from tests.packaging.licences import IN_EXTRAS, PERMISSIVE, Licence
 from tests.support.paths import ROOT
+from tests.unit.tables import for_each
 
 LOCK = (ROOT / "requirements.lock").read_text()
 LOCKED = {
@@ -27,21 +28,18 @@ def test_every_licence_is_on_the_list() -> None:
     assert licences.refused() == []
 
 
-@pytest.mark.parametrize(
-    ("expression", "acceptable"),
-    [
-        ("MIT", True),
-        ("MIT OR GPL-3.0-only", True),
-        ("MIT AND GPL-3.0-only", False),
-        ("GPL-3.0-only AND (Apache-2.0 OR MIT)", False),
-        ("MPL-2.0 AND (Apache-2.0 OR GPL-3.0-only)", True),
-        ("(MIT", False),
-        ("MIT GPL-3.0-only", False),
-        ("GPL-2.0-only WITH Classpath-exception-2.0", False),
-        ("LGPL-3.0-only", False),
-        ("UNKNOWN", False),
-        ("", False),
-    ],
+@for_each(
+    ("MIT", True),
+    ("MIT OR GPL-3.0-only", True),
+    ("MIT AND GPL-3.0-only", False),
+    ("GPL-3.0-only AND (Apache-2.0 OR MIT)", False),
+    ("MPL-2.0 AND (Apache-2.0 OR GPL-3.0-only)", True),
+    ("(MIT", False),
+    ("MIT GPL-3.0-only", False),
+    ("GPL-2.0-only WITH Classpath-exception-2.0", False),
+    ("LGPL-3.0-only", False),
+    ("UNKNOWN", False),
+    ("", False),
 )
 def test_an_expression_is_acceptable_by_its_parts(expression: str, acceptable: bool) -> None:
     assert Licence("x", "1", expression).acceptable(PERMISSIVE) == acceptable

@@ -15,6 +15,7 @@ from penstock import __version__
 from tests.packaging.conftest import FOLDERS, Installed, build
 from tests.support.paths import ROOT
 from tests.support.terminal import until
+from tests.unit.tables import for_each
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -102,7 +103,7 @@ def up(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield variables
 
 
-@pytest.mark.parametrize("lane", ["reconcile", "poll"])
+@for_each("reconcile", "poll")
 def test_celerys_command_runs_a_worker_of_our_app(
     lane: str, installed: Installed, up: dict[str, str], tmp_path: Path
 ) -> None:

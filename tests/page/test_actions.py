@@ -5,6 +5,7 @@ from playwright.async_api import Page, expect
 
 from tests.page.page_fixture import TOKEN, PageFixture
 from tests.page.steps import VIEWS, arrived, sign_in, visit
+from tests.unit.tables import for_each
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -29,17 +30,14 @@ async def test_a_schedule_is_run_with_variables(tab: Page, server: PageFixture) 
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "button", "action"),
-    [
-        ("cronjobs.batch", "report", "Suspend", "suspend"),
-        ("cronjobs.batch", "report", "Resume", "resume"),
-        ("scaledjobs.keda.sh", "crunch", "Pause", "pause"),
-        ("scaledjobs.keda.sh", "crunch", "Unpause", "unpause"),
-    ],
+@for_each(
+    ("cronjobs.batch", "report", "Suspend", "suspend"),
+    ("cronjobs.batch", "report", "Resume", "resume"),
+    ("scaledjobs.keda.sh", "crunch", "Pause", "pause"),
+    ("scaledjobs.keda.sh", "crunch", "Unpause", "unpause"),
 )
 async def test_an_action_is_asked_for_and_sent(
-    tab: Page, server: PageFixture, kind: str, name: str, button: str, action: str
+    kind: str, name: str, button: str, action: str, tab: Page, server: PageFixture
 ) -> None:
     await visit(tab, server, f"#/object/{kind}/shop/{name}")
     await sign_in(tab)
@@ -83,8 +81,8 @@ async def test_chosen_events_are_replayed(tab: Page, server: PageFixture) -> Non
     assert server.actions == [{"object": RESIZE, "action": "replay", "parameters": {"entries": entries}}]
 
 
-@pytest.mark.parametrize(("button", "confirm"), [("Drop all 3 parked events", "Drop"), ("Drop parked", "Drop parked")])
-async def test_all_parked_events_are_dropped(tab: Page, server: PageFixture, button: str, confirm: str) -> None:
+@for_each(("Drop all 3 parked events", "Drop"), ("Drop parked", "Drop parked"))
+async def test_all_parked_events_are_dropped(button: str, confirm: str, tab: Page, server: PageFixture) -> None:
     await visit(tab, server, *VIEWS["eventjob"])
     await sign_in(tab)
 

@@ -6,6 +6,7 @@ import pytest
 from playwright.async_api import Page
 
 from tests.page.page_fixture import PageFixture
+from tests.unit.tables import for_each
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -93,8 +94,8 @@ async def test_edges_of_a_ladder_do_not_cross(tab: Page, server: PageFixture) ->
     assert [dict(zip("abc", "zyx", strict=True))[name] for name in order[0]] == order[1]
 
 
-@pytest.mark.parametrize("size", [1, 3, 1000])
-async def test_messages_are_read_in_pieces_of_any_size(tab: Page, server: PageFixture, size: int) -> None:
+@for_each(1, 3, 1000)
+async def test_messages_are_read_in_pieces_of_any_size(size: int, tab: Page, server: PageFixture) -> None:
     await tab.goto(f"{server.url}/icon.svg")
     text = ': beat\n\nid: 7\nevent: row\ndata: {"a":\ndata: 1}\n\ndata:x\r\n\r\n'
     text += "event: nothing\n\nid: 8\ndata: y\n\ndata: cut"

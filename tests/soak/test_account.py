@@ -5,15 +5,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.soak import witness
 from tests.soak.account import UNKNOWN, Account, Note, Promise
 from tests.soak.loads import Load, nothing, slots
 from tests.soak.rest import more, pattern
 from tests.soak.vitals import LONG, WARM, Vital, Vitals
 from tests.support.paths import ROOT
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 
 def note(what: str, work: str = "a", job: str = "j1", at: float = 0.0) -> Note:
@@ -49,16 +47,13 @@ def test_pods_of_an_object_that_is_none_of_the_soaks_are_told() -> None:
     assert Account({}, run()).faults() == ["work: pods of an object that is none of the soak's"]
 
 
-@pytest.mark.parametrize(
-    ("promise", "second", "death", "even"),
-    [
-        (Promise(["a"]), "j1", 0.5, True),
-        (Promise(["a"]), "j1", 1 + UNKNOWN + 1, False),
-        (Promise(["a"]), "j1", -1.0, False),
-        (Promise(["a"]), "j2", 0.5, False),
-        (Promise(["a"], jobs=False), "j2", 0.5, True),
-        (Promise(["a"], once=False), "j2", -1.0, True),
-    ],
+@for_each(
+    (Promise(["a"]), "j1", 0.5, True),
+    (Promise(["a"]), "j1", 1 + UNKNOWN + 1, False),
+    (Promise(["a"]), "j1", -1.0, False),
+    (Promise(["a"]), "j2", 0.5, False),
+    (Promise(["a"], jobs=False), "j2", 0.5, True),
+    (Promise(["a"], once=False), "j2", -1.0, True),
 )
 def test_only_the_death_of_a_kubelet_excuses_a_second_attempt(
     promise: Promise, second: str, death: float, even: bool

@@ -14,6 +14,7 @@ from deploy.cli import main
 from deploy.cli.check import inventory, judgment
 from deploy.cli.manifests import Manifest, parse
 from tests.support.paths import ROOT
+from tests.unit.tables import for_each
 from workers.api import kinds
 from workers.api.eventing import eventjob
 from workers.api.kinds import EVENT_JOB, Ref
@@ -134,16 +135,13 @@ def test_commands_of_a_page_exist_with_their_flags(page: Path) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "penstock upp",
-        "penstock up --no-such-flag",
-        "penstock events lst orders",
-        "penstock events list orders --state lost",
-        "penstock delete jobs --cascade sometimes",
-        "penstock push orders --data",
-    ],
+@for_each(
+    "penstock upp",
+    "penstock up --no-such-flag",
+    "penstock events lst orders",
+    "penstock events list orders --state lost",
+    "penstock delete jobs --cascade sometimes",
+    "penstock push orders --data",
 )
 def test_a_wrong_command_line_is_found(line: str) -> None:
     with pytest.raises(click.UsageError):

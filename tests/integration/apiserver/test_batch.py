@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.integration.apiserver.client import DEFINITIONS, JSON_PATCH, MERGE, STRATEGIC, Api, job, owned_by, pod, until
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import crds
 from workers.api.kinds import SCHEDULED_JOB
 
@@ -17,8 +15,8 @@ def letting_go(uid: str, finalizer: str = TRACKING) -> dict[str, Any]:
     return {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [finalizer]}}
 
 
-@pytest.mark.parametrize("plural", ["pods", "jobs"])
-def test_a_finalizer_is_taken_off_one_object_and_no_other(api: Api, plural: str) -> None:
+@for_each("pods", "jobs")
+def test_a_finalizer_is_taken_off_one_object_and_no_other(plural: str, api: Api) -> None:
     path, body = (api.pods, pod()) if plural == "pods" else (api.jobs, job())
     body["metadata"]["finalizers"] = [TRACKING, "test.dev/a"]
     made = api.create(path, body)
@@ -34,8 +32,8 @@ def test_a_finalizer_is_taken_off_one_object_and_no_other(api: Api, plural: str)
     assert api.patch(at, letting_go(uid), STRATEGIC).code == 404
 
 
-@pytest.mark.parametrize("subresource", ["", "/status"])
-def test_an_update_is_for_one_object_and_one_version(api: Api, subresource: str) -> None:
+@for_each("", "/status")
+def test_an_update_is_for_one_object_and_one_version(subresource: str, api: Api) -> None:
     made = api.create(api.pods, pod())
     at = f"{api.pods}/worker{subresource}"
     for metadata, patched, put in (({"uid": "0-0-0-0"}, 422, 409), ({"resourceVersion": "1"}, 409, 409)):
@@ -241,8 +239,8 @@ def test_a_scheduled_job_that_could_never_run_is_refused_each_field_once(ours: A
     assert "spec.exclusions[0]: Invalid value: a schedule needs durationSeconds" in unfit.message
 
 
-@pytest.mark.parametrize("seconds", [2**31, 2**62, 2**63, 10**40])
-def test_numbers_of_seconds_beyond_all_bounds_are_answered(ours: Api, seconds: int) -> None:
+@for_each(2**31, 2**62, 2**63, 10**40)
+def test_numbers_of_seconds_beyond_all_bounds_are_answered(seconds: int, ours: Api) -> None:
     body = pod()
     body["spec"] |= {"terminationGracePeriodSeconds": seconds, "nodeName": "local"}
     ours("POST", ours.pods, body)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.integration.apiserver.client import Api, until
+from tests.unit.tables import for_each
 
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
 QUOTAS = "/api/v1/namespaces/{namespace}/resourcequotas"
@@ -38,22 +39,19 @@ def classes(api: Api) -> Iterator[str]:
     api("DELETE", f"{CLASSES}/p-{api.namespace}")
 
 
-@pytest.mark.parametrize(
-    ("given", "filled"),
-    [
-        ({}, {"policyTypes": ["Ingress"]}),
-        ({"egress": [{}]}, {"policyTypes": ["Ingress", "Egress"]}),
-        ({"policyTypes": ["Egress"]}, {}),
-        (
-            {"ingress": [{"ports": [{"port": "http"}, {"port": 80, "protocol": "UDP"}]}]},
-            {
-                "policyTypes": ["Ingress"],
-                "ingress": [{"ports": [{"port": "http", "protocol": "TCP"}, {"port": 80, "protocol": "UDP"}]}],
-            },
-        ),
-    ],
+@for_each(
+    ({}, {"policyTypes": ["Ingress"]}),
+    ({"egress": [{}]}, {"policyTypes": ["Ingress", "Egress"]}),
+    ({"policyTypes": ["Egress"]}, {}),
+    (
+        {"ingress": [{"ports": [{"port": "http"}, {"port": 80, "protocol": "UDP"}]}]},
+        {
+            "policyTypes": ["Ingress"],
+            "ingress": [{"ports": [{"port": "http", "protocol": "TCP"}, {"port": 80, "protocol": "UDP"}]}],
+        },
+    ),
 )
-def test_a_network_policy_is_filled_in(api: Api, given: Any, filled: Any) -> None:
+def test_a_network_policy_is_filled_in(given: Any, filled: Any, api: Api) -> None:
     body = api.create(path(api, POLICIES), policy(**given))
     assert body["spec"] == {"podSelector": {}, **given, **filled}
     assert body["metadata"]["generation"] == 1
@@ -74,17 +72,14 @@ def test_a_quota_is_kept(api: Api) -> None:
     assert body["status"] == {}
 
 
-@pytest.mark.parametrize(
-    ("where", "make", "field"),
-    [
-        (POLICIES, lambda api: policy(policyTypes=["Sideways"]), "spec.policyTypes"),
-        (QUOTAS, lambda api: quota(pods="-1"), "spec.hard[pods]"),
-        (CLASSES, lambda api: priority(api, value=1_000_000_001), "value"),
-        (CLASSES, lambda api: priority(api, preemptionPolicy="Always"), "preemptionPolicy"),
-        (CLASSES, lambda api: priority(api, metadata={"name": "system-mine"}), "metadata.name"),
-    ],
+@for_each(
+    (POLICIES, lambda api: policy(policyTypes=["Sideways"]), "spec.policyTypes"),
+    (QUOTAS, lambda api: quota(pods="-1"), "spec.hard[pods]"),
+    (CLASSES, lambda api: priority(api, value=1_000_000_001), "value"),
+    (CLASSES, lambda api: priority(api, preemptionPolicy="Always"), "preemptionPolicy"),
+    (CLASSES, lambda api: priority(api, metadata={"name": "system-mine"}), "metadata.name"),
 )
-def test_what_makes_no_sense_is_refused(api: Api, where: str, make: Any, field: str) -> None:
+def test_what_makes_no_sense_is_refused(where: str, make: Any, field: str, api: Api) -> None:
     refused = api("POST", path(api, where), make(api))
     assert refused.code == 422
     assert field in refused.body["message"]
@@ -140,21 +135,14 @@ def test_a_pod_beyond_a_quota_is_refused(limited: Api) -> None:
     assert refused.body["message"].endswith(told)
 
 
-@pytest.mark.parametrize(
-    ("hard", "given", "why"),
-    [
-        ({"cpu": "1"}, {}, "failed quota: one: must specify cpu"),
-        ({"limits.memory": "1Gi"}, {"requests": {"memory": "1Mi"}}, "failed quota: one: must specify limits.memory"),
-        ({"limits.cpu": "1"}, {"limits": {"cpu": "2"}}, "exceeded quota: one, requested: limits.cpu=2, used"),
-        (
-            {"memory": "1Gi"},
-            {"limits": {"memory": "2Gi"}},
-            "requested: memory=2Gi, used: memory=0, limited: memory=1Gi",
-        ),
-        ({"count/pods": "0"}, {}, "requested: count/pods=1, used: count/pods=0, limited: count/pods=0"),
-    ],
+@for_each(
+    ({"cpu": "1"}, {}, "failed quota: one: must specify cpu"),
+    ({"limits.memory": "1Gi"}, {"requests": {"memory": "1Mi"}}, "failed quota: one: must specify limits.memory"),
+    ({"limits.cpu": "1"}, {"limits": {"cpu": "2"}}, "exceeded quota: one, requested: limits.cpu=2, used"),
+    ({"memory": "1Gi"}, {"limits": {"memory": "2Gi"}}, "requested: memory=2Gi, used: memory=0, limited: memory=1Gi"),
+    ({"count/pods": "0"}, {}, "requested: count/pods=1, used: count/pods=0, limited: count/pods=0"),
 )
-def test_what_a_quota_bounds_must_be_said_and_must_fit(limited: Api, hard: Any, given: Any, why: str) -> None:
+def test_what_a_quota_bounds_must_be_said_and_must_fit(hard: Any, given: Any, why: str, limited: Api) -> None:
     bounded(limited, **hard)
     refused = limited("POST", path(limited, PODS), pod("a", **given))
     assert (refused.code, why in refused.body["message"]) == (403, True), refused.body["message"]
@@ -183,26 +171,21 @@ def test_other_objects_are_counted_too(api: Api) -> None:
 SHORT = {"activeDeadlineSeconds": 60}
 
 
-@pytest.mark.parametrize(
-    ("scopes", "fine", "beyond"),
-    [
-        (["BestEffort"], {"requests": {"cpu": "1"}}, {}),
-        (["NotBestEffort"], {}, {"requests": {"cpu": "1"}}),
-        (["Terminating"], {}, SHORT),
-        (["NotTerminating"], SHORT, {}),
-        (["BestEffort", "Terminating"], {**SHORT, "limits": {"cpu": "1"}}, SHORT),
-    ],
+@for_each(
+    (["BestEffort"], {"requests": {"cpu": "1"}}, {}),
+    (["NotBestEffort"], {}, {"requests": {"cpu": "1"}}),
+    (["Terminating"], {}, SHORT),
+    (["NotTerminating"], SHORT, {}),
+    (["BestEffort", "Terminating"], {**SHORT, "limits": {"cpu": "1"}}, SHORT),
 )
-def test_a_quota_may_be_for_some_pods_only(limited: Api, scopes: list[str], fine: Any, beyond: Any) -> None:
+def test_a_quota_may_be_for_some_pods_only(scopes: list[str], fine: Any, beyond: Any, limited: Api) -> None:
     bounded(limited, scopes, pods="0")
     assert limited("POST", path(limited, PODS), pod("b", **beyond)).code == 403
     limited.create(path(limited, PODS), pod("a", **fine))
 
 
-@pytest.mark.parametrize(
-    ("scopes", "hard"), [(["BestEffort", "NotBestEffort"], "pods"), (["BestEffort"], "cpu"), (["Sideways"], "pods")]
-)
-def test_scopes_that_make_no_sense_are_refused(api: Api, scopes: list[str], hard: str) -> None:
+@for_each((["BestEffort", "NotBestEffort"], "pods"), (["BestEffort"], "cpu"), (["Sideways"], "pods"))
+def test_scopes_that_make_no_sense_are_refused(scopes: list[str], hard: str, api: Api) -> None:
     body = quota(**{hard: "1"})
     body["spec"]["scopes"] = scopes
     refused = api("POST", path(api, QUOTAS), body)

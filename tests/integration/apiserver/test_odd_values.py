@@ -10,7 +10,7 @@ import pytest
 from tests.integration.apiserver.client import STRATEGIC, Answer, Api
 from tests.support.embedded import Embedded
 from tests.unit.apiserver.odd import METADATA, ODD, PODS, mutated, places
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import names
 
 pytestmark = pytest.mark.real_apiserver
@@ -88,8 +88,8 @@ def test_both_servers_blame_the_same_fields(group: str, plural: str, spec: Any, 
 READ_OTHERWISE = [value for value in ODD if isinstance(value, (int, float)) and abs(value) >= 2**31] + [[None]]
 
 
-@pytest.mark.parametrize("plural", ["jobs", "pods"])
-def test_both_servers_blame_the_same_fields_of_a_change(both: tuple[Api, Api], plural: str) -> None:
+@for_each("jobs", "pods")
+def test_both_servers_blame_the_same_fields_of_a_change(plural: str, both: tuple[Api, Api]) -> None:
     group, spec = ("/api/v1", PODS) if plural == "pods" else ("/apis/batch/v1", {**JOB, "parallelism": 0})
     metadata = {"name": "stored", "labels": {"a": "b"}, "annotations": {"c": "d"}}
     document = {"metadata": metadata, "spec": spec}

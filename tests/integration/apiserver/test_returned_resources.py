@@ -8,11 +8,11 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import psutil
-import pytest
 
 from deploy.local.apiserver.storage import watch_streams
 from tests.integration.apiserver.client import Api, config_map, until
 from tests.support.embedded import Embedded
+from tests.unit.tables import for_each
 
 #: Objects and bytes of each: together they are more than the changes that are remembered at most.
 OBJECTS, SIZE = 200, 100_000
@@ -52,10 +52,10 @@ def _closed(connection: socket.socket) -> None:
     os.close(connection.detach())
 
 
-@pytest.mark.parametrize("leave", [_reset, _closed])
-@pytest.mark.parametrize("path", [WATCH, "/version"])
+@for_each(_reset, _closed)
+@for_each(WATCH, "/version")
 def test_clients_that_are_killed_leave_no_descriptor(
-    own: Embedded, path: str, leave: Callable[[socket.socket], None]
+    path: str, leave: Callable[[socket.socket], None], own: Embedded
 ) -> None:
     host, port = str(urlsplit(own.url).hostname), urlsplit(own.url).port
     trust = ssl.create_default_context(cadata=own.authority)

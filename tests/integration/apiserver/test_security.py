@@ -12,10 +12,11 @@ import urllib3
 from deploy.processes.https import HEAD_BYTES
 from tests.integration.apiserver.client import DEFINITIONS, Api, config_map
 from tests.support.embedded import Embedded, embedded_apiserver
+from tests.unit.tables import for_each
 
 
-@pytest.mark.parametrize("header", [None, "Bearer wrong", "Basic dXNlcjpwYXNz", "Bearer "])
-def test_without_the_token_nothing_is_told(ours: Api, header: str | None) -> None:
+@for_each(None, "Bearer wrong", "Basic dXNlcjpwYXNz", "Bearer ")
+def test_without_the_token_nothing_is_told(header: str | None, ours: Api) -> None:
     headers = {"Authorization": header} if header else {}
     for path in (ours.jobs, "/api", "/openapi/v2", DEFINITIONS, "/nothing"):
         answer = ours.pool.request("GET", f"{ours.url}{path}", headers=headers)
@@ -69,8 +70,8 @@ def test_headers_without_end_are_refused_before_a_token_is_shown(ours: Api) -> N
     assert ours.get("/livez").code == 200
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "localhost.example"])
-def test_it_listens_on_loopback_only(tmp_path: Path, host: str) -> None:
+@for_each("0.0.0.0", "::", "192.0.2.1", "localhost.example")
+def test_it_listens_on_loopback_only(host: str, tmp_path: Path) -> None:
     folder = str(tmp_path)
     done = subprocess.run(
         [

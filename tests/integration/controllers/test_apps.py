@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.conditions import eventually, until
 from tests.support.house import House
+from tests.unit.tables import for_each
 from workers.api.kinds import DEPLOYMENT, PERSISTENT_VOLUME_CLAIM, POD, REPLICA_SET, STATEFUL_SET, Object, Ref
 from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import NotFound
@@ -191,9 +192,9 @@ async def test_a_lost_pod_is_replaced_and_a_container_that_ends_begins_again(clu
     assert other["metadata"]["uid"]
 
 
-@pytest.mark.parametrize("cascade", ["background", "foreground"])
+@for_each("background", "foreground")
 async def test_sets_and_pods_go_with_their_deployment(
-    kubectl: Kubectl, cluster: Cluster, web: Ref, cascade: str
+    cascade: str, kubectl: Kubectl, cluster: Cluster, web: Ref
 ) -> None:
     await asyncio.to_thread(kubectl, "delete", "deployment", "web", f"--cascade={cascade}")
 

@@ -1,6 +1,5 @@
 """JobFlows on the embedded cluster: real Jobs with real processes, from the first entry to the end of the flow."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 
 from tests.integration.controllers.volcano_objects import (
     ENABLED,
-    connected,
+    cluster_fixture,
     create,
     lines,
     phase_of,
@@ -18,7 +17,6 @@ from tests.integration.controllers.volcano_objects import (
     task,
 )
 from tests.support.conditions import eventually
-from tests.support.house import House
 from tests.support.ports import free_port
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.api.volcano.jobflow import RETRY
@@ -30,10 +28,7 @@ pytestmark = pytest.mark.timeout(300)
 HOUSE = ENABLED
 
 
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with connected(running) as cluster:
-        yield cluster
+cluster = cluster_fixture()
 
 
 async def template(cluster: Cluster, name: str, script: str, **spec: Any) -> None:

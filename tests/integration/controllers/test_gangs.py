@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.integration.controllers.volcano_objects import (
-    connected,
+    cluster_fixture,
     create,
     is_in,
     manifest,
@@ -20,7 +20,6 @@ from tests.integration.controllers.volcano_objects import (
     unschedulable,
 )
 from tests.support.conditions import eventually
-from tests.support.house import House
 from tests.unit.tables import cases
 from workers.api.kinds import NODE, POD, POD_GROUP, QUEUE, RESOURCE_QUOTA, VC_JOB, Object, Ref, ref_of
 from workers.api.references import GANG_GATE, GROUP_NAME
@@ -32,10 +31,7 @@ pytestmark = pytest.mark.timeout(300)
 HOUSE = {"volcano": "true", "gang_patience": "3", "gang_reclaim": "true"}
 
 
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with connected(running, VC_JOB, POD_GROUP, POD) as cluster:
-        yield cluster
+cluster = cluster_fixture(VC_JOB, POD_GROUP, POD)
 
 
 async def _group(cluster: Cluster, name: str, *, least: int, **spec: object) -> Ref:

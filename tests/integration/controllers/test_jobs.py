@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.conditions import eventually, until
 from tests.support.house import House, house
+from tests.unit.tables import for_each
 from workers.api.kinds import EVENT, JOB, POD, Object, Ref, ref_of
 from workers.client.rest import Cluster
 from workers.controllers.batch.job.pods import TRACKING
@@ -317,8 +318,8 @@ async def test_a_pod_that_lost_its_job_is_taken_back_and_one_that_changed_is_let
     await cluster.delete(ref_of(JOB, job), propagation="Background")
 
 
-@pytest.mark.parametrize("propagation", ["Orphan", "Background", "Foreground"])
-async def test_no_pod_of_a_deleted_job_is_held(running: House, cluster: Cluster, propagation: Any) -> None:
+@for_each("Orphan", "Background", "Foreground")
+async def test_no_pod_of_a_deleted_job_is_held(propagation: Any, running: House, cluster: Cluster) -> None:
     """A real API server alone collects no garbage: there the pods stay, but nothing of ours holds them."""
     collects = "embedded" in str(running.kubeconfig)
     job = await start(cluster, "test $HOSTNAME && exec sleep 600", parallelism=2, completions=2)

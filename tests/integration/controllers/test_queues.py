@@ -7,8 +7,8 @@ import pytest
 
 from tests.integration.controllers.volcano_objects import (
     ENABLED,
+    cluster_fixture,
     command,
-    connected,
     create,
     events_of,
     is_gone,
@@ -20,7 +20,6 @@ from tests.integration.controllers.volcano_objects import (
     task,
 )
 from tests.support.conditions import eventually
-from tests.support.house import House
 from workers.api.kinds import POD_GROUP, QUEUE, VC_JOB, Object, Ref, ref_of
 from workers.client.rest import Cluster
 from workers.errors import NotFound
@@ -34,10 +33,7 @@ PHASES = ("pending", "inqueue", "running", "unknown", "completed")
 Make = Callable[..., Awaitable[Object]]
 
 
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with connected(running) as cluster:
-        yield cluster
+cluster = cluster_fixture()
 
 
 @pytest.fixture

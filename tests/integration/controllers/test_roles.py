@@ -19,6 +19,7 @@ from tests.support import audit
 from tests.support.audit import Right
 from tests.support.role_rig import GRANTS, PROCESSES, Running, role_rig
 from tests.support.terminal import PATIENCE, until
+from tests.unit.tables import for_each
 from workers.admission.admission_options import AdmissionOptions
 from workers.api.kinds import Object
 from workers.client.rest import Cluster
@@ -128,13 +129,10 @@ def scaled_job(running: Running, name: str) -> None:
     running.apply(*role_scenario.redis_trigger(running, name), made)
 
 
-@pytest.mark.parametrize(
-    ("account", "resource", "verb", "happens", "symptom"),
-    [
-        ("penstock-worker", "jobs", "create", scaled_job, "must allow: create jobs, API group batch"),
-        ("penstock-worker", "jobs/finalizers", "update", plain_job, "cannot set blockOwnerDeletion"),
-        ("penstock-scaler", "triggerauthentications", "get", scaled_job, "must allow: get triggerauthentications"),
-    ],
+@for_each(
+    ("penstock-worker", "jobs", "create", scaled_job, "must allow: create jobs, API group batch"),
+    ("penstock-worker", "jobs/finalizers", "update", plain_job, "cannot set blockOwnerDeletion"),
+    ("penstock-scaler", "triggerauthentications", "get", scaled_job, "must allow: get triggerauthentications"),
 )
 def test_a_right_that_is_taken_away_is_named(
     account: str,

@@ -1,7 +1,6 @@
 """Plugins and volumes of Volcano Jobs, with real processes on the embedded cluster: examples, and deleted objects."""
 
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import yaml
 
 from tests.integration.controllers.volcano_objects import (
     ENABLED,
-    connected,
+    cluster_fixture,
     create,
     manifest,
     none_left,
@@ -21,6 +20,7 @@ from tests.integration.controllers.volcano_objects import (
 from tests.support.conditions import eventually
 from tests.support.house import House
 from tests.support.paths import ROOT
+from tests.unit.tables import for_each
 from workers.api.kinds import (
     CONFIG_MAP,
     NETWORK_POLICY,
@@ -48,10 +48,7 @@ pytestmark = [
 HOUSE = ENABLED
 
 
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with connected(running, VC_JOB) as cluster:
-        yield cluster
+cluster = cluster_fixture(VC_JOB)
 
 
 async def start(cluster: Cluster, name: str, script: str, *, replicas: int = 1, **spec: Any) -> Ref:
@@ -82,8 +79,8 @@ def printed(running: House, pod: Object) -> list[str]:
     return [line.split(" ", 3)[3] for line in (folder / "0.log").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("name", ["", "-mpi", "-tensorflow", "-pytorch", "-depends-on", "-policies"])
-async def test_an_example_runs_and_leaves_nothing_but_its_pods(cluster: Cluster, name: str) -> None:
+@for_each("", "-mpi", "-tensorflow", "-pytorch", "-depends-on", "-policies")
+async def test_an_example_runs_and_leaves_nothing_but_its_pods(name: str, cluster: Cluster) -> None:
     job = await example(cluster, name)
 
     async def tidied_up() -> bool:
@@ -101,8 +98,8 @@ async def test_a_launcher_reaches_its_workers(running: House, cluster: Cluster) 
     assert [line.partition(" ")[2] for line in printed(running, pod)] == ["rank 0", "rank 1", "rank 2"]
 
 
-@pytest.mark.parametrize("kind", [CONFIG_MAP, SERVICE, NETWORK_POLICY])
-async def test_what_a_plugin_made_comes_back_when_somebody_deletes_it(cluster: Cluster, kind: Kind) -> None:
+@for_each(CONFIG_MAP, SERVICE, NETWORK_POLICY)
+async def test_what_a_plugin_made_comes_back_when_somebody_deletes_it(kind: Kind, cluster: Cluster) -> None:
     job = await start(cluster, "steady", "exec sleep 60", plugins={"svc": []})
     await reaches(cluster, job, "Running")
     name = "steady-svc" if kind == CONFIG_MAP else "steady"

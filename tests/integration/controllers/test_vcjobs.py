@@ -3,7 +3,6 @@
 On a real API server its kind is reconciled in test_roles.py.
 """
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ import pytest
 
 from tests.integration.controllers.volcano_objects import (
     ENABLED,
+    cluster_fixture,
     command,
-    connected,
     create,
     is_gone,
     none_left,
@@ -22,7 +21,6 @@ from tests.integration.controllers.volcano_objects import (
     task,
 )
 from tests.support.conditions import eventually
-from tests.support.house import House
 from workers.api.kinds import POD, POD_GROUP, VC_JOB, Object, Ref
 from workers.client.rest import Cluster
 
@@ -31,10 +29,7 @@ pytestmark = pytest.mark.timeout(300)
 HOUSE = ENABLED
 
 
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with connected(running, VC_JOB) as cluster:
-        yield cluster
+cluster = cluster_fixture(VC_JOB)
 
 
 async def start(cluster: Cluster, *tasks: Object, **spec: Any) -> Ref:

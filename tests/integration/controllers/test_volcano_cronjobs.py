@@ -1,12 +1,19 @@
 """CronJobs of Volcano at work on the embedded cluster: their Jobs are Volcano's, and run as processes."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.integration.controllers.volcano_objects import ENABLED, connected, create, is_gone, reaches, reports, task
+from tests.integration.controllers.volcano_objects import (
+    ENABLED,
+    cluster_fixture,
+    create,
+    is_gone,
+    reaches,
+    reports,
+    task,
+)
 from tests.support.conditions import eventually
 from tests.support.house import House
 from workers.api import times
@@ -19,10 +26,7 @@ pytestmark = pytest.mark.timeout(300)
 HOUSE = ENABLED
 
 
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with connected(running) as cluster:
-        yield cluster
+cluster = cluster_fixture()
 
 
 def slot() -> datetime:

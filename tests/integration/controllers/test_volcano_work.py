@@ -2,15 +2,21 @@
 
 import itertools
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.controllers.volcano_objects import ENABLED, connected, create, lines, none_left, reaches, task
+from tests.integration.controllers.volcano_objects import (
+    ENABLED,
+    cluster_fixture,
+    create,
+    lines,
+    none_left,
+    reaches,
+    task,
+)
 from tests.support.conditions import eventually
-from tests.support.house import House
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, QUEUE, VC_JOB, Object
 from workers.client.rest import Cluster
 
@@ -72,10 +78,7 @@ done
 """
 
 
-@pytest.fixture
-async def cluster(running: House) -> AsyncIterator[Cluster]:
-    async with connected(running, JOB_FLOW, VC_JOB) as cluster:
-        yield cluster
+cluster = cluster_fixture(JOB_FLOW, VC_JOB)
 
 
 def shell(

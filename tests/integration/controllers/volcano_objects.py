@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.conditions import eventually
 from tests.support.house import House
 from workers.api import conditions
@@ -30,6 +32,17 @@ async def connected(running: House, *kinds: Kind) -> AsyncIterator[Cluster]:
                     await cluster.delete(ref_of(kind, body), grace=0 if kind == POD else None)
         if kinds:
             await eventually(lambda: none_left(cluster, POD), 60)
+
+
+def cluster_fixture(*kinds: Kind) -> Any:
+    """Returns the fixture `cluster` of a module: a client of what runs, which deletes objects of these kinds."""
+
+    @pytest.fixture
+    async def cluster(running: House) -> AsyncIterator[Cluster]:
+        async with connected(running, *kinds) as cluster:
+            yield cluster
+
+    return cluster
 
 
 def manifest(kind: Kind, spec: Object, name: str = "", **metadata: Any) -> Object:

@@ -11,6 +11,7 @@ from scheduler.queue import Lane
 from tests.support.conditions import eventually
 from tests.support.gateway_rig import KEYS, GatewayRig
 from tests.support.valkeys import ValkeyServer
+from tests.unit.tables import for_each
 from workers.api.kinds import EVENT_JOB, Ref
 from workers.cache.store import ObjectVersion
 
@@ -72,8 +73,8 @@ async def test_all_event_jobs_of_the_channel_are_marked_and_notified(rig: Gatewa
     await eventually(lambda: rig.notified == [{"poll": 1}])
 
 
-@pytest.mark.parametrize("own", [True, False])
-async def test_a_scaled_jobs_trigger_takes_pushes_on_our_own_broker_and_on_another(rig: GatewayRig, own: bool) -> None:
+@for_each(True, False)
+async def test_a_scaled_jobs_trigger_takes_pushes_on_our_own_broker_and_on_another(own: bool, rig: GatewayRig) -> None:
     with ValkeyServer(config={"save": ""}) as other:
         address = other.connection_url.removeprefix("redis://")
         elsewhere = {} if own else {"address": address, "stream": "work"}
@@ -134,24 +135,21 @@ async def test_an_event_that_cannot_be_waited_for_is_refused(rig: GatewayRig) ->
     assert await rig.accepted("orders") == []
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/events/team/orders", 405),
-        ("PUT", "/events/team/orders", 405),
-        ("POST", "/events/team/orders/1", 405),
-        ("GET", "/events/team/orders/unknown", 404),
-        ("GET", "/events/team/orders/line%0Aend", 404),
-        ("POST", "/events/team", 404),
-        ("POST", "/events/", 404),
-        ("POST", "/events", 404),
-        ("POST", "/healthz", 405),
-        ("GET", "/healthz", 200),
-        ("GET", "/readyz", 200),
-        ("GET", "/openapi.json", 200),
-    ],
+@for_each(
+    ("GET", "/events/team/orders", 405),
+    ("PUT", "/events/team/orders", 405),
+    ("POST", "/events/team/orders/1", 405),
+    ("GET", "/events/team/orders/unknown", 404),
+    ("GET", "/events/team/orders/line%0Aend", 404),
+    ("POST", "/events/team", 404),
+    ("POST", "/events/", 404),
+    ("POST", "/events", 404),
+    ("POST", "/healthz", 405),
+    ("GET", "/healthz", 200),
+    ("GET", "/readyz", 200),
+    ("GET", "/openapi.json", 200),
 )
-async def test_paths_and_methods(rig: GatewayRig, method: str, path: str, status: int) -> None:
+async def test_paths_and_methods(method: str, path: str, status: int, rig: GatewayRig) -> None:
     await rig.event_job("orders")
     found, answer, headers = await rig.ask(method, path)
     assert found == status

@@ -19,7 +19,7 @@ from scalers.sources.redis.streams import RedisStreams
 from scheduler.scripts import load
 from tests.integration.scalers.servers import work_list, work_stream
 from tests.support.ledgers import ListLedger
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.decision.claims import LARGEST, ClaimedItem, ClaimOrder, ClaimSettlement
 
 _ids = count(1)
@@ -152,15 +152,12 @@ async def test_a_key_of_another_type_is_refused_before_anything_is_written(
     assert sorted(await real_redis.keys()) == sorted(before)
 
 
-@pytest.mark.parametrize(
-    ("queue", "key"),
-    [
-        ("work", "{work}:parked"),
-        ("{team}:work", "{team}:work:parked"),
-        ("a{b}c", "a{b}c:parked"),
-        ("{}work", "{}work:parked"),
-        ("a}b", "a}b:parked"),
-    ],
+@for_each(
+    ("work", "{work}:parked"),
+    ("{team}:work", "{team}:work:parked"),
+    ("a{b}c", "a{b}c:parked"),
+    ("{}work", "{}work:parked"),
+    ("a}b", "a}b:parked"),
 )
 def test_what_lies_beside_a_queue_is_in_its_slot_where_that_can_be(queue: str, key: str) -> None:
     assert beside(queue, "parked") == key

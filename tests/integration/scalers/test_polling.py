@@ -15,7 +15,7 @@ from scalers.trigger_types import ScalerRegistry
 from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, World, build, from_config_map, key, redis_trigger, scaled_job
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import Object, Ref
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import NotFound
@@ -149,8 +149,8 @@ async def test_an_object_that_is_not_to_be_measured_loses_its_reading_and_its_bo
     assert (stats.ready, stats.later, stats.leased) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("text", ["false", "0", "F"])
-async def test_an_annotation_that_says_no_pauses_nothing(world: World, port: int, text: str) -> None:
+@for_each("false", "0", "F")
+async def test_an_annotation_that_says_no_pauses_nothing(text: str, world: World, port: int) -> None:
     annotations = {"autoscaling.keda.sh/paused": text}
     await world.apply(scaled_job("work", redis_trigger(port, "queue"), annotations=annotations))
     async with world.polling() as polling:
@@ -234,8 +234,8 @@ async def test_one_trigger_that_fails_does_not_hide_the_others(world: World, por
     assert measured == TriggerSample("s1-redis-queue", "redis", 1.0, 5.0, True, claimable=True)
 
 
-@pytest.mark.parametrize("objects", [1, 1000])
-async def test_objects_of_one_server_are_measured_in_one_round_trip(world: World, port: int, objects: int) -> None:
+@for_each(1, 1000)
+async def test_objects_of_one_server_are_measured_in_one_round_trip(objects: int, world: World, port: int) -> None:
     await world.apply(*(scaled_job(f"work{n}", redis_trigger(port, f"queue{n}")) for n in range(objects)))
     async with world.polling() as polling:
         before = await commands(world.client)

@@ -14,7 +14,7 @@ from scheduler.queue import Done
 from tests.integration.scalers.servers import kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, Polling, World, build, key, redis_trigger, scaled_job
 from tests.unit.scalers.cluster import Cluster
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import Object
 
 
@@ -121,11 +121,7 @@ async def test_what_makes_a_key_grow_wakes_its_object(steps: tuple[Any, ...], wo
         assert world.notified["poll"] > 0
 
 
-@cases(
-    ("length", {}),
-    ("pending", {"consumerGroup": "group"}),
-    ("lag", {"consumerGroup": "group", "lagCount": "1"}),
-)
+@cases(("length", {}), ("pending", {"consumerGroup": "group"}), ("lag", {"consumerGroup": "group", "lagCount": "1"}))
 async def test_an_entry_added_to_a_stream_wakes_its_object(more: dict[str, str], world: World, port: int) -> None:
     metadata = {"address": f"127.0.0.1:{port}", "stream": "queue", **more}
     async with listening(world, scaled_job("work", {"type": "redis-streams", "metadata": metadata})):
@@ -197,9 +193,9 @@ async def test_no_credential_is_copied_into_the_broker(world: World, port: int) 
     assert b"hunter2" not in await world.client.hget("{test}:readings", key("work"))
 
 
-@pytest.mark.parametrize("how", ["deleted", "paused"])
+@for_each("deleted", "paused")
 async def test_an_object_that_is_gone_or_paused_is_forgotten_everywhere(
-    world: World, port: int, queue: Object, how: str
+    how: str, world: World, port: int, queue: Object
 ) -> None:
     async with listening(world, queue) as (wakeups, polling), running(wakeups_of(world)) as other:
         await connected(other)

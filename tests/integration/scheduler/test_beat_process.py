@@ -14,6 +14,7 @@ import pytest
 import redis
 
 from scheduler.keys import Keys
+from tests.unit.tables import for_each
 
 READY, LATER = (Keys("test").lane("reconcile").all()[place] for place in (0, 3))
 
@@ -91,7 +92,7 @@ def test_a_beat_outlives_a_flush(broker: redis.Redis, start_beat: Callable[[], B
     wait_until(lambda: broker.zcard(READY) == 1, "a due key is ready")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@for_each(signal.SIGTERM, signal.SIGINT)
 def test_a_signal_during_a_tick_ends_the_beat_after_the_tick(
     number: signal.Signals, broker: redis.Redis, start_beat: Callable[[], Beat], tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from tests.support.event_jobs import KEYS, PolledEventJob
 from tests.support.paths import ROOT
 from tests.support.valkeys import server
 from tests.unit.scalers.sources.test_push_parameters import GOOD
+from tests.unit.tables import for_each
 from workers.decision.claims import ClaimOrder, ClaimSettlement
 from workers.handoff.claim_orders import ClaimOrders
 from workers.runtime import broker_checks
@@ -122,9 +123,9 @@ async def test_no_key_of_others_may_be_touched(real_redis: redis.Redis, redis_ur
                 await client.execute_command(*command)
 
 
-@pytest.mark.parametrize("command", ["evalsha", "brpop", "xadd", "zrange", "script|load", "multi"])
+@for_each("evalsha", "brpop", "xadd", "zrange", "script|load", "multi")
 async def test_a_command_that_is_taken_away_is_named_before_it_is_needed(
-    real_redis: redis.Redis, redis_url: str, command: str
+    command: str, real_redis: redis.Redis, redis_url: str
 ) -> None:
     async with user(real_redis, redis_url, f"-{command}") as (client, _):
         assert await permissions.lacking(client, KEYS) == permissions.Permissions((command,))

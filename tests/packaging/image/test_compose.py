@@ -22,6 +22,7 @@ from tests.support.embedded import embedded_apiserver
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
 from tests.support.terminal import until
+from tests.unit.tables import for_each
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -213,7 +214,7 @@ def test_a_service_becomes_ready_and_ends_when_it_is_asked_to(
     assert {path.name for path in tmp.rglob("*")} == {"ready"}, "nothing else is written"
 
 
-@pytest.mark.parametrize("name", ["beat"])
+@for_each("beat")
 def test_a_running_service_is_healthy_by_the_images_check(
     name: str, deployed: Deployed, image: Image, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from penstock import __version__
 from tests.packaging.image.container import Image
 from tests.packaging.image.dockerfile import PATH, Dockerfile
 from tests.support.paths import ROOT
+from tests.unit.tables import for_each
 from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(600)
@@ -113,9 +114,11 @@ print(len(LISTED))
     assert int(done.stdout) >= 30
 
 
-@pytest.mark.parametrize(
-    ("word", "said"),
-    [("version", f"penstock {__version__}"), ("settings", "PENSTOCK_BROKER"), ("crds", "keda.sh"), ("doctor", "CHECK")],
+@for_each(
+    ("version", f"penstock {__version__}"),
+    ("settings", "PENSTOCK_BROKER"),
+    ("crds", "keda.sh"),
+    ("doctor", "CHECK"),
 )
 def test_a_command_answers_in_the_image(word: str, said: str, image: Image) -> None:
     done = image.run(word)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.admission.bodies import fields, job, known, queue, task
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.admission.volcano import job as rules
 from workers.admission.volcano import lifecycle_policies, plugins
 
@@ -287,7 +287,7 @@ def test_the_first_of_several_schedulers_is_filled_in():
     assert rules.defaulted(job(), ("mine", "volcano"))["spec"]["schedulerName"] == "mine"
 
 
-@pytest.mark.parametrize("spec", [None, 1, [], "x", {"tasks": "x"}, {"tasks": [1]}, {"tasks": [{"replicas": "1"}]}])
+@for_each(None, 1, [], "x", {"tasks": "x"}, {"tasks": [1]}, {"tasks": [{"replicas": "1"}]})
 def test_what_the_schema_refuses_is_left_for_it_to_say_so(spec):
     body = {**job(), "spec": spec}
     assert rules.defaulted(body) == body

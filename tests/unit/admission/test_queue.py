@@ -2,12 +2,11 @@
 
 import copy
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.admission.bodies import fields, group, known, queue
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.admission.volcano import queue as rules
 from workers.admission.volcano.queue_lookup import ROOT
 from workers.api.kinds import QUEUE
@@ -58,7 +57,7 @@ def test_the_old_hierarchy_begins_at_the_root(given_, expected):
     assert rules.defaulted(filled) == filled
 
 
-@pytest.mark.parametrize("spec", [1, "x", []])
+@for_each(1, "x", [])
 def test_what_the_schema_refuses_is_left_for_it_to_say_so(spec):
     body = {**queue(), "spec": spec}
     assert rules.defaulted(body) == body

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.support.paths import ROOT
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import crds
 
 FOLDER = ROOT / "deploy" / "crds"
@@ -104,30 +104,27 @@ def test_no_two_kinds_share_a_short_name():
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize(
-    ("kind", "field", "expected"),
-    [
-        ("scaledjobs.keda.sh", "pollingInterval", {"type": "integer", "minimum": 1}),
-        ("scaledjobs.keda.sh", "minReplicaCount", {"type": "integer", "minimum": 0}),
-        ("scaledjobs.keda.sh", "maxReplicaCount", {"type": "integer", "minimum": 1}),
-        ("scaledjobs.keda.sh", "rolloutStrategy", {"type": "string", "enum": ["gradual", "immediate"]}),
-        ("scheduledjobs.penstock.dev", "schedule", {"type": "string", "minLength": 1}),
-        (
-            "scheduledjobs.penstock.dev",
-            "concurrencyPolicy",
-            {"type": "string", "enum": ["Allow", "Forbid", "Replace"], "default": "Allow"},
-        ),
-        ("scheduledjobs.penstock.dev", "suspend", {"type": "boolean", "default": False}),
-        ("scheduledjobs.penstock.dev", "suspendUntil", {"type": "string", "minLength": 1, "format": "date-time"}),
-        (
-            "scheduledjobs.penstock.dev",
-            "jitterSeconds",
-            {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0},
-        ),
-        ("scheduledjobs.penstock.dev", "startingDeadlineSeconds", {"type": "integer", "minimum": 0}),
-        ("scheduledjobs.penstock.dev", "successfulJobsHistoryLimit", {"type": "integer", "minimum": 0, "default": 3}),
-        ("scheduledjobs.penstock.dev", "failedJobsHistoryLimit", {"type": "integer", "minimum": 0, "default": 1}),
-    ],
+@for_each(
+    ("scaledjobs.keda.sh", "pollingInterval", {"type": "integer", "minimum": 1}),
+    ("scaledjobs.keda.sh", "minReplicaCount", {"type": "integer", "minimum": 0}),
+    ("scaledjobs.keda.sh", "maxReplicaCount", {"type": "integer", "minimum": 1}),
+    ("scaledjobs.keda.sh", "rolloutStrategy", {"type": "string", "enum": ["gradual", "immediate"]}),
+    ("scheduledjobs.penstock.dev", "schedule", {"type": "string", "minLength": 1}),
+    (
+        "scheduledjobs.penstock.dev",
+        "concurrencyPolicy",
+        {"type": "string", "enum": ["Allow", "Forbid", "Replace"], "default": "Allow"},
+    ),
+    ("scheduledjobs.penstock.dev", "suspend", {"type": "boolean", "default": False}),
+    ("scheduledjobs.penstock.dev", "suspendUntil", {"type": "string", "minLength": 1, "format": "date-time"}),
+    (
+        "scheduledjobs.penstock.dev",
+        "jitterSeconds",
+        {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0},
+    ),
+    ("scheduledjobs.penstock.dev", "startingDeadlineSeconds", {"type": "integer", "minimum": 0}),
+    ("scheduledjobs.penstock.dev", "successfulJobsHistoryLimit", {"type": "integer", "minimum": 0, "default": 3}),
+    ("scheduledjobs.penstock.dev", "failedJobsHistoryLimit", {"type": "integer", "minimum": 0, "default": 1}),
 )
 def test_limits_and_defaults_are_in_the_schema(kind, field, expected):
     given = spec_of(kind)[field]

@@ -11,7 +11,7 @@ from deploy.local.apiserver.schema import schema
 from tests.support.paths import ROOT
 from tests.unit.apiserver import examples as apiserver
 from tests.unit.controllers.factories import NOW, reading, sample, snapshot
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.admission.volcano import jobflow as flow_rules
 from workers.admission.volcano.job import defaulted, faults
 from workers.api import crds, kinds, scalepolicy, scheduledjob
@@ -155,24 +155,23 @@ def test_the_scaledjob_makes_a_job_per_event() -> None:
     assert [type(step) for step in stage.steps] == [Create] * 3
 
 
-@pytest.mark.parametrize(
-    ("name", "field", "value"),
-    [
-        ("seconds", "schedule", "*/10 * * * * *"),
-        ("jitter", "jitter_seconds", 300),
-        ("catch-up", "catch_up", scheduledjob.CatchUp(policy="All", limit=48)),
-        ("retry", "retry", scheduledjob.RunRetry(limit=3, delay_seconds=60, max_delay_seconds=900)),
-        ("time-limit", "run_time_limit_seconds", 1200),
-        ("pause-until", "suspend_until", "2027-01-02T00:00:00Z"),
-        ("history", "outcomes_limit", 72),
-    ],
+@for_each(
+    ("seconds", "schedule", "*/10 * * * * *"),
+    ("jitter", "jitter_seconds", 300),
+    ("catch-up", "catch_up", scheduledjob.CatchUp(policy="All", limit=48)),
+    ("retry", "retry", scheduledjob.RunRetry(limit=3, delay_seconds=60, max_delay_seconds=900)),
+    ("time-limit", "run_time_limit_seconds", 1200),
+    ("pause-until", "suspend_until", "2027-01-02T00:00:00Z"),
+    ("history", "outcomes_limit", 72),
 )
 def test_every_wish_is_read_from_its_example(name: str, field: str, value: Any) -> None:
     assert getattr(scheduledjob.parse(example(f"scheduledjob-{name}.yaml")).spec, field) == value
 
 
 @pytest.mark.parametrize(
-    "file", [file for file in FILES if file.name.startswith("jobflow")], ids=lambda file: file.name
+    "file",
+    [file for file in FILES if file.name.startswith("jobflow")],
+    ids=lambda file: file.name,
 )
 def test_flows_can_be_followed_and_have_their_templates(file: Path) -> None:
     bodies = list(yaml.safe_load_all(file.read_text()))

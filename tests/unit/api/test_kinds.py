@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import kinds
 
 
@@ -22,7 +22,7 @@ def test_a_key_names_one_object_and_leads_back_to_it(ref, key, path):
     assert ref.kind.path(ref.namespace, ref.name) == path
 
 
-@pytest.mark.parametrize("text", ["", "jobs.batch", "jobs.batch/default", "jobs.batch/default/", "nonsense/a/b"])
+@for_each("", "jobs.batch", "jobs.batch/default", "jobs.batch/default/", "nonsense/a/b")
 def test_a_text_that_is_no_key_is_refused_and_quoted(text):
     with pytest.raises(ValueError, match="not a key"):
         kinds.parse_key(text)

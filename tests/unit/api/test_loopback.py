@@ -2,8 +2,7 @@
 
 import ipaddress
 
-import pytest
-
+from tests.unit.tables import for_each
 from workers.api import loopback_addresses
 
 
@@ -26,17 +25,14 @@ def test_elsewhere_all_share_one_address():
     assert loopback_addresses.address("default", "a.b", platform="darwin") == "127.0.0.1"
 
 
-@pytest.mark.parametrize(
-    ("asked", "given"),
-    [
-        (None, "127.0.0.1"),
-        ("127.3.4.5", "127.3.4.5"),
-        ("10.0.0.1", "127.0.0.1"),
-        ("0.0.0.0", "127.0.0.1"),
-        ("127.1", "127.0.0.1"),
-        ("localhost", "127.0.0.1"),
-        ("", "127.0.0.1"),
-    ],
+@for_each(
+    (None, "127.0.0.1"),
+    ("127.3.4.5", "127.3.4.5"),
+    ("10.0.0.1", "127.0.0.1"),
+    ("0.0.0.0", "127.0.0.1"),
+    ("127.1", "127.0.0.1"),
+    ("localhost", "127.0.0.1"),
+    ("", "127.0.0.1"),
 )
 def test_a_pod_gets_what_it_asks_for_on_the_loopback_only(asked, given):
     annotations = {} if asked is None else {loopback_addresses.ADDRESS: asked}

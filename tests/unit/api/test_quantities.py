@@ -6,35 +6,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.tables import for_each
 from workers.api.quantities import canonical, parse
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "form"),
-    [
-        ("1", "1", "1"),
-        ("0.5", "0.5", "500m"),
-        ("1000m", "1", "1"),
-        ("1.5Gi", "1610612736", "1536Mi"),
-        ("1024Mi", "1073741824", "1Gi"),
-        ("1e3", "1000", "1e3"),
-        ("1000.0", "1000", "1k"),
-        ("0", "0", "0"),
-        ("-500m", "-0.5", "-500m"),
-        ("100Ki", "102400", "100Ki"),
-        ("1.0001n", "0.000000002", "2n"),
-        ("12E", "12000000000000000000", "12E"),
-        (".5", "0.5", "500m"),
-        ("25e-1", "2.5", "2500e-3"),
-        ("7" * 40, "7" * 40, "7" * 40),
-    ],
+@for_each(
+    ("1", "1", "1"),
+    ("0.5", "0.5", "500m"),
+    ("1000m", "1", "1"),
+    ("1.5Gi", "1610612736", "1536Mi"),
+    ("1024Mi", "1073741824", "1Gi"),
+    ("1e3", "1000", "1e3"),
+    ("1000.0", "1000", "1k"),
+    ("0", "0", "0"),
+    ("-500m", "-0.5", "-500m"),
+    ("100Ki", "102400", "100Ki"),
+    ("1.0001n", "0.000000002", "2n"),
+    ("12E", "12000000000000000000", "12E"),
+    (".5", "0.5", "500m"),
+    ("25e-1", "2.5", "2500e-3"),
+    ("7" * 40, "7" * 40, "7" * 40),
 )
 def test_quantities_are_read_and_written(text: str, value: str, form: str) -> None:
     assert parse(text) == Fraction(value) * 10**9
     assert canonical(text) == form
 
 
-@pytest.mark.parametrize("text", ["", "x", "1x", "1 Gi", "1KiB", "Gi", "--1", "1ee3", "1e999"])
+@for_each("", "x", "1x", "1 Gi", "1KiB", "Gi", "--1", "1ee3", "1e999")
 def test_malformed_quantities_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="regular expression"):
         parse(text)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.controllers.factories import scaled_job
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.keda import scaledjob
 from workers.errors import UserError
 
@@ -115,7 +115,7 @@ def test_all_that_is_wrong_is_said_at_once():
     assert "spec.maxReplicaCount" in str(refused.value)
 
 
-@pytest.mark.parametrize("body", [{}, {"metadata": None}, {"metadata": {"name": "x"}, "spec": []}])
+@for_each({}, {"metadata": None}, {"metadata": {"name": "x"}, "spec": []})
 def test_something_that_is_no_scaledjob_is_refused(body):
     with pytest.raises(UserError, match=r"^ScaledJob "):
         scaledjob.parse(body)

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-
+from tests.unit.tables import for_each
 from workers.api.kinds import JOB_FLOW, QUEUE, SCALED_JOB, VC_JOB, Kind
 from workers.api.statuses import readable
 
@@ -15,9 +14,8 @@ def body(kind: Kind, status: Any) -> dict[str, Any]:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "a"}, "status": status}
 
 
-@pytest.mark.parametrize(
-    ("kind", "status"),
-    [
+@for_each(
+
         (SCALED_JOB, {"conditions": [READY], "lastActiveTime": NOW}),
         (SCALED_JOB, None),
         (VC_JOB, {"state": {"phase": "Running"}, "conditions": [{"status": "Pending", "lastTransitionTime": NOW}]}),
@@ -25,24 +23,21 @@ def body(kind: Kind, status: Any) -> dict[str, Any]:
         (JOB_FLOW, {"state": {"phase": "Scheduled"}, "lastScheduleTime": NOW}),
         (QUEUE, {"state": "Open", "inqueue": 1}),
         (Kind("apps", "v1", "Job", "jobs"), {"active": 3}),
-    ],
+
 )  # fmt: skip
 def test_what_a_controller_writes_stays_as_it_is(kind: Kind, status: Any) -> None:
     found = body(kind, status)
     assert readable(found) is found
 
 
-@pytest.mark.parametrize(
-    ("status", "left"),
-    [
-        ("text", None),
-        ({"conditions": "x", "phase": "A"}, {"phase": "A"}),
-        ({"conditions": [READY, 1, {"type": 3}, {}]}, {"conditions": [READY]}),
-        ({"state": [], "lastScheduleTime": " "}, {}),
-        ({"startTime": 5}, {}),
-        ({"active": [{"uid": 1}, "a", {"uid": "u"}]}, {"active": ["a", {"uid": "u"}]}),
-        ({"conditions": [{**READY, "lastTransitionTime": "soon"}]}, {"conditions": []}),
-    ],
+@for_each(
+    ("text", None),
+    ({"conditions": "x", "phase": "A"}, {"phase": "A"}),
+    ({"conditions": [READY, 1, {"type": 3}, {}]}, {"conditions": [READY]}),
+    ({"state": [], "lastScheduleTime": " "}, {}),
+    ({"startTime": 5}, {}),
+    ({"active": [{"uid": 1}, "a", {"uid": "u"}]}, {"active": ["a", {"uid": "u"}]}),
+    ({"conditions": [{**READY, "lastTransitionTime": "soon"}]}, {"conditions": []}),
 )
 def test_what_cannot_be_read_counts_as_absent(status: Any, left: Any) -> None:
     assert readable(body(SCALED_JOB, status)).get("status") == left

@@ -4,23 +4,20 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import bool_annotations, times
 
 
-@pytest.mark.parametrize(
-    ("text", "instant"),
-    [
-        ("2026-03-01T12:00:00Z", datetime(2026, 3, 1, 12, tzinfo=UTC)),
-        ("2026-03-01T13:00:00+01:00", datetime(2026, 3, 1, 12, tzinfo=UTC)),
-        ("2026-03-01T12:00:00.250000Z", datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)),
-    ],
+@for_each(
+    ("2026-03-01T12:00:00Z", datetime(2026, 3, 1, 12, tzinfo=UTC)),
+    ("2026-03-01T13:00:00+01:00", datetime(2026, 3, 1, 12, tzinfo=UTC)),
+    ("2026-03-01T12:00:00.250000Z", datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)),
 )
 def test_timestamps_are_read(text, instant):
     assert times.parse(text) == instant
 
 
-@pytest.mark.parametrize("text", ["", "soon", "2026-03-01T12:00:00"])
+@for_each("", "soon", "2026-03-01T12:00:00")
 def test_what_is_no_timestamp_is_refused(text):
     with pytest.raises(ValueError, match=r".+"):
         times.parse(text)
@@ -30,17 +27,14 @@ def test_timestamps_are_written_in_utc_and_whole_seconds():
     assert times.render(datetime(2026, 3, 1, 12, 0, 0, 999_999, tzinfo=UTC)) == "2026-03-01T12:00:00Z"
 
 
-@pytest.mark.parametrize(
-    ("annotations", "expected"),
-    [
-        (None, False),
-        ({}, False),
-        *[
-            ({bool_annotations.PAUSED: text}, True)
-            for text in ("1", "t", "T", "TRUE", "true", "True", "", "yes", "no", " false")
-        ],
-        *[({bool_annotations.PAUSED: text}, False) for text in ("0", "f", "F", "FALSE", "false", "False")],
+@for_each(
+    (None, False),
+    ({}, False),
+    *[
+        ({bool_annotations.PAUSED: text}, True)
+        for text in ("1", "t", "T", "TRUE", "true", "True", "", "yes", "no", " false")
     ],
+    *[({bool_annotations.PAUSED: text}, False) for text in ("0", "f", "F", "FALSE", "false", "False")],
 )
 def test_an_annotation_that_is_there_and_not_false_is_true(annotations, expected):
     assert bool_annotations.is_paused({"metadata": {"annotations": annotations}}) is expected

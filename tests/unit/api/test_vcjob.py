@@ -6,6 +6,7 @@ import pytest
 
 from deploy.local.apiserver.schema import schema
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
+from tests.unit.tables import for_each
 from workers.api import crds
 from workers.api.model import Problems
 from workers.api.volcano.job import parse
@@ -74,28 +75,25 @@ def test_what_has_a_default_is_filled_in_by_the_server():
     assert stored["spec"] == {"queue": "default", "maxRetry": 3, "tasks": [{"replicas": 0, "template": {}}]}
 
 
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ({"minAvailable": -1}, "spec.minAvailable"),
-        ({"minAvailable": 2**31}, "spec.minAvailable"),
-        ({"minSuccess": 0}, "spec.minSuccess"),
-        ({"maxRetry": -1}, "spec.maxRetry"),
-        ({"ttlSecondsAfterFinished": -1}, "spec.ttlSecondsAfterFinished"),
-        ({"queue": "Loud"}, "spec.queue"),
-        ({"queue": "q" * 254}, "spec.queue"),
-        ({"priorityClassName": "a_b"}, "spec.priorityClassName"),
-        ({"schedulerName": "s" * 64}, "spec.schedulerName"),
-        ({"volumes": [{"volumeClaimName": "c"}]}, "spec.volumes[0].mountPath"),
-        ({"volumes": [{"mountPath": "/a:b"}]}, "spec.volumes[0].mountPath"),
-        ({"networkTopology": {"mode": "firm"}}, "spec.networkTopology.mode"),
-        ({"networkTopology": {"highestTierAllowed": -1}}, "spec.networkTopology.highestTierAllowed"),
-        ({"plugins": {"env": "all"}}, "spec.plugins.env"),
-        ({"policies": [{"exitCode": 2**31}]}, "spec.policies[0].exitCode"),
-        ({"activeDeadlineSeconds": 0}, "spec.activeDeadlineSeconds"),
-        ({"restartBackoff": {"factor": 2}}, "spec.restartBackoff.seconds"),
-        ({"restartBackoff": {"seconds": 1, "factor": 0.5}}, "spec.restartBackoff.factor"),
-    ],
+@for_each(
+    ({"minAvailable": -1}, "spec.minAvailable"),
+    ({"minAvailable": 2**31}, "spec.minAvailable"),
+    ({"minSuccess": 0}, "spec.minSuccess"),
+    ({"maxRetry": -1}, "spec.maxRetry"),
+    ({"ttlSecondsAfterFinished": -1}, "spec.ttlSecondsAfterFinished"),
+    ({"queue": "Loud"}, "spec.queue"),
+    ({"queue": "q" * 254}, "spec.queue"),
+    ({"priorityClassName": "a_b"}, "spec.priorityClassName"),
+    ({"schedulerName": "s" * 64}, "spec.schedulerName"),
+    ({"volumes": [{"volumeClaimName": "c"}]}, "spec.volumes[0].mountPath"),
+    ({"volumes": [{"mountPath": "/a:b"}]}, "spec.volumes[0].mountPath"),
+    ({"networkTopology": {"mode": "firm"}}, "spec.networkTopology.mode"),
+    ({"networkTopology": {"highestTierAllowed": -1}}, "spec.networkTopology.highestTierAllowed"),
+    ({"plugins": {"env": "all"}}, "spec.plugins.env"),
+    ({"policies": [{"exitCode": 2**31}]}, "spec.policies[0].exitCode"),
+    ({"activeDeadlineSeconds": 0}, "spec.activeDeadlineSeconds"),
+    ({"restartBackoff": {"factor": 2}}, "spec.restartBackoff.seconds"),
+    ({"restartBackoff": {"seconds": 1, "factor": 0.5}}, "spec.restartBackoff.factor"),
 )
 def test_limits_hold_in_the_model_and_in_the_schema(given, field):
     body = vcjob(**given)
@@ -106,20 +104,17 @@ def test_limits_hold_in_the_model_and_in_the_schema(given, field):
     assert _judged(body), "the API server takes what the model refuses"
 
 
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ({"name": "a.b"}, "name"),
-        ({"name": "n" * 64}, "name"),
-        ({"replicas": -1}, "replicas"),
-        ({"replicas": 2**31}, "replicas"),
-        ({"minAvailable": -1}, "minAvailable"),
-        ({"maxRetry": -2}, "maxRetry"),
-        ({"topologyPolicy": "some"}, "topologyPolicy"),
-        ({"partitionPolicy": {"totalPartitions": 1}}, "partitionPolicy.partitionSize"),
-        ({"partitionPolicy": {"totalPartitions": 0, "partitionSize": 1}}, "partitionPolicy.totalPartitions"),
-        ({"template": "pod"}, "template"),
-    ],
+@for_each(
+    ({"name": "a.b"}, "name"),
+    ({"name": "n" * 64}, "name"),
+    ({"replicas": -1}, "replicas"),
+    ({"replicas": 2**31}, "replicas"),
+    ({"minAvailable": -1}, "minAvailable"),
+    ({"maxRetry": -2}, "maxRetry"),
+    ({"topologyPolicy": "some"}, "topologyPolicy"),
+    ({"partitionPolicy": {"totalPartitions": 1}}, "partitionPolicy.partitionSize"),
+    ({"partitionPolicy": {"totalPartitions": 0, "partitionSize": 1}}, "partitionPolicy.totalPartitions"),
+    ({"template": "pod"}, "template"),
 )
 def test_limits_of_tasks(given, field):
     body = vcjob({**task(), **given}, minAvailable=1)
@@ -129,22 +124,19 @@ def test_limits_of_tasks(given, field):
     assert _judged(body)
 
 
-@pytest.mark.parametrize(
-    ("template", "place"),
-    [
-        ({"metadata": "x"}, "metadata"),
-        ({"metadata": {"labels": {"a": 1}}}, "metadata.labels.a"),
-        ({"spec": []}, "spec"),
-        ({"spec": {"containers": {}}}, "spec.containers"),
-        ({"spec": {"containers": ["x"]}}, "spec.containers.0"),
-        ({"spec": {"containers": [{"env": [{"value": "x"}]}]}}, "spec.containers.0.env.0.name"),
-        ({"spec": {"containers": [{"ports": [80]}]}}, "spec.containers.0.ports.0"),
-        ({"spec": {"initContainers": [{"volumeMounts": "/a"}]}}, "spec.initContainers.0.volumeMounts"),
-        ({"spec": {"volumes": {"name": "v"}}}, "spec.volumes"),
-        ({"spec": {"hostname": 5}}, "spec.hostname"),
-        ({"spec": {"containers": [{"resources": {"requests": {"cpu": "much"}}}]}}, "requests.cpu"),
-        ({"spec": {"overhead": {"memory": "-"}}}, "spec.overhead.memory"),
-    ],
+@for_each(
+    ({"metadata": "x"}, "metadata"),
+    ({"metadata": {"labels": {"a": 1}}}, "metadata.labels.a"),
+    ({"spec": []}, "spec"),
+    ({"spec": {"containers": {}}}, "spec.containers"),
+    ({"spec": {"containers": ["x"]}}, "spec.containers.0"),
+    ({"spec": {"containers": [{"env": [{"value": "x"}]}]}}, "spec.containers.0.env.0.name"),
+    ({"spec": {"containers": [{"ports": [80]}]}}, "spec.containers.0.ports.0"),
+    ({"spec": {"initContainers": [{"volumeMounts": "/a"}]}}, "spec.initContainers.0.volumeMounts"),
+    ({"spec": {"volumes": {"name": "v"}}}, "spec.volumes"),
+    ({"spec": {"hostname": 5}}, "spec.hostname"),
+    ({"spec": {"containers": [{"resources": {"requests": {"cpu": "much"}}}]}}, "requests.cpu"),
+    ({"spec": {"overhead": {"memory": "-"}}}, "spec.overhead.memory"),
 )
 def test_a_template_that_is_none_is_refused_by_place(template, place):
     """Not by the schema: a cluster without our webhook stores it."""
@@ -153,7 +145,7 @@ def test_a_template_that_is_none_is_refused_by_place(template, place):
     assert place in str(refused.value)
 
 
-@pytest.mark.parametrize("amount", ["1", 1, 0.5, "1500m", "1Gi", "1e3"])
+@for_each("1", 1, 0.5, "1500m", "1Gi", "1e3")
 def test_an_amount_is_a_quantity_however_it_is_written(amount):
     spec = {"containers": [{"name": "c", "resources": {"limits": {"cpu": amount}}}]}
     assert parse(vcjob({**task(), "template": {"spec": spec}})).spec.tasks[0].pod_spec == spec
@@ -175,7 +167,7 @@ def test_a_job_without_tasks_is_refused_by_both():
     assert _judged(body)
 
 
-@pytest.mark.parametrize(("replicas", "taken"), [(75_000, True), (75_001, False), (2**31 - 1, False)])
+@for_each((75_000, True), (75_001, False), (2**31 - 1, False))
 def test_a_job_has_no_more_pods_than_a_cluster_is_made_for(replicas, taken):
     body = vcjob(task("ps", 75_000), task("worker", replicas), minAvailable=1)
     if taken:
@@ -185,21 +177,18 @@ def test_a_job_has_no_more_pods_than_a_cluster_is_made_for(replicas, taken):
         parse(body)
 
 
-@pytest.mark.parametrize("text", ["soon", "10", "1d", "", "-"])
+@for_each("soon", "10", "1d", "", "-")
 def test_a_timeout_is_a_duration_as_go_writes_it(text):
     with pytest.raises(Problems, match=r"spec\.policies\[0\]\.timeout"):
         parse(vcjob(policies=[{"event": "PodPending", "timeout": text}]))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("10m", timedelta(minutes=10)),
-        ("1h30m", timedelta(hours=1, minutes=30)),
-        ("1.5s", timedelta(seconds=1.5)),
-        ("0", timedelta()),
-        (None, None),
-    ],
+@for_each(
+    ("10m", timedelta(minutes=10)),
+    ("1h30m", timedelta(hours=1, minutes=30)),
+    ("1.5s", timedelta(seconds=1.5)),
+    ("0", timedelta()),
+    (None, None),
 )
 def test_how_long_an_action_waits(text, expected):
     (policy,) = parse(vcjob(policies=[{"event": "PodPending", "timeout": text}])).spec.policies
@@ -221,16 +210,13 @@ def test_tasks_without_a_name_are_counted_through():
 PARTS = {"totalPartitions": 3, "partitionSize": 2}
 
 
-@pytest.mark.parametrize(
-    ("given", "gang"),
-    [
-        ({"minAvailable": 4}, 4),
-        ({"minAvailable": 0}, 0),
-        ({}, 6),
-        ({"partitionPolicy": PARTS}, 6),
-        ({"partitionPolicy": {**PARTS, "minPartitions": 2}}, 4),
-        ({"partitionPolicy": {**PARTS, "minPartitions": 2}, "minAvailable": 5}, 5),
-    ],
+@for_each(
+    ({"minAvailable": 4}, 4),
+    ({"minAvailable": 0}, 0),
+    ({}, 6),
+    ({"partitionPolicy": PARTS}, 6),
+    ({"partitionPolicy": {**PARTS, "minPartitions": 2}}, 4),
+    ({"partitionPolicy": {**PARTS, "minPartitions": 2}, "minAvailable": 5}, 5),
 )
 def test_the_gang_of_a_task(given, gang):
     plain = {key: value for key, value in task("worker", 6).items() if key != "minAvailable"}
@@ -242,7 +228,7 @@ def test_a_job_without_a_queue_is_in_the_default_one():
     assert parse(vcjob(queue="")).spec.queue == "default"
 
 
-@pytest.mark.parametrize(("given", "retries"), [({}, 3), ({"maxRetry": 0}, 3), ({"maxRetry": 5}, 5)])
+@for_each(({}, 3), ({"maxRetry": 0}, 3), ({"maxRetry": 5}, 5))
 def test_container_restarts_of_a_task(given, retries):
     assert parse(vcjob({**task(), **given})).spec.tasks[0].retries == retries
 

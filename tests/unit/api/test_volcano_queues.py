@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import crds
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Kind, Object
 from workers.api.volcano import podgroup, queue
@@ -69,16 +69,13 @@ def test_what_is_not_said_has_a_default(content: Object) -> None:
     assert (group.min_member, group.queue, group.min_resources) == (0, "default", None)
 
 
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        ({"weight": 0}, "spec.weight"),
-        ({"weight": 65536}, "spec.weight"),
-        ({"priority": -1}, "spec.priority"),
-        ({"capability": {"cpu": [1]}}, "spec.capability"),
-        ({"maxRunningJobs": -1}, "spec.maxRunningJobs"),
-        ({"dequeueStrategy": "lifo"}, "spec.dequeueStrategy"),
-    ],
+@for_each(
+    ({"weight": 0}, "spec.weight"),
+    ({"weight": 65536}, "spec.weight"),
+    ({"priority": -1}, "spec.priority"),
+    ({"capability": {"cpu": [1]}}, "spec.capability"),
+    ({"maxRunningJobs": -1}, "spec.maxRunningJobs"),
+    ({"dequeueStrategy": "lifo"}, "spec.dequeueStrategy"),
 )
 def test_a_queue_with_a_wrong_field_is_refused_by_its_name(spec: Object, field: str) -> None:
     with pytest.raises(UserError, match=field):

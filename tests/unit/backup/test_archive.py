@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from deploy.backup import archive
 from deploy.backup.archive import BackupHeader, BackupWriter, SavedKey
+from tests.unit.tables import for_each
 
 TEXTS = st.text(max_size=20).map(str.encode) | st.binary(max_size=20)
 VALUES = st.recursive(TEXTS | st.none() | st.integers(0, 9), lambda inner: st.lists(inner, max_size=7), max_leaves=30)
@@ -27,9 +28,9 @@ def test_pieces_are_the_json_of_the_whole_value() -> None:
         same()
 
 
-@pytest.mark.parametrize("value", [b"\xff" * 10, "é".encode() * 10, [b"a" * 10, b"b", [b"\xfe" * 7, None]], b"", []])
+@for_each(b"\xff" * 10, "é".encode() * 10, [b"a" * 10, b"b", [b"\xfe" * 7, None]], b"", [])
 def test_what_is_written_in_pieces_is_read_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: Any
+    value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "PIECE", 3)
     writer = BackupWriter(tmp_path / "a", BackupHeader("p", "t", "s"))

@@ -16,7 +16,7 @@ from tests.support.paths import ROOT
 from tests.support.terminal import COMMAND
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.client import rest as cluster_module
 from workers.errors import Unavailable
 
@@ -38,7 +38,7 @@ def test_a_command_imports_no_other_commands_module() -> None:
     assert loaded & modules == {"deploy.cli.about", "deploy.cli.completion.scripts_of_shells"}
 
 
-@pytest.mark.parametrize("name", [*main.LISTED, *main.HIDDEN])
+@for_each(*main.LISTED, *main.HIDDEN)
 def test_every_place_has_the_command_of_its_name(name: str) -> None:
     aliases = {"jobflow": "flow", "jobtemplate": "template"}
     assert main.command_of(name).name == aliases.get(name, name)
@@ -53,7 +53,7 @@ def test_every_command_has_help_with_examples(name: str, penstock: Type) -> None
     assert main.command_of(name).get_short_help_str(62).count("...") == 0
 
 
-@pytest.mark.parametrize("name", ["broker", "apiserver", "kubelet"])
+@for_each("broker", "apiserver", "kubelet")
 def test_the_embedded_parts_run_by_name(name: str) -> None:
     done = subprocess.run([*COMMAND, name, "--help"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

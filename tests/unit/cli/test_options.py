@@ -9,6 +9,7 @@ import pytest
 
 from deploy.cli import options
 from deploy.processes import command_lines
+from tests.unit.tables import for_each
 from workers.errors import UserError
 from workers.settings import Settings
 
@@ -52,31 +53,25 @@ def test_a_bad_flag_is_named_as_a_flag_and_a_bad_variable_as_a_variable(monkeypa
         options.load()
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("redis://127.0.0.1:6379/0", "redis://127.0.0.1:6379/0"),
-        ("redis://:secret@host:1/0", "redis://:***@host:1/0"),
-        ("rediss://user:secret@host/2", "rediss://user:***@host/2"),
-        ("redis://user@host/2", "redis://user@host/2"),
-        ("redis://host/0?password=secret", "redis://host/0?***"),
-        ("unix:///secret", "***"),
-        ("secret", "***"),
-        ("redis://[secret", "***"),
-    ],
+@for_each(
+    ("redis://127.0.0.1:6379/0", "redis://127.0.0.1:6379/0"),
+    ("redis://:secret@host:1/0", "redis://:***@host:1/0"),
+    ("rediss://user:secret@host/2", "rediss://user:***@host/2"),
+    ("redis://user@host/2", "redis://user@host/2"),
+    ("redis://host/0?password=secret", "redis://host/0?***"),
+    ("unix:///secret", "***"),
+    ("secret", "***"),
+    ("redis://[secret", "***"),
 )
 def test_passwords_of_urls_are_masked(url: str, shown: str) -> None:
     assert options.mask(url) == shown
 
 
-@pytest.mark.parametrize(
-    ("url", "whole"),
-    [
-        (None, "redis://:a%2Fb%40c@127.0.0.1:6379/0"),
-        ("redis://host:1/2", "redis://:a%2Fb%40c@host:1/2"),
-        ("rediss://user@host/2?ssl_ca_certs=/y@z", "rediss://user:a%2Fb%40c@host/2?ssl_ca_certs=/y@z"),
-        ("redis://user:before@host/2", "redis://user:a%2Fb%40c@host/2"),
-    ],
+@for_each(
+    (None, "redis://:a%2Fb%40c@127.0.0.1:6379/0"),
+    ("redis://host:1/2", "redis://:a%2Fb%40c@host:1/2"),
+    ("rediss://user@host/2?ssl_ca_certs=/y@z", "rediss://user:a%2Fb%40c@host/2?ssl_ca_certs=/y@z"),
+    ("redis://user:before@host/2", "redis://user:a%2Fb%40c@host/2"),
 )
 def test_the_brokers_password_is_read_from_a_file(url: str | None, whole: str, tmp_path: Path) -> None:
     (tmp_path / "password").write_text("a/b@c\n")
@@ -84,7 +79,7 @@ def test_the_brokers_password_is_read_from_a_file(url: str | None, whole: str, t
     assert settings.broker.get_secret_value() == whole
 
 
-@pytest.mark.parametrize("content", [None, "", "\n", b"\xff"])
+@for_each(None, "", "\n", b"\xff")
 def test_a_password_file_that_holds_none_is_refused_by_its_variable(
     content: str | bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +135,7 @@ def test_a_child_reads_the_settings_its_parent_had(monkeypatch: pytest.MonkeyPat
     assert Settings() == parent
 
 
-@pytest.mark.parametrize("images", ["nginx", "=run", "nginx=", "nginx= |", "nginx='run", "python=python3,nginx"])
+@for_each("nginx", "=run", "nginx=", "nginx= |", "nginx='run", "python=python3,nginx")
 def test_an_image_without_a_command_is_refused_by_its_flag(images: str) -> None:
     with pytest.raises(UserError, match=r"^--images: "):
         options.load({"images": images})

@@ -11,7 +11,7 @@ from scalers.triggers.parse import Triggers
 from tests.integration.scalers.every_trigger import EXAMPLES
 from tests.support.paths import ROOT
 from tests.unit.scalers.cluster import Cluster
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import (
     CRON_JOB,
     DEPLOYMENT,
@@ -56,53 +56,47 @@ def test_the_file_matches_the_needs_of_the_controllers() -> None:
     assert FILE.read_text() == rbac.render(), "run: python -m deploy.manifests.rbac > deploy/rbac.yaml"
 
 
-@pytest.mark.parametrize(
-    ("role", "verb", "kind", "subresource"),
-    [
-        ("ClusterRole penstock-worker", "create", JOB, ""),
-        ("ClusterRole penstock-worker", "create", POD, ""),
-        ("ClusterRole penstock-worker", "create", EVENT, ""),
-        ("ClusterRole penstock-worker", "patch", SCALED_JOB, "status"),
-        ("ClusterRole penstock-worker", "update", SCALED_JOB, "finalizers"),
-        ("ClusterRole penstock-worker", "patch", DEPLOYMENT, "scale"),
-        ("ClusterRole penstock-worker", "patch", TRIGGER_AUTHENTICATION, "status"),
-        ("ClusterRole penstock-worker", "patch", CRON_JOB, ""),
-        ("ClusterRole penstock-scaler-secrets", "get", SECRET, ""),
-        ("ClusterRole penstock-scaler-tokens", "create", SERVICE_ACCOUNT, "token"),
-        ("Role penstock-watch", "update", LEASE, ""),
-        ("ClusterRole penstock-gateway", "create", TOKEN_REVIEW, ""),
-        ("ClusterRole penstock-gateway", "get", POD, "log"),
-        ("ClusterRole penstock-gateway-secrets", "get", SECRET, ""),
-        ("ClusterRole penstock-view", "watch", EVENT_JOB, ""),
-        ("ClusterRole penstock-edit", "patch", SCALED_JOB, ""),
-    ],
+@for_each(
+    ("ClusterRole penstock-worker", "create", JOB, ""),
+    ("ClusterRole penstock-worker", "create", POD, ""),
+    ("ClusterRole penstock-worker", "create", EVENT, ""),
+    ("ClusterRole penstock-worker", "patch", SCALED_JOB, "status"),
+    ("ClusterRole penstock-worker", "update", SCALED_JOB, "finalizers"),
+    ("ClusterRole penstock-worker", "patch", DEPLOYMENT, "scale"),
+    ("ClusterRole penstock-worker", "patch", TRIGGER_AUTHENTICATION, "status"),
+    ("ClusterRole penstock-worker", "patch", CRON_JOB, ""),
+    ("ClusterRole penstock-scaler-secrets", "get", SECRET, ""),
+    ("ClusterRole penstock-scaler-tokens", "create", SERVICE_ACCOUNT, "token"),
+    ("Role penstock-watch", "update", LEASE, ""),
+    ("ClusterRole penstock-gateway", "create", TOKEN_REVIEW, ""),
+    ("ClusterRole penstock-gateway", "get", POD, "log"),
+    ("ClusterRole penstock-gateway-secrets", "get", SECRET, ""),
+    ("ClusterRole penstock-view", "watch", EVENT_JOB, ""),
+    ("ClusterRole penstock-edit", "patch", SCALED_JOB, ""),
 )
 def test_allowed(role: str, verb: str, kind: Kind, subresource: str) -> None:
     assert allowed(role, verb, kind, subresource)
 
 
-@pytest.mark.parametrize(
-    ("role", "verb", "kind"),
-    [
-        ("ClusterRole penstock-scaler", "get", SECRET),
-        ("ClusterRole penstock-watch", "get", SECRET),
-        ("ClusterRole penstock-watch", "get", SCALED_JOB),
-        ("ClusterRole penstock-worker", "get", POD_METRICS),
-        ("ClusterRole penstock-watch", "patch", SCALED_JOB),
-        ("ClusterRole penstock-worker", "get", SECRET),
-        ("ClusterRole penstock-worker", "delete", SCALED_OBJECT),
-        ("ClusterRole penstock-worker", "patch", DEPLOYMENT),
-        ("ClusterRole penstock-scaler-secrets", "list", SECRET),
-        ("ClusterRole penstock-scaler", "create", JOB),
-        ("ClusterRole penstock-watch", "update", LEASE),
-        ("ClusterRole penstock-gateway", "get", SECRET),
-        ("ClusterRole penstock-gateway", "list", POD),
-        ("ClusterRole penstock-gateway", "create", JOB),
-        ("ClusterRole penstock-gateway", "patch", EVENT_JOB),
-        ("ClusterRole penstock-gateway-secrets", "list", SECRET),
-        ("ClusterRole penstock-view", "patch", SCALED_JOB),
-        ("ClusterRole penstock-edit", "get", SECRET),
-    ],
+@for_each(
+    ("ClusterRole penstock-scaler", "get", SECRET),
+    ("ClusterRole penstock-watch", "get", SECRET),
+    ("ClusterRole penstock-watch", "get", SCALED_JOB),
+    ("ClusterRole penstock-worker", "get", POD_METRICS),
+    ("ClusterRole penstock-watch", "patch", SCALED_JOB),
+    ("ClusterRole penstock-worker", "get", SECRET),
+    ("ClusterRole penstock-worker", "delete", SCALED_OBJECT),
+    ("ClusterRole penstock-worker", "patch", DEPLOYMENT),
+    ("ClusterRole penstock-scaler-secrets", "list", SECRET),
+    ("ClusterRole penstock-scaler", "create", JOB),
+    ("ClusterRole penstock-watch", "update", LEASE),
+    ("ClusterRole penstock-gateway", "get", SECRET),
+    ("ClusterRole penstock-gateway", "list", POD),
+    ("ClusterRole penstock-gateway", "create", JOB),
+    ("ClusterRole penstock-gateway", "patch", EVENT_JOB),
+    ("ClusterRole penstock-gateway-secrets", "list", SECRET),
+    ("ClusterRole penstock-view", "patch", SCALED_JOB),
+    ("ClusterRole penstock-edit", "get", SECRET),
 )
 def test_refused(role: str, verb: str, kind: Kind) -> None:
     assert not allowed(role, verb, kind)
@@ -147,9 +141,7 @@ def test_the_token_of_one_account_is_that_of_no_other() -> None:
     assert role["rules"] == [rule]
 
 
-@pytest.mark.parametrize(
-    "option", ["--tokens=", "--tokens=team/", "--tokens=a/b/c", "--secrets=", "--secrets=team/x", "x"]
-)
+@for_each("--tokens=", "--tokens=team/", "--tokens=a/b/c", "--secrets=", "--secrets=team/x", "x")
 def test_a_wrong_option_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         rbac.options([option])

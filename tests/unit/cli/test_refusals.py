@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, POD, FakeCluster
+from tests.unit.tables import for_each
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 
 LATER = "2999-01-01T00:00:00Z"
@@ -57,18 +58,15 @@ def test_a_request_that_cannot_be_met(line: str, message: str, cluster: FakeClus
     assert {method for method, _ in cluster.calls} <= {"GET"}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "nonsense",
-        "get",
-        "get pods -o nonsense",
-        "worker --jobs some",
-        "up --workers 0",
-        "run nightly --timeout 3",
-        "delete",
-        "delete pods -f x.yaml",
-    ],
+@for_each(
+    "nonsense",
+    "get",
+    "get pods -o nonsense",
+    "worker --jobs some",
+    "up --workers 0",
+    "run nightly --timeout 3",
+    "delete",
+    "delete pods -f x.yaml",
 )
 def test_a_wrong_command_line_exits_with_2_and_says_how_to_get_help(
     line: str, cluster: FakeCluster, penstock: Type

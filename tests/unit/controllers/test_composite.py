@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controllers.factories import NOW
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, NODE, POD, POD_GROUP, QUEUE, Object, Ref
 from workers.controllers.composite import composed
 from workers.decision.controller import Controller, ScaleTarget
@@ -60,7 +60,7 @@ def test_what_is_gone_is_decided_on_by_all() -> None:
     assert len(parts.decide(Snapshot(REF, None), NOW).steps) == 2
 
 
-@pytest.mark.parametrize(("labels", "ours"), [(("x",), True), (("y",), True), (("z",), False)])
+@for_each((("x",), True), (("y",), True), (("z",), False))
 def test_an_object_is_ours_if_one_accepts_it(labels: tuple[str, ...], ours: bool) -> None:
     assert composed(part("a", accepts=only("x")), part("b", accepts=only("y"))).accepts(seen(*labels).body) is ours
 

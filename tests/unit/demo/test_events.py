@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from deploy.demo.events.report import EventsRun, faults, rows
 from deploy.demo.events.sender import SentWebhook
+from tests.unit.tables import for_each
 
 
 def _note(by: str, number: int, began: float, **other: Any) -> dict[str, Any]:
@@ -56,21 +55,18 @@ def _with(**fields: Any) -> Callable[[EventsRun], object]:
     return lambda run: run.notes.append(_note(**fields))  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (_without("audit", 1), "audit: 1 events were lost, for example id-1"),
-        (_with(by="audit", number=1, began=30.0), "audit: 1 events were done twice, for example id-1"),
-        (_with(by="build", number=9, began=30.0), "build: 1 events were never accepted, for example id-9"),
-        (lambda run: run.notes[2].update(began=20.2), "shop/a: event 6 began before event 0 was done"),
-        (lambda run: run.notes[2].update(attempt=1), "build: the first attempt of event 6 was to fail"),
-        (
-            lambda run: run.sent[0].answers.append(False),
-            "1 repeated webhooks were not told to be duplicates, for example 0",
-        ),
-        (lambda run: setattr(run, "parked", 2), "2 events were parked"),
-        (lambda run: run.sent.append(SentWebhook(7, "shop/b", "id-7")), "1 webhooks were not accepted, for example 7"),
-    ],
+@for_each(
+    (_without("audit", 1), "audit: 1 events were lost, for example id-1"),
+    (_with(by="audit", number=1, began=30.0), "audit: 1 events were done twice, for example id-1"),
+    (_with(by="build", number=9, began=30.0), "build: 1 events were never accepted, for example id-9"),
+    (lambda run: run.notes[2].update(began=20.2), "shop/a: event 6 began before event 0 was done"),
+    (lambda run: run.notes[2].update(attempt=1), "build: the first attempt of event 6 was to fail"),
+    (
+        lambda run: run.sent[0].answers.append(False),
+        "1 repeated webhooks were not told to be duplicates, for example 0",
+    ),
+    (lambda run: setattr(run, "parked", 2), "2 events were parked"),
+    (lambda run: run.sent.append(SentWebhook(7, "shop/b", "id-7")), "1 webhooks were not accepted, for example 7"),
 )
 def test_a_fault_is_named(change: Callable[[EventsRun], object], said: str) -> None:
     run = _right()

@@ -16,7 +16,7 @@ from deploy.local.kubelet.containers.container_states import Container, Containe
 from deploy.local.supervisor.guard import signal_group
 from tests.support.conditions import eventually
 from tests.support.processes import alive
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -39,9 +39,7 @@ async def finished(attempt: ContainerAttempt) -> Terminated:
     return state
 
 
-@pytest.mark.parametrize(
-    ("script", "code"), [("exit 0", 0), ("exit 42", 42), ("kill -9 $$", 137), ("kill -15 $$", 143), ("exec false", 1)]
-)
+@for_each(("exit 0", 0), ("exit 42", 42), ("kill -9 $$", 137), ("kill -15 $$", 143), ("exec false", 1))
 async def test_the_exit_code_is_kept(script: str, code: int, attempt: ContainerAttempt) -> None:
     start(attempt, "sh", "-c", script)
     state = await finished(attempt)

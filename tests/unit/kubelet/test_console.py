@@ -5,7 +5,6 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,7 @@ from deploy.local.kubelet.containers.attempt import ContainerAttempt
 from deploy.local.kubelet.containers.container_states import Terminated
 from tests.support.conditions import eventually
 from tests.support.processes import alive
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -99,8 +98,8 @@ async def test_a_command_reads_what_it_is_sent(
     assert (attempt.folder / "err").read_text() == err
 
 
-@pytest.mark.parametrize("reads", [console.INPUT, console.TERMINAL])
-async def test_a_command_below_a_console_is_signalled_and_killed(tmp_path: Path, reads: str) -> None:
+@for_each(console.INPUT, console.TERMINAL)
+async def test_a_command_below_a_console_is_signalled_and_killed(reads: str, tmp_path: Path) -> None:
     told = started(tmp_path / "told", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done", reads)
     await eventually(lambda: b"ready" in (told.folder / "out").read_bytes())
     told.signal(signal.SIGTERM)

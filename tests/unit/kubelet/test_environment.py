@@ -5,7 +5,7 @@ import pytest
 from deploy.local.kubelet.containers import environment
 from deploy.local.kubelet.containers.environment import ConfigProblem, Sources
 from tests.unit.kubelet.factories import box, pod
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import CONFIG_MAP, SECRET, Object
 
 SOURCES: Sources = {
@@ -15,23 +15,20 @@ SOURCES: Sources = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("plain", "plain"),
-        ("$(A)", "a"),
-        ("x$(A)$(A)y", "xaay"),
-        ("$(NONE)", "$(NONE)"),
-        ("$$(A)", "$(A)"),
-        ("$$$(A)", "$a"),
-        ("$$", "$"),
-        ("$A ${A}", "$A ${A}"),
-        ("$(A", "$(A"),
-        ("$", "$"),
-        ("$(A)$(", "a$("),
-        ("$()", "$()"),
-        ("$(NEST$(A))", "$(NEST$(A))"),
-    ],
+@for_each(
+    ("plain", "plain"),
+    ("$(A)", "a"),
+    ("x$(A)$(A)y", "xaay"),
+    ("$(NONE)", "$(NONE)"),
+    ("$$(A)", "$(A)"),
+    ("$$$(A)", "$a"),
+    ("$$", "$"),
+    ("$A ${A}", "$A ${A}"),
+    ("$(A", "$(A"),
+    ("$", "$"),
+    ("$(A)$(", "a$("),
+    ("$()", "$()"),
+    ("$(NEST$(A))", "$(NEST$(A))"),
 )
 def test_expansion(text: str, wanted: str) -> None:
     assert environment.expand(text, {"A": "a"}) == wanted
@@ -103,22 +100,19 @@ def test_what_cannot_be_made_is_named(declared: Object, message: str) -> None:
 ADDRESS = {"annotations": {"penstock.dev/loopback-address": "127.4.5.6"}}
 
 
-@pytest.mark.parametrize(
-    ("path", "meta", "wanted"),
-    [
-        ("status.podIP", ADDRESS, "127.4.5.6"),
-        ("status.podIPs", ADDRESS, "127.4.5.6"),
-        ("metadata.name", {}, "p"),
-        ("metadata.namespace", {}, "ns"),
-        ("metadata.uid", {}, "u"),
-        ("metadata.labels['app']", {}, "web"),
-        ("metadata.annotations['a/b']", {}, "x"),
-        ("metadata.labels['none']", {}, ""),
-        ("metadata.labels", {}, 'app="web"\nq="a\\"b"'),
-        ("spec.nodeName", {}, "local"),
-        ("status.podIP", {}, "127.0.0.1"),
-        ("status.hostIP", {}, "127.0.0.1"),
-    ],
+@for_each(
+    ("status.podIP", ADDRESS, "127.4.5.6"),
+    ("status.podIPs", ADDRESS, "127.4.5.6"),
+    ("metadata.name", {}, "p"),
+    ("metadata.namespace", {}, "ns"),
+    ("metadata.uid", {}, "u"),
+    ("metadata.labels['app']", {}, "web"),
+    ("metadata.annotations['a/b']", {}, "x"),
+    ("metadata.labels['none']", {}, ""),
+    ("metadata.labels", {}, 'app="web"\nq="a\\"b"'),
+    ("spec.nodeName", {}, "local"),
+    ("status.podIP", {}, "127.0.0.1"),
+    ("status.hostIP", {}, "127.0.0.1"),
 )
 def test_fields_of_the_pod(path: str, meta: Object, wanted: str) -> None:
     meta = {"labels": {"q": 'a"b', "app": "web"}, "annotations": {"a/b": "x"}} | meta

@@ -6,7 +6,7 @@ import pytest
 
 from deploy.local import image_commands
 from deploy.local.image_commands import ImageCommand, Images
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.errors import UserError
 
 IMAGES = Images.of(
@@ -71,7 +71,7 @@ def test_a_program_is_only_judged_by_those_who_can() -> None:
     assert Images.of().problem({"image": "redis"}) is None
 
 
-@pytest.mark.parametrize("text", ["nginx", "=nginx", "nginx=", "nginx= | ", "nginx=sh 'x"])
+@for_each("nginx", "=nginx", "nginx=", "nginx= | ", "nginx=sh 'x")
 def test_an_entry_is_refused(text: str) -> None:
     with pytest.raises(UserError, match=r"^--images .*(must read IMAGE=COMMAND|No closing quotation)"):
         image_commands.entry(text)

@@ -8,6 +8,7 @@ import pytest
 
 from deploy.page.live import broadcast as module
 from deploy.page.live.broadcast import LINGER, Broadcast, UpdateWatcher
+from tests.unit.tables import for_each
 
 
 class Time:
@@ -60,7 +61,7 @@ async def test_a_watcher_that_comes_back_gets_what_it_missed() -> None:
     assert data(await read(broadcast.open(frozenset({"a"}), last))) == [{"resumed": True}, 2]
 
 
-@pytest.mark.parametrize("last", ["", "0-0", "other-1", "x", "-1", "9" * 30])
+@for_each("", "0-0", "other-1", "x", "-1", "9" * 30)
 async def test_an_id_that_this_process_did_not_give_resumes_nothing(last: str) -> None:
     broadcast = Broadcast()
     broadcast.publish(("a",), "row", b"1")

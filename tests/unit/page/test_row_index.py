@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from deploy.page.live.row_index import RowIndex, RowQuery, Sort
 from deploy.page.rows.row import Row, Tone
+from tests.unit.tables import for_each
 from workers.errors import UserError
 
 JOBS, PODS = "jobs.batch", "pods"
@@ -64,7 +65,7 @@ def test_a_page_says_how_many_there_are_and_where_the_next_begins() -> None:
     assert (len(last.rows), last.next, last.total) == (3, None, 5)
 
 
-@pytest.mark.parametrize("cursor", ["x", "W10", "WyJuYW1lIl0", "WyJuYW1lIiwxLDIsM10", "bnVsbA", "é"])
+@for_each("x", "W10", "WyJuYW1lIl0", "WyJuYW1lIiwxLDIsM10", "bnVsbA", "é")
 def test_a_cursor_of_another_list_is_refused(cursor: str) -> None:
     with pytest.raises(UserError, match="after"):
         index(row("a")).page(RowQuery([JOBS], after=cursor))

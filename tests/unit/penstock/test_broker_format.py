@@ -3,29 +3,27 @@
 import pytest
 
 from penstock._broker_format import FORMAT, OTHERS, FormatRefused, Handling, adoptable, check
+from tests.unit.tables import for_each
 
 #: Of a release that writes format 3, adopts 2, and reads nothing older.
 THREE = {"own": 3, "others": {2: Handling.ADOPT}}
 
 
-@pytest.mark.parametrize(("found", "number"), [(b"3", 3), ("3", 3), (b"2", 2)])
+@for_each((b"3", 3), ("3", 3), (b"2", 2))
 def test_own_and_adoptable_formats_are_read(found, number):
     assert check(found, **THREE) == number
 
 
-@pytest.mark.parametrize(
-    ("found", "problem"),
-    [
-        (b"4", "has format 4; this release reads 2 and 3. A newer release wrote it: start that release"),
-        (b"10", "has format 10; this release reads 2 and 3. A newer release wrote it"),
-        (b"1", "has format 1; this release reads 2 and 3. A release too old for this one wrote it"),
-        (None, "has format 0; this release reads 2 and 3. A release too old for this one wrote it"),
-        (b"", "has format 0; this release reads 2 and 3"),
-        (b"3.0", "has format 3.0; this release reads 2 and 3. This is no number"),
-        (b"-3", "This is no number"),
-        ("٣", "This is no number"),
-        (b"\xff", "This is no number"),
-    ],
+@for_each(
+    (b"4", "has format 4; this release reads 2 and 3. A newer release wrote it: start that release"),
+    (b"10", "has format 10; this release reads 2 and 3. A newer release wrote it"),
+    (b"1", "has format 1; this release reads 2 and 3. A release too old for this one wrote it"),
+    (None, "has format 0; this release reads 2 and 3. A release too old for this one wrote it"),
+    (b"", "has format 0; this release reads 2 and 3"),
+    (b"3.0", "has format 3.0; this release reads 2 and 3. This is no number"),
+    (b"-3", "This is no number"),
+    ("٣", "This is no number"),
+    (b"\xff", "This is no number"),
 )
 def test_any_other_format_is_refused_with_both_and_what_to_do(found, problem):
     with pytest.raises(FormatRefused) as refused:

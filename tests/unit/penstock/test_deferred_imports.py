@@ -3,9 +3,8 @@
 import subprocess
 import sys
 
-import pytest
-
 from tests.support.paths import ROOT
+from tests.unit.tables import for_each
 
 HEAVY = ("celery", "kombu", "urllib3", "requests", "prompt_toolkit", "typer", "cryptography.hazmat", "click", "rich")
 
@@ -22,13 +21,10 @@ def test_the_single_process_imports_nothing_that_it_does_not_use() -> None:
     assert [name for name in HEAVY if name in loaded] == []
 
 
-@pytest.mark.parametrize(
-    ("program", "answer"),
-    [
-        ("import workers.client.rest, kubernetes.client as c; print(c.V1Pod(kind='Pod').kind)", "Pod"),
-        ("import workers.client.rest, kubernetes; print(kubernetes.watch.Watch.__name__)", "Watch"),
-        ("from workers.events import expressions; import cel.cli; print(callable(cel.cli.app))", "True"),
-    ],
+@for_each(
+    ("import workers.client.rest, kubernetes.client as c; print(c.V1Pod(kind='Pod').kind)", "Pod"),
+    ("import workers.client.rest, kubernetes; print(kubernetes.watch.Watch.__name__)", "Watch"),
+    ("from workers.events import expressions; import cel.cli; print(callable(cel.cli.app))", "True"),
 )
 def test_what_is_deferred_works_where_it_is_used(program: str, answer: str) -> None:
     assert run(program) == answer

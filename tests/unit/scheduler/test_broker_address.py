@@ -7,7 +7,7 @@ import pytest
 from scheduler.broker import address
 from scheduler.broker.address import BrokerAddress, BrokerTLS
 from tests.support.paths import ROOT
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 TLS = BrokerTLS("/ca.pem")
 
@@ -51,33 +51,30 @@ def test_a_url_is_read(url: str, expected: BrokerAddress) -> None:
     assert address.parse(url) == expected
 
 
-@pytest.mark.parametrize(
-    ("url", "complaint"),
-    [
-        ("http://h", "must begin with redis://"),
-        ("redis://", "must begin with redis://"),
-        ("redis://h:port", "must begin with redis://"),
-        ("amqp://h", "must begin with redis://"),
-        ("redis://h/zero", "must end in the number of a database"),
-        ("redis://h?ssl_min_version=TLSv1_3", "the option ssl_min_version, which is not supported"),
-        ("redis://h?socket_timeout=1", "the option socket_timeout, which is not supported"),
-        ("rediss://h?ssl_cert_reqs=none&ssl_cert_reqs=required", "ssl_cert_reqs twice"),
-        ("rediss://h?ssl_cert_reqs=never", "ssl_cert_reqs must be required, optional or none"),
-        ("rediss://h?ssl_check_hostname=maybe", "ssl_check_hostname must be true or false"),
-        ("rediss://h?ssl_certfile=/c", "ssl_certfile and ssl_keyfile together"),
-        ("rediss://h?ssl_check_hostname=no&ssl_server_name=n", "which ssl_check_hostname=false ignores"),
-        ("redis://h?ssl_ca_certs=/ca", "ssl_ca_certs is of no use without rediss://"),
-        ("redis://h?ssl_cert_reqs=required", "ssl_cert_reqs is of no use without rediss://"),
-        ("sentinel://h?master=m&ssl_ca_certs=/ca", "of no use without [?]ssl=true"),
-        ("sentinel://h?master=m&sentinel_ssl=true", "sentinel_ssl=true without ssl=true"),
-        ("sentinel://h", "must name the master"),
-        ("redis://a,b", "must name one server"),
-        ("redis://a/1?cluster=true", "a cluster has database 0 only"),
-        ("redis-cluster://a", "names a cluster by [?]cluster=true"),
-        ("redis://h?master=m", "the option master, which is not supported"),
-        ("redis://hunter2@h", "names a user without a password"),
-        ("redis://:a#hunter2@h", "must begin with|must be written %23"),
-    ],
+@for_each(
+    ("http://h", "must begin with redis://"),
+    ("redis://", "must begin with redis://"),
+    ("redis://h:port", "must begin with redis://"),
+    ("amqp://h", "must begin with redis://"),
+    ("redis://h/zero", "must end in the number of a database"),
+    ("redis://h?ssl_min_version=TLSv1_3", "the option ssl_min_version, which is not supported"),
+    ("redis://h?socket_timeout=1", "the option socket_timeout, which is not supported"),
+    ("rediss://h?ssl_cert_reqs=none&ssl_cert_reqs=required", "ssl_cert_reqs twice"),
+    ("rediss://h?ssl_cert_reqs=never", "ssl_cert_reqs must be required, optional or none"),
+    ("rediss://h?ssl_check_hostname=maybe", "ssl_check_hostname must be true or false"),
+    ("rediss://h?ssl_certfile=/c", "ssl_certfile and ssl_keyfile together"),
+    ("rediss://h?ssl_check_hostname=no&ssl_server_name=n", "which ssl_check_hostname=false ignores"),
+    ("redis://h?ssl_ca_certs=/ca", "ssl_ca_certs is of no use without rediss://"),
+    ("redis://h?ssl_cert_reqs=required", "ssl_cert_reqs is of no use without rediss://"),
+    ("sentinel://h?master=m&ssl_ca_certs=/ca", "of no use without [?]ssl=true"),
+    ("sentinel://h?master=m&sentinel_ssl=true", "sentinel_ssl=true without ssl=true"),
+    ("sentinel://h", "must name the master"),
+    ("redis://a,b", "must name one server"),
+    ("redis://a/1?cluster=true", "a cluster has database 0 only"),
+    ("redis-cluster://a", "names a cluster by [?]cluster=true"),
+    ("redis://h?master=m", "the option master, which is not supported"),
+    ("redis://hunter2@h", "names a user without a password"),
+    ("redis://:a#hunter2@h", "must begin with|must be written %23"),
 )
 def test_what_cannot_be_honoured_is_refused_by_name(url: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint) as caught:

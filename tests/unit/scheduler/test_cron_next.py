@@ -8,7 +8,7 @@ from croniter import croniter
 
 from scheduler.cron import CronError, parse, stepping
 from scheduler.cron.fields import DayField
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 DAY = timedelta(days=1)
 
@@ -55,11 +55,9 @@ def test_the_day_rule(day, weekday, days):
     assert [slot.day for slot in slots] == [int(each) for each in days.split()]
 
 
-@pytest.mark.parametrize(
-    "day", [DayField(1 << 29 | 1 << 1, False), DayField(2**32 - 2, False), DayField(2**32 - 2, True)]
-)
-@pytest.mark.parametrize("weekday", [DayField(1 << 0 | 1 << 4, False), DayField(127, False), DayField(127, True)])
-def test_days_of_every_shape_of_month(day, weekday):
+@for_each(DayField(1 << 29 | 1 << 1, False), DayField(2**32 - 2, False), DayField(2**32 - 2, True))
+@for_each(DayField(1 << 0 | 1 << 4, False), DayField(127, False), DayField(127, True))
+def test_days_of_every_shape_of_month(weekday, day):
     """A leap cycle of the calendar has every month there is."""
     for year in range(1999, 2027):
         for month in range(1, 13):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.cron import ZoneError, check_zone, parse, zone
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 NIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 GOOD = ["UTC", "Etc/UTC", "Etc/GMT+5", "Etc/GMT-14", "Europe/Berlin", "America/Argentina/ComodRivadavia", "EST5EDT"]
@@ -43,7 +43,7 @@ def test_names_that_are_unknown(name):
         parse("0 0 * * *", zone=name)
 
 
-@pytest.mark.parametrize("name", ["-UTC", "Etc/-UTC", "Etc/ComodRivadaviaX", "Etc/U~C"])
+@for_each("-UTC", "Etc/-UTC", "Etc/ComodRivadaviaX", "Etc/U~C")
 def test_names_that_the_rules_forbid_are_unknown_though_there_is_such_a_zone(name, tmp_path):
     utc = next(path for folder in zoneinfo.TZPATH if (path := Path(folder, "UTC")).exists())
     (tmp_path / "Etc").mkdir()

@@ -5,6 +5,7 @@ import pytest
 from penstock._broker_format import FORMAT, FormatRefused
 from scheduler.format_check import check_format
 from scheduler.keys import Keys
+from tests.unit.tables import for_each
 
 KEYS = Keys("test")
 NEWER = FORMAT + 1
@@ -16,8 +17,8 @@ async def test_data_without_a_format_gets_ours(fake_redis):
     await check_format(fake_redis, KEYS)
 
 
-@pytest.mark.parametrize("found", [NEWER, NEWER + 9, "red"])
-async def test_another_format_is_refused_and_stays(fake_redis, found):
+@for_each(NEWER, NEWER + 9, "red")
+async def test_another_format_is_refused_and_stays(found, fake_redis):
     await fake_redis.set(KEYS.format, found)
     with pytest.raises(FormatRefused, match=f"has format {found}; this release reads 0 and {FORMAT}"):
         await check_format(fake_redis, KEYS)
@@ -30,8 +31,8 @@ async def test_a_format_of_a_wrong_type_is_set_aside(fake_redis):
     assert await fake_redis.get(KEYS.format) == str(FORMAT).encode()
 
 
-@pytest.mark.parametrize("found", [NEWER, "red"])
-async def test_no_key_is_claimed_once_the_format_is_newer(lane, fake_redis, found):
+@for_each(NEWER, "red")
+async def test_no_key_is_claimed_once_the_format_is_newer(found, lane, fake_redis):
     await lane.mark(["jobs.batch/default/a"])
     await fake_redis.set(KEYS.format, found)
     before = {key: await fake_redis.dump(key) for key in await fake_redis.keys()}
@@ -40,8 +41,8 @@ async def test_no_key_is_claimed_once_the_format_is_newer(lane, fake_redis, foun
     assert {key: await fake_redis.dump(key) for key in await fake_redis.keys()} == before
 
 
-@pytest.mark.parametrize("found", [None, 0, FORMAT])
-async def test_keys_of_a_readable_format_are_claimed(lane, fake_redis, found):
+@for_each(None, 0, FORMAT)
+async def test_keys_of_a_readable_format_are_claimed(found, lane, fake_redis):
     await lane.mark(["jobs.batch/default/a"])
     await (fake_redis.set(KEYS.format, found) if found is not None else fake_redis.delete(KEYS.format))
     assert len((await lane.claim(1)).leases) == 1

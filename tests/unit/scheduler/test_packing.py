@@ -11,6 +11,7 @@ from redis.asyncio.connection import Connection
 from redis.exceptions import DataError
 
 from scheduler.broker.packing import HiredisPacking
+from tests.unit.tables import for_each
 
 ARGUMENTS = st.one_of(st.text(), st.binary(), st.integers(), st.floats(allow_nan=False))
 
@@ -27,7 +28,7 @@ def test_the_bytes_are_those_of_redis_py(name: str | bytes, rest: list[Any]) -> 
     assert b"".join(map(bytes, Packing().pack_command(name, *rest))) == expected
 
 
-@pytest.mark.parametrize("wrong", [None, True, {}])
+@for_each(None, True, {})
 def test_what_redis_py_refuses_is_refused(wrong: Any) -> None:
     with pytest.raises(DataError):
         Packing().pack_command("SET", "key", wrong)

@@ -11,7 +11,7 @@ from redis.exceptions import ConnectionError as BrokerAway
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane, Outcome, Requeue, RequeueAt, RetryBackoff, Stats
 from tests.unit.scheduler.conftest import Clock
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 A, B, C = (f"jobs.batch/default/{name}" for name in "abc")
 
@@ -299,8 +299,8 @@ async def test_a_booking_made_during_a_lease_survives_it_and_one_made_before_doe
     assert (found and found - clock.seconds) == due
 
 
-@pytest.mark.parametrize("expires", [False, True])
-async def test_marks_and_bookings_made_during_a_lease_are_news_once(lane: Lane, clock: Clock, expires: bool) -> None:
+@for_each(False, True)
+async def test_marks_and_bookings_made_during_a_lease_are_news_once(expires: bool, lane: Lane, clock: Clock) -> None:
     await lane.mark([A])
     (lease,) = (await lane.claim(1)).leases
     await lane.mark([A])

@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.scripts import load
+from tests.unit.tables import for_each
 
 LUA = resources.files("scheduler") / "lua"
 NAMES = sorted(file.name.removesuffix(".lua") for file in LUA.iterdir() if file.name.endswith(".lua"))
@@ -25,8 +26,8 @@ def test_an_include_that_is_not_there_is_named() -> None:
         load("scheduler", "nowhere")
 
 
-@pytest.mark.parametrize("length", [0, 1, 3_999, 4_000, 4_001, 9_500])
-async def test_lists_of_any_length_are_written_and_read_whole(fake_redis: Redis, length: int) -> None:
+@for_each(0, 1, 3_999, 4_000, 4_001, 9_500)
+async def test_lists_of_any_length_are_written_and_read_whole(length: int, fake_redis: Redis) -> None:
     script = """
       local items = {}
       for i = 1, ARGV[1] do items[i] = 'item ' .. i end

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.support import ports
+from tests.unit.tables import for_each
 
 #: Another run, which takes every port of the range it can get.
 OTHER = """
@@ -46,7 +47,7 @@ def test_another_run_gets_none_of_ours(few: range) -> None:
     assert not {str(port) for port in mine} & set(theirs)
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
+@for_each("127.0.0.1", "0.0.0.0")
 def test_a_port_that_somebody_listens_on_is_passed_over(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server((address, 0)) as server:
         port = server.getsockname()[1]

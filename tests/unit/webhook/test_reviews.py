@@ -14,7 +14,7 @@ from deploy.webhook import reviews
 from deploy.webhook.registration import MUTATING, VALIDATING, Place, wanted
 from tests.unit.admission.bodies import group, job, known, queue, task
 from tests.unit.controllers.factories import scaled_job
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.findings import Finding
 from workers.admission.lookup import Known
@@ -164,7 +164,7 @@ def test_a_review_needs_only_the_objects_of_its_rules(review, looks, judges):
     assert (review.mutating_needs, review.validating_needs) == (looks, judges)
 
 
-@pytest.mark.parametrize("document", [None, [], "x", {}, {"kind": "Pod", "apiVersion": "v1"}, {"request": 1}])
+@for_each(None, [], "x", {}, {"kind": "Pod", "apiVersion": "v1"}, {"request": 1})
 def test_an_invalid_review_is_rejected(document):
     with pytest.raises(reviews.NotAReview):
         reviews.read(document)
@@ -195,7 +195,7 @@ def test_every_rule_is_asked_for():
     assert deleting == ["validate-queues-scheduling-volcano-sh.penstock.dev"]
 
 
-@pytest.mark.parametrize("choosing", [True, False])
+@for_each(True, False)
 def test_foreign_pods_start_without_the_webhook(choosing):
     for name, each in webhooks(Place("system", "hook", match_conditions=choosing)).items():
         if "-pods-core" not in name:

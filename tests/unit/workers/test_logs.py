@@ -9,7 +9,7 @@ import pytest
 import redis.exceptions as redis
 from kombu.exceptions import OperationalError
 
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.app import app
 from workers.json_logs import JsonLines, OrdinaryOutages, Outage
 
@@ -60,8 +60,8 @@ def test_a_worker_started_by_celery_alone_has_threads_that_share_the_loop():
     ],
     ids=lambda value: type(value).__name__,
 )
-@pytest.mark.parametrize("how", ["traceback", "argument"])
-def test_an_outage_is_a_warning_of_one_line_and_a_fault_an_error(error, ordinary, how):
+@for_each("traceback", "argument")
+def test_an_outage_is_a_warning_of_one_line_and_a_fault_an_error(how, error, ordinary):
     try:
         raise error
     except Exception:

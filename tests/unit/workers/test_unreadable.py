@@ -7,6 +7,7 @@ from redis.exceptions import ResponseError
 
 from scheduler.keys import TYPES, Keys, type_of
 from scheduler.scripts import Script
+from tests.unit.tables import for_each
 from tests.unit.workers.acting import OWNER, owned
 from tests.unit.workers.reconciling import WorkerRig
 from workers.api.kinds import JOB, SCALED_JOB
@@ -110,9 +111,9 @@ FIELDS = [
 ]
 
 
-@pytest.mark.parametrize("value", [b"garbage", b"", b"\xff", b"1 []", b'1 {"id":"x","started":"y","generation":[]}'])
+@for_each(b"garbage", b"", b"\xff", b"1 []", b'1 {"id":"x","started":"y","generation":[]}')
 @pytest.mark.parametrize(("name", "field"), FIELDS, ids=[":".join(field) for field in FIELDS])
-async def test_a_field_that_cannot_be_read_stops_nothing(broken, name, field, value):
+async def test_a_field_that_cannot_be_read_stops_nothing(value, broken, name, field):
     await broken.client.hset(name, field, value)
     await broken.lane.mark([OWNER.key])
     await broken.lane.sweep()
@@ -136,8 +137,8 @@ async def test_a_ready_key_that_cannot_be_read_is_dropped_and_the_others_of_its_
     assert "keys that cannot be read were dropped" in caplog.text
 
 
-@pytest.mark.parametrize("ours", [True, False])
-async def test_a_key_of_a_measured_server_is_never_set_aside(client, ours):
+@for_each(True, False)
+async def test_a_key_of_a_measured_server_is_never_set_aside(ours, client):
     key = "{shop}:orders"
     await client.rpush(key, "an order")
     script = Script("return redis.call('HGET', KEYS[1], 'x')", ours=ours)

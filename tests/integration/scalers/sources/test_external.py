@@ -16,7 +16,7 @@ from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.integration.scalers.test_wakeups import connected, running, settled, until, wakeups_of, woken
 from tests.integration.scalers.world import build, scaled_job
 from tests.support.certificates import certificates
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 
 @pytest.fixture
@@ -88,9 +88,9 @@ async def test_what_the_server_is_told(server: ExternalServer, connections: Conn
     assert "hush" not in repr(trigger) + repr(trigger.server)
 
 
-@pytest.mark.parametrize("method", ["GetMetricSpec", "GetMetrics", "IsActive"])
+@for_each("GetMetricSpec", "GetMetrics", "IsActive")
 async def test_a_call_that_fails_is_an_error_of_its_trigger(
-    server: ExternalServer, connections: Connections, method: str
+    method: str, server: ExternalServer, connections: Connections
 ) -> None:
     server.failing[method] = "no disk for hush-hush"
     trigger = asking(server.address, {"TOKEN": "hush-hush"}, tokenFromEnv="TOKEN")
@@ -167,7 +167,7 @@ async def listen(address: str, heard: list[str], backoff: tuple[float, float]) -
     return listener, asyncio.create_task(listener.run())
 
 
-@pytest.mark.parametrize("how", ["ended by the server", "broken by the server", "lost with the server"])
+@for_each("ended by the server", "broken by the server", "lost with the server")
 async def test_a_stream_is_opened_again(how: str) -> None:
     heard: list[str] = []
     async with external() as server:

@@ -17,7 +17,7 @@ from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
 from scalers.sources.http.github_runner import GitHubRunner
 from tests.support.servers import answering
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PEM = KEY.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
@@ -102,9 +102,9 @@ async def count(connections: Connections, scaler: GitHubRunner) -> Any:
     return answer.value if isinstance(answer, Measure) else answer
 
 
-@pytest.mark.parametrize(("scope", "kind"), [("org", "orgs"), ("ent", "orgs"), ("repo", "users")])
+@for_each(("org", "orgs"), ("ent", "orgs"), ("repo", "users"))
 async def test_jobs_of_all_repositories_of_an_owner(
-    fake: Fake, connections: Connections, scope: str, kind: str
+    scope: str, kind: str, fake: Fake, connections: Connections
 ) -> None:
     fake.repos = {
         "one": {1: ("queued", [job(), job("completed")]), 2: ("in_progress", [job("in_progress"), job("waiting")])},

@@ -20,6 +20,7 @@ from tests.integration.scalers.servers import ask, reading, refusing
 from tests.support.certificates import certificates
 from tests.support.ports import free_port
 from tests.support.servers import relayed, with_certificates_both_ways
+from tests.unit.tables import for_each
 
 
 @asynccontextmanager
@@ -163,8 +164,8 @@ async def test_tls_both_ways(tmp_path: Path, connections: Connections) -> None:
                 await read(connections, stranger)
 
 
-@pytest.mark.parametrize("mechanism", ["plaintext", "scram_sha256", "scram_sha512"])
-async def test_a_login_that_is_refused_is_unknown_and_tells_no_password(tmp_path: Path, mechanism: str) -> None:
+@for_each("plaintext", "scram_sha256", "scram_sha512")
+async def test_a_login_that_is_refused_is_unknown_and_tells_no_password(mechanism: str, tmp_path: Path) -> None:
     login = {"username": "nobody", "password": "hush-hush"}
     async with reading(5.0, threshold=9) as sources, broker(tmp_path / "broker", "--authentication") as port:
         [answer] = await ask(sources, scaler(port, "g", authentication=login, sasl=mechanism))

@@ -18,6 +18,7 @@ from scalers.sources.databases.mongodb import MongoDB
 from tests.integration.scalers.servers import refusing
 from tests.support.certificates import certificates
 from tests.support.servers import behaving, with_certificates_both_ways
+from tests.unit.tables import for_each
 
 pytestmark = pytest.mark.usefixtures("sockets_of_pymongo")
 
@@ -71,8 +72,8 @@ def scaler(port: int, query: str = '{"state": "new"}', options: str = "", **auth
     return MongoDB.parse(Trigger(0, "t", metadata=metadata, authentication={"connectionString": uri, **authentication}))
 
 
-@pytest.mark.parametrize("count", [0, 7])
-async def test_documents_are_counted(connections: Connections, count: int) -> None:
+@for_each(0, 7)
+async def test_documents_are_counted(count: int, connections: Connections) -> None:
     async with mongo() as fake:
         fake.count = count
         asking = (scaler(fake.port), scaler(fake.port, '{"at": {"$gt": {"$numberLong": "3"}}}'))

@@ -16,7 +16,7 @@ from tests.integration.scalers.daemons import rabbitmq
 from tests.integration.scalers.servers import refusing
 from tests.support.certificates import certificates
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 
 def scaler(host: str, **metadata: str) -> RabbitMQ:
@@ -48,7 +48,7 @@ def test_several_queues_as_one() -> None:
     assert Depth.together([], "avg") == Depth(0, 0, 0)
 
 
-@pytest.mark.parametrize(("quirks", "messages"), [((), 3.5), (("integer-average",), 3.0)])
+@for_each(((), 3.5), (("integer-average",), 3.0))
 def test_kedas_average_is_a_whole_number_of_messages(quirks: tuple[str, ...], messages: float) -> None:
     asked = scaler("http://rabbit/", useRegex="true", operation="avg").model_copy(update={"quirks": quirks})
     queues = [{"messages": count, "message_stats": {"publish_details": {"rate": 1.0}}} for count in (3, 4)]

@@ -16,6 +16,7 @@ from tests.integration.scalers.daemons import CONNINFO, mariadb, postgres, psql
 from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.support.certificates import certificates
 from tests.support.servers import behaving
+from tests.unit.tables import for_each
 
 
 def of_postgres(port: int, query: str, password: str = "hush", **metadata: str) -> PostgreSQL:
@@ -118,19 +119,16 @@ def greeting(plugin: str) -> bytes:
     return len(body).to_bytes(3, "little") + b"\0" + body
 
 
-@pytest.mark.parametrize(
-    ("options", "plugin", "said"),
-    [
-        ("?tls=true", "mysql_native_password", "the server speaks no TLS"),
-        ("?tls=skip-verify", "mysql_native_password", "the server speaks no TLS"),
-        ("", "mysql_clear_password", "asks for a login by mysql_clear_password"),
-        ("?tls=preferred", "mysql_clear_password", "asks for a login by mysql_clear_password"),
-        ("?tls=preferred", "mysql_native_password", None),
-        ("?allowCleartextPasswords=true", "mysql_clear_password", None),
-    ],
+@for_each(
+    ("?tls=true", "mysql_native_password", "the server speaks no TLS"),
+    ("?tls=skip-verify", "mysql_native_password", "the server speaks no TLS"),
+    ("", "mysql_clear_password", "asks for a login by mysql_clear_password"),
+    ("?tls=preferred", "mysql_clear_password", "asks for a login by mysql_clear_password"),
+    ("?tls=preferred", "mysql_native_password", None),
+    ("?allowCleartextPasswords=true", "mysql_clear_password", None),
 )
 async def test_a_login_goes_no_less_protected_than_the_connection_string_says(
-    connections: Connections, options: str, plugin: str, said: str | None
+    options: str, plugin: str, said: str | None, connections: Connections
 ) -> None:
     heard: list[bytes] = []
 
@@ -145,9 +143,9 @@ async def test_a_login_goes_no_less_protected_than_the_connection_string_says(
     assert bool(b"".join(heard)) is (said is None), "not even the user's name"
 
 
-@pytest.mark.parametrize(("options", "shown"), [("", False), ("?allowCleartextPasswords=true", True)])
+@for_each(("", False), ("?allowCleartextPasswords=true", True))
 async def test_a_server_that_asks_for_the_password_afterwards_gets_it_only_where_that_is_allowed(
-    connections: Connections, options: str, shown: bool
+    options: str, shown: bool, connections: Connections
 ) -> None:
     heard: list[bytes] = []
     switch = b"\xfemysql_clear_password\0"
@@ -165,7 +163,7 @@ async def test_a_server_that_asks_for_the_password_afterwards_gets_it_only_where
     assert (b"hush" in b"".join(heard)) is shown
 
 
-@pytest.mark.parametrize("make", [of_postgres, of_mysql])
+@for_each(of_postgres, of_mysql)
 async def test_a_server_that_hangs_or_refuses_is_unknown_and_named(make) -> None:
     async with hanging() as hung:
         for port in (hung, refusing()):

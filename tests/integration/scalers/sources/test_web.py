@@ -24,7 +24,7 @@ from tests.integration.scalers.daemons import needs, running
 from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.support.ports import free_port
 from tests.support.servers import answering
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 
 @dataclass
@@ -155,8 +155,8 @@ async def test_a_key_in_the_query(fake: Fake, connections: Connections) -> None:
     assert {**fake.asked[0].query} == {"z": "1", "api_key": "hush"}
 
 
-@pytest.mark.parametrize("status", [204, 301, 401, 404, 500])
-async def test_a_refusal_is_no_value_and_says_why(fake: Fake, connections: Connections, status: int) -> None:
+@for_each(204, 301, 401, 404, 500)
+async def test_a_refusal_is_no_value_and_says_why(status: int, fake: Fake, connections: Connections) -> None:
     fake.status, fake.body = status, b"" if status == 204 else b"no   such\nthing"
     metrics = scaler(MetricsAPI, {"url": fake.url, "valueLocation": "a", "targetValue": "1"})
     [answer] = await read(connections, metrics)

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.local.apiserver import strategies
 from deploy.local.apiserver.admission import resource_quotas
 from deploy.local.apiserver.admission.resource_quotas import QuotaUsage
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import CONFIG_MAP, JOB, POD, RESOURCE_QUOTA, Kind, Object
 
 SERVICE = Kind("", "v1", "Service", "services")
@@ -67,21 +66,18 @@ def test_the_usage_of_an_object_has_the_names_of_quotas(kind: Kind, body: Object
     assert all(map(resource_quotas.is_counted, found))
 
 
-@pytest.mark.parametrize(
-    ("body", "scopes"),
-    [
-        (pod(), {"NotTerminating", "BestEffort"}),
-        (pod(requests={"cpu": "0"}), {"NotTerminating", "BestEffort"}),
-        (pod(requests={"example.com/gpu": "1"}), {"NotTerminating", "BestEffort"}),
-        (pod(limits={"memory": "1"}), {"NotTerminating", "NotBestEffort"}),
-        (pod(resources=WHOLE), {"NotTerminating", "NotBestEffort"}),
-        (pod(activeDeadlineSeconds=5), {"Terminating", "BestEffort"}),
-        (pod(priorityClassName="high"), {"NotTerminating", "BestEffort", "PriorityClass"}),
-        (
-            pod(initContainers=[{"name": "i", "resources": {"requests": {"cpu": "1"}}}]),
-            {"NotTerminating", "NotBestEffort"},
-        ),
-    ],
+@for_each(
+    (pod(), {"NotTerminating", "BestEffort"}),
+    (pod(requests={"cpu": "0"}), {"NotTerminating", "BestEffort"}),
+    (pod(requests={"example.com/gpu": "1"}), {"NotTerminating", "BestEffort"}),
+    (pod(limits={"memory": "1"}), {"NotTerminating", "NotBestEffort"}),
+    (pod(resources=WHOLE), {"NotTerminating", "NotBestEffort"}),
+    (pod(activeDeadlineSeconds=5), {"Terminating", "BestEffort"}),
+    (pod(priorityClassName="high"), {"NotTerminating", "BestEffort", "PriorityClass"}),
+    (
+        pod(initContainers=[{"name": "i", "resources": {"requests": {"cpu": "1"}}}]),
+        {"NotTerminating", "NotBestEffort"},
+    ),
 )
 def test_the_scopes_of_a_pod(body: Object, scopes: set[str]) -> None:
     assert resource_quotas.of(POD, body).scopes == scopes
@@ -111,38 +107,32 @@ def test_which_objects_a_quota_means(spec: Object, plain: bool, high: bool, othe
     assert [resource_quotas.applies(spec, each) for each in asked] == [plain, high, other]
 
 
-@pytest.mark.parametrize(
-    ("hard", "body", "missing"),
-    [
-        (["pods"], pod(), ""),
-        (["requests.cpu"], pod(limits={"cpu": "1"}), ""),
-        (["limits.cpu"], pod(requests={"cpu": "1"}), "limits.cpu for: c"),
-        (["memory", "cpu"], pod(requests={"cpu": "1"}), "memory for: c"),
-        (["requests.memory"], pod(initContainers=[{"name": "i"}, {"name": "j"}]), "requests.memory for: i,j,c"),
-        (["limits.cpu", "requests.cpu"], pod(resources=WHOLE), ""),
-        (["limits.cpu", "memory"], pod(resources=WHOLE), "memory for: c"),
-        (["limits.cpu", "limits.memory"], pod(), "limits.cpu for: c; limits.memory for: c"),
-    ],
+@for_each(
+    (["pods"], pod(), ""),
+    (["requests.cpu"], pod(limits={"cpu": "1"}), ""),
+    (["limits.cpu"], pod(requests={"cpu": "1"}), "limits.cpu for: c"),
+    (["memory", "cpu"], pod(requests={"cpu": "1"}), "memory for: c"),
+    (["requests.memory"], pod(initContainers=[{"name": "i"}, {"name": "j"}]), "requests.memory for: i,j,c"),
+    (["limits.cpu", "requests.cpu"], pod(resources=WHOLE), ""),
+    (["limits.cpu", "memory"], pod(resources=WHOLE), "memory for: c"),
+    (["limits.cpu", "limits.memory"], pod(), "limits.cpu for: c; limits.memory for: c"),
 )
 def test_a_container_must_declare_bounded_resources(hard: list[str], body: Object, missing: str) -> None:
     assert resource_quotas.undeclared(body["spec"], dict.fromkeys(hard, "9")) == missing
 
 
-@pytest.mark.parametrize(
-    ("spec", "fields"),
-    [
-        ({"hard": {"pods": "1", "cpu": "1"}, "scopes": ["NotBestEffort", "Terminating"]}, []),
-        ({"hard": {"configmaps": "1"}}, []),
-        ({"hard": {"pods": "1"}, "scopes": ["CrossNamespacePodAffinity"]}, ["spec.scopes[0]"]),
-        ({"hard": {"pods": "1"}, "scopes": ["Terminating", "NotTerminating"]}, ["spec.scopes"]),
-        ({"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}, ["spec.scopes"]),
-        ({"hard": {"configmaps": "1"}, "scopes": ["Terminating"]}, ["spec.scopes"]),
-        ({"hard": {"pods": "1"}, **term("In", "high")}, []),
-        (
-            {"scopeSelector": {"matchExpressions": [{"scopeName": "BestEffort", "operator": "DoesNotExist"}]}},
-            ["spec.scopeSelector.matchExpressions[0]"],
-        ),
-    ],
+@for_each(
+    ({"hard": {"pods": "1", "cpu": "1"}, "scopes": ["NotBestEffort", "Terminating"]}, []),
+    ({"hard": {"configmaps": "1"}}, []),
+    ({"hard": {"pods": "1"}, "scopes": ["CrossNamespacePodAffinity"]}, ["spec.scopes[0]"]),
+    ({"hard": {"pods": "1"}, "scopes": ["Terminating", "NotTerminating"]}, ["spec.scopes"]),
+    ({"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}, ["spec.scopes"]),
+    ({"hard": {"configmaps": "1"}, "scopes": ["Terminating"]}, ["spec.scopes"]),
+    ({"hard": {"pods": "1"}, **term("In", "high")}, []),
+    (
+        {"scopeSelector": {"matchExpressions": [{"scopeName": "BestEffort", "operator": "DoesNotExist"}]}},
+        ["spec.scopeSelector.matchExpressions[0]"],
+    ),
 )
 def test_scopes_that_make_no_sense(spec: Object, fields: list[str]) -> None:
     assert [error.field for error in strategies.strategy(RESOURCE_QUOTA).validate({"spec": spec})] == fields

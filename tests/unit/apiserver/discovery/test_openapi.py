@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from deploy.local.apiserver.codec import protobuf_objects, protobuf_openapi
 from deploy.local.apiserver.discovery import openapi
+from tests.unit.tables import for_each
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, JOB, LEASE, POD, SCALED_JOB, Object
 
 KINDS = (JOB, POD, LEASE, CUSTOM_RESOURCE_DEFINITION, SCALED_JOB)
@@ -25,7 +24,7 @@ def references(value: Any) -> Iterator[str]:
             yield from references(item)
 
 
-@pytest.mark.parametrize("version", ["swagger 2", *(kind.api_version for kind in KINDS)])
+@for_each("swagger 2", *(kind.api_version for kind in KINDS))
 def test_a_document_refers_to_nothing_outside(version: str) -> None:
     if version == "swagger 2":
         document = openapi.v2_document(KINDS, CUSTOM)

@@ -17,6 +17,7 @@ from deploy.local.apiserver.context import utcnow
 from deploy.local.apiserver.discovery.api_resources import ResourceRegistry
 from deploy.local.apiserver.http.request import Response
 from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStoreKeys
+from tests.unit.tables import for_each
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ async def ask(app: ApiApp, method: str, path: str, body: bytes = b"", **headers:
     return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
 
 
-@pytest.mark.parametrize("size", [0, 1, app_module.PART, app_module.PART + 1, 2 * app_module.PART])
+@for_each(0, 1, app_module.PART, app_module.PART + 1, 2 * app_module.PART)
 async def test_a_large_answer_is_sent_in_parts(size: int) -> None:
     sent: list[Any] = []
 
@@ -59,9 +60,9 @@ async def test_a_large_answer_is_sent_in_parts(size: int) -> None:
     assert [part["more_body"] for part in parts] == [True] * (len(parts) - 1) + [False]
 
 
-@pytest.mark.parametrize("method", ["read", "write"])
+@for_each("read", "write")
 async def test_yaml_is_read_and_written_beside_the_event_loop(
-    app: ApiApp, monkeypatch: pytest.MonkeyPatch, method: str
+    method: str, app: ApiApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered, begun = threading.Event(), threading.Event()
     real: Callable[[bytes], Any] = getattr(yaml_documents, method)

@@ -9,7 +9,7 @@ import pytest
 from uvicorn.server import ServerState
 
 from deploy.processes.https import HEAD_BYTES, HEAD_SECONDS, BoundedHttp, JoinedWrites, configured, listen
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 START = b"GET /livez HTTP/1.1\r\n"
 LARGE = b"x" * HEAD_BYTES
@@ -148,10 +148,8 @@ def test_a_body_that_does_not_end_is_awaited_after_an_offer(connection: BoundedH
     assert (connection.cycle.body, connection.cycle.more_body) == (b"ab", True)
 
 
-@pytest.mark.parametrize(
-    "framing", [b"transfer-encoding: xchunked\r\n", b"content-length: 1\r\ntransfer-encoding: chunked\r\n"]
-)
-def test_an_offer_lets_no_ambiguous_length_pass(connection: BoundedHttp, transport: Mock, framing: bytes) -> None:
+@for_each(b"transfer-encoding: xchunked\r\n", b"content-length: 1\r\ntransfer-encoding: chunked\r\n")
+def test_an_offer_lets_no_ambiguous_length_pass(framing: bytes, connection: BoundedHttp, transport: Mock) -> None:
     connection.data_received(b"POST / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: h2c\r\n" + framing + b"\r\n")
     assert written(transport).startswith(b"HTTP/1.1 400 ")
 

@@ -1,23 +1,20 @@
 """The Warning header can be sent whatever the texts are that clients have sent."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from uvicorn.protocols.http.httptools_impl import HEADER_VALUE_RE
 
 from deploy.local.apiserver.http import warning_headers
+from tests.unit.tables import for_each
 
 
-@pytest.mark.parametrize(
-    ("texts", "header"),
-    [
-        (["a"], '299 - "a"'),
-        (["a", "b", "a"], '299 - "a", 299 - "b"'),
-        (['unknown field "a"'], '299 - "unknown field \\"a\\""'),
-        (["a\\b"], '299 - "a\\\\b"'),
-        (["a\r\nb: c\x00\x7f"], '299 - "a\\\\r\\\\nb: c\\\\x00\\\\x7f"'),
-        (["ß\u2028"], '299 - "ß\\\\u2028"'),
-    ],
+@for_each(
+    (["a"], '299 - "a"'),
+    (["a", "b", "a"], '299 - "a", 299 - "b"'),
+    (['unknown field "a"'], '299 - "unknown field \\"a\\""'),
+    (["a\\b"], '299 - "a\\\\b"'),
+    (["a\r\nb: c\x00\x7f"], '299 - "a\\\\r\\\\nb: c\\\\x00\\\\x7f"'),
+    (["ß\u2028"], '299 - "ß\\\\u2028"'),
 )
 def test_warnings_are_quoted(texts: list[str], header: str) -> None:
     assert warning_headers.of(texts) == {"Warning": header}
@@ -28,14 +25,11 @@ def test_any_text_can_be_sent(texts: list[str]) -> None:
     assert not HEADER_VALUE_RE.search(warning_headers.of(texts)["Warning"].encode())
 
 
-@pytest.mark.parametrize(
-    ("texts", "lengths"),
-    [
-        (["a" * 4096], [4096]),
-        (["a" * 4097], [256]),
-        (["a" * 4000, "b" * 97], [256, 97]),
-        ([f"{number:0300}" for number in range(40)], [256] * 16),
-    ],
+@for_each(
+    (["a" * 4096], [4096]),
+    (["a" * 4097], [256]),
+    (["a" * 4000, "b" * 97], [256, 97]),
+    ([f"{number:0300}" for number in range(40)], [256] * 16),
 )
 def test_warnings_are_bounded_together(texts: list[str], lengths: list[int]) -> None:
     header = warning_headers.of(texts)["Warning"]

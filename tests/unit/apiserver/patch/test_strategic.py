@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deploy.local.apiserver.patch import PatchError
 from deploy.local.apiserver.patch.strategic import strategic_merge_patch
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
@@ -153,7 +153,7 @@ def test_a_large_patch_takes_no_longer_than_its_length(patch: Any, count: int) -
     assert len(strategic_merge_patch(POD, doc, patch)["spec"]["containers"][0]["env"]) == count
 
 
-@pytest.mark.parametrize("field", ["finalizers", "$deleteFromPrimitiveList/finalizers"])
+@for_each("finalizers", "$deleteFromPrimitiveList/finalizers")
 def test_a_large_set_takes_no_longer_than_its_length(field: str) -> None:
     names = [str(number) for number in range(60_000)]
     result = strategic_merge_patch(POD, {"metadata": {"finalizers": names}}, {"metadata": {field: names}})

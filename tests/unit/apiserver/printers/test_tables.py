@@ -3,10 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from deploy.local.apiserver.printers import ages, jsonpath, tables
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import EVENT, JOB, NODE, POD, SCALED_JOB, Kind
 
 NOW = datetime(2026, 1, 10, 12, 0, 0, tzinfo=UTC)
@@ -26,14 +24,11 @@ def cells(kind: Kind, body: dict[str, Any], columns: list[dict[str, Any]] | None
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        *((-5, "<invalid>"), (-1, "0s"), (119, "119s"), (120, "2m"), (3 * MINUTE + 20, "3m20s")),
-        *((10 * MINUTE + 20, "10m"), (179 * MINUTE, "179m"), (3 * HOUR, "3h"), (5 * HOUR + 3 * MINUTE, "5h3m")),
-        *((26 * HOUR, "26h"), (5 * DAY + 4 * HOUR, "5d4h"), (120 * DAY, "120d")),
-        *((3 * YEAR + 20 * DAY, "3y20d"), (9 * YEAR + 100 * DAY, "9y")),
-    ],
+@for_each(
+    *((-5, "<invalid>"), (-1, "0s"), (119, "119s"), (120, "2m"), (3 * MINUTE + 20, "3m20s")),
+    *((10 * MINUTE + 20, "10m"), (179 * MINUTE, "179m"), (3 * HOUR, "3h"), (5 * HOUR + 3 * MINUTE, "5h3m")),
+    *((26 * HOUR, "26h"), (5 * DAY + 4 * HOUR, "5d4h"), (120 * DAY, "120d")),
+    *((3 * YEAR + 20 * DAY, "3y20d"), (9 * YEAR + 100 * DAY, "9y")),
 )
 def test_durations_are_short(seconds: int, text: str) -> None:
     assert ages.human(timedelta(seconds=seconds)) == text
@@ -143,9 +138,7 @@ def test_a_job_in_a_row(spec: Any, status: Any, shown: list[str]) -> None:
     assert row == ["x", *shown, "60m", "a,b", "x,y", "a=1,b=2"]
 
 
-@pytest.mark.parametrize(
-    ("status", "word"), [(condition("Suspended"), "Terminating"), (condition("Complete"), "Complete")]
-)
+@for_each((condition("Suspended"), "Terminating"), (condition("Complete"), "Complete"))
 def test_a_deleted_job_is_terminating_until_it_has_ended(status: Any, word: str) -> None:
     assert cells(JOB, {"metadata": {"deletionTimestamp": MADE}, "spec": {}, "status": status})[1] == word
 
@@ -202,10 +195,7 @@ def test_a_custom_resource_has_the_columns_of_its_definition() -> None:
     assert cells(SCALED_JOB, {"spec": {"active": "yes"}}, COLUMNS) == ["x", None, None, None, "60m"]
 
 
-@pytest.mark.parametrize(
-    ("moment", "shown"),
-    [(MADE, "60m"), ("soon", "<invalid>"), ("2026-01-10T11:00:00", "<invalid>"), (5, None), (None, None)],
-)
+@for_each((MADE, "60m"), ("soon", "<invalid>"), ("2026-01-10T11:00:00", "<invalid>"), (5, None), (None, None))
 def test_a_moment_of_a_custom_resource_may_be_anything(moment: Any, shown: str | None) -> None:
     column = {"name": "Next", "type": "date", "jsonPath": ".status.next"}
     status = {} if moment is None else {"next": moment}
@@ -216,7 +206,7 @@ def test_a_custom_resource_without_columns_shows_its_age() -> None:
     assert cells(SCALED_JOB, {}) == ["x", "60m"]
 
 
-@pytest.mark.parametrize("include", ["Metadata", "Object", "None"])
+@for_each("Metadata", "Object", "None")
 def test_rows_carry_the_requested_part_of_the_object(include: Any) -> None:
     body = {"metadata": {"name": "x"}, "spec": {}}
     made = tables.table(SCALED_JOB, [body], now=NOW, columns=None, resource_version="7", include=include)
@@ -225,13 +215,10 @@ def test_rows_carry_the_requested_part_of_the_object(include: Any) -> None:
     assert made["rows"][0].get("object") == {"Metadata": partial, "Object": body, "None": None}[include]
 
 
-@pytest.mark.parametrize(
-    ("path", "found"),
-    [
-        *((".a.b", [1]), ("{.a.b}", [1]), (".a['x.y']", [2]), (".a.x\\.y", [2])),
-        *((".l[0]", [5]), (".l[-1]", [6]), (".l[9]", []), (".l[*]", [5, 6])),
-        *((".c[?(@.n==2)].v", ["two"]), (".c[?(@.n!=2)].v", ["one"]), (".c[?(broken", []), (".absent.deep", [])),
-    ],
+@for_each(
+    *((".a.b", [1]), ("{.a.b}", [1]), (".a['x.y']", [2]), (".a.x\\.y", [2])),
+    *((".l[0]", [5]), (".l[-1]", [6]), (".l[9]", []), (".l[*]", [5, 6])),
+    *((".c[?(@.n==2)].v", ["two"]), (".c[?(@.n!=2)].v", ["one"]), (".c[?(broken", []), (".absent.deep", [])),
 )
 def test_paths_are_followed(path: str, found: list[Any]) -> None:
     body = {"a": {"b": 1, "x.y": 2}, "l": [5, 6], "c": [{"n": 1, "v": "one"}, {"n": 2, "v": "two"}]}

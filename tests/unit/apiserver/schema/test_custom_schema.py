@@ -7,7 +7,7 @@ import pytest
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.schema import schema, structural
 from tests.unit.apiserver.examples import refusals
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 PROPERTIES: dict[str, Any] = {
     "i": {"type": "integer", "minimum": 1, "maximum": 5},
@@ -122,9 +122,7 @@ def test_a_large_list_without_duplicates_takes_no_longer_than_its_length() -> No
     assert FOO.validate(foo(set=[str(number) for number in range(100_000)])) == []
 
 
-@pytest.mark.parametrize(
-    ("items", "found"), [([1, 1.0], 1), ([1, True], 0), ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], 1), (["1", 1], 0)]
-)
+@for_each(([1, 1.0], 1), ([1, True], 0), ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], 1), (["1", 1], 0))
 def test_items_of_a_set_are_compared_as_json(items: list[Any], found: int) -> None:
     schema_of = {"type": "array", "x-kubernetes-list-type": "set"}
     assert len(structural.validator(schema_of)(items)) == found

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deploy.local.apiserver.schema import quick_checks, structural
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import crds
 from workers.api.kinds import Object
 
@@ -96,7 +95,7 @@ def test_plain_schemas_need_no_full_check(schema: Object, fine: Any, wrong: Any)
     assert not quick_checks.fits(schema, look)(wrong)
 
 
-@pytest.mark.parametrize("kind", ["JobFlow", "PodGroup", "Queue"])
+@for_each("JobFlow", "PodGroup", "Queue")
 def test_statuses_of_our_kinds_need_no_full_check(kind: str) -> None:
     def look(schema: Object, _value: Any) -> bool:
         raise AssertionError(schema)

@@ -14,7 +14,7 @@ from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStore
 from deploy.local.apiserver.storage.object_store import StoredObject as Stored
 from deploy.local.apiserver.storage.paging import Snapshots
 from deploy.local.apiserver.storage.watch_streams import Filter, Hub
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 LARGE = 1024 * 1024
 
@@ -126,8 +126,8 @@ def test_a_deletion_is_remembered_with_one_object(change: StoredChange, is_share
         assert watch_streams.event_of(kept, chosen) == watch_streams.event_of(change, chosen)
 
 
-@pytest.mark.parametrize(("size", "closed"), [(LARGE, True), (1000, False)])
-def test_a_watcher_that_does_not_read_is_cut_off_by_bytes(store: ObjectStore, size: int, closed: bool) -> None:
+@for_each((LARGE, True), (1000, False))
+def test_a_watcher_that_does_not_read_is_cut_off_by_bytes(size: int, closed: bool, store: ObjectStore) -> None:
     watcher = Hub(store).open("jobs.batch", Filter(), None)
     changes(store, [size] * (watch_streams.LAG_BYTES // LARGE + 1))
     assert watcher.closed is closed
@@ -141,9 +141,9 @@ async def test_a_watcher_that_reads_is_not(store: ObjectStore) -> None:
     assert not watcher.closed
 
 
-@pytest.mark.parametrize(("age", "found"), [(0.0, True), (paging.AGE + 1, False)])
+@for_each((0.0, True), (paging.AGE + 1, False))
 async def test_a_page_is_forgotten_in_time_though_no_other_is_kept(
-    monkeypatch: pytest.MonkeyPatch, age: float, found: bool
+    age: float, found: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshots = Snapshots()
     snapshots.keep("pods", "", 1, [stored(1, 10)])

@@ -4,13 +4,11 @@ import re
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
-
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.handlers import write
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB
 
 TARGET = cast("RequestTarget", SimpleNamespace(resource=SimpleNamespace(storage="jobs.batch"), namespace="default"))
@@ -41,7 +39,7 @@ def test_a_name_that_is_given_stays() -> None:
     assert (named(meta, 0), meta["name"]) == ((False, []), "mine")
 
 
-@pytest.mark.parametrize(("taken", "tried"), [(1, 2), (7, 8), (100, 8)])
+@for_each((1, 2), (7, 8), (100, 8))
 def test_a_name_that_is_taken_is_followed_by_another_a_few_times(taken: int, tried: int) -> None:
     generated, asked = named({"generateName": "crunch-"}, taken)
     assert (generated, len(asked), len(set(asked))) == (True, tried, tried)

@@ -17,7 +17,7 @@ from tests.unit.apiserver.examples import (
     template,
     unsupported,
 )
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import names
 from workers.api.kinds import JOB
 
@@ -231,7 +231,7 @@ def test_a_job_is_refused(refusal: str, body: Any) -> None:
     assert {each.partition(": ")[0] for each in found} <= {refusal.partition(": ")[0], *others}
 
 
-@pytest.mark.parametrize("policy", ["Always", None])
+@for_each("Always", None)
 def test_pods_of_jobs_end(policy: str | None) -> None:
     message = 'Required value: valid values: "OnFailure", "Never"'
     assert problems(JOB, job(pod={"restartPolicy": policy})) == [("spec.template.spec.restartPolicy", message)]
@@ -299,14 +299,11 @@ def test_a_name_with_a_dot_is_accepted_with_a_warning() -> None:
     assert warning.endswith("a DNS label is recommended: [must not contain dots]")
 
 
-@pytest.mark.parametrize(
-    ("completions", "parallelism", "mode", "warned"),
-    [
-        (100_001, 10_001, "Indexed", True),
-        (100_000, 10_001, "Indexed", False),
-        (100_001, 10_000, "Indexed", False),
-        (100_001, 10_001, "NonIndexed", False),
-    ],
+@for_each(
+    (100_001, 10_001, "Indexed", True),
+    (100_000, 10_001, "Indexed", False),
+    (100_001, 10_000, "Indexed", False),
+    (100_001, 10_001, "NonIndexed", False),
 )
 def test_very_many_indexes_are_warned_of_whenever_the_spec_changes(
     completions: int, parallelism: int, mode: str, warned: bool
@@ -349,12 +346,9 @@ def test_an_unchanged_spec_keeps_its_generation() -> None:
     assert (new, found) == (STORED, [])
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *(("completions", 4), ("selector", {"matchLabels": {}}), ("completionMode", "Indexed")),
-        *(("managedBy", "example.com/us"), ("podFailurePolicy", {"rules": []}), ("template", template(hostname="x"))),
-    ],
+@for_each(
+    *(("completions", 4), ("selector", {"matchLabels": {}}), ("completionMode", "Indexed")),
+    *(("managedBy", "example.com/us"), ("podFailurePolicy", {"rules": []}), ("template", template(hostname="x"))),
 )
 def test_a_field_may_not_change(field: str, value: Any) -> None:
     _new, found = changed(JOB, STORED, with_spec(STORED, **{field: value}))

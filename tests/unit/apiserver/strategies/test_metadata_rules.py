@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from deploy.local.apiserver import strategies
 from tests.unit.apiserver.examples import NOW, changed, created, problems, refused, spelled
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import names
 from workers.api.kinds import CONFIG_MAP, NAMESPACE, SCALED_JOB, Kind
 
@@ -110,12 +108,9 @@ def test_metadata_set_by_the_server_is_carried_over() -> None:
     assert new == {"metadata": expected, "data": {"k": "w"}}
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *(("name", "d"), ("namespace", "other"), ("uid", "v")),
-        *((field, "2020-01-01T00:00:00Z") for field in ("creationTimestamp", "deletionTimestamp")),
-    ],
+@for_each(
+    *(("name", "d"), ("namespace", "other"), ("uid", "v")),
+    *((field, "2020-01-01T00:00:00Z") for field in ("creationTimestamp", "deletionTimestamp")),
 )
 def test_metadata_set_by_the_server_is_immutable(field: str, value: str) -> None:
     _new, found = changed(CONFIG_MAP, STORED, {**STORED, "metadata": {**STORED["metadata"], field: value}})
@@ -158,17 +153,14 @@ def test_a_custom_resource_without_one() -> None:
     assert spelled(rules.validate_create(stored)) == []
 
 
-@pytest.mark.parametrize(
-    ("rule", "fine", "wrong"),
-    [
-        (names.dns_label, ["a-1"], ["a.1", "-a"]),
-        (names.dns_subdomain, ["a.b"], ["a..b"]),
-        (names.port_name, ["http-2"], ["a--b", "a" * 16, "-a"]),
-        (names.env_name, ["A.b-c_1", "1-", "..", " ", "a b{}~"], ["a=b", "ß", "a\n", "\x7f", ""]),
-        (names.config_key, ["a.b"], ["a/b", ".."]),
-        (names.domain_path, ["example.com/a/b"], ["example.com", "Example.com/a", "example.com/a b"]),
-        (names.qualified_name, ["x.y/z"], ["a" * 64, "x.y/"]),
-    ],
+@for_each(
+    (names.dns_label, ["a-1"], ["a.1", "-a"]),
+    (names.dns_subdomain, ["a.b"], ["a..b"]),
+    (names.port_name, ["http-2"], ["a--b", "a" * 16, "-a"]),
+    (names.env_name, ["A.b-c_1", "1-", "..", " ", "a b{}~"], ["a=b", "ß", "a\n", "\x7f", ""]),
+    (names.config_key, ["a.b"], ["a/b", ".."]),
+    (names.domain_path, ["example.com/a/b"], ["example.com", "Example.com/a", "example.com/a b"]),
+    (names.qualified_name, ["x.y/z"], ["a" * 64, "x.y/"]),
 )
 def test_formats(rule: Any, fine: list[str], wrong: list[str]) -> None:
     assert not any(map(rule, fine))

@@ -3,10 +3,8 @@
 import base64
 from typing import Any
 
-import pytest
-
 from tests.unit.apiserver.examples import changed, created, problems, template
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT, LEASE, NAMESPACE, SECRET, Kind
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
@@ -75,10 +73,7 @@ def test_the_limits_of_a_rolling_update(rolling: Any, found: dict[str, str]) -> 
     assert all(part in message for part, message in zip(found.values(), told.values(), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("least", "deadline", "refused"),
-    [(0, 1, False), (599, None, False), (600, None, True), (5, 5, True), (0, 0, True), (5, 6, False)],
-)
+@for_each((0, 1, False), (599, None, False), (600, None, True), (5, 5, True), (0, 0, True), (5, 6, False))
 def test_a_rollout_has_longer_than_its_pods_must_be_ready(least: int, deadline: int | None, refused: bool) -> None:
     spec = {"minReadySeconds": least, **({} if deadline is None else {"progressDeadlineSeconds": deadline})}
     places = [place for place, _ in problems(DEPLOYMENT, workload(**spec))]

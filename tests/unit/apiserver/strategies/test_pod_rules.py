@@ -3,13 +3,11 @@
 import copy
 from typing import Any
 
-import pytest
-
 from deploy.local.apiserver.schema.defaults import pull_policy
 from deploy.local.apiserver.strategies import podspec
 from deploy.local.apiserver.strategies.pods import qos_class
 from tests.unit.apiserver.examples import CONTAINER, changed, created, problems, refusals, refused, unsupported
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import POD
 
 
@@ -90,12 +88,9 @@ def test_a_volume_gets_defaults(volume: Any, filled: Any) -> None:
     assert created(POD, pod(volumes=[{"name": "v", **volume}]))["spec"]["volumes"] == [{"name": "v", **filled}]
 
 
-@pytest.mark.parametrize(
-    ("image", "policy"),
-    [
-        *((image, "Always") for image in ("x", "x:latest", "host:5000/x")),
-        *((image, "IfNotPresent") for image in ("x:1", "host:5000/x:1", "x@sha256:0")),
-    ],
+@for_each(
+    *((image, "Always") for image in ("x", "x:latest", "host:5000/x")),
+    *((image, "IfNotPresent") for image in ("x:1", "host:5000/x:1", "x@sha256:0")),
 )
 def test_pull_policies_follow_the_tag(image: str, policy: str) -> None:
     assert pull_policy(image) == policy

@@ -9,6 +9,7 @@ import yaml
 
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import KINDS, FakeCluster
+from tests.unit.tables import for_each
 from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
     DEPLOYMENT,
@@ -58,9 +59,8 @@ RABBIT = {"queueName": "q", "mode": "QueueLength", "value": "5", "host": "http:/
 EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold": "3"}
 
 
-@pytest.mark.parametrize(
-    ("body", "verdict", "fields"),
-    [
+@for_each(
+
         (scaled_job(), "same", []),
         (scaled_job(nonsense=1), "not supported", ["spec.nonsense"]),
         (scaled_job({"type": "aws-sqs-queue", "metadata": {}}), "not supported", ["spec.triggers[0].type"]),
@@ -105,7 +105,7 @@ EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold
         ),
         (queue(weight=1), "same", []),
         (queue(weight=1, reclaimable=True), "differs", ["spec.reclaimable"]),
-    ],
+
 )  # fmt: skip
 def test_an_object_is_judged_by_its_content(
     body: dict[str, Any], verdict: str, fields: list[str], penstock: Type, tmp_path: Path

@@ -15,6 +15,7 @@ from click.shell_completion import ShellComplete
 from deploy.cli.completion import completers, quick_cluster
 from deploy.cli.main import cli, command_of
 from deploy.cli.options import SettingsCommand
+from tests.unit.tables import for_each
 
 
 def resource(plural: str, kind: str, *, short: tuple[str, ...] = (), scope: str = "Namespaced", verbs=("list", "get")):
@@ -175,7 +176,7 @@ def test_no_key_press_runs_a_program_of_the_kubeconfig(tmp_path: Path, server: s
     assert not witness.exists()
 
 
-@pytest.mark.parametrize("content", ["[", "- a", "contexts: 3", "contexts: [{}]", ""])
+@for_each("[", "- a", "contexts: 3", "contexts: [{}]", "")
 def test_a_broken_kubeconfig_offers_nothing(content: str, config: Path) -> None:
     config.write_text(content)
     assert complete("get", "") == []

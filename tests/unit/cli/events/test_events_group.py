@@ -16,6 +16,7 @@ from scalers.deliveries.delivery import Delivery, DeliveryAttempt
 from tests.support.event_jobs import PolledEventJob
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
+from tests.unit.tables import for_each
 from workers.api.kinds import EVENT_JOB
 from workers.controllers.eventjob import jobs
 from workers.errors import UserError
@@ -64,18 +65,15 @@ def test_the_list_has_the_newest_first(using: Using, penstock: Type) -> None:
     assert "BackoffLimitExceeded" in printed.out
 
 
-@pytest.mark.parametrize(
-    ("flags", "ids"),
-    [
-        (("--state", "parked"), ["2"]),
-        (("--state", "parked", "--state", "done"), ["2", "1"]),
-        (("--type", "placed"), ["3", "1"]),
-        (("--since", "1h"), ["3", "2", "1"]),
-        (("--until", "1h"), []),
-        (("--limit", "1"), ["3"]),
-    ],
+@for_each(
+    (("--state", "parked"), ["2"]),
+    (("--state", "parked", "--state", "done"), ["2", "1"]),
+    (("--type", "placed"), ["3", "1"]),
+    (("--since", "1h"), ["3", "2", "1"]),
+    (("--until", "1h"), []),
+    (("--limit", "1"), ["3"]),
 )
-def test_flags_select(using: Using, penstock: Type, flags: tuple[str, ...], ids: list[str]) -> None:
+def test_flags_select(flags: tuple[str, ...], ids: list[str], using: Using, penstock: Type) -> None:
     using(some)
     found = json.loads(penstock("events", "list", "orders", "-o", "json", *flags).out)
     assert [each["id"] for each in found["deliveries"]] == ids
@@ -126,15 +124,12 @@ def test_an_export_is_what_a_push_reads(using: Using, penstock: Type) -> None:
     assert "12345678901234567890" in lines[0]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("list", "other"), "namespace default has no EventJob called other"),
-        (("show", "orders", "9"), "EventJob orders has no event 9"),
-        (("list", "orders", "--since", "yesterday"), "--since: "),
-    ],
+@for_each(
+    (("list", "other"), "namespace default has no EventJob called other"),
+    (("show", "orders", "9"), "EventJob orders has no event 9"),
+    (("list", "orders", "--since", "yesterday"), "--since: "),
 )
-def test_errors_name_what_is_wrong(using: Using, penstock: Type, words: tuple[str, ...], said: str) -> None:
+def test_errors_name_what_is_wrong(words: tuple[str, ...], said: str, using: Using, penstock: Type) -> None:
     using(some)
     printed = penstock("events", *words)
     assert printed.code == 1
@@ -146,13 +141,10 @@ def test_a_change_says_clearly_what_it_changes(penstock: Type, words: tuple[str,
     assert penstock("events", "replay", "orders", *words).code == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "instant"),
-    [
-        ("30s", NOW - timedelta(seconds=30)),
-        ("2d", NOW - timedelta(days=2)),
-        ("2026-03-01T08:00:00+01:00", NOW - timedelta(hours=5)),
-    ],
+@for_each(
+    ("30s", NOW - timedelta(seconds=30)),
+    ("2d", NOW - timedelta(days=2)),
+    ("2026-03-01T08:00:00+01:00", NOW - timedelta(hours=5)),
 )
 def test_times_are_instants_or_durations(text: str, instant: datetime) -> None:
     assert delivery_selection.micros(text, "--since", NOW) == instant.timestamp() * 1_000_000
@@ -176,16 +168,13 @@ def test_a_wide_row_has_everything() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("media", "data", "is_base64", "expected"),
-    [
-        ("application/json", "[1]", False, {"data": [1]}),
-        ("application/vnd.x+json; charset=utf-8", "[1]", False, {"data": [1]}),
-        ("application/json", "{", False, {"data": "{"}),
-        ("text/plain", "[1]", False, {"data": "[1]"}),
-        ("image/png", "AAEC", True, {"data_base64": "AAEC"}),
-        ("image/png", None, False, {}),
-    ],
+@for_each(
+    ("application/json", "[1]", False, {"data": [1]}),
+    ("application/vnd.x+json; charset=utf-8", "[1]", False, {"data": [1]}),
+    ("application/json", "{", False, {"data": "{"}),
+    ("text/plain", "[1]", False, {"data": "[1]"}),
+    ("image/png", "AAEC", True, {"data_base64": "AAEC"}),
+    ("image/png", None, False, {}),
 )
 def test_data_are_json_where_the_media_type_says_so(
     media: str, data: str | None, is_base64: bool, expected: dict[str, Any]

@@ -8,22 +8,20 @@ import yaml
 from deploy.cli.discovery import Catalogue, DiscoveredKind
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, EVENT, JOB, NODE, POD, SCALED_JOB, VOLCANO_JOB, FakeCluster
+from tests.unit.tables import for_each
 from workers.api.kinds import Kind
 
 
-@pytest.mark.parametrize(
-    ("word", "group"),
-    [
-        ("jobs", "batch"),
-        ("job", "batch"),
-        ("vj", "batch.volcano.sh"),
-        ("vjs", "batch.volcano.sh"),
-        ("vcjobs", "batch.volcano.sh"),
-        ("vcjobs.batch.volcano.sh", "batch.volcano.sh"),
-        ("cms", ""),
-        # A name proper counts before the plural of a short one, in any group.
-        ("bs", "late.example"),
-    ],
+@for_each(
+    ("jobs", "batch"),
+    ("job", "batch"),
+    ("vj", "batch.volcano.sh"),
+    ("vjs", "batch.volcano.sh"),
+    ("vcjobs", "batch.volcano.sh"),
+    ("vcjobs.batch.volcano.sh", "batch.volcano.sh"),
+    ("cms", ""),
+    # A name proper counts before the plural of a short one, in any group.
+    ("bs", "late.example"),
 )
 def test_several_of_a_short_name_are_its_kind(word: str, group: str) -> None:
     catalogue = Catalogue(

@@ -3,13 +3,12 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.cli.objects import last_applied
 from tests.support.merging import merged
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 
 @cases(
@@ -114,6 +113,6 @@ def test_a_change_carries_the_new_annotation_with_it() -> None:
     assert last_applied.recorded(merged(live, patch))["data"] == {"j": "w"}
 
 
-@pytest.mark.parametrize("text", ["", "no json", "[]"])
+@for_each("", "no json", "[]")
 def test_a_broken_annotation_counts_as_none(text: str) -> None:
     assert last_applied.recorded(manifest(annotations={last_applied.ANNOTATION: text})) == {}

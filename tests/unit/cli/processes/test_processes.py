@@ -15,6 +15,7 @@ from scheduler.broker import clients
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
 from tests.unit.cli.conftest import Type
+from tests.unit.tables import for_each
 from workers.api.kinds import CONFIG_MAP, JOB, POD, SCALED_JOB
 from workers.decision.controller import Controller
 from workers.decision.followed_kinds import followed
@@ -23,10 +24,7 @@ from workers.errors import UserError
 from workers.metrics import process as metrics
 
 
-@pytest.mark.parametrize(
-    ("command", "lane", "node"),
-    [("worker", "penstock.reconcile", "reconcile-2@%h"), ("scaler", "penstock.poll", "poll-2@%h")],
-)
+@for_each(("worker", "penstock.reconcile", "reconcile-2@%h"), ("scaler", "penstock.poll", "poll-2@%h"))
 def test_a_worker_becomes_celery_with_its_settings_in_the_environment(
     command: str, lane: str, node: str, penstock: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,7 +84,7 @@ def test_the_ready_file_is_written_only_if_the_environment_names_it(
     assert (tmp_path / "ready").exists()
 
 
-@pytest.mark.parametrize(("address", "elsewhere"), [("127.0.0.1", False), ("0.0.0.0", True)])
+@for_each(("127.0.0.1", False), ("0.0.0.0", True))
 def test_metrics_are_served_on_their_address_and_the_log_says_so(
     address: str, elsewhere: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,7 +16,7 @@ from deploy.local.supervisor import guard
 from tests.support.paths import ROOT
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from workers.errors import UserError
 
@@ -102,26 +102,20 @@ def test_no_command_line_contains_a_password() -> None:
     ] == []
 
 
-@pytest.mark.parametrize(("port", "ports"), [("0", ["0"] * 5), ("9000", ["9003", "0", "9000", "9001", "9002"])])
+@for_each(("0", ["0"] * 5), ("9000", ["9003", "0", "9000", "9001", "9002"]))
 def test_each_process_that_serves_metrics_has_a_port_of_its_own(port: str, ports: list[str]) -> None:
     plan = planned(workers=2, metrics_port=port)
     assert [part.env["PENSTOCK_METRICS_PORT"] for part in plan.processes] == ports
 
 
-@cases(
-    ("by default", {}, "127.0.0.1"),
-    ("as it was asked for", {"metrics_address": "0.0.0.0"}, "0.0.0.0"),
-)
+@cases(("by default", {}, "127.0.0.1"), ("as it was asked for", {"metrics_address": "0.0.0.0"}, "0.0.0.0"))
 def test_metrics_of_up_are_for_this_machine_unless_told_otherwise(flags: dict[str, Any], address: str) -> None:
     for kubeconfig in ({}, {"kubeconfig": "/k"}):
         parts = planned(metrics_port="9000", **kubeconfig, **flags).processes
         assert {part.env["PENSTOCK_METRICS_ADDRESS"] for part in parts} == {address}
 
 
-@pytest.mark.parametrize(
-    ("wanted", "nodes", "cores", "pods"),
-    [(7, 1, 2, 7), (0, 1, 1, 4), (0, 1, 2, 4), (0, 1, 8, 16), (0, 1, None, 4), (0, 4, 2, 16), (7, 4, 2, 7)],
-)
+@for_each((7, 1, 2, 7), (0, 1, 1, 4), (0, 1, 2, 4), (0, 1, 8, 16), (0, 1, None, 4), (0, 4, 2, 16), (7, 4, 2, 7))
 def test_pods_are_as_many_as_asked_for_or_two_per_core_and_four_per_node(
     wanted: int, nodes: int, cores: int | None, pods: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from deploy.local import up
 from deploy.processes.gateway import CertificateFiles
 from tests.support.certificates import certificates
 from tests.support.ports import free_port
+from tests.unit.tables import for_each
 from workers.errors import UserError
 
 
@@ -29,15 +30,12 @@ def test_it_listens_on_loopback_on_the_port_of_the_last_run(tmp_path: Path) -> N
     assert up.gateway_address(wanted(tmp_path)) == f"127.0.0.1:{last}"
 
 
-@pytest.mark.parametrize(
-    ("flags", "address", "url"),
-    [
-        ({"gateway": "127.0.0.1:81"}, "127.0.0.1:81", "http://127.0.0.1:81"),
-        ({"gateway": "0.0.0.0:81"}, "0.0.0.0:81", "http://127.0.0.1:81"),
-        ({"gateway": "[::1]:81", "tls_cert": "/c"}, "[::1]:81", "https://[::1]:81"),
-    ],
+@for_each(
+    ({"gateway": "127.0.0.1:81"}, "127.0.0.1:81", "http://127.0.0.1:81"),
+    ({"gateway": "0.0.0.0:81"}, "0.0.0.0:81", "http://127.0.0.1:81"),
+    ({"gateway": "[::1]:81", "tls_cert": "/c"}, "[::1]:81", "https://[::1]:81"),
 )
-def test_it_listens_where_it_is_told(tmp_path: Path, flags: dict[str, str], address: str, url: str) -> None:
+def test_it_listens_where_it_is_told(flags: dict[str, str], address: str, url: str, tmp_path: Path) -> None:
     found = wanted(tmp_path, **flags)
     assert up.gateway_address(found) == address
     assert up.gateway_url(found.settings, address) == url
@@ -51,15 +49,12 @@ def test_it_can_be_left_out(tmp_path: Path) -> None:
     assert part.env["PENSTOCK_GATEWAY"] == "h:1"
 
 
-@pytest.mark.parametrize(
-    ("flags", "says"),
-    [
-        ({"tls_cert": "/c"}, "--tls-cert and --tls-key must come together"),
-        ({"client_ca": "/c"}, "--client-ca needs --tls-cert"),
-        ({"tls_cert": "/no/such", "tls_key": "/no/such"}, "--tls-cert: /no/such"),
-    ],
+@for_each(
+    ({"tls_cert": "/c"}, "--tls-cert and --tls-key must come together"),
+    ({"client_ca": "/c"}, "--client-ca needs --tls-cert"),
+    ({"tls_cert": "/no/such", "tls_key": "/no/such"}, "--tls-cert: /no/such"),
 )
-def test_certificates_that_cannot_be_used_are_refused(tmp_path: Path, flags: dict[str, str], says: str) -> None:
+def test_certificates_that_cannot_be_used_are_refused(flags: dict[str, str], says: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=says):
         CertificateFiles.of(wanted(tmp_path, **flags).settings)
 

@@ -12,7 +12,7 @@ import pytest
 from deploy.cli.schedules import run, wait
 from tests.unit.cli.conftest import Printed, Type
 from tests.unit.cli.fake import JOB, POD, FakeCluster
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind
 
 ID = "bcdfghjk"
@@ -137,15 +137,12 @@ def test_a_run_is_asked_for_by_an_annotation(
     assert (json.loads(found) if found else found) == value
 
 
-@pytest.mark.parametrize(
-    ("there", "word", "kind"),
-    [
-        ((SCHEDULED_JOB, CRON_JOB), "nightly", SCHEDULED_JOB),
-        ((CRON_JOB,), "nightly", CRON_JOB),
-        ((SCHEDULED_JOB, CRON_JOB), "cronjob/nightly", CRON_JOB),
-        ((SCHEDULED_JOB, CRON_JOB), "cj/nightly", CRON_JOB),
-        ((SCHEDULED_JOB, CRON_JOB), "scheduledjobs.penstock.dev/nightly", SCHEDULED_JOB),
-    ],
+@for_each(
+    ((SCHEDULED_JOB, CRON_JOB), "nightly", SCHEDULED_JOB),
+    ((CRON_JOB,), "nightly", CRON_JOB),
+    ((SCHEDULED_JOB, CRON_JOB), "cronjob/nightly", CRON_JOB),
+    ((SCHEDULED_JOB, CRON_JOB), "cj/nightly", CRON_JOB),
+    ((SCHEDULED_JOB, CRON_JOB), "scheduledjobs.penstock.dev/nightly", SCHEDULED_JOB),
 )
 def test_a_name_finds_its_kind(
     there: tuple[Kind, ...], word: str, kind: Kind, cluster: FakeCluster, penstock: Type
@@ -163,14 +160,11 @@ def test_ids_are_labels_of_their_own_that_no_slot_has() -> None:
     assert all(re.fullmatch(r"[a-z][a-z0-9]{7}", each) for each in found)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "code", "line"),
-    [
-        ({"outcome": "Succeeded"}, 0, "Succeeded"),
-        ({"outcome": "Failed", "reason": "Limit", "message": "too often"}, 1, "Failed: Limit: too often"),
-        ({"outcome": "TimedOut"}, 1, "TimedOut"),
-        ({"outcome": "Deleted", "message": "by hand"}, 1, "Deleted: by hand"),
-    ],
+@for_each(
+    ({"outcome": "Succeeded"}, 0, "Succeeded"),
+    ({"outcome": "Failed", "reason": "Limit", "message": "too often"}, 1, "Failed: Limit: too often"),
+    ({"outcome": "TimedOut"}, 1, "TimedOut"),
+    ({"outcome": "Deleted", "message": "by hand"}, 1, "Deleted: by hand"),
 )
 def test_a_scheduledjobs_run_ends_with_its_outcome(
     outcome: dict[str, str], code: int, line: str, nightly: Nightly

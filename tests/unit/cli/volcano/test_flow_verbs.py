@@ -3,14 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 import yaml
 
 from deploy.cli.volcano.flow import row
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from tests.unit.cli.volcano.objects import CREATED, objects, words
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, Object
 
@@ -78,9 +77,7 @@ def test_flows_are_listed_and_written_out(volcano: FakeCluster, penstock: Type) 
     assert "Graph:" in penstock("flow", "describe", "-N", "nightly", "-o", "text").out
 
 
-@pytest.mark.parametrize(
-    ("days", "age"), [(729, "729d"), (730, "2y0d"), (731, "2y1d"), (7 * 365, "7y0d"), (2920, "8y")]
-)
+@for_each((729, "729d"), (730, "2y0d"), (731, "2y1d"), (7 * 365, "7y0d"), (2920, "8y"))
 def test_ages_have_vcctls_form(days: int, age: str) -> None:
     """kubectl leaves out the days of whole years."""
     now = datetime(2026, 3, 1, tzinfo=UTC)
@@ -110,10 +107,8 @@ def test_a_flow_is_steered(
     assert (RETRY in (found["metadata"].get("annotations") or {})) == (verb == "retry")
 
 
-@pytest.mark.parametrize(
-    ("verb", "spec"), [("suspend", {"suspend": True}), ("resume", {}), ("cancel", {"cancel": True})]
-)
-def test_a_change_without_effect_is_not_written(volcano: FakeCluster, penstock: Type, verb: str, spec: Object) -> None:
+@for_each(("suspend", {"suspend": True}), ("resume", {}), ("cancel", {"cancel": True}))
+def test_a_change_without_effect_is_not_written(verb: str, spec: Object, volcano: FakeCluster, penstock: Type) -> None:
     volcano.add(JOB_FLOW, "nightly", spec=spec, status={"state": {"phase": "Running"}})
     assert penstock("flow", verb, "-N", "nightly").out == f"{verb} flow nightly: nothing to change\n"
     assert not [call for call in volcano.calls if call[0] == "PATCH"]

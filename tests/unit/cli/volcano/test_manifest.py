@@ -9,6 +9,7 @@ from deploy.manifests import process_rules, volcano
 from deploy.webhook.registration import MUTATING, VALIDATING, Place
 from deploy.webhook.review_lookups import POD_TEMPLATE
 from tests.support.paths import ROOT
+from tests.unit.tables import for_each
 from workers.admission.rules import RULES
 from workers.api import kinds
 from workers.api.kinds import (
@@ -71,33 +72,27 @@ def test_a_kind_that_is_run_is_seen_and_its_status_written(kind: Kind) -> None:
     assert allowed(WORKER, "update", kind, "finalizers") == (kind not in (QUEUE, JOB_TEMPLATE))
 
 
-@pytest.mark.parametrize(
-    ("verb", "kind"),
-    [
-        *(("create", kind) for kind in (POD, POD_GROUP, SERVICE, CONFIG_MAP, NETWORK_POLICY, VC_JOB, COMMAND)),
-        *(("delete", kind) for kind in (POD, POD_GROUP, SERVICE, CONFIG_MAP, NETWORK_POLICY, VC_JOB, COMMAND)),
-        *(("patch", kind) for kind in (POD, POD_GROUP, QUEUE)),
-        ("create", PERSISTENT_VOLUME_CLAIM),
-        ("create", kinds.EVENT),
-    ],
+@for_each(
+    *(("create", kind) for kind in (POD, POD_GROUP, SERVICE, CONFIG_MAP, NETWORK_POLICY, VC_JOB, COMMAND)),
+    *(("delete", kind) for kind in (POD, POD_GROUP, SERVICE, CONFIG_MAP, NETWORK_POLICY, VC_JOB, COMMAND)),
+    *(("patch", kind) for kind in (POD, POD_GROUP, QUEUE)),
+    ("create", PERSISTENT_VOLUME_CLAIM),
+    ("create", kinds.EVENT),
 )
 def test_the_requests_of_plans_are_allowed(verb: str, kind: Kind) -> None:
     assert allowed(WORKER, verb, kind)
 
 
-@pytest.mark.parametrize(
-    ("role", "verb", "kind"),
-    [
-        *((WORKER, verb, SECRET) for verb in ("create", "delete", "get", "list", "patch")),
-        *((SSH, verb, SECRET) for verb in ("list", "patch")),
-        (WORKER, "delete", PERSISTENT_VOLUME_CLAIM),
-        (WORKER, "delete", QUEUE),
-        (WATCH, "patch", VC_JOB),
-        (WATCH, "list", SECRET),
-        (WEBHOOK, "get", SECRET),
-        (WEBHOOK, "create", POD),
-        (WEBHOOK, "delete", VALIDATING),
-    ],
+@for_each(
+    *((WORKER, verb, SECRET) for verb in ("create", "delete", "get", "list", "patch")),
+    *((SSH, verb, SECRET) for verb in ("list", "patch")),
+    (WORKER, "delete", PERSISTENT_VOLUME_CLAIM),
+    (WORKER, "delete", QUEUE),
+    (WATCH, "patch", VC_JOB),
+    (WATCH, "list", SECRET),
+    (WEBHOOK, "get", SECRET),
+    (WEBHOOK, "create", POD),
+    (WEBHOOK, "delete", VALIDATING),
 )
 def test_refused(role: str, verb: str, kind: Kind) -> None:
     assert not allowed(role, verb, kind)

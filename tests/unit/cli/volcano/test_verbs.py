@@ -12,7 +12,7 @@ from deploy.cli.volcano import verbs as shared
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from tests.unit.cli.volcano.objects import CREATED, objects, words
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import COMMAND, POD_GROUP, PRIORITY_CLASS, QUEUE, VC_JOB, Kind, Object
 from workers.errors import UserError
 
@@ -89,10 +89,7 @@ def job(name: str, **metadata: Any) -> Object:
     return {"apiVersion": VC_JOB.api_version, "kind": VC_JOB.kind, "metadata": {"name": name, **metadata}, "spec": {}}
 
 
-@cases(
-    ("where the flag says", {}, "batch"),
-    ("where it says itself", {"namespace": "ops"}, "ops"),
-)
+@cases(("where the flag says", {}, "batch"), ("where it says itself", {"namespace": "ops"}, "ops"))
 def test_the_job_of_a_file_is_made(
     metadata: dict[str, str], namespace: str, volcano: FakeCluster, penstock: Type, tmp_path: Any
 ) -> None:
@@ -185,8 +182,8 @@ def test_jobs_of_all_namespaces_are_listed_with_their_namespace(three: FakeClust
     ]
 
 
-@pytest.mark.parametrize("verbs", ["job", "queue", "flow", "template", "jobflow", "jobtemplate"])
-def test_an_empty_list_is_reported(volcano: FakeCluster, penstock: Type, verbs: str) -> None:
+@for_each("job", "queue", "flow", "template", "jobflow", "jobtemplate")
+def test_an_empty_list_is_reported(verbs: str, volcano: FakeCluster, penstock: Type) -> None:
     printed = penstock(verbs, "list")
     assert (printed.code, printed.out) == (0, "No resources found\n")
 
@@ -227,27 +224,24 @@ def test_a_command_is_in_the_namespace_of_its_job() -> None:
     assert shared.command_for(VC_JOB, target, "AbortJob")["metadata"]["namespace"] == "batch"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "job suspend -N nothing",
-        "job resume -N nothing",
-        "job view -N nothing",
-        "job delete -N nothing",
-        "queue operate -n nothing -a close",
-        "queue operate -n nothing -a update -w 2",
-        "queue get -n nothing",
-        "queue delete -n nothing",
-        "flow get -N nothing",
-        "flow describe -N nothing",
-        "flow delete -N nothing",
-        "flow cancel -N nothing",
-        "template get -N nothing",
-        "template describe -N nothing",
-        "template delete -N nothing",
-    ],
+@for_each(
+    "job suspend -N nothing",
+    "job resume -N nothing",
+    "job view -N nothing",
+    "job delete -N nothing",
+    "queue operate -n nothing -a close",
+    "queue operate -n nothing -a update -w 2",
+    "queue get -n nothing",
+    "queue delete -n nothing",
+    "flow get -N nothing",
+    "flow describe -N nothing",
+    "flow delete -N nothing",
+    "flow cancel -N nothing",
+    "template get -N nothing",
+    "template describe -N nothing",
+    "template delete -N nothing",
 )
-def test_an_unknown_target_is_an_error_that_names_it(volcano: FakeCluster, penstock: Type, line: str) -> None:
+def test_an_unknown_target_is_an_error_that_names_it(line: str, volcano: FakeCluster, penstock: Type) -> None:
     printed = penstock(*line.split())
     assert (printed.code, printed.out) == (1, "")
     assert '"nothing" not found' in printed.err
@@ -255,28 +249,25 @@ def test_an_unknown_target_is_an_error_that_names_it(volcano: FakeCluster, penst
     assert not objects(volcano, COMMAND)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "job run",
-        "job suspend",
-        "queue get",
-        "queue operate -n research",
-        "queue operate -a open",
-        "queue operate -n research -a drop",
-        "queue operate -n research -a update",
-        "queue operate -n research -a update -w 0",
-        "queue operate -n research -a open -w 2",
-        "queue create -w 0",
-        "queue create -S Ajar",
-        "flow create",
-        "flow delete",
-        "flow delete -N a -f b.yaml",
-        "flow describe -N a -o table",
-    ],
+@for_each(
+    "job run",
+    "job suspend",
+    "queue get",
+    "queue operate -n research",
+    "queue operate -a open",
+    "queue operate -n research -a drop",
+    "queue operate -n research -a update",
+    "queue operate -n research -a update -w 0",
+    "queue operate -n research -a open -w 2",
+    "queue create -w 0",
+    "queue create -S Ajar",
+    "flow create",
+    "flow delete",
+    "flow delete -N a -f b.yaml",
+    "flow describe -N a -o table",
 )
 def test_an_incomplete_or_contradictory_command_line_is_refused(
-    volcano: FakeCluster, penstock: Type, line: str
+    line: str, volcano: FakeCluster, penstock: Type
 ) -> None:
     printed = penstock(*line.split())
     assert (printed.code, printed.out) == (2, "")

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import POD, REPLICA_SET, Object, Ref
 from workers.controllers.apps.rolling import RolloutLimits, resolve
 
@@ -140,7 +139,7 @@ def test_what_is_paused_is_scaled_but_not_rolled():
     assert cluster.condition("Progressing") == ("True", "NewReplicaSetAvailable")
 
 
-@pytest.mark.parametrize(("limit", "left"), [(0, {"three"}), (1, {"two", "three"}), (10, {"one", "two", "three"})])
+@for_each((0, {"three"}), (1, {"two", "three"}), (10, {"one", "two", "three"}))
 def test_as_many_old_revisions_are_kept_as_the_limit_says(limit: int, left: set[str]):
     cluster = settled(revisionHistoryLimit=limit)
     for name in ("two", "three"):

@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.plans import back, conditions_of, created, deleted, status_of
+from tests.unit.tables import for_each
 from workers.api import times
 from workers.api.kinds import POD, REPLICA_SET, Object, Ref
 from workers.controllers.apps.replicaset import COST, cost, decide, rank
@@ -99,10 +100,7 @@ def test_which_pod_goes_first(first: Object, last: Object):
     assert back(plan) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("7", 7), ("-7", -7), ("0", 0), ("", 0), ("+7", 0), ("07", 0), ("seven", 0), ("99999999999", 0), ("٣", 0)],
-)
+@for_each(("7", 7), ("-7", -7), ("0", 0), ("", 0), ("+7", 0), ("07", 0), ("seven", 0), ("99999999999", 0), ("٣", 0))
 def test_a_cost_is_a_small_whole_number(text: str, value: int):
     assert cost(pod("x", annotations={COST: text})) == value
 

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET, Object, Ref
 from workers.controllers.apps.statefulset import ordinal_of
 
@@ -161,7 +160,7 @@ def test_going_back_gives_an_old_revision_the_newest_number():
     assert numbers == {"one": 3, "two": 2}
 
 
-@pytest.mark.parametrize(("limit", "left"), [(0, 1), (1, 2), (10, 3)])
+@for_each((0, 1), (1, 2), (10, 3))
 def test_as_many_old_revisions_are_kept_as_the_limit_says(limit: int, left: int):
     cluster = stateful(revisionHistoryLimit=limit)
     cluster.settle()
@@ -188,10 +187,7 @@ def test_a_pod_that_has_ended_is_made_again():
     assert cluster.available() == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [("web-0", 0), ("web-12", 12), ("other-3", None), ("web-03", None), ("web-x", None), ("web-٣", None)],
-)
+@for_each(("web-0", 0), ("web-12", 12), ("other-3", None), ("web-03", None), ("web-x", None), ("web-٣", None))
 def test_only_a_pod_of_that_name_has_a_number(name: str, number: int | None):
     assert ordinal_of({"metadata": {"name": "web"}}, {"metadata": {"name": name}}) == number
 

@@ -12,6 +12,7 @@ from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, 
 from workers.api.kinds import EVENT_JOB, JOB, Object, Ref
 from workers.controllers.eventjob import decide, jobs
 from workers.decision.claims import DELIVERIES, ClaimedItem, ClaimLedger, ClaimOrder
+from workers.decision.plan import Plan
 from workers.decision.snapshot import Reading, Snapshot, TriggerSample
 
 
@@ -127,8 +128,8 @@ class EventCluster(ClaimsCluster):
         ref = Ref(EVENT_JOB, "default", "orders")
         return Snapshot(ref, copy.deepcopy(self.owner), children, reading=self.reading, order=self.order, at=self.now)
 
-    def decide(self) -> None:
-        self.act(decide(self.snapshot(), NOW))
+    def planned(self) -> Plan:
+        return decide(self.snapshot(), NOW)
 
     def check(self) -> None:
         if not self.deliveries.closed:

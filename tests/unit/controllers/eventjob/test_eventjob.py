@@ -4,11 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
-import pytest
 
 from tests.unit.controllers.eventjob.manifests import claim, event_job, event_text, job_of, ledger, reading_of, snapshot
 from tests.unit.controllers.factories import NOW, UID, at, condition, micros
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.controllers.claims import binding
 from workers.controllers.eventjob import decide, jobs
@@ -180,7 +179,7 @@ def test_a_channel_that_a_scaledjob_takes_is_refused(trigger: Object, taken: boo
     assert any(isinstance(step, ComeBack) for step in plan.steps) is taken
 
 
-@pytest.mark.parametrize("channel", ["orders", "other"])
+@for_each("orders", "other")
 def test_a_scaledjob_of_another_name_takes_the_channel_that_its_trigger_names(channel: str) -> None:
     triggers = [{"type": "push", "metadata": {"stream": f"{{penstock}}:events:default/{channel}"}}]
     scaled = {"metadata": {"name": "work", "namespace": "default"}, "spec": {"triggers": triggers}}
@@ -235,11 +234,7 @@ def test_the_status_says_what_a_reading_counted() -> None:
     ]
 
 
-@cases(
-    ("some", 3, "EventsParked"),
-    ("as many as may be", 5, "DeadLetterFull"),
-    ("none", 0, "NothingParked"),
-)
+@cases(("some", 3, "EventsParked"), ("as many as may be", 5, "DeadLetterFull"), ("none", 0, "NothingParked"))
 def test_parked_events_are_a_condition(parked: int, reason: str) -> None:
     plan = decide(snapshot(event_job(deadLetter={"limit": 5}), ledger(counts={"parked": parked})), NOW)
     [found] = [each for each in status_in(plan)["conditions"] if each["type"] == "Parked"]
@@ -353,11 +348,7 @@ def test_what_no_process_can_be_given_is_in_the_file_only(data: str, variables: 
     assert names & {"PENSTOCK_EVENT", "PENSTOCK_EVENT_DATA"} == variables
 
 
-@cases(
-    ("a NUL", "a\0b", False),
-    ("as long as may be", "x" * 4096, True),
-    ("longer", "x" * 4095 + "ä", False),
-)
+@cases(("a NUL", "a\0b", False), ("as long as may be", "x" * 4096, True), ("longer", "x" * 4095 + "ä", False))
 def test_an_attribute_that_no_process_can_be_given_is_in_the_file_only(subject: str, given: bool) -> None:
     job = build(claim("1-0", item=event_text("1", subject=subject)))
     names = {each["name"] for each in job["spec"]["template"]["spec"]["containers"][0]["env"]}
@@ -384,7 +375,7 @@ def test_jobs_of_two_objects_of_one_name_have_other_names() -> None:
     assert all(len(name) <= 63 for name in names)
 
 
-@pytest.mark.parametrize("status", ["True", "False"])
+@for_each("True", "False")
 def test_suspending_and_resuming_are_events(status: str) -> None:
     before = {"conditions": [condition("Ready"), condition("Suspended", status)]}
     plan = decide(snapshot(event_job(status=before, suspend=status == "False"), ledger()), NOW)

@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.unit.controllers.factories import NOW, at, reading, sample, scaled_job
 from tests.unit.controllers.factories import snapshot as of_job
 from tests.unit.controllers.keda.scaledobject.scaledobjects import TRIGGER, scale, scaled_object
 from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as of_object
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object, Ref
 from workers.controllers.keda.scaledjob import decide as decide_job
 from workers.controllers.keda.scaledobject import decide as decide_object
@@ -85,7 +83,7 @@ def test_scaled_jobs_have_a_list_of_their_own() -> None:
     assert lists(decide_job(of_job(paused), NOW)) == [EditList(LOGIN, "scaledjobs", "work")]
 
 
-@pytest.mark.parametrize("kind", ["job", "object"])
+@for_each("job", "object")
 def test_who_goes_is_in_no_list_any_more(kind: str) -> None:
     going = {"deletionTimestamp": at(-1), "finalizers": ["finalizer.keda.sh"]}
     triggers = trigger({"name": "login"})

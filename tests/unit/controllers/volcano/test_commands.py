@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.unit.controllers.factories import NOW
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import COMMAND, QUEUE, VC_JOB, Object, Ref
 from workers.controllers.volcano.commands import CONTROLLER, decide
 from workers.decision.plan import NOTHING, Delete, RecordEvent, Together
@@ -54,6 +52,6 @@ def test_a_command_without_a_target_is_reported_and_deleted(target: Object | Non
     assert together.steps == (Delete(Ref(COMMAND, "team", "c"), "uid-c"),)
 
 
-@pytest.mark.parametrize("body", [None, command(ON_QUEUE, deletionTimestamp="2026-03-01T11:00:00Z")])
+@for_each(None, command(ON_QUEUE, deletionTimestamp="2026-03-01T11:00:00Z"))
 def test_what_is_gone_or_going_is_left_alone(body: Object | None) -> None:
     assert decide(seen(body, there=False), NOW) == NOTHING

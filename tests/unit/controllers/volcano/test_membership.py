@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from tests.unit.controllers.factories import NOW
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, POD, POD_GROUP, REPLICA_SET, STATEFUL_SET, Kind, Object, Ref, ref_of
 from workers.api.merge_patch import diff
 from workers.api.references import GANG_GATE, GROUP_NAME
@@ -188,9 +186,7 @@ def test_a_group_asks_for_what_its_pods_ask_for() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "least"), [("3", 3), ("0", 0), ("-1", 1), ("many", 1), ("", 1), ("2.5", 1), ("9" * 30, 1), ("٣", 1)]
-)
+@for_each(("3", 3), ("0", 0), ("-1", 1), ("many", 1), ("", 1), ("2.5", 1), ("9" * 30, 1), ("٣", 1))
 def test_the_owner_says_how_many_start_together(text: str, least: int) -> None:
     owner = workload(annotations={"scheduling.volcano.sh/group-min-member": text})
     spec = made(decided(pod(owner=owned_by(REPLICA_SET)), owner=owner))["spec"]
@@ -238,16 +234,13 @@ def test_annotations_of_the_owner_are_inherited_and_those_of_the_pod_win() -> No
     assert metadata["labels"] == {"volcano.sh/preemptable": "false", "volcano.sh/cooldown-time": "1m"}
 
 
-@pytest.mark.parametrize(
-    ("annotations", "field", "value"),
-    [
-        ({"scheduling.volcano.sh/queue-name": "lane"}, "queue", "lane"),
-        ({}, "queue", None),
-        ({"volcano.sh/network-topology-mode": "soft"}, "networkTopology", {"mode": "soft"}),
-        ({"volcano.sh/network-topology-highest-tier": "2"}, "networkTopology", {"highestTierAllowed": 2}),
-        ({"volcano.sh/network-topology-highest-tier": "two"}, "networkTopology", None),
-        ({"volcano.sh/network-topology-mode": "odd"}, "networkTopology", None),
-    ],
+@for_each(
+    ({"scheduling.volcano.sh/queue-name": "lane"}, "queue", "lane"),
+    ({}, "queue", None),
+    ({"volcano.sh/network-topology-mode": "soft"}, "networkTopology", {"mode": "soft"}),
+    ({"volcano.sh/network-topology-highest-tier": "2"}, "networkTopology", {"highestTierAllowed": 2}),
+    ({"volcano.sh/network-topology-highest-tier": "two"}, "networkTopology", None),
+    ({"volcano.sh/network-topology-mode": "odd"}, "networkTopology", None),
 )
 def test_what_a_pods_annotations_say(annotations: dict[str, str], field: str, value: Any) -> None:
     assert made(decided(pod(annotations=annotations)))["spec"].get(field) == value

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Kind, Object, Ref, ref_of
 from workers.api.merge_patch import diff
 from workers.controllers.volcano.queue import decide
@@ -142,17 +142,14 @@ def test_what_a_command_makes_of_a_state(
     assert consumed(plan) == ["c"]
 
 
-@pytest.mark.parametrize(
-    ("before", "phases", "after"),
-    [
-        (None, (), "Open"),
-        ("", ("Running",), "Open"),
-        ("Open", ("Running",), "Open"),
-        ("Closing", ("Running",), "Closing"),
-        ("Closing", (), "Closed"),
-        ("Closed", ("Pending",), "Closing"),
-        ("Unknown", (), "Unknown"),
-    ],
+@for_each(
+    (None, (), "Open"),
+    ("", ("Running",), "Open"),
+    ("Open", ("Running",), "Open"),
+    ("Closing", ("Running",), "Closing"),
+    ("Closing", (), "Closed"),
+    ("Closed", ("Pending",), "Closing"),
+    ("Unknown", (), "Unknown"),
 )
 def test_without_a_command_a_queue_is_looked_at(before: str | None, phases: tuple[str, ...], after: str) -> None:
     assert status_of(decided(queue(state=before, status={"old": 1}), has=groups(*phases)))["state"] == after
@@ -354,7 +351,7 @@ def test_a_queue_below_another(
     assert decided(left, above=queue("p", above)) == NOTHING
 
 
-@pytest.mark.parametrize(("own", "above", "closed"), [("Open", "Closed", True), ("Closed", "Open", False)])
+@for_each(("Open", "Closed", True), ("Closed", "Open", False))
 def test_a_worker_that_dies_half_way_leaves_a_queue_that_opens_again(own: str, above: str, closed: bool) -> None:
     plan = decided(queue(state=own, annotated="true" if own == "Closed" else None, parent="p"), above=queue("p", above))
     kinds = [type(step) for step in plan.steps if isinstance(step, Patch | PatchStatus)]
@@ -417,7 +414,7 @@ def test_the_root_does_not_wake_itself() -> None:
     assert marked(decide(seen(root, below=[queue("a", "Open")]), NOW)) == ["a"]
 
 
-@pytest.mark.parametrize("gone", [True, False])
+@for_each(True, False)
 def test_what_is_gone_or_going_is_left_alone(gone: bool) -> None:
     body = queue()
     body["metadata"]["deletionTimestamp"] = "2026-03-01T11:00:00Z"

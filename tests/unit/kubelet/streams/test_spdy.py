@@ -7,7 +7,7 @@ import pytest
 
 from deploy.local.kubelet.streams import spdy
 from deploy.local.kubelet.streams.spdy import Connection, Frame
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 #: Of the stream for the error of a connection.
 HEADERS = {"streamtype": "error", "port": "80", "requestid": "0"}
@@ -17,7 +17,7 @@ def test_the_dictionary_is_the_standards() -> None:
     assert zlib.adler32(spdy._DICTIONARY) == 0xE3C6A7C2
 
 
-@pytest.mark.parametrize("size", [1, 7, 10_000])
+@for_each(1, 7, 10_000)
 def test_frames_are_read_in_whatever_pieces_they_come(size: int) -> None:
     client, kubelet = Connection(), Connection()
     ping = struct.pack(">HHII", 0x8003, spdy.PING, 4, 7)

@@ -12,7 +12,7 @@ import pytest
 from deploy.local.supervisor import guard
 from tests.support.conditions import eventually
 from tests.support.processes import alive
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 PidIn = Callable[[str], int]
@@ -69,7 +69,7 @@ async def test_groups_of_a_killed_master_are_ended_even_if_they_ignore_term(
     await eventually(lambda: not alive(pid_in("child")) and not alive(pid_in("guard")))
 
 
-@pytest.mark.parametrize("farewell", ["bye", "removed", "recycled"])
+@for_each("bye", "removed", "recycled")
 async def test_groups_are_left_alone_after(farewell: str, start: Start, pid_in: PidIn) -> None:
     master = start(farewell=farewell)
     await eventually(lambda: pid_in("child"))

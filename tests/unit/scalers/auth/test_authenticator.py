@@ -10,7 +10,7 @@ import pytest
 from scalers.auth.authenticator import Authenticator, Unreachable, Workload
 from scalers.auth.secret_text import Hidden
 from tests.unit.scalers.cluster import Cluster
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import SECRET, Object, Ref
 from workers.errors import Forbidden, Unavailable, UserError
 
@@ -252,12 +252,9 @@ async def test_a_list_of_files_supplies_a_text_each_between_variables_and_config
     assert await resolve(cluster, OWN, folder=tmp_path) == supplied
 
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [("../x", "filePath[0]: ../x must be relative and without .."), ("odd", "filePath[0]: odd is not a text")],
-)
+@for_each(("../x", "filePath[0]: ../x must be relative and without .."), ("odd", "filePath[0]: odd is not a text"))
 async def test_a_listed_file_that_will_not_do_is_named(
-    cluster: Cluster, tmp_path: Path, path: str, message: str
+    path: str, message: str, cluster: Cluster, tmp_path: Path
 ) -> None:
     (tmp_path / "odd").write_bytes(b"\xff")
     cluster.authentication(namespace="", filePath=[{"parameter": "apiKey", "path": path}])

@@ -5,6 +5,7 @@ import pytest
 from scalers.deliveries import deliveries
 from scalers.deliveries.delivery import DeliveryFilter, DeliveryState
 from tests.support.event_jobs import KEYS, MUCH_LATER, PolledEventJob, spec_of
+from tests.unit.tables import for_each
 from workers.controllers.eventjob import jobs
 
 
@@ -112,12 +113,9 @@ async def test_an_event_is_found_by_its_id_and_its_source(job: PolledEventJob) -
     assert await job.deliveries.of_event(job.uid, "2") == ()
 
 
-@pytest.mark.parametrize(
-    ("state", "replayed", "dropped"),
-    [("waiting", 0, 1), ("running", 0, 0), ("retrying", 0, 1), ("parked", 1, 1), ("done", 1, 0), ("dropped", 1, 0)],
-)
+@for_each(("waiting", 0, 1), ("running", 0, 0), ("retrying", 0, 1), ("parked", 1, 1), ("done", 1, 0), ("dropped", 1, 0))
 async def test_each_verb_changes_only_deliveries_in_its_states(
-    job: PolledEventJob, state: DeliveryState, replayed: int, dropped: int
+    state: DeliveryState, replayed: int, dropped: int, job: PolledEventJob
 ) -> None:
     for verb, number in (("replay", replayed), ("drop", dropped)):
         await job.push(verb)

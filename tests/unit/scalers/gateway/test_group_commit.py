@@ -13,6 +13,7 @@ from scalers.gateway.problem import RequestRefused
 from scalers.gateway.push_request import ChannelLimits
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.unit.tables import for_each
 from workers.api.eventing.push_settings import PushSettings
 
 CHANNEL = Channel("{test}:events:team/orders", ChannelLimits())
@@ -168,17 +169,14 @@ async def test_replicas_are_waited_for(commit: GroupCommit, server: AnsweringSer
     assert server.trips == [["EVALSHA", "WAIT"]]
 
 
-@pytest.mark.parametrize(
-    ("settings", "command", "answer", "says"),
-    [
-        (FSYNC, "WAITAOF", [0, 0], "not in its append-only file within"),
-        (FSYNC, "WAITAOF", exceptions.ResponseError("ERR appendonly is off"), "cannot say"),
-        (REPLICAS, "WAIT", 1, "not with 2 replicas within"),
-        (PushSettings(durability="fsync", replicas=1), "WAIT", 0, "not with 1 replicas within"),
-    ],
+@for_each(
+    (FSYNC, "WAITAOF", [0, 0], "not in its append-only file within"),
+    (FSYNC, "WAITAOF", exceptions.ResponseError("ERR appendonly is off"), "cannot say"),
+    (REPLICAS, "WAIT", 1, "not with 2 replicas within"),
+    (PushSettings(durability="fsync", replicas=1), "WAIT", 0, "not with 1 replicas within"),
 )
 async def test_events_that_are_not_durable_in_time_are_not_acknowledged(
-    commit: GroupCommit, server: AnsweringServer, settings: PushSettings, command: str, answer: Any, says: str
+    settings: PushSettings, command: str, answer: Any, says: str, commit: GroupCommit, server: AnsweringServer
 ) -> None:
     server.waits[command] = answer
     status, detail = await refusal(commit, settings)
@@ -188,9 +186,9 @@ async def test_events_that_are_not_durable_in_time_are_not_acknowledged(
     assert "again is safe" in detail
 
 
-@pytest.mark.parametrize("settings", [MEMORY, FSYNC])
+@for_each(MEMORY, FSYNC)
 async def test_a_server_that_forgot_the_script_gets_it(
-    commit: GroupCommit, server: AnsweringServer, settings: PushSettings
+    settings: PushSettings, commit: GroupCommit, server: AnsweringServer
 ) -> None:
     server.known = False
     assert await push(commit, "1", settings) == "1-0"
@@ -198,11 +196,9 @@ async def test_a_server_that_forgot_the_script_gets_it(
     assert server.trips[0] == server.trips[1], "the wait for the disk follows the script on its connection"
 
 
-@pytest.mark.parametrize(
-    "error", [exceptions.ConnectionError("away"), exceptions.TimeoutError(), OSError(), TimeoutError()]
-)
+@for_each(exceptions.ConnectionError("away"), exceptions.TimeoutError(), OSError(), TimeoutError())
 async def test_without_an_answer_it_is_said_that_nothing_is_known(
-    commit: GroupCommit, server: AnsweringServer, error: Exception
+    error: Exception, commit: GroupCommit, server: AnsweringServer
 ) -> None:
     server.broken = error
     status, detail = await refusal(commit)
@@ -212,9 +208,9 @@ async def test_without_an_answer_it_is_said_that_nothing_is_known(
     assert await push(commit, "1") == "1-0"
 
 
-@pytest.mark.parametrize("error", [exceptions.OutOfMemoryError("OOM"), exceptions.ReadOnlyError("READONLY")])
+@for_each(exceptions.OutOfMemoryError("OOM"), exceptions.ReadOnlyError("READONLY"))
 async def test_a_server_that_refuses_has_accepted_nothing(
-    commit: GroupCommit, server: AnsweringServer, error: Exception
+    error: Exception, commit: GroupCommit, server: AnsweringServer
 ) -> None:
     server.refused = error
     status, detail = await refusal(commit)

@@ -8,7 +8,7 @@ import pytest
 
 from scalers.gateway.http_binding import MOST_EVENTS, PlainEvent, mode_of, read_events
 from scalers.gateway.problem import RequestRefused
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 PLAIN = PlainEvent("p1", "/events/team/orders", "dev.penstock.push", "2026-03-01T08:00:00.000Z")
 BINARY = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/shop", "ce-type": "placed"}
@@ -36,45 +36,39 @@ def plain(**more: str) -> dict[str, str]:
     return {"specversion": "1.0", "id": "p1", "source": PLAIN.source, "type": PLAIN.type, "time": PLAIN.time, **more}
 
 
-@pytest.mark.parametrize(
-    ("headers", "mode"),
-    [
-        ({}, "plain"),
-        ({"content-type": JSON}, "plain"),
-        (BINARY, "binary"),
-        ({"ce-id": "1"}, "binary"),
-        ({**BINARY, "content-type": STRUCTURED}, "structured"),
-        ({"content-type": "Application/CloudEvents+JSON; charset=UTF-8"}, "structured"),
-        ({"content-type": "application/cloudevents"}, "structured"),
-        ({"content-type": BATCH}, "batch"),
-        ({"content-type": "application/cloudevents-other"}, "plain"),
-        ({"content-type": "application/json; profile=cloudevents"}, "plain"),
-    ],
+@for_each(
+    ({}, "plain"),
+    ({"content-type": JSON}, "plain"),
+    (BINARY, "binary"),
+    ({"ce-id": "1"}, "binary"),
+    ({**BINARY, "content-type": STRUCTURED}, "structured"),
+    ({"content-type": "Application/CloudEvents+JSON; charset=UTF-8"}, "structured"),
+    ({"content-type": "application/cloudevents"}, "structured"),
+    ({"content-type": BATCH}, "batch"),
+    ({"content-type": "application/cloudevents-other"}, "plain"),
+    ({"content-type": "application/json; profile=cloudevents"}, "plain"),
 )
 def test_the_mode_of_a_request(headers: dict[str, str], mode: str) -> None:
     assert mode_of(raw(headers)) == mode
 
 
-@pytest.mark.parametrize(
-    ("value", "attribute"),
-    [
-        ("plain", "plain"),
-        ("  around  ", "around"),
-        ("Euro%20%E2%82%AC%20%F0%9F%98%80", "Euro € 😀"),
-        ("%e2%82%ac", "€"),
-        ("€", "€"),
-        ("100%", "100%"),
-        ("%zz%4", "%zz%4"),
-        ("%2541", "%41"),
-        ('"quoted"', "quoted"),
-        ('"a \\"b\\" \\\\ c"', 'a "b" \\ c'),
-        ('"Euro%20%E2%82%AC"', "Euro €"),
-        ('"%22"', '"'),
-        ("a%22b", 'a"b'),
-        ('in "the" middle', 'in "the" middle'),
-        ("a,b;c=d", "a,b;c=d"),
-        ("(no comment)", "(no comment)"),
-    ],
+@for_each(
+    ("plain", "plain"),
+    ("  around  ", "around"),
+    ("Euro%20%E2%82%AC%20%F0%9F%98%80", "Euro € 😀"),
+    ("%e2%82%ac", "€"),
+    ("€", "€"),
+    ("100%", "100%"),
+    ("%zz%4", "%zz%4"),
+    ("%2541", "%41"),
+    ('"quoted"', "quoted"),
+    ('"a \\"b\\" \\\\ c"', 'a "b" \\ c'),
+    ('"Euro%20%E2%82%AC"', "Euro €"),
+    ('"%22"', '"'),
+    ("a%22b", 'a"b'),
+    ('in "the" middle', 'in "the" middle'),
+    ("a,b;c=d", "a,b;c=d"),
+    ("(no comment)", "(no comment)"),
 )
 def test_the_values_of_headers_are_unquoted_and_decoded_once(value: str, attribute: str) -> None:
     assert one({**BINARY, "ce-subject": value})["subject"] == attribute
@@ -98,20 +92,17 @@ def test_binary_mode(headers: dict[str, str], body: bytes, found: dict[str, str]
     assert one({**BINARY, **headers}, body) == {**EVENT, **found}
 
 
-@pytest.mark.parametrize(
-    ("more", "found"),
-    [
-        ({}, {}),
-        ({"data": {"a": [1, None, "ä"]}}, {"data": '{"a":[1,null,"ä"]}', "datacontenttype": JSON}),
-        ({"data": 12345678901234567890123}, {"data": "12345678901234567890123", "datacontenttype": JSON}),
-        ({"data": "text"}, {"data": "text"}),
-        ({"data": "text", "datacontenttype": JSON}, {"data": '"text"', "datacontenttype": JSON}),
-        ({"data": "<a/>", "datacontenttype": "text/xml"}, {"data": "<a/>", "datacontenttype": "text/xml"}),
-        ({"data": [1], "datacontenttype": "x/y+json"}, {"data": "[1]", "datacontenttype": "x/y+json"}),
-        ({"data_base64": "/wA="}, {"data_base64": "/wA="}),
-        ({"subject": None, "data": None}, {}),
-        ({"flag": True, "number": -3}, {"flag": "true", "number": "-3"}),
-    ],
+@for_each(
+    ({}, {}),
+    ({"data": {"a": [1, None, "ä"]}}, {"data": '{"a":[1,null,"ä"]}', "datacontenttype": JSON}),
+    ({"data": 12345678901234567890123}, {"data": "12345678901234567890123", "datacontenttype": JSON}),
+    ({"data": "text"}, {"data": "text"}),
+    ({"data": "text", "datacontenttype": JSON}, {"data": '"text"', "datacontenttype": JSON}),
+    ({"data": "<a/>", "datacontenttype": "text/xml"}, {"data": "<a/>", "datacontenttype": "text/xml"}),
+    ({"data": [1], "datacontenttype": "x/y+json"}, {"data": "[1]", "datacontenttype": "x/y+json"}),
+    ({"data_base64": "/wA="}, {"data_base64": "/wA="}),
+    ({"subject": None, "data": None}, {}),
+    ({"flag": True, "number": -3}, {"flag": "true", "number": "-3"}),
 )
 def test_structured_mode(more: dict[str, Any], found: dict[str, str]) -> None:
     assert one({"content-type": f"{STRUCTURED}; charset=utf-8"}, {**EVENT, **more}) == {**EVENT, **found}
@@ -123,9 +114,8 @@ def test_a_batch_is_as_many_events() -> None:
     assert events({"content-type": BATCH}, []) == []
 
 
-@pytest.mark.parametrize(
-    ("content", "body", "found"),
-    [
+@for_each(
+
         # Parsers differ about these; they are data, and the next reader's to judge.
         (JSON, b'"\\ud800"', {"datacontenttype": JSON, "data": '"\\ud800"'}),
         (JSON, b"[%d]" % 10**40, {"datacontenttype": JSON, "data": f"[{10**40}]"}),
@@ -140,7 +130,7 @@ def test_a_batch_is_as_many_events() -> None:
          b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x\r\n'
          b'Content-Disposition: form-data; name="a"\r\nContent-Type: text/plain\r\n\r\n\xc3\xa4\r\n--x--\r\n',
          {"datacontenttype": JSON, "data": '{"a":["1","ä"]}'}),
-    ],
+
 )  # fmt: skip
 def test_bodies_that_are_no_events_become_some(content: str, body: bytes, found: dict[str, str]) -> None:
     assert one({"content-type": content} if content else {}, body) == plain(**found)
@@ -151,9 +141,8 @@ FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data; boundary=x"
 
 
-@pytest.mark.parametrize(
-    ("headers", "body", "status", "says"),
-    [
+@for_each(
+
         ({"ce-id": "1"}, b"", 400, "specversion"),
         ({**BINARY, "ce-specversion": "0.3"}, b"", 400, "specversion must be 1.0"),
         ({**BINARY, "ce-id": ""}, b"", 400, "id is required"),
@@ -201,7 +190,7 @@ MULTIPART = "multipart/form-data; boundary=x"
         ({"content-type": MULTIPART}, FILE[:-10], 400, "ends before"),
         ({"content-type": MULTIPART}, b"--y", 400, "no multipart form"),
         ({"content-type": MULTIPART}, b"--x\r\n\r\n1\r\n--x--\r\n", 400, "has no name"),
-    ],
+
 )  # fmt: skip
 def test_what_is_refused(headers: dict[str, str], body: Any, status: int, says: str) -> None:
     with pytest.raises(RequestRefused) as caught:
@@ -220,13 +209,10 @@ def test_headers_that_are_there_twice_are_refused() -> None:
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-@pytest.mark.parametrize(
-    ("headers", "found"),
-    [
-        ({"traceparent": PARENT, "tracestate": "a=b"}, {"traceparent": PARENT, "tracestate": "a=b"}),
-        ({"traceparent": PARENT, "ce-traceparent": PARENT[:-1] + "0"}, {"traceparent": PARENT[:-1] + "0"}),
-        ({"traceparent": "no", "tracestate": "a=b"}, {}),
-    ],
+@for_each(
+    ({"traceparent": PARENT, "tracestate": "a=b"}, {"traceparent": PARENT, "tracestate": "a=b"}),
+    ({"traceparent": PARENT, "ce-traceparent": PARENT[:-1] + "0"}, {"traceparent": PARENT[:-1] + "0"}),
+    ({"traceparent": "no", "tracestate": "a=b"}, {}),
 )
 def test_the_trace_of_the_request_is_the_events(headers: dict[str, str], found: dict[str, str]) -> None:
     assert one({**BINARY, **headers}) == {**EVENT, **found}

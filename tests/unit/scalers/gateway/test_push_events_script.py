@@ -14,6 +14,7 @@ from scalers.gateway.push_request import ChannelLimits
 from scalers.sources.events.intake import Intake
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.unit.tables import for_each
 from workers.api.eventing.push_settings import PushSettings
 
 KEYS = Keys("test")
@@ -94,9 +95,9 @@ async def test_an_event_that_is_twice_in_a_batch_needs_room_once(rig: CommitRig)
     assert await rig.push("4", "4", "4") == [True, False, False]
 
 
-@pytest.mark.parametrize(("unfinished", "fits"), [({"a": 3}, True), ({"a": 4}, False), ({"a": 2, "b": 4}, False)])
+@for_each(({"a": 3}, True), ({"a": 4}, False), ({"a": 2, "b": 4}, False))
 async def test_unfinished_deliveries_of_the_slowest_event_job_count(
-    rig: CommitRig, unfinished: dict[str, int], fits: bool
+    unfinished: dict[str, int], fits: bool, rig: CommitRig
 ) -> None:
     await rig.client.hset(f"{STREAM}:unfinished", mapping=unfinished)
     if fits:
@@ -124,8 +125,8 @@ async def test_what_a_group_of_jobs_has_taken_counts_until_it_is_acknowledged(ri
     assert await rig.push("5", channel=channel) == [True]
 
 
-@pytest.mark.parametrize("limits", [ChannelLimits(window=0), ChannelLimits(remembered=0)])
-async def test_without_remembering_every_event_is_new(rig: CommitRig, limits: ChannelLimits) -> None:
+@for_each(ChannelLimits(window=0), ChannelLimits(remembered=0))
+async def test_without_remembering_every_event_is_new(limits: ChannelLimits, rig: CommitRig) -> None:
     channel = replace(CHANNEL, limits=limits)
     assert await rig.push("1", "1", channel=channel) == [True, True]
     assert await rig.push("1", channel=channel) == [True]

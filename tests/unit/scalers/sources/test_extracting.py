@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from penstock.scaler import SourceError
 from scalers.sources.http import extracting
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 TEXT = b"""# HELP work Work.
 # TYPE work gauge
@@ -61,7 +61,7 @@ def test_refused(read, body: bytes, path: str, message: str) -> None:
 
 
 @given(body=st.binary(max_size=60), path=st.text("ab.#0*?{}\"'=|@\\", min_size=1, max_size=8))
-@pytest.mark.parametrize("read", [extracting.from_json, extracting.from_yaml, extracting.from_xml])
+@for_each(extracting.from_json, extracting.from_yaml, extracting.from_xml)
 def test_garbage_is_a_reason_or_a_number(read, body: bytes, path: str) -> None:
     try:
         value = read(body, path)

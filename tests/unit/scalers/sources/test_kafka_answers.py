@@ -16,7 +16,7 @@ from penstock.scaler import Measure, SourceError
 from scalers.sources.messaging import kafka_client
 from scalers.sources.messaging.kafka import ApacheKafka
 from scalers.sources.messaging.kafka_client import KafkaClient, KafkaCluster
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 pytestmark = pytest.mark.virtual_time
 
@@ -155,9 +155,7 @@ async def test_a_connection_that_was_given_up_while_it_was_opened_is_opened_afre
     assert all(each.closed for each in Starting.made)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "complaint"), [({}, "GroupAuthorizationFailed"), ({"topic": "a"}, "its offsets are not told")]
-)
+@for_each(({}, "GroupAuthorizationFailed"), ({"topic": "a"}, "its offsets are not told"))
 async def test_a_group_that_may_not_be_read_is_unknown(metadata: dict[str, str], complaint: str) -> None:
     answer = await read(Answers({}, refused=30), **metadata)
     assert isinstance(answer, SourceError)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalers.sources.messaging.kafka_lag import Lag, LagRules, Partition, combined, numbers
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 
 def lag(*lags: int) -> list[Partition]:
@@ -64,15 +64,12 @@ def test_no_more_consumers_than_partitions(lags: list[int], threshold: int, with
         assert len(lags) % (found.value // threshold) == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("", None), (" ", None), ("3", {3}), ("1, 2,5-8", {1, 2, 5, 6, 7, 8}), ("4-4", {4})],
-)
+@for_each(("", None), (" ", None), ("3", {3}), ("1, 2,5-8", {1, 2, 5, 6, 7, 8}), ("4-4", {4}))
 def test_partitions_by_their_numbers(text: str, expected: set[int] | None) -> None:
     assert numbers(text) == (None if expected is None else frozenset(expected))
 
 
-@pytest.mark.parametrize("text", ["a", "1,", "-1", "2-1", "1-", "1-2-3", "0-999999999"])
+@for_each("a", "1,", "-1", "2-1", "1-", "1-2-3", "0-999999999")
 def test_what_are_no_partitions(text: str) -> None:
     with pytest.raises(ValueError, match="must be"):
         numbers(text)

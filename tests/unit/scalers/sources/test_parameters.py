@@ -18,7 +18,7 @@ from scalers.trigger_types import REGISTRY
 from tests.integration.scalers.every_trigger import EXAMPLES, MARKER, Example
 from tests.support.certificates import certificates
 from tests.unit.scalers import malformed
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 #: A trigger that is right, by type.
 GOOD: dict[str, Example] = dict(
@@ -307,15 +307,12 @@ def test_no_text_of_a_scaler_shows_a_secret(type_: str) -> None:
     malformed.tells_no_secret(REGISTRY.find(type_), good(type_))
 
 
-@pytest.mark.parametrize(
-    ("type_", "module", "extra"),
-    [
-        ("external", "grpc", "external"),
-        ("kafka", "aiokafka", "kafka"),
-        ("mongodb", "pymongo", "mongodb"),
-        ("mysql", "aiomysql", "mysql"),
-        ("postgresql", "psycopg", "postgresql"),
-    ],
+@for_each(
+    ("external", "grpc", "external"),
+    ("kafka", "aiokafka", "kafka"),
+    ("mongodb", "pymongo", "mongodb"),
+    ("mysql", "aiomysql", "mysql"),
+    ("postgresql", "psycopg", "postgresql"),
 )
 def test_a_missing_library_is_named(type_: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
@@ -330,23 +327,20 @@ CLOUD: dict[str, str | None] = {
 INFLUX_3 = {"organizationName": None, "influxVersion": "3", "database": "d", "metricKey": "m"}
 
 
-@pytest.mark.parametrize(
-    ("type_", "changes", "metric", "target"),
-    [
-        ("prometheus", {"threshold": "2.5"}, "prometheus", 2.5),
-        ("loki", {"tenantName": "a"}, "loki", 1),
-        ("graphite", {}, "graphite", 100),
-        ("metrics-api", {"valueLocation": "a.b", "targetValue": "5"}, "metric-api-a.b", 5),
-        ("elasticsearch", {}, "elasticsearch-query", 1),
-        ("elasticsearch", CLOUD, "elasticsearch-t", 1),
-        ("opensearch", {}, "opensearch-query", 1),
-        ("influxdb", {"thresholdValue": "2"}, "influxdb-o", 2),
-        ("influxdb", INFLUX_3, "influxdb-d", 1),
-        ("apache-kafka", {"topic": "t,u"}, "kafka-t,u", 10),
-        ("kafka", {}, "kafka-t", 10),
-        ("apache-kafka", {"topic": None}, "kafka-g-topics", 10),
-        ("kafka", {"topic": None, "version": "1.0.0"}, "kafka-g-topics", 10),
-    ],
+@for_each(
+    ("prometheus", {"threshold": "2.5"}, "prometheus", 2.5),
+    ("loki", {"tenantName": "a"}, "loki", 1),
+    ("graphite", {}, "graphite", 100),
+    ("metrics-api", {"valueLocation": "a.b", "targetValue": "5"}, "metric-api-a.b", 5),
+    ("elasticsearch", {}, "elasticsearch-query", 1),
+    ("elasticsearch", CLOUD, "elasticsearch-t", 1),
+    ("opensearch", {}, "opensearch-query", 1),
+    ("influxdb", {"thresholdValue": "2"}, "influxdb-o", 2),
+    ("influxdb", INFLUX_3, "influxdb-d", 1),
+    ("apache-kafka", {"topic": "t,u"}, "kafka-t,u", 10),
+    ("kafka", {}, "kafka-t", 10),
+    ("apache-kafka", {"topic": None}, "kafka-g-topics", 10),
+    ("kafka", {"topic": None, "version": "1.0.0"}, "kafka-g-topics", 10),
 )
 def test_names_and_targets(type_: str, changes: Mapping[str, str | None], metric: str, target: float) -> None:
     parsed: Any = REGISTRY.find(type_).parse(but(type_, changes))
@@ -354,12 +348,9 @@ def test_names_and_targets(type_: str, changes: Mapping[str, str | None], metric
     assert "hush" not in f"{parsed!r} {parsed.server} {parsed.server!r}"
 
 
-@pytest.mark.parametrize(
-    ("sasl", "mechanism"),
-    [("plaintext", "PLAIN"), ("scram_sha256", "SCRAM-SHA-256"), ("scram_sha512", "SCRAM-SHA-512")],
-)
-@pytest.mark.parametrize(("tls", "protocol"), [("enable", "SASL_SSL"), ("disable", "SASL_PLAINTEXT")])
-def test_how_kafka_logs_in(sasl: str, mechanism: str, tls: str, protocol: str) -> None:
+@for_each(("plaintext", "PLAIN"), ("scram_sha256", "SCRAM-SHA-256"), ("scram_sha512", "SCRAM-SHA-512"))
+@for_each(("enable", "SASL_SSL"), ("disable", "SASL_PLAINTEXT"))
+def test_how_kafka_logs_in(tls: str, protocol: str, sasl: str, mechanism: str) -> None:
     server = Kafka.parse(but("kafka", {"sasl": sasl, "tls": tls, "@password": "hush-hush"})).server
     options = server.options()
     assert (options["security_protocol"], options["sasl_mechanism"]) == (protocol, mechanism)
@@ -368,16 +359,13 @@ def test_how_kafka_logs_in(sasl: str, mechanism: str, tls: str, protocol: str) -
     assert "hush" not in f"{server} {server!r}"
 
 
-@pytest.mark.parametrize(
-    ("options", "tls"),
-    [
-        ("", None),
-        ("?tls=false&timeout=5s&parseTime=true", None),
-        ("?timeout=5s&tls=true", TLS()),
-        ("?tls=TRUE", TLS()),
-        ("?tls=skip-verify", TLS(verify=False)),
-        ("?tls=preferred", TLS(verify=False)),
-    ],
+@for_each(
+    ("", None),
+    ("?tls=false&timeout=5s&parseTime=true", None),
+    ("?timeout=5s&tls=true", TLS()),
+    ("?tls=TRUE", TLS()),
+    ("?tls=skip-verify", TLS(verify=False)),
+    ("?tls=preferred", TLS(verify=False)),
 )
 def test_tls_of_a_mysql_connection_string(options: str, tls: TLS | None) -> None:
     trigger = but("mysql", {"@connectionString": f"u:hush@tcp(h:1)/d{options}"})
@@ -385,7 +373,7 @@ def test_tls_of_a_mysql_connection_string(options: str, tls: TLS | None) -> None
     assert (server.host, server.name, server.tls, server.tls_if_possible) == ("h", "d", tls, "preferred" in options)
 
 
-@pytest.mark.parametrize("type_", ["kafka", "mongodb", "redis", "rabbitmq", "etcd"])
+@for_each("kafka", "mongodb", "redis", "rabbitmq", "etcd")
 def test_certificates_are_ignored_where_tls_is_expressly_off(type_: str) -> None:
     changes = {"@tls": "disable", "@ca": PEM.authority, **(OVER_AMQP if type_ == "rabbitmq" else {})}
     REGISTRY.find(type_).parse(but(type_, changes))
@@ -438,18 +426,15 @@ OAUTH = {"authModes": "oauth", "@oauthTokenURI": "http://t", "@clientID": "me", 
 FROM_ENV = {"@username": None, "@password": None, "usernameFromEnv": "TOKEN", "passwordFromEnv": "TOKEN"}
 
 
-@pytest.mark.parametrize(
-    ("type_", "changes", "field", "value"),
-    [
-        ("metrics-api", {"@apiKey": None, "apiKey": "k"}, "api_key", SecretStr("k")),
-        ("metrics-api", {"authMode": None, "@authModes": "apiKey"}, "modes", ("apiKey",)),
-        ("prometheus", OAUTH, "scopes", ("a", "b")),
-        ("mongodb", {**NO_URI, "connectionString": "mongodb://u:hush@a:1/x"}, "patience", 10.0),
-        ("mongodb", {**NO_URI, **PARTS, "password": "hush"}, "password", SecretStr("hush")),
-        ("etcd", FROM_ENV, "username", f"{MARKER}-variable"),
-        ("elasticsearch", {"query": None, "@query": "{}"}, "query", "{}"),
-        ("kafka", {"fullMetadata": "true"}, "full_metadata", True),
-    ],
+@for_each(
+    ("metrics-api", {"@apiKey": None, "apiKey": "k"}, "api_key", SecretStr("k")),
+    ("metrics-api", {"authMode": None, "@authModes": "apiKey"}, "modes", ("apiKey",)),
+    ("prometheus", OAUTH, "scopes", ("a", "b")),
+    ("mongodb", {**NO_URI, "connectionString": "mongodb://u:hush@a:1/x"}, "patience", 10.0),
+    ("mongodb", {**NO_URI, **PARTS, "password": "hush"}, "password", SecretStr("hush")),
+    ("etcd", FROM_ENV, "username", f"{MARKER}-variable"),
+    ("elasticsearch", {"query": None, "@query": "{}"}, "query", "{}"),
+    ("kafka", {"fullMetadata": "true"}, "full_metadata", True),
 )
 def test_parameters_come_from_every_source_that_keda_reads(
     type_: str, changes: Mapping[str, str | None], field: str, value: object

@@ -14,7 +14,7 @@ from scalers.sources.redis.streams import Count, RedisClusterStreams, RedisSenti
 from scalers.sources.tls import TLS
 from scalers.trigger_types import REGISTRY
 from tests.support.certificates import certificates
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 
 OWN = {"": {"listName": "work"}, "-streams": {"stream": "work"}}
 
@@ -26,13 +26,10 @@ def parse(type_: str, *, authentication: dict[str, str] | None = None, **metadat
     return REGISTRY.find(type_).parse(Trigger(3, type_, metadata=given, authentication=authentication or {}))
 
 
-@pytest.mark.parametrize(
-    ("type_", "scaler"),
-    [
-        *(("redis", RedisLists), ("redis-streams", RedisStreams)),
-        *(("redis-cluster", RedisClusterLists), ("redis-cluster-streams", RedisClusterStreams)),
-        *(("redis-sentinel", RedisSentinelLists), ("redis-sentinel-streams", RedisSentinelStreams)),
-    ],
+@for_each(
+    *(("redis", RedisLists), ("redis-streams", RedisStreams)),
+    *(("redis-cluster", RedisClusterLists), ("redis-cluster-streams", RedisClusterStreams)),
+    *(("redis-sentinel", RedisSentinelLists), ("redis-sentinel-streams", RedisSentinelStreams)),
 )
 def test_every_type_is_found_by_its_name(type_: str, scaler: type[RedisSource]) -> None:
     assert REGISTRY.find(type_) is scaler
@@ -89,17 +86,14 @@ def test_where_to_ask(type_: str, metadata: dict[str, str], server: object) -> N
     assert parse(type_, **metadata).server == server
 
 
-@pytest.mark.parametrize(
-    ("name", "order"),
-    [
-        ("address", "MAE"),
-        ("host", "MEA"),
-        ("username", "MEA"),
-        ("password", "MEA"),
-        ("sentinelMaster", "MAE"),
-        ("sentinelUsername", "MAE"),
-        ("sentinelPassword", "MAE"),
-    ],
+@for_each(
+    ("address", "MAE"),
+    ("host", "MEA"),
+    ("username", "MEA"),
+    ("password", "MEA"),
+    ("sentinelMaster", "MAE"),
+    ("sentinelUsername", "MAE"),
+    ("sentinelPassword", "MAE"),
 )
 def test_sources_are_searched_in_kedas_order(name: str, order: str) -> None:
     """Each source holds a text that tells it; the first of the order wins, and without it the next."""

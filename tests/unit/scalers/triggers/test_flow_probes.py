@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import pytest
-
 from scalers.triggers import flow_probes
 from scalers.triggers.flow_probes import PodProbe
 from tests.support.servers import LOOPBACK, behaving
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import POD, VC_JOB, Kind, Object, Ref
 from workers.api.volcano.jobflow import HttpGet, TcpSocket
 from workers.decision.snapshot import CachedObject
@@ -112,9 +110,7 @@ async def test_http(answer: bytes, ready: bool) -> None:
     assert (measure.active, measure.value) == (ready, float(ready))
 
 
-@pytest.mark.parametrize(
-    ("addresses", "wanted", "ready"), [((), 1, False), ((LOOPBACK,), 1, True), ((LOOPBACK,), 2, False)]
-)
+@for_each(((), 1, False), ((LOOPBACK,), 1, True), ((LOOPBACK,), 2, False))
 async def test_so_many_pods_must_listen_as_the_gang_has(addresses: tuple[str, ...], wanted: int, ready: bool) -> None:
     async with server() as port:
         measure = await PodProbe(

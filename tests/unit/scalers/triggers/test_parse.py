@@ -11,6 +11,7 @@ from penstock.scaler import Scaler, parameter
 from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.parse import Parsed, Triggers, polling_interval
 from tests.unit.scalers.cluster import Cluster
+from tests.unit.tables import for_each
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.errors import Unavailable
 
@@ -257,8 +258,8 @@ def triggers() -> Triggers:
     return Triggers(registry)
 
 
-@pytest.mark.parametrize("name", ["metric", "server", "watched", "patience"])
-async def test_a_property_of_a_scaler_that_raises_is_the_triggers_problem(triggers: Triggers, name: str) -> None:
+@for_each("metric", "server", "watched", "patience")
+async def test_a_property_of_a_scaler_that_raises_is_the_triggers_problem(name: str, triggers: Triggers) -> None:
     parsed = await triggers.parse(REF, body({"type": "faulty", "metadata": {"fault": name}}))
     told = "the server: " if name != "server" else ""
     assert parsed.problem == f"trigger 0 (faulty): {name}: {told}ValueError: no port in ***'s {name}"

@@ -12,7 +12,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from tests.unit.workers.objects import job, key, ref
 from workers.api.kinds import JOB, Kind
 from workers.cache.reflector import Pace, Reflector
@@ -235,8 +235,8 @@ async def _flapping(*_: object, **__: object) -> AsyncIterator[tuple[object, ...
     raise Unavailable("the connection broke")
 
 
-@pytest.mark.parametrize("follow", [_refusing, _flapping])
-async def test_no_freshness_is_claimed_while_the_watch_cannot_be_taken_up(rig: ReflectorRig, follow: Any) -> None:
+@for_each(_refusing, _flapping)
+async def test_no_freshness_is_claimed_while_the_watch_cannot_be_taken_up(follow: Any, rig: ReflectorRig) -> None:
     async with rig.informing():
         await eventually(rig.fresh)
         working = rig.cluster.follow

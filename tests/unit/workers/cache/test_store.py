@@ -7,7 +7,7 @@ import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from tests.unit.workers.objects import job, key, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
 from workers.cache.decode_cache import DecodeCache
@@ -409,10 +409,7 @@ async def test_unowned_objects_are_found_by_their_namespace(
     assert await rig.client.zcard(rig.store.keys.owners(JOB.id)) == 1
 
 
-@cases(
-    ("answered", ObjectVersion.gone(ref(JOB, "a"), "uid-a")),
-    ("watched", ObjectVersion.deleted(JOB, job("a", 8))),
-)
+@cases(("answered", ObjectVersion.gone(ref(JOB, "a"), "uid-a")), ("watched", ObjectVersion.deleted(JOB, job("a", 8))))
 async def test_a_deleted_unowned_object_is_not_found_and_leaves_no_index_entry(
     deletion: ObjectVersion, rig: StoreRig
 ) -> None:
@@ -469,8 +466,8 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
     assert read.count(b"default/a") == 2
 
 
-@pytest.mark.parametrize("before", ["adopted none", "reconciled none"])
-async def test_a_listing_corrects_what_other_controllers_than_these_wrote(rig: StoreRig, before: str) -> None:
+@for_each("adopted none", "reconciled none")
+async def test_a_listing_corrects_what_other_controllers_than_these_wrote(before: str, rig: StoreRig) -> None:
     lanes_of, adopted = ({JOB.id: (rig.reconcile,)}, ()) if before == "adopted none" else ({}, {JOB.id})
     earlier = Store(rig.client, Keys("test"), lanes_of, adopted=adopted, clock=lambda: rig.now)
     known = [job("a", 2), job("b", 3)]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scheduler.keys import Keys
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from tests.unit.workers.cache.test_store import SECOND, StoreRig, rig
 from tests.unit.workers.objects import job, key, naming, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD_GROUP, SCALED_JOB, Object, Ref
@@ -102,8 +102,8 @@ async def test_a_plan_wakes_whom_its_children_name_but_not_itself(rig: StoreRig)
     assert key(SCALED_JOB, "two") not in marked
 
 
-@pytest.mark.parametrize("name", ["two words", "two\nlines", "tab\there", "a\x00b"])
-async def test_a_malformed_name_refers_to_no_object(rig: StoreRig, name: str) -> None:
+@for_each("two words", "two\nlines", "tab\there", "a\x00b")
+async def test_a_malformed_name_refers_to_no_object(name: str, rig: StoreRig) -> None:
     await rig.put(naming("a", 2, name))
     assert await rig.version("a") == "2"
     assert await referrers(rig, name) == []
@@ -154,8 +154,8 @@ async def test_a_listing_buries_ties_with_what_it_does_not_name(rig: StoreRig) -
     assert key(SCALED_JOB, "one") in await rig.marked()
 
 
-@pytest.mark.parametrize("namespace", ["", "default"])
-async def test_a_cluster_scoped_object_is_named_from_all_namespaces(rig: StoreRig, namespace: str) -> None:
+@for_each("", "default")
+async def test_a_cluster_scoped_object_is_named_from_all_namespaces(namespace: str, rig: StoreRig) -> None:
     target = Ref(POD_GROUP, namespace, "g")
     store = Store(rig.client, Keys("test"), {}, references={JOB.id: lambda _body: target})
     elsewhere: Object = job("b", 3)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from prometheus_client import REGISTRY
 
+from tests.unit.tables import for_each
 from workers.client import request_limiter
 from workers.client.concurrency_limit import Bounds
 from workers.client.request_limiter import AGING, ELECTION, HANGS, Priority, RequestLimiter, context_of, requests
@@ -197,7 +198,7 @@ async def test_work_is_begun_again_when_little_waits(monkeypatch):
     await asyncio.wait_for(room, 1)
 
 
-@pytest.mark.parametrize("when", ["while it waits", "as it is let go"])
+@for_each("while it waits", "as it is let go")
 async def test_a_request_that_is_cancelled_leaves_no_place_taken(when):
     rig = Rig(1)
     ticket = await rig.hold()
@@ -242,15 +243,12 @@ async def test_a_failure_of_one_kind_is_not_the_servers_while_another_kind_is_an
     assert rig.limiter.allowed == 8
 
 
-@pytest.mark.parametrize(
-    ("method", "priority"),
-    [
-        ("GET", Priority.READ),
-        ("POST", Priority.START),
-        ("PATCH", Priority.FINISH),
-        ("PUT", Priority.FINISH),
-        ("DELETE", Priority.FINISH),
-    ],
+@for_each(
+    ("GET", Priority.READ),
+    ("POST", Priority.START),
+    ("PATCH", Priority.FINISH),
+    ("PUT", Priority.FINISH),
+    ("DELETE", Priority.FINISH),
 )
 def test_without_a_word_of_the_call_site_the_method_says_the_class(method, priority):
     assert context_of(method).priority is priority

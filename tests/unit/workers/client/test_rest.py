@@ -9,7 +9,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers import errors, wiring
 from workers.api.kinds import JOB, POD, Ref
 from workers.client import transport
@@ -198,8 +198,8 @@ async def test_a_list_follows_its_pages_and_names_the_kind_of_every_item(server:
     assert server.requests[0].query["labelSelector"] == "a=b,c"
 
 
-@pytest.mark.parametrize("expirations", [1, 2])
-async def test_a_list_whose_pages_expire_starts_afresh_once(server: Server, cluster: Cluster, expirations: int) -> None:
+@for_each(1, 2)
+async def test_a_list_whose_pages_expire_starts_afresh_once(expirations: int, server: Server, cluster: Cluster) -> None:
     left = expirations
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -273,8 +273,8 @@ async def test_a_connection_cut_in_the_middle_of_a_line_is_an_error_and_half_an_
         await anext(watch)
 
 
-@pytest.mark.parametrize("how", ["answer", "event"])
-async def test_a_version_too_old_to_watch_is_gone(server: Server, cluster: Cluster, how: str) -> None:
+@for_each("answer", "event")
+async def test_a_version_too_old_to_watch_is_gone(how: str, server: Server, cluster: Cluster) -> None:
     if how == "answer":
         server.says(410, status(410, "Expired"))
     else:

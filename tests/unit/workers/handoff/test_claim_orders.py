@@ -6,6 +6,7 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
+from tests.unit.tables import for_each
 from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders
@@ -53,9 +54,9 @@ async def test_a_dropped_order_is_gone(client: Redis, lane: Lane) -> None:
     assert await orders.get_many([WORK]) == [None]
 
 
-@pytest.mark.parametrize("stored", ["nonsense", "1 {}", '1 {"id":1,"of":"x","limit":1,"settlements":[],"more":1}'])
+@for_each("nonsense", "1 {}", '1 {"id":1,"of":"x","limit":1,"settlements":[],"more":1}')
 async def test_an_order_of_another_version_counts_as_none(
-    client: Redis, stored: str, caplog: pytest.LogCaptureFixture
+    stored: str, client: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
     await client.hset("{test}:orders", WORK, stored)
     assert await ClaimOrders(client, KEYS).get_many([WORK]) == [None]

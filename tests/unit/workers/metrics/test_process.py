@@ -7,6 +7,7 @@ from prometheus_client import REGISTRY
 
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
+from tests.unit.tables import for_each
 from workers.metrics import process
 
 LATENCY = "volcano_controller_job_to_pod_creation_latency_milliseconds"
@@ -16,12 +17,9 @@ def value(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(name, labels) or 0.0
 
 
-@pytest.mark.parametrize(
-    ("metric", "name"),
-    [
-        ("jobflows_succeeded", "volcano_jobflow_succeed_phase_count"),
-        ("jobflows_failed", "volcano_jobflow_failed_phase_count"),
-    ],
+@for_each(
+    ("jobflows_succeeded", "volcano_jobflow_succeed_phase_count"),
+    ("jobflows_failed", "volcano_jobflow_failed_phase_count"),
 )
 def test_flows_are_counted_under_exactly_volcanos_name(metric, name):
     before = value(name, jobflow_namespace="default")

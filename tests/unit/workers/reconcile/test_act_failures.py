@@ -4,22 +4,13 @@ import asyncio
 
 import pytest
 
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from tests.unit.workers.acting import OWNER, ActorRig
 from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
 from workers.client.concurrency_limit import Bounds
 from workers.client.request_limiter import Priority, RequestLimiter, context_of
 from workers.decision.claims import ClaimOrder
-from workers.decision.plan import (
-    Create,
-    Delete,
-    EditList,
-    PatchStatus,
-    Plan,
-    PollNow,
-    RecordEvent,
-    Together,
-)
+from workers.decision.plan import Create, Delete, EditList, PatchStatus, Plan, PollNow, RecordEvent, Together
 from workers.decision.snapshot import Snapshot
 from workers.errors import AlreadyExists, Conflict, Forbidden, Invalid, Throttled, Unavailable
 from workers.reconcile.act import MOST_BUSY, SOON, UNCERTAIN
@@ -33,8 +24,8 @@ QUOTA = Forbidden("exceeded quota", status=403)
 NO_NAMESPACE = {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}
 
 
-@pytest.mark.parametrize("error", [Conflict, Invalid])
-async def test_a_refusal_of_the_object_itself_is_decided_on_afresh(rig, error):
+@for_each(Conflict, Invalid)
+async def test_a_refusal_of_the_object_itself_is_decided_on_afresh(error, rig):
     _, step = await rig.held()
     rig.cluster.refuse_with(error("too many writers at once, or an admission that says no"), verb="patch")
     with pytest.raises(error):
@@ -170,8 +161,8 @@ async def test_of_several_refusals_all_are_waited_for(error, after, rig, monkeyp
     assert (raised.value.retry_after, raised.value.within) == (after, SOON)
 
 
-@pytest.mark.parametrize("another", [Conflict("too many writers", status=409), Unavailable("no route to host")])
-async def test_what_fails_meanwhile_changes_nothing_in_when_it_is_tried_again(rig, another):
+@for_each(Conflict("too many writers", status=409), Unavailable("no route to host"))
+async def test_what_fails_meanwhile_changes_nothing_in_when_it_is_tried_again(another, rig):
     slowly = Unavailable("slowly", status=429, retry_after=30.0)
     rig.cluster.refuse = lambda verb, _ref: slowly if verb == "create" else another
     stage = Together((Create(JOB, rig.job("a")),), meanwhile=(PatchStatus({"a": 1}),))
@@ -241,8 +232,8 @@ async def test_each_step_says_the_class_of_its_requests(rig, monkeypatch):
     assert said == {"create": Priority.START, "patch": Priority.FINISH, "delete": Priority.FINISH}
 
 
-@pytest.mark.parametrize("broke", [ConnectionResetError(), TimeoutError()])
-async def test_a_create_whose_answer_got_lost_is_asked_for_by_its_name(rig, monkeypatch, broke):
+@for_each(ConnectionResetError(), TimeoutError())
+async def test_a_create_whose_answer_got_lost_is_asked_for_by_its_name(broke, rig, monkeypatch):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", (0, 0))
     create = rig.cluster.create
 

@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from tests.unit.workers.acting import HELD, TAKEN
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, POD, POD_GROUP, SCALED_JOB, SECRET, Kind, Ref, ref_of
 from workers.cache.store import ObjectVersion
@@ -53,8 +53,8 @@ async def test_a_taken_name_does_not_count_among_what_was_done_together(rig):
     ]
 
 
-@pytest.mark.parametrize(("known", "told"), [("", "3"), ("a", "2"), ("abc", None)])
-async def test_an_object_of_an_earlier_plan_is_not_told_as_created(rig, known, told):
+@for_each(("", "3"), ("a", "2"), ("abc", None))
+async def test_an_object_of_an_earlier_plan_is_not_told_as_created(known, told, rig):
     for name in known:
         rig.cluster.add(JOB, rig.job(name))
     jobs = tuple(Create(JOB, rig.job(name)) for name in "abc")
@@ -157,8 +157,8 @@ async def test_keys_of_another_owner_are_not_taken_for_ours(rig):
         await rig.act(Create(SECRET, keys(rig), generate="ssh-key"))
 
 
-@pytest.mark.parametrize("ours", [True, False])
-async def test_what_was_never_observed_is_deleted_if_it_is_ours(rig, ours):
+@for_each(True, False)
+async def test_what_was_never_observed_is_deleted_if_it_is_ours(ours, rig):
     ref = Ref(SECRET, "default", "keys")
     if ours:
         rig.cluster.add(SECRET, keys(rig))
@@ -185,8 +185,8 @@ async def test_an_autoscaler_whose_place_is_taken_is_deleted_and_nothing_stops_w
     assert rig.recorder.records[1:] == [("AutoscalerReplaced", "Deleted 1 HorizontalPodAutoscaler of this target")]
 
 
-@pytest.mark.parametrize("owner", ["web", "other", None])
-async def test_a_child_that_another_made_for_the_same_owner_exists_already(rig, owner):
+@for_each("web", "other", None)
+async def test_a_child_that_another_made_for_the_same_owner_exists_already(owner, rig):
     def group(of):
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of, "uid": f"uid-{of}", "controller": True}
         return {"metadata": {"name": "g", "namespace": "default", "ownerReferences": [reference] if of else []}}
@@ -201,8 +201,8 @@ async def test_a_child_that_another_made_for_the_same_owner_exists_already(rig, 
             await rig.act(step, ref=ref_of(POD, pod), body=pod)
 
 
-@pytest.mark.parametrize(("kind", "verb"), [(SCALED_JOB, "patch status"), (POD_GROUP, "patch")])
-async def test_a_status_is_written_where_its_kind_keeps_it(rig, kind, verb):
+@for_each((SCALED_JOB, "patch status"), (POD_GROUP, "patch"))
+async def test_a_status_is_written_where_its_kind_keeps_it(kind, verb, rig):
     body = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"a": 1}, "status": {"b": 2}}
     body = rig.cluster.add(kind, body)
     await rig.act(PatchStatus({"phase": "Pending"}), ref=(ref := ref_of(kind, body)), body=body)

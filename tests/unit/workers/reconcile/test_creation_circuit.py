@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.errors import Conflict, Forbidden, Invalid, Throttled, Unavailable
 from workers.reconcile.creation_circuit import (
     ATTEMPT,
@@ -73,8 +73,8 @@ def test_after_the_wait_one_is_tried_and_each_further_refusal_doubles_it_up_to_t
     assert waits == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
 
 
-@pytest.mark.parametrize("lasted", [0.5, ATTEMPT - MOST_HELD, ATTEMPT - 1, ATTEMPT + 5])
-def test_a_refused_attempt_lengthens_the_wait_however_long_it_lasted(talk, lasted):
+@for_each(0.5, ATTEMPT - MOST_HELD, ATTEMPT - 1, ATTEMPT + 5)
+def test_a_refused_attempt_lengthens_the_wait_however_long_it_lasted(lasted, talk):
     talk.refuse(IN_A_ROW)
     talk.now += HELD
     assert talk.held() is None

@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
-
 from scheduler.keys import Keys
 from scheduler.queue import Lane, RetryBackoff
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from tests.unit.workers.acting import KEYS, OWNER, owned
 from tests.unit.workers.objects import NAMES
 from tests.unit.workers.reconciling import Counted, nothing
@@ -87,8 +85,8 @@ async def test_a_decision_sees_what_names_its_object(worker):
     assert [entry.ref.name for entry in worker.snapshots[-1].referrers[JOB.id]] == ["a"]
 
 
-@pytest.mark.parametrize("sees", ["referrers", "cluster_wide"])
-async def test_nothing_is_decided_while_such_a_kind_is_unknown(worker, sees):
+@for_each("referrers", "cluster_wide")
+async def test_nothing_is_decided_while_such_a_kind_is_unknown(sees, worker):
     worker = await worker(**{sees: (SCALE_POLICY,)})
     (lease,) = (await worker.lane.claim(1)).leases
     assert isinstance((await worker.observer.observe([lease]))[lease], Stale)
@@ -117,10 +115,7 @@ async def test_an_unknown_optional_relative_is_missing(worker):
     assert by_name == {"here": here, "unknown": None}
 
 
-@cases(
-    ("none are asked for", {}),
-    ("not ours", {"spec": {"relatives": ["a"]}, "accepts": lambda body: False}),
-)
+@cases(("none are asked for", {}), ("not ours", {"spec": {"relatives": ["a"]}, "accepts": lambda body: False}))
 async def test_relatives_are_read_only_for_decisions_that_ask(asks, worker, monkeypatch):
     worker = await worker(**asks)
     monkeypatch.setattr(worker.store, "observe", observe := Counted(worker.store.observe))
@@ -140,8 +135,8 @@ async def test_a_controller_that_cannot_say_what_it_must_see_fails_its_own_key_a
     assert (stats.failing, stats.leased) == (1, 0)
 
 
-@pytest.mark.parametrize("entry", ["never heard of", "a tombstone"])
-async def test_a_relative_is_missing_only_as_far_as_its_kind_is_known(worker, entry):
+@for_each("never heard of", "a tombstone")
+async def test_a_relative_is_missing_only_as_far_as_its_kind_is_known(entry, worker):
     worker = await worker(spec={"relatives": ["owner"]})
     if entry == "a tombstone":
         await worker.store.apply(JOB, [ObjectVersion.gone(Ref(JOB, "default", "owner"), "uid-of-owner")])
@@ -232,10 +227,10 @@ async def test_a_slow_watch_stops_decisions_that_need_it_and_no_others(worker):
     assert (stats.leased, stats.failing) == (0, 2)
 
 
-@pytest.mark.parametrize("polled", [True, False])
-@pytest.mark.parametrize("caught_up", [True, False])
+@for_each(True, False)
+@for_each(True, False)
 async def test_what_a_holder_did_before_it_died_is_known_before_jobs_are_made_again(
-    worker, fake_redis, polled, caught_up
+    caught_up, polled, worker, fake_redis
 ):
     worker = await worker()
     worker.controllers[SCALED_JOB.id] = replace(worker.controllers[SCALED_JOB.id], polled=polled)

@@ -4,10 +4,8 @@ import asyncio
 import time
 from datetime import timedelta
 
-import pytest
-
 from scheduler.queue import Done
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from tests.unit.workers.acting import OWNER, owned
 from workers.api.kinds import JOB, SCALED_JOB
 from workers.decision.limits import LimitReservation
@@ -54,8 +52,8 @@ async def test_an_object_that_is_not_ours_is_left_alone(worker):
     assert (stats.ready, stats.leased, stats.failing) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("key", ["nonsense", "widgets.example/default/a", "scaledjobs.keda.sh/default/gone"])
-async def test_keys_that_name_nothing_are_dropped(worker, key):
+@for_each("nonsense", "widgets.example/default/a", "scaledjobs.keda.sh/default/gone")
+async def test_keys_that_name_nothing_are_dropped(key, worker):
     worker = await worker()
     await worker.consume()
     await worker.lane.mark([key])

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-
+from tests.unit.tables import for_each
 from tests.unit.workers.acting import OWNER
 from workers.api.kinds import SCALED_JOB
 from workers.decision.plan import NOTHING
@@ -21,16 +20,13 @@ def decide(body: dict[str, Any]) -> int:
     return slots + int(body.get("spec", {}).get("limit", 0)) + int(body["metadata"].get("annotations", {}).get("n", 0))
 
 
-@pytest.mark.parametrize(
-    ("changed", "field"),
-    [
-        ({"spec": {**BODY["spec"], "limit": "many"}}, "spec.limit"),
-        ({"spec": {**BODY["spec"], "slots": [{"at": "1"}, {"at": "x"}]}}, "spec.slots[1].at"),
-        ({"spec": {**BODY["spec"], "slots": 5}}, "spec.slots"),
-        ({"metadata": {"name": "a", "annotations": {"n": "x"}}}, "metadata.annotations.n"),
-        ({"spec": 5}, "spec"),
-        ({}, ""),
-    ],
+@for_each(
+    ({"spec": {**BODY["spec"], "limit": "many"}}, "spec.limit"),
+    ({"spec": {**BODY["spec"], "slots": [{"at": "1"}, {"at": "x"}]}}, "spec.slots[1].at"),
+    ({"spec": {**BODY["spec"], "slots": 5}}, "spec.slots"),
+    ({"metadata": {"name": "a", "annotations": {"n": "x"}}}, "metadata.annotations.n"),
+    ({"spec": 5}, "spec"),
+    ({}, ""),
 )
 def test_the_smallest_part_that_is_to_blame_is_named(changed: dict[str, Any], field: str) -> None:
     def raises(body: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import pytest
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.support.conditions import eventually
+from tests.unit.tables import for_each
 from workers.errors import Forbidden, Unavailable
 from workers.runtime import consumer as consumers
 from workers.runtime.api_reach import ApiReach
@@ -50,10 +51,7 @@ def refused():
     raise Forbidden("no")
 
 
-@pytest.mark.parametrize(
-    ("answers", "after", "there"),
-    [(away, 3.9, True), (away, 4.1, False), (refused, 100.0, True), (lambda: None, 100.0, True)],
-)
+@for_each((away, 3.9, True), (away, 4.1, False), (refused, 100.0, True), (lambda: None, 100.0, True))
 async def test_the_server_is_out_of_reach_after_a_while_without_an_answer(answers, after, there):
     server, now = Server(), 0.0
     async with server.watched(lambda: now) as reach:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import _healthy
+from tests.unit.tables import for_each
 from workers.errors import UserError
 from workers.runtime import health as module
 from workers.runtime.health import Health, served
@@ -100,11 +101,8 @@ def test_of_a_step_that_rests_no_progress_is_expected(health, clock):
     assert failed(health.alive()) == {"Celery": "no progress for 11 s"}
 
 
-@pytest.mark.parametrize(
-    ("end", "reason"),
-    [("return", "ended"), ("raise", "ended: ValueError: broken"), ("cancel", "ended")],
-)
-async def test_a_task_that_must_not_end_is_told_when_it_did(health, end, reason):
+@for_each(("return", "ended"), ("raise", "ended: ValueError: broken"), ("cancel", "ended"))
+async def test_a_task_that_must_not_end_is_told_when_it_did(end, reason, health):
     async def work():
         if end == "raise":
             raise ValueError("broken")
@@ -251,8 +249,8 @@ def test_without_an_address_nothing_is_served(health):
         assert port == 0
 
 
-@pytest.mark.parametrize("address", ["8081", ":x", "127.0.0.1:99999", "127.0.0.1:"])
-def test_an_address_must_be_host_and_port(health, address):
+@for_each("8081", ":x", "127.0.0.1:99999", "127.0.0.1:")
+def test_an_address_must_be_host_and_port(address, health):
     with pytest.raises(UserError, match=r"--health: .* must be HOST:PORT"), served(health, address):
         pass
 
@@ -289,15 +287,12 @@ def test_the_command_says_no_in_one_line_with_the_reasons(health, clock, capsys)
     assert f"127.0.0.1:{port} does not answer" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("variables", "told"),
-    [
-        ({}, "PENSTOCK_HEALTH names no address"),
-        ({"PENSTOCK_GATEWAY": "off"}, "PENSTOCK_HEALTH names no address"),
-        ({"PENSTOCK_HEALTH": "8081"}, "PENSTOCK_HEALTH: '8081' must be HOST:PORT"),
-        ({"PENSTOCK_GATEWAY": "office:x"}, "PENSTOCK_GATEWAY: 'office:x' must be HOST:PORT"),
-        ({"PENSTOCK_GATEWAY": "[::]:x"}, "PENSTOCK_GATEWAY: '[::]:x' must be HOST:PORT"),
-    ],
+@for_each(
+    ({}, "PENSTOCK_HEALTH names no address"),
+    ({"PENSTOCK_GATEWAY": "off"}, "PENSTOCK_HEALTH names no address"),
+    ({"PENSTOCK_HEALTH": "8081"}, "PENSTOCK_HEALTH: '8081' must be HOST:PORT"),
+    ({"PENSTOCK_GATEWAY": "office:x"}, "PENSTOCK_GATEWAY: 'office:x' must be HOST:PORT"),
+    ({"PENSTOCK_GATEWAY": "[::]:x"}, "PENSTOCK_GATEWAY: '[::]:x' must be HOST:PORT"),
 )
 def test_the_command_needs_an_address(variables, told, capsys):
     assert _healthy.main([], variables) == 1
@@ -326,16 +321,13 @@ def test_what_speaks_another_protocol_is_not_healthy(capsys):
     assert "does not speak HTTP" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "understood"),
-    [
-        (["healthy"], True),
-        (["healthy", "--ready"], True),
-        (["healthy", "--health", ":8081"], False),
-        (["healthy", "--help"], False),
-        (["worker"], False),
-        ([], False),
-    ],
+@for_each(
+    (["healthy"], True),
+    (["healthy", "--ready"], True),
+    (["healthy", "--health", ":8081"], False),
+    (["healthy", "--help"], False),
+    (["worker"], False),
+    ([], False),
 )
 def test_other_command_lines_are_left_to_the_whole_command(words, understood):
     assert _healthy.takes(words) is understood

@@ -9,6 +9,7 @@ from redis.exceptions import ConnectionError
 from scheduler.keys import Keys
 from scheduler.queue import Failed, Lane, RequeueAt
 from tests.support.conditions import eventually
+from tests.unit.tables import for_each
 from workers.runtime import lane_clock
 from workers.runtime.lane_clock import tick_forever
 
@@ -54,8 +55,8 @@ async def test_a_key_that_this_process_books_is_ready_when_it_is_due(lane, ticki
     assert (await lane.stats()).ready == 1
 
 
-@pytest.mark.parametrize("outcome", [lambda: RequeueAt(time.time() + 0.2), lambda: Failed("once", within=0.1)])
-async def test_an_outcome_that_books_its_key_wakes_it_too(lane, ticking, outcome):
+@for_each(lambda: RequeueAt(time.time() + 0.2), lambda: Failed("once", within=0.1))
+async def test_an_outcome_that_books_its_key_wakes_it_too(outcome, lane, ticking):
     await lane.mark([KEY])
     (lease,) = (await lane.claim(1, notified=True)).leases
     await lane.finish([(lease, outcome())])

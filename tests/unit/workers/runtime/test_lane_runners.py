@@ -6,6 +6,7 @@ import pytest
 from redis.exceptions import ConnectionError
 
 from tests.support.conditions import eventually
+from tests.unit.tables import for_each
 from workers.lanes import queue_key
 from workers.runtime.lane_runners import InProcessNotifier, LaneRunner, take_messages
 
@@ -64,8 +65,8 @@ async def test_what_finds_no_free_slot_is_offered_to_other_processes(runner, con
     await eventually(lambda: consumer.done == 2 and runner.free == 2)
 
 
-@pytest.mark.parametrize("error", [ConnectionError("away"), ValueError("a defect")])
-async def test_a_consumer_that_fails_frees_its_slot(runner, consumer, error):
+@for_each(ConnectionError("away"), ValueError("a defect"))
+async def test_a_consumer_that_fails_frees_its_slot(error, runner, consumer):
     consumer.error = error
     consumer.go_on.set()
     assert runner.start(1) == 0

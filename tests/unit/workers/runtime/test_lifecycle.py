@@ -8,6 +8,7 @@ from celery.exceptions import WorkerShutdown
 from celery.utils.dispatch import Signal
 from pydantic import ValidationError
 
+from tests.unit.tables import for_each
 from workers.app import from_environment
 from workers.errors import UserError
 from workers.runtime import worker_lifecycle
@@ -97,7 +98,7 @@ def test_a_wrong_variable_ends_celery_with_a_line_that_names_it_and_keeps_secret
     )
 
 
-@pytest.mark.parametrize("url", ["amqp://broker", "nonsense", "unix:///run/redis.sock", ""])
+@for_each("amqp://broker", "nonsense", "unix:///run/redis.sock", "")
 def test_a_broker_that_celery_and_we_cannot_both_speak_to_is_refused_by_name(url, monkeypatch):
     monkeypatch.setenv("PENSTOCK_BROKER", url)
     with pytest.raises(ValidationError, match=r"(?s)broker.*must begin with redis://, rediss:// or sentinel://"):

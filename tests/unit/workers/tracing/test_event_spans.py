@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.tables import for_each
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.tracing import event_spans, trace_context
 from workers.tracing.event_spans import CreationMoments, EventSpan
@@ -168,6 +169,6 @@ def test_malformed_times_are_unknown() -> None:
     assert event_spans.of_end(OWNER, broken, [{"status": {"containerStatuses": [{"state": {"running": {}}}]}}]) == []
 
 
-@pytest.mark.parametrize(("claim", "expected"), [("1-0", 1000), ("1", None), ("", None), ("a-0", None), ("1-b", None)])
+@for_each(("1-0", 1000), ("1", None), ("", None), ("a-0", None), ("1-b", None))
 def test_the_arrival_of_a_claim(claim: str, expected: int | None) -> None:
     assert event_spans.arrived(claim) == expected

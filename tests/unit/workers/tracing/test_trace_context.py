@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.tables import for_each
 from workers.tracing import trace_context
 from workers.tracing.trace_context import TraceContext
 
@@ -12,24 +13,21 @@ TEXT = f"00-{TRACE}-{SPAN}-01"
 HEX = st.text("0123456789abcdef", min_size=1)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (TEXT, TraceContext(TRACE, SPAN)),
-        (f"00-{TRACE}-{SPAN}-00", TraceContext(TRACE, SPAN, sampled=False)),
-        (f"00-{TRACE}-{SPAN}-03", TraceContext(TRACE, SPAN)),
-        (f"01-{TRACE}-{SPAN}-01-what-comes-later", TraceContext(TRACE, SPAN)),
-        (f"{TEXT}-more", None),
-        (f"ff-{TRACE}-{SPAN}-01", None),
-        (f"00-{'0' * 32}-{SPAN}-01", None),
-        (f"00-{TRACE}-{'0' * 16}-01", None),
-        (TEXT.upper(), None),
-        (f" {TEXT}", None),
-        (f"{TEXT}\n", None),
-        ("", None),
-        (None, None),
-        (7, None),
-    ],
+@for_each(
+    (TEXT, TraceContext(TRACE, SPAN)),
+    (f"00-{TRACE}-{SPAN}-00", TraceContext(TRACE, SPAN, sampled=False)),
+    (f"00-{TRACE}-{SPAN}-03", TraceContext(TRACE, SPAN)),
+    (f"01-{TRACE}-{SPAN}-01-what-comes-later", TraceContext(TRACE, SPAN)),
+    (f"{TEXT}-more", None),
+    (f"ff-{TRACE}-{SPAN}-01", None),
+    (f"00-{'0' * 32}-{SPAN}-01", None),
+    (f"00-{TRACE}-{'0' * 16}-01", None),
+    (TEXT.upper(), None),
+    (f" {TEXT}", None),
+    (f"{TEXT}\n", None),
+    ("", None),
+    (None, None),
+    (7, None),
 )
 def test_parse(text: object, expected: TraceContext | None) -> None:
     assert trace_context.parse(text) == expected
@@ -64,19 +62,16 @@ def test_too_few_bytes_begin_none() -> None:
 ITEM = f'{{"id": "1", "traceparent": "{TEXT}"}}'
 
 
-@pytest.mark.parametrize(
-    ("annotations", "found"),
-    [
-        ({"penstock.dev/traceparent": TEXT}, True),
-        ({"penstock.dev/item": ITEM, "penstock.dev/item-encoding": "json"}, True),
-        ({"penstock.dev/item": ITEM, "penstock.dev/item-encoding": "text"}, False),
-        ({"penstock.dev/item": '["traceparent"]', "penstock.dev/item-encoding": "json"}, False),
-        ({"penstock.dev/item": '{"traceparent": 1}', "penstock.dev/item-encoding": "json"}, False),
-        ({"penstock.dev/item": '{"traceparent"', "penstock.dev/item-encoding": "json"}, False),
-        ({"penstock.dev/traceparent": "nonsense"}, False),
-        ({}, False),
-        (None, False),
-    ],
+@for_each(
+    ({"penstock.dev/traceparent": TEXT}, True),
+    ({"penstock.dev/item": ITEM, "penstock.dev/item-encoding": "json"}, True),
+    ({"penstock.dev/item": ITEM, "penstock.dev/item-encoding": "text"}, False),
+    ({"penstock.dev/item": '["traceparent"]', "penstock.dev/item-encoding": "json"}, False),
+    ({"penstock.dev/item": '{"traceparent": 1}', "penstock.dev/item-encoding": "json"}, False),
+    ({"penstock.dev/item": '{"traceparent"', "penstock.dev/item-encoding": "json"}, False),
+    ({"penstock.dev/traceparent": "nonsense"}, False),
+    ({}, False),
+    (None, False),
 )
 def test_the_context_of_a_job(annotations: dict[str, str] | None, found: bool) -> None:
     context = trace_context.of_job({"metadata": {"name": "a", "annotations": annotations}})

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, minute, reasons
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, Ref
 from workers.controllers.batch.cronjob import decide
@@ -158,10 +158,7 @@ def test_with_any_problem_jobs_are_tidied_and_cleaned_up(spec):
 
 
 TEXTS = {
-    "UnknownTimeZone": (
-        {"timeZone": "Mars/Olympus"},
-        'invalid timeZone: "Mars/Olympus": unknown time zone',
-    ),
+    "UnknownTimeZone": ({"timeZone": "Mars/Olympus"}, 'invalid timeZone: "Mars/Olympus": unknown time zone'),
     "UnparseableSchedule": ({"schedule": "often"}, 'unparseable schedule: "often" : '),
     "InvalidSchedule": ({"schedule": "0 0 30 2 *"}, "invalid schedule: 0 0 30 2 * : "),
     "UnsupportedSchedule": (
@@ -282,7 +279,7 @@ def test_14_forbid_with_a_deadline_gives_up_in_time():
     assert cluster.made == [minute("12:01")]
 
 
-@pytest.mark.parametrize("condition", ["FailureTarget", "SuccessCriteriaMet", "Suspended"])
+@for_each("FailureTarget", "SuccessCriteriaMet", "Suspended")
 def test_14_a_job_that_is_about_to_end_has_not(condition):
     cluster = running(concurrencyPolicy="Forbid")
     cluster.jobs[minute("12:01")]["status"]["conditions"] = [{"type": condition, "status": "True"}]
@@ -377,7 +374,7 @@ def test_short_runs_cause_neither_missing_nor_unexpected_jobs():
     assert len(cluster.jobs) == 3
 
 
-@pytest.mark.parametrize("policy", ["Allow", "Forbid", "Replace"])
+@for_each("Allow", "Forbid", "Replace")
 def test_a_plan_that_is_cut_short_anywhere_makes_every_job_once(policy):
     """After any last step the next decision continues, and active is right."""
     for steps in range(8):

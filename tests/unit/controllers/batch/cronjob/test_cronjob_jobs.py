@@ -1,12 +1,10 @@
 """The Jobs of a CronJob: their manifests, their history, and requested ones."""
 
-import pytest
-
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, cron_job, minute, reasons
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
 from tests.unit.controllers.factories import owned_by
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.decision.plan import Create, Delete, RecordEvent, Together
 
@@ -25,7 +23,7 @@ def test_the_job_is_a_copy_of_its_template_and_says_what_it_is_for():
     assert job["spec"] == cluster.body["spec"]["jobTemplate"]["spec"]
 
 
-@pytest.mark.parametrize("zone", [None, "UTC", "Etc/UTC"])
+@for_each(None, "UTC", "Etc/UTC")
 def test_utc_is_written_as_z(zone):
     cluster = running(**({"timeZone": zone} if zone else {}))
     annotations = cluster.jobs[minute("12:01")]["metadata"]["annotations"]
@@ -84,14 +82,10 @@ def test_cleaning_up_is_reported_and_its_failure_blocks_nothing():
     cluster = running(successfulJobsHistoryLimit=0)
     cluster.end(minute("12:01"), at=clock("12:01:30"))
     cluster.refusing = {Delete}
-    assert reasons(cluster.settle(clock("12:02"))) == [
-        "SawCompletedJob",
-        "FailedDelete",
-        "SuccessfulCreate",
-    ]
+    assert reasons(cluster.settle(clock("12:02"))) == ["SawCompletedJob", "FailedDelete", "SuccessfulCreate"]
     cluster.refusing = set()
     assert cluster.settle(clock("12:02:05")) == [
-        RecordEvent("Normal", "SuccessfulDelete", f"Deleted job {minute('12:01')}"),
+        RecordEvent("Normal", "SuccessfulDelete", f"Deleted job {minute('12:01')}")
     ]
 
 

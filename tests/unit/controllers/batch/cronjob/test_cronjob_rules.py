@@ -2,12 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, scheduled_job
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import scheduledjob as manifest
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 from workers.controllers.batch.cronjob import due, names, starting, timetable
@@ -156,9 +155,7 @@ def test_names_of_cronjobs_are_kubernetes_own(owner, moment):
     assert of.slot_of(f"{owner}-{int(moment.timestamp())}") == moment
 
 
-@pytest.mark.parametrize(
-    "name", ["report", "report-", "report-x", "report--5", "other-29539441", "report-12345678901", "report-1²"]
-)
+@for_each("report", "report-", "report-x", "report--5", "other-29539441", "report-12345678901", "report-1²")
 def test_other_names_stand_for_no_slot(name):
     assert names.of(CRON_JOB, "report").slot_of(name) is None
 

@@ -16,7 +16,7 @@ from tests.unit.controllers.batch.cronjob.cronjobs import (
 )
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.decision.plan import ComeBack
 
@@ -53,17 +53,14 @@ def test_a_run_may_be_as_late_as_its_deadline(deadline, now, runs):
     assert (cluster.made, events) == (([minute("12:01")], ["SuccessfulCreate"]) if runs else ([], ["MissSchedule"]))
 
 
-@pytest.mark.parametrize(
-    ("passed", "deadline", "warned"),
-    [
-        (100, None, False),
-        (101, None, True),
-        (5000, None, True),
-        (5000, 200, False),
-        (5000, 6000, False),
-        (5000, 6060, True),
-        (90, 10**6, False),
-    ],
+@for_each(
+    (100, None, False),
+    (101, None, True),
+    (5000, None, True),
+    (5000, 200, False),
+    (5000, 6000, False),
+    (5000, 6060, True),
+    (90, 10**6, False),
 )
 def test_more_than_a_hundred_missed_slots_are_warned_of_and_block_nothing(passed, deadline, warned):
     """Only those that the deadline still allows count, as in Kubernetes."""
@@ -99,7 +96,9 @@ def test_an_interval_below_a_minute_runs_once_a_minute_and_loops_nowhere():
 
 
 @pytest.mark.parametrize(
-    ("schedule", "warned"), [("@every 20s", True), ("@every 1m", False), ("* * * * *", False)], ids=lambda each: each
+    ("schedule", "warned"),
+    [("@every 20s", True), ("@every 1m", False), ("* * * * *", False)],
+    ids=lambda each: each,
 )
 def test_several_slots_of_a_minute_are_warned_of_with_every_run(schedule, warned):
     cluster = new_cluster(schedule)
@@ -171,7 +170,7 @@ def test_clocks_that_differ_a_little_are_not_worth_a_word():
     assert cluster.settle(after(-5, clock("12:01"))) == []
 
 
-@pytest.mark.parametrize("text", ["yesterday", "", 7, None])
+@for_each("yesterday", "", 7, None)
 def test_a_malformed_time_counts_as_none(text):
     cluster = new_cluster(status={"lastScheduleTime": text}, annotations={"penstock.dev/last-missed-time": "soon"})
     cluster.settle(clock("12:01"))

@@ -2,20 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
-
-from tests.unit.controllers.batch.cronjob.cronjobs import (
-    NOON,
-    after,
-    clock,
-    outcomes,
-    reasons,
-    scheduled_job,
-    second,
-)
+from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, outcomes, reasons, scheduled_job, second
 from tests.unit.controllers.batch.cronjob.cronjobs import running_scheduled_job as running
 from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_cluster as new_cluster
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.controllers.batch.cronjob import decide
 from workers.decision.plan import Create, Delete, PatchStatus
@@ -79,13 +69,10 @@ def test_a_retry_that_works_makes_the_run_a_success():
     assert cluster.status["outcomes"][0]["startTime"] == times.render(clock("12:01"))
 
 
-@pytest.mark.parametrize(
-    ("policy", "made"),
-    [
-        ("Allow", [second("12:01"), second("12:02"), f"{second('12:01')}-r2"]),
-        ("Forbid", [second("12:01"), f"{second('12:01')}-r2"]),
-        ("Replace", [second("12:01"), second("12:02")]),
-    ],
+@for_each(
+    ("Allow", [second("12:01"), second("12:02"), f"{second('12:01')}-r2"]),
+    ("Forbid", [second("12:01"), f"{second('12:01')}-r2"]),
+    ("Replace", [second("12:01"), second("12:02")]),
 )
 def test_between_two_attempts_a_run_counts_as_running(policy, made):
     cluster = running(concurrencyPolicy=policy, retry={"limit": 3, "delaySeconds": 90})
@@ -309,7 +296,7 @@ def test_a_run_that_could_not_be_replaced_runs_again():
     assert at_work(cluster) == [(second("12:01"), "Running")]
 
 
-@pytest.mark.parametrize("entry", [{}, {"job": "x"}, {"job": "x", "attempts": "many", "outcome": "y"}, {"job": 1}])
+@for_each({}, {"job": "x"}, {"job": "x", "attempts": "many", "outcome": "y"}, {"job": 1})
 def test_malformed_outcomes_are_dropped(entry):
     cluster = new_cluster()
     cluster.body["status"] = {"outcomes": [entry], "runs": [entry]}
@@ -357,7 +344,7 @@ def test_requesting_again_under_the_same_id_runs_nothing_twice():
     assert (cluster.made, cluster.annotations) == (["report-now"], {})
 
 
-@pytest.mark.parametrize("schedule", ["nonsense", "0 0 30 2 *"])
+@for_each("nonsense", "0 0 30 2 *")
 def test_a_run_can_be_requested_with_any_schedule(schedule):
     cluster = new_cluster(schedule)
     cluster.ask("now")
@@ -413,7 +400,7 @@ def test_a_transition_is_timed_and_what_others_wrote_stays():
     assert "nextScheduleTime" not in cluster.status
 
 
-@pytest.mark.parametrize(("failures", "reason", "back"), [(2, "Scheduled", "12:02"), (3, "ReconcileFailing", "12:01")])
+@for_each((2, "Scheduled", "12:02"), (3, "ReconcileFailing", "12:01"))
 def test_ready_says_when_nothing_works_and_is_taken_back_when_it_does(failures, reason, back):
     cluster = new_cluster()
     cluster.settle(NOON)

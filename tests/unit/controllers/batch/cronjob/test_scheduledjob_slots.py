@@ -2,8 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
-
 from tests.unit.controllers.batch.cronjob.cronjobs import (
     NOON,
     CronCluster,
@@ -14,7 +12,7 @@ from tests.unit.controllers.batch.cronjob.cronjobs import (
     second,
 )
 from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_cluster as new_cluster
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import scheduledjob as manifest
 from workers.api import times
 from workers.controllers.batch.cronjob import timetable
@@ -37,7 +35,7 @@ def test_an_interval_of_seconds_has_a_job_each():
     assert cluster.made == [second("12:00:20"), second("12:00:40"), second("12:01:00")]
 
 
-@pytest.mark.parametrize("length", [1, 46, 47, 52, 63, 200, 253])
+@for_each(1, 46, 47, 52, 63, 200, 253)
 def test_names_fit_any_object_name(length):
     body = scheduled_job(retry={"limit": 1000})
     body["metadata"]["name"] = "a" * length

@@ -1,7 +1,5 @@
 """The decision about a batch/v1 Job that is at work: its pods and its counts."""
 
-import pytest
-
 from tests.unit.controllers.batch.job.jobs import (
     LEAVING,
     NEVER,
@@ -26,7 +24,7 @@ from tests.unit.controllers.plans import (
     status_of,
     untracked,
 )
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import POD, Ref
 from workers.controllers.batch.job import controller
 from workers.controllers.batch.job.parallelism import MAX_PODS
@@ -304,14 +302,11 @@ def test_non_indexed_is_the_mode_that_is_run():
     assert len(created(run(job(completionMode="NonIndexed")))) == 1
 
 
-@pytest.mark.parametrize(
-    ("manager", "managed", "all_"),
-    [
-        (None, False, True),
-        ("kubernetes.io/job-controller", False, True),
-        ("penstock.dev/job-controller", True, True),
-        ("kueue.x-k8s.io/multikueue", False, False),
-    ],
+@for_each(
+    (None, False, True),
+    ("kubernetes.io/job-controller", False, True),
+    ("penstock.dev/job-controller", True, True),
+    ("kueue.x-k8s.io/multikueue", False, False),
 )
 def test_whose_jobs_are_ours(manager, managed, all_):
     body = job(**({} if manager is None else {"managedBy": manager}))

@@ -1,7 +1,5 @@
 """Counting a Job's pods: what is written down, when the finalizers go, what a plan that was cut short leaves behind."""
 
-import pytest
-
 from tests.unit.controllers.batch.job import status_rules
 from tests.unit.controllers.batch.job.jobs import COUNTED, DELETING, STARTED, run
 from tests.unit.controllers.factories import NOW, at, condition, entry, job, pod
@@ -18,7 +16,7 @@ from tests.unit.controllers.plans import (
     status_of,
     statuses,
 )
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.accounting import MAX_COUNTED
@@ -176,14 +174,11 @@ def test_a_server_that_drops_new_fields_is_not_written_to_for_ever():
     assert [each["type"] for each in body["status"]["conditions"]] == ["SuccessCriteriaMet", "Complete"]
 
 
-@pytest.mark.parametrize(
-    ("target", "policy", "failed"),
-    [
-        ("FailureTarget", "TerminatingOrFailed", 1),
-        ("FailureTarget", "Failed", 1),
-        ("SuccessCriteriaMet", "TerminatingOrFailed", 0),
-        ("SuccessCriteriaMet", "Failed", 0),
-    ],
+@for_each(
+    ("FailureTarget", "TerminatingOrFailed", 1),
+    ("FailureTarget", "Failed", 1),
+    ("SuccessCriteriaMet", "TerminatingOrFailed", 0),
+    ("SuccessCriteriaMet", "Failed", 0),
 )
 def test_pods_stopped_at_the_end_are_let_go_at_once(target, policy, failed):
     """Nothing depends any more on how they end; those of a failed Job count as failed."""
@@ -250,7 +245,7 @@ def test_a_finished_job_that_is_being_deleted_is_not_deleted_again():
     assert steps[0] == Delete(Ref(JOB, "default", "crunch"), body["metadata"]["uid"], "Foreground")
 
 
-@pytest.mark.parametrize("type_", ["Failed", "Complete"])
+@for_each("Failed", "Complete")
 def test_every_end_is_reported_once(type_):
     target = {"Failed": "FailureTarget", "Complete": "SuccessCriteriaMet"}[type_]
     decided = {**STARTED, "conditions": [condition(target, reason="Because", message="so")]}

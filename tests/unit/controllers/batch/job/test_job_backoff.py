@@ -2,12 +2,11 @@
 
 from datetime import timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import NOW, at, condition, pod
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.controllers.batch.job import backoff
 from workers.controllers.batch.job import pods as job_pods
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX
@@ -80,10 +79,7 @@ def test_when_a_pod_finished(more, expected):
     assert seconds(job_pods.finish_time(pod("p", "Failed", **more).body)) == expected
 
 
-@pytest.mark.parametrize(
-    ("failures", "wait"),
-    [(1, 10), (2, 20), (3, 40), (4, 80), (5, 160), (6, 320), (7, 600), (8, 600), (2**31, 600), (2**32, 600)],
-)
+@for_each((1, 10), (2, 20), (3, 40), (4, 80), (5, 160), (6, 320), (7, 600), (8, 600), (2**31, 600), (2**32, 600))
 def test_the_wait_doubles_up_to_ten_minutes(failures, wait):
     assert backoff.delay(failures) == timedelta(seconds=wait)
 

@@ -1,10 +1,8 @@
 """Adoption and release of a Job's pods, and pods that have lost their Job."""
 
-import pytest
-
 from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, job_snapshot, pod
 from tests.unit.controllers.plans import back, shape, staged
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, POD, Ref, owner_reference
 from workers.controllers.batch.job import controller, decide, orphans
 from workers.controllers.batch.job.pods import TRACKING
@@ -115,22 +113,19 @@ def expression(key, operator, *values):
     return {"matchExpressions": [{"key": key, "operator": operator, **({"values": list(values)} if values else {})}]}
 
 
-@pytest.mark.parametrize(
-    ("selector", "labels", "matches"),
-    [
-        ({}, {}, True),
-        ({"matchLabels": {"a": "b"}}, {"a": "b", "c": "d"}, True),
-        ({"matchLabels": {"a": "b", "c": "d"}}, {"a": "b"}, False),
-        (expression("a", "In", "b", "c"), {"a": "c"}, True),
-        (expression("a", "In", "b"), {}, False),
-        (expression("a", "NotIn", "b"), {}, True),
-        (expression("a", "NotIn", "b"), {"a": "b"}, False),
-        (expression("a", "Exists"), {"a": ""}, True),
-        (expression("a", "Exists"), {"b": ""}, False),
-        (expression("a", "DoesNotExist"), {"a": ""}, False),
-        (expression("a", "Greater"), {"a": "9"}, False),
-        ({"matchLabels": {"a": "b"}, **expression("c", "Exists")}, {"a": "b"}, False),
-    ],
+@for_each(
+    ({}, {}, True),
+    ({"matchLabels": {"a": "b"}}, {"a": "b", "c": "d"}, True),
+    ({"matchLabels": {"a": "b", "c": "d"}}, {"a": "b"}, False),
+    (expression("a", "In", "b", "c"), {"a": "c"}, True),
+    (expression("a", "In", "b"), {}, False),
+    (expression("a", "NotIn", "b"), {}, True),
+    (expression("a", "NotIn", "b"), {"a": "b"}, False),
+    (expression("a", "Exists"), {"a": ""}, True),
+    (expression("a", "Exists"), {"b": ""}, False),
+    (expression("a", "DoesNotExist"), {"a": ""}, False),
+    (expression("a", "Greater"), {"a": "9"}, False),
+    ({"matchLabels": {"a": "b"}, **expression("c", "Exists")}, {"a": "b"}, False),
 )
 def test_which_labels_a_selector_matches(selector, labels, matches):
     assert selects(selector)({"metadata": {"labels": labels}}) is matches

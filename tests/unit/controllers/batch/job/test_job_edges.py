@@ -2,12 +2,10 @@
 
 from datetime import timedelta
 
-import pytest
-
 from tests.unit.controllers.batch.job.jobs import DELETING, STARTED, run
 from tests.unit.controllers.factories import NOW, at, condition, job, pod
 from tests.unit.controllers.plans import back, conditions_of, counted, created, deleted, shape, staged, status_of
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.controllers.batch.job.accounting import MAX_COUNTED
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, INDEX
 from workers.decision.plan import Unfinalize
@@ -49,7 +47,7 @@ def test_a_failed_pod_of_no_index_is_not_held_against_the_job():
     assert status_of(plan).get("failed", 0) == 0
 
 
-@pytest.mark.parametrize("target", ["FailureTarget", "SuccessCriteriaMet"])
+@for_each("FailureTarget", "SuccessCriteriaMet")
 def test_a_decided_end_waits_for_no_exit_code(target):
     """Not even where only pods that have failed are replaced: it waits for the pod to go, not for its finalizer."""
     status = {**STARTED, "conditions": [condition(target, reason="R", message="M")]}

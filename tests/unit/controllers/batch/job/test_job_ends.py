@@ -1,7 +1,5 @@
 """The ends of a batch/v1 Job: by limits, deadline and completion, and the cleanup afterwards."""
 
-import pytest
-
 from tests.unit.controllers.batch.job.jobs import NEVER, failed, leaving, run, settled, started, succeeded
 from tests.unit.controllers.factories import UID, at, condition, entry, job, pod
 from tests.unit.controllers.plans import (
@@ -17,7 +15,7 @@ from tests.unit.controllers.plans import (
     statuses,
     untracked,
 )
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, POD, Ref
 from workers.decision.plan import NOTHING, Delete
 
@@ -184,7 +182,7 @@ def test_without_parallelism_and_completions_one_success_is_enough():
     assert deleted(run(job(status=started()), succeeded("a"), pod("b"))) == ["b"]
 
 
-@pytest.mark.parametrize("type_", ["Complete", "Failed"])
+@for_each("Complete", "Failed")
 def test_a_finished_job_is_left_alone_until_its_time_is_up(type_):
     ended = {"conditions": [condition(type_, at_=-20)]}
     assert run(job(status=ended)) == NOTHING

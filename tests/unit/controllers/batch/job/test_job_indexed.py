@@ -1,7 +1,5 @@
 """Indexed Jobs: which index gets a pod, what a pod carries, retries of each index, policies, growing and shrinking."""
 
-import pytest
-
 from tests.unit.controllers.batch.job.jobs import COUNTED, DELETING, STARTED, run
 from tests.unit.controllers.factories import at, job, pod
 from tests.unit.controllers.plans import (
@@ -16,7 +14,7 @@ from tests.unit.controllers.plans import (
     statuses,
     untracked,
 )
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX
 from workers.controllers.batch.job.pods import TRACKING
 from workers.decision.plan import Create
@@ -61,10 +59,7 @@ def test_a_pod_carries_its_index():
     assert metadata["name"].startswith("crunch-2-")
     assert metadata["finalizers"] == [TRACKING]
     assert spec["hostname"] == "crunch-2"
-    variable = {
-        "name": "JOB_COMPLETION_INDEX",
-        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}},
-    }
+    variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}}
     assert [each.get("env") for each in spec["containers"]] == [[variable], containers[1]["env"]]
     assert spec["initContainers"][0]["env"] == [{"name": "A"}, variable]
 
@@ -122,7 +117,7 @@ def test_a_pod_that_was_recorded_as_failed_completes_no_index():
     assert 0 in indexes(plan)
 
 
-@pytest.mark.parametrize("limit", [{}, {"backoffLimitPerIndex": 0}])
+@for_each({}, {"backoffLimitPerIndex": 0})
 def test_all_indexes_completed_end_the_job(limit):
     done = [of(index, "Succeeded") for index in range(4)]
     plan = run(indexed(**limit), *done)
@@ -260,14 +255,11 @@ def test_pods_that_the_end_stopped_fail_no_index():
 # Policies
 
 
-@pytest.mark.parametrize(
-    ("action", "failed", "failed_indexes", "reason"),
-    [
-        ("Count", None, "", None),
-        ("Ignore", None, "", None),
-        ("FailIndex", 1, "0", None),
-        ("FailJob", 1, "", "PodFailurePolicy"),
-    ],
+@for_each(
+    ("Count", None, "", None),
+    ("Ignore", None, "", None),
+    ("FailIndex", 1, "0", None),
+    ("FailJob", 1, "", "PodFailurePolicy"),
 )
 def test_what_the_failure_policy_does(action, failed, failed_indexes, reason):
     policy = {"rules": [{"action": action, "onExitCodes": {"operator": "In", "values": [42]}}]}

@@ -1,11 +1,10 @@
 """podFailurePolicy and successPolicy of a Job."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import pod
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.batch.job.policies import NO_MATCH, FailureAction, judge_failure, judge_success
 
@@ -129,9 +128,7 @@ def test_a_failed_pod_without_a_status_matches_nothing():
     assert judge_failure({"rules": [on("NotIn", 42), DISRUPTION]}, body) == NO_MATCH
 
 
-@pytest.mark.parametrize(
-    ("action", "counted"), [("FailJob", True), ("FailIndex", True), ("Count", True), (None, True), ("Ignore", False)]
-)
+@for_each(("FailJob", True), ("FailIndex", True), ("Count", True), (None, True), ("Ignore", False))
 def test_what_counts_as_a_failure(action, counted):
     assert FailureAction(action).counted is counted
 
@@ -193,7 +190,7 @@ def test_without_a_success_policy_nothing_is_met(policy):
     assert judge_success(policy, Indexes.parse("0-9"), 10) is None
 
 
-@pytest.mark.parametrize(("text", "completions", "met"), [("0-5", 3, True), ("0-5", 4, False), ("7", 3, False)])
+@for_each(("0-5", 3, True), ("0-5", 4, False), ("7", 3, False))
 def test_indexes_of_a_rule_beyond_the_completions_are_not_asked_for(text, completions, met):
     assert (judge_success({"rules": [rule(text)]}, Indexes.parse("0-2"), completions) is not None) is met
 

@@ -154,8 +154,11 @@ class ClaimsCluster:
             return False
         return True
 
+    def planned(self) -> Plan:
+        return decide(self.snapshot(), NOW)
+
     def decide(self) -> None:
-        self.act(decide(self.snapshot(), NOW))
+        self.act(self.planned())
 
     def _write(self) -> bool:
         """Returns True if the store observes this write."""

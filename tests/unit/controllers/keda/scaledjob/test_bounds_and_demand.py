@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import sample, scaled_job
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.keda import scaledjob
 from workers.api.keda.scaledjob import Activation, ScalingStrategy
 from workers.controllers.keda.scaledjob import demand, scaling_strategies
@@ -132,9 +132,9 @@ def test_a_longer_queue_never_makes_fewer_jobs(values, place, more, calculation,
     assert running + numbers[1] <= max(running, TEN.maximum)
 
 
-@pytest.mark.parametrize("calculation", ["max", "min", "avg", "sum"])
-@pytest.mark.parametrize("value", [1e300, 1.7e308, 2.0**63])
-def test_a_queue_longer_than_any_number_of_64_bits_is_the_longest(calculation, value):
+@for_each("max", "min", "avg", "sum")
+@for_each(1e300, 1.7e308, 2.0**63)
+def test_a_queue_longer_than_any_number_of_64_bits_is_the_longest(value, calculation):
     found = demand.of(
         [sample(value, target=1e-3), sample(value, name="s1", target=1e-3)], calculation, JobBounds(0, 10)
     )

@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import pytest
-
 from tests.unit.controllers.factories import NOW, child, gone, micros, sample, scaled_job, snapshot
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, TRIGGER, bound, claim, name
 from tests.unit.controllers.plans import condition
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import Object
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules
@@ -111,7 +109,7 @@ def test_a_job_is_given_its_item() -> None:
     assert pod["volumes"] == [{"name": "v", "emptyDir": {}}], "what was read is not changed"
 
 
-@pytest.mark.parametrize(("size", "there"), [(100_000, True), (100_001, False)])
+@for_each((100_000, True), (100_001, False))
 def test_a_large_item_is_a_file_only(size: int, there: bool) -> None:
     template = {"metadata": {}, "spec": {"containers": [{"name": "main"}]}}
     job = {"metadata": {"annotations": {}}, "spec": {"template": template}}
@@ -120,9 +118,9 @@ def test_a_large_item_is_a_file_only(size: int, there: bool) -> None:
     assert ("PENSTOCK_ITEM" in [each["name"] for each in container["env"]]) is there
 
 
-@pytest.mark.parametrize("owner", ["work", "w" * 253, "a.b." * 50 + "c"])
-@pytest.mark.parametrize("id", ["1790000000000000", "1790000000000-0-3", f"{2**64 - 1}-{2**64 - 1}-99"])
-def test_names_are_short_and_differ(owner: str, id: str) -> None:
+@for_each("work", "w" * 253, "a.b." * 50 + "c")
+@for_each("1790000000000000", "1790000000000-0-3", f"{2**64 - 1}-{2**64 - 1}-99")
+def test_names_are_short_and_differ(id: str, owner: str) -> None:
     made = [claim_names.claimed(owner, of, id, attempt) for of in (OF, "ffff0000") for attempt in (0, 1, 100)]
     assert len(set(made)) == len(made)
     assert all(len(each) <= 63 for each in made)
@@ -177,11 +175,7 @@ def test_the_number_of_claims_is_ordered(jobs: tuple[CachedObject, ...], reading
     assert order == ClaimOrder(micros(0), OF, limit)
 
 
-@cases(
-    ("by default", {}, False),
-    ("head", {"takeFrom": "Head"}, False),
-    ("tail", {"takeFrom": "Tail"}, True),
-)
+@cases(("by default", {}, False), ("head", {"takeFrom": "Head"}, False), ("tail", {"takeFrom": "Tail"}, True))
 def test_items_are_taken_from_the_end_that_is_asked_for(settings: Object, tail: bool) -> None:
     spec = owner(scalingStrategy={**CLAIMING, "claim": settings})
     [order] = orders(decide(snapshot(spec, reading=read(limit=None)), NOW))

@@ -2,32 +2,24 @@
 
 from itertools import count
 
-import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from tests.support.ledgers import ListLedger
-from tests.unit.controllers.factories import NOW, at
-from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll, item_of, work
+from tests.unit.controllers.factories import at
+from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, item_of, work
+from tests.unit.controllers.keda.scaledjob.claims_machine import ClaimsMachine, assert_fails
 from tests.unit.tables import cases
 from workers.controllers.claims import binding, claim_outcomes
-from workers.controllers.keda.scaledjob import decide
 from workers.decision import claim_names
 from workers.decision.claims import ClaimSettlement
-from workers.decision.plan import Plan, Unfinalize
+from workers.decision.plan import Unfinalize
 
 PAUSED = "autoscaling.keda.sh/paused"
 
 
-class Accounting(RuleBasedStateMachine):
+class Accounting(ClaimsMachine):
     @initialize(
         maximum=st.integers(1, 4),
         retries=st.integers(0, 2),
@@ -37,61 +29,16 @@ class Accounting(RuleBasedStateMachine):
     def begin(self, maximum, retries, rollout, pushed):
         self.cluster = ClaimsCluster(work(maximum, retries, rollout))
         self.cluster.push("work", pushed)
-        self.polls: list[Poll] = []
-        self.plan: Plan | None = None
-        self.killed = False
 
     @rule(name=st.sampled_from(["work", "other"]), number=st.integers(1, 3))
     @precondition(lambda self: len(self.cluster.pushed) < 15)
     def items_are_pushed(self, name, number):
         self.cluster.push(name, number)
 
-    @rule(data=st.data())
-    def a_poll_goes_on(self, data):
-        """Two polls overlap if the first has lost its lease without noticing."""
-        cluster = self.cluster
-        if len(self.polls) < 2 and data.draw(st.booleans()):
-            self.polls.append(cluster.begin())
-        elif self.polls:
-            poll = data.draw(st.sampled_from(self.polls))
-            if poll.done:
-                cluster.store(poll)
-                self.polls.remove(poll)
-            else:
-                cluster.measure(poll)
-
-    @rule()
-    def a_whole_poll_is_made(self):
-        self.cluster.poll()
-
     @precondition(lambda self: self.polls)
     @rule()
     def a_poller_is_killed(self):
         self.polls.pop()
-
-    @rule()
-    def a_decision_goes_on(self):
-        """A decision is made on one observation and carried out later."""
-        if self.plan is None:
-            self._rested()
-            self.plan = decide(self.cluster.snapshot(), NOW)
-        else:
-            self.cluster.act(self.plan)
-            self.plan = None
-
-    @rule()
-    def a_whole_decision_is_made(self):
-        self._rested()
-        self.plan = None
-        self.cluster.decide()
-
-    @rule(rounds=st.integers(1, 8), jobs_end=st.booleans())
-    def a_while_passes(self, rounds, jobs_end):
-        """All polls but a stalled one go on."""
-        self._rested()
-        self.plan = None
-        for _ in range(rounds):
-            self._round(jobs_end=jobs_end)
 
     @precondition(lambda self: len(self.cluster.pushed) < 15)
     @rule(name=st.sampled_from(["work", "other"]))
@@ -106,28 +53,6 @@ class Accounting(RuleBasedStateMachine):
         self.cluster.measure(poll)
         self.cluster.store(poll)
 
-    @rule(writes=st.integers(0, 5))
-    def a_decision_is_killed_half_way(self, writes):
-        self._rested()
-        self.plan = None
-        self.killed = not self.cluster.act(decide(self.cluster.snapshot(), NOW), writes)
-
-    def _rested(self):
-        """The key of a killed worker comes back after its lease; the watch has caught up by then."""
-        if self.killed:
-            self.cluster.see_all()
-        self.killed = False
-
-    @precondition(lambda self: self.cluster.alive())
-    @rule(data=st.data(), how=st.sampled_from(["Complete", "Complete", "Failed"]))
-    def a_job_ends(self, data, how):
-        self.cluster.end(data.draw(st.sampled_from(self.cluster.alive())), how)
-
-    @precondition(lambda self: self.cluster.jobs)
-    @rule(data=st.data())
-    def a_user_deletes_a_job(self, data):
-        self.cluster.remove(data.draw(st.sampled_from(sorted(self.cluster.jobs))))
-
     @precondition(lambda self: self.cluster.alive() and self.plan is None)
     @rule(data=st.data())
     def a_deleted_job_finishes_while_it_is_let_go(self, data):
@@ -137,14 +62,9 @@ class Accounting(RuleBasedStateMachine):
             return
         self.cluster.see_all()
         self._rested()
-        plan = decide(self.cluster.snapshot(), NOW)
+        plan = self.cluster.planned()
         self.cluster.end(name, "Complete")
         self.cluster.act(plan)
-
-    @precondition(lambda self: self.cluster.unobserved)
-    @rule(data=st.data())
-    def the_store_catches_up_with_a_job(self, data):
-        self.cluster.see(data.draw(st.sampled_from(sorted(self.cluster.unobserved))))
 
     @rule()
     def the_broker_is_emptied(self):
@@ -205,26 +125,6 @@ class Accounting(RuleBasedStateMachine):
         unsettled = [name for name, job in cluster.jobs.items() if binding.is_bound(job)]
         assert not unsettled, "a Job waits for its claim for ever"
         assert len(cluster.jobs) <= 2, "history is cleaned up"
-
-    def _settle(self):
-        if self.plan is not None:
-            self.cluster.act(self.plan)
-            self.plan = None
-        for poll in self.polls:
-            if not poll.done:
-                self.cluster.measure(poll)
-            self.cluster.store(poll)
-        self.polls = []
-
-    def _round(self, *, jobs_end=True):
-        cluster = self.cluster
-        cluster.see_all()
-        if cluster.owner is not None:
-            # A push, a change of the object and the interval cause polls.
-            cluster.poll()
-        cluster.decide()
-        for name in cluster.alive() if jobs_end else ():
-            cluster.end(name, "Complete")
 
     def _and_nothing_is_left_of_a_deleted_object(self):
         cluster = self.cluster
@@ -287,7 +187,7 @@ def test_what_an_order_returns_gets_no_job_while_a_poll_may_be_carrying_it_out()
     cluster.decide()
     assert [each.how for each in cluster.order.settlements] == ["returned", "returned"]
     state.the_user_names_a_list("work")
-    plan = decide(cluster.snapshot(), NOW)
+    plan = cluster.planned()
     cluster.poll()
     cluster.act(plan)
     cluster.check()
@@ -364,10 +264,4 @@ def _old_orders_are_obeyed(ledger, order):
 )
 def test_a_broken_rule_is_detected(place, name, mutant, monkeypatch):
     monkeypatch.setattr(place, name, mutant)
-    with pytest.raises(AssertionError):
-        run_state_machine_as_test(
-            Accounting,
-            settings=settings(
-                _SETTINGS, max_examples=1000, phases=[Phase.generate], print_blob=False, report_multiple_bugs=False
-            ),
-        )
+    assert_fails(Accounting, _SETTINGS, 1000)

@@ -3,11 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
 from tests.unit.controllers.factories import NOW, at, child, entry, gone, micros, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import created, shape
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB
 from workers.controllers.keda.scaledjob import decide, names
 from workers.decision.plan import ComeBack
@@ -78,22 +76,19 @@ def test_with_nothing_to_make_it_waits_for_nothing():
     assert [step for step in decided(child(made_at(-5)), queue=0).steps if isinstance(step, ComeBack)] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("work-10-0", 36),
-        ("work-10-15", 36),
-        ("work-10", None),
-        ("work--0", None),
-        ("work-1_0-1", None),
-        ("x-10-0", None),
-    ],
+@for_each(
+    ("work-10-0", 36),
+    ("work-10-15", 36),
+    ("work-10", None),
+    ("work--0", None),
+    ("work-1_0-1", None),
+    ("x-10-0", None),
 )
 def test_the_reading_that_a_name_tells(name, expected):
     assert names.reading("work", name) == expected
 
 
-@pytest.mark.parametrize("owner", ["work", "a" * 60, "with.dots", "work-10"])
+@for_each("work", "a" * 60, "with.dots", "work-10")
 def test_every_name_tells_its_reading(owner):
     assert names.reading(owner, names.of(owner, 1_790_000_000_123_456).name(7)) == 1_790_000_000_123_456
 

@@ -1,9 +1,8 @@
 """A ScaledJob with `cpu` or `memory` triggers: they do nothing, and the condition says so."""
 
-import pytest
-
 from tests.unit.controllers.factories import NOW, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import condition, created
+from tests.unit.tables import for_each
 from workers.controllers.keda.scaledjob import decide
 from workers.decision.snapshot import TriggerSample
 
@@ -23,7 +22,7 @@ def test_the_condition_names_what_has_no_effect() -> None:
     assert ready(sample(2), CPU) == "True: defined correctly and ready to scale; without effect on a ScaledJob: s1-cpu"
 
 
-@pytest.mark.parametrize("calculation", ["max", "min", "avg", "sum"])
+@for_each("max", "min", "avg", "sum")
 def test_it_takes_no_part_in_the_calculation(calculation: str) -> None:
     body = scaled_job(scalingStrategy={"multipleScalersCalculation": calculation})
     for samples in ((sample(3),), (sample(3), CPU)):

@@ -1,9 +1,8 @@
 """Annotations and variables of Jobs that name the trigger that asked for them."""
 
-import pytest
-
 from tests.unit.controllers.factories import NOW, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import staged
+from tests.unit.tables import for_each
 from workers.controllers.keda.scaledjob import decide
 from workers.decision.plan import Create
 
@@ -52,10 +51,7 @@ def test_job_pod_and_every_container_are_told():
     assert pod["metadata"] == {"annotations": {"a": "b"}}
 
 
-@pytest.mark.parametrize(
-    ("calculation", "expected"),
-    [("max", "orders"), ("min", "s0"), ("sum", "s0,orders"), ("avg", "s0,orders")],
-)
+@for_each(("max", "orders"), ("min", "s0"), ("sum", "s0,orders"), ("avg", "s0,orders"))
 def test_the_trigger_is_the_one_whose_queue_was_counted(calculation, expected):
     triggers = [trigger(), trigger("orders"), trigger("idle")]
     body = scaled_job(passTrigger=True, triggers=triggers, scalingStrategy={"multipleScalersCalculation": calculation})

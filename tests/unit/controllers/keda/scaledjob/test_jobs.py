@@ -2,12 +2,11 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import UID, scaled_job
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.keda import scaledjob
 from workers.controllers.keda.scaledjob import jobs, names
 
@@ -40,7 +39,7 @@ def test_long_names_with_the_same_start_are_kept_apart():
     assert names.of(one, 1).prefix != names.of(other, 1).prefix
 
 
-@pytest.mark.parametrize("name", ["work-10-", "work-10-x", "work-10-0-0", "work-11-0", "other", "work-10--1"])
+@for_each("work-10-", "work-10-x", "work-10-0-0", "work-11-0", "other", "work-10--1")
 def test_other_names_have_no_index(name):
     assert names.of("work", 36).index(name) is None
 
@@ -97,7 +96,7 @@ def test_excluded_labels_are_not_taken_over_and_the_list_is_not_trimmed():
     assert labels["zone"] == "a"
 
 
-@pytest.mark.parametrize(("given_policy", "expected"), [(None, "OnFailure"), ("", "OnFailure"), ("Never", "Never")])
+@for_each((None, "OnFailure"), ("", "OnFailure"), ("Never", "Never"))
 def test_the_restart_policy_defaults_to_on_failure(given_policy, expected):
     spec = {"containers": [], **({} if given_policy is None else {"restartPolicy": given_policy})}
     assert build(jobTargetRef={"template": {"spec": spec}})["spec"]["template"]["spec"]["restartPolicy"] == expected

@@ -1,10 +1,8 @@
 """The decision about a ScaledJob: which steps, in which order, and what status."""
 
-import pytest
-
 from tests.unit.controllers.factories import NOW, at, child, gone, pod, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import condition, created, deleted, events, shape, statuses, verdict
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.keda.scaledjob import CONTROLLER, decide
 from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
@@ -240,10 +238,7 @@ def test_status_tells_types_and_activity_and_keeps_what_others_wrote():
     assert status["externalMetricNames"] == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("annotation", "paused"),
-    [("true", True), ("1", True), ("", True), ("yes", True), ("false", False), ("0", False), ("F", False)],
-)
+@for_each(("true", True), ("1", True), ("", True), ("yes", True), ("false", False), ("0", False), ("F", False))
 def test_paused_by_annotation(annotation, paused):
     body = scaled_job(metadata={"annotations": {"autoscaling.keda.sh/paused": annotation}})
     plan = decide(snapshot(body, reading=reading(sample(3))), NOW)
@@ -371,10 +366,7 @@ def test_what_is_known_not_to_exist_needs_nothing():
     assert decide(Snapshot(snapshot(scaled_job()).ref, None), NOW) == NOTHING
 
 
-@pytest.mark.parametrize(
-    ("strategy", "kinds"),
-    [(None, ()), ("default", ()), ("custom", ()), ("accurate", (POD,)), ("eager", (POD,))],
-)
+@for_each((None, ()), ("default", ()), ("custom", ()), ("accurate", (POD,)), ("eager", (POD,)))
 def test_pods_are_read_only_where_pending_jobs_matter(strategy, kinds):
     spec = {} if strategy is None else {"scalingStrategy": {"strategy": strategy}}
     assert CONTROLLER.grandchildren(scaled_job(**spec)) == kinds

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 from tests.support.caps import SharedCap
 from tests.unit.controllers.factories import NOW, entry
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll, work
+from tests.unit.controllers.keda.scaledjob.claims_machine import assert_fails
 from tests.unit.tables import cases
 from workers.api.kinds import SCALE_POLICY
 from workers.controllers.keda.scaledjob import claiming, decide, policy
@@ -237,10 +238,4 @@ def _claims_count_like_jobs(cap: SharedCap, name: str, *, held: int, **asked: An
 )
 def test_a_broken_rule_is_detected(place: Any, name: str, mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, name, mutant)
-    with pytest.raises(AssertionError):
-        run_state_machine_as_test(
-            Sharing,
-            settings=settings(
-                _SETTINGS, max_examples=1000, phases=[Phase.generate], print_blob=False, report_multiple_bugs=False
-            ),
-        )
+    assert_fails(Sharing, _SETTINGS, 1000)

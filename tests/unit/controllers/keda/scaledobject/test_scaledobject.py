@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +16,7 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     snapshot,
 )
 from tests.unit.controllers.plans import back, condition, events, status_of, verdict
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.controllers.keda.scaledobject import CONTROLLER, decide
 from workers.decision.controller import ScaleTarget
 from workers.decision.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, PollNow, Scale
@@ -136,10 +135,7 @@ def test_what_is_told_of_an_activation() -> None:
     assert [type(each) for each in plan.steps[:3]] == [PatchStatus, Scale, PatchStatus]
 
 
-@cases(
-    ("never seen", {}, {"originalReplicaCount": 0}),
-    ("known", {"originalReplicaCount": 7}, None),
-)
+@cases(("never seen", {}, {"originalReplicaCount": 0}), ("known", {"originalReplicaCount": 7}, None))
 @cases(("active", {}), ("paused", {"paused-replicas": "3"}))
 def test_what_the_target_had_is_written_down_before_it_is_changed(annotations, status, first) -> None:
     keys = {f"autoscaling.keda.sh/{key}": value for key, value in annotations.items()}
@@ -313,10 +309,7 @@ def test_paused() -> None:
     assert events(plan)[-2:] == ["ScaledObjectPaused", "KEDAScalersStopped"]
 
 
-@cases(
-    ("a reading from before the end of the cooldown", -3.0, False, True),
-    ("one from after it", -1.0, True, False),
-)
+@cases(("a reading from before the end of the cooldown", -3.0, False, True), ("one from after it", -1.0, True, False))
 def test_the_last_goes_on_a_reading_from_after_the_cooldown_only(started, gone, polls) -> None:
     """It ended two seconds ago; what was pushed since then, an older reading does not tell."""
     body = scaled_object(status=ACTIVE, cooldownPeriod=8)
@@ -343,7 +336,7 @@ def test_paused_at_a_number_says_more_than_not_paused() -> None:
     assert scaling(plan).replicas == 0
 
 
-@pytest.mark.parametrize("text", ["", "-1", "many", "1.5", "²", "9" * 40])
+@for_each("", "-1", "many", "1.5", "²", "9" * 40)
 def test_paused_at_no_number(text) -> None:
     plan = decided(annotated("paused-replicas", text), scale(9), sample(0))
     assert scaling(plan) is None

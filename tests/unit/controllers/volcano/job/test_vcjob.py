@@ -1,11 +1,9 @@
 """A Volcano Job from its creation to its end, decision by decision."""
 
-import pytest
-
 from tests.unit.controllers.factories import NOW, UID, at
 from tests.unit.controllers.volcano.job.vcjob_cluster import SITE, VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Object, Ref
 from workers.controllers.volcano.job import decide
 from workers.decision.plan import NOTHING
@@ -55,7 +53,7 @@ def test_a_healthy_job():
     assert not {"controlledResources", "running", "killing"} & set(status)
 
 
-@pytest.mark.parametrize("end", ["Completed", "Failed"])
+@for_each("Completed", "Failed")
 def test_the_end_is_written_before_the_podgroup_goes_and_a_killed_process_leaves_it_to_the_next(end):
     """As in Volcano: a client that sees the final phase may still find the PodGroup."""
     cluster = begun().end(*(("Failed", 1) if end == "Failed" else ()))
@@ -455,13 +453,10 @@ def test_a_command_without_effect_is_consumed_and_reported(action, target):
     assert "CommandIgnored" in reasons(cluster)
 
 
-@pytest.mark.parametrize(
-    ("action", "phases"),
-    [
-        ("AbortJob", ["Aborting", "Aborted"]),
-        ("TerminateJob", ["Terminating", "Terminated"]),
-        ("CompleteJob", ["Completing", "Completed"]),
-    ],
+@for_each(
+    ("AbortJob", ["Aborting", "Aborted"]),
+    ("TerminateJob", ["Terminating", "Terminated"]),
+    ("CompleteJob", ["Completing", "Completed"]),
 )
 def test_a_command_ends_a_job_and_pods_that_ended_stay(action, phases):
     cluster = begun()
@@ -552,14 +547,11 @@ def test_the_time_in_the_queue_and_aborted_does_not_count_as_at_work():
     assert (cluster.phase, cluster.back) == ("Running", 310)
 
 
-@pytest.mark.parametrize(
-    ("phase", "field"),
-    [
-        ("Completed", "ttlSecondsAfterFinished"),
-        ("Failed", "ttlSecondsAfterFinished"),
-        ("Terminated", "ttlSecondsAfterFinished"),
-        ("Aborted", "ttlSecondsAfterAborted"),
-    ],
+@for_each(
+    ("Completed", "ttlSecondsAfterFinished"),
+    ("Failed", "ttlSecondsAfterFinished"),
+    ("Terminated", "ttlSecondsAfterFinished"),
+    ("Aborted", "ttlSecondsAfterAborted"),
 )
 def test_a_job_that_is_over_is_deleted_when_its_time_is_up(phase, field):
     cluster = begun(**{field: 30})

@@ -6,7 +6,7 @@ from tests.unit.apiserver import odd
 from tests.unit.controllers.volcano.job.test_vcjob_policies import begun, code, on
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, parsed, task, vcjob
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.admission.volcano.job import defaulted
 from workers.api.volcano.job import parse
 from workers.controllers.volcano.job import plugins, podgroup, pods, policies, sync, volumes
@@ -58,7 +58,9 @@ def whole(path, value):
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in odd.places(BODY) if path[0] == "spec" and len(path) > 1], ids=lambda path: str(path[1:])
+    "path",
+    [path for path in odd.places(BODY) if path[0] == "spec" and len(path) > 1],
+    ids=lambda path: str(path[1:]),
 )
 def test_nonsense_is_refused_by_name_or_everything_can_be_made(path):
     for value in odd.ODD:
@@ -100,7 +102,7 @@ def test_policies_that_are_never_carried_out(policy, more, told, level):
     assert [text.startswith(where) and told in text for text in found] == ([True] if told else [])
 
 
-@pytest.mark.parametrize(("least", "told"), [(None, []), (2, []), (3, ["MinSuccessTooHigh"])])
+@for_each((None, []), (2, []), (3, ["MinSuccessTooHigh"]))
 def test_more_successes_than_pods(least, told):
     assert [record.reason for record in policies.warnings(parsed(task(replicas=2), minSuccess=least).spec)] == told
 
@@ -114,7 +116,7 @@ def test_warnings_are_recorded_once_when_the_job_begins():
     assert [reason for reason, _ in cluster.events] == ["PolicyIgnored", "MinSuccessTooHigh", "NotEnforced"]
 
 
-@pytest.mark.parametrize("action", ["RestartPartition", "ResumeJob"])
+@for_each("RestartPartition", "ResumeJob")
 def test_a_policy_without_effect_is_reported_when_its_event_occurs(action):
     cluster = begun([on("PodFailed", action)])
     cluster.set("train-worker-1", "Failed", 9).settle()
@@ -125,7 +127,7 @@ def test_a_policy_without_effect_is_reported_when_its_event_occurs(action):
     assert cluster.events.count(("PolicyIgnored", why)) == 1
 
 
-@pytest.mark.parametrize("action", ["", "SyncJob", "EnqueueJob"])
+@for_each("", "SyncJob", "EnqueueJob")
 def test_an_answer_that_is_meant_to_do_nothing_is_not(action):
     cluster = begun([code(9, action), on("PodEvicted", "AbortJob")])
     cluster.set("train-worker-1", "Failed", 9).settle()

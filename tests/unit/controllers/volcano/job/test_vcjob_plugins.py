@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, parsed, task
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import loopback_addresses
 from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SECRET, SERVICE, ref_of
 from workers.api.volcano.arguments import parse
@@ -48,7 +48,7 @@ def ports(pod_, container="main"):
 # env
 
 
-@pytest.mark.parametrize("container", ["main", "first"])
+@for_each("main", "first")
 def test_env_gives_every_container_its_index(container):
     found = env(pod(job(env=[]), "worker", 1), container)
     assert found == {"VK_TASK_INDEX": "1", "VC_TASK_INDEX": "1"}
@@ -76,14 +76,11 @@ def test_svc_lists_the_hosts_of_every_task():
     }
 
 
-@pytest.mark.parametrize(
-    ("given", "hosts"),
-    [
-        ({}, "train-worker-0.train,train-worker-1.train"),
-        ({"hostname": "fixed"}, "fixed.train"),
-        ({"subdomain": "web"}, "train-worker-0.web,train-worker-1.web"),
-        ({"hostname": "fixed", "subdomain": "web"}, "fixed.web"),
-    ],
+@for_each(
+    ({}, "train-worker-0.train,train-worker-1.train"),
+    ({"hostname": "fixed"}, "fixed.train"),
+    ({"subdomain": "web"}, "train-worker-0.web,train-worker-1.web"),
+    ({"hostname": "fixed", "subdomain": "web"}, "fixed.web"),
 )
 def test_a_templates_own_name_counts(given, hosts):
     data = made(job(task("worker", 2, template={"spec": given}), svc=[]))[CONFIG_MAP]["data"]
@@ -123,14 +120,11 @@ def test_a_service_that_the_author_made_will_do_but_a_list_of_hosts_must_be_ours
     }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kinds", "published"),
-    [
-        ([], {CONFIG_MAP, SERVICE, NETWORK_POLICY}, None),
-        (["--disable-network-policy=true"], {CONFIG_MAP, SERVICE}, None),
-        (["--publish-not-ready-addresses=true"], {CONFIG_MAP, SERVICE, NETWORK_POLICY}, True),
-        (["--publish-not-ready-addresses", "--disable-network-policy"], {CONFIG_MAP, SERVICE}, True),
-    ],
+@for_each(
+    ([], {CONFIG_MAP, SERVICE, NETWORK_POLICY}, None),
+    (["--disable-network-policy=true"], {CONFIG_MAP, SERVICE}, None),
+    (["--publish-not-ready-addresses=true"], {CONFIG_MAP, SERVICE, NETWORK_POLICY}, True),
+    (["--publish-not-ready-addresses", "--disable-network-policy"], {CONFIG_MAP, SERVICE}, True),
 )
 def test_arguments_of_svc(arguments, kinds, published):
     objects = made(job(svc=arguments))
@@ -138,7 +132,7 @@ def test_arguments_of_svc(arguments, kinds, published):
     assert objects[SERVICE]["spec"].get("publishNotReadyAddresses") is published
 
 
-@pytest.mark.parametrize("container", ["main", "first"])
+@for_each("main", "first")
 def test_a_pod_of_svc_is_named_and_knows_the_others(container):
     found = pod(job(svc=[]), "worker", 1)
     assert (found["spec"]["hostname"], found["spec"]["subdomain"]) == ("train-worker-1", "train")
@@ -190,14 +184,14 @@ def test_keys_that_are_given_are_taken(arguments, given):
     assert texts == ({"id_rsa": "P", "id_rsa.pub": "Q", "authorized_keys": "Q"} if given else {})
 
 
-@pytest.mark.parametrize(("port", "expected"), [("2022", 2022), ("0", 22), ("-1", 22), ("65536", 22), ("x", 22)])
+@for_each(("2022", 2022), ("0", 22), ("-1", 22), ("65536", 22), ("x", 22))
 def test_a_port_that_is_none_is_the_usual_one(port, expected):
     assert f"  Port {expected}\n" in secret(f"--ssh-port={port}").body["stringData"]["config"]
 
 
-@pytest.mark.parametrize(("path", "mode"), [("/root/.ssh", 0o600), ("/home/me/.ssh", 0o644)])
-@pytest.mark.parametrize("field", ["containers", "initContainers"])
-def test_every_container_has_the_keys(path, mode, field):
+@for_each(("/root/.ssh", 0o600), ("/home/me/.ssh", 0o644))
+@for_each("containers", "initContainers")
+def test_every_container_has_the_keys(field, path, mode):
     spec = pod(job(ssh=[f"--ssh-key-file-path={path}"]), "worker")["spec"]
     (volume,) = spec["volumes"]
     keys = ["id_rsa", "id_rsa.pub", "authorized_keys", "config"]
@@ -239,10 +233,7 @@ def test_roles_of_tensorflow(arguments, name, cluster, role):
     assert all(host.endswith(f":{port}") for hosts in config["cluster"].values() for host in hosts)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "told"),
-    [((task(),), False), ((task(replicas=2),), True), ((task(), task("ps", 0)), True)],
-)
+@for_each(((task(),), False), ((task(replicas=2),), True), ((task(), task("ps", 0)), True))
 def test_a_single_pod_gets_no_cluster_configuration(tasks, told):
     assert bool(tf_config(job(*tasks, tensorflow=[]), "worker")) is told
 
@@ -250,10 +241,7 @@ def test_a_single_pod_gets_no_cluster_configuration(tasks, told):
 # pytorch
 
 
-@pytest.mark.parametrize(
-    ("name", "index", "rank"),
-    [("master", 0, "0"), ("worker", 0, "1"), ("worker", 1, "2"), ("other", 0, None)],
-)
+@for_each(("master", 0, "0"), ("worker", 0, "1"), ("worker", 1, "2"), ("other", 0, None))
 def test_pytorch_ranks_the_master_first(name, index, rank):
     tasks = [task("master"), task("worker", 2), task("other", 5)]
     found = pod(job(*tasks, pytorch=[]), name, index)
@@ -268,13 +256,10 @@ def test_pytorch_needs_a_master_and_takes_other_names():
     assert env(found) == {"MASTER_ADDR": "train-a-0.train", "MASTER_PORT": "7", "WORLD_SIZE": "3", "RANK": "2"}
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ([{"name": "web", "containerPort": 80}], {"web": 80, "pytorchjob-port": 23456}),
-        ([{"name": "web", "containerPort": 23456}], {"web": 23456}),
-        ([{"name": "pytorchjob-port", "containerPort": 80}], {"pytorchjob-port": 80}),
-    ],
+@for_each(
+    ([{"name": "web", "containerPort": 80}], {"web": 80, "pytorchjob-port": 23456}),
+    ([{"name": "web", "containerPort": 23456}], {"web": 23456}),
+    ([{"name": "pytorchjob-port", "containerPort": 80}], {"pytorchjob-port": 80}),
 )
 def test_a_port_that_is_there_is_not_added(given, expected):
     named = task(template={"spec": {"containers": [{**MAIN, "ports": given}]}})
@@ -284,14 +269,11 @@ def test_a_port_that_is_there_is_not_added(given, expected):
 WAIT = "--wait-master-enabled=true"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name", "waits"),
-    [
-        ([], "worker", False),
-        ([WAIT], "worker", True),
-        ([WAIT], "master", False),
-        (["--wait-master-enabled"], "worker", True),
-    ],
+@for_each(
+    ([], "worker", False),
+    ([WAIT], "worker", True),
+    ([WAIT], "master", False),
+    (["--wait-master-enabled"], "worker", True),
 )
 def test_workers_wait_for_their_master_when_asked_to(arguments, name, waits):
     found = pod(job(task("master"), task("worker"), pytorch=arguments), name)["spec"].get("initContainers", ())

@@ -2,13 +2,12 @@
 
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import quantities
 from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.amounts import Amount
@@ -63,26 +62,20 @@ def test_what_the_job_does_not_say_is_not_there():
     assert set(spec) == {"minMember", "minTaskMember", "queue", "minResources"}
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({}, {"mode": "hard"}),
-        ({"mode": "soft", "highestTierAllowed": 2}, {"mode": "soft", "highestTierAllowed": 2}),
-        ({"highestTierName": "rack"}, {"mode": "hard", "highestTierName": "rack"}),
-        ({"highestTierAllowed": 0, "highestTierName": "rack"}, {"mode": "hard", "highestTierAllowed": 0}),
-    ],
+@for_each(
+    ({}, {"mode": "hard"}),
+    ({"mode": "soft", "highestTierAllowed": 2}, {"mode": "soft", "highestTierAllowed": 2}),
+    ({"highestTierName": "rack"}, {"mode": "hard", "highestTierName": "rack"}),
+    ({"highestTierAllowed": 0, "highestTierName": "rack"}, {"mode": "hard", "highestTierAllowed": 0}),
 )
 def test_a_tier_by_number_wins_over_one_by_name(given, expected):
     assert group(networkTopology=given)["spec"]["networkTopology"] == expected
 
 
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        ({}, {"minSubGroups": 0}),
-        ({"minPartitions": 2}, {"minSubGroups": 2}),
-        ({"networkTopology": {}}, {"minSubGroups": 0, "networkTopology": {"mode": "hard"}}),
-    ],
+@for_each(
+    ({}, {"minSubGroups": 0}),
+    ({"minPartitions": 2}, {"minSubGroups": 2}),
+    ({"networkTopology": {}}, {"minSubGroups": 0, "networkTopology": {"mode": "hard"}}),
 )
 def test_partitions_are_gangs_within_the_gang(more, expected):
     parts = {"totalPartitions": 3, "partitionSize": 2, **more}

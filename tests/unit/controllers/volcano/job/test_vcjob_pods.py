@@ -1,10 +1,8 @@
 """A pod made from a task of a Volcano Job: names, words, who places it, and nothing of the template lost."""
 
-import pytest
-
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, parsed, task
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, Ref
 from workers.controllers.volcano.job import names, pods, volumes
 from workers.controllers.volcano.job.names import Site
@@ -106,10 +104,7 @@ def test_who_places_a_pod(template, job, site, expected):
     assert built(task(template=given), schedulerName=job, site=site)["spec"]["schedulerName"] == expected
 
 
-@pytest.mark.parametrize(
-    ("template", "job", "expected"),
-    [(None, "high", "high"), ("low", "high", "low"), (None, None, None), ("low", None, "low")],
-)
+@for_each((None, "high", "high"), ("low", "high", "low"), (None, None, None), ("low", None, "low"))
 def test_a_pod_without_a_priority_has_the_jobs(template, job, expected):
     given = {"spec": {"priorityClassName": template}} if template else None
     spec = built(task(template=given), **({"priorityClassName": job} if job else {}))["spec"]
@@ -156,7 +151,7 @@ def test_pods_stay_within_their_tier_by_affinity(job, partition, affinity):
     assert plain["spec"]["affinity"] == own
 
 
-@pytest.mark.parametrize(("index", "expected"), [(0, "0"), (1, "0"), (2, "1"), (5, "2")])
+@for_each((0, "0"), (1, "0"), (2, "1"), (5, "2"))
 def test_a_pod_knows_its_partition(index, expected):
     parts = {"totalPartitions": 3, "partitionSize": 2}
     assert (
@@ -265,7 +260,7 @@ def test_of_several_mounts_of_one_claim_the_first_counts():
     assert [mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]] == ["/in"]
 
 
-@pytest.mark.parametrize("name", ["train", "a.b.c", "n" * 63, "n" * 49 + ".x"])
+@for_each("train", "a.b.c", "n" * 63, "n" * 49 + ".x")
 def test_a_volumes_name_is_one_label_for_every_job_name(name):
     (volume,) = pod(THEIRS, name=name)["volumes"]
     assert len(volume["name"]) <= 63

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcjob
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.api.kinds import POD, Object, ref_of
 from workers.api.volcano.job import Delayed, RestartBackoff
@@ -88,17 +88,14 @@ RESTARTED = ["Restarting", "Pending"]
 ENDS = {"AbortJob": ["Aborting", "Aborted"], "TerminateJob": ["Terminating", "Terminated"]}
 
 
-@pytest.mark.parametrize(
-    ("action", "phases", "made_again"),
-    [
-        ("RestartJob", RESTARTED, set(PAIR)),
-        ("RestartTask", RESTARTED, {"train-worker-0", "train-worker-1"}),
-        ("RestartPod", RESTARTED, {"train-worker-1"}),
-        ("AbortJob", ENDS["AbortJob"], set()),
-        ("TerminateJob", ENDS["TerminateJob"], set()),
-        ("CompleteJob", ["Completing", "Completed"], set()),
-        ("ResumeJob", [], set()),
-    ],
+@for_each(
+    ("RestartJob", RESTARTED, set(PAIR)),
+    ("RestartTask", RESTARTED, {"train-worker-0", "train-worker-1"}),
+    ("RestartPod", RESTARTED, {"train-worker-1"}),
+    ("AbortJob", ENDS["AbortJob"], set()),
+    ("TerminateJob", ENDS["TerminateJob"], set()),
+    ("CompleteJob", ["Completing", "Completed"], set()),
+    ("ResumeJob", [], set()),
 )
 def test_a_failed_pod_is_answered_by_every_action(action, phases, made_again):
     cluster = begun([on("PodFailed", action)])
@@ -123,7 +120,7 @@ def test_the_cause_is_in_the_state_the_failures_and_an_event():
     assert cluster.events == [("ExecuteAction", "Start to execute action AbortJob"), ("PodFailed", why)]
 
 
-@pytest.mark.parametrize("action", ["AbortJob", "TerminateJob"])
+@for_each("AbortJob", "TerminateJob")
 def test_the_failures_of_containers_restarted_in_place_are_reported(action):
     cluster = begun([on("TaskFailed", action)])
     cluster.second = 20
@@ -288,7 +285,7 @@ def test_several_failures_at_once_are_one_restart():
     assert renewed(cluster, before) == {"train-worker-0", "train-worker-1"}
 
 
-@pytest.mark.parametrize("action", ["RestartTask", "RestartJob"])
+@for_each("RestartTask", "RestartJob")
 def test_an_event_is_not_acted_on_again_by_the_next_process(action):
     """The first died as soon as it had written what it was going to do."""
     cluster = begun([on("PodFailed", action)])
@@ -362,7 +359,7 @@ def test_a_job_is_restarted_as_often_as_it_may_and_the_last_pods_stay():
     assert (cluster.alive(), cluster.status["failed"]) == (["train-worker-1"], 1)
 
 
-@pytest.mark.parametrize("action", ["RestartTask", "RestartPod"])
+@for_each("RestartTask", "RestartPod")
 def test_after_one_restart_of_a_part_too_many_the_pod_that_failed_stays(action):
     """With its logs, as after a restart of the whole job; that it stays is no new failure."""
     cluster = begun([on("PodFailed", action)], maxRetry=1)
@@ -417,10 +414,7 @@ def test_a_restart_by_command_does_not_wait():
     assert (cluster.phase, tuple(cluster.alive())) == ("Pending", PAIR)
 
 
-@pytest.mark.parametrize(
-    ("action", "phases"),
-    [("AbortJob", ENDS["AbortJob"]), ("TerminateJob", ENDS["TerminateJob"]), ("RestartJob", ["Pending"])],
-)
+@for_each(("AbortJob", ENDS["AbortJob"]), ("TerminateJob", ENDS["TerminateJob"]), ("RestartJob", ["Pending"]))
 def test_a_restart_that_waits_can_be_stopped_or_hurried(action, phases):
     cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 3600}, maxRetry=9)
     cluster.set("train-worker-1", "Failed", 1).settle()

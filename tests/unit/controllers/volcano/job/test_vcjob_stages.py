@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcjob
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import POD_GROUP, Object, ref_of
 from workers.api.references import GANG_GATE
 from workers.controllers.volcano.job import podgroup
@@ -79,7 +77,7 @@ def test_any_of_several_goes_on_with_the_others():
     assert "train-b-0" in cluster.alive()
 
 
-@pytest.mark.parametrize("timeout", [None, "30s"])
+@for_each(None, "30s")
 def test_a_dependency_that_a_policy_brings_back_is_waited_for(timeout):
     policy = {"event": "PodFailed", "action": "RestartTask", **({"timeout": timeout} if timeout else {})}
     cluster = failing(task("a"), after("a"), policies=[policy])

@@ -3,14 +3,13 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.controllers.factories import at
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob, vcpod
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import Object
 from workers.api.volcano.job import Failure
 from workers.controllers.batch.job.indexes import Indexes
@@ -29,10 +28,7 @@ def pod(
     return ObservedPod({**body, "metadata": metadata}, name, f"uid-{name}", task_, index, version)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0s"), (59.9, "59s"), (60, "1m0s"), (3599, "59m59s"), (3600, "1h0m0s"), (90061, "25h1m1s"), (-5, "0s")],
-)
+@for_each((0, "0s"), (59.9, "59s"), (60, "1m0s"), (3599, "59m59s"), (3600, "1h0m0s"), (90061, "25h1m1s"), (-5, "0s"))
 def test_durations_are_written_as_go_does(seconds, text):
     assert status.duration(timedelta(seconds=seconds)) == text
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.controllers.factories import NOW, micros
 from tests.unit.controllers.volcano.jobflow.flow_cluster import TASK, Cluster
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.api.kinds import VC_JOB, Object
 from workers.api.volcano.jobflow import CREATED_BY_FLOW, RETRY, FlowEntry
@@ -199,7 +199,7 @@ def test_a_job_with_a_ttl_and_an_unobserved_end_is_not_run_twice() -> None:
     assert cluster.entry("a")["reason"] == "EndNotSeen"
 
 
-@pytest.mark.parametrize("how", ["Failed", "Terminated"])
+@for_each("Failed", "Terminated")
 def test_a_failure_ends_the_flow_and_nothing_new_starts(how: str) -> None:
     cluster = run(Cluster(entry("a"), entry("b"), entry("c", "b")), a=how)
     assert (cluster.phase, cluster.told["jobflows_failed"]) == ("Failed", 1)
@@ -209,7 +209,7 @@ def test_a_failure_ends_the_flow_and_nothing_new_starts(how: str) -> None:
     assert cluster.status["state"]["message"].startswith(f"entry a ended {how}")
 
 
-@pytest.mark.parametrize("how", ["Failed", "Terminated"])
+@for_each("Failed", "Terminated")
 def test_a_failure_gives_the_jobs_own_reason(how: str) -> None:
     cluster = settled(Cluster(entry("a")))
     cluster.end("f-a", how, state={"phase": how, "reason": "R", "message": "M"})
@@ -222,7 +222,7 @@ def test_an_aborted_job_leaves_the_flow_running() -> None:
     assert cluster.status["unKnowJobs"] == ["f-a"]
 
 
-@pytest.mark.parametrize("phase", ["Completing", "Terminating"])
+@for_each("Completing", "Terminating")
 def test_a_job_that_is_ending_is_in_no_list(phase: str) -> None:
     status = run(settled(Cluster(entry("a"))), a=phase).status
     assert not [name for name in status if name.endswith("Jobs")]
@@ -311,7 +311,7 @@ def test_an_entry_that_may_fail_does_not_fail_the_flow() -> None:
     assert (cluster.phase, cluster.entry("b")["phase"]) == ("Succeed", "Skipped")
 
 
-@pytest.mark.parametrize(("mode", "made"), [("fast", ["f-quick"]), ("slow", ["f-long"]), ("other", ["f-rest"])])
+@for_each(("fast", ["f-quick"]), ("slow", ["f-long"]), ("other", ["f-rest"]))
 def test_a_switch_takes_one_branch(mode: str, made: list[str]) -> None:
     of = "${parameters.mode}"
     branches = [
@@ -322,14 +322,11 @@ def test_a_switch_takes_one_branch(mode: str, made: list[str]) -> None:
     assert settled(Cluster(*branches, parameters={"mode": mode})).made == made
 
 
-@pytest.mark.parametrize(
-    ("condition", "phase"),
-    [
-        ("${parameters.mode} == 'fast'", None),
-        ("${parameters.mode} == 'slow'", "Skipped"),
-        ("int(${parameters.n}) > 2 and ${entries.a.phase} == 'Completed'", None),
-        ("${parameters.n}", "Failed"),
-    ],
+@for_each(
+    ("${parameters.mode} == 'fast'", None),
+    ("${parameters.mode} == 'slow'", "Skipped"),
+    ("int(${parameters.n}) > 2 and ${entries.a.phase} == 'Completed'", None),
+    ("${parameters.n}", "Failed"),
 )
 def test_a_condition(condition: str, phase: str | None) -> None:
     parameters = {"mode": "fast", "n": "3"}
@@ -458,7 +455,7 @@ def test_a_refused_job_delays_no_other_entry() -> None:
     assert settled(cluster).phase == "Failed"
 
 
-@pytest.mark.parametrize(("failures", "failing"), [(2, False), (3, True)])
+@for_each((2, False), (3, True))
 def test_the_third_failure_in_a_row_is_reported_before_the_next_attempt(failures: int, failing: bool) -> None:
     cluster = Cluster(entry("a"))
     cluster.failures = failures
@@ -525,7 +522,7 @@ def test_what_refuses_one_job_leaves_the_status_of_the_others_true() -> None:
     assert settled(cluster).made == ["f-a", "f-x", "f-c", "f-b", "f-x-r1"]
 
 
-@pytest.mark.parametrize("refused_for_long", [False, True])
+@for_each(False, True)
 def test_a_flow_that_fails_while_a_job_is_refused_reports_it_once(refused_for_long: bool) -> None:
     patch = {"jobSpec": {"tasks": [{"name": "work", "replicas": -4}]}}
     cluster = Cluster(entry("first"), entry("bad", "first", patch=patch), entry("b"))
@@ -590,12 +587,7 @@ def on(*phases: str, match: str = "all") -> Object:
 
 
 #: A deployment that is rolled back when it fails, and somebody who hears of that.
-DEPLOY = (
-    entry("test"),
-    entry("deploy", "test"),
-    entry("back", "deploy", when=on("Failed")),
-    entry("tell", "back"),
-)
+DEPLOY = (entry("test"), entry("deploy", "test"), entry("back", "deploy", when=on("Failed")), entry("tell", "back"))
 ROLLED_BACK = {"test": "Completed", "deploy": "Failed", "back": "Completed", "tell": "Completed"}
 
 
@@ -650,10 +642,7 @@ def test_a_join_of_a_branch_that_was_never_taken_is_not_run_again() -> None:
     assert cluster.made == ["f-a", "f-join", "f-c", "f-c-r1"]
 
 
-@pytest.mark.parametrize(
-    ("end", "expected"),
-    [("Completed", ["f-back-r1"]), ("Failed", ["f-back-r1"]), (None, ["f-back-r1"])],
-)
+@for_each(("Completed", ["f-back-r1"]), ("Failed", ["f-back-r1"]), (None, ["f-back-r1"]))
 def test_what_still_runs_for_the_attempt_before_is_waited_for_and_runs_again(end: str | None, expected: Any) -> None:
     cluster = Cluster(entry("deploy"), entry("back", "deploy", when=on("Failed")), entry("other"))
     run(cluster, deploy="Failed", other="Failed")
@@ -736,7 +725,7 @@ def test_a_cancelled_flow_ends_jobs_of_entries_that_were_taken_out() -> None:
     assert settled(cluster).phase == "Terminated"
 
 
-@pytest.mark.parametrize("how", ["Aborted", "Terminated", "Failed"])
+@for_each("Aborted", "Terminated", "Failed")
 def test_a_job_that_does_not_run_any_more_keeps_no_flow_from_its_end(how: str) -> None:
     cluster = run(Cluster(entry("a"), entry("b")), a="Completed")
     cluster.end("f-b", how)
@@ -812,7 +801,7 @@ def test_a_task_of_which_no_pod_is_needed_has_to_have_one_all_the_same() -> None
     assert settled(cluster).made == ["f-a"]
 
 
-@pytest.mark.parametrize(("counted", "started"), [({}, False), ({"Pending": 1}, False), ({"Running": 1}, True)])
+@for_each(({}, False), ({"Pending": 1}, False), ({"Running": 1}, True))
 def test_an_entry_starts_when_a_task_has_got_far_enough(counted: dict[str, int], started: bool) -> None:
     cluster = probed(_STATUS)
     cluster.end("f-a", "Running", taskStatusCount={"work": {"phase": counted}})
@@ -870,7 +859,7 @@ def test_slots_within_one_minute_have_flows_of_their_own() -> None:
     assert sorted(cluster.flows) == [f"f-{minute}-20", f"f-{minute}-40", f"f-{minute + 1}"]
 
 
-@pytest.mark.parametrize(("policy", "number"), [("Allow", 2), ("Forbid", 1), ("Replace", 1)])
+@for_each(("Allow", 2), ("Forbid", 1), ("Replace", 1))
 def test_a_flow_that_is_due_while_another_is_at_work(policy: str, number: int) -> None:
     cluster = scheduled(concurrencyPolicy=policy)
     for _ in range(2):

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.controllers.factories import NOW, at, condition
 from tests.unit.controllers.plans import back, events, shape, status_of
 from tests.unit.controllers.volcano.podgroup.gangs import group, pod, seen
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api import conditions
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import status
@@ -242,7 +242,7 @@ def test_what_a_group_asks_for_beyond_its_admission_is_asked_for_when_it_is_whol
     assert (status_of(plan)["phase"], ungate(plan), MarkObject(ROUND) in plan.steps) == ("Pending", [], True)
 
 
-@pytest.mark.parametrize("nonsense", [{"minMember": "one"}, {"minResources": {"cpu": "1"}}, {}])
+@for_each({"minMember": "one"}, {"minResources": {"cpu": "1"}}, {})
 def test_a_malformed_grant_is_none(nonsense: Object) -> None:
     assert observe(group(phase="Inqueue", least=2, status={"admittedFor": nonsense}), ()).least == 2
 
@@ -301,7 +301,9 @@ def test_a_gang_without_enough_nodes_gives_back_what_it_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "wait"), [(1, 20), (2, 40), (5, 320), (6, 600), (99, 600)], ids=lambda value: str(value)
+    ("count", "wait"),
+    [(1, 20), (2, 40), (5, 320), (6, 600), (99, 600)],
+    ids=lambda value: str(value),
 )
 def test_every_attempt_waits_longer(count: int, wait: int) -> None:
     before = {**ADMITTED, "backOff": {"count": count, "since": at(-400), "until": at(-390)}}
@@ -355,7 +357,7 @@ def test_a_back_out_without_pods_is_a_wait() -> None:
     assert shape(plan) == ["PatchStatus", "RecordEvent", "MarkObject"]
 
 
-@pytest.mark.parametrize("body", [None, {**group(), "metadata": {**group()["metadata"], "deletionTimestamp": at(0)}}])
+@for_each(None, {**group(), "metadata": {**group()["metadata"], "deletionTimestamp": at(0)}})
 def test_what_is_gone_is_left_alone(body: Object | None) -> None:
     snapshot = seen(group(), *pods("gated"))
     gone = type(snapshot)(ref=snapshot.ref, body=body, referrers=snapshot.referrers)

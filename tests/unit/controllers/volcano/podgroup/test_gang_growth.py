@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gangs import (
     everything,
@@ -17,7 +15,7 @@ from tests.unit.controllers.volcano.podgroup.gangs import (
     queue,
     reasons,
 )
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import POD, Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.admission_round import MOST
@@ -65,9 +63,7 @@ def test_pods_beyond_a_gang_go_where_there_is_room(pods: int, given: dict[str, A
     assert found.growth.waits == (pods < 5)
 
 
-@pytest.mark.parametrize(
-    ("pods", "phase"), [(0, "Pending"), (0, "Inqueue"), (5, "Running"), (5, "Completed"), (0, "Unknown")]
-)
+@for_each((0, "Pending"), (0, "Inqueue"), (5, "Running"), (5, "Completed"), (0, "Unknown"))
 def test_only_a_gang_that_is_whole_grows(pods: int, phase: str) -> None:
     found = outcome(**seen(elastic("gang", phase=phase)), nodes=[node()])
     assert len(grown(found)) == pods

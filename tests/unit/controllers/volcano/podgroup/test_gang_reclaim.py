@@ -3,12 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.plans import shape, staged, status_of
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, outcome, pod, priority, queue, seen
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.decide import GangDecision
@@ -142,7 +140,7 @@ def test_a_reclaimed_gang_backs_out_whole_and_waits_behind_the_other() -> None:
     assert [(each.ref.name, why.reason) for each, why in found.waiting] == [("young", "NotEnoughResources")]
 
 
-@pytest.mark.parametrize("reclaimed", [True, False])
+@for_each(True, False)
 def test_only_a_reclaimed_gang_loses_pods_that_run(reclaimed: bool) -> None:
     body, pods = running("gang")
     back = {"count": 1, "since": at(0), "until": at(10), **({"reclaimed": True} if reclaimed else {})}

@@ -20,7 +20,7 @@ from tests.unit.controllers.volcano.podgroup.gangs import (
     reasons,
     words,
 )
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.group import GangRules
@@ -195,10 +195,7 @@ def test_a_group_without_resources_asks_for_what_its_pods_ask_for(reason: str | 
     assert reasons(found) == ({"gang": reason} if reason else {})
 
 
-@pytest.mark.parametrize(
-    ("admitted", "version", "kind"),
-    [(False, "apps/v1", "ReplicaSet"), (False, "v1", "Pod"), (True, "batch.volcano.sh/v1alpha1", "Job")],
-)
+@for_each((False, "apps/v1", "ReplicaSet"), (False, "v1", "Pod"), (True, "batch.volcano.sh/v1alpha1", "Job"))
 def test_a_group_that_was_made_for_pods_waits_until_it_has_them(admitted: bool, version: str, kind: str) -> None:
     body = group()
     owner = {"apiVersion": version, "kind": kind, "name": "owner", "uid": "owner", "controller": True}
@@ -302,10 +299,7 @@ def test_pods_on_their_way_take_their_place_on_a_node_too() -> None:
     (
         "the queue of higher priority first",
         ["b", "a"],
-        {
-            "groups": [group("a", created=-99), group("b", queue="vip")],
-            "queues": [queue(), queue("vip", priority=1)],
-        },
+        {"groups": [group("a", created=-99), group("b", queue="vip")], "queues": [queue(), queue("vip", priority=1)]},
     ),
     (
         "queues take turns, the older one begins",
