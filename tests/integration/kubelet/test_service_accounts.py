@@ -87,6 +87,7 @@ async def test_a_projected_token_is_for_its_audience(isolated: Lab) -> None:
         "projected",
         shell(script, volumeMounts=[{"name": "tokens", "mountPath": "/tokens"}]),
         volumes=[{"name": "tokens", "projected": {"sources": [source]}}],
+        serviceAccountName="default",
     )
     assert isolated.log(await isolated.ended("projected")) == ['stdout "aud":["vault"]']
 
