@@ -188,7 +188,7 @@ class EventDrivenServer(uvicorn.Server):
 
     @property
     def should_exit(self) -> bool:
-        """True once the server is to end; whoever sets it, a signal handler too, wakes the loop."""
+        """True once the server is to end. Setting it wakes the loop, from threads and signal handlers too."""
         return self._exiting
 
     @should_exit.setter

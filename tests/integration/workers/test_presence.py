@@ -32,7 +32,7 @@ async def test_one_that_ends_is_gone_and_one_that_lives_is_not(redis_url: str, r
         await asyncio.wait_for(gone, 30)
 
 
-async def test_it_looks_for_others_only_while_somebody_asks(redis_url: str, real_redis: redis.Redis) -> None:
+async def test_it_looks_for_others_only_while_their_end_is_waited_for(redis_url: str, real_redis: redis.Redis) -> None:
     ours = presence(redis_url, real_redis)
     await real_redis.config_resetstat()
 

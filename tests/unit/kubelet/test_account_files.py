@@ -25,7 +25,7 @@ def test_nothing_is_added_if(spec: Object, account: Object | None, container: Ob
 
 @cases(
     ("spec", "account", "asked"),
-    ("nobody says anything", {}, {}, False),
+    ("neither says anything", {}, {}, False),
     ("pod and account differ", {"automountServiceAccountToken": True}, {"automountServiceAccountToken": False}, True),
     ("the pod names its account", {"serviceAccountName": "robot"}, {}, True),
     ("the pod names the usual account", {"serviceAccountName": "default"}, {}, False),

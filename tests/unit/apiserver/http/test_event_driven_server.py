@@ -42,7 +42,7 @@ async def _date(port: int) -> str:
     return next(line for line in answer.splitlines() if line.lower().startswith("date: "))
 
 
-async def test_it_sets_no_timer_while_nobody_is_connected(serving: tuple[Any, asyncio.Task[None], int]) -> None:
+async def test_it_sets_no_timer_while_no_client_is_connected(serving: tuple[Any, asyncio.Task[None], int]) -> None:
     for _ in range(10):
         await asyncio.sleep(0)
     loop: Any = asyncio.get_running_loop()

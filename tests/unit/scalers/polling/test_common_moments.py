@@ -10,12 +10,10 @@ from tests.unit.tables import cases
 
 @cases(
     ("moment", "every", "polled"),
-    {
-        "thirty seconds": (1030.4, 30.0, 1030.0),
-        "the nearest, not the one before": (1030.6, 30.0, 1031.0),
-        "one second": (1001.01, 1.0, 1001.0),
-        "long intervals fall on whole seconds": (4600.2, 3600.0, 4600.0),
-    },
+    ("thirty seconds", 1030.4, 30.0, 1030.0),
+    ("the nearest, not the one before", 1030.6, 30.0, 1031.0),
+    ("one second", 1001.01, 1.0, 1001.0),
+    ("long intervals fall on whole seconds", 4600.2, 3600.0, 4600.0),
 )
 def test_a_poll_falls_on(moment: float, every: float, polled: float) -> None:
     assert common_moment(moment, every) == pytest.approx(polled)
