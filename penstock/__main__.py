@@ -8,10 +8,14 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+#: Packages by the library that imports them if they are installed, for what no process of ours does with it: metrics of
+#: the client for Redis, coloured source code of Celery's commands.
+UNUSED = {"redis": ("opentelemetry",), "celery.bin.base": ("pygments",)}
+
 
 def main() -> None:
     """Runs the command line of this process, and ends the process with its exit code."""
-    from penstock import _import_path
+    from penstock import _deferred_imports, _import_path
 
     _import_path.forget_current_folder()
     # A probe needs an answer in less time than the command line takes to import.
@@ -21,6 +25,7 @@ def main() -> None:
         if _healthy.takes(sys.argv[1:]):
             sys.exit(_healthy.main(sys.argv[2:]))
     _import_path.enter()
+    _deferred_imports.spare(UNUSED)
     from deploy.cli.main import main as command
 
     command()

@@ -43,8 +43,9 @@ from scheduler.queue import Lane, RetryBackoff
 
 log = logging.getLogger(__name__)
 
-#: Longest pause between two ticks, seconds: the delay of a key that is booked while the beat sleeps.
-LONGEST_SLEEP = 0.2
+#: Longest pause between two ticks, seconds. A key that is booked while the beat sleeps, for a moment before its next
+#: tick, is late by as much; schedules, and polls of at least a second, are booked longer ahead.
+LONGEST_SLEEP = 0.5
 
 #: Seconds between two looks at the format of the broker's data.
 FORMAT_CHECK = 1.0
@@ -195,11 +196,13 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
     def _sweep_lanes(self) -> float:
         """Returns the seconds until a booked key is due."""
         sleep = LONGEST_SLEEP
-        for lane in self._lanes:
-            notifications, due = self._run(sweep_due(lane))
+        for lane, (notifications, due) in zip(self._lanes, self._run(self._swept()), strict=True):
             self._notify(lane.name, notifications)
             sleep = min(sleep, due)
         return sleep
+
+    async def _swept(self) -> list[tuple[int, float]]:
+        return [await sweep_due(lane) for lane in self._lanes]
 
     def _notify(self, lane: str, notifications: int) -> None:
         task, queue = self._lane_tasks[lane]

@@ -52,8 +52,6 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_default_queue": "penstock.default",
         "imports": ("workers.tasks", "scalers.tasks"),
         "beat_scheduler": "scheduler.beat:Scheduler",
-        # A tick is a few round trips; a longer pause would delay due keys.
-        "beat_max_loop_interval": 0.2,
         "penstock_broker": address,
         "penstock_prefix": settings.prefix,
         "penstock_lanes": LANES,

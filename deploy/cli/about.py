@@ -3,7 +3,8 @@
 import dataclasses
 import os
 import platform
-from importlib import metadata
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -73,10 +74,24 @@ def version(form: str | None) -> None:
       penstock version
       penstock version -o json
     """
-    versions = {"penstock": metadata.version("penstock"), "python": platform.python_version()}
-    versions |= {part: metadata.version(part) for part in PARTS}
+    versions = {"penstock": installed_version("penstock"), "python": platform.python_version()}
+    versions |= {part: installed_version(part) for part in PARTS}
     if form:
         output.say(output.as_json(versions))
     else:
         for name, version in versions.items():
             output.say(f"{name} {version}")
+
+
+def installed_version(distribution: str) -> str:
+    """Returns the version of an installed distribution, off the name of the folder with its metadata.
+
+    importlib.metadata, which would parse the metadata with modules for e-mail and archives, costs too much.
+    """
+    suffix = ".dist-info"
+    for folder in sys.path:
+        for found in Path(folder or ".").glob(f"{distribution}-*{suffix}"):
+            return found.name.removesuffix(suffix).removeprefix(f"{distribution}-")
+    from importlib import metadata
+
+    return metadata.version(distribution)

@@ -20,7 +20,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "celery": (
         *_SERVICE,
         "deploy.processes.celery_process",
-        "celery.bin.celery",
+        "deploy.processes.worker_command",
         "celery.apps.worker",
         "workers.tasks",
     ),

@@ -4,7 +4,6 @@ Name, default, help and allowed values come from the model. The model is importe
 parsed, so that ``penstock --help`` stays quick.
 """
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -108,6 +107,8 @@ def misspelt(environ: Mapping[str, str]) -> list[str]:
     for name in sorted(environ):
         rest = name.removeprefix(PREFIX)
         if rest != name and rest not in known and not name.startswith(FOREIGN):
+            import difflib
+
             close = difflib.get_close_matches(rest, sorted(known), n=1)
             lines.append(f"{name} is not a setting" + (f"; did you mean {PREFIX}{close[0]}?" if close else ""))
     return lines

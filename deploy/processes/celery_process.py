@@ -25,10 +25,15 @@ def run(application: str, words: Sequence[str]) -> int:
     # Celery would replace the command line, by which `ps` shows all processes of Penstock alike.
     os.environ["NOSETPS"] = "true"
     from celery.app.utils import find_app
-    from celery.bin.celery import celery
 
     # `celery -A` would import from the current folder first.
     app = find_app(application, imp=importlib.import_module)
+    if words[:1] in (["worker"], ("worker",)):
+        from deploy.processes import worker_command
+
+        return worker_command.run(app, words[1:])
+    from celery.bin.celery import celery
+
     # As `app.start`, which forgets the exit code: that of a worker that cannot work says so to its supervisor.
     celery.params[0].default = app
     return int(celery.main(args=list(words), standalone_mode=False) or 0)

@@ -2,13 +2,16 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from itertools import chain
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from deploy.processes.request_parser import RequestParser
 from workers.errors import UserError
@@ -148,8 +151,61 @@ class BoundedHttp(HttpToolsProtocol):
         self.loop.call_later(1.0, self.transport.abort)
 
 
-class SignalFreeServer(uvicorn.Server):
-    """A uvicorn server that leaves signals to its caller, and says when it has started."""
+class _DatedState(ServerState):
+    """uvicorn's state, whose headers of every answer are rendered when an answer needs them."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        self._config = config
+        self._second = -1
+        self._headers: list[tuple[bytes, bytes]] = []
+        super().__init__()
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
+        """The Date, which changes once a second, and the configured headers."""
+        if (second := int(time.time())) != self._second:
+            date = [(b"date", formatdate(second, usegmt=True).encode())] if self._config.date_header else []
+            self._second, self._headers = second, [*date, *self._config.encoded_headers]
+        return self._headers
+
+    @default_headers.setter
+    def default_headers(self, _: list[tuple[bytes, bytes]]) -> None:
+        """Ignores what uvicorn sets when it starts."""
+
+
+class EventDrivenServer(uvicorn.Server):
+    """A uvicorn server that wakes up for its connections alone.
+
+    uvicorn's own loop looks ten times a second whether it should exit, and renders the Date once a second.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        self._exiting = False
+        self._exit = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        super().__init__(config)
+        self.server_state = _DatedState(config)
+
+    @property
+    def should_exit(self) -> bool:
+        """True once the server is to end. Setting it wakes the loop, from threads and signal handlers too."""
+        return self._exiting
+
+    @should_exit.setter
+    def should_exit(self, value: bool) -> None:
+        self._exiting = value
+        if value and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._exit.set)
+
+    async def main_loop(self) -> None:
+        """Returns when the server is to end."""
+        self._loop = asyncio.get_running_loop()
+        if not self._exiting:
+            await self._exit.wait()
+
+
+class SignalFreeServer(EventDrivenServer):
+    """A server that leaves signals to its caller, and says when it has started."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -21,6 +21,9 @@ from workers.decision.snapshot import Reading, TriggerSample
 
 #: Fewest seconds between two polls of an object whose value changes by itself.
 SOONEST = 0.25
+#: Polls of one interval fall on common moments, so many in an interval or more, no further apart than so many seconds:
+#: what is due at the same moment is claimed, asked for and settled together.
+COMMON, LONGEST_COMMON = 30, 1.0
 
 
 @dataclass
@@ -112,7 +115,10 @@ class ObjectPoll:
 
     def next(self, interval: float) -> float:
         """Returns the instant of the next poll (seconds since the epoch, broker's clock). interval: the default."""
-        return self.started / 1e6 + min(polling_interval(self.body, interval), self.again)
+        every = polling_interval(self.body, interval)
+        if self.again < every:
+            return self.started / 1e6 + self.again
+        return common_moment(self.started / 1e6 + every, every)
 
     def reading(self) -> Reading:
         """Returns the samples as one reading, newer than any before, even one from before the broker was emptied."""
@@ -138,6 +144,15 @@ class ObjectPoll:
             counts=found.counts if found else None,
             last_arrival=found.last_arrival if found else 0,
         )
+
+
+def common_moment(moment: float, every: float) -> float:
+    """Returns the nearest moment at which objects of this polling interval are polled. Seconds. Pure.
+
+    The first poll moves by up to half the distance of two such moments; from then on the interval is exact.
+    """
+    apart = every / max(COMMON, math.ceil(every / LONGEST_COMMON))
+    return round(moment / apart) * apart
 
 
 def sample(probe: TriggerProbe, answer: Answer) -> TriggerSample:

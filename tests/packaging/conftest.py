@@ -45,7 +45,8 @@ class Installed:
             if not name.startswith(("PENSTOCK_", "PYTHON", "KUBE", "CELERY", "VIRTUAL_ENV", "COVERAGE"))
         }
         # Its modules are links into the checkout's environment: pods of their own /tmp miss them if that is below /tmp.
-        kept["PENSTOCK_ISOLATION"] = "none"
+        if Path("/tmp") in Path(sysconfig.get_path("purelib")).resolve().parents:
+            kept["PENSTOCK_ISOLATION"] = "none"
         return {**kept, "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}", **more}
 
     def type(self, *words: str, code: int = 0, variables: Mapping[str, str] | None = None) -> str:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from penstock._deferred_imports import deferred
+from penstock._deferred_imports import BLOCKING_KUBERNETES_CLIENT, deferred
 from workers.client import environment_proxies
 from workers.client.credentials import (
     Credentials,
@@ -28,10 +28,9 @@ from workers.client.exec_plugin import ExecPlugin
 from workers.client.tls_files import TlsContexts, TlsSources, material
 from workers.errors import ClusterError, UserError
 
-# The blocking client and what its logins need are of no use here; with them a process is 15 MB larger.
+# With what is deferred a process is 15 MB larger.
 with deferred(
-    *(f"kubernetes.{name}" for name in ("client", "config", "dynamic", "informer", "leaderelection", "stream")),
-    *("kubernetes.utils", "kubernetes.watch"),
+    *BLOCKING_KUBERNETES_CLIENT,
     *(f"kubernetes.aio.{name}" for name in ("dynamic", "leaderelection", "stream", "utils", "watch")),
 ):
     from kubernetes.aio import config

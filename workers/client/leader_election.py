@@ -45,7 +45,7 @@ class Terms:
     """Seconds. lease: a Lease unchanged for so long may be taken by another candidate; whole, as the API requires.
 
     renew: a leader that could not renew for so long stops leading; shorter than `lease`, so that it has stopped before
-    the next one starts; it renews every third of that. retry: pause between two attempts to take the Lease, or after
+    the next one starts; it renews after half of that. retry: pause between two attempts to take the Lease, or after
     one to renew that failed; with jitter.
     """
 
@@ -184,7 +184,7 @@ class Elector:
 
     async def _renew(self) -> None:
         """Returns when leadership is lost: another candidate has the Lease, or it could not be renewed in time."""
-        pause = self._terms.renew / 3
+        pause = self._terms.renew / 2
         while True:
             await self._pause(pause)
             started, pause = self._clock(), self._terms.retry
@@ -194,7 +194,7 @@ class Elector:
                     if not await self._renewed_once():
                         log.warning("another leads", extra={"lease": str(self._ref)})
                         return
-                self._renewed, pause = started, self._terms.renew / 3
+                self._renewed, pause = started, self._terms.renew / 2
             except (errors.ClusterError, TimeoutError) as error:
                 log.warning("could not renew", extra={"lease": str(self._ref), "error": str(error)})
             if self._clock() - self._renewed >= self._terms.renew:

@@ -98,6 +98,11 @@ class Cluster:
         # Watches and followed logs hold their connection for minutes: they must not take those of the calls.
         self._streams = transport.session(limit=0)
 
+    @property
+    def access(self) -> ApiAccess:
+        """The way to its API server."""
+        return self._access
+
     async def __aenter__(self) -> "Cluster":
         return self
 

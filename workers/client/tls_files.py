@@ -57,6 +57,11 @@ class TlsContexts:
         """Returns contexts for the same server without the client's certificate."""
         return TlsContexts(TlsSources(self._sources.authority, verify=self._sources.verify), clock=self._clock)
 
+    @property
+    def authority(self) -> bytes | None:
+        """The authorities to trust as they were read last (PEM), None for those of this machine."""
+        return self._content[0]
+
     def current(self, given: CertificateFromPlugin | None = None) -> ssl.SSLContext:
         """Returns the context. given: the client's certificate instead of that in files.
 

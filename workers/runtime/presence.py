@@ -52,6 +52,7 @@ class Presence:
         self._lasts = lasts
         self._waiting: dict[str, asyncio.Event] = {}
         self._missed: dict[str, int] = {}
+        self._asked = asyncio.Event()
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
@@ -68,7 +69,9 @@ class Presence:
 
     async def until_gone(self, identity: str) -> None:
         """Returns once the process of this identity gives no sign of life although the broker answers."""
-        await self._waiting.setdefault(identity, asyncio.Event()).wait()
+        gone = self._waiting.setdefault(identity, asyncio.Event())
+        self._asked.set()
+        await gone.wait()
 
     @asynccontextmanager
     async def _announced(self) -> AsyncIterator[None]:
@@ -91,10 +94,13 @@ class Presence:
 
     async def _look_forever(self) -> None:
         while True:
+            if not self._waiting:
+                self._asked.clear()
+                await self._asked.wait()
             await asyncio.sleep(self._every)
             identities = list(self._waiting)
             try:
-                found = await self._client.mget([self._keys.present(each) for each in identities]) if identities else []
+                found = await self._client.mget([self._keys.present(each) for each in identities])
             except (RedisError, OSError):
                 # Unknown is not gone.
                 self._missed.clear()

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
-from click.shell_completion import CompletionItem
 
-from workers.api.kinds import Kind
 from workers.errors import UserError
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from deploy.cli.completion.quick_cluster import QuickCluster
     from deploy.cli.discovery import Catalogue
+    from workers.api.kinds import Kind
 
-Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
+Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem[str]]"]
 
 #: Most names that are offered.
 MOST = 500
@@ -28,7 +29,7 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 
-def what(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+def what(ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Completes ``KIND NAME...`` and ``KIND/NAME...``."""
     before: Sequence[str] = ctx.params.get("what") or ()
     given = () if isinstance(before, str) else tuple(before)
@@ -50,10 +51,10 @@ def what(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[C
     return _offered(ctx, incomplete, candidates)
 
 
-def objects(*kinds: Kind) -> Completer:
+def objects(*kinds: "Kind") -> Completer:
     """Returns the completer of a name, or of ``KIND/NAME``, of these kinds."""
 
-    def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
         def candidates(cluster: "QuickCluster") -> Iterable[str]:
             if "/" in incomplete:
                 text = incomplete.partition("/")[0]
@@ -66,13 +67,15 @@ def objects(*kinds: Kind) -> Completer:
     return complete
 
 
-def namespaces(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+def namespaces(ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Completes the name of a namespace."""
+    from workers.api.kinds import Kind
+
     namespace = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
     return _offered(ctx, incomplete, lambda cluster: _names(cluster, namespace, {}))
 
 
-def contexts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+def contexts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Completes the name of a context of the kubeconfig, without asking the cluster."""
     from deploy.cli.completion import quick_cluster
 
@@ -84,14 +87,16 @@ def contexts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
     return _items(found, incomplete)
 
 
-def paths(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+def paths(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Leaves the names of files and folders to the shell."""
+    from click.shell_completion import CompletionItem
+
     return [CompletionItem(incomplete, type="file")]
 
 
 def _offered(
     ctx: click.Context, incomplete: str, candidates: Callable[["QuickCluster"], Iterable[str]]
-) -> list[CompletionItem[str]]:
+) -> "list[CompletionItem[str]]":
     from deploy.cli.completion import quick_cluster
 
     try:
@@ -101,7 +106,9 @@ def _offered(
         return []
 
 
-def _items(candidates: Iterable[str], incomplete: str) -> list[CompletionItem[str]]:
+def _items(candidates: Iterable[str], incomplete: str) -> "list[CompletionItem[str]]":
+    from click.shell_completion import CompletionItem
+
     found: list[CompletionItem[str]] = []
     for text in candidates:
         if text.startswith(incomplete) and len(found) < MOST:
@@ -109,7 +116,7 @@ def _items(candidates: Iterable[str], incomplete: str) -> list[CompletionItem[st
     return found
 
 
-def _names_if_served(cluster: "QuickCluster", kind: Kind, params: dict[str, Any]) -> list[str]:
+def _names_if_served(cluster: "QuickCluster", kind: "Kind", params: dict[str, Any]) -> list[str]:
     from deploy.cli.completion.quick_cluster import UnusableError
 
     try:
@@ -118,13 +125,13 @@ def _names_if_served(cluster: "QuickCluster", kind: Kind, params: dict[str, Any]
         return []
 
 
-def _names(cluster: "QuickCluster", kind: Kind, params: dict[str, Any]) -> list[str]:
+def _names(cluster: "QuickCluster", kind: "Kind", params: dict[str, Any]) -> list[str]:
     namespace = "" if params.get("all_namespaces") else params.get("namespace") or cluster.namespace
     answer = cluster.get(f"{kind.path(quote(namespace, safe=''))}?limit={MOST}", METADATA)
     return sorted(str(item["metadata"]["name"]) for item in answer["items"])
 
 
-def _kinds(catalogue: "Catalogue") -> list[Kind]:
+def _kinds(catalogue: "Catalogue") -> list["Kind"]:
     """Returns the kinds that can be listed, one of each plural: the others need their group."""
     listed = (resource.kind for resource in catalogue.resources if "list" in resource.verbs)
     return sorted({kind.plural: kind for kind in reversed(tuple(listed))}.values(), key=lambda kind: kind.plural)
@@ -140,6 +147,7 @@ def _catalogue(cluster: "QuickCluster") -> "Catalogue":
 
 def _discovered(answer: Any) -> Iterable[Any]:
     from deploy.cli.discovery import DiscoveredKind
+    from workers.api.kinds import Kind
 
     for group in answer.get("items") or ():
         for version in group.get("versions") or ():

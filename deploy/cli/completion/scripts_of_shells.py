@@ -3,7 +3,6 @@
 import os
 
 import click
-from click import shell_completion
 
 #: The variable by which a script asks for candidates: ``_PENSTOCK_COMPLETE=bash_complete penstock``.
 VARIABLE = "_PENSTOCK_COMPLETE"
@@ -25,6 +24,8 @@ def command(shell: str) -> None:
       penstock completion zsh > "${fpath[1]}/_penstock"
       penstock completion fish > ~/.config/fish/completions/penstock.fish
     """
+    from click import shell_completion
+
     root = click.get_current_context().find_root().command
     shell_completion.shell_complete(root, {}, "penstock", VARIABLE, f"{shell}_source")
 
@@ -34,4 +35,6 @@ def answer(root: click.Command) -> int | None:
     shell, _, instruction = os.environ.get(VARIABLE, "").partition("_")
     if instruction != "complete" or shell not in SHELLS:
         return None
+    from click import shell_completion
+
     return shell_completion.shell_complete(root, {}, "penstock", VARIABLE, f"{shell}_complete")

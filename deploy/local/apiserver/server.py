@@ -140,8 +140,8 @@ async def prepare(ctx: Context) -> None:
     await asyncio.gather(*waiting)
 
 
-class _ApiServer(uvicorn.Server):
-    """Uvicorn, that says when it answers, and ends the watches first: it waits for answers, they would not end."""
+class _ApiServer(https.EventDrivenServer):
+    """The server, which says when it answers, and ends the watches first: it waits for answers, they would not end."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub, upgrades: Upgrades, announce: Callable[[], None]) -> None:
         super().__init__(config)

@@ -14,8 +14,10 @@ it, it has a mount and a process namespace of its own (see containers/starter.py
   else as ``_``); where it has no namespaces, a relative `mountPath` becomes a link in its working directory, and an
   absolute one is not made. Their content is that of the container's start. The folder of a claim lasts as long as the
   claim.
-* Requested resources choose the node (see presented_nodes.py) and bound nothing. securityContext, ports, hostAliases
-  and service variables have no effect. Pods have the address 127.0.0.1, or one of their own on the loopback that they
+* An isolated container finds the API server as on any cluster, by files of its service account and by variables (see
+  pods/api_server_access.py).
+* Requested resources choose the node (see presented_nodes.py) and bound nothing. securityContext, ports and
+  hostAliases have no effect. Pods have the address 127.0.0.1, or one of their own on the loopback that they
   ask for (see workers/api/loopback_addresses.py). The input of containers and gRPC probes are not offered.
 * exec, attach and port-forward are served on a Unix socket in the folder of the logs, for the API server (`streams`).
 * At most so many pods run at once; more stay Pending with the reason Unschedulable. A pod that runs nothing because its

@@ -20,6 +20,7 @@ from deploy.local.kubelet.containers.attempt import PID_FILES, ContainerAttempt
 from deploy.local.kubelet.containers.container_states import ContainerEnding
 from deploy.local.kubelet.containers.isolation import Isolation, IsolationMode
 from deploy.local.kubelet.pods import recipe, status
+from deploy.local.kubelet.pods.api_server_access import ApiServerAccess
 from deploy.local.kubelet.pods.host import Host
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.local.kubelet.pods.pod_events import Announcer, Wanted
@@ -468,6 +469,7 @@ async def kubelet(cluster: Cluster, options: KubeletOptions) -> AsyncIterator[Ku
         options.backoff,
         reports,
         Configs(cluster),
+        ApiServerAccess(cluster),
         claims,
         announcer,
         options.images,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.local.kubelet.containers.isolation import Isolation
 from tests.integration.kubelet.lab import Lab
 from tests.support import kube
 from tests.support.embedded import embedded_apiserver
@@ -54,3 +55,11 @@ def lab(bench: Lab) -> Lab:
     """The same with a running kubelet."""
     bench.start()
     return bench
+
+
+@pytest.fixture(scope="module")
+def _allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    found = Isolation("auto", tmp_path_factory.mktemp("isolation"))
+    found.close()
+    if found.obstacle is not None:
+        pytest.skip(found.obstacle)

@@ -4,7 +4,9 @@ import asyncio
 import fcntl
 import os
 import signal
+import socket
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
@@ -44,14 +46,6 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         pytest.skip(found.obstacle)
     yield found
     found.close()
-
-
-@pytest.fixture(scope="module")
-def _allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
-    found = Isolation("auto", tmp_path_factory.mktemp("isolation"))
-    found.close()
-    if found.obstacle is not None:
-        pytest.skip(found.obstacle)
 
 
 class Started:
@@ -196,6 +190,21 @@ async def test_a_start_that_is_given_up_is_known_to_run(pod: Started, monkeypatc
     (attempt,) = pod.attempts
     attempt.signal(signal.SIGKILL)
     assert (await ended(attempt))[0] == 137
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a socket in /run")
+async def test_sockets_of_the_machine_work_beside_a_mount_that_is_added(pod: Started) -> None:
+    place = Path("/run") / f"penstock-{os.getpid()}.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place))
+        try:
+            listening.listen()
+            connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{place}'); print('connected')"
+            script = f'{sys.executable} -c "{connect}"; cat {PLACES[2]}/file; touch /run/new 2>/dev/null || echo no'
+            outcome = await pod.run(script, volumes=(Bind(pod.pod / "v", PLACES[2]),))
+            assert outcome == (0, "connected\ncontentno\n")
+        finally:
+            place.unlink()
 
 
 async def test_a_starter_that_dies_is_replaced(pod: Started) -> None:

@@ -1,6 +1,7 @@
 """Signs of life on a real broker: who gives none is gone, and what is unknown is not gone."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 import redis as blocking
@@ -29,6 +30,26 @@ async def test_one_that_ends_is_gone_and_one_that_lives_is_not(redis_url: str, r
             await eventually(lambda: real_redis.exists(KEYS.present(theirs.identity)))
             assert not gone.done()
         await asyncio.wait_for(gone, 30)
+
+
+async def test_it_looks_for_others_only_while_their_end_is_waited_for(redis_url: str, real_redis: redis.Redis) -> None:
+    ours = presence(redis_url, real_redis)
+    await real_redis.config_resetstat()
+
+    async def commands() -> dict[str, int]:
+        found = await real_redis.info("commandstats")
+        return {name.removeprefix("cmdstat_"): each["calls"] for name, each in found.items()}
+
+    async with ours.kept():
+        await eventually(lambda: _at_least(commands, "set", 5))
+        assert "mget" not in await commands()
+        waiting = asyncio.create_task(ours.until_gone(ours.identity))
+        await eventually(lambda: _at_least(commands, "mget", 2))
+        waiting.cancel()
+
+
+async def _at_least(commands: Callable[[], Awaitable[dict[str, int]]], name: str, calls: int) -> bool:
+    return (await commands()).get(name, 0) >= calls
 
 
 async def test_a_busy_event_loop_gives_signs_of_life(redis_url: str, real_redis: redis.Redis) -> None:

@@ -236,7 +236,7 @@ RECONCILERS = {"Unreadable"}
 NEVER = {"ScaledJobAdded", "ScaledObjectAdded"}
 
 
-@pytest.mark.parametrize("table", [EVENTS, CONDITIONS], ids=["events", "conditions"])
+@cases(("events", EVENTS), ("conditions", CONDITIONS))
 def test_the_rows_are_whole_and_in_order(table: Sequence[ReasonRow]) -> None:
     assert table == sorted(table, key=lambda row: (row.reason.lower(), row.about))
     assert all(re.fullmatch("`[^`]+`", row.reason) and row.about and row.kinds and row.meaning for row in table)

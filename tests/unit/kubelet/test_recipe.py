@@ -73,3 +73,11 @@ def test_a_container_reads(container: Object, wanted: tuple[str, bool, bool], tm
     made = recipe.compose(pod(main), main, IMAGES, {}, {}, tmp_path, tmp_path, isolated=False)
     assert (made.reads, made.takes_input, made.once) == wanted
     assert made.env.get("TERM") == ("xterm" if container.get("tty") else None)
+
+
+def test_variables_of_the_cluster_may_be_used_and_replaced(tmp_path: Path) -> None:
+    env = [{"name": "URL", "value": "$(WEB_SERVICE_HOST):$(WEB_SERVICE_PORT)"}, {"name": "OWN", "value": "mine"}]
+    main = {"name": "main", "image": "mine", "env": env}
+    given = {"WEB_SERVICE_HOST": "127.0.0.1", "WEB_SERVICE_PORT": "8080", "OWN": "theirs"}
+    made = recipe.compose(pod(main), main, IMAGES, {}, {}, tmp_path, tmp_path, isolated=True, given=given)
+    assert (made.env["URL"], made.env["OWN"], made.env["WEB_SERVICE_HOST"]) == ("127.0.0.1:8080", "mine", "127.0.0.1")

@@ -14,10 +14,13 @@ from tests.support.processes import alive
 from tests.unit.kubelet.factories import box, pod
 from tests.unit.tables import cases
 from workers.api.kinds import POD, Object, Ref
+from workers.client.kubeconfig import ApiAccess
 
 
 class Server:
     """Pods that wait for a place on this node. Requests that bind the pods in `held` are answered after `answer`."""
+
+    access = ApiAccess("http://127.0.0.1")
 
     def __init__(self, folder: Path, *names: str, held: str = "") -> None:
         self.folder, self.held, self.answer = folder, held, asyncio.Event()

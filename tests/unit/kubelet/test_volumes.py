@@ -6,12 +6,14 @@ import pytest
 
 from deploy.local.kubelet.containers.environment import ConfigProblem, Sources
 from deploy.local.kubelet.volumes import folders
+from deploy.local.kubelet.volumes.account_files import TOKEN_REQUEST
 from deploy.local.kubelet.volumes.folders import Files
 from tests.unit.kubelet.factories import box, pod
 from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, SECRET, Object
 
 SOURCES: Sources = {(CONFIG_MAP, "conf"): {"a": b"1", "b": b"2"}, (SECRET, "word"): {"s": b"hush"}}
+TOKENS: Sources = {(TOKEN_REQUEST, ""): {"token": b"mine"}, (TOKEN_REQUEST, "vault"): {"token": b"theirs"}}
 LABELS = {"fieldRef": {"fieldPath": "metadata.labels"}}
 
 
@@ -26,11 +28,16 @@ LABELS = {"fieldRef": {"fieldPath": "metadata.labels"}}
     (
         "projected",
         {"projected": {"sources": [{"secret": {"name": "word"}}, {"serviceAccountToken": {"path": "token"}}]}},
-        {"s": (b"hush", 0o644)},
+        {"s": (b"hush", 0o644), "token": (b"mine", 0o644)},
+    ),
+    (
+        "a token for others",
+        {"projected": {"sources": [{"serviceAccountToken": {"path": "t", "audience": "vault"}}], "defaultMode": 0o400}},
+        {"t": (b"theirs", 0o400)},
     ),
 )
 def test_files(volume: Object, wanted: Files) -> None:
-    assert folders.files(pod(meta={"labels": {"k": "v"}}), {"name": "v", **volume}, SOURCES) == wanted
+    assert folders.files(pod(meta={"labels": {"k": "v"}}), {"name": "v", **volume}, {**SOURCES, **TOKENS}) == wanted
 
 
 @cases(

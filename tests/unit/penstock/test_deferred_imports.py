@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 
 from tests.support.paths import ROOT
 from tests.unit.tables import for_each
@@ -19,6 +20,72 @@ def test_the_single_process_imports_nothing_that_it_does_not_use() -> None:
     loaded = run(program).split()
     assert "workers.reconcile.reconciler" in loaded
     assert [name for name in HEAVY if name in loaded] == []
+
+
+#: What a library brings with it, and no process of ours uses.
+NOWHERE = (
+    *("opentelemetry", "prompt_toolkit", "click_repl", "pygments", "rich", "textual"),
+    *("requests", "oauthlib", "websocket", "kubernetes.dynamic.client", "celery.bin.celery"),
+)
+CELERY = ("celery", "kombu", "billiard", "amqp")
+SERVERS = ("uvicorn.server", "starlette")
+#: By process: a module that it has, and those that it has no use for.
+PROCESSES: Mapping[str, tuple[str, Sequence[str]]] = {
+    "apiserver": (
+        "deploy.local.apiserver.app",
+        (*CELERY, "starlette", "aiohttp", "urllib3", "scalers.polling", "pydantic_settings"),
+    ),
+    "kubelet": ("deploy.local.kubelet.kubelet", (*CELERY, *SERVERS, "scalers", "cryptography.x509")),
+    "watch": ("workers.cache.reflector", (*CELERY, *SERVERS, "scalers", "cryptography.hazmat.primitives")),
+    "gateway": ("scalers.gateway.asgi_app", (*CELERY, "urllib3", "deploy.local.apiserver.app")),
+    "celery": ("celery.bin.worker", (*SERVERS, "celery.beat", "urllib3", "celery.bin.amqp")),
+    "beat": ("scheduler.beat", (*SERVERS, "aiohttp", "kubernetes", "workers.cache", "celery.worker", "celery.bin")),
+}
+
+
+@for_each(*PROCESSES)
+def test_a_process_imports_nothing_that_it_does_not_use(name: str) -> None:
+    needed, unwanted = PROCESSES[name]
+    program = f"""
+import importlib, sys
+from penstock import __main__, _deferred_imports
+_deferred_imports.spare(__main__.UNUSED)
+from deploy.cli import forked_parts
+for module in forked_parts._MODULES[{name!r}]:
+    importlib.import_module(module)
+print(*sys.modules)
+"""
+    loaded = set(run(program).split())
+    assert needed in loaded
+    # A deferred module is known, and has not executed: none of what it imports is there.
+    assert sorted({*NOWHERE, *unwanted} & loaded) == []
+
+
+def test_a_hidden_package_is_there_outside_its_block() -> None:
+    program = """
+from penstock._deferred_imports import hidden
+with hidden("wsgiref"):
+    try:
+        import wsgiref.util
+    except ModuleNotFoundError as error:
+        print(error.name)
+import wsgiref.util
+print(wsgiref.util.__name__)
+"""
+    assert run(program).split() == ["wsgiref", "wsgiref.util"]
+
+
+def test_a_library_that_is_spared_its_extras_is_whole() -> None:
+    program = """
+import sys
+from penstock import _deferred_imports
+_deferred_imports.spare({"redis": ("opentelemetry",)})
+import redis.asyncio
+print("opentelemetry" in sys.modules, redis.asyncio.Redis.__name__, bool(redis.__loader__.get_source("redis")))
+import opentelemetry.trace
+print(opentelemetry.trace.__name__)
+"""
+    assert run(program).split() == ["False", "Redis", "True", "opentelemetry.trace"]
 
 
 @for_each(

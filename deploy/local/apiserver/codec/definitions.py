@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import ModuleType
 from typing import Any
 
+from penstock._deferred_imports import BLOCKING_KUBERNETES_CLIENT, deferred
 from workers.api.kinds import Kind
 
 #: Leaf types, by the name Go's decoder gives them in messages.
@@ -152,9 +154,16 @@ _OMITTED = frozenset(
 
 
 @cache
+def _models() -> ModuleType:
+    """Returns the client's models, without what the client itself needs to speak with a server."""
+    with deferred(*BLOCKING_KUBERNETES_CLIENT):
+        return importlib.import_module("kubernetes.client.models")
+
+
+@cache
 def definition(model: str) -> TypeDefinition:
     """The struct that the official client calls `model` (``V1JobSpec``). Raises AttributeError for none of its."""
-    cls: Any = getattr(importlib.import_module("kubernetes.client.models"), model)
+    cls: Any = getattr(_models(), model)
     name, version = spelled(model)
     infos = {info.serialization_alias or attribute: info for attribute, info in cls.model_fields.items()}
     fields: dict[str, TypeField] = {}
@@ -189,7 +198,7 @@ def model_of(kind: Kind) -> str:
         return f"CoreV1{kind.kind}" if not kind.group else f"EventsV1{kind.kind}"
     model = f"{version}{kind.kind}"
     # The list of names: asking for the model itself would load it.
-    if model not in importlib.import_module("kubernetes.client.models").__all__:
+    if model not in _models().__all__:
         raise LookupError(f"no built-in type for {kind.api_version} {kind.kind}")
     return model
 

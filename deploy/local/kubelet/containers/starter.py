@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 #: Constants of linux/mount.h and linux/sched.h.
-_RDONLY, _NOSUID, _NODEV, _NOEXEC, _BIND, _REC = 1, 2, 4, 8, 1 << 12, 1 << 14
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _BIND, _MOVE, _REC = 1, 2, 4, 8, 1 << 12, 1 << 13, 1 << 14
 _UNBINDABLE, _PRIVATE, _SLAVE = 1 << 17, 1 << 18, 1 << 19
 _NEWNS, _NEWUSER, _NEWPID = 0x00020000, 0x10000000, 0x20000000
 _DETACH, _AT_FDCWD, _AT_RECURSIVE = 2, -100, 0x8000
@@ -35,6 +35,8 @@ _MOUNT_SETATTR, _CLONE3 = 442, 435
 
 #: Where the machine's root and what overlays add are found while a container's root is made.
 _HOST, _ADDED = "/.host", "/.added"
+#: The machine's sockets, and mounts of its own.
+_RUN = "/run"
 #: File systems of the kernel, in which no place can be added.
 _KERNEL = ("/dev", "/proc", "/sys")
 #: The shim's descriptor of the machine's /proc, from which it reads its process id outside.
@@ -195,12 +197,12 @@ def _add_places(folders: Mapping[str, bool]) -> None:
                 for target in targets:
                     _make_place(target, folder=folders[target])
             else:
-                _overlay(parent, {target: folders[target] for target in targets})
+                _add_to(parent, {target: folders[target] for target in targets})
         except OSError as error:
             raise CannotStart("mount", f"{targets[0]}: cannot be made in {parent}: {error.strerror}") from error
 
 
-def _overlay(parent: str, folders: Mapping[str, bool]) -> None:
+def _add_to(parent: str, folders: Mapping[str, bool]) -> None:
     """Shows these paths in a folder of the machine."""
     place = os.path.realpath(parent)
     if place.startswith(_KERNEL):
@@ -209,6 +211,34 @@ def _overlay(parent: str, folders: Mapping[str, bool]) -> None:
     _mount("tmpfs", _ADDED, "tmpfs", _NOSUID | _NODEV, "mode=755,size=1m")
     for target, folder in folders.items():
         _make_place(f"{_ADDED}/{Path(target).relative_to(parent)}", folder=folder)
+    if place == _RUN:
+        _bind_entries(place)
+    else:
+        _overlay(place)
+
+
+def _bind_entries(place: str) -> None:
+    """Adds the entries of a folder, and shows the whole in its place.
+
+    In an overlay nothing can connect to a socket of the folder, and what is mounted in the folder is missing.
+    """
+    with os.scandir(place) as entries:
+        for entry in entries:
+            target = f"{_ADDED}/{entry.name}"
+            if entry.is_symlink():
+                Path(target).symlink_to(Path(entry.path).readlink())
+            elif not Path(target).exists():
+                # One that ends meanwhile is not missed.
+                with contextlib.suppress(OSError):
+                    _make_place(target, folder=entry.is_dir())
+                    _mount(entry.path, target, None, _BIND | _REC)
+    _mount(_ADDED, place, None, _MOVE)
+    Path(_ADDED).rmdir()
+    _make_read_only(place, 0)
+
+
+def _overlay(place: str) -> None:
+    """Shows what was added over a folder."""
     # A colon separates folders, and a comma options.
     below = place.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
     _mount("overlay", place, "overlay", _RDONLY, f"lowerdir={_ADDED}:{below}")

@@ -3,13 +3,15 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.local.image_commands import Images
 from deploy.local.kubelet.containers.isolation import Isolation
 from deploy.local.kubelet.containers.log_files import Log
+from deploy.local.kubelet.pods.api_server_access import ApiServerAccess
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff
 from deploy.local.kubelet.pods.pod_events import Announcer
 from deploy.local.kubelet.pods.status_reports import Reports
@@ -33,12 +35,14 @@ class Host:
     backoff: ContainerBackoff
     reports: Reports
     configs: Configs
+    access: ApiServerAccess
     claims: VolumeClaims
     announcer: Announcer
     images: Images
     isolation: Isolation
     clock: Callable[[], float] = time.time
-    pumps: set[Log] = field(default_factory=set)
+    _followed: set[Log] = field(default_factory=set)
+    _following: asyncio.Event = field(default_factory=asyncio.Event)
 
     def folder(self, uid: str) -> Path:
         """Returns the folder of a running pod."""
@@ -49,11 +53,24 @@ class Host:
         metadata = pod["metadata"]
         return self.logs / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
 
+    @contextmanager
+    def following(self, output: Log) -> Iterator[None]:
+        """Lets `copy_output` follow the output of a container that runs."""
+        self._followed.add(output)
+        self._following.set()
+        try:
+            yield
+        finally:
+            self._followed.discard(output)
+            if not self._followed:
+                self._following.clear()
+
     async def copy_output(self) -> None:
-        """Follows the output of all running containers until cancelled."""
+        """Follows the output of all running containers until cancelled; sleeps while none runs."""
         while True:
+            await self._following.wait()
             await asyncio.sleep(PUMP)
-            for one in tuple(self.pumps):
+            for one in tuple(self._followed):
                 try:
                     one.pump()
                 except OSError:

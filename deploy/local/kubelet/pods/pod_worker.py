@@ -251,7 +251,7 @@ class Worker:
         host.isolation.check()
         attempt.prepare()
         made = await recipe.make(
-            *(host.configs, host.claims, host.images, self.pod, spec, self._folder, attempt.work),
+            *(host.configs, host.access, host.claims, host.images, self.pod, spec, self._folder, attempt.work),
             isolated=host.isolation.obstacle is None,
         )
         self._recipes[name] = made
@@ -279,11 +279,8 @@ class Worker:
     async def _attend(self, name: str, attempt: ContainerAttempt) -> None:
         """Follows an attempt to its end."""
         output = Log(attempt.folder, self._log_path(name, int(attempt.folder.name)))
-        self._host.pumps.add(output)
-        try:
+        with self._host.following(output):
             await attempt.ended()
-        finally:
-            self._host.pumps.discard(output)
         await output.finish()
         if probe := self._probes.pop(name, None):
             probe.cancel()

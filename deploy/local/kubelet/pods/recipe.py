@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from deploy.local.image_commands import Images
 from deploy.local.kubelet.containers import console, environment
 from deploy.local.kubelet.containers.environment import Sources
+from deploy.local.kubelet.pods.api_server_access import ApiServerAccess
 from deploy.local.kubelet.volumes import folders, mounts
 from deploy.local.kubelet.volumes.config_data import Configs
 from deploy.local.kubelet.volumes.mounts import Mounts
@@ -87,6 +89,7 @@ def _path() -> str:
 
 async def make(
     configs: Configs,
+    access: ApiServerAccess,
     claims: VolumeClaims,
     images: Images,
     pod: Object,
@@ -103,13 +106,16 @@ async def make(
     """
     if problem := images.problem(container, None if _has_path(container) else _is_program):
         raise NoCommand(problem)
+    pod, container = await access.with_files(pod, container)
     mounted = {mount["name"] for mount in container.get("volumeMounts") or ()}
     needed = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] in mounted]
     wanted = [*environment.references(container), *folders.references(needed)]
     namespace = pod["metadata"]["namespace"]
-    sources = await configs.fetch(namespace, wanted)
+    sources = await access.sources(pod, needed, await configs.fetch(namespace, wanted))
+    # Client libraries that find these variables expect the files at their path.
+    given = await access.variables(pod) if isolated else {}
     places = _make_volumes(pod, needed, sources, await claims.places(namespace, needed), folder)
-    return compose(pod, container, images, sources, places, folder, work, isolated=isolated)
+    return compose(pod, container, images, sources, places, folder, work, isolated=isolated, given=given)
 
 
 def compose(
@@ -122,10 +128,14 @@ def compose(
     work: Path,
     *,
     isolated: bool,
+    given: Mapping[str, str] = MappingProxyType({}),
 ) -> Recipe:
-    """The recipe, and the links of the container's mounts. places: the folder of each volume."""
+    """The recipe, and the links of the container's mounts.
+
+    places: the folder of each volume. given: variables of the cluster, which the container's own may use and replace.
+    """
     shown = {name: mounts.volume_folder(name, folder) if isolated else place for name, place in places.items()}
-    where = {mounts.variable(name): str(place) for name, place in shown.items()}
+    where = {**given, **{mounts.variable(name): str(place) for name, place in shown.items()}}
     declared = environment.variables(pod, container, sources, where)
     if isolated:
         mounted = mounts.decide_isolated(pod, container, places, declared, work, folder)

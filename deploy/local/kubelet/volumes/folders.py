@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 
 from deploy.local.kubelet.containers import environment
 from deploy.local.kubelet.containers.environment import ConfigProblem, Sources
+from deploy.local.kubelet.volumes.account_files import TOKEN_REQUEST
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object
 
 #: Files of a volume: path inside it -> content and mode.
@@ -32,18 +33,16 @@ def host_path(volume: Object) -> str | None:
 def files(pod: Object, volume: Object, sources: Sources) -> Files:
     """Returns the files of the volume's folder at the start of its containers.
 
-    Raises ConfigProblem for a missing object or a kind of volume that is not supported. A projected service account
-    token is left out: containers get no credentials of the API server.
+    Raises ConfigProblem for a missing object or a kind of volume that is not supported.
     """
     where = f"volume {volume['name']}"
     if "emptyDir" in volume:
         return {}
     if "projected" in volume:
         found: Files = {}
+        mode = volume["projected"].get("defaultMode") or _DEFAULT_MODE
         for source in volume["projected"].get("sources") or ():
-            if "serviceAccountToken" not in source:
-                mode = volume["projected"].get("defaultMode") or _DEFAULT_MODE
-                found |= _files(pod, source, sources, where, mode)
+            found |= _files(pod, source, sources, where, mode)
         return found
     return _files(pod, volume, sources, where, _DEFAULT_MODE)
 
@@ -54,6 +53,10 @@ def _files(pod: Object, volume: Object, sources: Sources, where: str, mode: int)
             source = volume[name]
             data = environment.lookup(kind, source, sources, where)
             return _keys(data or {}, source, kind, where, source.get("defaultMode") or mode)
+    if "serviceAccountToken" in volume:
+        asked = volume["serviceAccountToken"]
+        token = sources.get((TOKEN_REQUEST, asked.get("audience") or "")) or {}
+        return {inside(asked["path"], where): (token.get("token", b""), mode)}
     if "downwardAPI" in volume:
         source = volume["downwardAPI"]
         return {

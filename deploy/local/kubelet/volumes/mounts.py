@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from deploy.local.kubelet.containers import environment
 from deploy.local.kubelet.containers.environment import ConfigProblem
 from deploy.local.kubelet.containers.isolation import Bind
-from deploy.local.kubelet.volumes import folders
+from deploy.local.kubelet.volumes import account_files, folders
 from workers.api.kinds import Object
 
 #: Volumes whose content is the cluster's: containers cannot change it.
@@ -61,13 +61,13 @@ def decide(
     links: dict[Path, Path] = {}
     unmade: list[str] = []
     sources = _sources(container, places, variables)
-    for path, source, _ in sources:
+    for path, source, mount in sources:
         name = mount_variable(path)
         found.setdefault(name, str(source))
         target = work / path
         if target.is_relative_to(folder) and target != work:
             links[target] = source
-        elif target not in (work, source):
+        elif target not in (work, source) and mount is not account_files.SILENT_MOUNT:
             unmade.append(f"{path} (in ${name})")
     return Mounts(found, _parts(sources), links=links, unmade=tuple(unmade))
 
