@@ -98,9 +98,12 @@ class Destinations:
 
         Raises Unavailable for a name that is not found while the objects were never listed, as in a new broker.
         """
+        found: _Found | None = self._cache.known((namespace, name))
+        if found is not None:
+            return found.destination
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
             return None
-        found: _Found = await self._cache.get((namespace, name), lambda: self._look_up(namespace, name))
+        found = await self._cache.get((namespace, name), lambda: self._look_up(namespace, name))
         return found.destination
 
     async def event_jobs(self, namespace: str, channel: str) -> tuple[EventJobOf, ...]:
