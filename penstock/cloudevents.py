@@ -8,7 +8,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any
 
 #: Bytes of the largest event, names and values together.
@@ -33,9 +32,10 @@ _BASE64 = re.compile(r"[a-zA-Z0-9+/]*=?=?")
 
 def malformed(event: Mapping[str, str]) -> str | None:
     """Returns the problem of the values of an event with all required attributes; None if there is none."""
-    attributes = {name: value for name, value in event.items() if name != "data"}
-    if not (text := "".join(attributes.values())).isprintable() and _CONTROL.search(text):
-        return f"{next(name for name, value in attributes.items() if _CONTROL.search(value))} has control characters"
+    attributes = "".join([value for name, value in event.items() if name != "data"])
+    if not attributes.isprintable() and _CONTROL.search(attributes):
+        name = next(name for name, value in event.items() if name != "data" and _CONTROL.search(value))
+        return f"{name} has control characters"
     if not is_reference(event["source"]):
         return "source must be a URI reference"
     if "time" in event and not _TIME.fullmatch(event["time"]):
@@ -88,7 +88,8 @@ def wrong(event: Mapping[str, str]) -> str | None:
 
 def size(event: Mapping[str, str]) -> int:
     """Returns the bytes of an event, names and values together. Raises UnicodeEncodeError for half of a pair."""
-    return len("".join(chain(event, event.values())).encode())
+    text = "".join([*event, *event.values()])
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def digest(source: str, id: str) -> str:

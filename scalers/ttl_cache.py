@@ -54,6 +54,14 @@ class TTLCache:
         """Returns the clock's reading."""
         return self._clock()
 
+    def known(self, key: Hashable) -> Any:
+        """Returns the answer that is still good, None if it has to be asked for."""
+        known = self._answers.get(key)
+        if known is None or self._clock() >= known.until:
+            return None
+        self._answers.move_to_end(key)
+        return known.value
+
     async def get(
         self,
         key: Hashable,

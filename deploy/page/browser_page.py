@@ -11,14 +11,14 @@ import orjson
 from redis.asyncio import Redis
 
 from deploy.local.home import Home
+from deploy.object_rows import derivation
+from deploy.object_rows.row import Row
 from deploy.page.live.broadcast import Broadcast
 from deploy.page.live.pipeline_monitor import PipelineMonitor
 from deploy.page.live.row_index import RowIndex
 from deploy.page.live.sampler import Sampler
 from deploy.page.live.series import AllSeries
 from deploy.page.live.store_follower import StoreFollower
-from deploy.page.rows import derivation
-from deploy.page.rows.row import Row
 from deploy.page.web.access import Access
 from scheduler.keys import Keys
 from scheduler.queue import Lane

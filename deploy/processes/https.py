@@ -3,17 +3,19 @@
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from email.utils import formatdate
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from deploy.processes.request_parser import RequestParser
+from scalers.gateway.whole_answer import WHOLE_ANSWER
 from workers.errors import UserError
 
 #: Seconds of idle time between two requests of a connection, and for active responses when the server stops.
@@ -21,6 +23,8 @@ _RESTS, _GRACE = 120, 5
 #: The most bytes before the end of a request's headers, its first line included, and the seconds they may take. They
 #: come before any token, so every process of the machine can send them.
 HEAD_BYTES, HEAD_SECONDS = 64 * 1024, 30.0
+
+Headers = Sequence[tuple[bytes, bytes]]
 
 
 class JoinedWrites:
@@ -61,6 +65,8 @@ class BoundedHttp(HttpToolsProtocol):
     _size = 0
     _in_head, _refused = True, False
     _late: asyncio.TimerHandle | None = None
+    _rest: asyncio.TimerHandle | None = None
+    _rests_since = 0.0
     _answers: JoinedWrites
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -74,6 +80,8 @@ class BoundedHttp(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel()
+        if self._rest is not None:
+            self._rest.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -105,6 +113,8 @@ class BoundedHttp(HttpToolsProtocol):
             super().on_headers_complete()
             if self.cycle is not None:
                 self.cycle.transport = self._answers  # type: ignore[assignment]
+                extensions = self.scope.setdefault("extensions", {})
+                extensions[WHOLE_ANSWER] = partial(self.answer_whole, self.cycle)  # type: ignore[index]
 
     def on_body(self, body: bytes) -> None:
         if not self._refused:
@@ -118,6 +128,49 @@ class BoundedHttp(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         if not self._refused:
             super().handle_websocket_upgrade()
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        # One timer per connection that looks from time to time: uvicorn's is made and cancelled with each request.
+        self._rests_since = self.loop.time()
+        if self._rest is None:
+            self._rest = self.loop.call_later(self.timeout_keep_alive, self._end_rest)
+
+    def _end_rest(self) -> None:
+        self._rest = None
+        if self.transport.is_closing():
+            return
+        # A request that is under way begins a new rest with its answer; an unfinished head has a timer of its own.
+        if not self.cycle.response_complete or self._in_head:
+            return
+        left = self._rests_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._rest = self.loop.call_later(left, self._end_rest)
+        else:
+            self.timeout_keep_alive_handler()
+
+    def answer_whole(self, cycle: RequestResponseCycle, status: int, headers: Headers, body: bytes) -> bool:
+        """Answers a request with one write; see `WHOLE_ANSWER`."""
+        if cycle is not self.cycle or cycle.response_started or not cycle.keep_alive or self.flow.write_paused:
+            return False
+        if cycle.disconnected:
+            return True
+        cycle.response_started = cycle.response_complete = True
+        lines = [STATUS_LINE[status]]
+        for name, value in (*cycle.default_headers, *headers):
+            lines += (name, b": ", value, b"\r\n")
+        lines += (b"\r\n", body)
+        self._answers.flush()
+        self.transport.write(b"".join(lines))
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
 
     def shutdown(self) -> None:
         self._answers.flush()

@@ -14,6 +14,8 @@ from scalers.gateway.body_reader import Disconnected
 from scalers.gateway.openapi_description import OPENAPI
 from scalers.gateway.problem import MEDIA_TYPE, RequestRefused, refused
 from scalers.gateway.push_handler import Answer, PushHandler, RequestHead
+from scalers.gateway.push_request import RawHeaders
+from scalers.gateway.whole_answer import WHOLE_ANSWER, WholeAnswer
 from scalers.metrics import RECEIVED
 
 log = logging.getLogger(__name__)
@@ -63,7 +65,13 @@ class GatewayApp:
             log.exception("a request failed", extra={"route": name})
             answer = _problem(refused(500, "internal", "an error of the gateway; its log says more"))
         _answered(name, answer.status).inc()
-        await _send(send, answer, head_only=scope["method"] == "HEAD")
+        headers = _headers(answer)
+        if answer.status == 202:
+            whole: WholeAnswer | None = (scope.get("extensions") or {}).get(WHOLE_ANSWER)
+            if whole is not None and whole(202, headers, answer.body):
+                return
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.body})
 
     def _route(self, path: str) -> tuple[str, _Respond] | None:
         """Returns a route's name, for metrics, and what answers there; None for a path of others."""
@@ -127,13 +135,13 @@ def _problem(error: RequestRefused) -> Answer:
     return Answer(problem.status, problem.body, headers, MEDIA_TYPE)
 
 
-async def _send(send: Send, answer: Answer, *, head_only: bool) -> None:
+def _headers(answer: Answer) -> RawHeaders:
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
     if answer.status != 204:
         headers.append((b"content-type", answer.media_type.encode("latin-1")))
-        headers.append((b"content-length", str(len(answer.body)).encode()))
-    await send({"type": "http.response.start", "status": answer.status, "headers": [*headers, *_ALWAYS]})
-    await send({"type": "http.response.body", "body": b"" if head_only else answer.body})
+        headers.append((b"content-length", b"%d" % len(answer.body)))
+    headers += _ALWAYS
+    return headers
 
 
 def _head(scope: Scope) -> RequestHead:

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import coroutine
 from typing import Any
 
-from scalers.gateway.http_binding import Headers
 from scalers.gateway.overload import RequestLoad
 from scalers.gateway.problem import RequestRefused, refused
+from scalers.gateway.push_request import RawHeaders
 
 Receive = Callable[[], Awaitable[Any]]
 
@@ -20,7 +20,7 @@ class Disconnected(Exception):  # noqa: N818 - an event
 
 
 async def read_body(
-    receive: Receive, headers: Headers, most: int, load: RequestLoad, *, seconds: float = SECONDS
+    receive: Receive, headers: RawHeaders, most: int, load: RequestLoad, *, seconds: float = SECONDS
 ) -> bytes:
     """Returns the body.
 
@@ -83,15 +83,13 @@ def _continued(work: Coroutine[Any, Any, bytes], awaited: Any) -> Generator[Any,
         work.close()
 
 
-def _declared(headers: Headers) -> int:
+def _declared(headers: RawHeaders) -> int:
     """Returns the declared length; 0 without a body, 1 for one of unknown length."""
-    declared = 0
-    for name, value in headers:
-        if name == b"transfer-encoding":
-            return 1
-        if name == b"content-length" and value.isdigit():
-            declared = int(value)
-    return declared
+    given = dict(headers)
+    if b"transfer-encoding" in given:
+        return 1
+    length = given.get(b"content-length", b"")
+    return int(length) if length.isdigit() else 0
 
 
 def _too_large(most: int) -> RequestRefused:

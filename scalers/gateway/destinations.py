@@ -13,7 +13,7 @@ from scalers.sources.redis.connection import RedisServer
 from scalers.triggers.parse import Triggers
 from scalers.ttl_cache import TTLCache
 from scheduler.keys import Keys
-from workers.api.eventing import eventjob
+from workers.api.eventing import eventjob, taken_channels
 from workers.api.keda import scaledjob
 from workers.api.kinds import EVENT_JOB, SCALED_JOB, Object, Ref
 from workers.cache.store import Store
@@ -98,9 +98,12 @@ class Destinations:
 
         Raises Unavailable for a name that is not found while the objects were never listed, as in a new broker.
         """
+        found: _Found | None = self._cache.known((namespace, name))
+        if found is not None:
+            return found.destination
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
             return None
-        found: _Found = await self._cache.get((namespace, name), lambda: self._look_up(namespace, name))
+        found = await self._cache.get((namespace, name), lambda: self._look_up(namespace, name))
         return found.destination
 
     async def event_jobs(self, namespace: str, channel: str) -> tuple[EventJobOf, ...]:
@@ -116,8 +119,8 @@ class Destinations:
         event_job, scaled_job = (_living(entry) for entry in await self.store.get_many(refs))
         of_event_job = await self._of_event_job(namespace, name, event_job) if event_job else None
         of_scaled_job = await self._of_scaled_job(refs[1], scaled_job) if scaled_job else None
-        # A ScaledJob that shares the stream keeps it: the EventJob is not ready then (ChannelTaken).
-        if of_event_job and (of_scaled_job is None or of_scaled_job.channel.stream != of_event_job.channel.stream):
+        # A ScaledJob that takes the channel keeps it: the EventJob is not ready then (ChannelTaken).
+        if of_event_job and (of_scaled_job is None or not taken_channels.taker([scaled_job], namespace, name)):
             return _Found(of_event_job)
         if of_scaled_job is None and None in (await self.store.freshness((EVENT_JOB, SCALED_JOB))).values():
             raise Unavailable("the objects that take pushes are not known yet")

@@ -6,7 +6,6 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, NamedTuple
 
 from redis import exceptions
@@ -327,7 +326,8 @@ def _arguments(events: Sequence[Event], proof: SignatureProof | None) -> list[st
     args = [signature, str(seconds * 1000), str(len(events))]
     for event in events:
         args += (cloudevents.digest(event["source"], event["id"]), str(2 * len(event)))
-        args += chain.from_iterable(event.items())
+        for name_and_value in event.items():
+            args += name_and_value
     return args
 
 

@@ -5,7 +5,7 @@ A request is *structured* or a *batch* by its content type, *binary* if it has a
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
@@ -16,12 +16,12 @@ import orjson
 from penstock import cloudevents
 from scalers.gateway.form_data import NotAForm, multipart_fields
 from scalers.gateway.problem import RequestRefused, refused
+from scalers.gateway.push_request import RawHeaders
 
 #: Events of one batch.
 MOST_EVENTS = 1_000
 
 Mode = Literal["binary", "structured", "batch", "plain"]
-Headers = Sequence[tuple[bytes, bytes]]
 Event = dict[str, str]
 
 _STRUCTURED, _BATCH = "application/cloudevents", "application/cloudevents-batch"
@@ -65,28 +65,49 @@ class ContentType:
         return self.media in ("application/json", "text/json") or self.media.endswith("+json")
 
 
-def mode_of(headers: Headers) -> Mode:
-    """Returns how a request carries its events. Raises RequestRefused for a malformed content type."""
-    if (content := content_type(headers)) and content.mode:
-        return content.mode
-    for name, _ in headers:
+class Binding(NamedTuple):
+    """How a request carries its events, read from its headers once.
+
+    headers: as they came, names in lower case. values: the same by name, of repeated ones the last. content: None
+    without a content type.
+    """
+
+    mode: Mode
+    content: ContentType | None
+    headers: RawHeaders
+    values: Mapping[bytes, bytes]
+
+    @property
+    def without_attributes(self) -> "Binding":
+        """The binding without the headers that are attributes of the event."""
+        kept = [(name, value) for name, value in self.headers if not name.startswith(b"ce-")]
+        return self if len(kept) == len(self.headers) else binding_of(kept)
+
+
+def binding_of(headers: RawHeaders) -> Binding:
+    """Returns the binding of a request. Raises RequestRefused for a content type that is malformed or there twice."""
+    values, content = dict(headers), None
+    if (given := values.get(b"content-type")) is not None:
+        once = len(values) == len(headers) or sum(name == b"content-type" for name, _ in headers) == 1
+        if not once or (content := _media_type(given)) is None:
+            raise refused(400, "content-type", "Content-Type must be one media type")
+        if content.mode:
+            return Binding(content.mode, content, headers, values)
+    for name in values:
         if name.startswith(b"ce-"):
-            return "binary"
-    return "plain"
+            return Binding("binary", content, headers, values)
+    return Binding("plain", content, headers, values)
 
 
-def read_events(headers: Headers, body: bytes, plain: PlainEvent) -> list[Event]:
-    """Returns the events of a request, each valid by docs/events.md. headers: names in lower case.
+def read_events(binding: Binding, body: bytes, plain: PlainEvent) -> list[Event]:
+    """Returns the events of a request, each valid by docs/events.md.
 
     Raises RequestRefused that names the attribute or header: 400 for what is no event, 413 for too many, 415 for a
     format or a compression that is not supported.
     """
-    mode, content = mode_of(headers), content_type(headers)
-    for name, value in headers:
-        if name == b"content-encoding" and value.strip().lower() != b"identity":
-            # A sender without a signature may not make this process decompress a body of any size.
-            detail = "the body is compressed (Content-Encoding); push it as it is"
-            raise refused(415, "content-encoding", detail, headers={"Accept-Encoding": "identity"})
+    mode, content, headers, values = binding
+    if b"content-encoding" in values:
+        _check_encoding(headers)
     if mode == "batch":
         return _batch(content, body)
     if mode == "structured":
@@ -95,17 +116,15 @@ def read_events(headers: Headers, body: bytes, plain: PlainEvent) -> list[Event]
         event = _valid(_binary(headers, content, body))
     else:
         event = _valid(_plain(content, body, plain))
-    return [_traced(event, headers)]
+    return [_traced(event, values) if b"traceparent" in values else event]
 
 
-def content_type(headers: Headers) -> ContentType | None:
-    """Returns the content type, None without one. Raises RequestRefused for one that is malformed or there twice."""
-    values = [value for name, value in headers if name == b"content-type"]
-    if not values:
-        return None
-    if len(values) > 1 or (found := _media_type(values[0])) is None:
-        raise refused(400, "content-type", "Content-Type must be one media type")
-    return found
+def _check_encoding(headers: RawHeaders) -> None:
+    for name, value in headers:
+        if name == b"content-encoding" and value.strip().lower() != b"identity":
+            # A sender without a signature may not make this process decompress a body of any size.
+            detail = "the body is compressed (Content-Encoding); push it as it is"
+            raise refused(415, "content-encoding", detail, headers={"Accept-Encoding": "identity"})
 
 
 @lru_cache(maxsize=256)
@@ -138,7 +157,7 @@ def decoded(name: str, value: bytes) -> str:
         raise refused(400, "invalid-event", f"{name} is not UTF-8") from None
 
 
-def _binary(headers: Headers, content: ContentType | None, body: bytes) -> Event:
+def _binary(headers: RawHeaders, content: ContentType | None, body: bytes) -> Event:
     event: Event = {}
     for header, value in headers:
         if not header.startswith(b"ce-"):
@@ -190,9 +209,10 @@ def _structured(found: Any) -> Event:
 
 
 def _plain(content: ContentType | None, body: bytes, plain: PlainEvent) -> Event:
-    event = {"specversion": "1.0", "id": plain.id, "source": plain.source, "type": plain.type, "time": plain.time}
-    if plain.subject:
-        event["subject"] = plain.subject
+    id_, source, type_, time, subject = plain
+    event = {"specversion": "1.0", "id": id_, "source": source, "type": type_, "time": time}
+    if subject:
+        event["subject"] = subject
     if not body:
         return event
     if content is None:
@@ -207,7 +227,8 @@ def _plain(content: ContentType | None, body: bytes, plain: PlainEvent) -> Event
         return {**event, "datacontenttype": "application/json", "data": _dumped(fields)}
     if content.is_json:
         _check_json(content, body)
-    return cloudevents.with_data({**event, "datacontenttype": content.text}, body)
+    event["datacontenttype"] = content.text
+    return cloudevents.with_data(event, body)
 
 
 def _urlencoded(body: bytes) -> Any:
@@ -233,11 +254,10 @@ def _valid(event: Event) -> Event:
     return event
 
 
-def _traced(event: Event, headers: Headers) -> Event:
+def _traced(event: Event, given: Mapping[bytes, bytes]) -> Event:
     """Returns the event with the request's trace context, unless it has one of its own."""
     if "traceparent" in event:
         return event
-    given = dict(headers)
     parent = given.get(b"traceparent", b"").decode("latin-1").strip()
     if not _TRACEPARENT.fullmatch(parent):
         return event
@@ -262,7 +282,7 @@ def _check_json(content: ContentType, body: bytes) -> None:
 
 
 def _check_charset(content: ContentType) -> None:
-    if content.parameters.get("charset", "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
+    if content.parameters and content.parameters.get("charset", "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
         raise refused(415, "content-type", "JSON must be in UTF-8")
 
 

@@ -22,10 +22,10 @@ from scalers.gateway.destinations import Destination, Destinations
 from scalers.gateway.event_status import EventStatus
 from scalers.gateway.group_commit import Accepted, Event, GroupCommit
 from scalers.gateway.handshake import handshake
-from scalers.gateway.http_binding import Headers, Mode, PlainEvent
+from scalers.gateway.http_binding import Binding, Mode, PlainEvent
 from scalers.gateway.overload import Load
 from scalers.gateway.problem import RequestRefused, refused
-from scalers.gateway.push_request import PushRequest, PushTarget
+from scalers.gateway.push_request import PushRequest, PushTarget, RawHeaders, by_name
 from scalers.metrics import INGEST_SECONDS
 from workers.api import times
 from workers.api.kinds import EVENT_JOB
@@ -40,7 +40,8 @@ EVENT_BYTES, BATCH_BYTES = 1 << 20, 4 << 20
 #: Seconds that reading the state of an event may take.
 STATUS_SECONDS = 5.0
 #: Headers by which senders name a delivery, so that its repetition is the same event.
-_DELIVERY_IDS = ("idempotency-key", "x-github-delivery", "webhook-id")
+_DELIVERY_NAMES = ("idempotency-key", "x-github-delivery", "webhook-id")
+_DELIVERY_IDS = frozenset(name.encode() for name in _DELIVERY_NAMES)
 
 
 class PusherIdentification(Protocol):
@@ -66,17 +67,8 @@ class RequestHead(NamedTuple):
     method: str
     namespace: str
     target: str
-    headers: Headers
+    headers: RawHeaders
     certificate: bytes | None = None
-
-    @property
-    def by_name(self) -> dict[str, str]:
-        """The headers by name; repeated ones are joined."""
-        found: dict[str, str] = {}
-        for name, value in self.headers:
-            key, text = name.decode("latin-1"), value.decode("latin-1")
-            found[key] = f"{found[key]}, {text}" if key in found else text
-        return found
 
 
 @dataclass
@@ -99,22 +91,22 @@ class PushHandler:
         with self.load.request() as held:
             received = self.utc_now()
             destination = await self._find(head)
-            mode = http_binding.mode_of(head.headers)
-            body = await read_body(receive, head.headers, _most(destination, mode), held)
+            binding = http_binding.binding_of(head.headers)
+            body = await read_body(receive, head.headers, _most(destination, binding.mode), held)
             held.complete()
             began = time.perf_counter()
-            request = PushRequest(head.method, head.by_name, body, head.certificate, received)
+            request = PushRequest(head.method, head.headers, body, head.certificate, received)
             pusher, destination = await self._identified(destination, request)
             if pusher.challenge is not None:
                 return Answer(200, pusher.challenge.encode(), media_type="text/plain; charset=utf-8")
-            events = _events(destination.target, mode, head.headers, request, pusher)
+            events = _events(destination.target, binding, request, pusher)
             traced = self.tracing.begun(events)
             accepted = await self.commit.push(destination.channel, destination.target.settings, traced, pusher.proof)
             if self.tracing.is_on:
                 path, duplicates = f"/events/{head.namespace}/{head.target}", [one.duplicate for one in accepted]
                 self.tracing.ended(path, events, traced, duplicates, _micros(received), _micros(self.utc_now()))
             INGEST_SECONDS.observe(time.perf_counter() - began)
-            return _answered(destination.target, accepted, batch=mode == "batch")
+            return _answered(destination.target, accepted, batch=binding.mode == "batch")
 
     async def event(self, head: RequestHead, id: str, source: str | None, receive: Receive) -> Answer:
         """Returns the state of one event, for those who may push it. Raises as `push` does; 404 for an unknown one."""
@@ -122,7 +114,7 @@ class PushHandler:
             destination = await self._find(head)
             body = await read_body(receive, head.headers, 0, held)
             held.complete()
-            request = PushRequest(head.method, head.by_name, body, head.certificate, self.utc_now())
+            request = PushRequest(head.method, head.headers, body, head.certificate, self.utc_now())
             _, destination = await self._identified(destination, request)
             try:
                 # A channel on another server has a client without a deadline of its own.
@@ -138,7 +130,7 @@ class PushHandler:
         """Returns the answer to OPTIONS. It is the same for a target that allows nothing and for none."""
         destination = await self._find(head)
         origins = destination.target.settings.webhook_origins if destination else ()
-        return Answer(204, headers=handshake(origins, head.by_name))
+        return Answer(204, headers=handshake(origins, by_name(head.headers)))
 
     async def _find(self, head: RequestHead) -> Destination | None:
         try:
@@ -183,16 +175,16 @@ def _most(destination: Destination | None, mode: Mode) -> int:
     return destination.target.settings.max_bytes if destination and anonymous else EVENT_BYTES
 
 
-def _events(target: PushTarget, mode: Mode, headers: Headers, request: PushRequest, pusher: Pusher) -> list[Event]:
+def _events(target: PushTarget, binding: Binding, request: PushRequest, pusher: Pusher) -> list[Event]:
     """Returns the request's events. Raises RequestRefused."""
-    most = target.settings.max_bytes
+    mode, most = binding.mode, target.settings.max_bytes
     if mode != "batch" and len(request.body) > most:
         raise refused(413, "too-large", f"an event for {target.ref} has {most} bytes at most")
-    plain = _plain_event(target, request, pusher)
+    plain = _plain_event(target, binding, request, pusher)
     if pusher.delivery is not None:
         # The sender's signature does not cover the headers.
-        headers = [(name, value) for name, value in headers if not name.startswith(b"ce-")]
-    events: list[Event] = list(http_binding.read_events(headers, request.body, plain))
+        binding = binding.without_attributes
+    events = http_binding.read_events(binding, request.body, plain)
     for index, event in enumerate(events if target.kind == EVENT_JOB else ()):
         try:
             not_before.of(event, request.received)
@@ -206,21 +198,22 @@ def _events(target: PushTarget, mode: Mode, headers: Headers, request: PushReque
     return events
 
 
-def _plain_event(target: PushTarget, request: PushRequest, pusher: Pusher) -> PlainEvent:
+def _plain_event(target: PushTarget, binding: Binding, request: PushRequest, pusher: Pusher) -> PlainEvent:
     """Returns the attributes of an event that is made of a body which is none."""
     delivery, settings = pusher.delivery, target.settings
     if delivery is not None:
         instant = delivery.time or request.received
         type_, source = delivery.type or settings.type, delivery.source or target.source
         return PlainEvent(delivery.id, source, type_, times.render_precisely(instant), delivery.subject)
-    id_ = _delivery_id(request.headers) or os.urandom(16).hex()
+    given = "" if _DELIVERY_IDS.isdisjoint(binding.values) else _delivery_id(request.headers)
+    id_ = given or os.urandom(16).hex()
     return PlainEvent(id_, target.source, settings.type, times.render_precisely(request.received))
 
 
-def _delivery_id(by_name: Mapping[str, str]) -> str:
+def _delivery_id(headers: Mapping[str, str]) -> str:
     """Returns the name that the sender gave the delivery, empty if it gave none."""
-    for name in _DELIVERY_IDS:
-        if given := by_name.get(name, "").strip():
+    for name in _DELIVERY_NAMES:
+        if given := headers.get(name, "").strip():
             # Idempotency-Key is a structured field: a text in quotes.
             return given[1:-1] if len(given) > 2 and given[0] == given[-1] == '"' else given
     return ""
@@ -230,7 +223,8 @@ def _answered(target: PushTarget, accepted: list[Accepted], *, batch: bool) -> A
     if batch:
         return Answer(202, orjson.dumps([_told(one) for one in accepted]))
     [one] = accepted
-    where = f"/events/{target.namespace}/{target.name}/{quote(one.id, safe='')}"
+    id_ = one.id if one.id.isalnum() and one.id.isascii() else quote(one.id, safe="")
+    where = f"/events/{target.namespace}/{target.name}/{id_}"
     if one.source != target.source:
         where += f"?source={quote(one.source, safe='')}"
     return Answer(202, orjson.dumps(_told(one)), {"Location": where})

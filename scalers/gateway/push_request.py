@@ -1,11 +1,15 @@
 """The values of one push over HTTP: the object that it is for, and the request."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from workers.api.eventing.push_settings import PushSettings
 from workers.api.kinds import Kind, Ref
+
+#: Headers as they came: names in lower case, and values.
+RawHeaders = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +52,30 @@ class PushTarget:
         return self.settings.source or f"/events/{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class PushRequest:
     """One request, read completely.
 
-    headers: by lower-case name, repeated ones joined with ", ". body: as it came. certificate: the client's
-    in DER, which the server's TLS has verified; None without one. received: when its head was complete, with a time
-    zone.
+    raw_headers: as they came, names in lower case. body: as it came. certificate: the client's in DER, which the
+    server's TLS has verified; None without one. received: when its head was complete, with a time zone.
     """
 
     method: str
-    headers: Mapping[str, str]
+    raw_headers: RawHeaders = field(repr=False)
     body: bytes = field(repr=False)
     certificate: bytes | None
     received: datetime
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """The headers by lower-case name, repeated ones joined with ", "."""
+        return by_name(self.raw_headers)
+
+
+def by_name(headers: RawHeaders) -> dict[str, str]:
+    """Returns headers by name; repeated ones are joined."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        key, text = name.decode("latin-1"), value.decode("latin-1")
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found

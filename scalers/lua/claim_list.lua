@@ -3,7 +3,8 @@
 -- ARGV: 1 the order's id, or '' to look only, 2 most claims, 3 '1' to take from the tail, 4 bytes of items to answer at
 --       most, 5 bytes of the largest item to answer, 6 the owner's name, 7 how many settlements, then four per
 --       settlement: claim, how, reason, attempt; the rest: claims whose items are not to be answered
--- Answer: {items waiting, '1' if the order was carried out, then four per claim: id, attempt, size, item or nil}
+-- Answer: {items waiting, '1' if the order was carried out, items parked, then four per claim: id, attempt, size, item
+--         or nil}
 -- Replay: an order's settlements are carried out once, and its number of claims is a target. An order older than one
 -- seen before comes from a holder that lost its lease, and is refused.
 --
@@ -94,7 +95,7 @@ end
 table.sort(ids, function(one, other)
   return tonumber(one) < tonumber(other)
 end)
-local answer = { waiting, obeyed and '1' or '0' }
+local answer = { waiting, obeyed and '1' or '0', redis.call('XLEN', parked) }
 for _, id in ipairs(ids) do
   if held[id] then
     local size = redis.call('HSTRLEN', ledger, 'i:' .. id)

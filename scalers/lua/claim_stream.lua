@@ -4,8 +4,8 @@
 --       1 the order's id, or '' to look only, 2 most claims, 3 not used, 4 bytes of items to answer at most, 5 bytes of
 --       the largest item to answer, 6 the owner's name, 7 group, 8 consumer, 9 how many settlements, then four per
 --       settlement: claim, how, reason, attempt; the rest: claims whose items are not to be answered
--- Answer: {entries waiting, '1' if the order was carried out, then four per claim: id, attempt, size or -1 if the entry
---       is gone, its fields and values or nil}
+-- Answer: {entries waiting, '1' if the order was carried out, items parked, then four per claim: id, attempt, size or -1
+--       if the entry is gone, its fields and values or nil}
 -- Replay: an order's settlements are carried out once, and its number of claims is a target. An order older than one
 -- seen before comes from a holder that lost its lease, and is refused.
 --
@@ -129,7 +129,7 @@ local bound = {}
 for i = 10 + 4 * settlements, #ARGV do
   bound[ARGV[i]] = true
 end
-local answer = { waiting(), obeyed and '1' or '0' }
+local answer = { waiting(), obeyed and '1' or '0', redis.call('XLEN', parked) }
 for _, entry in ipairs(pending(consumer, MANY)) do
   local id, fields, size = claim_of(entry), fields_of(entry), -1
   if fields then

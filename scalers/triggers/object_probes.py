@@ -1,5 +1,6 @@
 """The probes of every polled kind: triggers of KEDA's kinds, pods of JobFlows, the deliveries of EventJobs."""
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import replace
 
@@ -78,8 +79,9 @@ class ObjectProbes:
     async def _channel(self, ref: Ref, channel: str, spec: EventJobSpec | None) -> tuple[EventJobSpec | None, bool]:
         """Returns the spec of the EventJob that is named like the channel, and whether a ScaledJob has the channel."""
         names = (replace(ref, name=channel), taken_channels.by_name(ref.namespace, channel))
-        namesake, scaled = [entry.body if entry else None for entry in await self._store.get_many(names)]
-        others = await self._store.children(SCALED_JOB, codec.referrers_of(taken_channels.named(ref.namespace).key))
+        index = codec.referrers_of(taken_channels.named(ref.namespace).key)
+        entries, others = await asyncio.gather(self._store.get_many(names), self._store.children(SCALED_JOB, index))
+        namesake, scaled = [entry.body if entry else None for entry in entries]
         scaled_jobs = (scaled, *(entry.body for entry in others))
         taken = taken_channels.taker(scaled_jobs, ref.namespace, channel) is not None
         if channel == ref.name:
@@ -126,4 +128,5 @@ def _intake(stream: str, spec: EventJobSpec | None) -> Intake:
 def _is_ready(body: Object) -> bool:
     """Returns whether a decision has seen this spec and found it usable."""
     ready = conditions.find(body, "Ready") or {}
-    return ready.get("status") == "True" and ready.get("observedGeneration") == body["metadata"].get("generation")
+    seen = (body.get("status") or {}).get("observedGeneration")
+    return ready.get("status") == "True" and seen == body["metadata"].get("generation")

@@ -1,4 +1,7 @@
-"""Events over HTTP: pushes per second of one gateway, next to a server of the same kind that only answers 202."""
+"""Events over HTTP: pushes per second of one gateway, next to a server of the same kind that only answers 202.
+
+And the time from a push until its Job exists, at rest and while ten thousand others of its EventJob wait.
+"""
 
 import asyncio
 import json
@@ -14,19 +17,29 @@ from time import perf_counter
 import psutil
 import redis.asyncio as redis
 
+from scalers.deliveries.deliveries import Deliveries
+from scheduler.keys import Keys
+from tests.benchmarks import latency
 from tests.benchmarks.harness import Figure, broker, median
+from tests.benchmarks.manifests import TEMPLATE, body
+from tests.benchmarks.stack import Stack, stack
 from tests.chaos.test_gateway import process, ready
 from tests.support.gateway_rig import GatewayRig
 from tests.support.ports import free_port
+from workers.api.kinds import EVENT_JOB
+from workers.settings import Settings
 
 import aiohttp  # isort: skip
 
 #: Connections of the sender, requests of one run, and runs.
 CONNECTIONS, REQUESTS, RUNS = 32, 8_000, 5
 BATCH, BATCHES = 100, 200
+#: Events that wait for their turn, and events of one request that adds them.
+WAITING, PIECE = 10_000, 500
 #: Pushes of the burst after which the memory is read.
 BURST = 100_000
 GROUP = "events over HTTP, one gateway process"
+TO_JOB = "push over HTTP to Job created, embedded API server"
 BODY = json.dumps({"order": 4711, "items": ["a", "b", "c"], "total": 12.5}).encode()
 
 #: A server that reads bodies and answers 202.
@@ -54,6 +67,10 @@ class Pace:
 
 
 async def figures() -> list[Figure]:
+    return [*await _accepted_events(), *await _push_to_job()]
+
+
+async def _accepted_events() -> list[Figure]:
     with broker() as url, tempfile.TemporaryDirectory() as folder:
         async with redis.Redis.from_url(url) as client, aiohttp.ClientSession() as http, _bare(http) as bare:
             rig = GatewayRig(client, url)
@@ -169,3 +186,72 @@ async def _batch_rate(port: int) -> float:
 
 async def _latency(port: int) -> float:
     return await median(lambda: _sent(port, 1, 1), 100)
+
+
+async def _push_to_job() -> list[Figure]:
+    async with stack(gateway=f"127.0.0.1:{free_port()}") as running:
+        at_rest, behind = await _posted(running)
+    return [
+        *(latency.figure(TO_JOB, "at rest", at_rest, share, goal="< 20 ms") for share in (0.5, 0.99)),
+        *(latency.figure(TO_JOB, f"{WAITING:,} events waiting", behind, share) for share in (0.5, 0.99)),
+    ]
+
+
+async def _posted(running: Stack) -> tuple[list[float], list[float]]:
+    """Seconds from each request with an event until the watch shows its Job: at rest, and with others waiting.
+
+    Those that wait are all of one ordering key, whose first Job never ends.
+    """
+    concurrency = {"total": 1_000, "orderingKey": "event.subject"}
+    spec = {
+        **{"concurrency": concurrency, "push": {"anonymous": True}, "maxEvents": 10 * WAITING},
+        "jobTemplate": {"spec": {"template": TEMPLATE}},
+    }
+    await running.cluster.create(EVENT_JOB, body(EVENT_JOB, "orders", spec=spec))
+    url = f"http://{running.gateway}/events/default/orders"
+    async with aiohttp.ClientSession() as http, latency.arrivals(running) as arrived:
+
+        async def push_one(subject: str) -> None:
+            event = {"specversion": "1.0", "id": subject, "source": "/bench", "type": "t", "subject": subject}
+            async with http.post(url, json=event, headers={"Content-Type": _EVENT}) as answer:
+                if answer.status != 202:
+                    raise RuntimeError(f"{answer.status} {await answer.text()}")
+
+        async def measured(prefix: str) -> list[float]:
+            return [
+                await latency.delay(arrived, lambda number=number: push_one(f"{prefix}-{number}"), (0.2, 0.3))  # type: ignore[misc]
+                for number in range(latency.PUSHES)
+            ]
+
+        while True:
+            # The gateway knows the EventJob once its cache has it.
+            try:
+                await push_one("first")
+                break
+            except RuntimeError:
+                await asyncio.sleep(0.1)
+        await arrived.get()
+        at_rest = await measured("rest")
+        for first in range(0, WAITING, PIECE):
+            events = [
+                {"specversion": "1.0", "id": f"w-{first + each}", "source": "/bench", "type": "t", "subject": "one"}
+                for each in range(PIECE)
+            ]
+            async with http.post(url, json=events, headers={"Content-Type": _EVENTS}) as answer:
+                answer.raise_for_status()
+        await arrived.get()
+        await _taken_in(running, WAITING - 1)
+        return at_rest, await measured("behind")
+
+
+async def _taken_in(running: Stack, number: int) -> None:
+    """Returns once so many events wait as deliveries."""
+    keys = Keys(Settings().prefix)
+    async with redis.Redis.from_url(running.broker) as client:
+        deliveries = Deliveries(client, keys)
+        [uid] = await deliveries.owners()
+        while ((await deliveries.counts(uid)).waiting or 0) < number:
+            await asyncio.sleep(0.1)
+
+
+_EVENT, _EVENTS = "application/cloudevents+json", "application/cloudevents-batch+json"

@@ -4,7 +4,7 @@ import asyncio
 import json
 import mimetypes
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -152,7 +152,9 @@ class PageFixture:
 
     async def _object(self, request: Request) -> Response:
         row = self.cluster.rows.get(_key(request))
-        return JSONResponse(self.cluster.object(row)) if row else _problem(404, "There is no such object")
+        if row is None:
+            return _problem(404, "shop/none is not known yet, or does not exist", {"Retry-After": "1"})
+        return JSONResponse(self.cluster.object(row))
 
     async def _runs(self, request: Request) -> Response:
         begin, end = (datetime.fromisoformat(request.query_params[name]) for name in ("from", "to"))
@@ -253,9 +255,9 @@ def _key(request: Request) -> str:
     return "/".join(request.path_params[name] for name in ("kind", "namespace", "name"))
 
 
-def _problem(status: int, title: str) -> Response:
+def _problem(status: int, title: str, headers: Mapping[str, str] | None = None) -> Response:
     body = json.dumps({"type": "about:blank", "status": status, "title": title})
-    return Response(body, status, media_type="application/problem+json")
+    return Response(body, status, headers, media_type="application/problem+json")
 
 
 @asynccontextmanager

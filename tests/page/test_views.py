@@ -152,7 +152,19 @@ async def test_a_log_is_searched_paused_and_followed(tab: Page, server: PageFixt
 
 
 async def test_an_object_that_is_not_there_says_so(tab: Page, server: PageFixture) -> None:
-    await visit(tab, server, "#/object/jobs.batch/shop/none", "There is no such object")
+    await visit(tab, server, "#/object/jobs.batch/shop/none", "is not known yet, or does not exist")
+
+
+async def test_an_object_that_is_opened_before_it_is_known_is_shown_once_it_is(tab: Page, server: PageFixture) -> None:
+    rows = server.cluster.rows
+    key, row = next((key, row) for key, row in rows.items() if key.startswith("jobs.batch/"))
+    del rows[key]
+    await visit(tab, server, f"#/object/{key}", "This page looks again")
+
+    rows[key] = row
+
+    await expect(tab.get_by_role("heading", name="Manifest")).to_be_visible()
+    await expect(tab.get_by_text("This page looks again")).to_have_count(0)
 
 
 async def test_a_view_that_is_not_there_leads_back(tab: Page, server: PageFixture) -> None:

@@ -1,6 +1,7 @@
 """Instants as Kubernetes writes them: RFC 3339 in UTC, whole seconds; and with milliseconds, as events have them."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
 def parse(text: str) -> datetime:
@@ -24,7 +25,14 @@ def render(instant: datetime) -> str:
 
 def render_precisely(instant: datetime) -> str:
     """Returns `2026-03-01T02:00:00.000Z`."""
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    # Every push has one of these, and most share their second with others: isoformat() takes five times as long.
+    micros = instant.microsecond
+    return f"{_whole_second(round(instant.timestamp() - micros / 1e6))}.{micros // 1000:03d}Z"
+
+
+@lru_cache(maxsize=64)
+def _whole_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
 
 
 def instant(text: object) -> datetime | None:

@@ -1,7 +1,8 @@
 -- Logs decisions, the newest first, a bounded number per object and of a bounded number of objects of one kind.
 -- KEYS: 1 the kind's index: ZSET of lists by time of the last write; then one list per decision
 -- ARGV: 1 clock override (us) or '', 2 most decisions per object, 3 most objects, 4 seconds that a list is kept, then
---       three per decision: a digest of it, '1' if it changed something, else '0', the decision as JSON
+--       three per decision: a digest, of its words and figures in the first 16 characters, '1' if it changed something,
+--       else '0', the decision as JSON
 -- Values of a list: '<digest> <how often in a row> <us of the last time> <decision>'
 -- Answer: number of lists written
 -- Replay: counts a decision that changed something once more.
@@ -19,7 +20,8 @@ for i = 2, #KEYS do
   local newest = redis.call('LINDEX', list, 0)
   local known, times = string.match(newest or '', '^(%S+) (%d+) ')
   local same = known == digest
-  if not same or changed == '1' then
+  local news = string.sub(known or '', 1, 16) ~= string.sub(digest, 1, 16)
+  if news or changed == '1' then
     local value = string.format('%s %d %.0f %s', digest, same and times + 1 or 1, now, decision)
     if same then
       redis.call('LSET', list, 0, value)

@@ -43,6 +43,9 @@ LARGEST = sys.float_info.max
 KNOWN = 20_000
 
 _STORE = Script(load("workers", "decisions"), ours=True)
+#: Characters of a digest that are of words and figures: a decision that changes nothing and has those of the last one
+#: is that one again, whatever the last one did.
+WORDS = 16
 #: Steps that change nothing in the cluster.
 _SILENT = (ComeBack, PollNow, MarkObject, CountMetric, HoldKey)
 
@@ -114,9 +117,8 @@ class DecisionLog:
         for snapshot, plan in made:
             if not plan.why:
                 continue
-            text = _text(LoggedDecision.of(snapshot, plan))
-            digest = blake2b(text, digest_size=8).hexdigest().encode()
-            if changes(plan) or self._known.get(snapshot.ref.key) != digest:
+            digest, text = _encoded(LoggedDecision.of(snapshot, plan))
+            if changes(plan) or self._known.get(snapshot.ref.key, b"")[:WORDS] != digest[:WORDS]:
                 news[snapshot.ref.kind.id].append((snapshot.ref, digest, plan, text))
         for kind_id, entries in news.items():
             keys = [self._index(kind_id), *(self._list(ref) for ref, _, _, _ in entries)]
@@ -157,11 +159,16 @@ def changes(plan: Plan) -> bool:
     return any(not isinstance(step, _SILENT) for step in plan.steps)
 
 
-def _text(decision: LoggedDecision) -> bytes:
-    """Returns the decision as JSON, without count and time."""
+def _encoded(decision: LoggedDecision) -> tuple[bytes, bytes]:
+    """Returns a decision's digest and the decision as JSON, without count and time.
+
+    The digest's first `WORDS` characters are of words and figures, the others of the steps.
+    """
     figures = [{"name": each.name, "value": _written(each.value), "how": each.how} for each in decision.figures]
-    names = ("uid", "why", "did", "failed")
-    return orjson.dumps({**{name: getattr(decision, name) for name in names}, "figures": figures})
+    words = orjson.dumps({**{name: getattr(decision, name) for name in ("uid", "why", "failed")}, "figures": figures})
+    did = orjson.dumps(decision.did)
+    digest = blake2b(words, digest_size=WORDS // 2).hexdigest() + blake2b(did, digest_size=4).hexdigest()
+    return digest.encode(), b'%s,"did":%s}' % (words[:-1], did)
 
 
 def _written(value: float) -> float:

@@ -128,11 +128,10 @@ class _ObserveBatch:
         observed = await self._store.observe(requests)
         answers = self._sort(refs, observed)
         await self._read_grandchildren()
-        await self._read_relatives()
+        # All after the children, whose readings must not be older than they are; none depends on another.
+        await asyncio.gather(self._read_relatives(), self._read_peers(), self._read_readings())
         await self._read_scales()
         await self._read_cluster_wide()
-        await self._read_peers()
-        await self._read_readings()
         return answers | {one.lease: one.error or one.snapshot(observed.now) for one in self._observed}
 
     def _sort(self, refs: Mapping[Lease, Ref], observed: Observations) -> dict[Lease, Snapshot | Exception]:

@@ -51,7 +51,7 @@ def command(
     Examples:
       penstock top -A
       penstock top --kind eventjobs --sort parked
-      penstock top --once -o json | jq '.objects[] | select(.state != "Ready")'
+      penstock top --once -o json | jq '.objects[] | select(.state == "NotReady") | .why'
     """
     namespace = "" if all_namespaces else target.namespace
     if form and not once and sys.stdout.isatty():

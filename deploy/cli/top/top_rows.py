@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from deploy.object_rows import derivation
 from scheduler.queue import Stats
 from workers.api import bool_annotations, conditions, times
 from workers.api.kinds import (
@@ -36,8 +37,9 @@ class TopRow:
     """One object. None stands for a number that is unknown, or that objects of the kind do not have.
 
     waiting: events, items or units of the triggers. active: unfinished Jobs; of a Job its running pods. parked: events
-    whose last attempt has failed. rate: Jobs created within the last minute. state: a word for people. since: when the
-    object was created.
+    whose last attempt has failed. rate: Jobs created within the last minute. state: a word for people, as the page has
+    it. since: when the object was created. why: the reason of the state, empty where the word says all. paused: by a
+    user.
     """
 
     ref: Ref
@@ -47,11 +49,8 @@ class TopRow:
     parked: int | None = None
     rate: int | None = None
     since: datetime | None = None
-
-    @property
-    def paused(self) -> bool:
-        """True for an object that a user paused or suspended."""
-        return self.state in ("Paused", "Suspended")
+    why: str = ""
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +101,9 @@ def row(
     waiting, active, parked = _numbers(ref, body, counted, readings)
     owns = kind.id in (EVENT_JOB.id, SCALED_JOB.id, SCHEDULED_JOB.id, CRON_JOB.id)
     rate = counted.young if counted is not None and owns else None
-    return TopRow(
-        ref, state(kind, body), waiting, active, parked, rate, times.instant(metadata.get("creationTimestamp"))
-    )
+    since, shown = times.instant(metadata.get("creationTimestamp")), derivation.derived(ref, body)
+    paused = bool_annotations.is_paused(body) if kind.id in ANNOTATED else bool((body.get("spec") or {}).get("suspend"))
+    return TopRow(ref, shown.phase, waiting, active, parked, rate, since, shown.message, paused)
 
 
 def _numbers(
@@ -120,7 +119,8 @@ def _numbers(
     if ref.kind.id in ANNOTATED:
         reading = (readings or {}).get(ref.key)
         active = counted.active if counted is not None and ref.kind.id == SCALED_JOB.id else None
-        return _measured(reading), active, None
+        known = reading.ledger.counts if reading is not None and reading.ledger else None
+        return _measured(reading), active, (known or {}).get("parked")
     if ref.kind.id in (SCHEDULED_JOB.id, CRON_JOB.id):
         return None, counted.active if counted else None, None
     if ref.kind.id == VC_JOB.id:
@@ -137,25 +137,6 @@ def _measured(reading: Reading | None) -> float | None:
     if reading is None or reading.problem or any(sample.error for sample in reading.samples):
         return None
     return sum(sample.value for sample in reading.samples)
-
-
-def state(kind: Kind, body: Object) -> str:
-    """Returns the state of an object as one word."""
-    if body["metadata"].get("deletionTimestamp"):
-        return "Terminating"
-    status: Object = body.get("status") or {}
-    if kind.id == VC_JOB.id:
-        return str((status.get("state") or {}).get("phase") or "Pending")
-    if kind.id in ANNOTATED and bool_annotations.is_paused(body):
-        return "Paused"
-    if kind.id not in ANNOTATED and (body.get("spec") or {}).get("suspend"):
-        return "Suspended"
-    if kind.id == JOB.id:
-        return conditions.finished(body) or ("Running" if status.get("active") else "Pending")
-    ready = conditions.find(body, "Ready") or {}
-    if ready.get("status") == "False":
-        return str(ready.get("reason") or "NotReady")
-    return {"True": "Ready"}.get(str(ready.get("status")), "Unknown" if kind.id in ANNOTATED else "Ready")
 
 
 # --- order, filter and words
@@ -187,13 +168,13 @@ def ordered(rows: Iterable[TopRow], column: str, *, backwards: bool = False) -> 
 
 
 def chosen(rows: Iterable[TopRow], kind: Kind | None, text: str) -> list[TopRow]:
-    """Returns the rows of a kind (None: of all) whose kind, namespace, name or state contains the text."""
+    """Returns the rows of a kind (None: of all) whose kind, namespace, name, state or reason contains the text."""
     wanted = text.casefold()
     return [row for row in rows if kind in (None, row.ref.kind) and wanted in _searched(row)]
 
 
 def _searched(row: TopRow) -> str:
-    return f"{row.ref.kind.kind} {row.ref.namespace}/{row.ref.name} {row.state}".casefold()
+    return f"{row.ref.kind.kind} {row.ref.namespace}/{row.ref.name} {row.state} {row.why}".casefold()
 
 
 def cells(row: TopRow, age: str) -> list[str]:
@@ -239,6 +220,7 @@ def as_objects(view: TopView, rows: Sequence[TopRow]) -> Object:
                 "namespace": row.ref.namespace,
                 "name": row.ref.name,
                 "state": row.state,
+                "why": row.why,
                 "waiting": row.waiting,
                 "active": row.active,
                 "parked": row.parked,

@@ -77,5 +77,5 @@ class ActionAnswers:
         await self._page.current()
         found = self._page.index.get(ref.kind.id, ref.namespace, ref.name)
         if found is None:
-            raise HttpRefusal(404, f"there is no {ref}")
+            raise HttpRefusal(404, f"{ref} is not known yet, or does not exist")
         return found.row.uid

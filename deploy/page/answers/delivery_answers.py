@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from deploy.object_rows.row import of_micros
 from deploy.page.answers import requests_read
 from deploy.page.answers.object_answers import ObjectAnswers
 from deploy.page.browser_page import BrowserPage
 from deploy.page.page_actions import MOST_ENTRIES, DeliveryChange
-from deploy.page.rows.row import of_micros
 from deploy.page.web.web_answers import HttpRefusal, json
 from scalers.deliveries.delivery import STATES, Delivery, DeliveryFilter, DeliveryPage, DeliveryState
 from workers.api.kinds import EVENT_JOB, SCALED_JOB
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MOST, INTAKES = 500, 2_000
 _TODO = "Look at the reasons, mend them, then replay the events; drop those that no longer matter."
 _TODO_ENTRIES = "They are no CloudEvents: look at the field reason of each in the stream, and correct their sender."
+_TODO_ITEMS = "Look at the field reason of each in the stream of parked items, and add those again that still matter."
 _TODO_UNREADABLE = "Values of the broker that could not be read are set aside for a week: the workers' logs say why."
 
 
@@ -108,10 +109,10 @@ class DeliveryAnswers:
         """`GET /parked`."""
         await self._page.access.check_read(request, EVENT_JOB)
         await self._page.current()
-        rows = [each.row for each in self._page.index.of_kind(EVENT_JOB.id)]
         found = [
-            _parked(row.kind, row.namespace, row.name, number, None, _TODO)
-            for row in rows
+            _parked(row.kind, row.namespace, row.name, number, None, todo)
+            for kind, todo in ((EVENT_JOB, _TODO), (SCALED_JOB, _TODO_ITEMS))
+            for row in (each.row for each in self._page.index.of_kind(kind.id))
             if (number := row.numbers.get("parked"))
         ]
         found.sort(key=lambda each: -each["count"])

@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 import penstock
+from deploy.object_rows import derivation
 from deploy.page.answers import requests_read
 from deploy.page.browser_page import BrowserPage
-from deploy.page.rows import derivation
 from deploy.page.web.streamed_answer import StreamedAnswer
 from deploy.page.web.web_answers import HttpRefusal, joined, json
 from workers.api import times

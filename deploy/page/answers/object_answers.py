@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from deploy.object_rows.row import count as whole
+from deploy.object_rows.row import instant
 from deploy.page.answers import object_graphs, requests_read, schedule_runs, shown_manifests
 from deploy.page.browser_page import BrowserPage
 from deploy.page.live.sampler import decision_json, point_json
 from deploy.page.live.series import COLUMNS
-from deploy.page.rows.row import count as whole
-from deploy.page.rows.row import instant
 from deploy.page.web import web_answers
 from deploy.page.web.access import ObjectReader
 from deploy.page.web.web_answers import HttpRefusal, json
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 #: Children and Events that an object's page shows: the newest.
 CHILDREN, EVENTS = 200, 100
 DAY = timedelta(days=1)
+#: Seconds after which one asks again for an object that is not known: it may have been created just now.
+LOOK = 2
 #: Longest series in minutes.
 MINUTES = 15
 
@@ -98,8 +100,13 @@ class ObjectAnswers:
         await self._page.access.check_read(request, ref.kind, ref.namespace, ref.name)
         await self._page.current()
         entry = await self._page.store.get(ref)
-        if entry is None or entry.body is None or not self._page.index.get(ref.kind.id, ref.namespace, ref.name):
-            raise HttpRefusal(404, f"there is no {ref}")
+        if entry is None:
+            raise HttpRefusal(404, f"{ref} is not known yet, or does not exist", retry_after=LOOK)
+        if entry.body is None:
+            raise HttpRefusal(404, f"{ref} was deleted", retry_after=LOOK)
+        if not self._page.index.get(ref.kind.id, ref.namespace, ref.name):
+            # It was stored this moment.
+            raise HttpRefusal(404, f"{ref} is not known yet", retry_after=LOOK)
         return ref, entry.body
 
 

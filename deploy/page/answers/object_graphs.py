@@ -5,7 +5,7 @@ Pure.
 
 from collections.abc import Iterator, Mapping
 
-from deploy.page.rows.row import Tone, because, count, spec_of, status_of
+from deploy.object_rows.row import Tone, because, count, spec_of, status_of
 from workers.api import model
 from workers.api.kinds import JOB_FLOW, VC_JOB, Kind, Object
 from workers.api.volcano.jobflow import FlowEntry, JobFlow

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 
+from deploy.object_rows import derivation
+from deploy.object_rows.row import TONES
 from deploy.page.live.row_index import MOST, RowQuery, Sort
-from deploy.page.rows import derivation
-from deploy.page.rows.row import TONES
 from deploy.page.web.web_answers import HttpRefusal
 from workers.api import times
 from workers.api.kinds import POD, Kind, Ref

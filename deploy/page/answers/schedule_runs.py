@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import takewhile
 
 from deploy.cli.schedules import run_table
-from deploy.page.rows.row import because, count, instant, status_of
+from deploy.object_rows.row import because, count, instant, status_of
 from scheduler.cron import CronError
 from workers.api import conditions, times
 from workers.api.kinds import JOB, JOB_FLOW, VC_CRON_JOB, VC_JOB, Kind, Object

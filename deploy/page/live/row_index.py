@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import orjson
 
-from deploy.page.rows.row import TONES, Row, Tone
+from deploy.object_rows.row import TONES, Row, Tone
 from workers.api import times
 from workers.errors import UserError
 

@@ -9,11 +9,11 @@ from typing import Protocol
 import orjson
 from redis.exceptions import RedisError
 
+from deploy.object_rows import derivation
+from deploy.object_rows.row import Row, of_micros
 from deploy.page.live.broadcast import Broadcast
 from deploy.page.live.row_index import RowIndex
 from deploy.page.live.series import OBJECTS, AllSeries, Point
-from deploy.page.rows import derivation
-from deploy.page.rows.row import Row, of_micros
 from workers.api import times
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Ref
 from workers.decision.snapshot import Reading
@@ -46,6 +46,13 @@ def depth(reading: Reading | None, uid: str) -> float | None:
     if not samples or any(sample.error is not None for sample in samples):
         return None
     return sum(max(0.0, sample.value) for sample in samples)
+
+
+def parked(reading: Reading | None, uid: str) -> int | None:
+    """Returns the items that are parked beside a queue whose items are claimed; None where that is not known."""
+    if reading is None or reading.uid not in ("", uid) or reading.ledger is None or reading.ledger.counts is None:
+        return None
+    return reading.ledger.counts.get("parked")
 
 
 def point(row: Row, waiting: float | None, now: datetime) -> Point:
@@ -149,21 +156,24 @@ class Sampler:
                 if self._index.get(row.kind, row.namespace, row.name)
             }
             self._series.add(points)
-            self._show_depths(piece, points)
+            self._show_numbers(piece, points, readings)
             for row in piece:
                 if (found := points.get(_key(row))) and _key(row) in shown:
                     data = {"object": _object(row), "at": times.render_precisely(now), **point_json(found)}
                     self._broadcast.publish((f"more:{_key(row)}",), "point", orjson.dumps(data))
 
-    def _show_depths(self, rows: Sequence[Row], points: Mapping[str, Point]) -> None:
-        """Adds the depths of readings to the rows."""
+    def _show_numbers(
+        self, rows: Sequence[Row], points: Mapping[str, Point], readings: Mapping[str, Reading | None]
+    ) -> None:
+        """Adds the depths of readings to the rows, and the items that are parked."""
         news = []
         for row in rows:
             found = points.get(_key(row))
-            if found is None or found.waiting is None or row.kind not in _READ:
+            if found is None or row.kind not in _READ:
                 continue
-            depths = {"waiting": point_json(found)["waiting"]}
-            if self._index.with_numbers(row.kind, row.namespace, row.name, depths):  # type: ignore[arg-type]
+            numbers = {"waiting": point_json(found)["waiting"], "parked": parked(readings.get(_key(row)), row.uid)}
+            known = {name: number for name, number in numbers.items() if number is not None}
+            if known and self._index.with_numbers(row.kind, row.namespace, row.name, known):  # type: ignore[arg-type]
                 news.append(row)
         if news:
             self._changed(news, [])

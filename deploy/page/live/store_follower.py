@@ -14,9 +14,9 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from deploy.object_rows import derivation
+from deploy.object_rows.row import Row
 from deploy.page.live.row_index import RowIndex
-from deploy.page.rows import derivation
-from deploy.page.rows.row import Row
 from workers.api.kinds import Kind, Ref
 from workers.cache import codec
 from workers.cache.store import TOMBSTONE, Store

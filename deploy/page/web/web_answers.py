@@ -34,7 +34,10 @@ DATA_POLICY = b"default-src 'none'; frame-ancestors 'none'"
 
 
 class HttpRefusal(Exception):  # noqa: N818 - an answer, not a failure
-    """An answer of 400 or more. detail: a sentence for people. challenge: of WWW-Authenticate."""
+    """An answer of 400 or more.
+
+    detail: a sentence for people. challenge: of WWW-Authenticate. retry_after: seconds after which it may be another.
+    """
 
     def __init__(self, status: int, detail: str, *, challenge: str = "", retry_after: int | None = None) -> None:
         super().__init__(detail)

@@ -68,9 +68,9 @@ class RedisClaims(RedisSource, Claiming):
             raise SourceError(f"{server}: {queue}: {reason(answer)}")
         if isinstance(answer, SourceError):
             raise answer
-        waiting, obeyed, *rows = answer
+        waiting, obeyed, parked, *rows = answer
         found = (self._claim(*rows[place : place + 4]) for place in range(0, len(rows), 4))
-        return ClaimableItems(float(waiting), tuple(found), obeyed == b"1")
+        return ClaimableItems(float(waiting), tuple(found), obeyed == b"1", counts={"parked": parked})
 
     def _arguments(self, request: ClaimRequest) -> tuple[str | int, ...]:
         order = request.order or _READ

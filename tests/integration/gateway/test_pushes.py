@@ -12,7 +12,7 @@ from tests.support.conditions import eventually
 from tests.support.gateway_rig import KEYS, GatewayRig
 from tests.support.valkeys import ValkeyServer
 from tests.unit.tables import for_each
-from workers.api.kinds import EVENT_JOB, Ref
+from workers.api.kinds import EVENT_JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion
 
 BINARY = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/shop", "ce-type": "placed"}
@@ -67,8 +67,8 @@ async def test_all_event_jobs_of_the_channel_are_marked_and_notified(rig: Gatewa
     await rig.push("team/orders", headers=BINARY)
     claimed = await Lane(rig.client, "poll", KEYS).claim(10)
     assert {lease.key for lease in claimed.leases} == {
-        "eventjobs.penstock.dev/team/orders",
-        "eventjobs.penstock.dev/team/audit",
+        f"{EVENT_JOB.id}/team/orders",
+        f"{EVENT_JOB.id}/team/audit",
     }
     await eventually(lambda: rig.notified == [{"poll": 1}])
 
@@ -89,6 +89,18 @@ async def test_a_scaled_jobs_trigger_takes_pushes_on_our_own_broker_and_on_anoth
         status, answer, _ = await rig.ask("GET", "/events/team/orders/1?source=/shop")
         assert (status, answer["deliveries"]) == (200, [])
         assert answer["accepted"] is not None
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_a_scaled_job_keeps_pushes_from_an_event_job_of_its_name_on_our_own_broker_alone(
+    rig: GatewayRig, own: bool
+) -> None:
+    await rig.event_job("orders")
+    # The trigger's stream has the channel's name on either server.
+    await rig.scaled_job("orders", **({} if own else {"address": "127.0.0.1:1"}))
+    assert (await rig.push("team/orders", headers=BINARY))[0] == 202
+    leases = (await Lane(rig.client, "poll", KEYS).claim(10)).leases
+    assert [lease.key for lease in leases] == [f"{(SCALED_JOB if own else EVENT_JOB).id}/team/orders"]
 
 
 async def test_a_change_of_the_object_counts_within_a_second(rig: GatewayRig) -> None:

@@ -188,12 +188,13 @@ def test_the_script_does_what_the_model_does(moves: list[tuple[Any, ...]], serve
         answer = client.eval(script, 3, "work", "ledger", "parked", *args)
         by_model = [ClaimSettlement(names[each.id], each.how, each.reason, each.attempt) for each in given.settlements]
         obeyed = model.carry_out(ClaimOrder(given.id, "", given.limit, given.tail, tuple(by_model)))
-        rows = [answer[place : place + 4] for place in range(2, len(answer), 4)]
+        rows = [answer[place : place + 4] for place in range(3, len(answer), 4)]
         wanted = [(item.encode(), attempt) for item, attempt in model.held.values()]
         assert [(item, int(attempt)) for _, attempt, _, item in rows] == wanted
         names.update(zip([id.decode() for id, *_ in rows], model.held, strict=True))
         assert answer[0] == len(model.items)
         assert answer[1] == (b"1" if obeyed else b"0")
+        assert answer[2] == len(model.parked)
         assert client.lrange("work", 0, -1) == [item.encode() for item in model.items]
         assert [(one[b"item"].decode(), one[b"reason"].decode()) for _, one in client.xrange("parked")] == model.parked
 

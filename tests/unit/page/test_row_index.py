@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deploy.object_rows.row import Row, Tone
 from deploy.page.live.row_index import RowIndex, RowQuery, Sort
-from deploy.page.rows.row import Row, Tone
 from tests.unit.tables import for_each
 from workers.errors import UserError
 

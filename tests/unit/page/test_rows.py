@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from deploy.page.rows import derivation
+from deploy.object_rows import derivation
 from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
 

@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime
 
+from deploy.object_rows.row import Row
 from deploy.page.live import sampler
 from deploy.page.live.series import OBJECTS, POINTS, AllSeries, Point
-from deploy.page.rows.row import Row
 from tests.unit.tables import cases
+from workers.decision.claims import ClaimLedger
 from workers.decision.snapshot import Reading, TriggerSample
 
 
@@ -46,6 +47,19 @@ def sample(value: float = 0.0, **more: object) -> TriggerSample:
 )
 def test_the_depth_of_a_reading(reading: Reading | None, expected: float | None) -> None:
     assert sampler.depth(reading, "u") == expected
+
+
+@cases(
+    ("reading", "expected"),
+    ("no reading", None, None),
+    ("nothing is claimed", Reading(1, 1, 1, (sample(3),), uid="u"), None),
+    ("the ledger was not read", Reading(1, 1, 1, (), uid="u", ledger=ClaimLedger("s0")), None),
+    ("none", Reading(1, 1, 1, (), uid="u", ledger=ClaimLedger("s0", counts={"parked": 0})), 0),
+    ("two", Reading(1, 1, 1, (), uid="u", ledger=ClaimLedger("s0", counts={"parked": 2})), 2),
+    ("of another object", Reading(1, 1, 1, (), uid="x", ledger=ClaimLedger("s0", counts={"parked": 2})), None),
+)
+def test_the_parked_items_of_a_reading(reading: Reading | None, expected: int | None) -> None:
+    assert sampler.parked(reading, "u") == expected
 
 
 def test_a_point_takes_what_reading_and_row_know() -> None:

@@ -4,14 +4,18 @@ import { token } from "./token.js";
 
 const ROOT = "api/v1";
 
-/** A refused or failed call. status: 0 without an answer. The message is the detail where there is one. */
+/**
+ * A refused or failed call. status: 0 without an answer. The message is the detail where there is one. retryAfter: the
+ * seconds after which the answer may be another; null if the server does not say so.
+ */
 export class Problem extends Error {
-  constructor(status, title, detail = "") {
+  constructor(status, title, detail = "", retryAfter = null) {
     super(detail || title);
     this.name = "Problem";
     this.status = status;
     this.title = title;
     this.detail = detail;
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -71,10 +75,11 @@ export async function answered(to, options) {
 }
 
 async function problemOf(answer) {
+  const after = Number.parseInt(answer.headers.get("Retry-After") ?? "", 10) || null;
   try {
     const { title, detail } = await answer.json();
-    return new Problem(answer.status, String(title ?? answer.statusText), String(detail ?? ""));
+    return new Problem(answer.status, String(title ?? answer.statusText), String(detail ?? ""), after);
   } catch {
-    return new Problem(answer.status, `${answer.status} ${answer.statusText}`.trim());
+    return new Problem(answer.status, `${answer.status} ${answer.statusText}`.trim(), "", after);
   }
 }

@@ -19,10 +19,10 @@ export function sectionWith(title, controls, ...children) {
 export const heading = (...children) => h("h1", { tabindex: "-1" }, children);
 
 /**
- * Runs a load and shows in the place that it waits or failed. Returns the value, or undefined. A failure is shown with
- * a button that tries again.
+ * Runs a load and shows in the place that it waits or failed. Returns the value, or undefined. unknown: an object that is
+ * not known is thrown.
  */
-export async function loading(place, load) {
+export async function loading(place, load, { unknown = false } = {}) {
   const marker = setTimeout(() => replace(place, h("p", { class: "nothing" }, "Loading…")), 200);
   try {
     const value = await load();
@@ -31,9 +31,42 @@ export async function loading(place, load) {
     return value;
   } catch (error) {
     clearTimeout(marker);
+    if (unknown && error.status === 404) throw error;
     if (error.name !== "AbortError") replace(place, failure(error));
     if (error.name !== "AbortError" && error.name !== "Problem") console.error(error);
     return undefined;
+  }
+}
+
+/**
+ * Runs a load as `loading` does and passes its value on. While the object is not known (404) and the server says when to
+ * look again, the place says so, and it is looked for until the view is left.
+ */
+export async function awaited(place, load, signal, show) {
+  try {
+    const value = await loading(place, load, { unknown: true });
+    if (value !== undefined) show(value);
+  } catch (error) {
+    if (error.retryAfter === null) replace(place, failure(error));
+    else {
+      replace(place, h("p", { class: "nothing", role: "status" }, `${error.message}. This page looks again every ${error.retryAfter} seconds.`));
+      lookAgain(place, load, signal, show, error.retryAfter);
+    }
+  }
+}
+
+async function lookAgain(place, load, signal, show, seconds) {
+  for (;;) {
+    await new Promise((done) => setTimeout(done, seconds * 1000));
+    if (signal.aborted) return;
+    try {
+      const value = await load();
+      replace(place);
+      return show(value);
+    } catch (error) {
+      // The server may be away for a moment; a refusal is told.
+      if (error.status && error.status !== 404 && error.status < 500) return replace(place, failure(error));
+    }
   }
 }
 

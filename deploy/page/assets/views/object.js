@@ -8,7 +8,7 @@ import { address } from "../core/router.js";
 import { h, keyed, replace } from "../core/view.js";
 import { actionBar } from "../parts/actions.js";
 import { decisionBody, decisionItem, decisionKey } from "../parts/decisions.js";
-import { failure, heading, loading, pairs, section, throttled } from "../parts/frames.js";
+import { awaited, failure, heading, pairs, section, throttled } from "../parts/frames.js";
 import { graph } from "../parts/graph.js";
 import { Plot } from "../parts/plot.js";
 import { ageColumn, messageColumn, numbers, numbersColumn, objectColumn, objectLink, phaseColumn, rowKey } from "../parts/rows.js";
@@ -35,9 +35,12 @@ export async function object({ main, parts: [kind, place, name], signal, watch }
   const crumbs = h("p", { class: "crumbs" }, h("a", { href: address(["objects"], { kind }) }, kindName(kind)), asked.namespace && [" in ", h("a", { href: address(["objects"], { kind, namespace: asked.namespace }) }, asked.namespace)]);
   const head = h("div", { class: "object-head" }, h("div", {}, crumbs, title));
   replace(main, head, frame);
-  const given = await loading(frame, () => get(own(), { signal }));
-  if (given === undefined) return;
+  await awaited(frame, () => get(own(), { signal }), signal, (given) => show({ asked, own, head, frame, signal, watch }, given));
+}
 
+/** Shows an object that is known, and follows it. */
+function show({ asked, own, head, frame, signal, watch }, given) {
+  const { kind, name } = asked;
   const state = new State();
   const load = async () => {
     try {

@@ -96,7 +96,7 @@ export function parkedNotice({ object, count, oldest, todo }) {
     h(
       "div",
       {},
-      h("p", {}, object ? objectLink(object, { withKind: true }) : null, object ? ": " : null, h("b", {}, object ? counted(count, "parked event") : counted(count, "unreadable entry", "unreadable entries")), oldest ? [", the oldest ", moment(oldest)] : null),
+      h("p", {}, object ? objectLink(object, { withKind: true }) : null, object ? ": " : null, h("b", {}, object ? counted(count, object.kind === "scaledjobs.keda.sh" ? "parked item" : "parked event") : counted(count, "unreadable entry", "unreadable entries")), oldest ? [", the oldest ", moment(oldest)] : null),
       h("p", { class: "soft" }, todo),
     ),
   );

@@ -9,6 +9,7 @@ import pytest
 from uvicorn.server import ServerState
 
 from deploy.processes.https import HEAD_BYTES, HEAD_SECONDS, BoundedHttp, JoinedWrites, configured, listen
+from scalers.gateway.whole_answer import WHOLE_ANSWER
 from tests.unit.tables import cases, for_each
 
 START = b"GET /livez HTTP/1.1\r\n"
@@ -21,6 +22,10 @@ class Loop:
     def __init__(self) -> None:
         self.later: list[tuple[float, Any, Mock]] = []
         self.begun = 0
+        self.now = 0.0
+
+    def time(self) -> float:
+        return self.now
 
     def call_later(self, delay: float, callback: Any) -> Mock:
         handle = Mock()
@@ -224,3 +229,73 @@ def test_a_head_that_comes_at_once_needs_no_timer(connection: BoundedHttp, loop:
     connection.cycle.response_complete = True
     connection.data_received(START + b"\r\n")
     assert (loop.begun, len(loop.later)) == (2, timers)
+
+
+def request(connection: BoundedHttp) -> Any:
+    """A request that has been read: its cycle, and the function that answers it with one write."""
+    connection.data_received(START + b"\r\n")
+    return connection.cycle, connection.scope["extensions"][WHOLE_ANSWER]  # type: ignore[typeddict-item]
+
+
+def test_a_whole_answer_is_one_write(connection: BoundedHttp, transport: Mock) -> None:
+    cycle, answer = request(connection)
+    assert answer(202, [(b"content-length", b"2")], b"{}")
+    assert transport.write.call_args_list == [((b"HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{}",),)]
+    assert (cycle.response_started, cycle.response_complete) == (True, True)
+
+
+def test_a_request_that_was_answered_gets_no_second_answer(connection: BoundedHttp, transport: Mock) -> None:
+    _, answer = request(connection)
+    answer(202, [], b"")
+    assert not answer(202, [], b"")
+    assert transport.write.call_count == 1
+
+
+@pytest.mark.parametrize("hindrance", ["the last request", "a slow reader"])
+def test_what_one_write_cannot_say_is_left_to_messages(
+    connection: BoundedHttp, transport: Mock, hindrance: str
+) -> None:
+    cycle, answer = request(connection)
+    if hindrance == "a slow reader":
+        connection.flow.pause_writing()
+    else:
+        cycle.keep_alive = False
+    assert not answer(202, [], b"")
+    assert not transport.write.called
+    assert not cycle.response_started
+
+
+def test_a_client_that_is_gone_gets_nothing(connection: BoundedHttp, transport: Mock) -> None:
+    cycle, answer = request(connection)
+    cycle.disconnected = True
+    assert answer(202, [], b"")
+    assert not transport.write.called
+
+
+def test_a_connection_rests_for_so_long_after_its_last_answer(
+    connection: BoundedHttp, loop: Loop, transport: Mock
+) -> None:
+    request(connection)[1](202, [], b"")
+    [(rest, end_rest, _)] = [each for each in loop.later if each[0] == connection.timeout_keep_alive]
+    loop.now = rest - 1
+    request(connection)[1](202, [], b"")
+    assert [each[0] for each in loop.later].count(rest) == 1
+    loop.now = rest
+    end_rest()
+    assert not transport.close.called
+    left, end_rest, _ = loop.later[-1]
+    assert left == rest - 1
+    loop.now += left
+    end_rest()
+    assert transport.close.called
+
+
+def test_a_request_that_is_under_way_is_no_rest(connection: BoundedHttp, loop: Loop, transport: Mock) -> None:
+    request(connection)[1](202, [], b"")
+    rest, end_rest, _ = loop.later[-1]
+    _, answer = request(connection)
+    loop.now = 2 * rest
+    end_rest()
+    assert not transport.close.called
+    answer(202, [], b"")
+    assert loop.later[-1][0] == rest

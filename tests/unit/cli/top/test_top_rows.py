@@ -1,5 +1,6 @@
 """The rows of `penstock top`: states, numbers, order and filter. Unknown is not zero."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.cli.top import top_rows
-from deploy.cli.top.top_rows import JobTally, TopRow, TopView
+from deploy.cli.top.top_rows import JobTally, TopRow, TopView, chosen
 from scheduler.queue import Stats
 from workers.api.kinds import (
     CRON_JOB,
@@ -22,6 +23,7 @@ from workers.api.kinds import (
     Object,
     Ref,
 )
+from workers.decision.claims import ClaimLedger
 from workers.decision.snapshot import Reading, TriggerSample
 
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -45,9 +47,9 @@ def job(owner: str | None, age: int = 0, end: str | None = None) -> Object:
 
 
 STATES: list[tuple[str, Kind, Object, str]] = [
-    ("a ScaledJob that is ready", SCALED_JOB, body(status=ready("True")), "Ready"),
-    ("one that is not says why", SCALED_JOB, body(status=ready("False", "TriggerError")), "TriggerError"),
-    ("one that nobody looked at", SCALED_JOB, body(), "Unknown"),
+    ("a ScaledJob that is ready", SCALED_JOB, body(status=ready("True")), "Idle"),
+    ("one that is not", SCALED_JOB, body(status=ready("False", "TriggerError")), "NotReady"),
+    ("one that was not measured", SCALED_JOB, body(), "New"),
     (
         "one that is paused",
         SCALED_JOB,
@@ -55,9 +57,10 @@ STATES: list[tuple[str, Kind, Object, str]] = [
         "Paused",
     ),
     ("an EventJob that is suspended", EVENT_JOB, body(spec={"suspend": True}), "Suspended"),
-    ("an EventJob whose channel is taken", EVENT_JOB, body(status=ready("False", "ChannelTaken")), "ChannelTaken"),
-    ("a CronJob has no conditions", CRON_JOB, body(spec={"suspend": False}), "Ready"),
-    ("a Job that runs", JOB, body(status={"active": 1}), "Running"),
+    ("an EventJob whose channel is taken", EVENT_JOB, body(status=ready("False", "ChannelTaken")), "NotReady"),
+    ("a CronJob has no conditions", CRON_JOB, body(spec={"suspend": False}), "Scheduled"),
+    ("a Job that runs", JOB, body(status={"active": 1, "ready": 1}), "Running"),
+    ("a Job whose pods have not started", JOB, body(status={"active": 1}), "Pending"),
     ("a Job that has not begun", JOB, body(), "Pending"),
     ("a Job that failed", JOB, body(status={"conditions": [{"type": "Failed", "status": "True"}]}), "Failed"),
     ("a Volcano Job", VC_JOB, body(status={"state": {"phase": "Aborted"}}), "Aborted"),
@@ -72,7 +75,25 @@ STATES: list[tuple[str, Kind, Object, str]] = [
 
 @pytest.mark.parametrize(("kind", "found", "expected"), [row[1:] for row in STATES], ids=[row[0] for row in STATES])
 def test_states(kind: Kind, found: Object, expected: str) -> None:
-    assert top_rows.state(kind, found) == expected
+    assert top_rows.row(kind, found, {}, {}).state == expected
+
+
+def test_a_row_says_why_an_object_is_in_its_state() -> None:
+    found = top_rows.row(EVENT_JOB, body(status=ready("False", "ChannelTaken")), {}, {})
+    assert found.why == "ChannelTaken"
+    assert chosen([found], None, "channeltaken") == [found]
+
+
+def test_an_object_that_is_suspended_is_known_as_such_in_every_state() -> None:
+    suspended = body(spec={"suspend": True}, status={**ready("True"), "events": {"parked": 1}})
+    found = top_rows.row(EVENT_JOB, suspended, {}, {})
+    assert (found.state, found.paused) == ("Parked", True)
+
+
+def test_an_object_that_is_being_deleted_says_what_it_waits_for() -> None:
+    metadata = {"deletionTimestamp": "2026-03-01T08:00:00Z", "finalizers": ["penstock.dev/eventjob"]}
+    found = top_rows.row(EVENT_JOB, body(metadata=metadata, status=ready("True")), {}, {})
+    assert (found.state, found.why) == ("Terminating", "deleted, and waits for penstock.dev/eventjob")
 
 
 def reading(*values: float | None, problem: str | None = None) -> Reading:
@@ -97,6 +118,14 @@ NUMBERS: list[tuple[str, Kind, Object, Any, Any, tuple[float | None, ...]]] = [
         (None, 2, None, 5),
     ),
     ("a spec that cannot be measured", SCALED_JOB, body(), {}, {KEY: reading(problem="malformed")}, (None, 0, None, 0)),
+    (
+        "items that are parked beside the queue",
+        SCALED_JOB,
+        body(),
+        TALLY,
+        {KEY: replace(reading(3), ledger=ClaimLedger("s0", counts={"parked": 4}))},
+        (3, 2, 4, 5),
+    ),
     ("no reading yet", SCALED_JOB, body(), {}, {}, (None, 0, None, 0)),
     ("no broker", SCALED_JOB, body(), TALLY, None, (None, 2, None, 5)),
     ("Jobs that may not be listed are unknown", SCALED_JOB, body(), None, {KEY: reading(0)}, (0, None, None, None)),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import cloudevents
-from scalers.gateway.http_binding import PlainEvent, read_events
+from scalers.gateway.http_binding import PlainEvent, binding_of, read_events
 from scalers.gateway.problem import RequestRefused
 from tests.unit.tables import cases
 
@@ -43,7 +43,7 @@ def made(draw: st.DrawFn) -> CloudEvent:
 
 def ours(message: http.HTTPMessage) -> dict[str, str]:
     headers = [(name.lower().encode(), value.encode()) for name, value in message.headers.items()]
-    [event] = read_events(headers, message.body, PLAIN)
+    [event] = read_events(binding_of(headers), message.body, PLAIN)
     return event
 
 
@@ -95,4 +95,4 @@ def test_the_package_has_no_batches() -> None:
     batch = http.HTTPMessage({"content-type": "application/cloudevents-batch+json"}, b"[]")
     with pytest.raises((CloudEventValidationError, AttributeError, TypeError, ValueError)):
         http.from_http(batch, JSONFormat())
-    assert read_events([(b"content-type", b"application/cloudevents-batch+json")], b"[]", PLAIN) == []
+    assert read_events(binding_of([(b"content-type", b"application/cloudevents-batch+json")]), b"[]", PLAIN) == []

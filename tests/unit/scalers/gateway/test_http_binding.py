@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scalers.gateway.http_binding import MOST_EVENTS, PlainEvent, mode_of, read_events
+from scalers.gateway.http_binding import MOST_EVENTS, PlainEvent, binding_of, read_events
 from scalers.gateway.problem import RequestRefused
 from tests.unit.tables import cases, for_each
 
@@ -24,7 +24,7 @@ def raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
 def events(headers: dict[str, str], body: bytes | str | Any = b"") -> list[dict[str, str]]:
     if isinstance(body, str):
         body = body.encode()
-    return read_events(raw(headers), body if isinstance(body, bytes) else json.dumps(body).encode(), PLAIN)
+    return read_events(binding_of(raw(headers)), body if isinstance(body, bytes) else json.dumps(body).encode(), PLAIN)
 
 
 def one(headers: dict[str, str], body: bytes | str | Any = b"") -> dict[str, str]:
@@ -49,7 +49,7 @@ def plain(**more: str) -> dict[str, str]:
     ({"content-type": "application/json; profile=cloudevents"}, "plain"),
 )
 def test_the_mode_of_a_request(headers: dict[str, str], mode: str) -> None:
-    assert mode_of(raw(headers)) == mode
+    assert binding_of(raw(headers)).mode == mode
 
 
 @for_each(
@@ -203,7 +203,7 @@ def test_headers_that_are_there_twice_are_refused() -> None:
     for name in (b"ce-id", b"content-type"):
         headers = [*raw({**BINARY, "content-type": JSON}), (name, b"a/b")]
         with pytest.raises(RequestRefused):
-            read_events(headers, b"", PLAIN)
+            read_events(binding_of(headers), b"", PLAIN)
 
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -1,6 +1,7 @@
 """Probes of EventJobs: which deliveries are read, from which intake, and for whom events are routed."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from scalers.deliveries.event_ledger import DEFAULTS, EventLedger
@@ -11,11 +12,24 @@ from tests.unit.tables import cases
 from workers.api.eventing import taken_channels
 from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, Kind, Object, Ref
 from workers.cache import codec
+from workers.controllers.eventjob.status import EventJobState, StatedCondition, write
+from workers.decision.plan import PatchStatus
 from workers.decision.snapshot import CachedObject
 
 REF = Ref(EVENT_JOB, "default", "orders")
-READY = {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]}
-TAKEN = {"conditions": [{"type": "Ready", "status": "False", "reason": "ChannelTaken", "observedGeneration": 1}]}
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def written(ready: StatedCondition, generation: int = 1) -> Object:
+    """The status that a decision writes."""
+    suspended = StatedCondition("False", "NotSuspended", "")
+    step = next(write(event_job(metadata={"generation": generation}), EventJobState(ready, suspended), NOW))
+    assert isinstance(step, PatchStatus)
+    return step.status
+
+
+READY = written(StatedCondition("True", "EventJobReady", ""))
+TAKEN = written(StatedCondition("False", "ChannelTaken", ""))
 
 
 class Mirror:
@@ -118,7 +132,7 @@ async def test_a_deleted_eventjob_gives_its_deliveries_up() -> None:
 async def test_a_spec_is_parsed_again_when_its_generation_changes() -> None:
     found = probes(Mirror())
     for generation, limit in ((1, 7), (1, 7), (2, 8)):
-        status = {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": generation}]}
+        status = written(StatedCondition("True", "EventJobReady", ""), generation)
         body = event_job(metadata={"generation": generation}, status=status, maxEvents=limit)
         [probe] = (await found.parse(REF, body)).probes
         scaler: Any = probe.scaler

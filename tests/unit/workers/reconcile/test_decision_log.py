@@ -61,6 +61,16 @@ async def test_the_arithmetic_of_any_answer_of_a_source_is_logged(value, read, c
     ("the same deed twice is counted", [WRITES, WRITES], [("2 waiting: 2 to create", 2)]),
     ("the same words twice are one", [Plan((), "idle"), Plan((), "idle")], [("idle", 1)]),
     (
+        "words that are known are no news after a deed",
+        [Plan((PatchStatus({}),), "idle"), Plan((), "idle"), Plan((), "idle")],
+        [("idle", 1)],
+    ),
+    (
+        "another deed of the same words is news",
+        [Plan((PatchStatus({}),), "idle"), Plan((Delete(WORK, "u1"),), "idle")],
+        [("idle", 1), ("idle", 1)],
+    ),
+    (
         "looking again is no deed",
         [Plan((ComeBack(None), PollNow()), "idle"), Plan((ComeBack(None), PollNow()), "idle")],
         [("idle", 1)],

@@ -46,7 +46,11 @@ def request(
     given = {name.replace("_", "-"): text for name, text in headers.items()}
     if token is not None:
         given["authorization"] = f"Bearer {token}"
-    return PushRequest("POST", given, body, certificate, NOW)
+    return PushRequest("POST", raw(given), body, certificate, NOW)
+
+
+def raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), text.encode()) for name, text in headers.items()]
 
 
 def jwt(user: str = account_user("team", "builder"), audience: str = "penstock", life: float = 600) -> str:
@@ -210,7 +214,7 @@ async def test_signatures_are_forgotten(stage: Stage) -> None:
 async def test_a_signed_request_is_refused_when_it_is_old(stage: Stage) -> None:
     stage.cluster.secret("pushers", "team", stripe=STRIPE.secret)
     to = target({"signature": {"scheme": "stripe", "secret": {"name": "pushers", "key": "stripe"}}})
-    sent = PushRequest("POST", STRIPE.headers, STRIPE.body, None, datetime.fromtimestamp(STRIPE.time, UTC))
+    sent = PushRequest("POST", raw(STRIPE.headers), STRIPE.body, None, datetime.fromtimestamp(STRIPE.time, UTC))
     assert (await stage.auth.identify(to, sent)).method == "signature"
     late = replace(sent, received=sent.received + timedelta(seconds=301))
     assert "not within 300 s" in await stage.refused(to, late)

@@ -1,10 +1,10 @@
 """From an object to its row: the kinds that the page shows, each with the function that sums it up."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from deploy.page.rows import batch_rows, row, scaling_rows, volcano_rows
-from deploy.page.rows.row import Row, Summary
+from deploy.object_rows import batch_rows, row, scaling_rows, volcano_rows
+from deploy.object_rows.row import Row, Summary
 from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
 
@@ -53,6 +53,8 @@ def derived(ref: Ref, body: Object) -> Row:
     """
     try:
         summary = SHOWN[ref.kind.id].summed_up(body)
+        if body["metadata"].get("deletionTimestamp") and ref.kind != kinds.POD:
+            summary = replace(summary, phase="Terminating", tone="waiting", message=_deletion(body))
         return row.assemble(ref, body, summary, _conditions(ref, body))
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         unreadable = Summary("Unreadable", "warning", f"its status cannot be read: {type(error).__name__}: {error}")
@@ -65,6 +67,12 @@ def _conditions(ref: Ref, body: Object) -> Sequence[Object]:
         return ()  # its field of this name is a history of phases
     found = status.get("flowConditions" if ref.kind.id == kinds.JOB_FLOW.id else "conditions")
     return found if isinstance(found, list) else ()
+
+
+def _deletion(body: Object) -> str:
+    """Returns the reason why a deleted object is still there, as far as it says so."""
+    finalizers = body["metadata"].get("finalizers") or ()
+    return f"deleted, and waits for {', '.join(map(str, finalizers))}" if finalizers else ""
 
 
 def _plain(metadata: object) -> Object:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from deploy.cli.volcano import queue_order
-from deploy.page.rows.row import Summary, Tone, because, count, spec_of, status_of
+from deploy.object_rows.row import Summary, Tone, because, count, spec_of, status_of
 from workers.api.kinds import Object
 
 _JOB: Mapping[str, Tone] = {

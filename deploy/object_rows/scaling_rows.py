@@ -1,7 +1,7 @@
 """Rows of what Penstock scales: ScaledJobs, ScaledObjects, EventJobs and the objects they refer to."""
 
-from deploy.page.rows.row import Summary, because, count, spec_of, status_of
-from workers.api import conditions
+from deploy.object_rows.row import Summary, because, count, spec_of, status_of
+from workers.api import bool_annotations, conditions
 from workers.api.kinds import Object
 
 
@@ -10,8 +10,9 @@ def scaled(body: Object) -> Summary:
     status = status_of(body)
     ready = conditions.find(body, "Ready") or {}
     last = status.get("lastActiveTime")
-    if conditions.holds(body, "Paused"):
-        return Summary("Paused", "paused", because(conditions.find(body, "Paused")), last=last)
+    if conditions.holds(body, "Paused") or bool_annotations.is_paused(body):
+        paused = conditions.find(body, "Paused") or {}
+        return Summary("Paused", "paused", because(paused) if paused.get("status") == "True" else "", last=last)
     if ready.get("status") == "False":
         return Summary("NotReady", "error", because(ready), last=last)
     if conditions.holds(body, "Fallback"):

@@ -1,4 +1,0 @@
-"""Rows: an object of the cluster in one line, derived from its body alone, by kind.
-
-Only `deploy.page` may import it.
-"""
