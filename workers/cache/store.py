@@ -30,6 +30,7 @@ from workers.errors import PenstockError
 from workers.runtime.batcher import Batcher
 
 __all__ = [
+    "Applied",
     "LeadershipLost",
     "Listing",
     "ObjectVersion",
@@ -77,6 +78,14 @@ class Listing:
     kind: Kind
     epoch: int
     id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of changes. changed: how many the store did not have yet. notifications: to send, by lane."""
+
+    changed: int
+    notifications: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +235,26 @@ class Store:
         this moment (µs, broker's clock). They replace what was stored before it, even a later version: it belongs to
         another history. Kinds that are never stored are ignored.
         """
-        if kind.id in codec.NEVER_STORED:
-            return {}
+        applied = await self.apply_counted(
+            kind, changes, acting=acting, epoch=epoch, listing=listing, read_after=read_after
+        )
+        return applied.notifications
+
+    async def apply_counted(
+        self,
+        kind: Kind,
+        changes: Sequence[ObjectVersion],
+        *,
+        acting: str | None = None,
+        epoch: int | None = None,
+        listing: Listing | None = None,
+        read_after: int | None = None,
+    ) -> Applied:
+        """Stores changes as `apply` does; tells how many were news, too."""
         notifications: dict[str, int] = {}
+        changed = 0
+        if kind.id in codec.NEVER_STORED:
+            return Applied(changed, notifications)
         number = listing.epoch if listing else epoch
         watched, adopted, refers_to = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
         for first in range(0, len(changes), BATCH):
@@ -240,8 +266,9 @@ class Store:
                 except codec.Unreadable as error:
                     await self._keep_known(kind, change, error, listing)
             _, settled = await self._write("apply", kind, self._writing(kind), args, ordered=number is not None)
+            changed += settled[0]
             _add_up(notifications, settled)
-        return notifications
+        return Applied(changed, notifications)
 
     async def _keep_known(self, kind: Kind, change: ObjectVersion, error: Exception, listing: Listing | None) -> None:
         """Leaves an object that cannot be stored as it is in the store; a relist does not count it as deleted."""
