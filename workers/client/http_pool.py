@@ -121,6 +121,11 @@ class _Connection(asyncio.Protocol):
 
     # httptools
 
+    def on_message_begin(self) -> None:
+        """Ends the use of a connection on which more comes than was asked for: the next request would be given it."""
+        if self._answer is not None and self._answer.done():
+            self.usable = False
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """Takes one header in."""
         self._headers.append((name, value))
