@@ -1,5 +1,6 @@
 """CPU time of processes: what a piece of work costs, which a busy machine changes little, unlike how long it takes."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -8,6 +9,10 @@ import psutil
 import redis.asyncio as redis
 
 from tests.benchmarks.harness import Figure
+from tests.benchmarks.stack import Stack
+
+#: Seconds after the last Job that count, too: watch and status follow it.
+TAIL = 1.5
 
 
 async def broker_pid(client: redis.Redis) -> int:
@@ -30,11 +35,18 @@ class CpuUse:
     used: dict[str, float] = field(default_factory=dict)
     pieces: int = 0
 
+    @classmethod
+    async def of_stack(cls, running: Stack) -> "CpuUse":
+        """All processes of this Penstock, and its broker; neither the API server nor the benchmark."""
+        async with redis.Redis.from_url(running.broker) as client:
+            return cls({**running.pids, "broker": await broker_pid(client)})
+
     @asynccontextmanager
     async def of(self, pieces: int) -> AsyncIterator[None]:
-        """Counts what is used while open, for so many pieces."""
+        """Counts what is used while open, and shortly after, for so many pieces."""
         before = {name: seconds(pid) for name, pid in self.pids.items()}
         yield
+        await asyncio.sleep(TAIL)
         for name, pid in self.pids.items():
             self.used[name] = self.used.get(name, 0.0) + seconds(pid) - before[name]
         self.pieces += pieces
