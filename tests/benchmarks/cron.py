@@ -19,6 +19,7 @@ import redis.asyncio as redis
 from deploy.demo.report import percentile
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.benchmarks.cpu import CpuUse
 from tests.benchmarks.harness import IN_FLIGHT, Figure, side_by_side
 from tests.benchmarks.manifests import TEMPLATE, body
 from tests.benchmarks.stack import REAL, Stack, Timed, clients, servers, stack
@@ -32,6 +33,8 @@ COUNTS = tuple(int(count) for count in os.environ.get("BENCH_CRONJOBS", "1000,10
 NOTIFICATIONS = 16
 #: Counted minutes of a worker alone; one before them opens the connections and warms the server.
 ROUNDS = 3
+#: Milliseconds for each run.
+CPU_GOAL = "below 1.4"
 #: Before the minute: seconds until a fresh broker hands out keys, and CronJobs stored and booked a second anywhere.
 MARGIN, PACE = 20, 200
 MINUTE = timedelta(minutes=1)
@@ -43,6 +46,7 @@ class Minute:
 
     ours: Sequence[float]
     bare: Sequence[float]
+    cpu: CpuUse | None = None
 
     def figures(self, group: str, subject: str) -> list[Figure]:
         """The last Job, and the usual and the unlucky one."""
@@ -50,6 +54,7 @@ class Minute:
             self._figure(group, f"{subject}, last Job", 1.0),
             self._figure(group, f"{subject}, p50", 0.5),
             self._figure(group, f"{subject}, p99", 0.99),
+            *(self.cpu.figures(group, "run", CPU_GOAL) if self.cpu else ()),
         ]
 
     def _figure(self, group: str, subject: str, share: float) -> Figure:
@@ -164,8 +169,10 @@ async def _whole(count: int) -> Minute:
         minute = _next_minute(datetime.now(UTC) + timedelta(seconds=MARGIN + count / PACE))
         await _stored(running.cluster, count, f"{minute.minute} {minute.hour} * * *", datetime.now(UTC))
         await _booked(client, count, minute)
-        ours = await _watched(running, count, minute)
-        return Minute(ours, await _bare(running.cluster, count, "bare"))
+        cpu = await CpuUse.of_stack(running)
+        async with cpu.of(count):
+            ours = await _watched(running, count, minute)
+        return Minute(ours, await _bare(running.cluster, count, "bare"), cpu)
 
 
 def _next_minute(moment: datetime) -> datetime:

@@ -27,6 +27,9 @@ from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
 from workers.wiring import store_of, utc_now
 
+#: Seconds: a busy machine must not take keys from their holder.
+LEASE = 60.0
+
 
 class _Silent:
     def record(self, *_: object) -> None:
@@ -85,7 +88,7 @@ async def worker(
     """
     await client.flushall()
     keys = Keys("bench")
-    lanes = {name: Lane(client, name, keys) for name in ("reconcile", "poll")}
+    lanes = {name: Lane(client, name, keys, lease=LEASE) for name in ("reconcile", "poll")}
     await lanes["reconcile"].open()
     if controllers is None:
         controllers = registry.controllers(jobs, cronjobs=True)
@@ -111,7 +114,7 @@ async def worker(
         clock=clock,
         deadline=60.0,
     )
-    keeper = LeaseKeeper(lanes["reconcile"], _notify, lease=15.0)
+    keeper = LeaseKeeper(lanes["reconcile"], _notify, lease=LEASE)
     try:
         yield Worker(client, lanes, store, readings, Consumer(keeper, reconciler.handle, _notify, batch=64, work=60.0))
     finally:

@@ -115,7 +115,7 @@ def arguments(
     adopted: bool,
     refers_to: Callable[[Object], Ref | None] | None,
 ) -> list[Arg]:
-    """Encodes a change as ten arguments of workers/lua/apply.lua.
+    """Encodes a change as ten of its arguments of workers/lua/apply.lua.
 
     watched: True for objects that a controller of ours reconciles. adopted: unowned objects of this kind are indexed.
     refers_to: the object that an object of this kind names; None if no controller asks. Raises `Unreadable`.

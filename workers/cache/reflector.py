@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 from workers import errors
 from workers.api.kinds import Kind, Object
 from workers.cache.codec import require_stored
-from workers.cache.store import LeadershipLost, Listing, ObjectVersion, Store, StoreLost
+from workers.cache.store import BATCH, LeadershipLost, Listing, ObjectVersion, Store, StoreLost
 from workers.client.request_limiter import Priority, requests
 from workers.client.rest import WatchEvent
 from workers.json_logs import Outage
@@ -55,7 +55,8 @@ class Pace:
 
     beat: between two claims of freshness. probe: silence of a watch after which a small list must prove that the server
     is alive. base, cap: first and longest pause after failures in a row. A quiet kind is up to probe + 2 * beat old,
-    which must be well below the age at which it counts as stale.
+    which must be well below the age at which it counts as stale. gather: pause before a watch is read on while it shows
+    nothing but what was written through.
     """
 
     relist: float = 1200.0
@@ -64,10 +65,15 @@ class Pace:
     probe: float = 3.0
     base: float = 0.2
     cap: float = 30.0
+    gather: float = 0.02
 
     def pause(self, failures: int) -> float:
         """Returns the pause after so many failures in a row: doubling, bounded, half of it jitter."""
         return min(self.cap, self.base * 2.0 ** min(failures - 1, 16)) * random.uniform(0.5, 1.0)
+
+
+#: Stores in a row without news after which a watch shows nothing but what was written through, for now.
+ECHOES = 8
 
 
 class _Stream:
@@ -79,6 +85,8 @@ class _Stream:
         # The moment on our monotonic clock up to which all changes are stored.
         self.fresh = fresh
         self.failures = 0
+        # Stores since the last that changed something.
+        self.echoes = 0
 
 
 class Reflector:
@@ -217,6 +225,10 @@ class Reflector:
                     last_event = now
                     await self._store_burst(epoch, stream, burst)
                     stream.failures = 0
+                    if stream.echoes >= ECHOES and len(burst) < BATCH:
+                        # The decisions that follow from our own writes are made already: what is known in the store
+                        # can wait for more, and be compared with it in one round trip.
+                        await asyncio.sleep(self._pace.gather)
                 else:
                     # All that arrived is stored. That claims freshness up to the last proof that the server was alive
                     # while this connection was open: an event on it, or an answer to a probe. A probe from before the
@@ -232,7 +244,9 @@ class Reflector:
             for event in moved
         ]
         if changes:
-            await self._notify(await self._store.apply(self._kind, changes, epoch=epoch))
+            applied = await self._store.apply_counted(self._kind, changes, epoch=epoch)
+            stream.echoes = 0 if applied.changed else stream.echoes + 1
+            await self._notify(applied.notifications)
         if self._table:
             for event in moved:
                 self._table.update(event.object, deleted=event.type == "DELETED")

@@ -30,6 +30,7 @@ from workers.errors import PenstockError
 from workers.runtime.batcher import Batcher
 
 __all__ = [
+    "Applied",
     "LeadershipLost",
     "Listing",
     "ObjectVersion",
@@ -58,6 +59,8 @@ _SCRIPTS = {
 }
 #: One read: a field of the hash (or ``=<uid>`` for the children only), its kind, the kinds of its children.
 _Wanted = tuple[str, Kind, tuple[Kind, ...]]
+#: Effects of one plan: its key, and the versions that it made.
+_Effects = tuple[str, Sequence[ObjectVersion]]
 #: Keys and arguments of one call of a script.
 _Call = tuple[Sequence[str], Sequence[Arg]]
 
@@ -77,6 +80,14 @@ class Listing:
     kind: Kind
     epoch: int
     id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of changes. changed: how many the store did not have yet. notifications: to send, by lane."""
+
+    changed: int
+    notifications: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +208,7 @@ class Store:
         self._writes: defaultdict[str, int] = defaultdict(int)
         self._one_write: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._touches: Batcher[_Call, Any] = Batcher(self._touch_all)
+        self._effects = _EffectBatchers(self._write_effects)
         # Values that could not be read, by kind and field, with the reason.
         self._unreadable: dict[tuple[Kind, bytes], tuple[bytes, str]] = {}
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
@@ -226,22 +238,70 @@ class Store:
         this moment (µs, broker's clock). They replace what was stored before it, even a later version: it belongs to
         another history. Kinds that are never stored are ignored.
         """
-        if kind.id in codec.NEVER_STORED:
-            return {}
+        applied = await self.apply_counted(
+            kind, changes, acting=acting, epoch=epoch, listing=listing, read_after=read_after
+        )
+        return applied.notifications
+
+    async def apply_counted(
+        self,
+        kind: Kind,
+        changes: Sequence[ObjectVersion],
+        *,
+        acting: str | None = None,
+        epoch: int | None = None,
+        listing: Listing | None = None,
+        read_after: int | None = None,
+    ) -> Applied:
+        """Stores changes as `apply` does; tells how many were news, too."""
+        made_by = [(acting or "", change) for change in changes]
+        return await self._apply(kind, made_by, epoch=epoch, listing=listing, read_after=read_after)
+
+    async def write_through(
+        self, kind: Kind, changes: Sequence[ObjectVersion], acting: str, *, pause: float = 0.0
+    ) -> Mapping[str, int]:
+        """Stores effects of a plan, as `apply` does; plans that act side by side share round trips.
+
+        pause: seconds to wait for the effects of others. Returns the notifications to send, by lane: of a shared round
+        trip to one of its callers.
+        """
+        return await self._effects[kind].submit((acting, changes), pause=pause)
+
+    async def _write_effects(self, kind: Kind, effects: Sequence[_Effects]) -> Sequence[Mapping[str, int]]:
+        made_by = [(acting, change) for acting, changes in effects for change in changes]
+        applied = await self._apply(kind, made_by)
+        return [applied.notifications, *({} for _ in effects[1:])]
+
+    async def _apply(
+        self,
+        kind: Kind,
+        changes: Sequence[tuple[str, ObjectVersion]],
+        *,
+        epoch: int | None = None,
+        listing: Listing | None = None,
+        read_after: int | None = None,
+    ) -> Applied:
+        """Stores changes, each with the key whose plan made it, or ''."""
         notifications: dict[str, int] = {}
+        changed = 0
+        if kind.id in codec.NEVER_STORED:
+            return Applied(changed, notifications)
         number = listing.epoch if listing else epoch
         watched, adopted, refers_to = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
         for first in range(0, len(changes), BATCH):
-            args: list[Arg] = [self._routes, acting or "", "" if number is None else number]
+            args: list[Arg] = [self._routes, "" if number is None else number]
             args += [listing.id if listing else "", "" if read_after is None else read_after]
-            for change in changes[first : first + BATCH]:
+            for acting, change in changes[first : first + BATCH]:
                 try:
-                    args += codec.arguments(kind, change, watched, adopted=adopted, refers_to=refers_to)
+                    words = codec.arguments(kind, change, watched, adopted=adopted, refers_to=refers_to)
                 except codec.Unreadable as error:
                     await self._keep_known(kind, change, error, listing)
+                else:
+                    args += (acting, *words)
             _, settled = await self._write("apply", kind, self._writing(kind), args, ordered=number is not None)
+            changed += settled[0]
             _add_up(notifications, settled)
-        return notifications
+        return Applied(changed, notifications)
 
     async def _keep_known(self, kind: Kind, change: ObjectVersion, error: Exception, listing: Listing | None) -> None:
         """Leaves an object that cannot be stored as it is in the store; a relist does not count it as deleted."""
@@ -521,6 +581,18 @@ class Store:
         if kind.id not in self._watched:
             return _nothing
         return self._accepts.get(kind.id, _everything)
+
+
+class _EffectBatchers(dict[Kind, Batcher[_Effects, Mapping[str, int]]]):
+    """By kind, the batcher of effects. write: stores those of one kind."""
+
+    def __init__(self, write: Callable[[Kind, Sequence[_Effects]], Awaitable[Sequence[Mapping[str, int]]]]) -> None:
+        super().__init__()
+        self._write = write
+
+    def __missing__(self, kind: Kind) -> Batcher[_Effects, Mapping[str, int]]:
+        batcher = self[kind] = Batcher(lambda effects: self._write(kind, effects))
+        return batcher
 
 
 def _everything(_body: Object) -> bool:

@@ -1,5 +1,7 @@
 """Write-through of a plan's effects to the store."""
 
+from collections.abc import Callable
+
 from workers.api.kinds import Kind
 from workers.cache.store import ObjectVersion, Store
 from workers.runtime.leases import Notify
@@ -9,16 +11,23 @@ from workers.runtime.leases import Notify
 BATCH = 64
 
 
+#: Plans side by side from which on their effects wait for each other, and the seconds for which they do. A plan that
+#: is alone may be one of a chain, each of which waits for the one before.
+MANY, PAUSE = 8, 0.005
+
+
 class WriteThrough:
     """The effects of one plan, written to the store so that the next decision sees them.
 
-    acting: the reconciled key: its own plan's effects do not mark it.
+    acting: the reconciled key: its own plan's effects do not mark it. side_by_side: returns how many plans are being
+    carried out.
     """
 
-    def __init__(self, store: Store, notify: Notify, acting: str) -> None:
+    def __init__(self, store: Store, notify: Notify, acting: str, side_by_side: Callable[[], int] = lambda: 1) -> None:
         self._store = store
         self._notify = notify
         self._acting = acting
+        self._side_by_side = side_by_side
         self._waiting: dict[Kind, list[ObjectVersion]] = {}
 
     async def add(self, kind: Kind, change: ObjectVersion) -> None:
@@ -33,7 +42,8 @@ class WriteThrough:
         while self._waiting:
             kind, waiting = self._waiting.popitem()
             try:
-                notifications = await self._store.apply(kind, waiting, acting=self._acting)
+                pause = PAUSE if self._side_by_side() >= MANY else 0.0
+                notifications = await self._store.write_through(kind, waiting, self._acting, pause=pause)
             except BaseException:
                 self._waiting.setdefault(kind, []).extend(waiting)
                 raise

@@ -115,6 +115,10 @@ class _Waiter:
     since: float
     admitted: "asyncio.Future[None]"
 
+    def is_admitted(self) -> bool:
+        """Returns True once its request holds a place."""
+        return self.admitted.done() and not self.admitted.cancelled() and self.admitted.exception() is None
+
 
 #: By namespace, the waiting requests in order of arrival; the first namespace is the next.
 _Queue = OrderedDict[str, OrderedDict[_Waiter, None]]
@@ -144,6 +148,11 @@ class RequestLimiter:
         self._calm = asyncio.Event()
         self._calm.set()
         self._attribution = _Attribution()
+        # Looking the series up costs more than counting.
+        self._shown = {priority: servers.WAITING.labels(priority.name.lower()) for priority in Priority}
+        self._shown_seconds = {
+            priority: servers.THROTTLED_SECONDS.labels(priority.name.lower()) for priority in Priority
+        }
         servers.LIMITERS.add(self)
 
     @property
@@ -234,26 +243,28 @@ class RequestLimiter:
 
     async def _wait(self, ticket: Ticket, now: float) -> Ticket:
         self._make_room(ticket.priority)
-        waiter = _Waiter(ticket, now, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        waiter = _Waiter(ticket, now, loop.create_future())
         self._queues[ticket.priority].setdefault(ticket.namespace, OrderedDict())[waiter] = None
         self._count(ticket.priority, 1)
         # The limit may have grown, or a place be free that another namespace may not have.
         self._admit()
+        # Not asyncio.timeout: of a slow server most requests wait, and cancelling a task beside a shield costs more
+        # than a timer.
+        patience = loop.call_later(PATIENCE, self._give_up, waiter, f"no place for it in {PATIENCE:g} s", LATER)
         try:
-            async with asyncio.timeout(PATIENCE):
-                await asyncio.shield(waiter.admitted)
-        except BaseException as error:
-            admitted = waiter.admitted.done() and waiter.admitted.exception() is None
-            if admitted:
+            await waiter.admitted
+        except BaseException:
+            if waiter.is_admitted():
                 # Admitted and cancelled in the same turn of the loop.
                 self.leave(ticket)
             else:
                 self._forget(waiter)
-            if isinstance(error, TimeoutError):
-                raise self._refusal(ticket.priority, f"no place for it in {PATIENCE:g} s", LATER) from error
             raise
+        finally:
+            patience.cancel()
         ticket.started = self._clock()
-        servers.THROTTLED_SECONDS.labels(ticket.priority.name.lower()).inc(ticket.started - now)
+        self._shown_seconds[ticket.priority].inc(ticket.started - now)
         return ticket
 
     def _make_room(self, priority: Priority) -> None:
@@ -276,6 +287,9 @@ class RequestLimiter:
             if waiter is None:
                 return
             self._forget(waiter)
+            if waiter.admitted.done():
+                # Cancelled; its task has not run since.
+                continue
             waiter.ticket.started = self._clock()
             self._take(waiter.ticket)
             waiter.admitted.set_result(None)
@@ -315,7 +329,7 @@ class RequestLimiter:
             self._calm.clear()
         else:
             self._calm.set()
-        servers.WAITING.labels(priority.name.lower()).inc(by)
+        self._shown[priority].inc(by)
 
     def _give_up_if_paused(self) -> None:
         """Refuses all that wait for a server that asked for a pause: a plan that waits must not hold its lease."""

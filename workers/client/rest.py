@@ -5,6 +5,7 @@ JSON, because decoding into typed models costs several times the work of the cal
 """
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -23,6 +24,7 @@ from workers import errors
 from workers.api.kinds import Kind, Object, Ref
 from workers.client import transport
 from workers.client.concurrency_limit import Bounds
+from workers.client.http_pool import Answer, HttpPool
 from workers.client.kubeconfig import ApiAccess, load
 from workers.client.missing_rights import MissingRights, missing_right
 from workers.client.request_limiter import ELECTION, RequestLimiter, Ticket, context_of
@@ -94,7 +96,7 @@ class Cluster:
         self.limiter = RequestLimiter(bounds)
         # As many connections as the limiter may let go: a request that queued for one would wait after its last check,
         # and on the time of its own answer.
-        self._calls = transport.session(limit=bounds.most + ELECTION)
+        self._calls = self._opened_calls(bounds.most + ELECTION)
         # Watches and followed logs hold their connection for minutes: they must not take those of the calls.
         self._streams = transport.session(limit=0)
 
@@ -308,19 +310,19 @@ class Cluster:
         try:
             if context.check is not None:
                 context.check()
-            response, data = await self._sent(ticket, method, path, query=query, body=body, headers=headers)
+            answer = await self._sent(ticket, method, path, query=query, body=body, headers=headers)
             error = None
-            if response.status >= 300:
-                error = self._refusal(f"{method} {path}", response, data)
+            if answer.status >= 300:
+                error = self._refusal(f"{method} {path}", answer.status, answer.headers, answer.body)
             self._note(ticket, error)
         finally:
             self.limiter.leave(ticket)
         if self._warned is not None:
-            for text in transport.warnings(response.headers.getall("Warning", ())):
+            for text in transport.warnings(answer.headers.getall("Warning", ())):
                 self._warned(text)
         if error is not None:
             raise error
-        return response.headers.get("Content-Type", ""), data
+        return answer.headers.get("Content-Type", ""), answer.body
 
     async def _sent(
         self,
@@ -331,28 +333,29 @@ class Cluster:
         query: Mapping[str, str] | None,
         body: Any,
         headers: Mapping[str, str] | None,
-    ) -> tuple[aiohttp.ClientResponse, bytes]:
-        """Returns the answer and its body. Raises errors.Unavailable, and tells the limiter, if there is none."""
-        timeout, started, status = aiohttp.ClientTimeout(total=self._timeout), time.monotonic(), 0
-        renewed = False
+    ) -> Answer:
+        """Returns the answer. Raises errors.Unavailable, and tells the limiter, if there is none."""
+        started, status, renewed = time.monotonic(), 0, False
+        target = self._target(path, query)
         try:
             with transport.translated(f"{method} {path}"):
+                data = None if body is None else orjson.dumps(body)
                 while True:
-                    kwargs = await self._arguments(body, headers)
+                    sent, context = await self._headers(headers, sends_json=data is not None), self._tls()
                     try:
-                        async with self._calls.request(
-                            method, self._url(path, query), timeout=timeout, **kwargs
-                        ) as response:
-                            data = await response.read()
-                    except aiohttp.ClientSSLError:
+                        async with asyncio.timeout(self._timeout):
+                            answer = await self._calls.request(
+                                method, target, sent, data, context=context, server_name=self._access.server_name
+                            )
+                    except (aiohttp.ClientSSLError, ssl.SSLError):
                         if renewed or not self._tls_changed():
                             raise
                     else:
                         # The server did nothing yet: a request of any method may be sent again.
-                        if response.status != 401 or renewed or not await self._renewed(kwargs, headers):
+                        if answer.status != 401 or renewed or not await self._renewed(sent, headers):
                             break
                     renewed = True
-                status = response.status
+                status = answer.status
         except errors.Unavailable as error:
             if isinstance(error.__cause__, TimeoutError):
                 # Time may run out for single requests; a connection breaks for all.
@@ -363,7 +366,7 @@ class Cluster:
         finally:
             if self.answered:
                 self.answered(method, status, time.monotonic() - started)
-        return response, data
+        return answer
 
     def _note(self, ticket: Ticket, error: errors.ClusterError | None) -> None:
         """Tells the limiter how a request was answered."""
@@ -382,23 +385,21 @@ class Cluster:
     ) -> AsyncIterator[aiohttp.StreamReader]:
         """Opens a streamed answer. The deadline holds for its head only, and no place is taken while it streams."""
         self.limiter.require_no_pause(context_of("GET").priority)
-        sent = time.monotonic()
+        began = time.monotonic()
         with transport.translated(f"GET {path}"):
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout)
             async with asyncio.timeout(self._timeout):
-                kwargs = await self._arguments(None, headers)
-                response = await self._streams.get(self._url(path, query), timeout=timeout, **kwargs)
-                if response.status == 401 and await self._renewed(kwargs, headers):
+                response, sent = await self._stream(path, query, headers, timeout)
+                if response.status == 401 and await self._renewed(sent, headers):
                     response.close()
-                    kwargs = await self._arguments(None, headers)
-                    response = await self._streams.get(self._url(path, query), timeout=timeout, **kwargs)
+                    response, _ = await self._stream(path, query, headers, timeout)
             try:
                 if response.status >= 300:
                     async with asyncio.timeout(self._timeout):
                         data = await response.read()
-                    error = self._refusal(f"GET {path}", response, data)
+                    error = self._refusal(f"GET {path}", response.status, response.headers, data)
                     if transport.is_overload(error):
-                        self.limiter.limit.refused(sent, time.monotonic(), error.retry_after)
+                        self.limiter.limit.refused(began, time.monotonic(), error.retry_after)
                     raise error
                 yield response.content
             finally:
@@ -407,46 +408,58 @@ class Cluster:
                     response.connection.transport.abort()
                 response.close()
 
-    async def _arguments(self, body: Any, headers: Mapping[str, str] | None) -> dict[str, Any]:
-        """Returns the arguments of every request: headers, fresh credentials, the body as JSON, TLS, the proxy."""
+    async def _stream(
+        self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None, timeout: aiohttp.ClientTimeout
+    ) -> tuple[aiohttp.ClientResponse, CIMultiDict[str]]:
+        """Returns an answer whose body is still to be read, and the headers that were sent."""
+        sent = await self._headers(headers, sends_json=False)
+        url = URL(self._base + self._target(path, query), encoded=True)
+        options = transport.options(self._tls(), self._access.server_name, self._access.proxy)
+        return await self._streams.get(url, headers=sent, timeout=timeout, **options), sent
+
+    async def _headers(self, headers: Mapping[str, str] | None, *, sends_json: bool) -> CIMultiDict[str]:
+        """Returns the headers of a request, with fresh credentials. headers: its own."""
         access = self._access
         sent = CIMultiDict(_HEADERS)
         if authorization := await access.credentials.authorization():
             sent["Authorization"] = authorization
         sent.extend(access.impersonation)
-        # A redirect would carry credentials, impersonation and body to whatever server it names.
-        arguments: dict[str, Any] = {"headers": sent, "allow_redirects": False}
-        if body is not None:
+        if sends_json:
             sent["Content-Type"] = "application/json"
-            arguments["data"] = orjson.dumps(body)
         sent.update(headers or {})
-        if access.tls:
-            arguments["ssl"] = access.tls.current(access.credentials.certificate)
-        if access.proxy:
-            arguments["proxy"] = access.proxy
-        if access.server_name:
-            arguments["server_hostname"] = access.server_name
-        return arguments
+        return sent
 
-    async def _renewed(self, sent: Mapping[str, Any], headers: Mapping[str, str] | None) -> bool:
+    def _tls(self) -> ssl.SSLContext | None:
+        access = self._access
+        return access.tls.current(access.credentials.certificate) if access.tls else None
+
+    async def _renewed(self, sent: Mapping[str, str], headers: Mapping[str, str] | None) -> bool:
         """Returns True if our own credentials, which the server refused, may be others now."""
         if "Authorization" in CIMultiDict(headers or {}):
             return False
-        refused = await self._access.credentials.refused(sent["headers"].get("Authorization", ""))
+        refused = await self._access.credentials.refused(sent.get("Authorization", ""))
         return self._tls_changed() or refused
 
     def _tls_changed(self) -> bool:
         tls = self._access.tls
         return tls is not None and tls.reread(self._access.credentials.certificate)
 
-    def _refusal(self, what: str, response: aiohttp.ClientResponse, data: bytes) -> errors.ClusterError:
-        if response.status == 403 and (right := missing_right(data.decode(errors="replace").replace('\\"', '"'))):
+    def _refusal(self, what: str, status: int, headers: Mapping[str, str], data: bytes) -> errors.ClusterError:
+        if status == 403 and (right := missing_right(data.decode(errors="replace").replace('\\"', '"'))):
             self.missing_rights.note(right)
-        return transport.refusal(what, response.status, data, response.headers)
+        return transport.refusal(what, status, data, headers)
 
-    def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
+    def _opened_calls(self, limit: int) -> "HttpPool | transport.GeneralPool":
+        """Opens the connections of all requests that are no streams. limit: most of them."""
+        url = URL(self._base)
+        if self._access.proxy or url.user is not None or url.raw_host is None or url.port is None:
+            return transport.GeneralPool(self._base, self._access.proxy, limit)
+        host_header = url.raw_authority if url.explicit_port else (url.host_subcomponent or url.raw_host)
+        return HttpPool(url.raw_host, url.port, host_header, url.raw_path.rstrip("/"), transport.unconnected_socket)
+
+    def _target(self, path: str, query: Mapping[str, str] | None) -> str:
         text = urlencode({name: value for name, value in (query or {}).items() if value})
-        return URL(f"{self._base}{quote(path, safe='/:')}{'?' if text else ''}{text}", encoded=True)
+        return f"{quote(path, safe='/:')}{'?' if text else ''}{text}"
 
 
 def bounds_of(in_flight: int) -> Bounds:

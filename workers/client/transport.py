@@ -12,8 +12,10 @@ from typing import Any
 
 import aiohttp
 import orjson
+from yarl import URL
 
 from workers import errors
+from workers.client.http_pool import Answer
 from workers.client.missing_rights import missing_right
 
 #: Characters of a server's message that are quoted in an error.
@@ -46,14 +48,15 @@ def session(context: ssl.SSLContext | None = None, *, limit: int) -> aiohttp.Cli
     `workers.client.environment_proxies`.
     """
     connector = aiohttp.TCPConnector(
-        limit=limit, ssl=True if context is None else context, socket_factory=_socket, keepalive_timeout=60
+        limit=limit, ssl=True if context is None else context, socket_factory=unconnected_socket, keepalive_timeout=60
     )
     return aiohttp.ClientSession(
         connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=1 << 20
     )
 
 
-def _socket(address: Any) -> socket.socket:
+def unconnected_socket(address: Any) -> socket.socket:
+    """Returns a socket for an entry of getaddrinfo, by which a peer that vanished is noticed."""
     family, type_, protocol, _, _ = address
     sock = socket.socket(family, type_, protocol)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -65,6 +68,55 @@ def _socket(address: Any) -> socket.socket:
         if hasattr(socket, option):  # macOS lacks the first
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     return sock
+
+
+class GeneralPool:
+    """The connections of whole requests where there is more between us and the server than TLS: a proxy.
+
+    Its interface is that of `workers.client.http_pool.HttpPool`. limit: most connections.
+    """
+
+    def __init__(self, base: str, proxy: str, limit: int) -> None:
+        self._base = base
+        self._proxy = proxy
+        self._session = session(limit=limit)
+
+    async def request(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        context: ssl.SSLContext | None = None,
+        server_name: str = "",
+    ) -> Answer:
+        """Sends a request and returns its whole answer. Raises aiohttp.ClientError and OSError."""
+        url = URL(self._base + target, encoded=True)
+        arguments = options(context, server_name, self._proxy)
+        # The caller has a deadline of its own.
+        timeout = aiohttp.ClientTimeout(total=None)
+        async with self._session.request(
+            method, url, headers=headers, data=body, timeout=timeout, **arguments
+        ) as response:
+            return Answer(response.status, response.headers, await response.read())
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        await self._session.close()
+
+
+def options(context: ssl.SSLContext | None, server_name: str, proxy: str) -> dict[str, Any]:
+    """Returns the arguments of an aiohttp request for this way to the server."""
+    # A redirect would carry credentials, impersonation and body to whatever server it names.
+    arguments: dict[str, Any] = {"allow_redirects": False}
+    if context is not None:
+        arguments["ssl"] = context
+    if proxy:
+        arguments["proxy"] = proxy
+    if server_name:
+        arguments["server_hostname"] = server_name
+    return arguments
 
 
 #: Bytes of the longest line that is kept until it ends; of what a pod writes, the pieces of a longer one are lines.

@@ -38,7 +38,7 @@ for i = 10, #ARGV, 2 do
   versions[ARGV[i]] = tonumber(ARGV[i + 1])
 end
 
-local m = mover(KEYS, 3, kind, now, '', ARGV[5])
+local m = mover(KEYS, 3, kind, now, ARGV[5])
 m.relisting(tonumber(ARGV[7]))
 local page = redis.call('HSCAN', KEYS[4], ARGV[8], 'COUNT', ARGV[9])
 local fields, found = {}, {}

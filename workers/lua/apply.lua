@@ -10,13 +10,13 @@
 --       3      the number of writes that the reflector knows
 --       4      the id to give a new generation
 --       5      routes
---       6      key whose plan made these changes, and which is not marked; or ''
---       7      epoch of the reflector that writes, or '' for a worker's write-through
---       8      id of the relist these objects are a page of, or ''
---       9      the moment after which these objects were read from the API server, one by one (us), or '': they replace
+--       6      epoch of the reflector that writes, or '' for a worker's write-through
+--       7      id of the relist these objects are a page of, or ''
+--       8      the moment after which these objects were read from the API server, one by one (us), or '': they replace
 --              what was stored before it, whatever its version
---       10..   per object 10: field, resourceVersion (0: unknown), uid, owner uid or '-', owner key or '-', key of the
---              object it refers to or '-', generation, stamp, two flags (watched, deleting), JSON or '-'
+--       9..    per object 11: key whose plan changed it, and which is not marked for that, or ''; field,
+--              resourceVersion (0: unknown), uid, owner uid or '-', owner key or '-', key of the object it refers to or
+--              '-', generation, stamp, two flags (watched, deleting), JSON or '-'
 -- Answer: {'ok', number of writes, now, {changed, lane name, notifications, ...}}, or {'deposed'} or {'lost'} (freshness.lua), unchanged
 -- Replay: the same versions again change nothing.
 -- include: clock
@@ -25,12 +25,12 @@
 
 local now = clock(ARGV[1])
 local kind = ARGV[2]
-local listing = ARGV[8]
+local listing = ARGV[7]
 local writes = 0
-if ARGV[7] ~= '' then
+if ARGV[6] ~= '' then
   local f = freshness(KEYS[2], kind)
   local writer =
-    { epoch = tonumber(ARGV[7]), listing = listing, writes = tonumber(ARGV[3]), candidate = ARGV[4] }
+    { epoch = tonumber(ARGV[6]), listing = listing, writes = tonumber(ARGV[3]), candidate = ARGV[4] }
   local refusal = refused(KEYS[1], f, writer, now)
   if refusal then
     return { refusal }
@@ -38,12 +38,12 @@ if ARGV[7] ~= '' then
   writes = set_freshness(KEYS[2], kind, f)
 end
 
-local m = mover(KEYS, 3, kind, now, ARGV[6], ARGV[5])
-if ARGV[9] ~= '' then
-  m.overruling(tonumber(ARGV[9]))
+local m = mover(KEYS, 3, kind, now, ARGV[5])
+if ARGV[8] ~= '' then
+  m.overruling(tonumber(ARGV[8]))
 end
 local fields = {}
-for i = 10, #ARGV, 10 do
+for i = 10, #ARGV, 11 do
   fields[#fields + 1] = ARGV[i]
 end
 m.known(fields)
@@ -52,7 +52,8 @@ if listing ~= '' then
   write_many('SADD', KEYS[3], fields)
   redis.call('EXPIRE', KEYS[3], 3600)
 end
-for i = 10, #ARGV, 10 do
+for i = 10, #ARGV, 11 do
+  m.acting(ARGV[i - 1])
   local new = {
     version = tonumber(ARGV[i + 1]),
     uid = ARGV[i + 2],

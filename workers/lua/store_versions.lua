@@ -1,9 +1,10 @@
 -- Stores versions of objects and marks the keys they concern, in the transaction of the calling script.
 --
---   local m = mover(keys, at, kind, now, acting, routes)
+--   local m = mover(keys, at, kind, now, routes)
 --   m.known(fields)               -- reads the stored entries, once for all
 --   m.relisting(begun)            -- from here on versions come from a relist that was begun then (us)
 --   m.overruling(moment)          -- from here on versions were read from the API server after this moment (us)
+--   m.acting(key)                 -- from here on changes are of this key's plan, which are no news for it; '': of none
 --   m.take(field, new, json)      -- stores a version; returns true if it changed anything
 --   m.bury(field, version)        -- stores a tombstone
 --   m.remind(field)               -- indexes a known object, and marks a watched one, although nothing changed
@@ -63,11 +64,11 @@ local function scored(key, members, score)
   write_many('ZREM', key, remove)
 end
 
-local function mover(keys, at, kind, now, acting, routes)
+local function mover(keys, at, kind, now, routes)
   local objects, owners, gone = keys[at + 1], keys[at + 2], keys[at + 3]
   local hashes, lanes_of, lanes, names = read_routes(keys, at + 3, routes, now)
   local seen = string.format('%.0f', now)
-  local priority, begun = 0, 0
+  local priority, begun, acting = 0, 0, ''
   local entries, others = {}, {}
   -- Collected, and written once by settle(): within one batch an object may be created, deleted and created again.
   local values, named, buried = {}, {}, {}
@@ -170,6 +171,10 @@ local function mover(keys, at, kind, now, acting, routes)
 
   function m.overruling(moment)
     begun = moment
+  end
+
+  function m.acting(key)
+    acting = key
   end
 
   function m.outdated(e)

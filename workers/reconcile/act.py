@@ -100,6 +100,8 @@ class Actor:
         self.notify = notify
         self.in_flight = in_flight
         self.circuit = CreationCircuit()
+        #: Plans that are being carried out.
+        self.under_way = 0
 
     async def act(self, snapshot: Snapshot, plan: Plan, check: Check) -> datetime | None:
         """Carries the plan out. Returns the earliest instant of its ComeBacks, if it has any.
@@ -108,11 +110,15 @@ class Actor:
         """
         back: datetime | None = None
         run = _Run(self, snapshot, plan, check)
-        for step in plan.steps:
-            if isinstance(step, ComeBack):
-                back = min(back, step.at) if back else step.at
-            else:
-                await run.step(step)
+        self.under_way += 1
+        try:
+            for step in plan.steps:
+                if isinstance(step, ComeBack):
+                    back = min(back, step.at) if back else step.at
+                else:
+                    await run.step(step)
+        finally:
+            self.under_way -= 1
         return back
 
 
@@ -126,7 +132,7 @@ class _Run:
         self._plan = plan
         self._check = check
         self._began = actor.tracing.now()
-        self._effects = WriteThrough(actor.store, actor.notify, snapshot.ref.key)
+        self._effects = WriteThrough(actor.store, actor.notify, snapshot.ref.key, lambda: actor.under_way)
         # References only: a stage may create a thousand objects.
         self._named = frozenset(ref for step in plan.steps if isinstance(step, PatchStatus) for ref in step.made)
         self._made: dict[Ref, Object] = {}

@@ -9,7 +9,7 @@ Result = TypeVar("Result")
 
 
 class Batcher(Generic[Item, Result]):
-    """Batches single submissions without a timer: an item waits for the batch before it at most.
+    """Batches single submissions: an item waits for the batch before it at most, and for a pause it can bear.
 
     carry: carries out one batch and returns one result per item, in order. If it raises, every item of that batch
     raises the same error. limit: most items of one batch.
@@ -19,10 +19,15 @@ class Batcher(Generic[Item, Result]):
         self._carry = carry
         self._limit = limit
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
+        self._pause = 0.0
         self._runner: asyncio.Task[None] | None = None
 
-    async def submit(self, item: Item) -> Result:
-        """Returns the item's result, carried out together with all that is waiting."""
+    async def submit(self, item: Item, *, pause: float = 0.0) -> Result:
+        """Returns the item's result, carried out together with all that is waiting.
+
+        pause: seconds that the next batch may wait for further items; of several items the shortest counts.
+        """
+        self._pause = min(self._pause, pause) if self._waiting else pause
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         if self._runner is None:
@@ -35,12 +40,14 @@ class Batcher(Generic[Item, Result]):
             await asyncio.wait([self._runner])
 
     async def _run(self) -> None:
-        # One turn of the loop, so that all tasks that are runnable now submit to the first batch.
-        await asyncio.sleep(0)
         try:
+            # At least one turn of the loop, so that all tasks that are runnable now submit to the first batch.
+            await asyncio.sleep(self._pause)
             while self._waiting:
                 batch, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
                 await self._carry_out(batch)
+                if self._waiting and self._pause:
+                    await asyncio.sleep(self._pause)
         finally:
             self._runner = None
 

@@ -26,7 +26,7 @@ from tests.support.conditions import eventually
 from tests.support.forward_proxy import forward_proxy
 from tests.unit.tables import cases
 from workers.api.kinds import JOB, Ref
-from workers.client import credentials, exec_plugin, kubeconfig, tls_files, transport
+from workers.client import credentials, exec_plugin, kubeconfig, tls_files
 from workers.client.kubeconfig import load
 from workers.client.rest import Cluster
 from workers.errors import Forbidden, Unavailable, UserError
@@ -361,7 +361,7 @@ async def test_the_authority_may_be_replaced(stand: Stand) -> None:
         stand.certificate()
         # As after a restart of the server: the next request needs a new connection.
         await cluster._calls.close()
-        cluster._calls = transport.session(limit=4)
+        cluster._calls = cluster._opened_calls(4)
         await cluster.get(REF)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,8 +16,8 @@ from tests.support.conditions import eventually
 from tests.unit.tables import cases, for_each
 from tests.unit.workers.objects import job, key, ref
 from workers.api.kinds import JOB, Kind
-from workers.cache.reflector import Pace, Reflector
-from workers.cache.store import LeadershipLost, Store
+from workers.cache.reflector import ECHOES, Pace, Reflector
+from workers.cache.store import Applied, LeadershipLost, ObjectVersion, Store
 from workers.client.rest import WatchEvent
 from workers.errors import Unavailable
 
@@ -321,3 +322,52 @@ async def test_only_the_namespaces_asked_for_are_followed(rig: ReflectorRig) -> 
 def test_pauses_grow_and_stay_bounded(failures: int) -> None:
     pace = Pace(base=0.2, cap=30)
     assert min(30.0, 0.2 * 2 ** (failures - 1)) / 2 <= pace.pause(failures) <= min(30.0, 0.2 * 2 ** (failures - 1))
+
+
+class CountingStore(Store):
+    """A store that counts the round trips of changes."""
+
+    applied = 0
+
+    async def apply_counted(self, *args: Any, **options: Any) -> Applied:
+        self.applied += 1
+        return await super().apply_counted(*args, **options)
+
+
+async def _echo(rig: ReflectorRig, name: str) -> None:
+    """A worker creates a Job and stores it; the watch shows it after that."""
+    body = job(name, rig.cluster.version + 1)
+    await Store.apply_counted(rig.store, JOB, [ObjectVersion(body)])
+    rig.cluster.put(JOB, body)
+
+
+async def test_a_watch_of_what_was_written_through_is_compared_in_few_round_trips(rig: ReflectorRig) -> None:
+    store = rig.store = CountingStore(rig.client, Keys("test"), {JOB.id: (rig.lane,)})
+    async with rig.informing(pace=replace(QUICK, gather=1.0)):
+        await eventually(rig.fresh)
+        for number in range(ECHOES):
+            before = store.applied
+            await _echo(rig, f"one-{number}")
+            await eventually(lambda before=before: store.applied == before + 1)
+        before = store.applied
+        for number in range(50):
+            await _echo(rig, f"many-{number}")
+            await asyncio.sleep(0)
+        rig.cluster.put(JOB, job("news", 0))
+        await eventually(rig.in_step)
+    assert store.applied - before <= 3
+
+
+async def test_what_the_store_does_not_have_ends_the_pauses_of_a_watch(rig: ReflectorRig) -> None:
+    store = rig.store = CountingStore(rig.client, Keys("test"), {JOB.id: (rig.lane,)})
+    # A single pause would outlast the test.
+    async with rig.informing(pace=replace(QUICK, gather=3600)):
+        await eventually(rig.fresh)
+        for number in range(3 * ECHOES):
+            before = store.applied
+            if number % ECHOES == ECHOES - 1:
+                rig.cluster.put(JOB, job(f"news-{number}", 0))
+            else:
+                await _echo(rig, f"echo-{number}")
+            await eventually(lambda before=before: store.applied == before + 1)
+        await eventually(rig.in_step)

@@ -186,13 +186,13 @@ async def test_asking_for_a_reading_stores_the_order_and_makes_the_object_ready_
 
 async def test_the_effects_of_a_large_stage_reach_the_store_in_few_calls(rig, monkeypatch):
     calls = []
-    apply = rig.store.apply
+    write_through = rig.store.write_through
 
-    async def counted(kind, changes, **options):
+    async def counted(kind, changes, acting, **options):
         calls.append(len(changes))
-        return await apply(kind, changes, **options)
+        return await write_through(kind, changes, acting, **options)
 
-    monkeypatch.setattr(rig.store, "apply", counted)
+    monkeypatch.setattr(rig.store, "write_through", counted)
     await rig.act(Together(rig.jobs(200)))
     assert len(await rig.children()) == 200
     assert sum(calls) == 200

@@ -337,16 +337,16 @@ async def test_what_a_plan_did_is_in_the_store_also_when_its_time_is_over(rig):
 
 
 async def test_effects_that_the_broker_did_not_take_are_offered_once_more(rig, monkeypatch):
-    apply = rig.store.apply
+    write_through = rig.store.write_through
     refused = []
 
-    async def unsure(kind, changes, **options):
+    async def unsure(kind, changes, acting, **options):
         if not refused:
             refused.append(len(changes))
             raise ConnectionError("the broker went away")
-        return await apply(kind, changes, **options)
+        return await write_through(kind, changes, acting, **options)
 
-    monkeypatch.setattr(rig.store, "apply", unsure)
+    monkeypatch.setattr(rig.store, "write_through", unsure)
     with pytest.raises(ConnectionError):
         await rig.act(Together(rig.jobs(80)))
     created = [name for verb, name in rig.cluster.log if verb == "create"]

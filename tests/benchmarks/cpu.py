@@ -1,0 +1,58 @@
+"""CPU time of processes: what a piece of work costs, which a busy machine changes little, unlike how long it takes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import psutil
+import redis.asyncio as redis
+
+from tests.benchmarks.harness import Figure
+from tests.benchmarks.stack import Stack
+
+#: Seconds after the last Job that count, too: watch and status follow it.
+TAIL = 1.5
+
+
+async def broker_pid(client: redis.Redis) -> int:
+    """The process id of the server that this client is connected to."""
+    info = await client.info("server")
+    return int(info["process_id"])
+
+
+def seconds(pid: int) -> float:
+    """The CPU time, user and system, that a process has used so far."""
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
+@dataclass
+class CpuUse:
+    """The CPU time that processes used for so many pieces of work. pids: by name."""
+
+    pids: Mapping[str, int]
+    used: dict[str, float] = field(default_factory=dict)
+    pieces: int = 0
+
+    @classmethod
+    async def of_stack(cls, running: Stack) -> "CpuUse":
+        """All processes of this Penstock, and its broker; neither the API server nor the benchmark."""
+        async with redis.Redis.from_url(running.broker) as client:
+            return cls({**running.pids, "broker": await broker_pid(client)})
+
+    @asynccontextmanager
+    async def of(self, pieces: int) -> AsyncIterator[None]:
+        """Counts what is used while open, and shortly after, for so many pieces."""
+        before = {name: seconds(pid) for name, pid in self.pids.items()}
+        yield
+        await asyncio.sleep(TAIL)
+        for name, pid in self.pids.items():
+            self.used[name] = self.used.get(name, 0.0) + seconds(pid) - before[name]
+        self.pieces += pieces
+
+    def figures(self, group: str, piece: str, goal: str = "") -> list[Figure]:
+        """Milliseconds for each piece: of every process, and of all together."""
+        each = {name: used / self.pieces * 1000 for name, used in self.used.items()}
+        rows = [Figure(group, f"CPU of {name}", ms, f"ms for each {piece}") for name, ms in each.items()]
+        return [*rows, Figure(group, "CPU of all processes", sum(each.values()), f"ms for each {piece}", goal=goal)]
