@@ -11,12 +11,13 @@ from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.schema import schema
 from deploy.local.apiserver.schema.schema import Schema
 from deploy.local.apiserver.strategies.base import Strategy
+from tests.support.crd_copies import crd_copies
 from tests.support.paths import ROOT
 from tests.unit.controllers.factories import NOW
-from workers.api import crds, kinds
+from workers.api import kinds
 from workers.api.kinds import Kind, Object
 
-DEFINED = {crd["metadata"]["name"]: crd for crd in crds.all_crds()}
+DEFINED = {crd["metadata"]["name"]: crd for crd in crd_copies()}
 KINDS = {(each.api_version, each.kind): each for each in vars(kinds).values() if isinstance(each, Kind)}
 UID = "8d3f5f2e-0000-4000-8000-000000000001"
 
@@ -24,7 +25,7 @@ UID = "8d3f5f2e-0000-4000-8000-000000000001"
 def examples() -> Iterator[tuple[str, Kind, Object]]:
     """Yields each example with its kind: its name, the kind, and the manifest."""
     for file in sorted((ROOT / "examples").glob("*.yaml")):
-        for number, body in enumerate(yaml.safe_load_all(file.read_text())):
+        for number, body in enumerate(yaml.load_all(file.read_text(), yaml.CSafeLoader)):
             if body and (kind := KINDS.get((body["apiVersion"], body["kind"]))):
                 yield f"{file.stem}-{number}", kind, body
 

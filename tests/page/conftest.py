@@ -1,4 +1,7 @@
-"""One browser and one server for all tests of the page; a new tab, empty storage and fresh data for each."""
+"""One browser and one server for all tests of the page; a new tab, empty storage and fresh data for each.
+
+Both end with the last of these tests, and cost the tests that come after nothing.
+"""
 
 import re
 from collections.abc import AsyncIterator
@@ -19,7 +22,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 PICTURES = ROOT / "build" / "page"
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """Debian's Chromium."""
     if not CHROMIUM.exists():
@@ -30,7 +33,7 @@ async def browser() -> AsyncIterator[Browser]:
         await started.close()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def _server() -> AsyncIterator[PageFixture]:
     async with serving(free_port()) as page:
         yield page
@@ -43,7 +46,7 @@ def server(_server: PageFixture) -> PageFixture:
     return _server
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
     """One profile, so that the page's files are fetched once."""
     context = await browser.new_context(

@@ -1,25 +1,34 @@
 """Pure modules of the page: layers of graphs, ticks of axes, server-sent events, spans of time."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from playwright.async_api import Page
+import pytest_asyncio
+from playwright.async_api import BrowserContext, Page
 
+from tests.page.conftest import watched_tab
 from tests.page.page_fixture import PageFixture
 from tests.unit.tables import for_each
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def call(tab: Page, server: PageFixture, module: str, name: str, *arguments: Any) -> Any:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def tab(context: BrowserContext, _server: PageFixture) -> AsyncIterator[Page]:
+    """A tab for all tests of this module: what they call keeps nothing."""
+    async with watched_tab(context) as page:
+        await page.goto(f"{_server.url}/icon.svg")
+        yield page
+
+
+async def call(tab: Page, module: str, name: str, *arguments: Any) -> Any:
     """Returns the answer of a module's function."""
-    if not tab.url.startswith(server.url):
-        await tab.goto(f"{server.url}/icon.svg")
     code = "async ([module, name, given]) => (await import(module))[name](...given)"
     return await tab.evaluate(code, [f"/{module}", name, arguments])
 
 
-async def test_ticks_are_round_and_reach_the_highest_value(tab: Page, server: PageFixture) -> None:
+async def test_ticks_are_round_and_reach_the_highest_value(tab: Page) -> None:
     for most, expected in (
         (0, [0, 1]),
         (1, [0, 1]),
@@ -27,27 +36,27 @@ async def test_ticks_are_round_and_reach_the_highest_value(tab: Page, server: Pa
         (7, [0, 2, 4, 6, 8]),
         (184, [0, 50, 100, 150, 200]),
     ):
-        assert await call(tab, server, "core/scales.js", "wholeTicks", most) == expected
+        assert await call(tab, "core/scales.js", "wholeTicks", most) == expected
 
 
-async def test_a_total_that_begins_anew_has_not_shrunk_and_unknown_is_not_zero(tab: Page, server: PageFixture) -> None:
-    assert await call(tab, server, "core/scales.js", "growth", [5, 8, None, 9, 9, 2]) == [None, 3, None, None, 0, 2]
+async def test_a_total_that_begins_anew_has_not_shrunk_and_unknown_is_not_zero(tab: Page) -> None:
+    assert await call(tab, "core/scales.js", "growth", [5, 8, None, 9, 9, 2]) == [None, 3, None, None, 0, 2]
 
 
-async def test_moments_of_an_axis_follow_the_zone(tab: Page, server: PageFixture) -> None:
+async def test_moments_of_an_axis_follow_the_zone(tab: Page) -> None:
     hour = 3_600_000
-    assert await call(tab, server, "core/scales.js", "timeTicks", 0, 24 * hour, 4) == [
+    assert await call(tab, "core/scales.js", "timeTicks", 0, 24 * hour, 4) == [
         0,
         6 * hour,
         12 * hour,
         18 * hour,
         24 * hour,
     ]
-    west = await call(tab, server, "core/scales.js", "timeTicks", 0, 24 * hour, 2, -60)
+    west = await call(tab, "core/scales.js", "timeTicks", 0, 24 * hour, 2, -60)
     assert west == [11 * hour, 23 * hour]
 
 
-async def test_spans_are_written_in_their_largest_units(tab: Page, server: PageFixture) -> None:
+async def test_spans_are_written_in_their_largest_units(tab: Page) -> None:
     for seconds, text in (
         (0.021, "21 ms"),
         (1.9, "1.9 s"),
@@ -56,11 +65,10 @@ async def test_spans_are_written_in_their_largest_units(tab: Page, server: PageF
         (7500, "2 h 5 min"),
         (90_000, "1 d 1 h"),
     ):
-        assert await call(tab, server, "core/moments.js", "span", seconds) == text
+        assert await call(tab, "core/moments.js", "span", seconds) == text
 
 
-async def test_a_node_stands_after_those_before_it_and_none_on_another(tab: Page, server: PageFixture) -> None:
-    await tab.goto(f"{server.url}/icon.svg")
+async def test_a_node_stands_after_those_before_it_and_none_on_another(tab: Page) -> None:
     found = await tab.evaluate(
         """async () => {
           const { layered } = await import("/core/layered.js");
@@ -81,8 +89,7 @@ async def test_a_node_stands_after_those_before_it_and_none_on_another(tab: Page
     assert "xa" not in ways
 
 
-async def test_edges_of_a_ladder_do_not_cross(tab: Page, server: PageFixture) -> None:
-    await tab.goto(f"{server.url}/icon.svg")
+async def test_edges_of_a_ladder_do_not_cross(tab: Page) -> None:
     places = await tab.evaluate(
         """async () => {
           const { layered } = await import("/core/layered.js");
@@ -95,8 +102,7 @@ async def test_edges_of_a_ladder_do_not_cross(tab: Page, server: PageFixture) ->
 
 
 @for_each(1, 3, 1000)
-async def test_messages_are_read_in_pieces_of_any_size(size: int, tab: Page, server: PageFixture) -> None:
-    await tab.goto(f"{server.url}/icon.svg")
+async def test_messages_are_read_in_pieces_of_any_size(size: int, tab: Page) -> None:
     text = ': beat\n\nid: 7\nevent: row\ndata: {"a":\ndata: 1}\n\ndata:x\r\n\r\n'
     text += "event: nothing\n\nid: 8\ndata: y\n\ndata: cut"
     found = await tab.evaluate(

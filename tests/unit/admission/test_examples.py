@@ -85,7 +85,7 @@ spec:
 
 
 def documents() -> list[Any]:
-    found = [(file.name, body) for file in FILES for body in yaml.safe_load_all(file.read_text())]
+    found = [(file.name, body) for file in FILES for body in yaml.load_all(file.read_text(), yaml.CSafeLoader)]
     found += [("1.8", body) for body in SAMPLES]
     return [
         pytest.param(body, id=f"{name}:{body['kind']}:{body['metadata']['name']}")

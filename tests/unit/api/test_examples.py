@@ -8,13 +8,14 @@ import pytest
 import yaml
 
 from deploy.local.apiserver.schema import schema
+from tests.support.crd_copies import crd_copies
 from tests.support.paths import ROOT
 from tests.unit.apiserver import examples as apiserver
 from tests.unit.controllers.factories import NOW, reading, sample, snapshot
 from tests.unit.tables import cases, for_each
 from workers.admission.volcano import jobflow as flow_rules
 from workers.admission.volcano.job import defaulted, faults
-from workers.api import crds, kinds, scalepolicy, scheduledjob
+from workers.api import kinds, scalepolicy, scheduledjob
 from workers.api.keda import scaledjob, scaledobject
 from workers.api.kinds import (
     CRON_JOB,
@@ -41,7 +42,7 @@ from workers.decision.plan import Create, Together
 
 FOLDER = ROOT / "examples"
 FILES = sorted(FOLDER.glob("*.yaml"))
-DEFINED = {crd["metadata"]["name"]: crd["spec"]["versions"][0] for crd in crds.all_crds()}
+DEFINED = {crd["metadata"]["name"]: crd["spec"]["versions"][0] for crd in crd_copies()}
 MODELS: dict[str, Callable[[Object], Any]] = {
     SCALED_JOB.id: scaledjob.parse,
     SCALED_OBJECT.id: scaledobject.parse,
@@ -65,7 +66,7 @@ def documents() -> list[Any]:
     return [
         pytest.param(body, id=f"{file.name}:{body['metadata']['name']}")
         for file in FILES
-        for body in yaml.safe_load_all(file.read_text())
+        for body in yaml.load_all(file.read_text(), yaml.CSafeLoader)
     ]
 
 

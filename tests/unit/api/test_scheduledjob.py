@@ -5,15 +5,16 @@ from typing import Any
 import pytest
 
 from deploy.local.apiserver.schema import schema
+from tests.support.crd_copies import crd_copies
 from tests.unit.tables import cases
-from workers.api import crds, scheduledjob
+from workers.api import scheduledjob
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
 from workers.errors import UserError
 
 TEMPLATE = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}}
 (FORM,) = (
     schema.custom(crd["spec"]["versions"][0])
-    for crd in crds.all_crds()
+    for crd in crd_copies()
     if crd["spec"]["names"]["kind"] == SCHEDULED_JOB.kind
 )
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from deploy.local.apiserver.schema import schema
+from tests.support.crd_copies import crd_copies
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, CronCluster, clock, cron_job, scheduled_job, second
 from tests.unit.tables import cases
-from workers.api import crds
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 
 (FORM,) = (
     schema.custom(crd["spec"]["versions"][0])
-    for crd in crds.all_crds()
+    for crd in crd_copies()
     if crd["spec"]["names"]["kind"] == SCHEDULED_JOB.kind
 )
 

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 
 from deploy.local.apiserver.schema import schema
+from tests.support.crd_copies import crd_copies
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
 from tests.unit.tables import for_each
-from workers.api import crds
 from workers.api.model import Problems
 from workers.api.volcano.job import parse
 
-(CRD,) = (each for each in crds.all_crds() if each["metadata"]["name"] == "jobs.batch.volcano.sh")
+(CRD,) = (each for each in crd_copies() if each["metadata"]["name"] == "jobs.batch.volcano.sh")
 (VERSION,) = CRD["spec"]["versions"]
 SCHEMA = schema.custom(VERSION)
 

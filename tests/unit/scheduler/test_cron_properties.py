@@ -1,6 +1,7 @@
 """Schedules against two slower ways of working out when they fire, in zones whose clocks are changed in odd ways."""
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -51,26 +52,21 @@ def days(low: int, high: int) -> st.SearchStrategy[frozenset[int] | None]:
 PLAINS = st.builds(Plain, often(0, 59), often(0, 23), days(1, 31), often(1, 12), days(0, 6))
 
 
-def changes(zone: ZoneInfo, begin: int, end: int) -> list[datetime]:
-    """Days, in UTC, in which the zone's clocks are changed."""
+@cache
+def changes(name: str) -> list[datetime]:
+    """Days, in UTC, in which the clocks of one of the zones are changed, until 2030."""
+    zone, begin, end = ZoneInfo(name), 2010 if name in PLAIN_ZONES else 1965, 2030
     first = datetime(begin, 1, 1, tzinfo=UTC)
     noons = [first + number * DAY for number in range((end - begin) * 365)]
     offsets = [noon.astimezone(zone).utcoffset() for noon in noons]
     return [noon for noon, before, after in zip(noons, offsets, offsets[1:], strict=False) if before != after]
 
 
-CHANGES = {
-    name: changes(ZoneInfo(name), begin, 2030)
-    for names, begin in ((PLAIN_ZONES, 2010), (ODD_ZONES, 1965))
-    for name in names
-}
-
-
 @st.composite
 def moments(draw: st.DrawFn, names: list[str]) -> tuple[ZoneInfo, datetime]:
     """A zone and an instant, most often within days of a change of its clocks."""
     name = draw(st.sampled_from(names))
-    around = draw(st.sampled_from(CHANGES[name] or [datetime(2026, 3, 1, tzinfo=UTC)]))
+    around = draw(st.sampled_from(changes(name) or [datetime(2026, 3, 1, tzinfo=UTC)]))
     return ZoneInfo(name), around + timedelta(seconds=draw(st.integers(-3 * 86400, 3 * 86400)))
 
 
