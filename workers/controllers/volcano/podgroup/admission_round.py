@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from workers.api import conditions as existing
 from workers.api import times
-from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object, Ref
+from workers.api.kinds import NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE, RESOURCE_QUOTA, Kind, Object
 from workers.api.references import GROUP_NAME
 from workers.controllers.volcano.podgroup import deserved_shares, nodes, order, reclaim, status
 from workers.controllers.volcano.podgroup import group as groups
@@ -18,6 +19,7 @@ from workers.controllers.volcano.podgroup.group import (
     INQUEUE,
     PENDING,
     RUNNING,
+    UNSCHEDULABLE,
     GangRules,
     Group,
     instant,
@@ -143,16 +145,12 @@ def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -
     ledger = PlacementLedger(cluster.tree, cluster.nodes, cluster.groups, rules.overcommit)
     checks = AdmissionChecks(cluster.tree, ledger, NamespaceQuotas(cluster.quotas, cluster.groups, cluster.pods), now)
     admission = _Admission(checks, now, rules)
-    pending = [
-        group
-        for group in cluster.groups
-        if group.phase == PENDING and not bool(group.body["metadata"].get("deletionTimestamp"))
-    ]
+    pending = [group for group in cluster.groups if group.phase == PENDING and not group.leaving]
     first = order.overdue(pending, cluster.priorities, now)
     for late in first:
         admission.ask(late, last=True)
-    early = {group.ref for group in first}
-    others = (each for each in pending if each.ref not in early)
+    early = {id(group) for group in first}
+    others = (each for each in pending if id(each) not in early) if early else pending
     turns = order.GangOrder(sorted(others, key=lambda each: order.rank(each, cluster.priorities)), cluster.tree, ledger)
     while (group := turns.take()) is not None:
         refusal = admission.ask(group)
@@ -161,12 +159,14 @@ def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -
         elif _blocks_queue(cluster.tree, group, refusal):
             behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
             admission.waiting += [(each, checks.permanent_refusal(each) or behind) for each in turns.rest(group.queue)]
+    ledger.settle()
     beneficiary, reclaimed = (
         reclaim.victims(admission.waiting, cluster.groups, cluster.tree, cluster.nodes, ledger, cluster.priorities)
         if rules.reclaim
         else reclaim.NONE
     )
     admission.reserve_the_rest()
+    ledger.settle()
     grown = growth(cluster.groups, cluster.priorities, cluster.tree, ledger, checks)
     return RoundOutcome(tuple(admission.admitted), tuple(admission.waiting), grown, reclaimed, beneficiary)
 
@@ -177,7 +177,8 @@ class _Admission:
     def __init__(self, checks: AdmissionChecks, now: datetime, rules: GangRules) -> None:
         self.admitted: list[Group] = []
         self.waiting: list[tuple[Group, Refusal]] = []
-        self._kept: set[Ref] = set()
+        # By identity: hashing thousands of references takes longer than the checks.
+        self._kept: set[int] = set()
         self._checks, self._now, self._rules = checks, now, rules
 
     def ask(self, group: Group, *, last: bool = False) -> Refusal | None:
@@ -187,16 +188,47 @@ class _Admission:
             self.admitted.append(group)
             return None
         self.waiting.append((group, refusal))
-        if last or order.is_late(group, self._rules.overtaking, self._now):
+        if refusal.room and (last or order.is_late(group, self._rules.overtaking, self._now)):
             self._checks.reserve_room(group, refusal)
-            self._kept.add(group.ref)
+            self._kept.add(id(group))
         return refusal
 
     def reserve_the_rest(self) -> None:
         """Reserves the room that waiting groups need, from now on."""
         for group, refusal in self.waiting:
-            if group.ref not in self._kept:
+            if refusal.room and id(group) not in self._kept:
                 self._checks.reserve_room(group, refusal)
+
+
+class WaitingGroups:
+    """The groups without pods of the round before: those that did not change keep what was derived from them.
+
+    Thousands may wait while few change from one round to the next.
+    """
+
+    def __init__(self) -> None:
+        # In the order of their ages, in which they nearly are the next time: sorting them again compares each once.
+        self._known: dict[str, Group] = {}
+
+    def observe(self, bodies: Iterable[Object], pods: Mapping[tuple[str, str], Sequence[Member]]) -> tuple[Group, ...]:
+        """Returns the groups, the oldest first. pods: by namespace and name of their group."""
+        known, fresh, kept = self._known, [], set[str]()
+        for body in bodies:
+            metadata = body["metadata"]
+            uid, members = metadata["uid"], pods.get((metadata["namespace"], metadata["name"]), ())
+            before = known.get(uid)
+            if before is not None and not members and (before.body is body or before.body == body):
+                kept.add(uid)
+            else:
+                fresh.append(groups.observe(body, members))
+        same = [group for uid, group in known.items() if uid in kept]
+        found = sorted((*same, *fresh), key=attrgetter("age"))
+        self._known = {group.body["metadata"]["uid"]: group for group in found if group.holds_nothing}
+        return tuple(found)
+
+
+#: Of the process: one worker at a time decides a round, and seldom another one than before.
+_WAITING = WaitingGroups()
 
 
 def observe(snapshot: Snapshot) -> ClusterView:
@@ -208,10 +240,7 @@ def observe(snapshot: Snapshot) -> ClusterView:
         if name := (metadata.get("annotations") or {}).get(GROUP_NAME):
             of.setdefault((metadata["namespace"], name), []).append(each)
     return ClusterView(
-        groups=tuple(
-            groups.observe(body, of.get((body["metadata"]["namespace"], body["metadata"]["name"]), ()))
-            for body in _all(snapshot, POD_GROUP)
-        ),
+        groups=_WAITING.observe(_all(snapshot, POD_GROUP), of),
         tree=QueueTree(deserved_shares.observe(body) for body in _all(snapshot, QUEUE)),
         nodes=nodes.observe(_all(snapshot, NODE), pods),
         priorities={body["metadata"]["name"]: int(body.get("value") or 0) for body in _all(snapshot, PRIORITY_CLASS)},
@@ -253,19 +282,19 @@ def plan_steps(admitted: Sequence[Group], waiting: Waiting, growth: Sequence[Mem
     staged = [Together(tuple(patches[at : at + BATCH]), vital=False) for at in range(0, len(patches), BATCH)]
     return [
         *staged,
-        *(_refusal_event(group, why) for group, why in reported if status.waiting_reason(group.body) != why.reason),
+        *(_refusal_event(group, why) for group, why in reported if group.waits_for != why.reason),
     ]
 
 
 def _to_report(waiting: Waiting, now: datetime) -> Iterator[tuple[Group, Refusal]]:
     """Yields groups with a new reason, and at the front of the order those with outdated words."""
     for place, (group, why) in enumerate(waiting):
-        if status.waiting_reason(group.body) != why.reason or (place < FRESH and _outdated(group, why, now)):
+        if group.waits_for != why.reason or (place < FRESH and _outdated(group, why, now)):
             yield group, why
 
 
 def _outdated(group: Group, why: Refusal, now: datetime) -> bool:
-    found = existing.find(group.body, status.UNSCHEDULABLE)
+    found = existing.find(group.body, UNSCHEDULABLE)
     if found is None or found.get("message") == why.message:
         return False
     written = instant(found.get("lastTransitionTime"))
@@ -274,11 +303,9 @@ def _outdated(group: Group, why: Refusal, now: datetime) -> bool:
 
 def _admission_patch(group: Group, now: datetime) -> Patch:
     written: Object = {"phase": INQUEUE, "admitted": times.render(now), "admittedFor": _grant(group)}
-    if status.waiting_reason(group.body) is not None:
+    if group.waits_for is not None:
         text = "the whole gang may start"
-        written["conditions"] = status.with_condition(
-            group.body, status.UNSCHEDULABLE, "False", status.ADMITTED, text, now
-        )
+        written["conditions"] = status.with_condition(group.body, UNSCHEDULABLE, "False", status.ADMITTED, text, now)
     return _status_patch(group, written)
 
 
@@ -296,7 +323,7 @@ def _reclaiming(groups: Sequence[Group], beneficiary: Group, now: datetime) -> l
     text = f"its room is for {_name(beneficiary)} of queue {beneficiary.queue}, which has less than its share"
     patches = []
     for group in groups:
-        conditions = status.with_condition(group.body, status.UNSCHEDULABLE, "True", "Reclaimed", text, now)
+        conditions = status.with_condition(group.body, UNSCHEDULABLE, "True", "Reclaimed", text, now)
         back = group.next_back_off(now, reclaimed=True).render()
         written = {"phase": PENDING, "admitted": None, "backOff": back, "conditions": conditions}
         patches.append(_status_patch(group, written))
@@ -305,7 +332,7 @@ def _reclaiming(groups: Sequence[Group], beneficiary: Group, now: datetime) -> l
 
 
 def _refusal_patch(group: Group, why: Refusal, now: datetime) -> Patch:
-    conditions = status.with_condition(group.body, status.UNSCHEDULABLE, "True", why.reason, why.message, now)
+    conditions = status.with_condition(group.body, UNSCHEDULABLE, "True", why.reason, why.message, now)
     return _status_patch(group, {"phase": group.phase, "conditions": conditions})
 
 
@@ -316,4 +343,4 @@ def _status_patch(group: Group, status: Object) -> Patch:
 def _refusal_event(group: Group, why: Refusal) -> RecordEvent:
     text = f"{why.reason}: {why.message}"
     about = (group.ref.kind, group.body)
-    return RecordEvent("Warning" if why.hopeless else "Normal", status.UNSCHEDULABLE, text, about)
+    return RecordEvent("Warning" if why.hopeless else "Normal", UNSCHEDULABLE, text, about)

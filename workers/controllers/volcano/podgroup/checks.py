@@ -8,7 +8,7 @@ from workers.admission.volcano.queue_lookup import OPEN, ROOT
 from workers.api.volcano.podgroup import GIVEN_UP
 from workers.controllers.volcano.podgroup import status, vectors
 from workers.controllers.volcano.podgroup.deserved_shares import QueueTree
-from workers.controllers.volcano.podgroup.group import WAITING_LIMIT, Group
+from workers.controllers.volcano.podgroup.group import WAITING_LIMIT, GangDemand, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.members import Member
 from workers.controllers.volcano.podgroup.quotas import NamespaceQuotas
@@ -36,10 +36,10 @@ class AdmissionChecks:
 
     def __init__(self, tree: QueueTree, ledger: PlacementLedger, quotas: NamespaceQuotas, now: datetime) -> None:
         self._tree, self._ledger, self._quotas, self._now = tree, ledger, quotas, now
+        # Answers to demands while no room is given away; those of `_lasting` until a gang is admitted.
+        self._answers: dict[GangDemand, Refusal] = {}
+        self._lasting: dict[GangDemand, Refusal] = {}
         self._rules: tuple[Callable[[Group], Refusal | None], ...] = (
-            self._malformed,
-            self._given_up,
-            self._backing_off,
             self._queue,
             self._incomplete,
             self._too_many,
@@ -50,14 +50,40 @@ class AdmissionChecks:
         )
 
     def ask(self, group: Group) -> Refusal | None:
-        """Returns the first refusal; None admits the group and counts its need."""
+        """Returns the first refusal; None admits the group and counts its need.
+
+        Equal demands have equal answers as long as no room is given away between them.
+        """
+        if group.problem or group.durations or group.back_off:
+            own = self.permanent_refusal(group) or self._backing_off(group)
+            if own is not None:
+                return own
+        demand = group.demand
+        refusal = self._answers.get(demand) or self._lasting.get(demand)
+        if refusal is not None:
+            return refusal
         for rule in self._rules:
             refusal = rule(group)
             if refusal is not None:
+                (self._lasting if self._lasts(demand, refusal) else self._answers)[demand] = refusal
                 return refusal
         self._ledger.promise(group)
         self._quotas.promise(group)
+        self._answers.clear()
+        self._lasting.clear()
         return None
+
+    def _lasts(self, demand: GangDemand, refusal: Refusal) -> bool:
+        """Returns True if reservations, which only take room, leave the answer to this demand as it is.
+
+        That is where nothing is left of the first resource that the demand names: amounts left are told from 0 on. What
+        other queues are guaranteed may grow less with a reservation.
+        """
+        if not refusal.room or refusal.short or refusal.scattered or self._tree.guarded:
+            return False
+        name, value = demand.need[0]
+        left = self._ledger.left(demand.queue, name)
+        return value > 0 and left is not None and left <= 0
 
     def permanent_refusal(self, group: Group) -> Refusal | None:
         """Returns the refusal that no amount of room changes; None if there is none."""
@@ -75,6 +101,7 @@ class AdmissionChecks:
         if ledger.bins is not None and not ledger.bins.take((shape,)):
             return False
         ledger.give(group.queue, pod.requests)
+        self._answers.clear()
         return True
 
     def reserve_room(self, group: Group, refusal: Refusal) -> None:
@@ -88,9 +115,10 @@ class AdmissionChecks:
         if refusal.short:
             self._ledger.withhold(refusal.short, group.need)
         elif not refusal.scattered:
-            self._ledger.promise(group, running=False)
+            self._ledger.reserve(group.demand)
         elif self._ledger.bins is not None:
             self._ledger.bins.reserve(group.shapes or ())
+        self._answers.clear()
 
     def _malformed(self, group: Group) -> Refusal | None:
         return Refusal("InvalidSpec", group.problem, hopeless=True) if group.problem else None
@@ -124,16 +152,8 @@ class AdmissionChecks:
         return None
 
     def _incomplete(self, group: Group) -> Refusal | None:
-        """Refuses a gang without minResources until its pods exist: they show its demand.
-
-        Gated pods exist before admission, and all of them are awaited: a part must not start alone.
-        """
-        there = group.placed + len(group.waiting)
-        shown = group.minimum is None or group.pods_first
-        shown = shown or any(each.gated and not each.of_a_job for each in group.members)
-        if not shown or there >= group.least:
-            return None
-        return Refusal("NotEnoughTasks", f"{there} of {group.least} pods are there")
+        text = group.demand.short_of_pods
+        return Refusal("NotEnoughTasks", text) if text else None
 
     def _too_many(self, group: Group) -> Refusal | None:
         for name in self._tree.chains[group.queue]:

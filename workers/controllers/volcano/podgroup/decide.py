@@ -18,6 +18,7 @@ from workers.controllers.volcano.podgroup.group import (
     PATIENCE,
     PENDING,
     RUNNING,
+    UNSCHEDULABLE,
     GangRules,
     Group,
     observe,
@@ -127,7 +128,7 @@ def _back_out(group: Group, now: datetime) -> Plan:
     """Writes the end of the attempt before the deletions: no gang is replaced in between, and a crash repeats them."""
     back = group.next_back_off(now)
     text = f"{group.placed} of {group.least} pods had a node in time: the gang gives back what it holds and waits"
-    conditions = status.with_condition(group.body, status.UNSCHEDULABLE, "True", "BackingOff", text, now)
+    conditions = status.with_condition(group.body, UNSCHEDULABLE, "True", "BackingOff", text, now)
     written = {**status.status(group, PENDING, now), "backOff": back.render(), "conditions": conditions}
     after = observe({**group.body, "status": written}, group.members)
     steps: list[Step] = [PatchStatus(written), RecordEvent("Warning", "BackOff", text), *deletions(after)]
@@ -147,7 +148,7 @@ def _ungate(group: Group) -> list[Step]:
 
 def _round_is_affected(group: Group, phase: str) -> bool:
     """Returns True if a round has to run: a group waits without a reason yet, or there is room again."""
-    if phase == PENDING and (group.phase != PENDING or status.waiting_reason(group.body) is None):
+    if phase == PENDING and (group.phase != PENDING or group.waits_for is None):
         return True
     if phase != group.phase or (phase in (RUNNING, COMPLETED) and group.rest):
         return True

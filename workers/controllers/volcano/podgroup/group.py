@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
+from weakref import WeakValueDictionary
 
 from scheduler.cron.durations import duration
 from scheduler.cron.errors import CronError
-from workers.api import times
+from workers.api import conditions, times
 from workers.api.kinds import POD_GROUP, VC_JOB, Object, Ref, by_manifest, controller_of, ref_of
 from workers.api.references import DEFAULT_QUEUE
 from workers.controllers.volcano.podgroup import places, vectors
@@ -83,6 +84,8 @@ FIRST_BACK_OFF = timedelta(seconds=10)
 LONGEST_BACK_OFF = timedelta(minutes=10)
 
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
+#: Condition of a group that waits, with the reason.
+UNSCHEDULABLE = "Unschedulable"
 
 #: Annotation (Volcano's): the wait after which no group overtakes this one.
 SLA = "sla-waiting-time"
@@ -146,6 +149,25 @@ class GroupGrant:
         return min(least, self.least), {name: min(value, known.get(name, 0)) for name, value in minimum.items()}
 
 
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+class GangDemand:
+    """All that the checks of room and quotas read of a gang: gangs with the same object get the same answer.
+
+    short_of_pods: the message of a gang whose pods show its demand and do not exist yet.
+    """
+
+    queue: str
+    namespace: str
+    need: tuple[tuple[str, int], ...]
+    quota: tuple[tuple[str, int], ...]
+    shapes: tuple[PodShape, ...] | None
+    short_of_pods: str | None
+
+
+#: One object for equal demands, as long as a group has it: a round compares them by identity.
+_DEMANDS: WeakValueDictionary[tuple[object, ...], GangDemand] = WeakValueDictionary()
+
+
 @dataclass(frozen=True)
 class Group:
     """One PodGroup. problem: the malformed part of its spec; the group waits then.
@@ -185,11 +207,65 @@ class Group:
         """The observed status."""
         return self.body.get("status") or {}
 
-    @property
+    @cached_property
     def age(self) -> tuple[str, str]:
         """The sort key by creation."""
         metadata = self.body["metadata"]
         return metadata.get("creationTimestamp") or "", metadata.get("uid") or ""
+
+    @cached_property
+    def created(self) -> datetime | None:
+        """The time of its creation; None before the API server has it."""
+        return times.parse(self.age[0]) if self.age[0] else None
+
+    @cached_property
+    def priority_class(self) -> str:
+        """The name of its PriorityClass; empty without one."""
+        return (self.body.get("spec") or {}).get("priorityClassName") or ""
+
+    @cached_property
+    def leaving(self) -> bool:
+        """True while it is being deleted."""
+        return bool(self.body["metadata"].get("deletionTimestamp"))
+
+    @cached_property
+    def waits_for(self) -> str | None:
+        """The reason of the condition Unschedulable; None if it is not true."""
+        found = conditions.find(self.body, UNSCHEDULABLE)
+        return str(found.get("reason") or "") if found and found.get("status") == "True" else None
+
+    @cached_property
+    def holds_nothing(self) -> bool:
+        """True for a waiting group without pods: it takes no room, and none is kept for it."""
+        return self.phase == PENDING and not self.members
+
+    @cached_property
+    def demand(self) -> GangDemand:
+        """Its demand; groups with equal demands share one object."""
+        quota = vectors.minus(self.minimum or EMPTY, self.counted)
+        parts = (
+            self.queue,
+            self.ref.namespace,
+            tuple(self.need.items()),
+            tuple(quota.items()),
+            self.shapes,
+            self._short_of_pods,
+        )
+        found = _DEMANDS.get(parts)
+        if found is None:
+            found = _DEMANDS[parts] = GangDemand(*parts)
+        return found
+
+    @property
+    def _short_of_pods(self) -> str | None:
+        """The message of a gang without minResources until its pods exist: they show its demand.
+
+        Gated pods exist before admission, and all of them are awaited: a part must not start alone.
+        """
+        there = self.placed + len(self.waiting)
+        shown = self.minimum is None or self.pods_first
+        shown = shown or any(each.gated and not each.of_a_job for each in self.members)
+        return f"{there} of {self.least} pods are there" if shown and there < self.least else None
 
     @cached_property
     def placed(self) -> int:
@@ -304,8 +380,8 @@ class Group:
 
     def elapsed(self, annotation: str, now: datetime) -> bool:
         """Returns True if the duration of an annotation has passed since the group's creation."""
-        span, created = self.durations.get(annotation), self.body["metadata"].get("creationTimestamp")
-        return span is not None and created is not None and now >= times.parse(created) + span
+        span = self.durations.get(annotation)
+        return span is not None and self.created is not None and now >= self.created + span
 
 
 def observe(body: Object, pods: Iterable[Member]) -> Group:

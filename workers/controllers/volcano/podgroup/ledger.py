@@ -1,5 +1,6 @@
 """The running totals of an admission round: resources promised to queues, on the cluster and on single nodes."""
 
+from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
@@ -8,7 +9,7 @@ from itertools import pairwise
 from workers.admission.volcano.queue_lookup import ROOT
 from workers.controllers.volcano.podgroup import deserved_shares, vectors
 from workers.controllers.volcano.podgroup.deserved_shares import QueueTree
-from workers.controllers.volcano.podgroup.group import PENDING, Group
+from workers.controllers.volcano.podgroup.group import PENDING, GangDemand, Group
 from workers.controllers.volcano.podgroup.nodes import COMMON, Bins, Nodes
 from workers.controllers.volcano.podgroup.places import Machine
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
@@ -29,7 +30,10 @@ class PlacementLedger:
         self._limits: dict[tuple[str, str], int | None] = {}
         self._asides: dict[str, Vector] = {}
         self._shares: dict[str, float] = {}
-        for group in self._groups:
+        # Reservations that are not counted yet: of many equal ones the sum is, when the totals are read.
+        self._owed: Counter[GangDemand] = Counter()
+        self._holding = [group for group in self._groups if not group.holds_nothing]
+        for group in self._holding:
             for name in tree.chains.get(group.queue, ()):
                 _add(self.use[name], group.allocated)
                 _add(self.use[name], group.reserve)
@@ -37,7 +41,7 @@ class PlacementLedger:
         self.total = None if nodes.total is None else vectors.times(nodes.total, overcommit)
         self.room: dict[str, int] | None = None
         if self.total is not None:
-            taken = vectors.total((nodes.used, *(group.reserve for group in self._groups)))
+            taken = vectors.total((nodes.used, *(group.reserve for group in self._holding)))
             self.room = {name: value - taken.get(name, 0) for name, value in self.total.items()}
 
     @cached_property
@@ -49,14 +53,26 @@ class PlacementLedger:
         """Returns the room on these nodes, with coming pods of admitted groups placed."""
         unmeasured = [name for name in COMMON if not self._nodes.measures(name)]
         bins = Bins(machines, self._overcommit, unmeasured)
-        bins.fill([shape for group in self._groups for shape in group.coming])
+        bins.fill([shape for group in self._holding for shape in group.coming])
         return bins
 
-    def promise(self, group: Group, *, running: bool = True) -> None:
-        """Counts the group's need as given away. running: False for room that is only reserved."""
+    def promise(self, group: Group) -> None:
+        """Counts the group's need as given away, and the group as running."""
         self.give(group.queue, group.need)
         for name in self._tree.chains[group.queue]:
-            self.running[name] += running
+            self.running[name] += 1
+
+    def reserve(self, demand: GangDemand) -> None:
+        """Counts the need of a gang as given away without the gang running; `settle` counts it in `use` and `room`."""
+        self._owed[demand] += 1
+
+    def settle(self) -> None:
+        """Counts the reservations so far. `left` and `share` do so themselves."""
+        if not self._owed:
+            return
+        owed, self._owed = self._owed, Counter()
+        for demand, number in owed.items():
+            self.give(demand.queue, {name: number * value for name, value in demand.need})
 
     def give(self, queue: str, amounts: Vector) -> None:
         """Counts an amount as given to a queue."""
@@ -86,6 +102,7 @@ class PlacementLedger:
 
     def left(self, queue: str, name: str) -> int | None:
         """Returns the cluster's room for a queue without the guarantees of others; None for any amount."""
+        self.settle()
         if self.room is None or not self._nodes.measures(name):
             return None
         return self.room.get(name, 0) - self.kept(queue, name)
@@ -96,6 +113,7 @@ class PlacementLedger:
 
     def share(self, queue: str) -> float:
         """Returns the fraction of its deserved resources that a queue has; the least is served first."""
+        self.settle()
         if queue not in self._shares:
             owed, use = self.deserved[queue], self.use[queue]
             parts = (value / owed[name] if owed.get(name) else float("inf") for name, value in use.items() if value)
@@ -106,10 +124,10 @@ class PlacementLedger:
     def deserved(self) -> dict[str, Vector]:
         """The deserved resources by queue, at the start of the round."""
         requested = {name: dict(vector) for name, vector in self.use.items()}
-        for group in self._groups:
-            if group.phase == PENDING:
-                for name in self._tree.chains.get(group.queue, ()):
-                    _add(requested[name], group.need)
+        for demand, number in Counter(group.demand for group in self._groups if group.phase == PENDING).items():
+            need = {name: number * value for name, value in demand.need}
+            for name in self._tree.chains.get(demand.queue, ()):
+                _add(requested[name], need)
         names = {name for vector in requested.values() for name in vector}
         limits = {
             queue: {name: bound for name in names if (bound := self.limit(queue, name)) is not None}

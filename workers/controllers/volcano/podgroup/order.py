@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
-from workers.api import times
 from workers.controllers.volcano.podgroup.deserved_shares import QueueTree
 from workers.controllers.volcano.podgroup.group import SLA, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
@@ -21,18 +20,20 @@ def rank(group: Group, priorities: Mapping[str, int]) -> tuple[int, bool, tuple[
 
 def urgency(group: Group, holds: bool, priorities: Mapping[str, int]) -> tuple[int, bool, tuple[str, str]]:
     """Returns the rank of a group without its pods. holds: it has a part of its need."""
-    name = (group.body.get("spec") or {}).get("priorityClassName") or ""
-    return -priorities.get(name, 0), not holds, group.age
+    return -priorities.get(group.priority_class, 0), not holds, group.age
 
 
 def overdue(groups: Iterable[Group], priorities: Mapping[str, int], now: datetime) -> list[Group]:
     """Returns the groups whose `sla-waiting-time` is over, the most urgent first."""
-    return sorted((group for group in groups if group.elapsed(SLA, now)), key=lambda group: rank(group, priorities))
+    return sorted(
+        (group for group in groups if group.durations and group.elapsed(SLA, now)),
+        key=lambda group: rank(group, priorities),
+    )
 
 
 def is_late(group: Group, limit: timedelta, now: datetime) -> bool:
     """Returns True if no group may overtake this one any more. limit: 0 is for ever."""
-    return bool(limit) and group.age[0] != "" and now >= times.parse(group.age[0]) + limit
+    return bool(limit) and group.created is not None and now >= group.created + limit
 
 
 class Waits(Protocol):

@@ -7,7 +7,7 @@ from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.group import INQUEUE, Group
 from workers.controllers.volcano.podgroup.members import Member
-from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
+from workers.controllers.volcano.podgroup.vectors import Vector
 
 
 @dataclass(slots=True)
@@ -56,8 +56,7 @@ class NamespaceQuotas:
 
 def _missing(group: Group, quota: Quota) -> Iterator[tuple[str, int]]:
     """Returns the amounts of a group's coming pods by the quota's names."""
-    wanted = vectors.minus(group.minimum or EMPTY, group.counted)
-    return ((name, value) for name, value in wanted.items() if name in quota.hard)
+    return ((name, value) for name, value in group.demand.quota if name in quota.hard)
 
 
 class _Counted:

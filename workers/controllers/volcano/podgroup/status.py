@@ -6,9 +6,17 @@ from datetime import datetime
 from workers.api import conditions, times
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import topology, vectors
-from workers.controllers.volcano.podgroup.group import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Group
+from workers.controllers.volcano.podgroup.group import (
+    COMPLETED,
+    INQUEUE,
+    PENDING,
+    RUNNING,
+    UNKNOWN,
+    UNSCHEDULABLE,
+    Group,
+)
 
-UNSCHEDULABLE, SCHEDULED = "Unschedulable", "Scheduled"
+SCHEDULED = "Scheduled"
 #: Penstock's condition, False on a group with fields that nothing enforces.
 ENFORCED = "Enforced"
 
@@ -32,12 +40,6 @@ def with_condition(group: Object, type_: str, status: str, reason: str, message:
         "message": message,
     }
     return [*(each for each in known if each.get("type") != type_), new]
-
-
-def waiting_reason(group: Object) -> str | None:
-    """Returns the reason of the condition Unschedulable; None if it is not true."""
-    found = conditions.find(group, UNSCHEDULABLE)
-    return str(found.get("reason") or "") if found and found.get("status") == "True" else None
 
 
 def was_whole(group: Object) -> bool:
@@ -111,7 +113,7 @@ def _conditions(group: Group, phase: str, now: datetime) -> list[Object]:
     known = list(group.status.get("conditions") or ())
     if phase in (RUNNING, COMPLETED) and group.members:
         known = with_condition(group.body, SCHEDULED, "True", READY, "", now)
-        if waiting_reason(group.body) is None:
+        if group.waits_for is None:
             return known
         body = {**group.body, "status": {"conditions": known}}
         return with_condition(body, UNSCHEDULABLE, "False", READY, "", now)

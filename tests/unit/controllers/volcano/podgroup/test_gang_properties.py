@@ -155,10 +155,9 @@ def test_every_group_is_checked_once_and_no_waiting_group_could_start(cluster: O
     if not cluster["groups"]:
         return
     done = {each.ref.name for each in outcome.admitted}
-    for body in cluster["groups"]:
-        if body["metadata"]["name"] in done:
-            body["status"] = {"phase": "Inqueue"}
-    assert _held(cluster)[1].admitted == ()
+    admitted = {"phase": "Inqueue"}
+    after = [{**body, "status": admitted} if body["metadata"]["name"] in done else body for body in cluster["groups"]]
+    assert _held({**cluster, "groups": after})[1].admitted == ()
 
 
 _claims = st.dictionaries(
