@@ -1,5 +1,6 @@
 """How late a poll is, and that what an object's triggers say is shown of every kind of poll but a flow's."""
 
+import itertools
 from typing import ClassVar
 
 from prometheus_client import REGISTRY
@@ -9,7 +10,7 @@ from scalers.polling.object_poll import ObjectPoll
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
 from scheduler.queue import Lease
 from tests.unit.controllers.factories import UID, sample
-from tests.unit.tables import cases
+from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
 from workers.decision.claims import LEDGER
 from workers.decision.snapshot import Reading
@@ -41,6 +42,39 @@ def poll(
 )
 def test_how_late_a_poll_is(given, late):
     assert poll(**given).late(10.0) == late
+
+
+@cases(
+    ("on the grid", 30, 100.0, 130.0),
+    ("just after it", 30, 100.003, 130.0),
+    ("just before its next instant", 30, 100.099999, 130.0),
+    ("at its next instant", 30, 100.1, 130.1),
+    ("a short interval, before an instant", 1, 100.049, 101.0),
+    ("a short interval, at an instant", 1, 100.05, 101.05),
+    ("two seconds", 2, 100.0, 102.0),
+    ("the default", None, 100.0, 110.0),
+)
+def test_polls_are_due_at_instants_of_a_grid_and_keep_their_interval(interval, started, next):
+    polled = poll(interval=interval)
+    polled.started = round(started * 1e6)
+    assert polled.next(10.0) == next
+
+
+def test_a_value_that_changes_by_itself_is_not_polled_before_it_does():
+    polled = poll()
+    polled.again = 7.023
+    assert polled.next(10.0) == 107.023
+
+
+@for_each(0.1, 0.25, 0.333333, 1, 1.7, 2.05, 30, 3600.5)
+def test_an_interval_is_a_whole_number_of_steps_so_that_no_poll_is_early_again_and_again(length):
+    polled, instants = poll(interval=None), []
+    for _ in range(50):
+        # Half a millisecond after it was due.
+        polled.started = round(polled.next(length) * 1e6) + 500
+        instants.append(polled.started)
+    between = {after - before for before, after in itertools.pairwise(instants)}
+    assert max(abs(each - length * 1e6) for each in between) <= max(20, length * 10)
 
 
 @cases(("ScaledJob", SCALED_JOB, 3), ("JobFlow", JOB_FLOW, None))
