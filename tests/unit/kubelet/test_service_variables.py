@@ -50,7 +50,7 @@ def test_the_first_of_several_ports_is_that_of_the_service() -> None:
 
 
 @cases(
-    ("spec",),
+    "spec",
     ("headless", {"clusterIP": "None"}),
     ("external", {"type": "ExternalName"}),
     ("without ports", {"ports": None}),

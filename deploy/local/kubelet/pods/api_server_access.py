@@ -1,4 +1,4 @@
-"""What containers get of the API server: tokens of their service account, its authority, and its address."""
+"""The tokens, the authority and the address by which containers reach the API server."""
 
 import asyncio
 import time
