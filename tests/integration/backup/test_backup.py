@@ -84,13 +84,19 @@ async def worked(client: redis.Redis) -> PolledEventJob:
     return job
 
 
+async def lost(client: redis.Redis, path: Path) -> tuple[dict[str, dict[str, SavedKey]], VerifiedBackup]:
+    """What a broker at work held before it was emptied, and its backup."""
+    await worked(client)
+    before = await everything(client)
+    backup = await taken(client, path)
+    await client.flushall()
+    return before, backup
+
+
 async def test_everything_comes_back_as_it_was_and_what_is_derived_does_not(
     real_redis: redis.Redis, tmp_path: Path
 ) -> None:
-    await worked(real_redis)
-    before = await everything(real_redis)
-    backup = await taken(real_redis, tmp_path / "b")
-    await real_redis.flushall()
+    before, backup = await lost(real_redis, tmp_path / "b")
     await restoring.restore(real_redis, KEYS, backup, {})
     assert await everything(real_redis) == before
     assert len(before) == 7
@@ -270,9 +276,7 @@ async def test_a_backup_of_another_prefix_and_a_broker_with_work_are_refused(
 async def test_while_a_process_of_penstock_is_connected_nothing_is_restored(
     real_redis: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
-    await worked(real_redis)
-    backup = await taken(real_redis, tmp_path / "b")
-    await real_redis.flushall()
+    _, backup = await lost(real_redis, tmp_path / "b")
     async with clients.client(redis_url, client_name="penstock/1.0") as process:
         await process.ping()
         with pytest.raises(UserError, match="processes of Penstock are connected"):
@@ -294,10 +298,7 @@ async def test_an_object_that_got_its_names_before_the_answer_was_lost_stays_as_
 async def test_of_two_restores_at_once_one_ends_with_an_error_and_the_other_restores_everything(
     real_redis: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await worked(real_redis)
-    before = await everything(real_redis)
-    backup = await taken(real_redis, tmp_path / "b")
-    await real_redis.flushall()
+    before, backup = await lost(real_redis, tmp_path / "b")
     stage, second = restoring._stage, []
 
     async def overtaken(*arguments: Any) -> list[str]:
@@ -318,10 +319,7 @@ async def test_of_two_restores_at_once_one_ends_with_an_error_and_the_other_rest
 async def test_a_restore_that_is_overtaken_while_it_stages_loses_no_key(
     real_redis: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await worked(real_redis)
-    before = await everything(real_redis)
-    backup = await taken(real_redis, tmp_path / "b")
-    await real_redis.flushall()
+    before, backup = await lost(real_redis, tmp_path / "b")
     stage, begun = restoring._stage, []
 
     async def overtaken(*arguments: Any) -> list[str]:

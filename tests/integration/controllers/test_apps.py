@@ -25,16 +25,9 @@ HOUSE = {"volcano": "true", "pod_addresses": "true", "workloads": "true"}
 
 Kubectl = Callable[..., str]
 
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: web
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
+#: The end of a spec, whose pods run until they are told to end. APP: the value of their label.
+TEMPLATE = """  template:
+    metadata: {labels: {app: APP}}
     spec:
       terminationGracePeriodSeconds: 5
       containers:
@@ -43,6 +36,16 @@ spec:
           command: ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
           env: [{name: COLOUR, value: blue}]
 """
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+""" + TEMPLATE.replace("APP", "web")
 
 DB = """
 apiVersion: apps/v1
@@ -53,16 +56,7 @@ spec:
   replicas: 2
   serviceName: db
   selector: {matchLabels: {app: db}}
-  template:
-    metadata: {labels: {app: db}}
-    spec:
-      terminationGracePeriodSeconds: 5
-      containers:
-        - name: main
-          image: none
-          command: ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
-          env: [{name: COLOUR, value: blue}]
-"""
+""" + TEMPLATE.replace("APP", "db")
 CLAIMS = """
   persistentVolumeClaimRetentionPolicy: {whenScaled: Delete, whenDeleted: Delete}
   volumeClaimTemplates:
