@@ -8,7 +8,7 @@ import ssl
 import tempfile
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from deploy.webhook import certificate_rotation, certificates, registration
@@ -16,7 +16,8 @@ from deploy.webhook.certificate_rotation import Material
 from deploy.webhook.registration import Place
 from workers import errors
 from workers.admission.admission_options import AdmissionOptions
-from workers.api.kinds import SECRET, Kind, Object, Ref
+from workers.api.kinds import SECRET, Object, Ref
+from workers.client.rest import Cluster
 
 log = logging.getLogger(__name__)
 
@@ -24,18 +25,10 @@ log = logging.getLogger(__name__)
 _ATTEMPTS = 5
 
 
-class KeeperApi(Protocol):
-    """The part of `workers.client.rest.Cluster` that the keeper uses."""
-
-    async def get(self, ref: Ref) -> Object: ...
-    async def create(self, kind: Kind, body: Object) -> Object: ...
-    async def replace(self, ref: Ref, body: Object, subresource: str = "") -> Object: ...
-
-
 class Keeper:
     """One replica's keeper. context: its server's TLS context; later connections use the certificate loaded last."""
 
-    def __init__(self, cluster: KeeperApi, place: Place, options: AdmissionOptions, context: ssl.SSLContext) -> None:
+    def __init__(self, cluster: Cluster, place: Place, options: AdmissionOptions, context: ssl.SSLContext) -> None:
         self._cluster = cluster
         self._place = place
         self._options = options

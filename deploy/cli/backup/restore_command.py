@@ -83,16 +83,11 @@ async def made_claims(cluster: "Cluster") -> "dict[str, list[MadeClaim]]":
     from workers.controllers.claims import binding
 
     made: dict[str, list[MadeClaim]] = defaultdict(list)
-    token = ""
-    while True:
-        query = {"labelSelector": "penstock.dev/eventjob", "limit": "500", **({"continue": token} if token else {})}
-        page = await cluster.request("GET", JOB.path(), query=query)
-        for job in page["items"]:
+    async for jobs, _ in cluster.pages(JOB, label_selector="penstock.dev/eventjob"):
+        for job in jobs:
             owners = job["metadata"].get("ownerReferences") or ()
             uid = next((each["uid"] for each in owners if each["kind"] == EVENT_JOB.kind), None)
             found = binding.claim_of(job)
             if uid and found and (claim := resettle.claim(*found)):
                 made[uid].append(claim)
-        token = page["metadata"].get("continue") or ""
-        if not token:
-            return made
+    return made

@@ -188,12 +188,9 @@ class RabbitMQ(ProtectedCertificates, WebSource):
             if parts.scheme not in ("amqp", "amqps"):
                 raise ParameterError("host", "must be a URL such as amqp://user:password@rabbit.example:5672/vhost")
             return f"http://{parts.netloc.rpartition('@')[2]}"
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", path=self._base_path).geturl()
-
-    @property
-    def _base_path(self) -> str:
-        """The path before the virtual host, which is its last part."""
-        return urlsplit(self.host.get_secret_value()).path.rpartition("/")[0]
+        # The last part of the path is the virtual host.
+        path = parts.path.rpartition("/")[0]
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", path=path).geturl()
 
     url_parameter: ClassVar[str] = "host"
 

@@ -1,5 +1,6 @@
 """`penstock backup` and `penstock restore`, as typed."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import redis
 from deploy.backup.resettle import MadeClaim
 from deploy.cli.backup import restore_command
 from tests.unit.cli.conftest import Type
+from workers.api.kinds import JOB, Kind
 
 pytestmark = pytest.mark.broker
 
@@ -49,12 +51,12 @@ class ListedJobs:
     """An API server with pages of Jobs."""
 
     def __init__(self, *pages: list[dict[str, Any]]) -> None:
-        self.pages = pages
+        self._pages = pages
 
-    async def request(self, _method: str, _path: str, *, query: dict[str, str]) -> dict[str, Any]:
-        page = int(query.get("continue", "0"))
-        more = str(page + 1) if page + 1 < len(self.pages) else ""
-        return {"metadata": {"continue": more}, "items": self.pages[page]}
+    async def pages(self, kind: Kind, *, label_selector: str) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
+        assert (kind, label_selector) == (JOB, "penstock.dev/eventjob")
+        for page in self._pages:
+            yield page, "1"
 
 
 def job(uid: str, claim: str, attempt: str = "0") -> dict[str, Any]:
