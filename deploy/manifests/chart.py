@@ -16,7 +16,6 @@ import yaml
 from deploy.grafana import boards, dashboard
 from deploy.manifests import process_rules, rbac, volcano
 from deploy.manifests.roles import ProcessRules, Rules, role, text
-from deploy.prometheus import rule_files
 from workers.api import crds
 from workers.api.kinds import Object
 from workers.settings import Settings
@@ -88,7 +87,8 @@ def _rules(rules: Rules) -> list[Object]:
 
 
 def _groups() -> list[Object]:
-    return [group for _, text in sorted(rule_files.render().items()) for group in yaml.safe_load(text)["groups"]]
+    files = sorted((DEPLOY / "prometheus").glob("*.yaml"))
+    return [group for file in files for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]]
 
 
 def _prometheus_rule() -> Object:

@@ -1,4 +1,4 @@
-"""Alerting and recording rules for Prometheus: a description in Python, and the YAML files generated from it.
+"""Alerting and recording rules for Prometheus, as the files that it loads; docs/runbooks has a page for each alert.
 
-Only tests import it; ``python -m deploy.prometheus FOLDER`` writes the files.
+`deploy.manifests.chart` copies them into chart and kustomization.
 """

@@ -12,10 +12,8 @@ import yaml
 
 from deploy.grafana import boards
 from deploy.grafana.dashboard import INTERVAL
-from deploy.prometheus import rule_files
-from tests.support import promserver
+from tests.support import prometheus_rules, promserver
 from tests.support.otlp import CollectedSpan, Collector
-from tests.support.paths import ROOT
 from tests.support.promserver import Prometheus
 from tests.support.terminal import Terminal, until
 from workers.api.kinds import Object
@@ -161,8 +159,7 @@ def scraped(
 ) -> Iterator[Prometheus]:
     if promserver.PROGRAM is None:
         pytest.skip("prometheus is not installed")
-    rules = [ROOT / "deploy" / "prometheus" / name for name in rule_files.render()]
-    with promserver.prometheus(tmp_path_factory.mktemp("prometheus"), metrics_ports, rules) as server:
+    with promserver.prometheus(tmp_path_factory.mktemp("prometheus"), metrics_ports, prometheus_rules.FILES) as server:
         # A rate needs two scrapes of which the second has counted something.
         until(lambda: len(server.query("penstock_build_info")) == len(metrics_ports), "all processes are scraped")
         before = float(value(server, 'sum(penstock_event_to_job_seconds_count{kind="scaledjobs.keda.sh"})') or 0)

@@ -10,9 +10,9 @@ import pytest
 from deploy import metrics_reference
 from deploy.grafana import boards, dashboard
 from deploy.grafana.dashboard import Board
-from deploy.prometheus import alerting_rules
 from tests.support import promql
 from tests.support.paths import ROOT
+from tests.support.prometheus_rules import RULES
 
 FOLDER = ROOT / "deploy" / "grafana"
 LABELS = {row.name: set(row.labels) for rows in metrics_reference.sections().values() for row in rows}
@@ -24,7 +24,7 @@ def expressions() -> Iterator[str]:
     for board in boards.BOARDS:
         for panel in board.panels:
             yield from (query.expression for query in panel.queries)
-    yield from (each.expression for each in (*alerting_rules.RECORDED, *alerting_rules.ALERTS))
+    yield from (each["expr"] for each in RULES)
 
 
 @pytest.mark.parametrize("board", boards.BOARDS, ids=lambda board: board.uid)
