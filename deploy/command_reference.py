@@ -1,30 +1,11 @@
-"""Makes docs/command.md from the click commands: ``python -m deploy.command_reference > docs/command.md``."""
+"""Makes the sections of docs/command.md from the click commands: ``python -m deploy.command_reference``."""
 
 from collections.abc import Iterator
 
 import click
 
+from deploy import generated_docs
 from deploy.cli import main, options
-
-INTRODUCTION = """# The `penstock` command
-
-<!-- Made by `python -m deploy.command_reference`; a test keeps it in step with the commands. -->
-
-Results go to standard output, everything else to standard error. The exit code is 0 for success, 1 for a failure (one
-line gives the reason; `--debug`, anywhere on the command line, adds the traceback), 2 for a wrong command line.
-Colours are for terminals only, and `NO_COLOR` turns them off.
-
-Commands that read or change objects (`apply` to `template` below) find their cluster in this order: `--kubeconfig`,
-`PENSTOCK_KUBECONFIG`, the kubeconfig that `penstock up` left in its home (`--home`, `PENSTOCK_HOME`, `./.penstock`),
-then KUBECONFIG, `~/.kube/config` and a pod's own account. The embedded cluster's kubeconfig counts even while it is
-stopped, so that a command never reaches another cluster by surprise.
-
-A home may come with a folder from a stranger. So its kubeconfig is used only if it belongs to you, is no symbolic link,
-gives others no rights (0600, which neither `git clone` nor most archives produce), lies in a folder that others cannot
-change, and has nothing but what `penstock up` writes: a server on this machine, its certificate and a token. One with
-`exec`, `auth-provider`, files or a proxy is an error that names the field; nothing in it is run or sent. The same is
-asked of `broker.url`. What you name yourself, by `--kubeconfig`, `PENSTOCK_KUBECONFIG` or KUBECONFIG, is used as it
-is, plugins included."""
 
 SETTINGS = """## Settings
 
@@ -39,8 +20,8 @@ WIDTH = 100
 
 
 def render() -> str:
-    """Returns the whole page as Markdown."""
-    return "\n\n".join([INTRODUCTION, *_sections(), _settings()]) + "\n"
+    """Returns the sections as Markdown."""
+    return "\n\n".join([*_sections(), _settings()]) + "\n"
 
 
 def _sections() -> Iterator[str]:
@@ -76,4 +57,4 @@ def _code(text: str) -> str:
 
 
 if __name__ == "__main__":
-    click.echo(render(), nl=False)
+    generated_docs.write("command.md", render())

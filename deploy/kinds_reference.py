@@ -1,25 +1,13 @@
-"""The generator of docs/kinds.md, every field of every kind, from the models: ``python -m deploy.kinds_reference``."""
+"""The generator of the tables of docs/kinds.md, from the models: ``python -m deploy.kinds_reference``."""
 
 import json
 from collections.abc import Iterator, Mapping
 
 from kubernetes import client
 
+from deploy import generated_docs
 from workers.api import crds
 from workers.api.kinds import Object
-
-INTRODUCTION = """# Every field of every kind
-
-<!-- Made by `python -m deploy.kinds_reference`; a test keeps it in step with the models. -->
-
-The fields of the kinds that Penstock defines, with their types and meaning. `[]` marks the items of a list, `{}` the
-values of a map. A field in bold is required. One column says who else has the field: KEDA 2.20, Volcano (its
-definitions of August 2026) or Kubernetes (batch/v1); *Penstock* marks what they do not have. All fields are there since
-0.1.0.
-
-`penstock crds` prints the same as CustomResourceDefinitions. Fields of batch/v1 Jobs and CronJobs are Kubernetes' own:
-[jobs.md](jobs.md) and [scheduledjob.md](scheduledjob.md) say how they behave.
-"""
 
 #: By suffix of the group, the system whose kinds these are.
 _SYSTEMS = {"keda.sh": "KEDA", "volcano.sh": "Volcano"}
@@ -68,8 +56,8 @@ _OURS: Mapping[str, tuple[str, ...]] = {
 
 
 def render() -> str:
-    """Returns the whole page as Markdown."""
-    return "\n".join([INTRODUCTION, *(_section(each) for each in crds.all_crds())])
+    """Returns the tables as Markdown."""
+    return "\n".join(_section(each) for each in crds.all_crds())
 
 
 def _section(definition: Object) -> str:
@@ -151,4 +139,4 @@ def _of_cron_job(path: str) -> bool:
 
 
 if __name__ == "__main__":
-    print(render(), end="")
+    generated_docs.write("kinds.md", render())

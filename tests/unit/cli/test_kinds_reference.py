@@ -1,13 +1,15 @@
 """docs/kinds.md, and who has which field."""
 
-from deploy import kinds_reference
+from deploy import generated_docs, kinds_reference
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs" / "kinds.md"
 
 
 def test_the_page_is_in_step_with_the_models() -> None:
-    assert PAGE.read_text() == kinds_reference.render(), "run: python -m deploy.kinds_reference > docs/kinds.md"
+    assert PAGE.read_text() == generated_docs.filled(PAGE.name, kinds_reference.render()), (
+        "run: python -m deploy.kinds_reference"
+    )
 
 
 def test_every_field_that_is_said_to_be_ours_exists() -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 
 from prometheus_client import REGISTRY
 
-from deploy import metrics_reference
+from deploy import generated_docs, metrics_reference
 from tests.support.paths import ROOT
 from workers.metrics.objects import OBJECT_METRICS
 
@@ -15,7 +15,9 @@ CLIENTS = ("process_", "python_")
 
 
 def test_the_page_is_in_step() -> None:
-    assert PAGE.read_text() == metrics_reference.render(), "run: python -m deploy.metrics_reference > docs/metrics.md"
+    assert PAGE.read_text() == generated_docs.filled(PAGE.name, metrics_reference.render()), (
+        "run: python -m deploy.metrics_reference"
+    )
 
 
 def test_every_registered_metric_is_on_the_page_exactly_once() -> None:

@@ -1,6 +1,6 @@
 """docs/command.md."""
 
-from deploy import command_reference
+from deploy import command_reference, generated_docs
 from deploy.cli import main
 from tests.support.paths import ROOT
 
@@ -8,7 +8,9 @@ PAGE = ROOT / "docs" / "command.md"
 
 
 def test_the_page_matches_the_commands() -> None:
-    assert PAGE.read_text() == command_reference.render(), "run: python -m deploy.command_reference > docs/command.md"
+    assert PAGE.read_text() == generated_docs.filled(PAGE.name, command_reference.render()), (
+        "run: python -m deploy.command_reference"
+    )
 
 
 def test_the_page_has_every_command_that_is_not_hidden() -> None:
