@@ -5,26 +5,36 @@ nothing. Pods end as soon as they may start, and the Jobs of flows as soon as th
 
 Of a chain, in which every entry waits for the one before, several lengths show how the cost of an entry grows.
 
-BENCH_VCJOBS, BENCH_CHAINS and BENCH_ENTRIES shorten a run, BENCH_PROFILE=1 prints where the time of the worker's
-process goes.
+An admission round of many gangs that wait is decided alone: what it reads and writes is not in its figures.
+
+BENCH_VCJOBS, BENCH_CHAINS, BENCH_ENTRIES and BENCH_GANGS shorten a run, BENCH_PROFILE=1 prints where the time of the
+worker's process goes.
 """
 
 import asyncio
+import gc
 import os
+import statistics
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import perf_counter, process_time
+
+import orjson
 
 from tests.benchmarks.harness import IN_FLIGHT, Figure, compared, side_by_side
 from tests.benchmarks.manifests import TEMPLATE, body, succeeded
 from tests.benchmarks.site import Site, ending, site, until
 from tests.benchmarks.stack import EMBEDDED
+from tests.unit.controllers.factories import NOW
+from tests.unit.controllers.volcano.podgroup import gangs
 from workers.api import times
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, VC_JOB, Kind, Object, Ref, ref_of
+from workers.controllers.volcano.podgroup import admission_round
 
 JOBS = int(os.environ.get("BENCH_VCJOBS", "1000"))
 CHAINS = tuple(int(length) for length in os.environ.get("BENCH_CHAINS", "100,200,400").split(",") if length)
 ENTRIES = int(os.environ.get("BENCH_ENTRIES", "1000"))
+GANGS = int(os.environ.get("BENCH_GANGS", "10000"))
 PODS = 3
 
 _CONTAINER = {**TEMPLATE["spec"]["containers"][0], "resources": {"requests": {"cpu": "100m"}}}
@@ -32,10 +42,33 @@ _POD = {"spec": {**TEMPLATE["spec"], "containers": [_CONTAINER]}}
 
 
 async def figures() -> list[Figure]:
-    found = await _jobs()
+    found = [*_rounds(), *await _jobs()]
     for length in CHAINS:
         found += await _flow("a chain", [_chain(number) for number in range(length)])
     return found + await _flow("a fan", [_fan(number) for number in range(ENTRIES)])
+
+
+# --- many waiting gangs
+
+
+def _rounds() -> list[Figure]:
+    """The decisions of rounds on gangs that wait for a full node, each as the broker's text is decoded for it."""
+    holder = gangs.group("holder", least=8, phase="Running")
+    pods = [gangs.pod(f"holder-{number}", "holder", node="one", phase="Running") for number in range(8)]
+    waiting = [gangs.group(f"waits-{number}", created=-60 - number / 1000) for number in range(GANGS)]
+    written = orjson.dumps([*waiting, holder])
+    times_: list[float] = []
+    for _ in range(6):
+        snapshot = gangs.everything(groups=orjson.loads(written), pods=pods, nodes=[gangs.node()])
+        gc.collect()
+        started = process_time()
+        admission_round.admit(snapshot, NOW)
+        times_.append(1000 * (process_time() - started))
+    group = f"an admission round of {GANGS:,} gangs that wait, the decision alone"
+    return [
+        Figure(group, "CPU of the first of a process", times_[0], "ms"),
+        Figure(group, "CPU of those after it, median", statistics.median(times_[1:]), "ms"),
+    ]
 
 
 # --- many Jobs

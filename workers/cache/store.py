@@ -50,6 +50,8 @@ BATCH = 200
 LISTED = 50
 #: Bytes of objects one answer carries, about.
 ANSWER = 8 << 20
+#: Bytes of values of a kind that one scan leaves to the next; the decoded objects take about five times as much.
+SCANNED = 16 << 20
 #: Seconds a tombstone is kept: longer than any late version of the object can be on its way.
 TOMBSTONE = 600.0
 #: Seconds that values which could not be read are kept.
@@ -205,6 +207,8 @@ class Store:
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
         self._decoded = DecodeCache()
+        # By kind id and field, what the last scan found, of kinds that are scanned again and again.
+        self._scanned: dict[str, dict[bytes, tuple[bytes, CachedObject]]] = {}
         # By kind id, the number of reflectors' writes that this process knows: a lower one in the store reveals a loss.
         # One write at a time: of two at once, the loss of the first could stay hidden behind the second.
         self._writes: defaultdict[str, int] = defaultdict(int)
@@ -471,20 +475,36 @@ class Store:
         )
         return Observations(now, ages, tuple(observations))
 
-    async def scan(self, kind: Kind) -> AsyncIterator[CachedObject]:
-        """Yields all living objects of a kind, in no order."""
+    async def scan(self, kind: Kind, *, again: bool = False) -> AsyncIterator[CachedObject]:
+        """Yields all living objects of a kind, in no order.
+
+        again: it will be scanned again soon. What did not change until then is the same object, and not decoded again;
+        callers must not change the bodies.
+        """
         # HSCAN may return a field twice.
         seen: set[bytes] = set()
+        known = self._scanned.pop(kind.id, {}) if again else {}
+        kept: dict[bytes, tuple[bytes, CachedObject]] = {}
+        room = SCANNED
         key, cursor = self.keys.objects(kind.id), 0
         while True:
             page: Any = await readable(self._client, [key], lambda at=cursor: self._client.hscan(key, at, count=BATCH))  # type: ignore[misc]
             cursor, found = page
             for name, value in found.items():
-                if name not in seen and (entry := self._decode(kind, name, value, keep=False)) and not entry.gone:
-                    seen.add(name)
-                    yield entry
+                if name in seen:
+                    continue
+                before = known.get(name)
+                entry = before[1] if before and before[0] == value else self._decode(kind, name, value, keep=False)
+                if entry is None or entry.gone:
+                    continue
+                seen.add(name)
+                if again and (room := room - len(value)) > 0:
+                    kept[name] = value, entry
+                yield entry
             await self._set_unreadable_aside()
             if not cursor:
+                if kept:
+                    self._scanned[kind.id] = kept
                 return
 
     async def stored_since(self, kind: Kind, moment: int) -> AsyncIterator[CachedObject]:

@@ -227,7 +227,7 @@ class _ObserveBatch:
         if not wanted:
             return
         ages = await self._store.freshness(wanted)
-        read = {kind.id: tuple([entry async for entry in self._store.scan(kind)]) for kind in wanted}
+        read = {kind.id: tuple([entry async for entry in self._store.scan(kind, again=True)]) for kind in wanted}
         for one, whole in asked:
             try:
                 require_fresh(ages, whole, self._stale)

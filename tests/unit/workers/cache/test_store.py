@@ -348,6 +348,22 @@ async def test_a_relist_of_thousands_goes_in_bounded_steps(rig: StoreRig) -> Non
     assert {entry.ref.name async for entry in rig.store.scan(JOB)} == {f"j{n}" for n in range(0, 1500, 2)}
 
 
+async def test_what_is_scanned_again_and_did_not_change_is_the_same_object(rig: StoreRig) -> None:
+    async def scanned(*, again: bool = True) -> dict[str, CachedObject]:
+        return {entry.ref.name: entry async for entry in rig.store.scan(JOB, again=again)}
+
+    await rig.put(job("same", 1), job("newer", 2), job("vanished", 3))
+    first = await scanned()
+    await rig.put(job("newer", 4), job("fresh", 5))
+    await rig.store.apply(JOB, [ObjectVersion.gone(ref(JOB, "vanished"), job("vanished", 3)["metadata"]["uid"])])
+    second = await scanned()
+    assert second.keys() == {"same", "newer", "fresh"}
+    assert second["same"] is first["same"]
+    assert [second[name].body["metadata"]["resourceVersion"] for name in ("newer", "fresh")] == ["4", "5"]
+    assert (await scanned(again=False))["same"] is not first["same"]
+    assert (await scanned())["newer"] is second["newer"]
+
+
 async def test_tombstones_are_forgotten_when_no_echo_can_come_any_more(rig: StoreRig) -> None:
     await rig.store.begin(JOB, epoch=1)
     await rig.put(job("a", 5, owner=OWNER), job("b", 6, owner=OWNER))

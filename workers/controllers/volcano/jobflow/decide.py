@@ -15,7 +15,7 @@ from workers.controllers.volcano.jobflow import flow_schedule, graph, job_creati
 from workers.controllers.volcano.jobflow import node_progress as tracks
 from workers.controllers.volcano.jobflow.job_creation import StartRound
 from workers.controllers.volcano.jobflow.node_progress import Track
-from workers.controllers.volcano.jobflow.observed import ObservedFlow, relatives
+from workers.controllers.volcano.jobflow.observed import ObservedFlow, relatives, templates_ahead
 from workers.controllers.volcano.jobflow.phases import FlowCounts
 from workers.controllers.volcano.jobflow.progress import Tracks
 from workers.controllers.volcano.jobflow.status import FlowReady
@@ -422,6 +422,7 @@ CONTROLLER = Controller(
     decide=decide,
     children=(VC_JOB, JOB_FLOW),
     relatives=relatives,
+    optional_relatives=templates_ahead,
     follows=(JOB_TEMPLATE,),
     polled=True,
 )

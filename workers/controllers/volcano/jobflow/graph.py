@@ -31,6 +31,7 @@ class Graph:
     nodes: everything to run; members: by entry; by_id; places: by id, in `nodes`. order: topological; ranks: the
     places of entries in it; dependants: of each entry, the ranks of those that wait for it. awaited: the ends (entry,
     phase) that another entry waits for. probing: the entries with probes. limits: `timeoutSeconds` by node id.
+    sources: the names of its JobTemplates.
     """
 
     spec: JobFlowSpec
@@ -44,6 +45,7 @@ class Graph:
     ranks: Mapping[str, int]
     dependants: Mapping[str, tuple[int, ...]]
     limits: Mapping[str, int]
+    sources: frozenset[str]
 
 
 def of(body: Object) -> Graph:
@@ -82,4 +84,5 @@ def _read(namespace: str, name: str, written: bytes) -> Graph:
         ranks={entry.name: rank for rank, entry in enumerate(order)},
         dependants={entry: tuple(ranks) for entry, ranks in dependants.items()},
         limits={node.id: node.entry.timeout_seconds for node in found if node.entry.timeout_seconds},
+        sources=frozenset(entry.source for entry in spec.flows),
     )

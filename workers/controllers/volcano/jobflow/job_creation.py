@@ -82,7 +82,7 @@ def _able(view: ObservedFlow, known: Tracks, outcomes: dict[str, str | None]) ->
     graph = view.graph
     changed = {graph.by_id[id].entry.name for id in known.changed}
     for name in changed:
-        outcomes[name] = dependencies.outcome(known[node.id] for node in graph.members[name])
+        outcomes[name] = dependencies.outcome([known[node.id] for node in graph.members[name]])
     # Of other entries neither the progress nor that of their targets differs from the status, which lets none start.
     ranks = view.stored.able.union(
         (graph.ranks[name] for name in changed),
@@ -112,7 +112,7 @@ def _able(view: ObservedFlow, known: Tracks, outcomes: dict[str, str | None]) ->
             for node in members
             if known[node.id].phase == tracks.RETRYING and (known[node.id].retry_at or view.now) <= view.now
         )
-        outcomes[entry.name] = dependencies.outcome(known[node.id] for node in members)
+        outcomes[entry.name] = dependencies.outcome([known[node.id] for node in members])
         if outcomes[entry.name] is not None:
             for rank in set(graph.dependants[entry.name]) - ranks:
                 heappush(waiting, rank)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.api.volcano.jobflow import RETRY, FlowEntry, JobFlowSpec
@@ -20,6 +21,11 @@ from workers.decision.snapshot import Snapshot
 from workers.errors import UserError
 from workers.flows.flow_nodes import FlowNode
 
+#: In a flow of more nodes, what existing Jobs prove is written with a delay: of a chain, every entry would cost a whole
+#: status.
+LONG = 200
+#: Most templates that are read ahead of the stored status.
+AHEAD = 32
 #: Phases of a Job that is not at work.
 _RESTING = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 
@@ -70,7 +76,8 @@ class ObservedFlow:
 
     def left_over(self, known: Tracks) -> list[Object]:
         """Returns live Jobs of entries removed from the flow. known: the tracks."""
-        before = {self.remembered[id].job for id in known.changed}
+        remembered = self.remembered
+        before = {remembered[id].job for id in known.changed}
         others = (self.jobs.keys() - self.stored.jobs) | (self.jobs.keys() & before)
         others -= {known[id].job for id in known.changed}
         if not others:
@@ -95,7 +102,9 @@ class ObservedFlow:
 
     def was_looked_for(self, name: str) -> bool:
         """Returns True if the JobTemplate of this name was observed, as present or absent."""
-        return Ref(JOB_TEMPLATE, self.body["metadata"]["namespace"], name) in self.snapshot.relatives
+        ref = Ref(JOB_TEMPLATE, self.body["metadata"]["namespace"], name)
+        # Of a template that was asked for ahead, absence is not proven.
+        return self.snapshot.relatives.get(ref) is not None or ref in _templates_next(self.body, self.graph)
 
     def template(self, name: str) -> Object | None:
         """Returns the JobTemplate of this name, None without one."""
@@ -137,23 +146,23 @@ class ObservedFlow:
         else:
             found, fresh = Tracks(self.stored.tracks), self.stored.fresh
             nodes = (*self.stored.begun, *(fresh[name] for name in fresh.keys() & self.jobs.keys()))
+        jobs, ended = self.jobs, {} if self.tries_again else self.stored.ended
         for node in nodes:
-            track = self._observed(node, found[node.id])
+            known = ended.get(node.id)
+            if known is not None and jobs.get(known[1].job or "") is known[0] and known[2] not in jobs:
+                track = known[1]
+            else:
+                track = self._observed(node, found[node.id])
             if track is not found[node.id]:
                 found[node.id] = track
         self._complete_proven(found)
         return found
 
     def _observed(self, node: FlowNode, track: Track) -> Track:
-        known = self.stored.ended.get(node.id)
-        if known and not self.tries_again:
-            of, ended = known
-            if self.jobs.get(ended.job or "") is of and node.job(self.name, ended.attempts + 1) not in self.jobs:
-                return ended
         found = tracks.observed(node, track, self.name, self.jobs, self.gone, self.now)
         job = self.jobs.get(found.job or "") if found.over else None
         if job is not None and _has_times(job):
-            self.stored.ended[node.id] = job, found
+            self.stored.ended[node.id] = job, found, node.job(self.name, found.attempts + 1)
         return found
 
     def _complete_proven(self, known: Tracks) -> None:
@@ -196,9 +205,34 @@ def relatives(body: Object) -> tuple[Ref, ...]:
     Other templates are left out: proving that a template is absent takes time, and would delay the flow needlessly.
     """
     try:
+        return _templates_next(body, graph.of(body))
+    except UserError:
+        return ()
+
+
+def templates_ahead(body: Object) -> tuple[Ref, ...]:
+    """Returns the templates of further entries that may start before the status of a long flow is written next.
+
+    They are read if they are there. That one is absent is found out when its entry is next in the stored status.
+    """
+    try:
         known = graph.of(body)
     except UserError:
         return ()
+    if len(known.nodes) <= LONG or len(known.sources) == 1 or not (soon := _templates_next(body, known)):
+        return ()
+    metadata = body["metadata"]
+    found = progress.stored(metadata["name"], metadata["uid"], known, body.get("status") or {})
+    if not found.ahead:
+        waiting = dict.fromkeys(entry.source for entry in known.order if found.outcomes[entry.name] is None)
+        further = waiting.keys() - {ref.name for ref in soon}
+        names = islice((name for name in waiting if name in further), AHEAD)
+        found.ahead.extend(Ref(JOB_TEMPLATE, metadata["namespace"], name) for name in names)
+    return tuple(found.ahead)
+
+
+def _templates_next(body: Object, known: Graph) -> tuple[Ref, ...]:
+    """Returns the templates of the entries that are next in the stored status."""
     status, namespace = body.get("status") or {}, body["metadata"]["namespace"]
     asked = _asked(body)
     if known.spec.schedule or ((status.get("state") or {}).get("phase") in phases.FINAL and not asked):

@@ -7,6 +7,7 @@ decision copies what follows from the status and looks at the nodes that differ 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from workers.api.kinds import Object, Ref
 from workers.controllers.volcano.jobflow import dependencies
@@ -66,8 +67,11 @@ class StoredProgress:
     again. jobs: names of the Jobs that the tracks name.
 
     What decisions found out about Jobs, which stays true while their bodies are the same objects: shown, by name, Jobs
-    whose conditions are those of the status; ended, by node id, the Job and the track that follows from its end.
-    templates: the JobTemplates of the entries that may start next, with or without a retry request.
+    whose conditions are those of the status; differing, by name, other Jobs, each with the time of its last transition;
+    ended, by node id, the Job, the track that follows from its end, and the name of the next attempt's Job;
+    found_again, by node id, tracks whose end a later Job, which exists or was deleted lately, proves.
+    templates: the JobTemplates of the entries that may start next, with or without a retry request. ahead: those of
+    entries that follow them.
     """
 
     tracks: Tracks
@@ -77,8 +81,11 @@ class StoredProgress:
     able: frozenset[int]
     jobs: frozenset[str]
     shown: dict[str, Object] = field(default_factory=dict)
-    ended: dict[str, tuple[Object, Track]] = field(default_factory=dict)
+    differing: dict[str, tuple[Object, datetime | None]] = field(default_factory=dict)
+    ended: dict[str, tuple[Object, Track, str]] = field(default_factory=dict)
+    found_again: dict[str, Track] = field(default_factory=dict)
     templates: dict[bool, tuple[Ref, ...]] = field(default_factory=dict)
+    ahead: list[Ref] = field(default_factory=list)
 
 
 def stored(flow: str, uid: str, graph: Graph, status: Object) -> StoredProgress:
@@ -100,7 +107,7 @@ _CACHE: OrderedDict[str, tuple[tuple[object, ...], StoredProgress]] = OrderedDic
 def _read(flow: str, graph: Graph, written: Mapping[str, Object]) -> StoredProgress:
     known = Tracks({node.id: tracks.read(written.get(node.id)) for node in graph.nodes})
     outcomes = {
-        name: dependencies.outcome(known[node.id] for node in members) for name, members in graph.members.items()
+        name: dependencies.outcome([known[node.id] for node in members]) for name, members in graph.members.items()
     }
     waiting = [node for node in graph.nodes if not known[node.id].over]
     return StoredProgress(

@@ -18,7 +18,7 @@ from workers.api.kinds import Object
 from workers.controllers.volcano.jobflow import node_progress as tracks
 from workers.controllers.volcano.jobflow.job_creation import StartRound
 from workers.controllers.volcano.jobflow.node_progress import COMPLETED, Track
-from workers.controllers.volcano.jobflow.observed import ObservedFlow
+from workers.controllers.volcano.jobflow.observed import LONG, ObservedFlow
 from workers.controllers.volcano.jobflow.progress import Tracks
 from workers.flows.flow_nodes import FlowNode
 
@@ -169,8 +169,6 @@ def merged(observed: Object, computed: Object) -> Object:
 
 #: Up to so many nodes nothing waits; in a longer flow a Job's phase is written after this delay.
 SHORT, JOB_DELAY = 100, timedelta(seconds=2)
-#: In a flow of more nodes, what existing Jobs prove waits as well: of a chain, every entry would cost a whole status.
-LONG = 200
 #: Fields about single Jobs.
 JOB_FIELDS = frozenset({*LISTS.values(), "jobStatusList", "conditions", "entries"})
 
@@ -203,17 +201,23 @@ def held_back_until(view: ObservedFlow, made: StartRound, known: Tracks, summary
     if not before.keys() <= view.jobs.keys():
         return None
     shown, changed = view.stored.shown, []
-    for name in [name for name, job in view.jobs.items() if shown.get(name) is not job]:
-        if before.get(name) == _condition(view.jobs[name]):
-            shown[name] = view.jobs[name]
-        else:
-            changed.append(name)
+    differing = view.stored.differing
+    for name, job in view.jobs.items():
+        if shown.get(name) is job:
+            continue
+        seen = differing.get(name)
+        if seen is None or seen[0] is not job:
+            if before.get(name) == _condition(job):
+                shown[name] = job
+                continue
+            differing[name] = job, _since(job)
+        changed.append(name)
     if len(view.jobs) > LISTED:
         settled = view.settled
         changed = [name for name in changed if name in before or name not in settled]
     if not changed:
         return None
-    due = min(min(_since(view.jobs[name]) or view.now for name in changed), view.now) + JOB_DELAY
+    due = min(min(differing[name][1] or view.now for name in changed), view.now) + JOB_DELAY
     return due if due > view.now else None
 
 
@@ -222,10 +226,16 @@ def _has_facts(view: ObservedFlow, made: StartRound, known: Tracks, summary: Obj
     observed = {name: value for name, value in view.status.items() if name not in JOB_FIELDS}
     if merged(observed, summary) != observed:
         return True
+    found_again = view.stored.found_again
+    if len(view.graph.nodes) <= LONG or made.more or made.missing or view.tries_again:
+        found_again = {}
+    remembered = view.remembered
     facts = [
         id
         for id in known.changed
-        if known[id] is not view.remembered[id] and _fact(view.remembered[id]) != _fact(known[id])
+        if (track := known[id]) is not (before := remembered[id])
+        and track is not found_again.get(id)
+        and _fact(before) != _fact(track)
     ]
     if not facts or len(view.graph.nodes) <= LONG or made.more or made.missing or view.tries_again:
         return bool(facts)
@@ -240,7 +250,14 @@ def _is_found_again(view: ObservedFlow, id: str, track: Track, made: Collection[
         return False
     if track.live:
         return track.job in made or track.job in view.jobs
-    return track.phase == COMPLETED and view.is_proven(view.graph.by_id[id], made)
+    if track.phase != COMPLETED:
+        return False
+    node = view.graph.by_id[id]
+    if view.is_proven(node):
+        # Nothing takes this back before the status is written: a Job that is gone leaves a tombstone for longer.
+        view.stored.found_again[id] = track
+        return True
+    return view.is_proven(node, made)
 
 
 def _fact(track: Track) -> tuple[object, ...]:

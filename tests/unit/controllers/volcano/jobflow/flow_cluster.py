@@ -10,7 +10,7 @@ from workers.api.kinds import JOB_FLOW, VC_JOB, Object, Ref, controller_of
 from workers.api.merge_patch import diff
 from workers.controllers.volcano.jobflow import phases
 from workers.controllers.volcano.jobflow.decide import decide
-from workers.controllers.volcano.jobflow.observed import relatives
+from workers.controllers.volcano.jobflow.observed import relatives, templates_ahead
 from workers.decision.plan import (
     ComeBack,
     CountMetric,
@@ -127,7 +127,9 @@ class Cluster(LaggingCluster):
             self.ref,
             self.shown,
             {VC_JOB.id: ours, JOB_FLOW.id: flows},
-            relatives={ref: self.templates.get(ref.name) for ref in relatives(self.shown)},
+            relatives={
+                ref: self.templates.get(ref.name) for ref in (*templates_ahead(self.shown), *relatives(self.shown))
+            },
             reading=self.reading,
             failures=self.failures,
             last_error="422" if self.failures else None,

@@ -10,21 +10,28 @@ import pytest
 from tests.unit.controllers.volcano.jobflow.flow_cluster import Cluster
 from workers.controllers.volcano.jobflow import status
 from workers.controllers.volcano.jobflow.decide import decide
-from workers.controllers.volcano.jobflow.observed import relatives
+from workers.controllers.volcano.jobflow.observed import AHEAD, LONG, relatives
 
 
-def chain(length: int) -> Cluster:
+def chain(length: int, templates: int = 1) -> Cluster:
+    """A flow whose entries wait each for the one before, with so many JobTemplates in turn."""
     waits = [{"dependsOn": {"targets": [f"e{number - 1}"]}} if number else {} for number in range(length)]
-    return Cluster(*({"name": f"e{number}", "template": "t", **each} for number, each in enumerate(waits)))
+    return Cluster(
+        *({"name": f"e{number}", "template": f"t{number % templates}", **each} for number, each in enumerate(waits))
+    )
 
 
 def advance(cluster: Cluster, entries: int) -> int:
     """So many entries end, one after the other. Returns the statuses that were written."""
     written = 0
     for _ in range(entries):
-        before = cluster.status
-        cluster.reconcile()
-        written += cluster.status is not before
+        while True:
+            before = cluster.status
+            cluster.reconcile()
+            written += cluster.status is not before
+            # Of a template that was not looked for yet, the decision writes the status and comes back.
+            if cluster.unfinished() or cluster.status is before:
+                break
         (at_work,) = cluster.unfinished()
         cluster.end(at_work, "Completed")
     return written
@@ -62,17 +69,57 @@ def test_a_decision_makes_as_many_calls_in_a_chain_of_twice_the_length() -> None
 
 
 def test_a_chain_writes_its_status_as_often_as_time_passes_not_for_each_entry() -> None:
-    cluster = chain(status.LONG + 50)
+    cluster = chain(LONG + 50)
     # The start, and the second entry, before which there was no time of a Job that waits.
-    assert advance(cluster, status.LONG) <= 2
+    assert advance(cluster, LONG) <= 2
     cluster.wait(2)
     assert advance(cluster, 1) == 1
-    assert cluster.entry(f"e{status.LONG - 1}")["phase"] == "Completed"
+    assert cluster.entry(f"e{LONG - 1}")["phase"] == "Completed"
     while not cluster.over:
         cluster.reconcile()
         for name in cluster.unfinished():
             cluster.end(name, "Completed")
-    assert (cluster.phase, len(cluster.made)) == ("Succeed", status.LONG + 50)
+    assert (cluster.phase, len(cluster.made)) == ("Succeed", LONG + 50)
+
+
+def test_an_end_that_waits_to_be_written_costs_a_decision_a_dozen_calls() -> None:
+    counted = []
+    for waiting in (20, 120):
+        cluster = chain(400)
+        advance(cluster, LONG)
+        cluster.wait(3)
+        advance(cluster, waiting)
+        # What is new is looked at once, and the decision after it is the usual one.
+        calls_of_one_decision(cluster)
+        counted.append(calls_of_one_decision(cluster))
+    more = counted[1] - counted[0]
+    assert sum(more.values()) <= 12 * 100, more.most_common(8)
+
+
+def test_a_chain_of_different_templates_writes_its_status_once_for_many_entries() -> None:
+    cluster = chain(LONG + 50, templates=LONG + 50)
+    # Where the templates that were read end, the status is written before the next entry starts, and after it.
+    assert advance(cluster, LONG) <= 2 * (1 + LONG / AHEAD)
+    while not cluster.over:
+        cluster.settle()
+        for name in cluster.unfinished():
+            cluster.end(name, "Completed")
+    assert (cluster.phase, len(cluster.made)) == ("Succeed", LONG + 50)
+
+
+def test_a_template_that_is_missing_further_on_stops_the_flow_at_its_entry_alone() -> None:
+    cluster = chain(LONG + 50, templates=LONG + 50)
+    missing = cluster.templates.pop("t70")
+    for _ in range(200):
+        cluster.settle()
+        if not (at_work := cluster.unfinished()):
+            break
+        cluster.end(at_work[0], "Completed")
+    assert (cluster.made[-1], cluster.ready) == ("f-e69", ("False", "MissingTemplate"))
+    cluster.templates["t70"] = missing
+    cluster.wait(11)
+    cluster.settle()
+    assert cluster.made[-1] == "f-e70"
 
 
 @pytest.mark.parametrize("deleted", [("f-e1",), ("f-e1", "f-e2"), ("f-e2",)])
