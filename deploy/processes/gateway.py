@@ -1,6 +1,7 @@
 """The gateway process: takes events over HTTP, and serves the page, until SIGINT or SIGTERM."""
 
 import asyncio
+import gc
 import logging
 import socket
 import ssl
@@ -60,6 +61,9 @@ async def _run(settings: Settings, stop: asyncio.Event, health: Health) -> None:
     listener = https.listen(settings.gateway, "--gateway")
     certificates = CertificateFiles.of(settings)
     async with gateway(settings) as parts:
+        # What has been made until now stays: no collection needs to look at it.
+        gc.collect()
+        gc.freeze()
         health.check("gateway", parts.ready.finding)
         host, port = listener.getsockname()[:2]
         log.info("the gateway listens", extra={"address": f"{host}:{port}", "tls": "on" if certificates else "off"})

@@ -162,6 +162,8 @@ class BoundedHttp(HttpToolsProtocol):
         if cycle.disconnected:
             return True
         cycle.response_started = cycle.response_complete = True
+        # It refers to the cycle, which refers to it: what is released here needs no garbage collection.
+        del cycle.scope["extensions"][WHOLE_ANSWER]  # type: ignore[typeddict-item, attr-defined]
         lines = [STATUS_LINE[status]]
         for name, value in (*cycle.default_headers, *headers):
             lines += (name, b": ", value, b"\r\n")

@@ -1,7 +1,9 @@
 """What comes before a request's body is bounded in bytes and in time: it comes before any token."""
 
 import asyncio
+import gc
 import socket
+import weakref
 from typing import Any
 from unittest.mock import Mock
 
@@ -249,6 +251,19 @@ def test_a_request_that_was_answered_gets_no_second_answer(connection: BoundedHt
     answer(202, [], b"")
     assert not answer(202, [], b"")
     assert transport.write.call_count == 1
+
+
+def test_an_answered_request_leaves_nothing_to_the_garbage_collector(connection: BoundedHttp) -> None:
+    cycle, answer = request(connection)
+    gone = weakref.ref(cycle)
+    gc.disable()
+    try:
+        answer(202, [], b"")
+        del cycle, answer
+        request(connection)
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("hindrance", ["the last request", "a slow reader"])
