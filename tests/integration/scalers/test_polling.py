@@ -5,6 +5,7 @@ import re
 from itertools import count
 from typing import Any, ClassVar
 
+import pytest
 from pydantic import SecretStr
 from redis.asyncio import Redis
 

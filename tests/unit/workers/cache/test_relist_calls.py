@@ -20,8 +20,8 @@ async def objects_of_calls(fake_redis: Redis, monkeypatch: pytest.MonkeyPatch) -
     call = store._SCRIPTS["apply"].__call__
 
     async def count(client: Redis, keys: Sequence[str | bytes], args: Sequence[str | bytes | int | float]) -> object:
-        # Nine arguments come before those of the objects, which are ten each (workers/lua/apply.lua).
-        objects, rest = divmod(len(args) - 9, 10)
+        # Eight arguments come before those of the objects, which are eleven each (workers/lua/apply.lua).
+        objects, rest = divmod(len(args) - 8, 11)
         assert rest == 0
         sizes.append(objects)
         return await call(client, keys, args)
