@@ -113,8 +113,8 @@ class BoundedHttp(HttpToolsProtocol):
             super().on_headers_complete()
             if self.cycle is not None:
                 self.cycle.transport = self._answers  # type: ignore[assignment]
-                extensions = self.scope.setdefault("extensions", {})
-                extensions[WHOLE_ANSWER] = partial(self.answer_whole, self.cycle)  # type: ignore[index]
+                extensions: Any = self.scope.setdefault("extensions", {})
+                extensions[WHOLE_ANSWER] = partial(self.answer_whole, self.cycle)
 
     def on_body(self, body: bytes) -> None:
         if not self._refused:
@@ -163,7 +163,7 @@ class BoundedHttp(HttpToolsProtocol):
             return True
         cycle.response_started = cycle.response_complete = True
         # It refers to the cycle, which refers to it: what is released here needs no garbage collection.
-        del cycle.scope["extensions"][WHOLE_ANSWER]  # type: ignore[typeddict-item, attr-defined]
+        del cycle.scope["extensions"][WHOLE_ANSWER]
         lines = [STATUS_LINE[status]]
         for name, value in (*cycle.default_headers, *headers):
             lines += (name, b": ", value, b"\r\n")

@@ -184,7 +184,7 @@ def _events(target: PushTarget, binding: Binding, request: PushRequest, pusher: 
     if pusher.delivery is not None:
         # The sender's signature does not cover the headers.
         binding = binding.without_attributes
-    events = http_binding.read_events(binding, request.body, plain)
+    events: list[Event] = [*http_binding.read_events(binding, request.body, plain)]
     for index, event in enumerate(events if target.kind == EVENT_JOB else ()):
         try:
             not_before.of(event, request.received)

@@ -119,8 +119,8 @@ def _numbers(
     if ref.kind.id in ANNOTATED:
         reading = (readings or {}).get(ref.key)
         active = counted.active if counted is not None and ref.kind.id == SCALED_JOB.id else None
-        known = reading.ledger.counts if reading is not None and reading.ledger else None
-        return _measured(reading), active, (known or {}).get("parked")
+        counts = reading.ledger.counts if reading is not None and reading.ledger else None
+        return _measured(reading), active, counts.get("parked") if counts else None
     if ref.kind.id in (SCHEDULED_JOB.id, CRON_JOB.id):
         return None, counted.active if counted else None, None
     if ref.kind.id == VC_JOB.id:
