@@ -116,7 +116,7 @@ class RedisServer:
         """See Topology. asking: sends ASKING, for keys that are being migrated to this node."""
         async with self.using(connections) as link:
             if asking:
-                link = RedisLink(link.client, link.scripts, asking=True)
+                link = RedisLink(link.client, link.scripts, asking=True, together=False)
             return list(await ask(link, questions))
 
 
@@ -134,11 +134,15 @@ class _TLSConnection(HiredisPacking, redis.SSLConnection):
 
 @dataclass
 class RedisLink:
-    """A client. scripts: False once the server refused one. asking: sends ASKING before each command."""
+    """A client. asking: sends ASKING before each command.
+
+    scripts: False once the server refused one. together: False once it refused one with several keys.
+    """
 
     client: redis.Redis
     scripts: bool = True
     asking: bool = False
+    together: bool = True
 
     async def run(self, commands: Sequence[Sequence[str | int]]) -> list[Any]:
         """Returns the answers to these commands, in one round trip; that of a refused command is its error."""

@@ -13,10 +13,13 @@ from scalers.sources.redis.connection import Answer, RedisLink
 from scalers.sources.redis.source import ClusterServers, SentinelServers, SingleServer
 from scheduler.scripts import Script, load
 
-_LENGTH, _CLAIM = Script(load("scalers", "length")), Script(load("scalers", "claim_list"))
+_LENGTH, _LENGTHS, _CLAIM = (Script(load("scalers", name)) for name in ("length", "lengths", "claim_list"))
+
+#: Lists that one call of the script measures: a fraction of a millisecond of the server's time.
+PIECE = 500
 
 #: By key type, the command that answers how many entries a key has; a missing key has none of any type.
-_LENGTHS = {b"list": "LLEN", b"zset": "ZCARD", b"set": "SCARD", b"hash": "HLEN", b"none": "LLEN"}
+_COMMANDS = {b"list": "LLEN", b"zset": "ZCARD", b"set": "SCARD", b"hash": "HLEN", b"none": "LLEN"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class RedisSentinelLists(ListTrigger, SentinelServers):
 async def _lengths(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     if not link.scripts:
         return await _by_commands(link, names)
+    if link.together and (found := await _together(link, names)) is not None:
+        return found
     answers = await _by_script(link, names)
     refused = [place for place, answer in enumerate(answers) if _is_refusal(answer)]
     if not refused:
@@ -88,6 +93,21 @@ def _is_refusal(answer: Answer) -> bool:
     return isinstance(answer, exceptions.RedisError) and not str(answer).startswith("WRONGTYPE")
 
 
+async def _together(link: RedisLink, names: Sequence[str]) -> list[Answer] | None:
+    """Calls one script for many lists; returns None if the server refuses that, and is not asked so again.
+
+    A node of a cluster refuses keys of several slots, and some servers refuse the call for one key that the user may
+    not read.
+    """
+    pieces = [names[first : first + PIECE] for first in range(0, len(names), PIECE)]
+    found = await link.run([("EVALSHA", _LENGTHS.digest, len(piece), *piece) for piece in pieces])
+    if any(isinstance(answers, exceptions.NoScriptError) for answers in found):
+        found = await link.run([("EVAL", _LENGTHS.text, len(piece), *piece) for piece in pieces])
+    refused = any(isinstance(answers, exceptions.RedisError) for answers in found)
+    link.together = not refused or len(names) == 1
+    return None if refused else [answer for answers in found for answer in answers]
+
+
 async def _by_script(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     """Calls one script per list: a list that the user may not read fails alone."""
     first, *others = names
@@ -99,5 +119,5 @@ async def _by_script(link: RedisLink, names: Sequence[str]) -> list[Answer]:
 async def _by_commands(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     kinds = await link.run([("TYPE", name) for name in names])
     # After an error any command will do: it is refused as well.
-    known = [_LENGTHS.get(kind, "LLEN") if isinstance(kind, bytes) else "LLEN" for kind in kinds]
+    known = [_COMMANDS.get(kind, "LLEN") if isinstance(kind, bytes) else "LLEN" for kind in kinds]
     return await link.run([(command, name) for command, name in zip(known, names, strict=True)])
