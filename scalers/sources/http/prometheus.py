@@ -63,12 +63,12 @@ class Prometheus(Vector):
     metric: ClassVar[str] = "prometheus"
 
     async def ask(self, session: Session) -> float:
-        """Returns the query's value now."""
+        """Returns the query's value now. Equal queries of one second, with equal logins, are one request."""
         query: Mapping[str, str] = {
             "query": self.query,
             "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             **({"namespace": self.namespace} if self.namespace else {}),
             **(self.query_parameters or {}),
         }
-        answer = await self.get(session, "/api/v1/query", query, headers=self.custom_headers)
+        answer = await self.shared(session, "/api/v1/query", query, headers=self.custom_headers)
         return self.sample(answer.body)

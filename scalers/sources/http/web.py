@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterat
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -15,6 +16,7 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Connections, Measure, Source, SourceError, Unreached, parameter
+from scalers.shared_answers import SharedAnswers
 from scalers.sources.tls import TLS, Certificates
 from workers.client.rest import Cluster
 
@@ -25,6 +27,8 @@ Found = TypeVar("Found")
 #: Requests under way to one server, and bytes of an answer that are read.
 IN_FLIGHT = 16
 LARGEST = 4 << 20
+#: Seconds for which equal requests share an answer.
+SHARED = 1.0
 
 _MODES = ("apiKey", "basic", "tls", "bearer", "custom", "oauth")
 #: Headers that hold a credential in another form than the secret itself.
@@ -100,6 +104,7 @@ class Server:
 class Session:
     """The connections to one server, its access tokens, and the caches of its triggers (`memories`).
 
+    answers: of requests that triggers have in common.
     cluster: the API server, for triggers that read it too. patience: seconds that one address may take where a trigger
     names several.
     """
@@ -109,6 +114,7 @@ class Session:
     cluster: Cluster | None = None
     patience: float = math.inf
     memories: dict[Hashable, Any] = field(default_factory=dict)
+    answers: SharedAnswers["HttpAnswer"] = field(default_factory=lambda: SharedAnswers(seconds=SHARED))
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
 
     @classmethod
@@ -297,6 +303,25 @@ class WebSource(Certificates):
         if not 200 <= answer.status < 300:
             raise SourceError(f"{self.server} answered {answer.status}: {answer.quoted}")
         return answer
+
+    async def shared(
+        self, session: Session, path: str, query: Mapping[str, str], *, headers: Mapping[str, str] | None = None
+    ) -> HttpAnswer:
+        """As `get`, but a request that equals one that is under way, or of the last second, is not made again.
+
+        The query names its moment in whole seconds, or callers see values of a second ago.
+        """
+        login = await self._credentials(session)
+        key = (
+            self.url,
+            path,
+            tuple(sorted(query.items())),
+            tuple(sorted((headers or {}).items())),
+            tuple(sorted(login[0].items())),
+            tuple(login[1]),
+            self.patience,
+        )
+        return await session.answers.get(key, partial(self.get, session, path, query, headers=headers))
 
     async def request(
         self,

@@ -148,6 +148,39 @@ async def test_who_asks(
     assert all(b"scope=a+b" in body for body in tokens)
 
 
+async def test_equal_queries_of_one_second_and_one_login_are_one_request(fake: Fake, connections: Connections) -> None:
+    fake.body = vector('"1"')
+    logins = ({}, {"token": "one"}, {"token": "two"})
+    asking = [
+        scaler(
+            Prometheus,
+            {"serverAddress": fake.url, "query": query, "threshold": "1", **({"authModes": "bearer"} if login else {})},
+            **login,
+        )
+        for query in ("a", "b")
+        for login in logins
+        for _ in range(20)
+    ]
+    assert await read(connections, *asking) == [1.0] * 120
+    assert await read(connections, *asking) == [1.0] * 120
+    told = [(request.path_qs, request.headers.get("Authorization")) for request in fake.asked]
+    assert len(set(told)) == len(told), "no request is made twice"
+    assert {(request.query["query"], login) for request, (_, login) in zip(fake.asked, told, strict=True)} == {
+        (query, login) for query in "ab" for login in (None, "Bearer one", "Bearer two")
+    }
+    seconds = {request.query["time"] for request in fake.asked}
+    assert len(told) <= 6 * len(seconds)
+
+
+async def test_an_answer_is_understood_by_each_trigger_that_shares_it(fake: Fake, connections: Connections) -> None:
+    fake.body = vector()
+    metadata = {"serverAddress": fake.url, "query": "q", "threshold": "1"}
+    lenient, strict = scaler(Prometheus, metadata), scaler(Prometheus, {**metadata, "ignoreNullValues": "false"})
+    found = await read(connections, lenient, strict)
+    assert found[0] == 0.0
+    assert "answers nothing" in str(found[1])
+
+
 async def test_a_key_in_the_query(fake: Fake, connections: Connections) -> None:
     fake.body = b'{"a":4}'
     metadata = {"url": f"{fake.url}/v?z=1", "valueLocation": "a", "targetValue": "1", "authMode": "apiKey"}
