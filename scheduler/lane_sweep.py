@@ -4,11 +4,11 @@ import math
 
 from scheduler.queue import Lane
 
-#: Entries moved by one call; the broker serves other clients between two calls.
-PIECE = 2000
+#: Entries moved by one call, some milliseconds of the broker: it serves other clients between two calls.
+PIECE = 500
 
 #: Most calls per step: a lane with more due entries continues after the other lanes.
-CALLS = 20
+CALLS = 80
 
 
 async def sweep_due(lane: Lane) -> tuple[int, float]:

@@ -46,6 +46,8 @@ log = logging.getLogger(__name__)
 
 #: Changes of one `apply` call, and objects of one `absent` call: some milliseconds of the broker's time.
 BATCH = 200
+#: Objects of a relist in one `apply` call. Nothing waits for a relist, and others wait for the broker meanwhile.
+LISTED = 50
 #: Bytes of objects one answer carries, about.
 ANSWER = 8 << 20
 #: Seconds a tombstone is kept: longer than any late version of the object can be on its way.
@@ -288,10 +290,11 @@ class Store:
             return Applied(changed, notifications)
         number = listing.epoch if listing else epoch
         watched, adopted, refers_to = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
-        for first in range(0, len(changes), BATCH):
+        size = LISTED if listing else BATCH
+        for first in range(0, len(changes), size):
             args: list[Arg] = [self._routes, "" if number is None else number]
             args += [listing.id if listing else "", "" if read_after is None else read_after]
-            for acting, change in changes[first : first + BATCH]:
+            for acting, change in changes[first : first + size]:
                 try:
                     words = codec.arguments(kind, change, watched, adopted=adopted, refers_to=refers_to)
                 except codec.Unreadable as error:
@@ -407,13 +410,21 @@ class Store:
         """As `get`, in one round trip."""
 
         async def read() -> list[bytes | None]:
+            # A command per kind, not per object: the client's cost of a command is a multiple of that of a field.
             pipeline = self._client.pipeline(transaction=False)
-            for ref in refs:
-                pipeline.hget(self.keys.objects(ref.kind.id), codec.field(ref))
-            values: list[bytes | None] = await pipeline.execute()
-            return values
+            for kind_id, places in places_of.items():
+                pipeline.hmget(self.keys.objects(kind_id), [codec.field(refs[place]) for place in places])
+            answers: list[list[bytes | None]] = await pipeline.execute()
+            found: list[bytes | None] = [None] * len(refs)
+            for places, values in zip(places_of.values(), answers, strict=True):
+                for place, value in zip(places, values, strict=True):
+                    found[place] = value
+            return found
 
-        values = await readable(self._client, list({self.keys.objects(ref.kind.id) for ref in refs}), read)
+        places_of: defaultdict[str, list[int]] = defaultdict(list)
+        for place, ref in enumerate(refs):
+            places_of[ref.kind.id].append(place)
+        values = await readable(self._client, [self.keys.objects(kind_id) for kind_id in places_of], read)
         entries = [
             self._decode(ref.kind, codec.field(ref).encode(), value) for ref, value in zip(refs, values, strict=True)
         ]

@@ -21,7 +21,7 @@ if f and f.epoch > epoch then
   return { 'deposed' }
 end
 local listing = string.format('%.0f', math.max(now, (f and tonumber(f.listing) or 0) + 1))
-redis.call('DEL', KEYS[3])
+redis.call('UNLINK', KEYS[3])
 local id = generation_for(KEYS[1], ARGV[4], now, f and f.writes < known)
 local writes = set_freshness(KEYS[2], kind, {
   -- What an earlier generation claimed is not believed before this relist has ended.

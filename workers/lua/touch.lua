@@ -29,7 +29,7 @@ end
 -- ZRANGEBYLEX reads the index of owners, and finds children only while all its scores are 0. One of another score is a
 -- stranger's: the index is not believed, and a relist makes it again.
 if redis.call('ZCOUNT', KEYS[4], 0, 0) ~= redis.call('ZCARD', KEYS[4]) then
-  redis.call('DEL', KEYS[4])
+  redis.call('UNLINK', KEYS[4])
   redis.call('HDEL', KEYS[2], kind)
   return { 'lost' }
 end
