@@ -144,6 +144,23 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class Finishing:
+    """A call of finish.lua. leases: in its order. booked: called once it is done, if it books keys."""
+
+    keys: Sequence[str | bytes]
+    args: Sequence[Arg]
+    leases: Sequence[Lease]
+    booked: Callable[[], None] | None
+
+    def finished(self, answer: Sequence[int]) -> Finished:
+        """Returns the script's answer as values."""
+        if self.booked:
+            self.booked()
+        notifications, *places = answer
+        return Finished(tuple(self.leases[place] for place in places), notifications)
+
+
+@dataclass(frozen=True, slots=True)
 class Swept:
     """moved: entries that were due or expired. notifications: to be sent by the caller.
 
@@ -181,7 +198,8 @@ class Lane:
     """One keyed work queue.
 
     client: of the broker; it must answer bytes. lease: seconds a claim lasts without renewal. slots: most notifications
-    under way at once. clock: replaces the broker's clock, microseconds since the epoch; for tests only.
+    under way at once. spread: ready keys that each notification stands for, once this lane was claimed from; None for
+    the default. clock: replaces the broker's clock, microseconds since the epoch; for tests only.
 
     Every method raises redis.exceptions.RedisError when the broker refuses or cannot be reached. The call may then have
     been carried out or not; repeating it is always safe.
@@ -196,6 +214,7 @@ class Lane:
         lease: float = 4.0,
         backoff: RetryBackoff = RetryBackoff(),
         slots: int = 16,
+        spread: int | None = None,
         clock: Callable[[], int] | None = None,
     ) -> None:
         self.name = name
@@ -206,6 +225,7 @@ class Lane:
         self.booked: Callable[[], None] = lambda: None
         self._client = client
         self._backoff = backoff
+        self._spread = spread or ""
         self._clock = clock
         self._lane = tuple(key.encode() for key in self.keys.all())
         self._generation = keys.generation.encode()
@@ -250,7 +270,16 @@ class Lane:
             now, ready, closed, generation, token, *pairs = await SCRIPTS["claim"](
                 self._client,
                 (self._generation, self.keys.call(call), *self._lane, self._format),
-                (self._now(), n, self._lease, "1" if notified else "0", call, *self._seen, broker_format.FORMAT),
+                (
+                    self._now(),
+                    n,
+                    self._lease,
+                    "1" if notified else "0",
+                    call,
+                    *self._seen,
+                    broker_format.FORMAT,
+                    self._spread,
+                ),
             )
         except ResponseError as error:
             if (message := str(error)).startswith("FORMAT "):
@@ -295,17 +324,22 @@ class Lane:
         stale: list[Lease] = []
         notifications = 0
         for piece in _pieces(outcomes):
-            leases, args = self._outcomes(piece)
-            missing, *places = await SCRIPTS["finish"](
-                self._client,
-                (self.keys.call(uuid.uuid4().hex), *self._lane),
-                (self._now(), self.slots, self._lease, self._base, self._cap, *args),
-            )
-            stale += (leases[place] for place in places)
-            notifications += missing
-            if any(isinstance(outcome, RequeueAt | Failed) for _, outcome in piece):
-                self.booked()
+            call = self.finishing(piece)
+            finished = call.finished(await SCRIPTS["finish"](self._client, call.keys, call.args))
+            stale += finished.stale
+            notifications += finished.notifications
         return Finished(tuple(stale), notifications)
+
+    def finishing(self, outcomes: Sequence[tuple[Lease, Outcome]]) -> "Finishing":
+        """Returns the call of the script that settles these leases (at most `PIECE`), to be joined with another."""
+        leases, args = self._outcomes(outcomes)
+        books = any(isinstance(outcome, RequeueAt | Failed) for _, outcome in outcomes)
+        return Finishing(
+            (self.keys.call(uuid.uuid4().hex), *self._lane),
+            (self._now(), self.slots, self._lease, self._base, self._cap, *args),
+            leases,
+            self.booked if books else None,
+        )
 
     async def sweep(self, limit: int = 1000) -> Swept:
         """Makes due keys and those of expired leases ready, at most `limit` of each; replaces lost notifications.

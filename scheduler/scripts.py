@@ -9,7 +9,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import resources
@@ -83,6 +83,61 @@ class Script:
                 return await client.evalsha(self.digest, len(keys), *keys, *args)
 
         return await (readable(client, keys, call) if self._ours else call())
+
+
+class JoinedScripts:
+    """Several scripts as one: the broker runs them one after the other, in one round trip and one transaction."""
+
+    def __init__(self, *scripts: Script) -> None:
+        self._script = Script(_joined(script.text for script in scripts), ours=True)
+
+    @property
+    def text(self) -> str:
+        """The text of the one script."""
+        return self._script.text
+
+    async def __call__(self, client: Redis, *calls: tuple[Sequence[str | bytes], Sequence[Arg]]) -> list[Any]:
+        """Returns the answers. calls: keys and arguments of each script, in their order.
+
+        Raises redis.exceptions.RedisError if the broker refuses or is away.
+        """
+        keys: list[str | bytes] = []
+        sizes: list[Arg] = []
+        values: list[Arg] = []
+        for names, args in calls:
+            keys += names
+            values += args
+            sizes += (len(names), len(args))
+        answers: list[Any] = await self._script(client, keys, [*sizes, *values])
+        return answers
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Returns the text of a script that calls these as functions.
+
+    ARGV: the numbers of keys and of arguments of each, then the arguments of all.
+    """
+    parts = [f"local function part_{place}(KEYS, ARGV)\n{text}\nend" for place, text in enumerate(texts)]
+    names = ", ".join(f"part_{place}" for place in range(len(parts)))
+    return "\n".join(
+        [
+            *parts,
+            f"local parts = {{ {names} }}",
+            "local key, arg, answers = 0, 2 * #parts, {}",
+            "for place, part in ipairs(parts) do",
+            "  local keys, args = {}, {}",
+            "  for i = 1, tonumber(ARGV[2 * place - 1]) do",
+            "    keys[i] = KEYS[key + i]",
+            "  end",
+            "  for i = 1, tonumber(ARGV[2 * place]) do",
+            "    args[i] = ARGV[arg + i]",
+            "  end",
+            "  key, arg = key + #keys, arg + #args",
+            "  answers[place] = part(keys, args)",
+            "end",
+            "return answers",
+        ]
+    )
 
 
 async def readable(client: Redis, keys: Sequence[str | bytes], call: Callable[[], Awaitable[Result]]) -> Result:

@@ -135,8 +135,19 @@ async def base(
     keys = Keys(settings.prefix)
     client = broker_client(settings)
     backoff = RetryBackoff(base=settings.backoff_base, cap=settings.backoff_cap)
+    # A poll is little work, and cheap in large claims: a notification for every claim that can be filled is enough.
+    spread = {"poll": settings.batch}
     lanes = {
-        name: Lane(client, name, keys, lease=settings.lease, backoff=backoff, slots=settings.slots) for name in LANES
+        name: Lane(
+            client,
+            name,
+            keys,
+            lease=settings.lease,
+            backoff=backoff,
+            slots=settings.slots,
+            spread=spread.get(name),
+        )
+        for name in LANES
     }
     guard = FormatGuard(client, keys)
     async with AsyncExitStack() as stack:

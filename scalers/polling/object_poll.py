@@ -1,7 +1,8 @@
 """The poll of one object: the samples so far, and the reading that they become."""
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 
 from penstock.scaler import Measure, milli
@@ -12,10 +13,11 @@ from scalers.polling.batched import Answer
 from scalers.polling.circuit_breaker import CircuitBreaker
 from scalers.polling.single import Asker
 from scalers.redaction import why
+from scalers.triggers.object_probes import BY_TRIGGERS
 from scalers.triggers.parse import Parsed, TriggerProbe, measured, polling_interval
 from scheduler.queue import Lease
 from workers.api import kinds
-from workers.api.kinds import EVENT_JOB, JOB_FLOW, Object, Ref
+from workers.api.kinds import Object, Ref
 from workers.decision.claims import ClaimLedger, ClaimOrder, ledger_name
 from workers.decision.snapshot import Reading, TriggerSample
 
@@ -32,7 +34,8 @@ class ObjectPoll:
 
     started: the instant of the claim (µs, broker's clock). previous: the last reading under its name, perhaps of
     another object. order: for its ledger, if it has one. samples: by the trigger's place. carried_out: the order that
-    its ledger took. found: its ledger after that. again: seconds after which one of the values changes by itself.
+    its ledger took. found: its ledger after that. again: seconds after which one of the values changes by itself. ref,
+    uid: of the object; address: the ref, where the caller has it.
     """
 
     lease: Lease
@@ -41,15 +44,17 @@ class ObjectPoll:
     previous: Reading | None
     started: int
     order: ClaimOrder | None = None
+    address: InitVar[Ref | None] = None
     samples: dict[int, TriggerSample] = field(default_factory=dict)
     carried_out: ClaimOrder | None = None
     found: ClaimableItems | None = None
     again: float = math.inf
+    ref: Ref = field(init=False)
+    uid: str = field(init=False)
 
-    @property
-    def uid(self) -> str:
-        """The object's UID."""
-        return str(self.body["metadata"]["uid"])
+    def __post_init__(self, address: Ref | None) -> None:
+        self.ref = address or kinds.parse_key(self.lease.key)
+        self.uid = str(self.body["metadata"]["uid"])
 
     @property
     def complete(self) -> bool:
@@ -61,9 +66,8 @@ class ObjectPoll:
         return self.uid, (place, self.body["metadata"].get("generation", 0))
 
     @cached_property
-    def ref(self) -> Ref:
-        """The object's address."""
-        return kinds.parse_key(self.lease.key)
+    def _triggers(self) -> Sequence[Object]:
+        return measured(self.body)
 
     @cached_property
     def ledger_name(self) -> str | None:
@@ -109,8 +113,8 @@ class ObjectPoll:
 
     def export(self, place: int, seconds: float) -> None:
         """Exports the sample of the trigger at this place as metrics. seconds: that its server took."""
-        if self.ref.kind not in (JOB_FLOW, EVENT_JOB):
-            name = measured(self.body)[place].get("name") or ""
+        if self.ref.kind in BY_TRIGGERS:
+            name = self._triggers[place].get("name") or ""
             metrics.export_sample(self.ref, place, self.samples[place], seconds, name)
 
     def next(self, interval: float) -> float:

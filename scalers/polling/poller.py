@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import time
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from penstock.connections import Connections
 from scalers import metrics
@@ -15,19 +16,20 @@ from scalers.polling.as_completed import PollRound
 from scalers.polling.batched import Answer, BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.object_poll import ObjectPoll, asks_for_decision
-from scalers.triggers.object_probes import ObjectProbes, is_asked
+from scalers.triggers.object_probes import BY_TRIGGERS, ObjectProbes, is_asked
 from scalers.triggers.parse import Parsed, SourceKey, Triggers
+from scalers.ttl_cache import remember
 from scalers.wakeups.wakeups import WaitingObject, Wakeups
-from scheduler.queue import ClaimedKeys, Done, Failed, Lane, Lease, Outcome, RequeueAt
+from scheduler.queue import ClaimedKeys, Done, Failed, Finished, Lane, Lease, Outcome, RequeueAt
 from workers.api import kinds
-from workers.api.kinds import EVENT_JOB, JOB_FLOW, Object, Ref
+from workers.api.kinds import EVENT_JOB, Object, Ref
 from workers.cache.store import Store
 from workers.client.rest import Cluster
 from workers.decision.claims import ClaimOrder, ledger_name
 from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
-from workers.runtime.leases import LeaseKeeper, LeaseLost, Notify
+from workers.runtime.leases import Finish, LeaseKeeper, LeaseLost, Notify
 from workers.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -36,8 +38,14 @@ log = logging.getLogger(__name__)
 #: credentials are not known yet and the server that holds them is slow.
 PARSING = 0.1
 
-#: Settles leases with their outcomes.
-Settle = Callable[[Sequence[tuple[Lease, Outcome]]], Awaitable[None]]
+#: Objects whose watches are remembered.
+WATCHES = 20_000
+
+
+class Settle(Protocol):
+    """Settles leases with their outcomes. finish: does so in the broker, together with something else."""
+
+    async def __call__(self, outcomes: Sequence[tuple[Lease, Outcome]], finish: Finish | None = None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,7 @@ class Poller:
         self._probes = ObjectProbes(triggers, store)
         self._deliveries = deliveries
         self._wakeups = wakeups
+        self._watches: OrderedDict[str, tuple[Parsed, WaitingObject]] = OrderedDict()
         self._sources = sources or BatchedReader(
             Connections(patience=settings.source_timeout / 4, cluster=cluster),
             CircuitBreakers(BreakerPolicy(cap=settings.polling, probe=settings.source_timeout)),
@@ -101,8 +110,8 @@ class Poller:
         open_leases = {lease.key: lease for lease in claim.leases}
         work = PollRound()
 
-        async def settle(outcomes: Sequence[tuple[Lease, Outcome]]) -> None:
-            await keeper.settle_all(outcomes)
+        async def settle(outcomes: Sequence[tuple[Lease, Outcome]], finish: Finish | None = None) -> None:
+            await keeper.settle_all(outcomes, finish)
             for lease, _ in outcomes:
                 del open_leases[lease.key]
 
@@ -112,7 +121,7 @@ class Poller:
             work.start(self._poll(observed, claim.now, work, settle))
             async for polls in work.completed():
                 if ours := [poll for poll in polls if _held(keeper, poll.lease)]:
-                    await self._conclude(ours, settle)
+                    await self._conclude(ours, settle, keeper.lane)
         except Exception as error:
             log.exception("a poll failed unexpectedly", extra={"keys": len(open_leases)})
             await keeper.settle_all([(lease, _failed(error)) for lease in open_leases.values()])
@@ -152,12 +161,20 @@ class Poller:
         """Parses and measures. Objects that are parsed at once, which nearly all are, are measured together."""
         if not observed:
             return
-        parsing = {work.start_background(self._probes.parse(each.ref, each.body)): each for each in observed.values()}
-        done, late = await asyncio.wait(parsing, timeout=PARSING)
-        for task in late:
-            work.start(self._poll_late(parsing[task], task, now, work, settle))
-        polls = [await self._parsed(parsing[task], task, now, settle) for task in done]
-        self._measure([poll for poll in polls if poll], now, work)
+        polls, others = [], []
+        for each in observed.values():
+            if parsed := self._probes.known(each.ref, each.body):
+                polls.append(self._begun(each, parsed, now))
+            else:
+                others.append(each)
+        if others:
+            parsing = {work.start_background(self._probes.parse(each.ref, each.body)): each for each in others}
+            done, late = await asyncio.wait(parsing, timeout=PARSING)
+            for task in late:
+                work.start(self._poll_late(parsing[task], task, now, work, settle))
+            found = [await self._parsed(parsing[task], task, now, settle) for task in done]
+            polls += [poll for poll in found if poll]
+        self._measure(polls, now, work)
 
     async def _poll_late(
         self, observed: PolledObject, parsing: "asyncio.Task[Parsed]", now: int, work: PollRound, settle: Settle
@@ -178,9 +195,12 @@ class Poller:
             log.exception("an object could not be parsed", extra={"key": observed.lease.key})
             await settle([(observed.lease, _failed(error))])
             return None
-        poll = ObjectPoll(observed.lease, observed.body, parsed, observed.previous, now, observed.order)
+        return self._begun(observed, parsed, now)
+
+    def _begun(self, observed: PolledObject, parsed: Parsed, now: int) -> ObjectPoll:
+        poll = ObjectPoll(observed.lease, observed.body, parsed, observed.previous, now, observed.order, observed.ref)
         ref, late = observed.ref, poll.late(self._interval)
-        if ref.kind not in (JOB_FLOW, EVENT_JOB) and late is not None:
+        if late is not None and ref.kind in BY_TRIGGERS:
             metrics.export_lateness(ref, late)
         return poll
 
@@ -243,18 +263,32 @@ class Poller:
                 self._triggers.forget(poll.uid)
         work.complete(poll)
 
-    async def _conclude(self, polls: Sequence[ObjectPoll], settle: Settle) -> None:
-        """Stores the readings, notifies the reconcilers, and settles the leases with the instants of the next polls."""
+    async def _conclude(self, polls: Sequence[ObjectPoll], settle: Settle, polled: Lane) -> None:
+        """Stores the readings and settles the leases with the instants of the next polls, and notifies the reconcilers.
+
+        polled: the lane of the leases.
+        """
         readings = {poll.lease.key: poll.reading() for poll in polls}
         news = {poll.lease.key for poll in polls if asks_for_decision(poll.previous, readings[poll.lease.key])}
-        stored = await self._readings.put_many(readings, self._reconcile, news=news)
-        await self._notify({self._reconcile.name: stored.notifications})
+
+        async def finish(outcomes: Sequence[tuple[Lease, Outcome]]) -> Finished:
+            stored, finished = await self._readings.hand_over(readings, self._reconcile, outcomes, polled, news=news)
+            await self._notify({self._reconcile.name: stored.notifications})
+            return finished
+
+        await settle([(poll.lease, RequeueAt(poll.next(self._interval))) for poll in polls], finish)
         if self._wakeups:
-            await self._wakeups.learn(
-                {poll.lease.key: WaitingObject.of(poll.body, poll.parsed.probes) for poll in polls}
-            )
-        await settle([(poll.lease, RequeueAt(poll.next(self._interval))) for poll in polls])
+            await self._wakeups.learn({poll.lease.key: self._waiting(poll) for poll in polls})
         log.debug("polled", extra={"objects": len(polls), "news": len(news)})
+
+    def _waiting(self, poll: ObjectPoll) -> WaitingObject:
+        """Returns the watches of an object; those of probes that were seen before are not derived from them again."""
+        known = self._watches.get(poll.uid)
+        if known and known[0] is poll.parsed:
+            return known[1]
+        waiting = WaitingObject.of(poll.body, poll.parsed.probes)
+        remember(self._watches, poll.uid, (poll.parsed, waiting), WATCHES)
+        return waiting
 
 
 def _held(keeper: LeaseKeeper, lease: Lease) -> bool:

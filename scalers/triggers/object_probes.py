@@ -16,7 +16,7 @@ from scheduler.keys import Keys
 from workers.api import conditions
 from workers.api.eventing import eventjob, taken_channels
 from workers.api.eventing.eventjob import EventJobSpec
-from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, Kind, Object, Ref
+from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, SCALED_OBJECT, Kind, Object, Ref
 from workers.cache import codec
 from workers.cache.store import Store
 from workers.errors import UserError
@@ -24,6 +24,8 @@ from workers.events import routing
 
 #: Specs of EventJobs that are kept, and entries of a channel that are no events and are kept.
 _SPECS, _MALFORMED = 20_000, 1_000
+#: Kinds with triggers; nearly all polls are theirs. `in` finds them without comparing fields.
+BY_TRIGGERS = (SCALED_JOB, SCALED_OBJECT)
 #: Why an EventJob is not Ready whose channel is the intake of a ScaledJob.
 TAKEN = "ChannelTaken"
 
@@ -40,6 +42,10 @@ class ObjectProbes:
         self._store = store
         self._server: RedisServer | None = None
         self._specs: OrderedDict[str, tuple[int, EventJobSpec | None]] = OrderedDict()
+
+    def known(self, ref: Ref, body: Object) -> Parsed | None:
+        """Returns the probes that `parse` would return without waiting for anything, or None."""
+        return self._triggers.known(body) if ref.kind in BY_TRIGGERS else None
 
     async def parse(self, ref: Ref, body: Object) -> Parsed:
         """Returns the probes of an object, or its problem."""
@@ -106,6 +112,8 @@ class ObjectProbes:
 
 def is_asked(kind: Kind, body: Object) -> bool:
     """Returns whether the object is polled now. EventJobs are until they are gone, for their claims to be settled."""
+    if kind in BY_TRIGGERS:
+        return is_polled(body)
     if kind == EVENT_JOB:
         return True
     return flow_probes.is_probed(body) if kind == JOB_FLOW else is_polled(body)

@@ -110,13 +110,14 @@ class _Known:
     """The cached outcome of parsing one object.
 
     supplied: by its authenticationRefs, by trigger. since: answers of lookups from before this instant are outdated.
-    fresh: no measurement has failed since.
+    plain: no trigger has an authenticationRef. fresh: no measurement has failed since.
     """
 
     version: str
     parsed: Parsed
     supplied: tuple[Hidden, ...]
     since: float
+    plain: bool
     fresh: bool = True
 
 
@@ -170,6 +171,15 @@ class Triggers:
         self._quirks = frozenset(quirks)
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
+    def known(self, body: Object) -> Parsed | None:
+        """Returns the cached outcome if it holds whatever else may have changed, None if `parse` has to look."""
+        uid = body["metadata"]["uid"]
+        known = self._known.get(uid)
+        if known is None or not known.plain or not known.fresh or known.version != version(body):
+            return None
+        self._known.move_to_end(uid)
+        return known.parsed
+
     async def parse(self, ref: Ref, body: Object) -> Parsed:
         """Returns the probes of an object, or its problem. A failed lookup outside the object is not cached.
 
@@ -187,9 +197,8 @@ class Triggers:
             return Parsed(problem=str(error))
         if len(specs) > self._most:
             return Parsed(problem=f"spec.triggers: there are {len(specs)}, at most {self._most} are measured")
-        if known and known.fresh and not any(spec.get("authenticationRef") for spec in specs):
-            self._known.move_to_end(uid)
-            return known.parsed
+        if unchanged := self.known(body):
+            return unchanged
         view = self._lookups.view(since)
         try:
             workload = await self._workload(ref, body, specs, view)
@@ -207,10 +216,11 @@ class Triggers:
         except PenstockError as error:
             return known.parsed if known and isinstance(error, Unavailable) else self._refused(error, specs)
         parsed = await self._parsed(ref, uid, specs, _Supplies(variables, absent, supplied))
+        plain = not any(spec.get("authenticationRef") for spec in specs)
         # A wrong environment of a workload may be corrected in the workload, which does not change the object.
         elsewhere = parsed.problem and ref.kind == SCALED_OBJECT and _names_variables(specs)
         if len(credentials) == len(supplied) and not elsewhere:
-            remember(self._known, uid, _Known(current, parsed, credentials, since), self._limit)
+            remember(self._known, uid, _Known(current, parsed, credentials, since, plain), self._limit)
         return parsed
 
     def _refused(self, error: PenstockError, specs: Sequence[Object]) -> Parsed:

@@ -12,6 +12,7 @@
 --       6, 7   the last generation and token that the caller has seen: a lower token in the lane, in the same
 --              generation, reveals that data was lost
 --       8      the format that the caller writes: data of a newer one is left alone
+--       9      how many ready keys the lane's consumers want a notification for; '' leaves it at the default
 -- Answer: {now (us), still ready, us until claims are allowed (0: they are), generation, token, key, failure, ...}
 --         failure: '' or '<failures in a row> <reason of the last>'
 --         or an error FORMAT with the format that was found
@@ -75,7 +76,7 @@ if now < opens then
   return answer(0, {})
 end
 -- A consumer is alive: sweep starts to wait for the next lost notification from here.
-redis.call('HSET', from.meta, 'claimed', now, 'repairs', 0)
+redis.call('HSET', from.meta, 'claimed', now, 'repairs', 0, 'spread', ARGV[9] or '')
 
 local first = redis.call('ZPOPMIN', from.ready, most)
 if #first == 0 then

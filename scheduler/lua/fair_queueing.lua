@@ -15,7 +15,8 @@ local LANE_KEYS = 10
 local HEAD_START = 1000
 -- Priorities beyond this many steps count as this many.
 local MOST_STEPS = 10
--- Ready keys per notification: one claim takes many keys, and a notification that finds none costs a message, too.
+-- Ready keys per notification, unless the lane's consumers want another number (claim.lua): one claim takes many keys,
+-- and a notification that finds none costs a message, too.
 local KEYS_PER_NOTIFICATION = 8
 
 local function lane(keys, offset)
@@ -76,11 +77,12 @@ local function head_start(priority)
 end
 
 -- Returns the number of notifications to send for the ready keys; 0 while claims are refused, for they would be wasted.
-local function notifications_missing(into, slots, outstanding, opens)
+local function notifications_missing(into, slots, outstanding, opens, spread)
   if into.now < opens then
     return 0
   end
-  local wanted = math.min(math.ceil(redis.call('ZCARD', into.ready) / KEYS_PER_NOTIFICATION), slots)
+  local each = spread >= 1 and spread or KEYS_PER_NOTIFICATION
+  local wanted = math.min(math.ceil(redis.call('ZCARD', into.ready) / each), slots)
   local missing = wanted - outstanding
   if missing <= 0 then
     return 0
@@ -91,7 +93,7 @@ end
 
 -- Writes all marks. Returns the number of keys that became ready and of notifications to send.
 local function settle(into, slots)
-  local meta = redis.call('HMGET', into.meta, 'virtual', 'notifications', 'opens')
+  local meta = redis.call('HMGET', into.meta, 'virtual', 'notifications', 'opens', 'spread')
   local keys = into.news
   local newly = 0
   if #keys > 0 then
@@ -144,5 +146,5 @@ local function settle(into, slots)
     write_many('ZREM', into.later, awaited)
     into.news, into.marks = {}, {}
   end
-  return newly, notifications_missing(into, slots, number(meta[2]), number(meta[3]))
+  return newly, notifications_missing(into, slots, number(meta[2]), number(meta[3]), number(meta[4]))
 end

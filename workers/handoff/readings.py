@@ -1,7 +1,8 @@
 """The last reading of every polled object, in the broker: a poller stores it, a reconciler reads it."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -9,14 +10,17 @@ import orjson
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys
-from scheduler.queue import Lane
-from scheduler.scripts import Arg, Script, load, readable
+from scheduler.queue import PIECE, SCRIPTS, Finished, Lane, Lease, Outcome
+from scheduler.scripts import Arg, JoinedScripts, Script, load, readable
 from workers.decision import claims
 from workers.decision.snapshot import Reading, TriggerSample
 
 log = logging.getLogger(__name__)
 
 _STORE = Script(load("workers", "readings"), ours=True)
+_STORE_AND_FINISH = JoinedScripts(_STORE, SCRIPTS["finish"])
+#: Readings that a process remembers as they are stored, so that an unchanged one is not decoded again.
+_REMEMBERED = 20_000
 _READING = frozenset(field.name for field in fields(Reading))
 _SAMPLE = frozenset(field.name for field in fields(TriggerSample))
 
@@ -39,6 +43,7 @@ class Readings:
         self._client = client
         self._hash = f"{keys.tag}:readings"
         self._generation = keys.generation
+        self._known: OrderedDict[str, tuple[bytes, Reading]] = OrderedDict()
 
     async def get_many(self, keys: Iterable[str]) -> list[Reading | None]:
         """Returns the readings of these objects in their order, None for a missing one; one round trip.
@@ -59,7 +64,60 @@ class Readings:
 
         values, generation = await readable(self._client, [self._hash, self._generation], read)
         began = Keys.began(generation)
-        return [_decoded(key, value, began) if value else None for key, value in zip(wanted, values, strict=True)]
+        return [self._reading(key, value, began) if value else None for key, value in zip(wanted, values, strict=True)]
+
+    def _reading(self, key: str, value: bytes, began: int) -> Reading | None:
+        """Returns a stored reading, None for one from before `began` (µs); one that is known is not decoded again."""
+        known = self._known.get(key)
+        if known and known[0] == value and known[1].started >= began:
+            return known[1]
+        return _decoded(key, value, began)
+
+    def _remember(self, key: str, value: bytes, reading: Reading) -> None:
+        self._known[key] = value, reading
+        self._known.move_to_end(key)
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+
+    async def hand_over(
+        self,
+        readings: Mapping[str, Reading],
+        lane: Lane,
+        outcomes: Sequence[tuple[Lease, Outcome]],
+        polled: Lane,
+        *,
+        news: Collection[str] = (),
+    ) -> tuple[ReadingsStored, Finished]:
+        """As `put_many`, and settles the leases in which they were measured, in the same script.
+
+        outcomes: of the leases, one per reading and in their order. polled: the lane of the leases.
+        """
+        refused: set[str] = set()
+        stale: list[Lease] = []
+        notifications = finishing = 0
+        keys = list(readings)
+        for first in range(0, len(keys), PIECE):
+            piece = keys[first : first + PIECE]
+            args = self._stored_as({key: readings[key] for key in piece}, lane, news)
+            call = polled.finishing(outcomes[first : first + PIECE])
+            stored, answer = await _STORE_AND_FINISH(
+                self._client, ((self._hash, *lane.keys.all()), args), (call.keys, call.args)
+            )
+            finished = call.finished(answer)
+            refused.update(piece[place] for place in stored[1:])
+            stale += finished.stale
+            notifications += stored[0]
+            finishing += finished.notifications
+        return ReadingsStored(frozenset(refused), notifications), Finished(tuple(stale), finishing)
+
+    def _stored_as(self, readings: Mapping[str, Reading], lane: Lane, news: Collection[str]) -> list[Arg]:
+        """Returns the arguments of the script that stores these readings."""
+        args: list[Arg] = ["", lane.slots]
+        for key, reading in readings.items():
+            text = orjson.dumps(reading)
+            args += (key, reading.id, "1" if key in news else "0", text)
+            self._remember(key, b"%d %b" % (reading.id, text), reading)
+        return args
 
     async def put_many(
         self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()
@@ -71,9 +129,7 @@ class Readings:
         """
         if not readings:
             return ReadingsStored(frozenset(), 0)
-        args: list[Arg] = ["", lane.slots]
-        for key, reading in readings.items():
-            args += (key, reading.id, "1" if key in news else "0", orjson.dumps(reading))
+        args = self._stored_as(readings, lane, news)
         notifications, *refused = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
         order = list(readings)
         return ReadingsStored(frozenset(order[place] for place in refused), notifications)

@@ -64,13 +64,15 @@ class Expiring(Collector):
     def _put(self, labels: tuple[str, ...], value: float, *, adds: bool) -> None:
         if len(labels) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {', '.join(self.labels)}")
+        series = self._series
         with self._lock:
             now = self._clock()
-            # Taken out and put in again: the series that was updated longest ago is the first.
-            before, updated = self._series.pop(labels, _NONE)
-            self._series[labels] = (value + before if adds and updated >= now - self.life else value, now)
-            if len(self._series) > SERIES:
-                self._series.popitem(last=False)
+            before, updated = series.get(labels, _NONE)
+            series[labels] = (value + before if adds and updated >= now - self.life else value, now)
+            # The series that was updated longest ago is the first.
+            series.move_to_end(labels)
+            if len(series) > SERIES:
+                series.popitem(last=False)
 
     def _expire(self) -> None:
         oldest = self._clock() - self.life

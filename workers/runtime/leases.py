@@ -11,7 +11,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from scheduler.queue import Lane, Lease, Outcome
+from scheduler.queue import Finished, Lane, Lease, Outcome
 from workers.errors import PenstockError
 from workers.metrics import process
 from workers.runtime.batcher import Batcher
@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 
 #: Sends so many notifications for each named lane.
 Notify = Callable[[Mapping[str, int]], Awaitable[None]]
+
+#: Settles leases, each with its outcome.
+Finish = Callable[[Sequence[tuple[Lease, Outcome]]], Awaitable[Finished]]
 
 #: Seconds before the end of a lease in which no write starts: it could arrive after another process claimed the key.
 MARGIN = 1.0
@@ -111,11 +114,11 @@ class LeaseKeeper:
         self._forget(lease)
         await self._settling.submit((lease, outcome))
 
-    async def settle_all(self, outcomes: Sequence[tuple[Lease, Outcome]]) -> None:
-        """Settles many leases in one call."""
+    async def settle_all(self, outcomes: Sequence[tuple[Lease, Outcome]], finish: Finish | None = None) -> None:
+        """Settles many leases in one call. finish: settles them as `Lane.finish` does, together with something else."""
         for lease, _ in outcomes:
             self._forget(lease)
-        await self._finish(outcomes)
+        await self._finish(outcomes, finish)
 
     def check(self, lease: Lease) -> None:
         """Raises LeaseLost unless the lease lasts for another `MARGIN` seconds; called before every write.
@@ -148,8 +151,8 @@ class LeaseKeeper:
             self._held.pop(lease, None)
             self._deadlines.pop(lease, None)
 
-    async def _finish(self, outcomes: Sequence[tuple[Lease, Outcome]]) -> Sequence[bool]:
-        finished = await self.lane.finish(outcomes)
+    async def _finish(self, outcomes: Sequence[tuple[Lease, Outcome]], finish: Finish | None = None) -> Sequence[bool]:
+        finished = await (finish or self.lane.finish)(outcomes)
         if finished.notifications:
             await self._notify({self.lane.name: finished.notifications})
         for lease in finished.stale:

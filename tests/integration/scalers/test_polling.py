@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 
 from penstock.scaler import Scaler, parameter
 from scalers.auth.lookups import Lookups
+from scalers.polling.object_poll import common_moment
 from scalers.trigger_types import ScalerRegistry
 from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, refusing
@@ -51,14 +52,15 @@ async def test_a_poll_stores_a_reading_and_asks_for_a_decision(world: World, por
     ("as the object says", {"pollingInterval": 7}, 7),
     ("in milliseconds", {"pollingInterval": 7, "pollingIntervalMilliseconds": 250}, 0.25),
 )
-async def test_the_next_poll_is_booked_from_the_start_of_this_one(
+async def test_the_next_poll_is_booked_at_the_common_moment_an_interval_from_the_start_of_this_one(
     spec: dict[str, Any], seconds: float, world: World, port: int
 ) -> None:
     await world.apply(scaled_job("work", redis_trigger(port, "queue"), **spec))
     async with world.polling() as polling:
         claim = await polling.once()
     # Not by a sweep: what is due by then is booked no more.
-    assert await world.client.zscore(LATER, key("work")) == pytest.approx(claim.now + seconds * 1e6, abs=1e3)
+    due = common_moment(claim.now / 1e6 + seconds, seconds)
+    assert await world.client.zscore(LATER, key("work")) == round(due * 1e6)
 
 
 async def test_an_idle_object_asks_for_a_decision_only_when_something_changes(world: World, port: int) -> None:
@@ -241,8 +243,10 @@ async def test_objects_of_one_server_are_measured_in_one_round_trip(objects: int
         before = await commands(world.client)
         await polling.once()
         after = await commands(world.client)
-    assert after["eval"] - before.get("eval", 0) == 1
-    assert after.get("evalsha", 0) - before.get("evalsha", 0) >= objects - 1
+    # The lists are on our own broker: its scripts are counted, too, each perhaps twice because it was not known.
+    scripts = [sum(counts.get(name, 0) for name in ("eval", "evalsha")) for counts in (before, after)]
+    assert scripts[1] - scripts[0] <= 10, "500 lists a call"
+    assert after["type"] - before.get("type", 0) == objects
     assert (await world.poll.stats()).later == objects
 
 
@@ -393,7 +397,7 @@ async def test_a_failure_of_our_own_brings_the_keys_back(world: World, port: int
         raise KeyError("a fault")
 
     async with world.polling() as polling:
-        world.readings.put_many = faulty  # type: ignore[method-assign]
+        world.readings.hand_over = faulty  # type: ignore[method-assign]
         await polling.once()
     stats = await world.poll.stats()
     assert (stats.leased, stats.failing, stats.later) == (0, 1, 1)
@@ -405,14 +409,14 @@ async def test_a_poll_that_lost_its_lease_changes_nothing(world: World, port: in
     late = await world.poll.claim(10)
     async with world.polling() as polling:
         later = Reading(id=late.now + 5, started=late.now + 5, generation=1, uid="uid-work")
-        original = world.readings.put_many
+        original = world.readings.hand_over
 
         async def overtaken(*args: Any, **more: Any) -> Any:
-            await original({key("work"): later}, world.reconcile)
+            await world.readings.put_many({key("work"): later}, world.reconcile)
             await world.deciding()
             return await original(*args, **more)
 
-        world.readings.put_many = overtaken  # type: ignore[method-assign]
+        world.readings.hand_over = overtaken  # type: ignore[method-assign]
         polling.keeper.take(late.leases)
         await polling.poller.handle(late, polling.keeper)
     assert await world.reading("work") == later

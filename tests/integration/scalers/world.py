@@ -163,8 +163,11 @@ class Polling:
         return await self.once()
 
 
-async def build(client: Redis, *, lookups: Lookups | None = None, registry: ScalerRegistry = REGISTRY) -> World:
-    poll, reconcile = Lane(client, "poll", KEYS), Lane(client, "reconcile", KEYS)
+async def build(
+    client: Redis, *, lookups: Lookups | None = None, registry: ScalerRegistry = REGISTRY, lease: float = 4.0
+) -> World:
+    """A world on this broker. lease: seconds of a poll's lease, which must outlast a slow machine's polls."""
+    poll, reconcile = Lane(client, "poll", KEYS, lease=lease), Lane(client, "reconcile", KEYS)
     await poll.open()
     await reconcile.open()
     return World(

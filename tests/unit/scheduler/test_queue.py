@@ -230,6 +230,17 @@ class TestNotifications:
         await lane.claim(1, notified=True)
         assert (await lane.stats()).notifications == 2
 
+    async def test_a_notification_stands_for_as_many_keys_as_the_consumers_want(self, lane: Lane) -> None:
+        consumers = Lane(lane._client, lane.name, Keys("test"), clock=lane._clock, spread=64)
+        assert (await lane.mark(f"jobs.batch/default/{n}" for n in range(64))).notifications == 8
+        for _ in range(8):
+            await consumers.claim(0, notified=True)
+        await consumers.claim(64)
+        assert (await lane.mark(f"jobs.batch/other/{n}" for n in range(64))).notifications == 1
+        assert (await lane.mark(["jobs.batch/other/64"])).notifications == 1
+        await lane.claim(0)
+        assert (await lane.mark(f"jobs.batch/another/{n}" for n in range(64))).notifications == lane.slots - 2
+
     async def test_finishing_rings_for_what_is_left(self, lane: Lane) -> None:
         await lane.mark([A, B])
         claim = await lane.claim(1, notified=True)

@@ -7,7 +7,7 @@ import pytest
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys
-from scheduler.scripts import load
+from scheduler.scripts import JoinedScripts, Script, load
 from tests.unit.tables import for_each
 
 LUA = resources.files("scheduler") / "lua"
@@ -24,6 +24,15 @@ def test_an_include_is_replaced_by_its_text_once_however_often_it_is_named() -> 
 def test_an_include_that_is_not_there_is_named() -> None:
     with pytest.raises(FileNotFoundError, match="'nowhere'"):
         load("scheduler", "nowhere")
+
+
+async def test_joined_scripts_run_one_after_the_other_with_their_own_keys_and_arguments(fake_redis: Redis) -> None:
+    first = Script("redis.call('SET', KEYS[1], ARGV[1])\nreturn #ARGV")
+    second = Script("if #KEYS == 2 then return redis.call('MGET', KEYS[1], KEYS[2]) end\nreturn 'no'")
+    both = JoinedScripts(first, second)
+    assert await both(fake_redis, (["a"], ["x", "y", "z"]), (["a", "b"], [])) == [3, [b"x", None]]
+    assert await both(fake_redis, (["b"], ["u"]), (["a", "b"], [])) == [1, [b"x", b"u"]]
+    assert await both(fake_redis, (["b"], ["u"]), ([], ["more"])) == [1, b"no"]
 
 
 @for_each(0, 1, 3_999, 4_000, 4_001, 9_500)

@@ -43,6 +43,12 @@ def test_how_late_a_poll_is(given, late):
     assert poll(**given).late(10.0) == late
 
 
+def test_a_value_that_changes_by_itself_is_not_polled_before_it_does():
+    polled = poll()
+    polled.again = 7.023
+    assert polled.next(10.0) == 107.023
+
+
 @cases(("ScaledJob", SCALED_JOB, 3), ("JobFlow", JOB_FLOW, None))
 def test_what_claims_measure_is_shown_and_what_flows_probe_is_not(kind, shown):
     name = f"shown-{kind.plural}"

@@ -4,7 +4,7 @@ import pytest
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys
-from scheduler.queue import Lane
+from scheduler.queue import Done, Finished, Lane, Lease, RequeueAt
 from tests.unit.tables import cases
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.handoff.readings import Readings, ReadingsStored
@@ -48,6 +48,80 @@ async def test_a_reading_comes_back_as_it_was_stored(stored: Reading, client: Re
     readings = Readings(client, KEYS)
     await readings.put_many({WORK: stored}, lane)
     assert await readings.get_many([OTHER, WORK]) == [None, stored]
+
+
+async def polled(client: Redis, *keys: str) -> tuple[Lane, tuple[Lease, ...]]:
+    """The lane of polls, and the leases of these keys in it."""
+    poll = Lane(client, "poll", KEYS)
+    await poll.open()
+    await poll.mark(keys)
+    return poll, (await poll.claim(len(keys))).leases
+
+
+async def test_readings_are_handed_over_with_their_leases_in_one_call(
+    client: Redis, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll, leases = await polled(client, WORK, OTHER)
+    readings = Readings(client, KEYS)
+    called: list[str] = []
+    evalsha = client.evalsha
+
+    async def count(digest: str, *more: object) -> object:
+        called.append(digest)
+        return await evalsha(digest, *more)  # type: ignore[misc, arg-type]
+
+    monkeypatch.setattr(client, "evalsha", count)
+    # The first call may find the script unknown.
+    await readings.hand_over({}, lane, [], poll)
+    measured = {lease.key: reading() for lease in leases}
+    outcomes = [(lease, RequeueAt(2e9)) for lease in leases]
+    stored, finished = await readings.hand_over(measured, lane, outcomes, poll, news={WORK})
+    assert len(set(called)) == 1
+    assert len(called) <= 2
+    assert stored == ReadingsStored(frozenset(), 1)
+    assert finished == Finished((), 0)
+    assert await readings.get_many([WORK, OTHER]) == [reading(), reading()]
+    assert await claimed(lane) == [WORK]
+    stats = await poll.stats()
+    assert (stats.leased, stats.later) == (0, 2)
+
+
+async def test_a_lease_that_was_lost_and_a_reading_that_is_old_are_told(client: Redis, lane: Lane) -> None:
+    poll, leases = await polled(client, WORK, OTHER)
+    readings = Readings(client, KEYS)
+    await readings.put_many({WORK: reading(200)}, lane)
+    await poll.finish([(leases[1], Done())])
+    measured = {lease.key: reading(100) for lease in leases}
+    stored, finished = await readings.hand_over(measured, lane, [(lease, Done()) for lease in leases], poll)
+    assert stored.refused == {WORK}
+    assert finished.stale == (leases[1],)
+
+
+async def test_more_readings_than_one_call_takes_are_handed_over_whole(
+    client: Redis, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.handoff.readings.PIECE", 3)
+    keys = [f"scaledjobs.keda.sh/team/work-{number}" for number in range(8)]
+    poll, leases = await polled(client, *keys)
+    readings = Readings(client, KEYS)
+    await readings.put_many({leases[7].key: reading(200)}, lane)
+    await poll.finish([(leases[4], Done())])
+    measured = {lease.key: reading(100) for lease in leases}
+    stored, finished = await readings.hand_over(measured, lane, [(lease, Done()) for lease in leases], poll)
+    assert stored.refused == {leases[7].key}
+    assert finished.stale == (leases[4],)
+    assert (await poll.stats()).leased == 0
+
+
+async def test_a_reading_that_this_process_stored_is_not_decoded_again_until_it_changes(
+    client: Redis, lane: Lane
+) -> None:
+    here, elsewhere, stored = Readings(client, KEYS), Readings(client, KEYS), reading(100)
+    await here.put_many({WORK: stored}, lane)
+    [again] = await here.get_many([WORK])
+    assert again is stored
+    await elsewhere.put_many({WORK: reading(200)}, lane)
+    assert await here.get_many([WORK]) == [reading(200)]
 
 
 async def test_only_keys_in_news_are_marked(client: Redis, lane: Lane) -> None:
