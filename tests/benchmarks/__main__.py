@@ -26,6 +26,7 @@ BENCHMARKS = (
     "failover",
     "page",
     "pressure",
+    "scale",
 )
 
 
