@@ -5,7 +5,6 @@ import re
 from itertools import count
 from typing import Any, ClassVar
 
-import pytest
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
