@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
-from scalers.polling.object_poll import ObjectPoll
+from scalers.polling.object_poll import COMMON, ObjectPoll
 from scalers.triggers.parse import Parsed
 from scheduler.queue import Lane, RequeueAt
 from tests.integration.scalers.world import KEYS, key, scaled_job
@@ -64,7 +64,7 @@ async def simulated(client: Redis, *, common: bool, spread: int | None) -> Count
 async def test_polls_of_one_second_are_claimed_in_claims_that_are_filled(real_redis: Redis) -> None:
     counts = await simulated(real_redis, common=True, spread=CLAIM)
     assert counts.polls >= OBJECTS * (SECONDS - 1)
-    # The first second's polls begin at random; then there are thirty moments a second, of some 17 objects each.
-    assert counts.claims <= OBJECTS + (SECONDS - 1) * 30 * 1.5
+    # The first second's polls begin at random; then the objects share the moments of their interval.
+    assert counts.claims <= OBJECTS + (SECONDS - 1) * COMMON * 1.5
     assert counts.notifications == counts.claims
     assert counts.late <= 0.05

@@ -138,7 +138,7 @@ class World:
 
     @asynccontextmanager
     async def polling(self, **options: Any) -> AsyncIterator["Polling"]:
-        poller, keeper = self.poller(**options), LeaseKeeper(self.poll, self.notify, lease=15.0)
+        poller, keeper = self.poller(**options), LeaseKeeper(self.poll, self.notify, lease=self.poll.lease)
         try:
             yield Polling(self, poller, keeper)
         finally:
@@ -164,7 +164,7 @@ class Polling:
 
 
 async def build(
-    client: Redis, *, lookups: Lookups | None = None, registry: ScalerRegistry = REGISTRY, lease: float = 4.0
+    client: Redis, *, lookups: Lookups | None = None, registry: ScalerRegistry = REGISTRY, lease: float = 15.0
 ) -> World:
     """A world on this broker. lease: seconds of a poll's lease, which must outlast a slow machine's polls."""
     poll, reconcile = Lane(client, "poll", KEYS, lease=lease), Lane(client, "reconcile", KEYS)

@@ -1,9 +1,7 @@
 """How late a poll is, and that what an object's triggers say is shown of every kind of poll but a flow's."""
 
-import itertools
 from typing import ClassVar
 
-import pytest
 from prometheus_client import REGISTRY
 
 from penstock.scaler import Measure, Scaler
@@ -11,7 +9,7 @@ from scalers.polling.object_poll import ObjectPoll
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
 from scheduler.queue import Lease
 from tests.unit.controllers.factories import UID, sample
-from tests.unit.tables import cases, for_each
+from tests.unit.tables import cases
 from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
 from workers.decision.claims import LEDGER
 from workers.decision.snapshot import Reading
@@ -45,36 +43,10 @@ def test_how_late_a_poll_is(given, late):
     assert poll(**given).late(10.0) == late
 
 
-@cases(
-    ("at a common moment", 30, 100.0, 130.0),
-    ("a little after it", 30, 100.4, 130.0),
-    ("nearer to the next", 30, 100.6, 131.0),
-    ("a short interval", 1, 100.01, 101.0),
-    ("a short interval, nearer to the next", 1, 100.02, 101 + 1 / 30),
-    ("two seconds", 2, 100.0, 102.0),
-    ("the default", None, 100.0, 110.0),
-)
-def test_polls_are_due_at_the_common_moments_of_their_interval(interval, started, next):
-    polled = poll(interval=interval)
-    polled.started = round(started * 1e6)
-    assert polled.next(10.0) == pytest.approx(next, abs=1e-6)
-
-
 def test_a_value_that_changes_by_itself_is_not_polled_before_it_does():
     polled = poll()
     polled.again = 7.023
     assert polled.next(10.0) == 107.023
-
-
-@for_each(0.1, 0.25, 0.333333, 1, 1.7, 2.05, 30, 3600.5)
-def test_an_interval_is_a_whole_number_of_steps_so_that_no_poll_is_early_again_and_again(length):
-    polled, instants = poll(interval=None), []
-    for _ in range(50):
-        # Half a millisecond after it was due.
-        polled.started = round(polled.next(length) * 1e6) + 500
-        instants.append(polled.started)
-    between = {after - before for before, after in itertools.pairwise(instants)}
-    assert max(abs(each - length * 1e6) for each in between) <= max(20, length * 10)
 
 
 @cases(("ScaledJob", SCALED_JOB, 3), ("JobFlow", JOB_FLOW, None))
