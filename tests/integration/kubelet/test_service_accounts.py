@@ -58,7 +58,6 @@ async def test_the_rights_of_its_account_are_those_of_a_pod(isolated: Lab) -> No
 
 
 @cases(
-    ("spec",),
     ("the pod does not want it", {"automountServiceAccountToken": False}),
     ("there is no such account", {"serviceAccountName": "nobody"}),
 )

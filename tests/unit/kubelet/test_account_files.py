@@ -10,7 +10,6 @@ OTHER = {"name": "other", "mountPath": "/other"}
 
 
 @cases(
-    ("spec", "account", "container"),
     ("the pod does not want them", {"automountServiceAccountToken": False}, {}, {}),
     ("its account does not", {}, {"automountServiceAccountToken": False}, {}),
     ("there is no account", {}, None, {}),
@@ -24,7 +23,6 @@ def test_nothing_is_added_if(spec: Object, account: Object | None, container: Ob
 
 
 @cases(
-    ("spec", "account", "asked"),
     ("neither says anything", {}, {}, False),
     ("pod and account differ", {"automountServiceAccountToken": True}, {"automountServiceAccountToken": False}, True),
     ("the pod names its account", {"serviceAccountName": "robot"}, {}, True),

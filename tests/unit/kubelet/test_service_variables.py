@@ -29,7 +29,6 @@ def test_an_ipv6_address_is_bracketed_in_urls_alone() -> None:
 
 
 @cases(
-    ("port", "number", "url"),
     ("the same", {"port": 80}, "80", "tcp://127.0.0.1:80"),
     ("another port of the pods", {"port": 80, "targetPort": 8080}, "8080", "tcp://127.0.0.1:8080"),
     ("a name", {"port": 80, "targetPort": "http"}, "80", "tcp://127.0.0.1:80"),
@@ -50,7 +49,6 @@ def test_the_first_of_several_ports_is_that_of_the_service() -> None:
 
 
 @cases(
-    ("spec",),
     ("headless", {"clusterIP": "None"}),
     ("external", {"type": "ExternalName"}),
     ("without ports", {"ports": None}),

@@ -50,7 +50,6 @@ def test_the_depth_of_a_reading(reading: Reading | None, expected: float | None)
 
 
 @cases(
-    ("reading", "expected"),
     ("no reading", None, None),
     ("nothing is claimed", Reading(1, 1, 1, (sample(3),), uid="u"), None),
     ("the ledger was not read", Reading(1, 1, 1, (), uid="u", ledger=ClaimLedger("s0")), None),

@@ -251,9 +251,9 @@ def test_a_request_that_was_answered_gets_no_second_answer(connection: BoundedHt
     assert transport.write.call_count == 1
 
 
-@pytest.mark.parametrize("hindrance", ["the last request", "a slow reader"])
+@for_each("the last request", "a slow reader")
 def test_what_one_write_cannot_say_is_left_to_messages(
-    connection: BoundedHttp, transport: Mock, hindrance: str
+    hindrance: str, connection: BoundedHttp, transport: Mock
 ) -> None:
     cycle, answer = request(connection)
     if hindrance == "a slow reader":

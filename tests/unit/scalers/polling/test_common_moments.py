@@ -9,7 +9,6 @@ from tests.unit.tables import cases
 
 
 @cases(
-    ("moment", "every", "polled"),
     ("thirty seconds", 1030.4, 30.0, 1030.0),
     ("the nearest, not the one before", 1030.6, 30.0, 1031.0),
     ("one second", 1001.01, 1.0, 1001.0),
