@@ -91,9 +91,9 @@ async def test_a_scaled_jobs_trigger_takes_pushes_on_our_own_broker_and_on_anoth
         assert answer["accepted"] is not None
 
 
-@pytest.mark.parametrize("own", [True, False])
+@for_each(True, False)
 async def test_a_scaled_job_keeps_pushes_from_an_event_job_of_its_name_on_our_own_broker_alone(
-    rig: GatewayRig, own: bool
+    own: bool, rig: GatewayRig
 ) -> None:
     await rig.event_job("orders")
     # The trigger's stream has the channel's name on either server.

@@ -266,9 +266,9 @@ def test_an_answered_request_leaves_nothing_to_the_garbage_collector(connection:
         gc.enable()
 
 
-@pytest.mark.parametrize("hindrance", ["the last request", "a slow reader"])
+@for_each("the last request", "a slow reader")
 def test_what_one_write_cannot_say_is_left_to_messages(
-    connection: BoundedHttp, transport: Mock, hindrance: str
+    hindrance: str, connection: BoundedHttp, transport: Mock
 ) -> None:
     cycle, answer = request(connection)
     if hindrance == "a slow reader":

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.support.conditions import eventually
+from tests.unit.tables import cases
 from workers.client.http_pool import KEEP, ConnectionEnded, HttpPool
 from workers.client.transport import unconnected_socket
 
@@ -67,26 +68,19 @@ def peer() -> Peer:
     return Peer()
 
 
-@pytest.mark.parametrize(
-    ("sent", "body"),
-    [
-        pytest.param(OK, b"ok", id="length"),
-        pytest.param(
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
-            b"abcde",
-            id="chunks",
-        ),
-        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", b"", id="no body"),
-        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n" + OK, b"ok", id="interim"),
-        pytest.param(
-            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s"
-            % (len(packed := gzip.compress(b"large")), packed),
-            b"large",
-            id="compressed although not asked for",
-        ),
-    ],
+@cases(
+    ("length", OK, b"ok"),
+    ("chunks", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", b"abcde"),
+    ("no body", b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+    ("interim", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n" + OK, b"ok"),
+    (
+        "compressed although not asked for",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s"
+        % (len(packed := gzip.compress(b"large")), packed),
+        b"large",
+    ),
 )
-async def test_an_answer_is_whole_and_its_connection_is_used_again(peer: Peer, sent: bytes, body: bytes) -> None:
+async def test_an_answer_is_whole_and_its_connection_is_used_again(sent: bytes, body: bytes, peer: Peer) -> None:
     peer.answers = lambda _number: sent
     async with pool_of(peer) as pool:
         for _ in range(3):

@@ -6,10 +6,9 @@ from collections import Counter
 from types import FrameType
 from typing import Any
 
-import pytest
-
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, pod, queue
+from tests.unit.tables import for_each
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.group import UNSCHEDULABLE
@@ -55,7 +54,7 @@ def first_round(snapshot: Snapshot) -> Plan:
     return rounds.admit(snapshot, NOW)
 
 
-@pytest.mark.parametrize("created", [NEW, LATE])
+@for_each(NEW, LATE)
 def test_a_gang_that_did_not_change_costs_a_dozen_calls(created: float) -> None:
     few, many = waiting(200, created), waiting(400, created)
     counted = []
@@ -66,7 +65,7 @@ def test_a_gang_that_did_not_change_costs_a_dozen_calls(created: float) -> None:
     assert sum(more.values()) <= 15 * 200, more.most_common(8)
 
 
-@pytest.mark.parametrize("created", [NEW, LATE])
+@for_each(NEW, LATE)
 def test_a_gang_that_changed_is_read_again_and_the_others_are_not(created: float) -> None:
     gangs = waiting(100, created)
     first_round(cluster(gangs))
@@ -74,7 +73,7 @@ def test_a_gang_that_changed_is_read_again_and_the_others_are_not(created: float
     assert calls_of_a_round(cluster(gangs))["observe"] <= 5
 
 
-@pytest.mark.parametrize("created", [NEW, LATE])
+@for_each(NEW, LATE)
 def test_a_round_that_remembers_decides_as_one_that_does_not(created: float) -> None:
     gangs = waiting(30, created)
     first_round(cluster(gangs))
