@@ -11,8 +11,8 @@ from pydantic.fields import FieldInfo
 from deploy import generated_docs
 from penstock.parameters import Origin, base_type
 from penstock.scaler import Scaler
+from scalers.scaler_registry import ScalerRegistry
 from scalers.sources.tls import ProtectedCertificates
-from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.keda_types import TYPES as KEDA_TYPES
 
 MISSING = """## Not supported yet

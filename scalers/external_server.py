@@ -16,6 +16,7 @@ from penstock.extras import needed
 from penstock.parameters import FROM_ENV, Trigger
 from penstock.scaler import Measure, Scaler, metric_name, milli
 from scalers.polling.batched import Answer, BatchedReader
+from scalers.scaler_registry import ScalerRegistry
 from scalers.sources.external.messages import (
     EXTRA,
     GET_METRIC_SPEC,
@@ -26,7 +27,6 @@ from scalers.sources.external.messages import (
     Method,
     message,
 )
-from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.parse import SourceKey
 from scalers.ttl_cache import EVER, TTLCache
 from scalers.wakeups.listeners import ListenerPool

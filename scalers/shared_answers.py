@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 @dataclass
-class _Question(Generic[V]):
+class _SharedQuestion(Generic[V]):
     """A question that was asked. waiting: callers that wait for its answer; its text stays out of the repr."""
 
     task: "asyncio.Task[V]" = field(repr=False)
@@ -30,7 +30,7 @@ class SharedAnswers(Generic[V]):
         self._seconds = seconds
         self._limit = limit
         self._clock = clock
-        self._asked: OrderedDict[Hashable, _Question[V]] = OrderedDict()
+        self._asked: OrderedDict[Hashable, _SharedQuestion[V]] = OrderedDict()
 
     async def get(self, key: Hashable, ask: Callable[[], Awaitable[V]]) -> V:
         """Returns the answer to a question; raises what `ask` raises. The last caller to give up cancels it."""
@@ -49,11 +49,11 @@ class SharedAnswers(Generic[V]):
                 question.task.cancel()
                 self._forget(key, question)
 
-    def _ask(self, key: Hashable, ask: Callable[[], Awaitable[V]]) -> _Question[V]:
+    def _ask(self, key: Hashable, ask: Callable[[], Awaitable[V]]) -> _SharedQuestion[V]:
         async def asked() -> V:
             return await ask()
 
-        question = _Question(asyncio.ensure_future(asked()), self._clock() + self._seconds)
+        question = _SharedQuestion(asyncio.ensure_future(asked()), self._clock() + self._seconds)
         self._asked[key] = question
         self._asked.move_to_end(key)
         question.task.add_done_callback(lambda task: self._ended(key, question, task))
@@ -61,11 +61,11 @@ class SharedAnswers(Generic[V]):
             self._asked.popitem(last=False)
         return question
 
-    def _ended(self, key: Hashable, question: _Question[V], task: "asyncio.Task[Any]") -> None:
+    def _ended(self, key: Hashable, question: _SharedQuestion[V], task: "asyncio.Task[Any]") -> None:
         # Retrieved here, for every caller may have given up.
         if task.cancelled() or task.exception():
             self._forget(key, question)
 
-    def _forget(self, key: Hashable, question: _Question[V]) -> None:
+    def _forget(self, key: Hashable, question: _SharedQuestion[V]) -> None:
         if self._asked.get(key) is question:
             del self._asked[key]

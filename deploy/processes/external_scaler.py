@@ -13,8 +13,8 @@ from penstock.extras import needed
 from scalers.external_server import Offer, Service
 from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
+from scalers.scaler_registry import REGISTRY
 from scalers.sources.external.messages import EXTRA
-from scalers.trigger_types import REGISTRY
 from workers.errors import UserError
 from workers.runtime.health import Health
 from workers.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from deploy.webhook import json_patch
-from scalers.trigger_types import REGISTRY
+from scalers.scaler_registry import REGISTRY
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.findings import Finding, joined
 from workers.admission.lookup import Lookup

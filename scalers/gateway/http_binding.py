@@ -66,7 +66,7 @@ class ContentType:
 
 
 class Binding(NamedTuple):
-    """How a request carries its events, read from its headers once.
+    """The way in which a request carries its events, read from its headers once.
 
     headers: as they came, names in lower case. values: the same by name, of repeated ones the last. content: None
     without a content type.

@@ -15,8 +15,8 @@ from scalers.auth.authenticator import Authenticator, Unreachable, Workload
 from scalers.auth.lookups import Lookups, LookupView
 from scalers.auth.secret_text import Hidden
 from scalers.redaction import why
+from scalers.scaler_registry import REGISTRY, ScalerRegistry
 from scalers.sources.kubernetes.pod_resources import PodResource
-from scalers.trigger_types import REGISTRY, ScalerRegistry
 from scalers.ttl_cache import EVER, remember
 from workers.api import bool_annotations
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
@@ -172,7 +172,7 @@ class Triggers:
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     def known(self, body: Object) -> Parsed | None:
-        """Returns the cached outcome if it holds whatever else may have changed, None if `parse` has to look."""
+        """Returns the cached outcome if it depends on the object alone, None if `parse` has to look."""
         uid = body["metadata"]["uid"]
         known = self._known.get(uid)
         if known is None or not known.plain or not known.fresh or known.version != version(body):

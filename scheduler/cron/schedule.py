@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from itertools import islice
 
-from scheduler.cron import clocks, stepping
-from scheduler.cron.clocks import DAY, EPOCH
+from scheduler.cron import clock_changes, stepping
+from scheduler.cron.clock_changes import DAY, EPOCH
 from scheduler.cron.fields import CronFields
 
 _SECOND = timedelta(seconds=1)
@@ -94,14 +94,14 @@ class CronSchedule(Schedule):
         return None if slot is None else _instant(slot)
 
     def newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:
-        found = self._newest(_seconds(after), min(_seconds(until), clocks.LAST), count + 1)
+        found = self._newest(_seconds(after), min(_seconds(until), clock_changes.LAST), count + 1)
         return [_instant(slot) for slot in found[-count:]], len(found) > count
 
     def _next(self, after: int) -> int | None:
-        begin = max(after + 1, clocks.FIRST)
-        if begin >= clocks.LAST:
+        begin = max(after + 1, clock_changes.FIRST)
+        if begin >= clock_changes.LAST:
             return None
-        return stepping.first(self.fields, clocks.clocks(self.zone, begin), begin)
+        return stepping.first(self.fields, clock_changes.clocks(self.zone, begin), begin)
 
     def _newest(self, after: int, until: int, count: int) -> list[int]:
         """Enumerates few slots, and bisects the time between many."""
@@ -118,7 +118,7 @@ class CronSchedule(Schedule):
     def _calm(self, after: int, until: int) -> int | None:
         """Returns an instant between the two that is far from clock changes, half-way if possible; else None."""
         middle = (after + until) // 2
-        rough = clocks.clocks(self.zone, middle).rough
+        rough = clock_changes.clocks(self.zone, middle).rough
         at = bisect_left(rough, middle - _NEAR)
         if at < len(rough) and rough[at] <= middle + _NEAR:
             middle = rough[at] - _NEAR

@@ -13,7 +13,7 @@ from itertools import takewhile
 
 from croniter import croniter
 
-from scheduler.cron.clocks import DAY, EPOCH, HOUR, MINUTE, Clocks
+from scheduler.cron.clock_changes import DAY, EPOCH, HOUR, MINUTE, Clocks
 from scheduler.cron.fields import CronFields, DayField, lowest
 
 #: Calendar years that the search covers after the year of its start.

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from tests.support.paths import ROOT
+from tests.support.tables import cases
 from tests.support.terminal import Terminal, until
-from tests.unit.tables import cases
 from workers.api import times
 
 EXAMPLES = ROOT / "examples"

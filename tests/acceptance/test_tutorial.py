@@ -14,8 +14,8 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
+from tests.support.tables import for_each
 from tests.support.terminal import COMMAND, PATIENCE, environment
-from tests.unit.tables import for_each
 
 PAGE = ROOT / "docs" / "tutorial.md"
 _BLOCK = re.compile(r"(?:Save this as `(?P<file>[^`]+)`:\n\n)?```(?P<kind>yaml|console)\n(?P<text>.*?)```", re.DOTALL)

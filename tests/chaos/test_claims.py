@@ -14,8 +14,8 @@ import redis.asyncio as redis
 from deploy.local import up
 from tests.chaos.parts import PARTS, kill_each, run_installation
 from tests.chaos.patience import beside, everything, until
+from tests.support.tables import for_each
 from tests.support.valkeys import ValkeyServer
-from tests.unit.tables import for_each
 from workers.api import conditions
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.client.rest import Cluster

@@ -1,7 +1,7 @@
 """What the chaos tests of the queue conclude from a log."""
 
 from tests.chaos.hands import Piece, in_hand, overlaps, read, taken_over
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 @cases(

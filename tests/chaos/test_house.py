@@ -26,8 +26,8 @@ from tests.chaos.convergence import differences, present
 from tests.chaos.parts import PARTS, kill, process, run_installation
 from tests.chaos.patience import beside
 from tests.support.embedded import embedded_apiserver
+from tests.support.tables import cases
 from tests.support.valkeys import ValkeyServer
-from tests.unit.tables import cases
 from workers.api import crds
 from workers.api.kinds import SCALED_JOB
 from workers.cache.store import Store

@@ -18,8 +18,8 @@ from scheduler.queue import Lane
 from tests.chaos import hands
 from tests.chaos.hands import Effect, Lost, Piece, Start
 from tests.support.paths import ROOT
+from tests.support.tables import cases
 from tests.support.valkeys import ValkeyServer
-from tests.unit.tables import cases
 
 LEASE = 3.0
 KEYS = [f"jobs.batch/team-{number % 5}/job-{number}" for number in range(60)]

@@ -31,7 +31,7 @@ from penstock.parameters import Trigger
 from penstock.scaler import Measure
 from scalers.sources.events.push import Push
 from tests.support.paths import ROOT
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 STREAM = "{penstock}:events:team/orders"
 

@@ -19,8 +19,8 @@ from tests.support import helm, rendered
 from tests.support.conditions import eventually, until
 from tests.support.embedded import embedded_apiserver
 from tests.support.ports import free_ports
+from tests.support.tables import for_each
 from tests.support.valkeys import ValkeyServer
-from tests.unit.tables import for_each
 from workers.api import crds
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NAMESPACE, SCALED_OBJECT, Ref
 from workers.client.rest import Cluster

@@ -12,9 +12,9 @@ import redis
 
 from deploy.local import private_files
 from penstock.cloudevents import wrong
+from tests.support.tables import cases
 from tests.unit.cli.conftest import Type, _clean_environment, cluster, penstock
 from tests.unit.cli.fake import SCALED_JOB, FakeCluster
-from tests.unit.tables import cases
 from workers.api.kinds import SECRET, TRIGGER_AUTHENTICATION
 
 __all__ = ["_clean_environment", "cluster", "penstock"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.packaging.audit import verdict
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 GOOD: dict[str, Any] = {"name": "good", "version": "1", "vulns": []}
 BAD: dict[str, Any] = {"name": "bad", "version": "1", "vulns": [{"id": "PYSEC-1", "fix_versions": ["2"]}]}

@@ -10,7 +10,7 @@ from packaging.version import Version
 from tests.packaging import dependencies, licences
 from tests.packaging.licences import IN_EXTRAS, PERMISSIVE, Licence
 from tests.support.paths import ROOT
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 LOCK = (ROOT / "requirements.lock").read_text()
 LOCKED = {

@@ -14,8 +14,8 @@ import yaml
 from penstock import __version__
 from tests.packaging.conftest import FOLDERS, Installed, build
 from tests.support.paths import ROOT
+from tests.support.tables import for_each
 from tests.support.terminal import until
-from tests.unit.tables import for_each
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -5,7 +5,7 @@ from playwright.async_api import Page, expect
 
 from tests.page.page_fixture import TOKEN, PageFixture
 from tests.page.steps import VIEWS, arrived, sign_in, visit
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

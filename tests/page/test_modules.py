@@ -9,7 +9,7 @@ from playwright.async_api import BrowserContext, Page
 
 from tests.page.conftest import watched_tab
 from tests.page.page_fixture import PageFixture
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

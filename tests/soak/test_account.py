@@ -11,7 +11,7 @@ from tests.soak.loads import Load, nothing, slots
 from tests.soak.rest import more, pattern
 from tests.soak.vitals import LONG, WARM, Vital, Vitals
 from tests.support.paths import ROOT
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 
 def note(what: str, work: str = "a", job: str = "j1", at: float = 0.0) -> Note:

@@ -14,7 +14,7 @@ from deploy.cli import main
 from deploy.cli.check import inventory, judgment
 from deploy.cli.manifests import Manifest, parse
 from tests.support.paths import ROOT
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.api import kinds
 from workers.api.eventing import eventjob
 from workers.api.kinds import EVENT_JOB, Ref

@@ -88,7 +88,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of changes. changed: how many the store did not have yet. notifications: to send, by lane."""
+    """The outcome of storing changes. changed: how many the store did not have yet. notifications: to send, by lane."""
 
     changed: int
     notifications: Mapping[str, int]

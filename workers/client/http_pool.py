@@ -27,7 +27,7 @@ REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """An answer and its whole body."""
 
     status: int
@@ -43,7 +43,7 @@ class ConnectionEnded(ConnectionError):  # noqa: N818 - what happened
         self.began = began
 
 
-class _Connection(asyncio.Protocol):
+class _HttpConnection(asyncio.Protocol):
     """One connection; one request at a time. context: the TLS context it was opened with."""
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
@@ -53,7 +53,7 @@ class _Connection(asyncio.Protocol):
         self.usable = True
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._answer: asyncio.Future[Answer] | None = None
+        self._answer: asyncio.Future[HttpAnswer] | None = None
         self._bodiless = False
         self._start()
 
@@ -62,8 +62,8 @@ class _Connection(asyncio.Protocol):
         self._body: list[bytes] = []
         self._heard = self._headed = False
 
-    async def exchange(self, data: bytes, *, bodiless: bool) -> Answer:
-        """Sends a request and returns its answer. bodiless: answers to it have no body, whatever their headers say."""
+    async def exchange(self, data: bytes, *, bodiless: bool) -> HttpAnswer:
+        """Sends a request and returns its answer. bodiless: its answer has no body, also if the headers announce one."""
         assert self._transport is not None
         self._start()
         self._bodiless = bodiless
@@ -161,7 +161,7 @@ class _Connection(asyncio.Protocol):
         if headers.get("Content-Encoding", "identity").lower() in ("gzip", "deflate") and body:
             # Was not asked for; servers in between may compress all the same. 47: either format, by its header.
             body = zlib.decompress(body, wbits=47)
-        self._answer.set_result(Answer(self._parser.get_status_code(), headers, body))
+        self._answer.set_result(HttpAnswer(self._parser.get_status_code(), headers, body))
 
     def _has_length(self) -> bool:
         return any(name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self._headers)
@@ -194,8 +194,8 @@ class HttpPool:
         self._make_socket = make_socket
         self._clock = clock
         # The youngest last: those that are not needed grow old, and are closed.
-        self._idle: list[_Connection] = []
-        self._busy: set[_Connection] = set()
+        self._idle: list[_HttpConnection] = []
+        self._busy: set[_HttpConnection] = set()
         self._closing: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -208,7 +208,7 @@ class HttpPool:
         *,
         context: ssl.SSLContext | None = None,
         server_name: str = "",
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Sends a request and returns its whole answer; cancelling ends its connection.
 
         target: path and query, quoted. context: of TLS, None for none; a connection of another context is not used
@@ -249,7 +249,7 @@ class HttpPool:
         lines.append("\r\n")
         return "".join(lines).encode() + (body or b"")
 
-    def _take(self, context: ssl.SSLContext | None) -> _Connection | None:
+    def _take(self, context: ssl.SSLContext | None) -> _HttpConnection | None:
         """Returns the youngest connection without a request."""
         oldest = self._clock() - KEEP
         while self._idle:
@@ -259,7 +259,7 @@ class HttpPool:
             connection.close()
         return None
 
-    async def _exchange(self, connection: _Connection, method: str, data: bytes) -> Answer:
+    async def _exchange(self, connection: _HttpConnection, method: str, data: bytes) -> HttpAnswer:
         self._busy.add(connection)
         try:
             answer = await connection.exchange(data, bodiless=method == "HEAD")
@@ -290,7 +290,7 @@ class HttpPool:
             wait = max(1.0, self._idle[0].idle_since - oldest)
             self._closing = asyncio.get_running_loop().call_later(wait, self._close_old)
 
-    async def _connect(self, context: ssl.SSLContext | None, server_name: str) -> _Connection:
+    async def _connect(self, context: ssl.SSLContext | None, server_name: str) -> _HttpConnection:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         sock = None
@@ -313,7 +313,7 @@ class HttpPool:
         if sock is None:
             raise ConnectionError(f"{self._host} has no address")
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = _Connection(context)
+        connection = _HttpConnection(context)
         try:
             await loop.create_connection(
                 lambda: connection,

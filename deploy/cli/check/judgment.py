@@ -12,7 +12,7 @@ from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.schema import schema as schemas
 from scalers.auth.authenticator import Authenticator
 from scalers.auth.lookups import Lookups
-from scalers.trigger_types import REGISTRY
+from scalers.scaler_registry import REGISTRY
 from scalers.triggers.parse import Triggers
 from workers.admission import warnings
 from workers.admission.admission_options import AdmissionOptions

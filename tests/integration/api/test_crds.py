@@ -10,7 +10,7 @@ import yaml
 
 from tests.support.conditions import eventually
 from tests.support.paths import ROOT
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api import conditions, crds
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, SCHEDULED_JOB, Ref
 from workers.client.rest import Cluster

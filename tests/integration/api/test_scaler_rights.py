@@ -9,7 +9,7 @@ import yaml
 
 from deploy.manifests import rbac
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers import errors
 from workers.api.kinds import NAMESPACE, SECRET, SERVICE_ACCOUNT, Kind, Object, Ref
 from workers.client.rest import Cluster

@@ -14,7 +14,7 @@ from deploy.page.authorization import ALLOWED, PageAuthorization, Refused
 from tests.integration.apiserver.client import Answer, Api, config_map, until
 from tests.integration.apiserver.conftest import Kubectl
 from tests.support.embedded import Embedded
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import CONFIG_MAP
 from workers.client.rest import Cluster
 from workers.errors import Forbidden

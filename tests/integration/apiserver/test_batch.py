@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.integration.apiserver.client import DEFINITIONS, JSON_PATCH, MERGE, STRATEGIC, Api, job, owned_by, pod, until
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api import crds
 from workers.api.kinds import SCHEDULED_JOB
 

@@ -1,7 +1,7 @@
 """Deletion: finalizers, time to stop, owners and namespaces."""
 
 from tests.integration.apiserver.client import Api, config_map, job, owned_by, pod, until
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 def test_a_deleted_object_is_gone_and_named(api: Api) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.apiserver.client import Api, until
 from tests.integration.apiserver.conftest import Kubectl
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 pytestmark = pytest.mark.skipif(not shutil.which("kubectl"), reason="kubectl is not installed: NOT tested with it")
 

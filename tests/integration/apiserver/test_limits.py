@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.integration.apiserver.client import Api, until
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
 QUOTAS = "/api/v1/namespaces/{namespace}/resourcequotas"

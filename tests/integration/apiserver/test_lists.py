@@ -3,7 +3,7 @@
 import pytest
 
 from tests.integration.apiserver.client import Api, config_map, job, pod
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 
 def _names(answer: dict[str, list[dict[str, dict[str, str]]]]) -> list[str]:

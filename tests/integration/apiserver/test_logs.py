@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.apiserver.client import Api, pod, until
 from tests.support.embedded import Embedded
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 LINES = (
     "2026-01-01T00:00:00.000000001Z stdout F one\n"

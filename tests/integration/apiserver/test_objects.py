@@ -17,7 +17,7 @@ from tests.integration.apiserver.client import (
     pod,
     until,
 )
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 def test_a_created_object_has_what_the_server_fills_in(api: Api) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.integration.apiserver.client import STRATEGIC, Answer, Api
 from tests.support.embedded import Embedded
+from tests.support.tables import cases, for_each
 from tests.unit.apiserver.odd import METADATA, ODD, PODS, mutated, places
-from tests.unit.tables import cases, for_each
 from workers.api import names
 
 pytestmark = pytest.mark.real_apiserver

@@ -12,7 +12,7 @@ import psutil
 from deploy.local.apiserver.storage import watch_streams
 from tests.integration.apiserver.client import Api, config_map, until
 from tests.support.embedded import Embedded
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 #: Objects and bytes of each: together they are more than the changes that are remembered at most.
 OBJECTS, SIZE = 200, 100_000

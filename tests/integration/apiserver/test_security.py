@@ -12,7 +12,7 @@ import urllib3
 from deploy.processes.https import HEAD_BYTES
 from tests.integration.apiserver.client import DEFINITIONS, Api, config_map
 from tests.support.embedded import Embedded, embedded_apiserver
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 
 @for_each(None, "Bearer wrong", "Basic dXNlcjpwYXNz", "Bearer ")

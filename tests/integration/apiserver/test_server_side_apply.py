@@ -17,7 +17,7 @@ from tests.integration.apiserver.client import (
     until,
 )
 from tests.integration.apiserver.conftest import Kubectl
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 APPLY = "application/apply-patch+yaml"
 

@@ -12,8 +12,8 @@ import urllib3
 from deploy.local.apiserver.storage.object_store import ObjectStoreKeys
 from tests.integration.apiserver.client import DEFINITIONS, Api, config_map, custom, definition, job, owned_by, until
 from tests.support.embedded import Embedded, embedded_apiserver
+from tests.support.tables import cases
 from tests.support.valkeys import ValkeyServer
-from tests.unit.tables import cases
 
 WIDGET = custom("Widget", "w")
 WIDGETS = "/apis/test.penstock.dev/v1/namespaces/default/widgets"

@@ -13,10 +13,10 @@ from kubernetes.client.exceptions import ApiException
 
 from tests.integration.apiserver.client import DEFINITIONS, Api, until
 from tests.support.embedded import Embedded, embedded_apiserver
+from tests.support.tables import cases
 from tests.unit.admission import test_job, test_queue
 from tests.unit.admission.bodies import CONTAINER, group, job, queue, task
 from tests.unit.controllers.factories import scaled_job
-from tests.unit.tables import cases
 from workers.api import crds
 from workers.api.kinds import COMMAND, NODE, POD_GROUP, QUEUE, SCALED_JOB, VC_CRON_JOB, VC_JOB, Kind, Object
 from workers.api.references import GANG_GATE

@@ -19,7 +19,7 @@ from scheduler.keys import Keys
 from tests.support.conditions import eventually
 from tests.support.event_jobs import KEYS, PolledEventJob, spec_of
 from tests.support.paths import ROOT
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers import wiring
 from workers.decision.claims import ClaimSettlement
 from workers.errors import UserError

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.conditions import eventually, until
 from tests.support.house import House
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.api.kinds import DEPLOYMENT, PERSISTENT_VOLUME_CLAIM, POD, REPLICA_SET, STATEFUL_SET, Object, Ref
 from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import NotFound

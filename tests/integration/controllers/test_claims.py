@@ -11,8 +11,8 @@ import redis.asyncio as redis
 from scheduler.keys import Keys
 from tests.integration.controllers.keda_objects import LONG, NEVER, KedaObject, job_template
 from tests.support.conditions import eventually
+from tests.support.tables import cases
 from tests.support.valkeys import ValkeyServer
-from tests.unit.tables import cases
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.cache.store import Store
 from workers.client.rest import Cluster

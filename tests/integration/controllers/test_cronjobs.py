@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.conditions import eventually, until
 from tests.support.house import House
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api import conditions, times
 from workers.api.kinds import CRON_JOB, EVENT, JOB, POD, SCHEDULED_JOB, Kind, Object, Ref, controller_of, ref_of
 from workers.client.rest import Cluster

@@ -18,7 +18,7 @@ from tests.integration.controllers.keda_objects import LONG, KedaObject
 from tests.support.conditions import eventually
 from tests.support.house import House, Houses, house
 from tests.support.paths import ROOT
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Object, Ref
 from workers.client.rest import Cluster
 from workers.controllers.eventjob.jobs import LABEL

@@ -20,7 +20,7 @@ from tests.integration.controllers.volcano_objects import (
     unschedulable,
 )
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import NODE, POD, POD_GROUP, QUEUE, RESOURCE_QUOTA, VC_JOB, Object, Ref, ref_of
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.client.rest import Cluster

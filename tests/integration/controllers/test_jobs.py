@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.conditions import eventually, until
 from tests.support.house import House, house
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.api.kinds import EVENT, JOB, POD, Object, Ref, ref_of
 from workers.client.rest import Cluster
 from workers.controllers.batch.job.pods import TRACKING

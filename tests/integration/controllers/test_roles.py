@@ -18,8 +18,8 @@ from tests.integration.controllers.role_scenario import KINDS
 from tests.support import audit
 from tests.support.audit import Right
 from tests.support.role_rig import GRANTS, PROCESSES, Running, role_rig
+from tests.support.tables import for_each
 from tests.support.terminal import PATIENCE, until
-from tests.unit.tables import for_each
 from workers.admission.admission_options import AdmissionOptions
 from workers.api.kinds import Object
 from workers.client.rest import Cluster

@@ -9,8 +9,8 @@ import redis.asyncio as redis
 
 from tests.integration.controllers.keda_objects import LONG, job_template, manifest, remove, unfinished_jobs
 from tests.support.conditions import eventually
+from tests.support.tables import cases
 from tests.support.valkeys import ValkeyServer
-from tests.unit.tables import cases
 from workers.api import conditions
 from workers.api.kinds import SCALE_POLICY, SCALED_JOB, Object, Ref
 from workers.client.rest import Cluster

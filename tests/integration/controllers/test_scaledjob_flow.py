@@ -14,8 +14,8 @@ import redis.asyncio as redis
 from tests.integration.controllers.keda_objects import LONG, KedaObject, job_template, manifest, unfinished_jobs
 from tests.support.conditions import eventually
 from tests.support.house import House
+from tests.support.tables import cases
 from tests.support.valkeys import ValkeyServer
-from tests.unit.tables import cases
 from workers.api import conditions
 from workers.api.kinds import SCALE_POLICY, SCALED_JOB, Ref
 from workers.client.rest import Cluster

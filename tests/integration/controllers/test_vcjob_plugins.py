@@ -20,7 +20,7 @@ from tests.integration.controllers.volcano_objects import (
 from tests.support.conditions import eventually
 from tests.support.house import House
 from tests.support.paths import ROOT
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.api.kinds import (
     CONFIG_MAP,
     NETWORK_POLICY,

@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from tests.support.gateway_rig import KEYS, GatewayRig
 from tests.support.paths import ROOT
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 CLIENTS = ROOT / "examples" / "clients"
 TOKEN = "a-token-of-some-length"

@@ -9,7 +9,7 @@ from deploy.cli.main import run
 from deploy.cli.objects import gateway_push
 from deploy.cli.objects.gateway_push import GatewayTarget
 from tests.support.gateway_rig import GatewayRig
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.errors import UserError
 
 TOKEN = "a-token-of-some-length"

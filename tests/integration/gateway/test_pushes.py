@@ -10,8 +10,8 @@ from scalers.gateway import body_reader
 from scheduler.queue import Lane
 from tests.support.conditions import eventually
 from tests.support.gateway_rig import KEYS, GatewayRig
+from tests.support.tables import for_each
 from tests.support.valkeys import ValkeyServer
-from tests.unit.tables import for_each
 from workers.api.kinds import EVENT_JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion
 

@@ -20,7 +20,7 @@ from deploy.local.kubelet.containers.environment import ConfigProblem
 from deploy.local.kubelet.containers.isolation import Bind, Isolation
 from tests.integration.kubelet.lab import Lab, code, condition, phase, shell
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import CONFIG_MAP, EVENT
 
 #: In the machine's root, in a folder of it, and in one that is a link or has no such folder.

@@ -7,7 +7,7 @@ import pytest
 from tests.integration.kubelet.conftest import Server
 from tests.integration.kubelet.lab import Lab, condition, phase, shell, until
 from tests.support.processes import alive
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import POD, Object, Ref
 from workers.client.rest import STRATEGIC_MERGE_PATCH
 

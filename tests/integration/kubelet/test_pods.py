@@ -8,7 +8,7 @@ from tests.integration.kubelet.conftest import Server
 from tests.integration.kubelet.lab import Lab, code, condition, container, phase, shell, until, waiting
 from tests.support.conditions import eventually
 from tests.support.processes import alive
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api import quantities
 from workers.api.kinds import CONFIG_MAP, EVENT, NODE, POD, POD_METRICS, SECRET, Object, Ref
 from workers.errors import NotFound

@@ -6,7 +6,7 @@ import pytest
 
 from tests.integration.kubelet.lab import Lab, code, phase, shell
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import EVENT, SERVICE, SERVICE_ACCOUNT, Kind, Object
 
 FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -28,7 +28,7 @@ from tests.integration.apiserver.client import until
 from tests.integration.kubelet.conftest import Server
 from tests.integration.kubelet.lab import shell
 from tests.support.ports import free_port
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import Object
 
 pytestmark = pytest.mark.parametrize("server", ["embedded"], indirect=True, scope="package")

@@ -21,7 +21,7 @@ from tests.integration.scalers.servers import refusing
 from tests.integration.scalers.world import World, build, from_config_map, key, redis_trigger, scaled_job
 from tests.support.conditions import eventually
 from tests.support.servers import behaving, hang
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import Object, Ref
 from workers.controllers.keda.scaledjob.status import ScaledJobConditions
 from workers.decision.snapshot import Reading

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from tests.integration.scalers.world import World, key, redis_trigger, scaled_job
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import Object
 from workers.decision.claims import LEDGER, ClaimLedger, ClaimOrder, ClaimSettlement, name_of
 

@@ -19,7 +19,7 @@ from scalers.sources.redis.streams import RedisStreams
 from scheduler.scripts import load
 from tests.integration.scalers.servers import work_list, work_stream
 from tests.support.ledgers import ListLedger
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.decision.claims import LARGEST, ClaimedItem, ClaimOrder, ClaimSettlement
 
 _ids = count(1)

@@ -11,7 +11,7 @@ from penstock.client import beside
 from tests.integration.scalers.test_wakeups import connected, ready, running, until, wakeups_of
 from tests.integration.scalers.world import KEYS, Polling, World, build, redis_trigger, scaled_job
 from tests.support.event_jobs import event_of
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import EVENT_JOB, Object, Ref
 from workers.cache.store import ObjectVersion
 from workers.decision.claims import DELIVERIES, ClaimedItem, ClaimOrder, ClaimSettlement

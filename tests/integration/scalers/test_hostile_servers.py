@@ -15,10 +15,10 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.scaler import Scaler
 from scalers.polling.batched import BatchedReader
+from scalers.scaler_registry import ScalerRegistry
 from scalers.sources.databases import mongodb
 from scalers.sources.http import github_runner
 from scalers.sources.http.web import WebSource
-from scalers.trigger_types import ScalerRegistry
 from scalers.triggers.parse import SourceKey, Triggers
 from tests.integration.scalers.every_trigger import ALONE, EXAMPLES, MARKER, OTHERS, USER, Example
 from tests.integration.scalers.servers import reading, refusing

@@ -11,11 +11,11 @@ from redis.asyncio import Redis
 from penstock.scaler import Scaler, parameter
 from scalers.auth.lookups import Lookups
 from scalers.polling.object_poll import common_moment
-from scalers.trigger_types import ScalerRegistry
+from scalers.scaler_registry import ScalerRegistry
 from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, World, build, from_config_map, key, redis_trigger, scaled_job
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api.kinds import Object, Ref
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import NotFound

@@ -17,8 +17,8 @@ from scalers.sources.events.push import Push
 from tests.integration.scalers.servers import commands
 from tests.integration.scalers.test_wakeups import listening, woken
 from tests.integration.scalers.world import build, scaled_job
+from tests.support.tables import cases
 from tests.unit.scalers.sources.test_push_parameters import EVENTS, GOOD
-from tests.unit.tables import cases
 from workers.decision.claims import ClaimOrder
 from workers.metrics.process import PUSHED
 

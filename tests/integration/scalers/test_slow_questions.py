@@ -14,7 +14,7 @@ from scalers.sources.http.metrics_api import MetricsAPI
 from scalers.triggers.parse import SourceKey
 from tests.integration.scalers.servers import reading
 from tests.support.servers import answering
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 #: Seconds that one answer may take here.
 PATIENCE = 0.5

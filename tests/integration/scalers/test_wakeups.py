@@ -13,8 +13,8 @@ from scalers.wakeups.wakeups import Wakeups
 from scheduler.queue import Done
 from tests.integration.scalers.servers import kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, Polling, World, build, key, redis_trigger, scaled_job
+from tests.support.tables import cases, for_each
 from tests.unit.scalers.cluster import Cluster
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import Object
 
 

@@ -13,7 +13,7 @@ from scalers.deliveries.deliveries import Deliveries
 from scalers.polling.batched import BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.poller import Poller
-from scalers.trigger_types import REGISTRY, ScalerRegistry
+from scalers.scaler_registry import REGISTRY, ScalerRegistry
 from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
 from scheduler.keys import Keys

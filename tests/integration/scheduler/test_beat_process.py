@@ -14,7 +14,7 @@ import pytest
 import redis
 
 from scheduler.keys import Keys
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 READY, LATER = (Keys("test").lane("reconcile").all()[place] for place in (0, 3))
 

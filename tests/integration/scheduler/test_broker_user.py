@@ -20,9 +20,9 @@ from tests.integration.scalers.test_push import Intake
 from tests.integration.scheduler.test_brokers import exchanged
 from tests.support.event_jobs import KEYS, PolledEventJob
 from tests.support.paths import ROOT
+from tests.support.tables import for_each
 from tests.support.valkeys import server
 from tests.unit.scalers.sources.test_push_parameters import GOOD
-from tests.unit.tables import for_each
 from workers.decision.claims import ClaimOrder, ClaimSettlement
 from workers.handoff.claim_orders import ClaimOrders
 from workers.runtime import broker_checks

@@ -20,8 +20,8 @@ from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.support.broker_servers import Certificates, Trio, certificates, tls_front, trio
 from tests.support.conditions import eventually
+from tests.support.tables import cases
 from tests.support.valkeys import LONG, Cluster, cluster
-from tests.unit.tables import cases
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240), pytest.mark.broker]
 

@@ -24,7 +24,7 @@ from aiohttp import web
 from deploy.certificate_authority import CLIENT, Authority
 from tests.support.conditions import eventually
 from tests.support.forward_proxy import forward_proxy
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import JOB, Ref
 from workers.client import credentials, exec_plugin, kubeconfig, tls_files
 from workers.client.kubeconfig import load

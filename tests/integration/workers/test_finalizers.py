@@ -10,7 +10,7 @@ import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from tests.unit.workers.acting import ActorRig
 from workers.api.kinds import CONFIG_MAP, JOB, NAMESPACE, POD, Object, Ref, ref_of
 from workers.cache.informers import run_informers

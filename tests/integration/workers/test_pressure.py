@@ -15,7 +15,7 @@ from tests.benchmarks.worker import Worker, worker
 from tests.support import kube
 from tests.support.fault_proxy import FaultProxy, creations, fault_proxy, loses_the_answer, refuses, seats, times_out
 from tests.support.routed import RoutedCluster
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import JOB, NAMESPACE, POD, SCALED_JOB, Kind, Object, Ref, ref_of
 from workers.cache.store import ObjectVersion
 from workers.client.rest import Cluster

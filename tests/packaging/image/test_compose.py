@@ -21,8 +21,8 @@ from tests.packaging.image.container import Image
 from tests.support.embedded import embedded_apiserver
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
+from tests.support.tables import for_each
 from tests.support.terminal import until
-from tests.unit.tables import for_each
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -14,7 +14,7 @@ from penstock import __version__
 from tests.packaging.image.container import Image
 from tests.packaging.image.dockerfile import PATH, Dockerfile
 from tests.support.paths import ROOT
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(600)

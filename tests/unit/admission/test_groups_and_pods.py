@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
+from tests.support.tables import cases
 from tests.unit.admission.bodies import fields, group, job, known, queue, task
-from tests.unit.tables import cases
 from workers.admission import pod
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.lookup import Known, Unseen

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.admission.bodies import fields, job, known, queue, task
-from tests.unit.tables import cases, for_each
 from workers.admission.volcano import job as rules
 from workers.admission.volcano import lifecycle_policies, plugins
 

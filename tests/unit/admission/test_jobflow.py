@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.admission.lookup import Known
 from workers.admission.volcano import jobflow as admission
 from workers.api.kinds import JOB_FLOW, Object

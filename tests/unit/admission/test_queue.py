@@ -5,8 +5,8 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.admission.bodies import fields, group, known, queue
-from tests.unit.tables import cases, for_each
 from workers.admission.volcano import queue as rules
 from workers.admission.volcano.queue_lookup import ROOT
 from workers.api.kinds import QUEUE

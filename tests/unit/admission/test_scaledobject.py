@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import at
 from tests.unit.controllers.keda.scaledobject.scaledobjects import TRIGGER, scaled_object
-from tests.unit.tables import cases
 from workers.admission import scaledobject
 from workers.admission.lookup import Known
 from workers.admission.rules import RULES

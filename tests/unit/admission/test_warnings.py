@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from tests.support.tables import cases
 from tests.unit.controllers.eventjob.manifests import event_job
 from tests.unit.controllers.factories import job, scaled_job
 from tests.unit.controllers.keda.scaledobject.scaledobjects import TRIGGER, scaled_object
-from tests.unit.tables import cases
 from workers.admission.warnings import warnings
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Kind, Object
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from tests.support.tables import cases
 from tests.unit.api.test_scaledobject import TRIGGER, modifiers, trigger, usage
 from tests.unit.api.test_scaledobject import body as scaled_object
 from tests.unit.controllers.factories import scaled_job
-from tests.unit.tables import cases
 from workers.api.keda import scaledjob, scaledobject
 from workers.api.kinds import Object
 from workers.api.model import Problems

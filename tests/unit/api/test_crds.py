@@ -8,7 +8,7 @@ import yaml
 
 from tests.support.crd_copies import crd_copies
 from tests.support.paths import ROOT
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api import crds
 
 FOLDER = ROOT / "deploy" / "crds"

@@ -10,9 +10,9 @@ import yaml
 from deploy.local.apiserver.schema import schema
 from tests.support.crd_copies import crd_copies
 from tests.support.paths import ROOT
+from tests.support.tables import cases, for_each
 from tests.unit.apiserver import examples as apiserver
 from tests.unit.controllers.factories import NOW, reading, sample, snapshot
-from tests.unit.tables import cases, for_each
 from workers.admission.volcano import jobflow as flow_rules
 from workers.admission.volcano.job import defaulted, faults
 from workers.api import kinds, scalepolicy, scheduledjob

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api import kinds
 
 

@@ -2,7 +2,7 @@
 
 import ipaddress
 
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.api import loopback_addresses
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.api.quantities import canonical, parse
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api import kinds
 from workers.api.kinds import Kind, Object, Ref
 from workers.api.references import REFERENCES

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import scaled_job
-from tests.unit.tables import cases, for_each
 from workers.api.keda import scaledjob
 from workers.errors import UserError
 

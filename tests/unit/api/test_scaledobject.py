@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api import crds
 from workers.api.keda import scaledobject
 from workers.api.kinds import Object

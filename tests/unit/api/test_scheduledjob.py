@@ -6,7 +6,7 @@ import pytest
 
 from deploy.local.apiserver.schema import schema
 from tests.support.crd_copies import crd_copies
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api import scheduledjob
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
 from workers.errors import UserError

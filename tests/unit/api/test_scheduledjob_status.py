@@ -8,8 +8,8 @@ import pytest
 
 from deploy.local.apiserver.schema import schema
 from tests.support.crd_copies import crd_copies
+from tests.support.tables import cases
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, CronCluster, clock, cron_job, scheduled_job, second
-from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 
 (FORM,) = (

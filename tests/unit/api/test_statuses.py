@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.api.kinds import JOB_FLOW, QUEUE, SCALED_JOB, VC_JOB, Kind
 from workers.api.statuses import readable
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api import bool_annotations, times
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.keda import triggerauthentication
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, SCALED_JOB, TRIGGER_AUTHENTICATION, Object
 from workers.errors import UserError

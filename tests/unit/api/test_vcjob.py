@@ -6,8 +6,8 @@ import pytest
 
 from deploy.local.apiserver.schema import schema
 from tests.support.crd_copies import crd_copies
+from tests.support.tables import for_each
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
-from tests.unit.tables import for_each
 from workers.api.model import Problems
 from workers.api.volcano.job import parse
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api import crds
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Kind, Object
 from workers.api.volcano import podgroup, queue

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deploy.backup import archive
 from deploy.backup.archive import BackupHeader, BackupWriter, SavedKey
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 TEXTS = st.text(max_size=20).map(str.encode) | st.binary(max_size=20)
 VALUES = st.recursive(TEXTS | st.none() | st.integers(0, 9), lambda inner: st.lists(inner, max_size=7), max_leaves=30)

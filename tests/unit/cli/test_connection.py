@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from deploy.cli import api_connection
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.errors import UserError
 
 

@@ -13,10 +13,10 @@ import redis.exceptions
 from deploy.cli import about, main
 from deploy.local import private_files
 from tests.support.paths import ROOT
+from tests.support.tables import cases, for_each
 from tests.support.terminal import COMMAND
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
-from tests.unit.tables import cases, for_each
 from workers.client import rest as cluster_module
 from workers.errors import Unavailable
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deploy.cli import manifests
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.errors import UserError
 
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: crunch}\n"

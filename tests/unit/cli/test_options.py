@@ -9,7 +9,7 @@ import pytest
 
 from deploy.cli import options
 from deploy.processes import command_lines
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.errors import UserError
 from workers.settings import Settings
 

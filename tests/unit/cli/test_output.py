@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from deploy.cli import output
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

@@ -6,12 +6,12 @@ import pytest
 import yaml
 
 from deploy.manifests import process_rules, rbac
-from scalers.trigger_types import ScalerRegistry
+from scalers.scaler_registry import ScalerRegistry
 from scalers.triggers.parse import Triggers
 from tests.integration.scalers.every_trigger import EXAMPLES
 from tests.support.paths import ROOT
+from tests.support.tables import cases, for_each
 from tests.unit.scalers.cluster import Cluster
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import (
     CRON_JOB,
     DEPLOYMENT,

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.support.paths import ROOT
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 PAGE = ROOT / "docs" / "reasons.md"
 CONTROLLERS = ROOT / "workers" / "controllers"

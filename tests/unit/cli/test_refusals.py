@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.support.tables import for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, POD, FakeCluster
-from tests.unit.tables import for_each
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 
 LATER = "2999-01-01T00:00:00Z"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, NODE, POD, POD_GROUP, QUEUE, Object, Ref
 from workers.controllers.composite import composed
 from workers.decision.controller import Controller, ScaleTarget

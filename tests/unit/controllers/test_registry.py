@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scalers.auth.lookups import Lookups
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, Object, Ref
 from workers.controllers import registry
 from workers.errors import UserError

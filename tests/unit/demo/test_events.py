@@ -5,7 +5,7 @@ from typing import Any
 
 from deploy.demo.events.report import EventsRun, faults, rows
 from deploy.demo.events.sender import SentWebhook
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 
 def _note(by: str, number: int, began: float, **other: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from deploy.demo.pool.report import PoolRun, PoolSample, chart, faults, rows
 from deploy.demo.pool.work import outcome
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 SAMPLES = [
     PoolSample(0.0, 0, 0, 0),

@@ -4,7 +4,7 @@ import pytest
 
 from deploy.demo.measure import measured
 from deploy.demo.report import DemoJob, DemoRun, faults, percentile, rows
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.events.texts import scope
-from tests.unit.tables import cases
 from workers.events import expressions
 from workers.events.event_scope import DEEPEST
 from workers.events.expressions import ExpressionFailed

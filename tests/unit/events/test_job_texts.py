@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.events.test_substitutions import expanded
 from tests.unit.events.texts import scope, template
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.api.scheduledjob import RunTemplate
 from workers.events import job_texts

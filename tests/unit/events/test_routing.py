@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.tables import cases
 from tests.unit.events.texts import event, spec
-from tests.unit.tables import cases
 from workers.events import routing
 from workers.events.expressions import ExpressionFailed
 from workers.events.routing import NotTaken, Route

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.events.texts import scope
-from tests.unit.tables import cases
 from workers.errors import UserError
 from workers.events import substitutions
 from workers.events.event_scope import EventScope

@@ -2,8 +2,8 @@
 
 from deploy.local.kubelet.volumes import account_files
 from deploy.local.kubelet.volumes.account_files import FOLDER, SILENT_MOUNT, VOLUME
+from tests.support.tables import cases
 from tests.unit.kubelet.factories import box, pod
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 OTHER = {"name": "other", "mountPath": "/other"}

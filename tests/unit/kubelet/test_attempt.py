@@ -16,7 +16,7 @@ from deploy.local.kubelet.containers.container_states import Container, Containe
 from deploy.local.supervisor.guard import signal_group
 from tests.support.conditions import eventually
 from tests.support.processes import alive
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 ENV = {"PATH": os.environ["PATH"]}
 

@@ -13,7 +13,7 @@ from deploy.local.kubelet.containers.attempt import ContainerAttempt
 from deploy.local.kubelet.containers.container_states import Terminated
 from tests.support.conditions import eventually
 from tests.support.processes import alive
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 ENV = {"PATH": os.environ["PATH"]}
 

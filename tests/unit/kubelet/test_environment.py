@@ -4,8 +4,8 @@ import pytest
 
 from deploy.local.kubelet.containers import environment
 from deploy.local.kubelet.containers.environment import ConfigProblem, Sources
+from tests.support.tables import cases, for_each
 from tests.unit.kubelet.factories import box, pod
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import CONFIG_MAP, SECRET, Object
 
 SOURCES: Sources = {

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from deploy.local.kubelet.containers.container_states import Container, ContainerEnding, Containers, ContainerWaiting
 from deploy.local.kubelet.pods.lifecycle import ContainerBackoff, PodDecision, decide
+from tests.support.tables import cases
 from tests.unit.kubelet.factories import box, pod, ran, runs, state
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 NOW = 100.0

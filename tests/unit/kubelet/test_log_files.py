@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deploy.local.kubelet.containers import log_files
 from deploy.local.kubelet.containers.log_files import LONGEST, Log
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 LINE = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)", re.DOTALL)
 

@@ -10,8 +10,8 @@ from deploy.local.kubelet.containers.environment import ConfigProblem
 from deploy.local.kubelet.containers.isolation import Bind
 from deploy.local.kubelet.volumes import mounts
 from deploy.local.kubelet.volumes.mounts import Mounts
+from tests.support.tables import cases
 from tests.unit.kubelet.factories import box, pod
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 POD = Path("/pods/u")

@@ -3,8 +3,8 @@
 from typing import Any
 
 from deploy.local.kubelet.presented_nodes import GPU, NodeOptions, PresentedNodes, mismatch
+from tests.support.tables import cases
 from tests.unit.kubelet.factories import box, pod
-from tests.unit.tables import cases
 from workers.api.kinds import Object, Ref
 
 WISHED = NodeOptions(3, "64", "256Gi", 8, ("zone=a/b", "rack=1"))

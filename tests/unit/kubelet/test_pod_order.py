@@ -2,8 +2,8 @@
 
 from deploy.local.kubelet import pod_order
 from deploy.local.kubelet.pod_order import PodQueue
+from tests.support.tables import cases
 from tests.unit.kubelet.factories import pod
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from deploy.local.kubelet.containers import probes
 from deploy.local.kubelet.containers.probes import ProbeResults
+from tests.support.tables import cases
 from tests.unit.kubelet.factories import box
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 ENV = {"PATH": os.environ["PATH"], "WORD": "x"}

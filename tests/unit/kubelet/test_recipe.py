@@ -7,8 +7,8 @@ import pytest
 from deploy.local.image_commands import Images
 from deploy.local.kubelet.containers import console
 from deploy.local.kubelet.pods import recipe
+from tests.support.tables import cases
 from tests.unit.kubelet.factories import pod
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 IMAGES = Images.of(["mine=run '$(A)'", "inside=bin/run"])

@@ -13,7 +13,7 @@ from deploy.local.kubelet.containers.resource_usage import (
     metrics,
     sessions,
 )
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import POD_METRICS, Ref
 from workers.errors import AlreadyExists, NotFound, Unavailable
 

@@ -1,7 +1,7 @@
 """The variables of API server and Services."""
 
 from deploy.local.kubelet.containers import service_variables
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import Object
 
 

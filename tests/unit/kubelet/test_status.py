@@ -9,8 +9,8 @@ from deploy.local.kubelet.containers.container_states import (
 )
 from deploy.local.kubelet.pods import status
 from deploy.local.kubelet.pods.lifecycle import PodDecision
+from tests.support.tables import cases
 from tests.unit.kubelet.factories import box, pod, ran, runs, state
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 NOW = 200.0

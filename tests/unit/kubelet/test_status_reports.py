@@ -7,7 +7,7 @@ import pytest
 
 from deploy.local.kubelet.pods import status_reports
 from deploy.local.kubelet.pods.status_reports import Reports
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import POD, Object, Ref
 from workers.errors import ClusterError, Conflict, Invalid, NotFound, Unavailable
 

@@ -11,8 +11,8 @@ from deploy.local.kubelet import kubelet as module
 from deploy.local.kubelet.kubelet import KubeletOptions, kubelet
 from tests.support.conditions import eventually
 from tests.support.processes import alive
+from tests.support.tables import cases
 from tests.unit.kubelet.factories import box, pod
-from tests.unit.tables import cases
 from workers.api.kinds import POD, Object, Ref
 from workers.client.kubeconfig import ApiAccess
 

@@ -8,8 +8,8 @@ from deploy.local.kubelet.containers.environment import ConfigProblem, Sources
 from deploy.local.kubelet.volumes import folders
 from deploy.local.kubelet.volumes.account_files import TOKEN_REQUEST
 from deploy.local.kubelet.volumes.folders import Files
+from tests.support.tables import cases
 from tests.unit.kubelet.factories import box, pod
-from tests.unit.tables import cases
 from workers.api.kinds import CONFIG_MAP, SECRET, Object
 
 SOURCES: Sources = {(CONFIG_MAP, "conf"): {"a": b"1", "b": b"2"}, (SECRET, "word"): {"s": b"hush"}}

@@ -11,7 +11,7 @@ from redis.exceptions import AuthenticationError
 
 from deploy.local import broker
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 #: Starts a broker; its process, and the file with its URL.
 Start = Callable[[], tuple["subprocess.Popen[bytes]", Path]]

@@ -10,7 +10,7 @@ from deploy.local import broker, home, private_files
 from deploy.local.apiserver.http import token as auth
 from deploy.local.home import Home
 from deploy.local.supervisor import guard
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.errors import UserError
 
 Spoil = Callable[[Path], object]

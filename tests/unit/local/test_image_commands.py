@@ -6,7 +6,7 @@ import pytest
 
 from deploy.local import image_commands
 from deploy.local.image_commands import ImageCommand, Images
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.errors import UserError
 
 IMAGES = Images.of(

@@ -1,7 +1,7 @@
 """Advice for kinds that a cluster does not serve."""
 
 from deploy import unserved_kinds
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 SERVED = [("batch", "v1", "CronJob"), ("networking.k8s.io", "v1", "Ingress"), ("", "v1", "Event")]
 SERVED += [("batch.volcano.sh", "v1alpha1", "Job")]

@@ -11,7 +11,7 @@ from deploy.cli.main import LISTED
 from tests.support import rendered
 from tests.support.helm import Helm, HelmError
 from tests.support.paths import ROOT
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.settings import Settings
 
 #: Choices of the chart that no overlay has.

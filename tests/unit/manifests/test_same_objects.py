@@ -6,7 +6,7 @@ from deploy.manifests import chart as generator
 from deploy.manifests import rbac, volcano
 from tests.support import rendered
 from tests.support.helm import Helm
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 @pytest.mark.parametrize("name", rendered.OVERLAYS)

@@ -8,7 +8,7 @@ import pytest
 from deploy.page.answers import object_graphs, queue_shares, requests_read, schedule_runs
 from deploy.page.live import pipeline_monitor
 from scheduler.queue import Stats
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_JOB, Kind, Object
 from workers.errors import UserError
 

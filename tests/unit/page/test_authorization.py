@@ -7,7 +7,7 @@ import pytest
 
 from deploy.page import authorization
 from deploy.page.authorization import ALLOWED, PageAuthorization, Refused
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import SCHEDULED_JOB
 from workers.client.rest import Cluster
 from workers.errors import Forbidden, Invalid, NotFound, Unavailable

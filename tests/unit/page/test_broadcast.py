@@ -8,7 +8,7 @@ import pytest
 
 from deploy.page.live import broadcast as module
 from deploy.page.live.broadcast import LINGER, Broadcast, UpdateWatcher
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 
 class Time:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deploy.object_rows.row import Row, Tone
 from deploy.page.live.row_index import RowIndex, RowQuery, Sort
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.errors import UserError
 
 JOBS, PODS = "jobs.batch", "pods"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from deploy.object_rows.row import Row
 from deploy.page.live import sampler
 from deploy.page.live.series import OBJECTS, POINTS, AllSeries, Point
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.decision.claims import ClaimLedger
 from workers.decision.snapshot import Reading, TriggerSample
 

@@ -3,7 +3,7 @@
 import yaml
 
 from deploy.page.answers import shown_manifests
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import JOB, SECRET, Object
 
 MASK = shown_manifests.MASK

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock._broker_format import FORMAT, OTHERS, FormatRefused, Handling, adoptable, check
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 #: Of a release that writes format 3, adopts 2, and reads nothing older.
 THREE = {"own": 3, "others": {2: Handling.ADOPT}}

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from tests.support.paths import ROOT
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 HEAVY = ("celery", "kombu", "urllib3", "requests", "prompt_toolkit", "typer", "cryptography.hazmat", "click", "rich")
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr, model_validator
 
 from penstock.parameters import ParameterError, Parameters, SettingsError, Source, Trigger, parameter
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 class Everything(Parameters):

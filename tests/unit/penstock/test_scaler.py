@@ -10,7 +10,7 @@ import pytest
 
 from penstock.connections import Connections
 from penstock.scaler import Measure, Scaler, attempt, metric_name, milli, parameter
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 class Constant(Scaler):

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from penstock import _wording
 from tests.support.paths import ROOT
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api import scalepolicy, scheduledjob
 from workers.api.keda import scaledjob, scaledobject, triggerauthentication
 from workers.api.kinds import TRIGGER_AUTHENTICATION, Object

@@ -9,7 +9,7 @@ import yaml
 
 from penstock.connections import Connections
 from penstock.scaler import Scaler
-from scalers.trigger_types import GROUP, REGISTRY
+from scalers.scaler_registry import GROUP, REGISTRY
 from scalers.triggers.parse import Triggers
 from tests.support.paths import ROOT
 from workers.api.kinds import SCALED_JOB, Object, Ref

@@ -6,7 +6,7 @@ import pytest
 
 from deploy import generated_docs, triggers_reference
 from penstock.parameters import Origin
-from scalers.trigger_types import ScalerRegistry
+from scalers.scaler_registry import ScalerRegistry
 from scalers.triggers.keda_types import TYPES
 from tests.support.paths import ROOT
 

@@ -7,7 +7,7 @@ import pytest
 from scheduler.broker import address
 from scheduler.broker.address import BrokerAddress, BrokerTLS
 from tests.support.paths import ROOT
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 TLS = BrokerTLS("/ca.pem")
 

@@ -4,7 +4,7 @@ from redis import exceptions
 
 from scheduler.broker import refusals
 from scheduler.broker.address import parse
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 
 @for_each(exceptions.AskError("1 a:1"), exceptions.TryAgainError("keys are on their way"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scheduler.cron import CronError, parse
 from scheduler.cron.fields import read
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 MINUTES = range(60)
 

@@ -8,7 +8,7 @@ from croniter import croniter
 
 from scheduler.cron import CronError, parse, stepping
 from scheduler.cron.fields import DayField
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 DAY = timedelta(days=1)
 

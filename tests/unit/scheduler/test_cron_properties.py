@@ -9,8 +9,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.cron import parse
+from tests.support.tables import cases
 from tests.unit.scheduler.cron_oracle import DAY, Plain, brute, procedure
-from tests.unit.tables import cases
 
 #: Clocks are changed by whole hours, on the hour and away from midnight.
 PLAIN_ZONES = ["UTC", "America/New_York", "Europe/London", "Asia/Kathmandu", "Australia/Sydney"]

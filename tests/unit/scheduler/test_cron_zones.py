@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.cron import ZoneError, check_zone, parse, zone
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 NIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 GOOD = ["UTC", "Etc/UTC", "Etc/GMT+5", "Etc/GMT-14", "Europe/Berlin", "America/Argentina/ComodRivadavia", "EST5EDT"]

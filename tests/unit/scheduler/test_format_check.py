@@ -5,7 +5,7 @@ import pytest
 from penstock._broker_format import FORMAT, FormatRefused
 from scheduler.format_check import check_format
 from scheduler.keys import Keys
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 KEYS = Keys("test")
 NEWER = FORMAT + 1

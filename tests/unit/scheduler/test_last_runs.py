@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.last_runs import LastRuns, RunLease
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 RUNS = "{test}:beat:runs"
 

@@ -11,7 +11,7 @@ from redis.asyncio.connection import Connection
 from redis.exceptions import DataError
 
 from scheduler.broker.packing import HiredisPacking
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 ARGUMENTS = st.one_of(st.text(), st.binary(), st.integers(), st.floats(allow_nan=False))
 

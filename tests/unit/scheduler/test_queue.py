@@ -10,8 +10,8 @@ from redis.exceptions import ConnectionError as BrokerAway
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane, Outcome, Requeue, RequeueAt, RetryBackoff, Stats
+from tests.support.tables import cases, for_each
 from tests.unit.scheduler.conftest import Clock
-from tests.unit.tables import cases, for_each
 
 A, B, C = (f"jobs.batch/default/{name}" for name in "abc")
 

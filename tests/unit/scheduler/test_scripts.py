@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.scripts import JoinedScripts, Script, load
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 LUA = resources.files("scheduler") / "lua"
 NAMES = sorted(file.name.removesuffix(".lua") for file in LUA.iterdir() if file.name.endswith(".lua"))

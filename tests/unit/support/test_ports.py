@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.support import ports
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 #: Another run, which takes every port of the range it can get.
 OTHER = """

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from deploy.webhook import app as webhook
+from tests.support.tables import cases
 from tests.unit.admission.bodies import job, queue, task
-from tests.unit.tables import cases
 from workers import errors
 from workers.admission.admission_options import AdmissionOptions
 

@@ -12,9 +12,9 @@ from deploy.local.apiserver.patch.patches import json_patch
 from deploy.webhook import json_patch as differences
 from deploy.webhook import reviews
 from deploy.webhook.registration import MUTATING, VALIDATING, Place, wanted
+from tests.support.tables import cases, for_each
 from tests.unit.admission.bodies import group, job, known, queue, task
 from tests.unit.controllers.factories import scaled_job
-from tests.unit.tables import cases, for_each
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.findings import Finding
 from workers.admission.lookup import Known

@@ -11,7 +11,7 @@ from deploy.webhook import certificate_rotation, certificates
 from deploy.webhook.certificate_keeper import load
 from deploy.webhook.certificate_rotation import INTRODUCTION, RETIREMENT
 from deploy.webhook.certificates import LIFETIME
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NAMES = ("hook.system.svc", "127.0.0.1")

@@ -9,7 +9,7 @@ import pytest
 import redis.exceptions as redis
 from kombu.exceptions import OperationalError
 
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.app import app
 from workers.json_logs import JsonLines, OrdinaryOutages, Outage
 

@@ -7,7 +7,7 @@ import pytest
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.support.older_data import become_another_server, restore, saved
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from tests.unit.workers.objects import job, ref, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion, Store, StoreLost

@@ -7,7 +7,7 @@ from redis.exceptions import ResponseError
 
 from scheduler.keys import TYPES, Keys, type_of
 from scheduler.scripts import Script
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from tests.unit.workers.acting import OWNER, owned
 from tests.unit.workers.reconciling import WorkerRig
 from workers.api.kinds import JOB, SCALED_JOB

@@ -14,7 +14,7 @@ from deploy.local.apiserver.discovery.api_resources import ServedResource
 from deploy.local.apiserver.schema import defaults
 from deploy.local.apiserver.storage.object_store import ObjectStore
 from deploy.local.apiserver.strategies import podspec
-from scalers.trigger_types import REGISTRY
+from scalers.scaler_registry import REGISTRY
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.rules import RULES, KindRules
 from workers.admission.warnings import warnings

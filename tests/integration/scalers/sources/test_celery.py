@@ -27,7 +27,7 @@ from tests.integration.scalers.test_wakeups import listening, woken
 from tests.integration.scalers.world import World, build, scaled_job
 from tests.support import valkeys
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 #: Seconds that a worker may take to start on a busy machine.
 LONG = 60.0

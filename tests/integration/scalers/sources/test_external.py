@@ -16,7 +16,7 @@ from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.integration.scalers.test_wakeups import connected, running, settled, until, wakeups_of, woken
 from tests.integration.scalers.world import build, scaled_job
 from tests.support.certificates import certificates
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 
 @pytest.fixture

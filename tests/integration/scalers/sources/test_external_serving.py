@@ -21,7 +21,7 @@ from tests.integration.scalers.external_server import asking as external_trigger
 from tests.integration.scalers.servers import port_of, refusing
 from tests.integration.scalers.test_wakeups import until
 from tests.support.certificates import certificates
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.errors import UserError
 from workers.settings import Settings
 

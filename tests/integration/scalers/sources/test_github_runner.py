@@ -17,7 +17,7 @@ from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
 from scalers.sources.http.github_runner import GitHubRunner
 from tests.support.servers import answering
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PEM = KEY.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()

@@ -20,7 +20,7 @@ from tests.integration.scalers.servers import ask, reading, refusing
 from tests.support.certificates import certificates
 from tests.support.ports import free_port
 from tests.support.servers import relayed, with_certificates_both_ways
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from scalers.sources.databases.mongodb import MongoDB
 from tests.integration.scalers.servers import refusing
 from tests.support.certificates import certificates
 from tests.support.servers import behaving, with_certificates_both_ways
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 pytestmark = pytest.mark.usefixtures("sockets_of_pymongo")
 

@@ -16,7 +16,7 @@ from tests.integration.scalers.daemons import rabbitmq
 from tests.integration.scalers.servers import refusing
 from tests.support.certificates import certificates
 from tests.support.conditions import eventually
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 
 def scaler(host: str, **metadata: str) -> RabbitMQ:

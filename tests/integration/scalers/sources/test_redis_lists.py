@@ -9,7 +9,7 @@ from penstock.connections import Connections
 from penstock.scaler import SourceError
 from scalers.sources.redis.lists import RedisLists
 from tests.integration.scalers.servers import commands, count_writes, refusing, rejected, work_list
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 @pytest.fixture

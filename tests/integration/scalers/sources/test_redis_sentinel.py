@@ -15,8 +15,8 @@ from scalers.sources.redis.lists import RedisSentinelLists
 from scalers.sources.redis.streams import RedisSentinelStreams
 from tests.integration.scalers.servers import ask, count_writes, hanging, refusing
 from tests.support.conditions import eventually
+from tests.support.tables import cases
 from tests.support.valkeys import LONG, Watched, sentinel
-from tests.unit.tables import cases
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240), pytest.mark.broker]
 

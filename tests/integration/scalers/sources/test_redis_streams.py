@@ -9,7 +9,7 @@ from penstock.connections import Connections
 from penstock.scaler import SourceError
 from scalers.sources.redis.streams import RedisStreams
 from tests.integration.scalers.servers import commands, count_writes, work_stream
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 LENGTH: dict[str, str] = {}
 PENDING = {"consumerGroup": "group"}

@@ -17,7 +17,7 @@ from scalers.wakeups.redis_listener import RedisListener
 from tests.support.certificates import certificates
 from tests.support.conditions import eventually
 from tests.support.servers import relayed, with_certificates_both_ways
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 OURS, THEIRS = certificates("ours"), certificates("theirs")
 CLIENT = {"tls": "enable", "ca": OURS.authority, "cert": OURS.client, "key": OURS.client_key}

@@ -16,7 +16,7 @@ from tests.integration.scalers.daemons import CONNINFO, mariadb, postgres, psql
 from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.support.certificates import certificates
 from tests.support.servers import behaving
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 
 def of_postgres(port: int, query: str, password: str = "hush", **metadata: str) -> PostgreSQL:

@@ -14,8 +14,8 @@ from scalers.auth.vault import VaultError, Vaults
 from scalers.ttl_cache import EVER
 from tests.integration.scalers.daemons import running
 from tests.support.ports import free_port
+from tests.support.tables import cases
 from tests.unit.scalers.cluster import Cluster
-from tests.unit.tables import cases
 from workers.api.keda.triggerauthentication import Vault
 
 TOKEN = "the-root-token"

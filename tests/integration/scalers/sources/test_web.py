@@ -24,7 +24,7 @@ from tests.integration.scalers.daemons import needs, running
 from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.support.ports import free_port
 from tests.support.servers import answering
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 
 @dataclass

@@ -5,7 +5,7 @@ import base64
 import orjson
 
 from deploy.local.apiserver.access.account_tokens import API_AUDIENCE, AccountTokens
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 SECRET, NOW = "the token of the home", 1_800_000_000
 UIDS = {("team", "builder"): "uid-1"}

@@ -5,7 +5,7 @@ from typing import Any
 from deploy.local.apiserver.access.rbac_rules import RolePolicy, aggregated
 from deploy.local.apiserver.access.request_attributes import AccessAttributes
 from deploy.local.apiserver.access.user_info import ADMIN, UserInfo, account_name, implied_groups
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import Object
 
 ANN = UserInfo("ann", ("dev", "system:authenticated"))

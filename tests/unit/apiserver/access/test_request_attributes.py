@@ -4,7 +4,7 @@ from typing import Any
 
 from deploy.local.apiserver.access import request_attributes
 from deploy.local.apiserver.access.request_attributes import AccessAttributes
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 APPS = "/apis/apps/v1/namespaces/team/deployments"
 

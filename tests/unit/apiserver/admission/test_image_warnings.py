@@ -4,7 +4,7 @@ from typing import Any
 
 from deploy.local.apiserver.admission import image_warnings
 from deploy.local.image_commands import Images
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api import kinds
 from workers.api.kinds import Kind, Object
 

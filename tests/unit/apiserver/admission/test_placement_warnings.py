@@ -1,7 +1,7 @@
 """Warnings about pods of schedulers that do not run here, and of nodes that do not exist."""
 
 from deploy.local.apiserver.admission import placement_warnings
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api import kinds
 from workers.api.kinds import Kind, Object
 

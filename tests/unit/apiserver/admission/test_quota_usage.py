@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from deploy.local.apiserver import strategies
 from deploy.local.apiserver.admission import resource_quotas
 from deploy.local.apiserver.admission.resource_quotas import QuotaUsage
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api.kinds import CONFIG_MAP, JOB, POD, RESOURCE_QUOTA, Kind, Object
 
 SERVICE = Kind("", "v1", "Service", "services")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from deploy.local.apiserver import strategies
 from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
 from deploy.local.apiserver.schema import schema
+from tests.support.tables import cases
 from tests.unit.apiserver import odd
 from tests.unit.apiserver.examples import NOW, created, problems
 from tests.unit.apiserver.odd import ODD, mutated, places
-from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, JOB, POD, Kind, Object
 
 WISH: Object = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}

@@ -7,7 +7,7 @@ import pytest
 
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.schema import schema
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT, JOB, LEASE, POD, SCALED_JOB, SECRET, Kind
 
 EVENTS = Kind("events.k8s.io", "v1", "Event", "events")

@@ -3,7 +3,7 @@
 import orjson
 
 from deploy.local.apiserver.codec import duplicate_keys
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 @cases(

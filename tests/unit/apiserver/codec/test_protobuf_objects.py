@@ -3,7 +3,7 @@
 import pytest
 
 from deploy.local.apiserver.codec import protobuf_objects
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 def _field(number: int, value: int | bytes | str) -> bytes:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.local.apiserver.codec.selectors import field_selector, label_selector, selects
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import EVENT, JOB, POD, SCALED_JOB, Kind
 
 LABELS = {"app": "web", "tier": "front", "n": "5", "empty": "", "example.com/x": "y"}

@@ -8,7 +8,7 @@ import yaml
 
 from deploy.local.apiserver.codec import yaml_documents
 from deploy.local.apiserver.codec.yaml_documents import DEEPEST, LARGEST
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 @cases(

@@ -5,7 +5,7 @@ from typing import Any
 
 from deploy.local.apiserver.codec import protobuf_objects, protobuf_openapi
 from deploy.local.apiserver.discovery import openapi
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, JOB, LEASE, POD, SCALED_JOB, Object
 
 KINDS = (JOB, POD, LEASE, CUSTOM_RESOURCE_DEFINITION, SCALED_JOB)

@@ -17,7 +17,7 @@ from deploy.local.apiserver.context import utcnow
 from deploy.local.apiserver.discovery.api_resources import ResourceRegistry
 from deploy.local.apiserver.http.request import Response
 from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStoreKeys
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 
 from deploy.processes.https import HEAD_BYTES, HEAD_SECONDS, BoundedHttp, JoinedWrites, configured, listen
 from scalers.gateway.whole_answer import WHOLE_ANSWER
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 START = b"GET /livez HTTP/1.1\r\n"
 LARGE = b"x" * HEAD_BYTES

@@ -8,7 +8,7 @@ import pytest
 from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.codec.yaml_documents import DEEPEST
 from deploy.local.apiserver.http.request import ApiRequest, YamlBody, parse_json
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 
 @for_each((DEEPEST, True), (DEEPEST + 1, False), (1000, False), (5000, False))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from uvicorn.protocols.http.httptools_impl import HEADER_VALUE_RE
 
 from deploy.local.apiserver.http import warning_headers
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 
 @for_each(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deploy.local.apiserver.patch import PatchError
 from deploy.local.apiserver.patch.patches import MAX_OPERATIONS, json_patch, merge_patch, same
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab/~", max_size=3)
 values = st.recursive(

@@ -8,7 +8,7 @@ from deploy.local.apiserver.patch import PatchError
 from deploy.local.apiserver.patch.apply import field_sets, merge_types, owners, typed_values
 from deploy.local.apiserver.patch.apply.managed_fields import MOST_UPDATERS, ManagedFields, is_reset
 from deploy.local.apiserver.patch.apply.owners import ConflictError, Manager, OwnerOperation, Owners
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import Kind
 
 _TEXT = {"type": "string"}

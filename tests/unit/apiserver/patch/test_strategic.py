@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deploy.local.apiserver.patch import PatchError
 from deploy.local.apiserver.patch.strategic import strategic_merge_patch
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")

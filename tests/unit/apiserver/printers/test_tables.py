@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from deploy.local.apiserver.printers import ages, jsonpath, tables
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api.kinds import EVENT, JOB, NODE, POD, SCALED_JOB, Kind
 
 NOW = datetime(2026, 1, 10, 12, 0, 0, tzinfo=UTC)

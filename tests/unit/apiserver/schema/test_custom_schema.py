@@ -6,8 +6,8 @@ import pytest
 
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.schema import schema, structural
+from tests.support.tables import cases, for_each
 from tests.unit.apiserver.examples import refusals
-from tests.unit.tables import cases, for_each
 
 PROPERTIES: dict[str, Any] = {
     "i": {"type": "integer", "minimum": 1, "maximum": 5},

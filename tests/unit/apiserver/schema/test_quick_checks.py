@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deploy.local.apiserver.schema import quick_checks, structural
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api import crds
 from workers.api.kinds import Object
 

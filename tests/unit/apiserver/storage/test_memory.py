@@ -14,7 +14,7 @@ from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStore
 from deploy.local.apiserver.storage.object_store import StoredObject as Stored
 from deploy.local.apiserver.storage.paging import Snapshots
 from deploy.local.apiserver.storage.watch_streams import Filter, Hub
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 LARGE = 1024 * 1024
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.local.apiserver import strategies
+from tests.support.tables import cases
 from tests.unit.apiserver.examples import (
     NON_NEGATIVE,
     changed,
@@ -17,7 +18,6 @@ from tests.unit.apiserver.examples import (
     template,
     unsupported,
 )
-from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, Object
 
 METADATA = {"name": "x", "namespace": "default", "uid": "u"}

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from deploy.local.apiserver.strategies import strategy
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, SCALED_JOB, Kind
 
 SPEC = {

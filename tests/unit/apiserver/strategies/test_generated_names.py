@@ -8,7 +8,7 @@ from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.handlers import write
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api.kinds import JOB
 
 TARGET = cast("RequestTarget", SimpleNamespace(resource=SimpleNamespace(storage="jobs.batch"), namespace="default"))

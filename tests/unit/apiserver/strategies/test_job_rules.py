@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from deploy.local.apiserver import strategies
+from tests.support.tables import cases, for_each
 from tests.unit.apiserver.examples import (
     NON_NEGATIVE,
     changed,
@@ -17,7 +18,6 @@ from tests.unit.apiserver.examples import (
     template,
     unsupported,
 )
-from tests.unit.tables import cases, for_each
 from workers.api import names
 from workers.api.kinds import JOB
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from deploy.local.apiserver import strategies
 from deploy.local.apiserver.strategies import job_status
+from tests.support.tables import cases
 from tests.unit.apiserver.examples import created, job, refusals
-from tests.unit.tables import cases
 from workers.api.kinds import JOB
 
 START, END = "2026-01-10T12:00:00Z", "2026-01-10T12:01:00Z"

@@ -7,8 +7,8 @@ import pytest
 from deploy.local.apiserver.discovery import autoscaler_versions
 from deploy.local.apiserver.printers import columns
 from deploy.local.apiserver.strategies.kept import KEPT, KeptKind
+from tests.support.tables import cases
 from tests.unit.apiserver.examples import CONTAINER, NOW, created, problems, refused
-from tests.unit.tables import cases
 from workers.api.kinds import Kind, Object
 
 ROWS = {row.kind.kind if row.kind.version == "v1" else "v2": row for row in KEPT}

@@ -3,8 +3,8 @@
 from typing import Any
 
 from deploy.local.apiserver import strategies
+from tests.support.tables import cases, for_each
 from tests.unit.apiserver.examples import NOW, changed, created, problems, refused, spelled
-from tests.unit.tables import cases, for_each
 from workers.api import names
 from workers.api.kinds import CONFIG_MAP, NAMESPACE, SCALED_JOB, Kind
 

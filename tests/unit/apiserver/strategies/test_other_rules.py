@@ -3,8 +3,8 @@
 import base64
 from typing import Any
 
+from tests.support.tables import cases, for_each
 from tests.unit.apiserver.examples import changed, created, problems, template
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT, LEASE, NAMESPACE, SECRET, Kind
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")

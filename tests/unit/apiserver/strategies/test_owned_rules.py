@@ -9,9 +9,9 @@ from deploy.local.apiserver import strategies
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.discovery import api_resources
 from tests.support.crd_copies import crd_copies
+from tests.support.tables import cases
 from tests.unit.apiserver.examples import NON_NEGATIVE, NOW, refusals, spelled, template
 from tests.unit.apiserver.odd import ODD, mutated, places
-from tests.unit.tables import cases
 from workers.api.kinds import SCALED_JOB, SCHEDULED_JOB, Object
 
 DEFINITIONS = {crd["metadata"]["name"]: crd for crd in crd_copies()}

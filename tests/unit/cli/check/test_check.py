@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.tables import for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import KINDS, FakeCluster
-from tests.unit.tables import for_each
 from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
     DEPLOYMENT,

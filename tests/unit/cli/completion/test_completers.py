@@ -15,7 +15,7 @@ from click.shell_completion import ShellComplete
 from deploy.cli.completion import completers, quick_cluster
 from deploy.cli.main import cli, command_of
 from deploy.cli.options import SettingsCommand
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 
 def resource(plural: str, kind: str, *, short: tuple[str, ...] = (), scope: str = "Namespaced", verbs=("list", "get")):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from deploy.cli.doctor.account_rights import examined, needed, process_of
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.client.missing_rights import MissingRight
 from workers.errors import NotFound
 from workers.settings import Settings

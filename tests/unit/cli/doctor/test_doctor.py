@@ -13,8 +13,8 @@ from deploy.cli.doctor import facts as asking
 from deploy.cli.doctor.verdicts import CHECKS, BrokerFacts, ClusterFacts, Facts, examine
 from deploy.local.home import Home, owned
 from scheduler.broker import permissions
+from tests.support.tables import cases
 from tests.unit.cli.conftest import Type
-from tests.unit.tables import cases
 from workers.client.missing_rights import MissingRight
 
 GOOD = {"maxmemory": "0", "maxmemory-policy": "noeviction", "appendonly": "yes", "notify-keyspace-events": "Klszhtg"}

@@ -14,9 +14,9 @@ from deploy.cli.events import delivery_rows, delivery_selection
 from penstock import cloudevents
 from scalers.deliveries.delivery import Delivery, DeliveryAttempt
 from tests.support.event_jobs import PolledEventJob
+from tests.support.tables import for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
-from tests.unit.tables import for_each
 from workers.api.kinds import EVENT_JOB
 from workers.controllers.eventjob import jobs
 from workers.errors import UserError

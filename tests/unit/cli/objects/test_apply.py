@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from deploy.cli.objects import last_applied
+from tests.support.tables import cases
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, JOB, NODE, POD, FakeCluster
-from tests.unit.tables import cases
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from deploy.cli.objects import describe
+from tests.support.tables import cases
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import EVENT, JOB, POD, SCALED_JOB, FakeCluster
-from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_JOB, Kind, Ref
 from workers.decision.snapshot import Reading, TriggerSample
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.tables import cases
 from tests.unit.cli.conftest import Type, connected
 from tests.unit.cli.fake import JOB, FakeCluster
-from tests.unit.tables import cases
 from workers.api.kinds import SCALED_OBJECT, Kind
 from workers.errors import NotFound
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from deploy.cli.objects import failure_reasons
+from tests.support.tables import cases
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, JOB, POD, FakeCluster
-from tests.unit.tables import cases
 
 
 def container(name: str = "main", **state: Any) -> dict[str, Any]:

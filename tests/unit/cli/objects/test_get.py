@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from deploy.cli.discovery import Catalogue, DiscoveredKind
+from tests.support.tables import for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, EVENT, JOB, NODE, POD, SCALED_JOB, VOLCANO_JOB, FakeCluster
-from tests.unit.tables import for_each
 from workers.api.kinds import Kind
 
 

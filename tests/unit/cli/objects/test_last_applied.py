@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deploy.cli.objects import last_applied
 from tests.support.merging import merged
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 
 @cases(

@@ -14,8 +14,8 @@ from deploy.processes import command_lines, readiness
 from scheduler.broker import clients
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
+from tests.support.tables import for_each
 from tests.unit.cli.conftest import Type
-from tests.unit.tables import for_each
 from workers.api.kinds import CONFIG_MAP, JOB, POD, SCALED_JOB
 from workers.decision.controller import Controller
 from workers.decision.followed_kinds import followed

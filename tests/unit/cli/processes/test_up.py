@@ -14,9 +14,9 @@ from deploy.local import broker, up
 from deploy.local.home import Home, owned
 from deploy.local.supervisor import guard
 from tests.support.paths import ROOT
+from tests.support.tables import cases, for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from workers.errors import UserError
 

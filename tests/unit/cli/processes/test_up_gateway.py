@@ -11,7 +11,7 @@ from deploy.local import up
 from deploy.processes.gateway import CertificateFiles
 from tests.support.certificates import certificates
 from tests.support.ports import free_port
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.errors import UserError
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from deploy.cli.schedules import run, wait
+from tests.support.tables import cases, for_each
 from tests.unit.cli.conftest import Printed, Type
 from tests.unit.cli.fake import JOB, POD, FakeCluster
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind
 
 ID = "bcdfghjk"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from deploy.cli.schedules import run_table
+from tests.support.tables import cases
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, FakeCluster
-from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from tests.support.tables import cases
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, FakeCluster
-from tests.unit.tables import cases
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind
 
 LATER = "2999-01-01T00:00:00Z"

@@ -6,10 +6,10 @@ from typing import Any
 import yaml
 
 from deploy.cli.volcano.flow import row
+from tests.support.tables import cases, for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from tests.unit.cli.volcano.objects import CREATED, objects, words
-from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, Object
 

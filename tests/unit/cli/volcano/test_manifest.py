@@ -9,7 +9,7 @@ from deploy.manifests import process_rules, volcano
 from deploy.webhook.registration import MUTATING, VALIDATING, Place
 from deploy.webhook.review_lookups import POD_TEMPLATE
 from tests.support.paths import ROOT
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.admission.rules import RULES
 from workers.api import kinds
 from workers.api.kinds import (

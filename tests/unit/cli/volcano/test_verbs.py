@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from deploy.cli.volcano import job as job_verbs
 from deploy.cli.volcano import verbs as shared
+from tests.support.tables import cases, for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from tests.unit.cli.volcano.objects import CREATED, objects, words
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import COMMAND, POD_GROUP, PRIORITY_CLASS, QUEUE, VC_JOB, Kind, Object
 from workers.errors import UserError
 

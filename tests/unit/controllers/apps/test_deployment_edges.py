@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tests.support.tables import cases
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
-from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Object, Ref
 from workers.controllers import adoption

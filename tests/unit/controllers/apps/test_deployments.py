@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import POD, REPLICA_SET, Object, Ref
 from workers.controllers.apps.rolling import RolloutLimits, resolve
 

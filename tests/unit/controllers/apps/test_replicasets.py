@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.tables import for_each
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.plans import back, conditions_of, created, deleted, status_of
-from tests.unit.tables import for_each
 from workers.api import times
 from workers.api.kinds import POD, REPLICA_SET, Object, Ref
 from workers.controllers.apps.replicaset import COST, cost, decide, rank

@@ -3,7 +3,7 @@
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.controllers.apps.rolling import Part, RolloutLimits, new_size, old_sizes, share
 
 

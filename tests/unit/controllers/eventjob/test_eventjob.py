@@ -5,9 +5,9 @@ from typing import Any
 
 import orjson
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.eventjob.manifests import claim, event_job, event_text, job_of, ledger, reading_of, snapshot
 from tests.unit.controllers.factories import NOW, UID, at, condition, micros
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.controllers.claims import binding
 from workers.controllers.eventjob import decide, jobs

@@ -4,11 +4,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
+from tests.support.tables import cases
 from tests.unit.controllers.eventjob.event_cluster import EventCluster
 from tests.unit.controllers.eventjob.manifests import event_job
 from tests.unit.controllers.factories import at
 from tests.unit.controllers.keda.scaledjob.claims_machine import ClaimsMachine, assert_fails
-from tests.unit.tables import cases
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.eventjob import jobs
 from workers.decision.claims import ClaimSettlement

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, at, reading, sample, scaled_job
 from tests.unit.controllers.factories import snapshot as of_job
 from tests.unit.controllers.keda.scaledobject.scaledobjects import TRIGGER, scale, scaled_object
 from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as of_object
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import CLUSTER_TRIGGER_AUTHENTICATION, TRIGGER_AUTHENTICATION, Object, Ref
 from workers.controllers.keda.scaledjob import decide as decide_job
 from workers.controllers.keda.scaledobject import decide as decide_object

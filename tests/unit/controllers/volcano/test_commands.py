@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import COMMAND, QUEUE, VC_JOB, Object, Ref
 from workers.controllers.volcano.commands import CONTROLLER, decide
 from workers.decision.plan import NOTHING, Delete, RecordEvent, Together

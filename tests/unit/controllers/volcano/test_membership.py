@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, POD, POD_GROUP, REPLICA_SET, STATEFUL_SET, Kind, Object, Ref, ref_of
 from workers.api.merge_patch import diff
 from workers.api.references import GANG_GATE, GROUP_NAME

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Kind, Object, Ref, ref_of
 from workers.api.merge_patch import diff
 from workers.controllers.volcano.queue import decide

@@ -7,7 +7,7 @@ import pytest
 
 from deploy.local.kubelet.streams import spdy
 from deploy.local.kubelet.streams.spdy import Connection, Frame
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 #: Of the stream for the error of a connection.
 HEADERS = {"streamtype": "error", "port": "80", "requestid": "0"}

@@ -11,7 +11,7 @@ import pytest
 from deploy.local import kubelet_socket
 from deploy.local.kubelet.streams import channels, descriptors, forwarding
 from deploy.local.kubelet.streams.execution import ExecutionPlace, Streams, argv
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 

@@ -13,7 +13,7 @@ from deploy.cli import forked_parts, main
 from deploy.local.supervisor.fork_server import ForkServer
 from deploy.processes import command_lines
 from tests.support.paths import ROOT
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="parts are forked on Linux only")
 

@@ -12,7 +12,7 @@ import pytest
 from deploy.local.supervisor import guard
 from tests.support.conditions import eventually
 from tests.support.processes import alive
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 PidIn = Callable[[str], int]

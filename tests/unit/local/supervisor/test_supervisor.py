@@ -14,7 +14,7 @@ from deploy.local.supervisor.leftovers import Notes
 from deploy.local.supervisor.supervisor import Component, StartFailed, Supervisor
 from tests.support.conditions import eventually
 from tests.support.processes import alive
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 PidIn = Callable[[str], int]
 

@@ -9,8 +9,8 @@ import pytest
 
 from scalers.auth.authenticator import Authenticator, Unreachable, Workload
 from scalers.auth.secret_text import Hidden
+from tests.support.tables import cases, for_each
 from tests.unit.scalers.cluster import Cluster
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import SECRET, Object, Ref
 from workers.errors import Forbidden, Unavailable, UserError
 

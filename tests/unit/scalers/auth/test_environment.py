@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scalers.auth import template_environment
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import CONFIG_MAP, SECRET, Object, Ref
 from workers.errors import NotFound, UserError
 

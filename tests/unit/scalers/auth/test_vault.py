@@ -12,8 +12,8 @@ from scalers.auth.secret_text import Hidden
 from scalers.auth.vault import LARGEST, VaultError, Vaults
 from scalers.ttl_cache import EVER
 from tests.support.servers import answering
+from tests.support.tables import cases
 from tests.unit.scalers.cluster import Cluster
-from tests.unit.tables import cases
 from workers.api.keda.triggerauthentication import Vault
 from workers.errors import UserError
 

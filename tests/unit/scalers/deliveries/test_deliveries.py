@@ -5,7 +5,7 @@ import pytest
 from scalers.deliveries import deliveries
 from scalers.deliveries.delivery import DeliveryFilter, DeliveryState
 from tests.support.event_jobs import KEYS, MUCH_LATER, PolledEventJob, spec_of
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.controllers.eventjob import jobs
 
 

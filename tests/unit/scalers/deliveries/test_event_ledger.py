@@ -13,7 +13,7 @@ from scalers.claimable import ClaimRequest
 from scalers.deliveries import event_ledger
 from scalers.sources.redis.connection import RedisLink
 from tests.support.event_jobs import KEYS, MUCH_LATER, PolledEventJob, event_of, spec_of
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.decision.claims import ClaimOrder, ClaimSettlement
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from scalers.deliveries.forgotten_deliveries import ForgottenDeliveries
 from tests.support.event_jobs import KEYS, PolledEventJob
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import EVENT_JOB
 from workers.cache.store import ObjectVersion, Store
 from workers.errors import Stale

@@ -8,7 +8,7 @@ import pytest
 from scalers.gateway.body_reader import Disconnected, read_body
 from scalers.gateway.overload import Load
 from scalers.gateway.problem import RequestRefused
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 LENGTH = [(b"content-length", b"6")]
 END = {"type": "http.request", "body": b"def", "more_body": False}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from penstock import cloudevents
 from scalers.gateway.http_binding import PlainEvent, binding_of, read_events
 from scalers.gateway.problem import RequestRefused
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 PLAIN = PlainEvent("never", "/never", "never", "2026-03-01T08:00:00Z")
 JSON = "application/json"

@@ -1,7 +1,7 @@
 """The time until a full channel has room."""
 
 from scalers.gateway.drain_rate import LEAST, MOST, UNKNOWN, DrainRate, DrainRates
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 @cases(

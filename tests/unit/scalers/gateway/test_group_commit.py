@@ -13,7 +13,7 @@ from scalers.gateway.problem import RequestRefused
 from scalers.gateway.push_request import ChannelLimits
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.api.eventing.push_settings import PushSettings
 
 CHANNEL = Channel("{test}:events:team/orders", ChannelLimits())

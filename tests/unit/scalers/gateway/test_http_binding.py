@@ -8,7 +8,7 @@ import pytest
 
 from scalers.gateway.http_binding import MOST_EVENTS, PlainEvent, binding_of, read_events
 from scalers.gateway.problem import RequestRefused
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 PLAIN = PlainEvent("p1", "/events/team/orders", "dev.penstock.push", "2026-03-01T08:00:00.000Z")
 BINARY = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/shop", "ce-type": "placed"}

@@ -14,7 +14,7 @@ from scalers.gateway.push_request import ChannelLimits
 from scalers.sources.events.intake import Intake
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.api.eventing.push_settings import PushSettings
 
 KEYS = Keys("test")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalers.polling.bulkhead import AnswerHistory, AnswerOutcome, Bulkhead, BulkheadFull
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 pytestmark = pytest.mark.virtual_time
 

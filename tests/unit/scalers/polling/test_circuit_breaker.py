@@ -3,7 +3,7 @@
 import pytest
 
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreaker, CircuitBreakers
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 pytestmark = pytest.mark.virtual_time
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalers.polling.object_poll import COMMON, LONGEST_COMMON, common_moment
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 
 @cases(

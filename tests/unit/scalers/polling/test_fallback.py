@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from scalers.polling import failure_counts
 from scalers.polling.circuit_breaker import CircuitBreaker
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.decision.snapshot import Reading, TriggerSample
 
 GOOD = TriggerSample("s0", "redis", 6.0, 4.0, True)

@@ -8,8 +8,8 @@ from penstock.scaler import Measure, Scaler
 from scalers.polling.object_poll import ObjectPoll
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
 from scheduler.queue import Lease
+from tests.support.tables import cases
 from tests.unit.controllers.factories import UID, sample
-from tests.unit.tables import cases
 from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
 from workers.decision.claims import LEDGER
 from workers.decision.snapshot import Reading

@@ -16,7 +16,7 @@ from scalers.sources.messaging.rabbitmq import RabbitMQ
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.sentinel import RedisSentinel
 from scalers.sources.tls import TLS
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 REDIS, RABBIT, SENTINEL = "redis://:hush@a:1/2", "amqp://u:hush@rabbit/work", "sentinel://:hush@a:1/2;sentinel://b"
 

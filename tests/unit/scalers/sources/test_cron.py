@@ -8,7 +8,7 @@ import pytest
 
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.cron import CronScaler
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 BERLIN = {"timezone": "Europe/Berlin", "start": "0 8 * * 1-5", "end": "30 17 * * 1-5", "desiredReplicas": "3"}
 

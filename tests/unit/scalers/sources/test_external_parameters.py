@@ -5,7 +5,7 @@ from scalers.sources.external.grpc_client import Address
 from scalers.sources.external.messages import Reference, message
 from scalers.sources.external.trigger import External, ExternalPush
 from tests.support.certificates import certificates
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 GOOD = Trigger(2, "external", metadata={"scalerAddress": "scaler.team:9090"}, namespace="team", owner="work")
 CERTIFICATES = certificates()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from penstock.scaler import SourceError
 from scalers.sources.http import extracting
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 TEXT = b"""# HELP work Work.
 # TYPE work gauge

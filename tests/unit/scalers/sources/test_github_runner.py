@@ -6,7 +6,7 @@ import pytest
 
 from penstock.parameters import SettingsError, Trigger
 from scalers.sources.http.github_runner import GitHubRunner
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 METADATA = {"owner": "acme/x", "runnerScope": "org"}
 GOOD = Trigger(1, "github-runner", metadata=METADATA, authentication={"personalAccessToken": "hush-hush"})

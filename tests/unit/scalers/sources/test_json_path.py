@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scalers.sources.http.json_path import MISSING, find, parse
 from tests.support.paths import ROOT
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 
 DOCUMENT = {
     "a": [

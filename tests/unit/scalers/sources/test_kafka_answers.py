@@ -16,7 +16,7 @@ from penstock.scaler import Measure, SourceError
 from scalers.sources.messaging import kafka_client
 from scalers.sources.messaging.kafka import ApacheKafka
 from scalers.sources.messaging.kafka_client import KafkaClient, KafkaCluster
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 pytestmark = pytest.mark.virtual_time
 

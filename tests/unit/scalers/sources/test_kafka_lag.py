@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalers.sources.messaging.kafka_lag import Lag, LagRules, Partition, combined, numbers
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 
 def lag(*lags: int) -> list[Partition]:

@@ -2,7 +2,7 @@
 
 from penstock.parameters import Trigger
 from scalers.sources.databases.mongodb import MongoDB
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 METADATA = {"collection": "jobs", "query": "{}", "queryValue": "5", "dbName": "shop"}
 GOOD = Trigger(1, "mongodb", metadata=METADATA, authentication={"connectionString": "mongodb://u:hush-hush@a:1/x"})

@@ -10,15 +10,15 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.parameters import SettingsError, Trigger
+from scalers.scaler_registry import REGISTRY
 from scalers.sources.celery.tasks import CeleryTasks
 from scalers.sources.events.push import Push
 from scalers.sources.messaging.kafka import Kafka
 from scalers.sources.tls import TLS
-from scalers.trigger_types import REGISTRY
 from tests.integration.scalers.every_trigger import EXAMPLES, MARKER, Example
 from tests.support.certificates import certificates
+from tests.support.tables import cases, for_each
 from tests.unit.scalers import malformed
-from tests.unit.tables import cases, for_each
 
 #: A trigger that is right, by type.
 GOOD: dict[str, Example] = dict(

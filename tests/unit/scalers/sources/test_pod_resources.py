@@ -4,8 +4,8 @@ from penstock.parameters import Trigger
 from penstock.scaler import Connections, Measure
 from scalers.sources.kubernetes.pod_resources import CPU, PodMemory, PodResource
 from scalers.triggers.parse import Parsed, Triggers
+from tests.support.tables import for_each
 from tests.unit.scalers import malformed
-from tests.unit.tables import for_each
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Kind, Object, Ref
 
 

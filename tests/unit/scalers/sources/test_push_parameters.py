@@ -10,7 +10,7 @@ from scalers.sources.events.push import Push
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.own_broker import OwnBroker, own_broker
 from scheduler.broker.address import BrokerTLS
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 OWN = "redis://:hush@broker:1/2"
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.parameters import Trigger
+from scalers.scaler_registry import REGISTRY
 from scalers.sources.redis.cluster import RedisCluster
 from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.lists import Length, RedisClusterLists, RedisLists, RedisSentinelLists
@@ -12,9 +13,8 @@ from scalers.sources.redis.sentinel import RedisSentinel
 from scalers.sources.redis.source import RedisSource
 from scalers.sources.redis.streams import Count, RedisClusterStreams, RedisSentinelStreams, RedisStreams
 from scalers.sources.tls import TLS
-from scalers.trigger_types import REGISTRY
 from tests.support.certificates import certificates
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 
 OWN = {"": {"listName": "work"}, "-streams": {"stream": "work"}}
 

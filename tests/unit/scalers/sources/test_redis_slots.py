@@ -13,7 +13,7 @@ from penstock.connections import Connections
 from penstock.scaler import SourceError
 from scalers.sources.redis.cluster import _Map, _ranges
 from scalers.sources.redis.connection import RedisServer, Seeds
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 NODE = RedisServer("seed", 1, 0, "u", "p")
 

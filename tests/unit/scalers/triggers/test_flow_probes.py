@@ -8,7 +8,7 @@ from typing import Any
 from scalers.triggers import flow_probes
 from scalers.triggers.flow_probes import PodProbe
 from tests.support.servers import LOOPBACK, behaving
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.api.kinds import POD, VC_JOB, Kind, Object, Ref
 from workers.api.volcano.jobflow import HttpGet, TcpSocket
 from workers.decision.snapshot import CachedObject

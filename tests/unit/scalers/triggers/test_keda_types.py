@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalers.trigger_types import ScalerRegistry
+from scalers.scaler_registry import ScalerRegistry
 from scalers.triggers.keda_types import TYPES
 from workers.errors import UserError
 

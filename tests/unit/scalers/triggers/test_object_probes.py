@@ -7,8 +7,8 @@ from typing import Any
 from scalers.deliveries.event_ledger import DEFAULTS, EventLedger
 from scalers.triggers.object_probes import ObjectProbes, is_asked
 from scalers.triggers.parse import Triggers
+from tests.support.tables import cases
 from tests.unit.controllers.eventjob.manifests import event_job
-from tests.unit.tables import cases
 from workers.api.eventing import taken_channels
 from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, Kind, Object, Ref
 from workers.cache import codec

@@ -8,10 +8,10 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.scaler import Scaler, parameter
-from scalers.trigger_types import ScalerRegistry
+from scalers.scaler_registry import ScalerRegistry
 from scalers.triggers.parse import Parsed, Triggers, polling_interval
+from tests.support.tables import for_each
 from tests.unit.scalers.cluster import Cluster
-from tests.unit.tables import for_each
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.errors import Unavailable
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from scalers.triggers.parse import Parsed, Triggers, is_polled
+from tests.support.tables import cases
 from tests.unit.scalers.cluster import Cluster
-from tests.unit.tables import cases
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Kind, Object, Ref
 from workers.errors import Forbidden, Unavailable
 

@@ -3,12 +3,12 @@
 from typing import Any
 
 from scalers.triggers.parse import Triggers
+from tests.support.tables import cases
 from tests.unit.scalers.cluster import Cluster
 from tests.unit.scalers.triggers.test_parse import REF, body, trigger
 from tests.unit.scalers.triggers.test_scaledobjects import REF as POOL
 from tests.unit.scalers.triggers.test_scaledobjects import Served
 from tests.unit.scalers.triggers.test_scaledobjects import body as scaled_object
-from tests.unit.tables import cases
 
 REFUSED = (
     "trigger 0 (redis): passwordFromEnv: names the variable PW, which the container does not set, or only once it runs"

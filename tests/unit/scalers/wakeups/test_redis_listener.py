@@ -1,7 +1,7 @@
 """What a server's configuration means for wake-ups."""
 
 from scalers.wakeups.redis_listener import judge
-from tests.unit.tables import cases
+from tests.support.tables import cases
 
 WISH = "with Klszhtg pushes would be seen at once"
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import CONFIG_MAP, CRON_JOB, JOB, POD, QUEUE, SCALED_JOB, SECRET, Kind
 from workers.decision.controller import Controller
 from workers.decision.followed_kinds import followed

@@ -13,7 +13,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from tests.unit.workers.objects import job, key, ref
 from workers.api.kinds import JOB, Kind
 from workers.cache.reflector import ECHOES, Pace, Reflector

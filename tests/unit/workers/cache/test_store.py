@@ -7,7 +7,7 @@ import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from tests.unit.workers.objects import job, key, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
 from workers.cache.decode_cache import DecodeCache

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scheduler.keys import Keys
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from tests.unit.workers.cache.test_store import SECOND, StoreRig, rig
 from tests.unit.workers.objects import job, key, naming, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD_GROUP, SCALED_JOB, Object, Ref

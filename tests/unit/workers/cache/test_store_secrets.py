@@ -4,7 +4,7 @@ import pytest
 
 from scheduler.keys import Keys
 from tests.support.clusters import FakeCluster
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from tests.unit.workers.acting import OWNER, owned
 from workers.api.kinds import SECRET, Ref, ref_of
 from workers.cache.reflector import Reflector

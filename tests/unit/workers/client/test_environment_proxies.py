@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.client.environment_proxies import proxy_for
 
 PROXY = "http://proxy.example.org:3128"

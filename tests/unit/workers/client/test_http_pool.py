@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.client.http_pool import KEEP, ConnectionEnded, HttpPool
 from workers.client.transport import unconnected_socket
 

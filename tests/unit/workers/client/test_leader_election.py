@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import LEASE, Object, Ref
 from workers.client.leader_election import PRESENT, Elector, Terms
 from workers.errors import UserError

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.merging import merged
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.merge_patch import diff
 
 #: JSON without null: null in a merge patch means "remove", so it cannot be a value.

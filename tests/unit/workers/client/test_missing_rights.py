@@ -1,6 +1,6 @@
 """What a refusal tells: verb, resource, namespace, and the role to change."""
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers import errors
 from workers.client import transport
 from workers.client.missing_rights import MissingRight, MissingRights, missing_right

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from prometheus_client import REGISTRY
 
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.client import request_limiter
 from workers.client.concurrency_limit import Bounds
 from workers.client.request_limiter import AGING, ELECTION, HANGS, Priority, RequestLimiter, context_of, requests

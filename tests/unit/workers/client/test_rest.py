@@ -9,7 +9,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers import errors, wiring
 from workers.api.kinds import JOB, POD, Ref
 from workers.client import transport

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import POD, POD_METRICS, Kind, Ref
 from workers.client.scale_client import Scales
 from workers.decision.controller import ScaleTarget

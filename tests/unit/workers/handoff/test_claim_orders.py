@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders

@@ -5,7 +5,7 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Finished, Lane, Lease, RequeueAt
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.handoff.readings import Readings, ReadingsStored
 

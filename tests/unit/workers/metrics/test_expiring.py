@@ -8,8 +8,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from scalers import metrics as scaler_metrics
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW, child, pod, reading, sample, scaled_job, snapshot
-from tests.unit.tables import cases
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Ref
 from workers.controllers.keda.scaledjob import decide
 from workers.metrics import expiring, process

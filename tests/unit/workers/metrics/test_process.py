@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 from prometheus_client import REGISTRY
 
+from tests.support.tables import for_each
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
-from tests.unit.tables import for_each
 from workers.metrics import process
 
 LATENCY = "volcano_controller_job_to_pod_creation_latency_milliseconds"

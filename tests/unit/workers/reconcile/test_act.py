@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from prometheus_client import REGISTRY
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from tests.unit.workers.acting import OWNER, TAKEN, ActorRig
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion

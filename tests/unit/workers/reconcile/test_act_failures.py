@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from tests.unit.workers.acting import OWNER, ActorRig
 from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
 from workers.client.concurrency_limit import Bounds

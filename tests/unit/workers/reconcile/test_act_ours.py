@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from tests.unit.workers.acting import HELD, TAKEN
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, POD, POD_GROUP, SCALED_JOB, SECRET, Kind, Ref, ref_of
 from workers.cache.store import ObjectVersion

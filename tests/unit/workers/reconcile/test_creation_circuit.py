@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from workers.errors import Conflict, Forbidden, Invalid, Throttled, Unavailable
 from workers.reconcile.creation_circuit import (
     ATTEMPT,

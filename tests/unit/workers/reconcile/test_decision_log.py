@@ -4,7 +4,7 @@ import pytest
 from redis.exceptions import RedisError
 
 from scheduler.keys import Keys
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import JOB, POD, SCALED_JOB, Ref
 from workers.decision.plan import (
     ComeBack,

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from scheduler.keys import Keys
 from scheduler.queue import Lane, RetryBackoff
 from tests.support.conditions import eventually
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from tests.unit.workers.acting import KEYS, OWNER, owned
 from tests.unit.workers.objects import NAMES
 from tests.unit.workers.reconciling import Counted, nothing

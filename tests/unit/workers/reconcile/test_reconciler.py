@@ -5,7 +5,7 @@ import time
 from datetime import timedelta
 
 from scheduler.queue import Done
-from tests.unit.tables import cases, for_each
+from tests.support.tables import cases, for_each
 from tests.unit.workers.acting import OWNER, owned
 from workers.api.kinds import JOB, SCALED_JOB
 from workers.decision.limits import LimitReservation

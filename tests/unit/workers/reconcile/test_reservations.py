@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.caps import SharedCap
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion, Store
 from workers.decision.limits import JobLimit, LimitReservation

@@ -5,7 +5,7 @@ import base64
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import TRIGGER_AUTHENTICATION, Ref
 from workers.decision.plan import EditList

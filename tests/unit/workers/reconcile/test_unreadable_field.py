@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from tests.unit.workers.acting import OWNER
 from workers.api.kinds import SCALED_JOB
 from workers.decision.plan import NOTHING

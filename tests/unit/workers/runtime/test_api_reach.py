@@ -8,7 +8,7 @@ import pytest
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.support.conditions import eventually
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.errors import Forbidden, Unavailable
 from workers.runtime import consumer as consumers
 from workers.runtime.api_reach import ApiReach

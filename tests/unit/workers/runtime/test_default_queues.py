@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.support.conditions import eventually
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api.kinds import QUEUE, Ref
 from workers.errors import AlreadyExists, NotFound

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import _healthy
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.errors import UserError
 from workers.runtime import health as module
 from workers.runtime.health import Health, served

@@ -9,7 +9,7 @@ from redis.exceptions import ConnectionError
 from scheduler.keys import Keys
 from scheduler.queue import Failed, Lane, RequeueAt
 from tests.support.conditions import eventually
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.runtime import lane_clock
 from workers.runtime.lane_clock import tick_forever
 

@@ -6,7 +6,7 @@ import pytest
 from redis.exceptions import ConnectionError
 
 from tests.support.conditions import eventually
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.lanes import queue_key
 from workers.runtime.lane_runners import InProcessNotifier, LaneRunner, take_messages
 

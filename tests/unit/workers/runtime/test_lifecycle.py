@@ -8,7 +8,7 @@ from celery.exceptions import WorkerShutdown
 from celery.utils.dispatch import Signal
 from pydantic import ValidationError
 
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.app import from_environment
 from workers.errors import UserError
 from workers.runtime import worker_lifecycle

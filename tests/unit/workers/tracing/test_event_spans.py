@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.tracing import event_spans, trace_context
 from workers.tracing.event_spans import CreationMoments, EventSpan

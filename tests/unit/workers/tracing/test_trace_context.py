@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.tables import for_each
+from tests.support.tables import for_each
 from workers.tracing import trace_context
 from workers.tracing.trace_context import TraceContext
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, minute, reasons
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
-from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, Ref
 from workers.controllers.batch.cronjob import decide

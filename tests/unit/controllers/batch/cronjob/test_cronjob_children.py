@@ -1,7 +1,7 @@
 """The Jobs that a CronJob takes for its runs: by their annotations, and without those by their names."""
 
+from tests.support.tables import cases
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, UID, CronCluster, cron_job
-from tests.unit.tables import cases
 from workers.api import times
 
 SLOT = {"batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-01T12:00:00Z"}

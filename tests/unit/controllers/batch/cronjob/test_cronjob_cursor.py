@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.controllers.batch.cronjob.cursor import Cursor
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)

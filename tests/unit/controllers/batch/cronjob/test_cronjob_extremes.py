@@ -5,8 +5,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, CronCluster, cron_job, scheduled_job
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 
 FOREVER = "9999-12-31T23:59:59Z"

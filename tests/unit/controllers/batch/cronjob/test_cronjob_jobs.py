@@ -1,10 +1,10 @@
 """The Jobs of a CronJob: their manifests, their history, and requested ones."""
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, cron_job, minute, reasons
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
 from tests.unit.controllers.factories import owned_by
-from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.decision.plan import Create, Delete, RecordEvent, Together
 

@@ -1,7 +1,7 @@
 """CronJobs of Volcano: Kubernetes' decisions about Jobs of another kind, in other words."""
 
+from tests.support.tables import cases
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, CronCluster, clock, minute, reasons, volcano_cron_job
-from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import VC_CRON_JOB, VC_JOB, Ref, reference
 from workers.controllers.batch.cronjob import VOLCANO_CRON_JOBS, decide

@@ -18,9 +18,9 @@ from hypothesis.stateful import (
 )
 
 from scheduler import cron
+from tests.support.tables import cases
 from tests.unit.controllers.batch.cronjob.cronjob_cluster import Cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import OBSERVED
-from tests.unit.tables import cases
 from workers.api import times
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
 

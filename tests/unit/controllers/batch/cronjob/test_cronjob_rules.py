@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, scheduled_job
-from tests.unit.tables import cases, for_each
 from workers.api import scheduledjob as manifest
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 from workers.controllers.batch.cronjob import due, names, starting, timetable

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.cronjob.cronjobs import (
     NOON,
     OBSERVED,
@@ -16,7 +17,6 @@ from tests.unit.controllers.batch.cronjob.cronjobs import (
 )
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
-from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.decision.plan import ComeBack
 

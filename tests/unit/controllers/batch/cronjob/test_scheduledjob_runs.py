@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, outcomes, reasons, scheduled_job, second
 from tests.unit.controllers.batch.cronjob.cronjobs import running_scheduled_job as running
 from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_cluster as new_cluster
-from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.controllers.batch.cronjob import decide
 from workers.decision.plan import Create, Delete, PatchStatus

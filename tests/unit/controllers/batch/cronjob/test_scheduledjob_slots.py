@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.cronjob.cronjobs import (
     NOON,
     CronCluster,
@@ -12,7 +13,6 @@ from tests.unit.controllers.batch.cronjob.cronjobs import (
     second,
 )
 from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_cluster as new_cluster
-from tests.unit.tables import cases, for_each
 from workers.api import scheduledjob as manifest
 from workers.api import times
 from workers.controllers.batch.cronjob import timetable

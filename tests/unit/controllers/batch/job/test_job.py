@@ -1,5 +1,6 @@
 """The decision about a batch/v1 Job that is at work: its pods and its counts."""
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.job.jobs import (
     LEAVING,
     NEVER,
@@ -24,7 +25,6 @@ from tests.unit.controllers.plans import (
     status_of,
     untracked,
 )
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import POD, Ref
 from workers.controllers.batch.job import controller
 from workers.controllers.batch.job.parallelism import MAX_PODS

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.batch.job.job_cluster import JobCluster
-from tests.unit.tables import cases
 from workers.api import conditions
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX, Indexes, index_of
 from workers.controllers.batch.job.policies import judge_success

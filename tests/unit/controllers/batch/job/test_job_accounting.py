@@ -1,5 +1,6 @@
 """Counting a Job's pods: what is written down, when the finalizers go, what a plan that was cut short leaves behind."""
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.job import status_rules
 from tests.unit.controllers.batch.job.jobs import COUNTED, DELETING, STARTED, run
 from tests.unit.controllers.factories import NOW, at, condition, entry, job, pod
@@ -16,7 +17,6 @@ from tests.unit.controllers.plans import (
     status_of,
     statuses,
 )
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.accounting import MAX_COUNTED

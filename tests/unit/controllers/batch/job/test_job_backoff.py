@@ -5,8 +5,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, at, condition, pod
-from tests.unit.tables import cases, for_each
 from workers.controllers.batch.job import backoff
 from workers.controllers.batch.job import pods as job_pods
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX

@@ -1,8 +1,8 @@
 """Adoption and release of a Job's pods, and pods that have lost their Job."""
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, job_snapshot, pod
 from tests.unit.controllers.plans import back, shape, staged
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, POD, Ref, owner_reference
 from workers.controllers.batch.job import controller, decide, orphans
 from workers.controllers.batch.job.pods import TRACKING

@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.job.jobs import DELETING, STARTED, run
 from tests.unit.controllers.factories import NOW, at, condition, job, pod
 from tests.unit.controllers.plans import back, conditions_of, counted, created, deleted, shape, staged, status_of
-from tests.unit.tables import cases, for_each
 from workers.controllers.batch.job.accounting import MAX_COUNTED
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, INDEX
 from workers.decision.plan import Unfinalize

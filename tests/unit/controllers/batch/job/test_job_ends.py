@@ -1,5 +1,6 @@
 """The ends of a batch/v1 Job: by limits, deadline and completion, and the cleanup afterwards."""
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.job.jobs import NEVER, failed, leaving, run, settled, started, succeeded
 from tests.unit.controllers.factories import UID, at, condition, entry, job, pod
 from tests.unit.controllers.plans import (
@@ -15,7 +16,6 @@ from tests.unit.controllers.plans import (
     statuses,
     untracked,
 )
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, POD, Ref
 from workers.decision.plan import NOTHING, Delete
 

@@ -1,5 +1,6 @@
 """Indexed Jobs: which index gets a pod, what a pod carries, retries of each index, policies, growing and shrinking."""
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.job.jobs import COUNTED, DELETING, STARTED, run
 from tests.unit.controllers.factories import at, job, pod
 from tests.unit.controllers.plans import (
@@ -14,7 +15,6 @@ from tests.unit.controllers.plans import (
     statuses,
     untracked,
 )
-from tests.unit.tables import cases, for_each
 from workers.controllers.batch.job.indexes import FAILURE_COUNT, IGNORED_FAILURE_COUNT, INDEX
 from workers.controllers.batch.job.pods import TRACKING
 from workers.decision.plan import Create

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import pod
-from tests.unit.tables import cases
 from workers.controllers.batch.job import indexes
 from workers.controllers.batch.job.indexes import Indexes
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import pod
-from tests.unit.tables import cases, for_each
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.batch.job.policies import NO_MATCH, FailureAction, judge_failure, judge_success
 

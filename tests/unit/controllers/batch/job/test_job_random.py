@@ -11,10 +11,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.support.tables import cases
 from tests.unit.controllers.batch.job import status_rules
 from tests.unit.controllers.batch.job.job_cluster import JobCluster
 from tests.unit.controllers.factories import NOW, job_snapshot
-from tests.unit.tables import cases
 from workers.api import conditions
 from workers.api.kinds import POD, Object, Ref
 from workers.controllers.batch.job import decide

@@ -1,7 +1,7 @@
 """The deletion order of surplus pods of a Job."""
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import at, condition, pod
-from tests.unit.tables import cases
 from workers.controllers.batch.job.pods import rank
 
 PLACED = {"nodeName": "n1"}

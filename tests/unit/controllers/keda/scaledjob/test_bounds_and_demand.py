@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import sample, scaled_job
-from tests.unit.tables import cases, for_each
 from workers.api.keda import scaledjob
 from workers.api.keda.scaledjob import Activation, ScalingStrategy
 from workers.controllers.keda.scaledjob import demand, scaling_strategies

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, child, gone, micros, sample, scaled_job, snapshot
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, TRIGGER, bound, claim, name
 from tests.unit.controllers.plans import condition
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import Object
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from tests.support.ledgers import ListLedger
+from tests.support.tables import cases
 from tests.unit.controllers.factories import at
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, item_of, work
 from tests.unit.controllers.keda.scaledjob.claims_machine import ClaimsMachine, assert_fails
-from tests.unit.tables import cases
 from workers.controllers.claims import binding, claim_outcomes
 from workers.decision import claim_names
 from workers.decision.claims import ClaimSettlement

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, at, child, entry, gone, micros, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import created, shape
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB
 from workers.controllers.keda.scaledjob import decide, names
 from workers.decision.plan import ComeBack

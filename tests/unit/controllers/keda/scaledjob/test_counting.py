@@ -1,7 +1,7 @@
 """Counting Jobs as of now and against a reading."""
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import child, condition, gone, pod, reading, sample
-from tests.unit.tables import cases
 from workers.controllers.keda.scaledjob import counting, names
 from workers.controllers.keda.scaledjob.counting import JobCounts
 

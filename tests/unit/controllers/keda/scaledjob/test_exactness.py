@@ -21,8 +21,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW, micros, sample, scaled_job
-from tests.unit.tables import cases
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.controllers.keda.scaledjob import counting, decide, jobs, scaling_strategies
 from workers.decision.plan import ComeBack, Create, Delete, Figure, PatchStatus, Plan, PollNow, Together

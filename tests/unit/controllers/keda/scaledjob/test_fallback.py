@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW, child, gone, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import condition, created, events, status_of, verdict
-from tests.unit.tables import cases
 from workers.api.keda import scaledjob
 from workers.controllers.keda.scaledjob import decide
 from workers.errors import UserError

@@ -5,8 +5,8 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW, child, reading, sample, scaled_job, snapshot
-from tests.unit.tables import cases
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers.keda.scaledjob import decide, scaling_strategies
 from workers.controllers.keda.scaledjob.counting import JobCounts

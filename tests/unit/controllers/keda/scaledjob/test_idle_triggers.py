@@ -1,8 +1,8 @@
 """A ScaledJob with `cpu` or `memory` triggers: they do nothing, and the condition says so."""
 
+from tests.support.tables import for_each
 from tests.unit.controllers.factories import NOW, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import condition, created
-from tests.unit.tables import for_each
 from workers.controllers.keda.scaledjob import decide
 from workers.decision.snapshot import TriggerSample
 

@@ -1,8 +1,8 @@
 """Annotations and variables of Jobs that name the trigger that asked for them."""
 
+from tests.support.tables import for_each
 from tests.unit.controllers.factories import NOW, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import staged
-from tests.unit.tables import for_each
 from workers.controllers.keda.scaledjob import decide
 from workers.decision.plan import Create
 

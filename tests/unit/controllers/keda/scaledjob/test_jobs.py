@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import UID, scaled_job
-from tests.unit.tables import cases, for_each
 from workers.api.keda import scaledjob
 from workers.controllers.keda.scaledjob import jobs, names
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW, at, child, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import created, events, shape, status_of
-from tests.unit.tables import cases
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers import registry
 from workers.controllers.keda.scaledjob import decide, scaling_strategies

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW, child, entry, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, bound, claim
 from tests.unit.controllers.plans import condition, created, status_of
-from tests.unit.tables import cases
 from workers.api.kinds import JOB, SCALE_POLICY
 from workers.controllers.keda.scaledjob import CONTROLLER, controller, decide, policy
 from workers.decision.claims import LEDGER, ClaimLedger

@@ -1,8 +1,8 @@
 """The decision about a ScaledJob: which steps, in which order, and what status."""
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, at, child, gone, pod, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import condition, created, deleted, events, shape, statuses, verdict
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.keda.scaledjob import CONTROLLER, decide
 from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE

@@ -1,6 +1,6 @@
 """The four strategies as KEDA has them, and what of it a reading justifies."""
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.keda.scaledjob import ScalingStrategy
 from workers.controllers.keda.scaledjob import scaling_strategies
 from workers.controllers.keda.scaledjob.counting import JobCounts

@@ -16,10 +16,10 @@ from hypothesis.stateful import (
 )
 
 from tests.support.caps import SharedCap
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW, entry
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll, work
 from tests.unit.controllers.keda.scaledjob.claims_machine import assert_fails
-from tests.unit.tables import cases
 from workers.api.kinds import SCALE_POLICY
 from workers.controllers.keda.scaledjob import claiming, decide, policy
 from workers.decision.plan import Plan

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.formula import parser
 from workers.formula.evaluator import MOST_ELEMENTS
 from workers.formula.parser import FormulaError

@@ -6,6 +6,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, at, micros, reading, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     TARGET,
@@ -16,7 +17,6 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     snapshot,
 )
 from tests.unit.controllers.plans import back, condition, events, status_of, verdict
-from tests.unit.tables import cases, for_each
 from workers.controllers.keda.scaledobject import CONTROLLER, decide
 from workers.decision.controller import ScaleTarget
 from workers.decision.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, PollNow, Scale

@@ -5,8 +5,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW
-from tests.unit.tables import cases
 from workers.api.keda.scaledobject import Behavior
 from workers.controllers.keda.scaledobject import behavior
 from workers.controllers.keda.scaledobject.behavior import BehaviorAnswer, ReplicaBounds, ScalingMemory

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW, at, entry, reading, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import TARGET, scale, scaled_object, scaling
 from tests.unit.controllers.keda.scaledobject.scaledobjects import snapshot as plain
 from tests.unit.controllers.plans import events, status_of, verdict
-from tests.unit.tables import cases
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Object, Ref
 from workers.api.references import REFERENCES
 from workers.controllers.keda.scaledobject import decide, rivals

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import spec
-from tests.unit.tables import cases
 from workers.controllers.keda.scaledobject import activation, modifiers, trigger_metrics
 from workers.controllers.keda.scaledobject.activation import ActivationState as State
 from workers.controllers.keda.scaledobject.activation import ActivationVerdict as Verdict

@@ -5,6 +5,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW, at, reading, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     TRIGGER,
@@ -15,7 +16,6 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     spec,
 )
 from tests.unit.controllers.plans import status_of, verdict
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledobject import CONTROLLER, decide, usage
 from workers.controllers.keda.scaledobject.trigger_metrics import Tolerance

@@ -1,9 +1,9 @@
 """A Volcano Job from its creation to its end, decision by decision."""
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, UID, at
 from tests.unit.controllers.volcano.job.vcjob_cluster import SITE, VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, POD_GROUP, QUEUE, SECRET, VC_JOB, Object, Ref
 from workers.controllers.volcano.job import decide
 from workers.decision.plan import NOTHING

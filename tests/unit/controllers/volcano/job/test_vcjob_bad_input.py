@@ -2,11 +2,11 @@
 
 import pytest
 
+from tests.support.tables import cases, for_each
 from tests.unit.apiserver import odd
 from tests.unit.controllers.volcano.job.test_vcjob_policies import begun, code, on
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, parsed, task, vcjob
-from tests.unit.tables import cases, for_each
 from workers.admission.volcano.job import defaulted
 from workers.api.volcano.job import parse
 from workers.controllers.volcano.job import plugins, podgroup, pods, policies, sync, volumes

@@ -1,7 +1,7 @@
 """The conditions under which a task of a Volcano Job may start."""
 
+from tests.support.tables import cases
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcpod
-from tests.unit.tables import cases
 from workers.controllers.volcano.job import sync
 
 #: A task of two pods, one of which is enough, and one of a single pod.

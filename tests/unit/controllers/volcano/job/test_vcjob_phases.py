@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task
-from tests.unit.tables import cases
 from workers.controllers.volcano.job import phases
 from workers.controllers.volcano.job.phases import JobPodCounts
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, parsed, task
-from tests.unit.tables import cases, for_each
 from workers.api import loopback_addresses
 from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, SECRET, SERVICE, ref_of
 from workers.api.volcano.arguments import parse

@@ -5,9 +5,9 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task
-from tests.unit.tables import cases, for_each
 from workers.api import quantities
 from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.amounts import Amount

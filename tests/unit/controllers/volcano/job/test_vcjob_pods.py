@@ -1,8 +1,8 @@
 """A pod made from a task of a Volcano Job: names, words, who places it, and nothing of the template lost."""
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import MAIN, parsed, task
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, Ref
 from workers.controllers.volcano.job import names, pods, volumes
 from workers.controllers.volcano.job.names import Site

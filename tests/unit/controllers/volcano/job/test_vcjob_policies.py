@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcjob
-from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.api.kinds import POD, Object, ref_of
 from workers.api.volcano.job import Delayed, RestartBackoff

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task, vcjob
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import POD_GROUP, Object, ref_of
 from workers.api.references import GANG_GATE
 from workers.controllers.volcano.job import podgroup

@@ -6,10 +6,10 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import at
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob, vcpod
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import Object
 from workers.api.volcano.job import Failure
 from workers.controllers.batch.job.indexes import Indexes

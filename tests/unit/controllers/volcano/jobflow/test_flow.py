@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, micros
 from tests.unit.controllers.volcano.jobflow.flow_cluster import TASK, Cluster
-from tests.unit.tables import cases, for_each
 from workers.api import times
 from workers.api.kinds import VC_JOB, Object
 from workers.api.volcano.jobflow import CREATED_BY_FLOW, RETRY, FlowEntry

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.flows.flow_expressions import FlowScope, filled, patch_problem
 
 SCOPE = FlowScope("f", {"n": "5", "mode": "fast"}, {"a": "Completed", "b": None}, "east", 2)

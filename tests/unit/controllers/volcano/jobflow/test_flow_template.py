@@ -1,7 +1,7 @@
 """The decision about a JobTemplate."""
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import JOB_TEMPLATE, VC_JOB, Object, Ref
 from workers.controllers.volcano.jobtemplate import decide
 from workers.decision.plan import HoldKey, PatchStatus, Plan

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, at, condition
 from tests.unit.controllers.plans import back, events, shape, status_of
 from tests.unit.controllers.volcano.podgroup.gangs import group, pod, seen
-from tests.unit.tables import cases, for_each
 from workers.api import conditions
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import status

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gangs import (
     everything,
@@ -15,7 +16,6 @@ from tests.unit.controllers.volcano.podgroup.gangs import (
     queue,
     reasons,
 )
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import POD, Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.admission_round import MOST

@@ -7,10 +7,10 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gang_cluster import GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, queue
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup import vectors

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.volcano.podgroup.gangs import group, names, node, outcome, pod, reasons, words
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import places
 from workers.controllers.volcano.podgroup.group import GangRules

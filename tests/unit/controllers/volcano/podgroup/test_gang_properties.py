@@ -8,10 +8,10 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.tables import cases
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gang_cluster import GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, pod, queue
-from tests.unit.tables import cases
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup import deserved_shares, vectors

@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.plans import shape, staged, status_of
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, outcome, pod, priority, queue, seen
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.decide import GangDecision

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, at, condition
 from tests.unit.controllers.volcano.podgroup.gangs import (
     everything,
@@ -20,7 +21,6 @@ from tests.unit.controllers.volcano.podgroup.gangs import (
     reasons,
     words,
 )
-from tests.unit.tables import cases, for_each
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.group import GangRules

@@ -6,9 +6,9 @@ from collections import Counter
 from types import FrameType
 from typing import Any
 
+from tests.support.tables import for_each
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, pod, queue
-from tests.unit.tables import for_each
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.group import UNSCHEDULABLE

@@ -21,9 +21,9 @@ from scalers.gateway.auth.pusher import Pusher, PushForbidden, Unauthenticated
 from scalers.gateway.auth.replay_guard import ReplayGuard
 from scalers.gateway.auth.token_reviews import TokenReviews, account_user, reviewed_user
 from scalers.gateway.push_request import PushRequest, PushTarget
+from tests.support.tables import cases
 from tests.unit.scalers.cluster import Cluster
 from tests.unit.scalers.gateway.auth.test_signatures import GITHUB, STRIPE
-from tests.unit.tables import cases
 from workers.api.eventing.push_settings import PushSettings
 from workers.api.kinds import EVENT_JOB
 from workers.errors import Forbidden, Unavailable

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scalers.gateway.auth import sender_events
 from scalers.gateway.auth.pusher import SignedDelivery
 from scalers.gateway.auth.sender_events import event_of_delivery
+from tests.support.tables import cases
 from tests.unit.scalers.gateway.auth.test_signatures import SLACK
-from tests.unit.tables import cases
 from workers.api.eventing.push_settings import SignatureScheme
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from scalers.gateway.auth import signatures
 from scalers.gateway.auth.signatures import SecretUnusable, SignatureRefused
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.api.eventing.push_settings import SignatureScheme
 
 

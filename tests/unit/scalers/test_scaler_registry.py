@@ -6,10 +6,10 @@ from typing import ClassVar
 import pytest
 
 from penstock.scaler import Scaler
-from scalers import trigger_types
+from scalers import scaler_registry
+from scalers.scaler_registry import REGISTRY, ScalerRegistry
 from scalers.sources.redis.lists import RedisLists
-from scalers.trigger_types import REGISTRY, ScalerRegistry
-from tests.unit.tables import cases
+from tests.support.tables import cases
 from workers.errors import UserError
 
 
@@ -53,7 +53,7 @@ def test_an_unknown_type_lists_what_there_is(type: str, complaint: str) -> None:
 
 
 def test_an_entry_point_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = EntryPoint("broken", "no.such:Thing", trigger_types.GROUP)
-    monkeypatch.setattr(trigger_types, "entry_points", lambda **wanted: EntryPoints([broken]).select(**wanted))
+    broken = EntryPoint("broken", "no.such:Thing", scaler_registry.GROUP)
+    monkeypatch.setattr(scaler_registry, "entry_points", lambda **wanted: EntryPoints([broken]).select(**wanted))
     with pytest.raises(UserError, match=r"type broken \(no.such:Thing\) cannot be loaded: No module named 'no'"):
         ScalerRegistry().find("broken")
