@@ -63,7 +63,7 @@ class _HttpConnection(asyncio.Protocol):
         self._heard = self._headed = False
 
     async def exchange(self, data: bytes, *, bodiless: bool) -> HttpAnswer:
-        """Sends a request and returns its answer. bodiless: its answer has no body, also if the headers announce one."""
+        """Sends a request and returns its answer. bodiless: the answer has no body, also if its head says so."""
         assert self._transport is not None
         self._start()
         self._bodiless = bodiless
