@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
+from importlib.util import LazyLoader, _LazyModule  # type: ignore[attr-defined]
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +20,21 @@ BLOCKING_KUBERNETES_CLIENT = tuple(
     f"kubernetes.{name}"
     for name in ("client", "config", "dynamic", "informer", "leaderelection", "stream", "utils", "watch")
 )
+
+
+class _DeferredModule(_LazyModule):  # type: ignore[misc]
+    """A module that a further `import` statement does not execute: that looks at its spec alone."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__spec__":
+            return ModuleType.__getattribute__(self, name)
+        return super().__getattribute__(name)
+
+
+class _DeferringLoader(LazyLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        module.__class__ = _DeferredModule
 
 
 class _DeferringFinder:
@@ -35,7 +50,7 @@ class _DeferringFinder:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
+            spec.loader = _DeferringLoader(spec.loader)
         return spec
 
 

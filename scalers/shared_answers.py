@@ -53,7 +53,14 @@ class SharedAnswers(Generic[V]):
         async def asked() -> V:
             return await ask()
 
-        question = _SharedQuestion(asyncio.ensure_future(asked()), self._clock() + self._seconds)
+        now = self._clock()
+        # An answer may be large: one that is out of date is not kept.
+        while self._asked:
+            oldest = next(iter(self._asked.values()))
+            if not oldest.task.done() or now < oldest.until:
+                break
+            self._asked.popitem(last=False)
+        question = _SharedQuestion(asyncio.ensure_future(asked()), now + self._seconds)
         self._asked[key] = question
         self._asked.move_to_end(key)
         question.task.add_done_callback(lambda task: self._ended(key, question, task))

@@ -195,14 +195,23 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
 
     def _sweep_lanes(self) -> float:
         """Returns the seconds until a booked key is due."""
-        sleep = LONGEST_SLEEP
-        for lane, (notifications, due) in zip(self._lanes, self._run(self._swept()), strict=True):
-            self._notify(lane.name, notifications)
-            sleep = min(sleep, due)
+        sleep, failures = LONGEST_SLEEP, []
+        for lane, swept in zip(self._lanes, self._run(self._swept()), strict=True):
+            # The notifications of one lane are sent although another lane failed: its sweep has counted them.
+            try:
+                if isinstance(swept, BaseException):
+                    raise swept
+                notifications, due = swept
+                self._notify(lane.name, notifications)
+                sleep = min(sleep, due)
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
         return sleep
 
-    async def _swept(self) -> list[tuple[int, float]]:
-        return [await sweep_due(lane) for lane in self._lanes]
+    async def _swept(self) -> list[tuple[int, float] | BaseException]:
+        return await asyncio.gather(*map(sweep_due, self._lanes), return_exceptions=True)
 
     def _notify(self, lane: str, notifications: int) -> None:
         task, queue = self._lane_tasks[lane]

@@ -54,7 +54,10 @@ def derived(ref: Ref, body: Object) -> Row:
     try:
         summary = SHOWN[ref.kind.id].summed_up(body)
         if body["metadata"].get("deletionTimestamp") and ref.kind != kinds.POD:
-            summary = replace(summary, phase="Terminating", tone="waiting", message=_deletion(body))
+            # An error is the reason why it is still there.
+            if summary.tone != "error":
+                summary = replace(summary, tone="waiting", message=_deletion(body))
+            summary = replace(summary, phase="Terminating")
         return row.assemble(ref, body, summary, _conditions(ref, body))
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         unreadable = Summary("Unreadable", "warning", f"its status cannot be read: {type(error).__name__}: {error}")

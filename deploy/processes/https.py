@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from deploy.processes.request_parser import RequestParser
@@ -67,6 +67,7 @@ class BoundedHttp(HttpToolsProtocol):
     _late: asyncio.TimerHandle | None = None
     _rest: asyncio.TimerHandle | None = None
     _rests_since = 0.0
+    _number = 0
     _answers: JoinedWrites
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -114,7 +115,9 @@ class BoundedHttp(HttpToolsProtocol):
             if self.cycle is not None:
                 self.cycle.transport = self._answers  # type: ignore[assignment]
                 extensions: Any = self.scope.setdefault("extensions", {})
-                extensions[WHOLE_ANSWER] = partial(self.answer_whole, self.cycle)
+                # By number: a request that its own scope leads to would stay until the next garbage collection.
+                self._number += 1
+                extensions[WHOLE_ANSWER] = partial(self.answer_whole, self._number)
 
     def on_body(self, body: bytes) -> None:
         if not self._refused:
@@ -127,6 +130,10 @@ class BoundedHttp(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         if not self._refused:
+            # The connection is the stream's from now on: the rest after an earlier answer is over.
+            if self._rest is not None:
+                self._rest.cancel()
+                self._rest = None
             super().handle_websocket_upgrade()
 
     def on_response_complete(self) -> None:
@@ -155,15 +162,14 @@ class BoundedHttp(HttpToolsProtocol):
         else:
             self.timeout_keep_alive_handler()
 
-    def answer_whole(self, cycle: RequestResponseCycle, status: int, headers: Headers, body: bytes) -> bool:
-        """Answers a request with one write; see `WHOLE_ANSWER`."""
-        if cycle is not self.cycle or cycle.response_started or not cycle.keep_alive or self.flow.write_paused:
+    def answer_whole(self, number: int, status: int, headers: Headers, body: bytes) -> bool:
+        """Answers the connection's request of this number with one write; see `WHOLE_ANSWER`."""
+        cycle = self.cycle
+        if number != self._number or cycle.response_started or not cycle.keep_alive or self.flow.write_paused:
             return False
         if cycle.disconnected:
             return True
         cycle.response_started = cycle.response_complete = True
-        # It refers to the cycle, which refers to it: what is released here needs no garbage collection.
-        del cycle.scope["extensions"][WHOLE_ANSWER]
         lines = [STATUS_LINE[status]]
         for name, value in (*cycle.default_headers, *headers):
             lines += (name, b": ", value, b"\r\n")

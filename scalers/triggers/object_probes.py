@@ -63,10 +63,8 @@ class ObjectProbes:
             return Parsed(problem=f"Penstock's own broker: {error}")
         spec, keys = self._spec(body), Keys(self._triggers.prefix)
         channel = str((body.get("spec") or {}).get("channel") or ref.name)
-        settings = spec
-        if channel != ref.name or not _is_ready(body):
-            settings, taken = await self._channel(ref, channel, spec)
-            spec = None if taken else spec
+        settings, taken = await self._channel(ref, channel, spec)
+        spec = None if taken else spec
         if (conditions.find(body, "Ready") or {}).get("reason") == TAKEN:
             spec = None
         dead_letters = spec.dead_letter.channel if spec else None
@@ -131,10 +129,3 @@ def _intake(stream: str, spec: EventJobSpec | None) -> Intake:
         parked=_MALFORMED,
         held=True,
     )
-
-
-def _is_ready(body: Object) -> bool:
-    """Returns whether a decision has seen this spec and found it usable."""
-    ready = conditions.find(body, "Ready") or {}
-    seen = (body.get("status") or {}).get("observedGeneration")
-    return ready.get("status") == "True" and seen == body["metadata"].get("generation")

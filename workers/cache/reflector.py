@@ -208,7 +208,7 @@ class Reflector:
                 await asyncio.sleep(self._pace.pause(stream.failures))
 
     async def _watch(self, epoch: int, stream: _Stream) -> None:
-        opened, last_event = math.inf, -math.inf
+        opened, last_event, drained = math.inf, -math.inf, self._clock()
         bursts = self._cluster.follow(
             self._kind,
             stream.namespace,
@@ -225,11 +225,13 @@ class Reflector:
                     last_event = now
                     await self._store_burst(epoch, stream, burst)
                     stream.failures = 0
-                    if stream.echoes >= ECHOES and len(burst) < BATCH:
+                    if stream.echoes >= ECHOES and len(burst) < BATCH and now - drained < self._pace.beat:
                         # The decisions that follow from our own writes are made already: what is known in the store
-                        # can wait for more, and be compared with it in one round trip.
+                        # can wait for more, and be compared with it in one round trip. Freshness cannot: it is claimed
+                        # when nothing more can be read, and while the pauses last there is always more.
                         await asyncio.sleep(self._pace.gather)
                 else:
+                    drained = now
                     # All that arrived is stored. That claims freshness up to the last proof that the server was alive
                     # while this connection was open: an event on it, or an answer to a probe. A probe from before the
                     # connection proves nothing: the watch may have missed what happened since.

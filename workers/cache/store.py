@@ -215,6 +215,8 @@ class Store:
         self._one_write: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._touches: Batcher[_Call, Any] = Batcher(self._touch_all)
         self._effects = _EffectBatchers(self._write_effects)
+        # Notifications of effects' round trips that no caller has taken over yet, by lane.
+        self._owed: dict[str, int] = {}
         # Values that could not be read, by kind and field, with the reason.
         self._unreadable: dict[tuple[Kind, bytes], tuple[bytes, str]] = {}
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
@@ -269,14 +271,22 @@ class Store:
         """Stores effects of a plan, as `apply` does; plans that act side by side share round trips.
 
         pause: seconds to wait for the effects of others. Returns the notifications to send, by lane: of a shared round
-        trip to one of its callers.
+        trip to the first of its callers that goes on.
         """
-        return await self._effects[kind].submit((acting, changes), pause=pause)
+        await self._effects[kind].submit((acting, changes), pause=pause)
+        owed, self._owed = self._owed, {}
+        return owed
 
-    async def _write_effects(self, kind: Kind, effects: Sequence[_Effects]) -> Sequence[Mapping[str, int]]:
+    async def _write_effects(self, kind: Kind, effects: Sequence[_Effects]) -> Sequence[None]:
         made_by = [(acting, change) for acting, changes in effects for change in changes]
-        applied = await self._apply(kind, made_by)
-        return [applied.notifications, *({} for _ in effects[1:])]
+        counted: dict[str, int] = {}
+        try:
+            await self._apply(kind, made_by, notifications=counted)
+        finally:
+            # Those of calls before one that failed, too: the lanes count them as under way.
+            for lane, number in counted.items():
+                self._owed[lane] = self._owed.get(lane, 0) + number
+        return [None] * len(effects)
 
     async def _apply(
         self,
@@ -286,9 +296,10 @@ class Store:
         epoch: int | None = None,
         listing: Listing | None = None,
         read_after: int | None = None,
+        notifications: dict[str, int] | None = None,
     ) -> Applied:
-        """Stores changes, each with the key whose plan made it, or ''."""
-        notifications: dict[str, int] = {}
+        """Stores changes, each with the key whose plan made it, or ''. notifications: to add up in, call by call."""
+        notifications = {} if notifications is None else notifications
         changed = 0
         if kind.id in codec.NEVER_STORED:
             return Applied(changed, notifications)
@@ -614,14 +625,14 @@ class Store:
         return self._accepts.get(kind.id, _everything)
 
 
-class _EffectBatchers(dict[Kind, Batcher[_Effects, Mapping[str, int]]]):
+class _EffectBatchers(dict[Kind, Batcher[_Effects, None]]):
     """By kind, the batcher of effects. write: stores those of one kind."""
 
-    def __init__(self, write: Callable[[Kind, Sequence[_Effects]], Awaitable[Sequence[Mapping[str, int]]]]) -> None:
+    def __init__(self, write: Callable[[Kind, Sequence[_Effects]], Awaitable[Sequence[None]]]) -> None:
         super().__init__()
         self._write = write
 
-    def __missing__(self, kind: Kind) -> Batcher[_Effects, Mapping[str, int]]:
+    def __missing__(self, kind: Kind) -> Batcher[_Effects, None]:
         batcher = self[kind] = Batcher(lambda effects: self._write(kind, effects))
         return batcher
 

@@ -19,8 +19,9 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 #: Seconds for which a connection without a request is kept.
 KEEP = 60.0
-#: Seconds until the next address of a name is tried; the last one has all the time that is left.
-NEXT_ADDRESS = 2.0
+#: Seconds until the next address of a name is tried; the last one has all the time that is left. Less than a lease's
+#: margin (`workers.runtime.leases`): a request is sent after its lease was checked, and after it was connected.
+NEXT_ADDRESS = 0.5
 #: Methods that may be sent again when a kept connection ends before a byte of the answer came: the server may have
 #: closed it in the moment in which the request was sent.
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
@@ -71,7 +72,10 @@ class _HttpConnection(asyncio.Protocol):
         if not self.usable:
             raise ConnectionEnded("the server closed the connection", began=False)
         self._transport.write(data)
-        return await self._answer
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
 
     def close(self) -> None:
         """Closes it; nothing is under way."""
@@ -108,7 +112,11 @@ class _HttpConnection(asyncio.Protocol):
         """Takes the end of the stream in: it ends an answer without a length."""
         self.usable = False
         if self._headed and not self._has_length() and self._answer is not None and not self._answer.done():
-            self._complete()
+            try:
+                self._complete()
+            except zlib.error as error:
+                self._fail(ConnectionEnded(f"the answer is not HTTP/1.1: {error}", began=True))
+                self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Is called when the connection is closed."""
@@ -161,6 +169,8 @@ class _HttpConnection(asyncio.Protocol):
         if headers.get("Content-Encoding", "identity").lower() in ("gzip", "deflate") and body:
             # Was not asked for; servers in between may compress all the same. 47: either format, by its header.
             body = zlib.decompress(body, wbits=47)
+        # A connection that waits for its next request keeps no answer.
+        self._headers, self._body = [], []
         self._answer.set_result(HttpAnswer(self._parser.get_status_code(), headers, body))
 
     def _has_length(self) -> bool:
@@ -198,6 +208,7 @@ class HttpPool:
         self._busy: set[_HttpConnection] = set()
         self._closing: asyncio.TimerHandle | None = None
         self._closed = False
+        self._answering: Any = None
 
     async def request(
         self,
@@ -222,8 +233,13 @@ class HttpPool:
             try:
                 return await self._exchange(kept, method, data)
             except ConnectionEnded as error:
-                if error.began or method not in REPEATABLE:
+                if error.began or self._closed or method not in REPEATABLE:
                     raise
+            except ssl.SSLError as error:
+                # The server had accepted us: it may have carried the request out, whatever ended the connection.
+                if method not in REPEATABLE:
+                    raise ConnectionError(f"the connection broke: {error}") from error
+                raise
         return await self._exchange(await self._connect(context, server_name), method, data)
 
     async def close(self) -> None:
@@ -260,6 +276,9 @@ class HttpPool:
         return None
 
     async def _exchange(self, connection: _HttpConnection, method: str, data: bytes) -> HttpAnswer:
+        if self._closed:
+            connection.abort()
+            raise ConnectionError("the client was closed meanwhile")
         self._busy.add(connection)
         try:
             answer = await connection.exchange(data, bodiless=method == "HEAD")
@@ -294,21 +313,26 @@ class HttpPool:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         sock = None
+        # The one that answered last is tried first.
+        found.sort(key=lambda address: address[4] != self._answering)
         for place, address in enumerate(found):
-            last = place + 1 == len(found)
-            sock = self._make_socket(address)
-            sock.setblocking(False)
+            last, sock = place + 1 == len(found), None
             try:
+                sock = self._make_socket(address)
+                sock.setblocking(False)
                 async with asyncio.timeout(None if last else NEXT_ADDRESS):
                     await loop.sock_connect(sock, address[4])
+                self._answering = address[4]
                 break
             except OSError as error:
-                sock.close()
+                if sock is not None:
+                    sock.close()
                 if last:
                     # Python takes a peer that does not answer for TimeoutError, which here means the caller's.
                     raise ConnectionError(f"cannot connect to {self._host}:{self._port}: {error}") from error
             except BaseException:
-                sock.close()
+                if sock is not None:
+                    sock.close()
                 raise
         if sock is None:
             raise ConnectionError(f"{self._host} has no address")

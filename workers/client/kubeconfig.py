@@ -112,7 +112,7 @@ async def _from_files(files: str, context: str | None) -> ApiAccess:
     verify = not cluster.get("insecure-skip-tls-verify")
     authority = material(cluster, "certificate-authority", folder)
     tls = None
-    if host.startswith("https"):
+    if host.lower().startswith("https:"):
         certificate, key = material(user, "client-certificate", home), material(user, "client-key", home)
         tls = TlsContexts(TlsSources(authority, certificate, key, verify))
     credentials = await _credentials(user, home, merged, name, cluster)

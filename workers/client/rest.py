@@ -12,10 +12,9 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-import aiohttp
 import orjson
 from multidict import CIMultiDict
 from yarl import URL
@@ -28,6 +27,9 @@ from workers.client.http_pool import HttpAnswer, HttpPool
 from workers.client.kubeconfig import ApiAccess, load
 from workers.client.missing_rights import MissingRights, missing_right
 from workers.client.request_limiter import ELECTION, RequestLimiter, Ticket, context_of
+
+if TYPE_CHECKING:
+    import aiohttp
 
 Objects = list[Object]
 
@@ -97,8 +99,7 @@ class Cluster:
         # As many connections as the limiter may let go: a request that queued for one would wait after its last check,
         # and on the time of its own answer.
         self._calls = self._opened_calls(bounds.most + ELECTION)
-        # Watches and followed logs hold their connection for minutes: they must not take those of the calls.
-        self._streams = transport.session(limit=0)
+        self._streams: aiohttp.ClientSession | None = None
 
     @property
     def access(self) -> ApiAccess:
@@ -113,7 +114,8 @@ class Cluster:
 
     async def close(self) -> None:
         """Closes every connection; streams that are being read end with an error."""
-        await self._streams.close()
+        if self._streams is not None:
+            await self._streams.close()
         await self._calls.close()
         # Sockets close in the next turns of the loop, one per layer; the loop must not end before.
         for _ in range(LAYERS):
@@ -347,8 +349,8 @@ class Cluster:
                             answer = await self._calls.request(
                                 method, target, sent, data, context=context, server_name=self._access.server_name
                             )
-                    except (aiohttp.ClientSSLError, ssl.SSLError):
-                        if renewed or not self._tls_changed():
+                    except OSError as error:
+                        if not transport.is_of_tls(error) or renewed or not self._tls_changed():
                             raise
                     else:
                         # The server did nothing yet: a request of any method may be sent again.
@@ -382,17 +384,16 @@ class Cluster:
     @asynccontextmanager
     async def _open(
         self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None = None
-    ) -> AsyncIterator[aiohttp.StreamReader]:
+    ) -> "AsyncIterator[aiohttp.StreamReader]":
         """Opens a streamed answer. The deadline holds for its head only, and no place is taken while it streams."""
         self.limiter.require_no_pause(context_of("GET").priority)
         began = time.monotonic()
         with transport.translated(f"GET {path}"):
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout)
             async with asyncio.timeout(self._timeout):
-                response, sent = await self._stream(path, query, headers, timeout)
+                response, sent = await self._stream(path, query, headers)
                 if response.status == 401 and await self._renewed(sent, headers):
                     response.close()
-                    response, _ = await self._stream(path, query, headers, timeout)
+                    response, _ = await self._stream(path, query, headers)
             try:
                 if response.status >= 300:
                     async with asyncio.timeout(self._timeout):
@@ -409,13 +410,17 @@ class Cluster:
                 response.close()
 
     async def _stream(
-        self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None, timeout: aiohttp.ClientTimeout
-    ) -> tuple[aiohttp.ClientResponse, CIMultiDict[str]]:
+        self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None
+    ) -> "tuple[aiohttp.ClientResponse, CIMultiDict[str]]":
         """Returns an answer whose body is still to be read, and the headers that were sent."""
         sent = await self._headers(headers, sends_json=False)
         url = URL(self._base + self._target(path, query), encoded=True)
         options = transport.options(self._tls(), self._access.server_name, self._access.proxy)
-        return await self._streams.get(url, headers=sent, timeout=timeout, **options), sent
+        # Watches and followed logs hold their connection for minutes: they must not take those of the calls.
+        self._streams = self._streams or transport.session(limit=0)
+        return await self._streams.get(
+            url, headers=sent, timeout=transport.stream_timeout(self._timeout), **options
+        ), sent
 
     async def _headers(self, headers: Mapping[str, str] | None, *, sends_json: bool) -> CIMultiDict[str]:
         """Returns the headers of a request, with fresh credentials. headers: its own."""
@@ -452,7 +457,11 @@ class Cluster:
     def _opened_calls(self, limit: int) -> "HttpPool | transport.GeneralPool":
         """Opens the connections of all requests that are no streams. limit: most of them."""
         url = URL(self._base)
-        if self._access.proxy or url.user is not None or url.raw_host is None or url.port is None:
+        # TLS follows the context there, and the URL's scheme here: what they disagree on must not go in the clear.
+        plain = (
+            (url.scheme == "https") == (self._access.tls is not None) and url.user is None and not self._access.proxy
+        )
+        if not plain or url.raw_host is None or url.port is None:
             return transport.GeneralPool(self._base, self._access.proxy, limit)
         host_header = url.raw_authority if url.explicit_port else (url.host_subcomponent or url.raw_host)
         return HttpPool(url.raw_host, url.port, host_header, url.raw_path.rstrip("/"), transport.unconnected_socket)

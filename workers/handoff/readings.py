@@ -138,6 +138,8 @@ class Readings:
         """Deletes the readings of these objects."""
         if unwanted := list(keys):
             await self._client.hdel(self._hash, *unwanted)
+            for key in unwanted:
+                self._known.pop(key, None)
 
 
 def _decoded(key: str, value: bytes, began: int) -> Reading | None:

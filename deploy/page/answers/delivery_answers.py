@@ -10,7 +10,7 @@ from deploy.page.browser_page import BrowserPage
 from deploy.page.page_actions import MOST_ENTRIES, DeliveryChange
 from deploy.page.web.web_answers import HttpRefusal, json
 from scalers.deliveries.delivery import STATES, Delivery, DeliveryFilter, DeliveryPage, DeliveryState
-from workers.api.kinds import EVENT_JOB, SCALED_JOB
+from workers.api.kinds import EVENT_JOB, SCALED_JOB, Kind
 from workers.errors import UserError
 
 if TYPE_CHECKING:
@@ -109,14 +109,16 @@ class DeliveryAnswers:
         """`GET /parked`."""
         await self._page.access.check_read(request, EVENT_JOB)
         await self._page.current()
+        # Items of queues are those of ScaledJobs, which the visitor may have no right to list.
+        kinds = [EVENT_JOB, *([SCALED_JOB] if await self._page.access.may_read(request, SCALED_JOB) else [])]
         found = [
-            _parked(row.kind, row.namespace, row.name, number, None, todo)
-            for kind, todo in ((EVENT_JOB, _TODO), (SCALED_JOB, _TODO_ITEMS))
+            _parked(row.kind, row.namespace, row.name, number, None, _TODO if kind is EVENT_JOB else _TODO_ITEMS)
+            for kind in kinds
             for row in (each.row for each in self._page.index.of_kind(kind.id))
             if (number := row.numbers.get("parked"))
         ]
         found.sort(key=lambda each: -each["count"])
-        found += await self._intakes()
+        found += await self._intakes(kinds)
         if unreadable := await self._page.client.hlen(self._page.store.keys.unreadable):
             found.append({"object": None, "count": unreadable, "oldest": None, "todo": _TODO_UNREADABLE})
         return json(found)
@@ -141,10 +143,9 @@ class DeliveryAnswers:
                 break
         return found[:MOST_ENTRIES]
 
-    async def _intakes(self) -> list[Mapping[str, Any]]:
-        """Returns the objects whose intake has entries that are no events."""
-        kinds = (EVENT_JOB.id, SCALED_JOB.id)
-        rows = [each.row for kind in kinds for each in self._page.index.of_kind(kind)][:INTAKES]
+    async def _intakes(self, kinds: Sequence[Kind]) -> list[Mapping[str, Any]]:
+        """Returns the objects of these kinds whose intake has entries that are no events."""
+        rows = [each.row for kind in kinds for each in self._page.index.of_kind(kind.id)][:INTAKES]
         streams = [f"{self._page.keys.tag}:events:{row.namespace}/{row.name}:parked" for row in rows]
         pipeline = self._page.client.pipeline(transaction=False)
         for stream in streams:

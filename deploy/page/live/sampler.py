@@ -49,10 +49,12 @@ def depth(reading: Reading | None, uid: str) -> float | None:
 
 
 def parked(reading: Reading | None, uid: str) -> int | None:
-    """Returns the items that are parked beside a queue whose items are claimed; None where that is not known."""
-    if reading is None or reading.uid not in ("", uid) or reading.ledger is None or reading.ledger.counts is None:
+    """Returns the items that are parked beside a queue, 0 where none are claimed; None where that is not known."""
+    if reading is None or reading.uid not in ("", uid):
         return None
-    return reading.ledger.counts.get("parked")
+    if reading.ledger is None:
+        return 0
+    return (reading.ledger.counts or {}).get("parked")
 
 
 def point(row: Row, waiting: float | None, now: datetime) -> Point:
@@ -172,7 +174,11 @@ class Sampler:
             if found is None or row.kind not in _READ:
                 continue
             numbers = {"waiting": point_json(found)["waiting"], "parked": parked(readings.get(_key(row)), row.uid)}
-            known = {name: number for name, number in numbers.items() if number is not None}
+            known = {
+                name: number
+                for name, number in numbers.items()
+                if number is not None and (number or name != "parked" or "parked" in row.numbers)
+            }
             if known and self._index.with_numbers(row.kind, row.namespace, row.name, known):  # type: ignore[arg-type]
                 news.append(row)
         if news:

@@ -136,13 +136,14 @@ class _TLSConnection(HiredisPacking, redis.SSLConnection):
 class RedisLink:
     """A client. asking: sends ASKING before each command.
 
-    scripts: False once the server refused one. together: False once it refused one with several keys.
+    scripts: False once the server refused one. together: whether one script may have several keys; None before that is
+    known, False for a node of a cluster, for a proxy, and once the server refused such a script.
     """
 
     client: redis.Redis
     scripts: bool = True
     asking: bool = False
-    together: bool = True
+    together: bool | None = None
 
     async def run(self, commands: Sequence[Sequence[str | int]]) -> list[Any]:
         """Returns the answers to these commands, in one round trip; that of a refused command is its error."""

@@ -55,7 +55,7 @@ class ListTrigger(RedisClaims):
 
     @staticmethod
     async def ask(link: RedisLink, questions: Sequence[Length]) -> Sequence[Answer]:  # type: ignore[override]
-        """Returns the lengths, in one round trip; in two from servers that refuse scripts."""
+        """Returns the lengths, in one round trip once it is known what the server allows."""
         return await _lengths(link, [question.key for question in questions])
 
 
@@ -74,9 +74,9 @@ class RedisSentinelLists(ListTrigger, SentinelServers):
 async def _lengths(link: RedisLink, names: Sequence[str]) -> list[Answer]:
     if not link.scripts:
         return await _by_commands(link, names)
-    if link.together and (found := await _together(link, names)) is not None:
-        return found
-    answers = await _by_script(link, names)
+    answers = await _together(link, names)
+    if answers is None:
+        answers = await _by_script(link, names)
     refused = [place for place, answer in enumerate(answers) if _is_refusal(answer)]
     if not refused:
         return answers
@@ -97,8 +97,14 @@ async def _together(link: RedisLink, names: Sequence[str]) -> list[Answer] | Non
     """Calls one script for many lists; returns None if the server refuses that, and is not asked so again.
 
     A node of a cluster refuses keys of several slots, and some servers refuse the call for one key that the user may
-    not read.
+    not read. A proxy that spreads keys over servers would send the script where its first key is: lists of other
+    servers would look empty. Such proxies do not know CLIENT ID, which concerns one server.
     """
+    if link.together is None:
+        (identity,) = await link.run([("CLIENT", "ID")])
+        link.together = isinstance(identity, int)
+    if not link.together:
+        return None
     pieces = [names[first : first + PIECE] for first in range(0, len(names), PIECE)]
     found = await link.run([("EVALSHA", _LENGTHS.digest, len(piece), *piece) for piece in pieces])
     if any(isinstance(answers, exceptions.NoScriptError) for answers in found):

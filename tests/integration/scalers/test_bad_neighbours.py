@@ -16,7 +16,6 @@ from redis.asyncio import Redis
 from scalers.auth.lookups import Lookups
 from scalers.polling.poll_worker import LINGER
 from scalers.polling.single import AT_ONCE
-from scheduler.queue import Lane
 from tests.integration.scalers.servers import refusing
 from tests.integration.scalers.world import World, build, from_config_map, key, redis_trigger, scaled_job
 from tests.support.conditions import eventually
@@ -25,7 +24,7 @@ from tests.support.tables import cases
 from workers.api.kinds import Object, Ref
 from workers.controllers.keda.scaledjob.status import ScaledJobConditions
 from workers.decision.snapshot import Reading
-from workers.handoff.readings import Readings, ReadingsStored
+from workers.handoff.readings import Readings
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
 from workers.settings import Settings
@@ -42,11 +41,9 @@ class Counted(Readings):
 
     polls: Counter[str]
 
-    async def put_many(
-        self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()
-    ) -> ReadingsStored:
+    async def hand_over(self, readings: Mapping[str, Reading], *args: Any, **options: Any) -> Any:
         self.polls.update(key.rpartition("/")[2] for key in readings)
-        return await super().put_many(readings, lane, news=news)
+        return await super().hand_over(readings, *args, **options)
 
 
 class ScalerProcess:

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -295,3 +296,19 @@ def test_a_scheduler_that_is_only_looked_at_touches_no_broker() -> None:
     scheduler = beat.Scheduler(app, lazy=True)
     assert "none" in scheduler.info
     scheduler.close()
+
+
+def test_a_lane_that_cannot_be_swept_keeps_no_notification_of_the_others_back(
+    start_beat: Beats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler, sent = start_beat(), []
+
+    async def swept() -> list[object]:
+        return [redis.exceptions.ConnectionError("away"), (2, 1.0)]
+
+    monkeypatch.setattr(scheduler, "_lanes", [SimpleNamespace(name="reconcile"), SimpleNamespace(name="poll")])
+    monkeypatch.setattr(scheduler, "_swept", swept)
+    monkeypatch.setattr(scheduler, "_notify", lambda lane, number: sent.append((lane, number)))
+    with pytest.raises(redis.exceptions.ConnectionError):
+        scheduler._sweep_lanes()
+    assert sent == [("poll", 2)]

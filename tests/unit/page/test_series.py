@@ -51,7 +51,7 @@ def test_the_depth_of_a_reading(reading: Reading | None, expected: float | None)
 
 @cases(
     ("no reading", None, None),
-    ("nothing is claimed", Reading(1, 1, 1, (sample(3),), uid="u"), None),
+    ("nothing is claimed", Reading(1, 1, 1, (sample(3),), uid="u"), 0),
     ("the ledger was not read", Reading(1, 1, 1, (), uid="u", ledger=ClaimLedger("s0")), None),
     ("none", Reading(1, 1, 1, (), uid="u", ledger=ClaimLedger("s0", counts={"parked": 0})), 0),
     ("two", Reading(1, 1, 1, (), uid="u", ledger=ClaimLedger("s0", counts={"parked": 2})), 2),

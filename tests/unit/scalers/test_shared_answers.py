@@ -51,6 +51,14 @@ async def test_an_answer_is_kept_from_its_asking_on() -> None:
     assert await answers.get("a", server) == 2
 
 
+async def test_an_answer_that_is_out_of_date_is_not_kept_for_longer() -> None:
+    answers, server = shared(), Server()
+    for number in range(5):
+        await answers.get(number, server)
+        await asyncio.sleep(3)
+    assert len(answers._asked) == 1
+
+
 async def test_a_failure_is_that_of_all_who_waited_and_is_not_kept() -> None:
     answers, server = shared(), Server()
     server.fails = True

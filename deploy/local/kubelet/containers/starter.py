@@ -36,7 +36,7 @@ _MOUNT_SETATTR, _CLONE3 = 442, 435
 #: Where the machine's root and what overlays add are found while a container's root is made.
 _HOST, _ADDED = "/.host", "/.added"
 #: The machine's sockets, and mounts of its own.
-_RUN = "/run"
+_RUN = ("/run", "/var/run")
 #: File systems of the kernel, in which no place can be added.
 _KERNEL = ("/dev", "/proc", "/sys")
 #: The shim's descriptor of the machine's /proc, from which it reads its process id outside.
@@ -211,7 +211,7 @@ def _add_to(parent: str, folders: Mapping[str, bool]) -> None:
     _mount("tmpfs", _ADDED, "tmpfs", _NOSUID | _NODEV, "mode=755,size=1m")
     for target, folder in folders.items():
         _make_place(f"{_ADDED}/{Path(target).relative_to(parent)}", folder=folder)
-    if place == _RUN:
+    if place in _RUN:
         _bind_entries(place)
     else:
         _overlay(place)

@@ -48,6 +48,8 @@ class ApiServerAccess:
         namespace, name = pod["metadata"]["namespace"], account_files.account_name(pod)
         found: dict[tuple[Kind, str], Mapping[str, bytes] | None] = dict(known)
         for audience in dict.fromkeys(account_files.audiences(volumes)):
+            # A token's account is made with the first pod that has one, whether it is mounted or projected.
+            await self._once(("account", namespace, name), lambda: self._account(namespace, name))
             key = ("token", namespace, name, audience)
             token = await self._once(key, lambda audience=audience: self._token(namespace, name, audience))  # type: ignore[misc]
             found[TOKEN_REQUEST, audience] = {"token": token}
@@ -98,6 +100,12 @@ class ApiServerAccess:
         now = self._clock()
         self._known = {known: entry for known, entry in self._known.items() if now - entry[0] < FRESH}
         if key not in self._known:
-            self._known[key] = (now, asyncio.create_task(ask()))
+            task = asyncio.create_task(ask())
+            self._known[key] = (now, task)
+            task.add_done_callback(lambda ended: self._forget_failure(key, ended))
         # Shielded: one pod that is stopped must not take the answer from the others.
         return await asyncio.shield(self._known[key][1])
+
+    def _forget_failure(self, key: Hashable, ended: "asyncio.Task[Any]") -> None:
+        if ended.cancelled() or ended.exception() is not None:
+            self._known.pop(key, None)

@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from deploy.processes.https import HEAD_BYTES, HEAD_SECONDS, BoundedHttp, JoinedWrites, configured, listen
@@ -253,12 +254,17 @@ def test_a_request_that_was_answered_gets_no_second_answer(connection: BoundedHt
     assert transport.write.call_count == 1
 
 
-def test_an_answered_request_leaves_nothing_to_the_garbage_collector(connection: BoundedHttp) -> None:
+@for_each("one write", "messages")
+def test_an_answered_request_leaves_nothing_to_the_garbage_collector(by: str, connection: BoundedHttp) -> None:
     cycle, answer = request(connection)
     gone = weakref.ref(cycle)
     gc.disable()
     try:
-        answer(202, [], b"")
+        if by == "one write":
+            answer(202, [], b"")
+        else:
+            cycle.response_started = cycle.response_complete = True
+            cycle.on_response()
         del cycle, answer
         request(connection)
         assert gone() is None
@@ -314,3 +320,13 @@ def test_a_request_that_is_under_way_is_no_rest(connection: BoundedHttp, loop: L
     assert not transport.close.called
     answer(202, [], b"")
     assert loop.later[-1][0] == rest
+
+
+def test_the_rest_of_a_connection_ends_when_a_stream_takes_it_over(
+    connection: BoundedHttp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HttpToolsProtocol, "handle_websocket_upgrade", lambda _: None)
+    request(connection)[1](202, [], b"")
+    assert connection._rest is not None
+    connection.handle_websocket_upgrade()
+    assert connection._rest is None

@@ -66,12 +66,6 @@ def scaled_job(trigger: Object, name: str = "orders") -> tuple[Ref, Object]:
     return Ref(SCALED_JOB, "default", name), {"metadata": {"name": name}, "spec": {"triggers": [trigger]}}
 
 
-async def test_a_ready_eventjob_of_its_own_channel_asks_nothing_of_the_store() -> None:
-    store = Mirror()
-    await probes(store).parse(REF, event_job(status=READY))
-    assert store.read == []
-
-
 async def test_the_settings_of_a_channel_are_those_of_its_namesake() -> None:
     settings = {"maxEvents": 7, "dedup": {"limit": 50, "windowSeconds": 3}}
     own = await ledger(event_job(status=READY, deadLetter={"channel": "lost"}, **settings))
@@ -92,6 +86,7 @@ async def test_the_settings_of_a_channel_are_those_of_its_namesake() -> None:
     ("new", event_job(), (), True),
     ("its channel was found taken", event_job(status=TAKEN), (), False),
     ("a ScaledJob has the channel", event_job(), (scaled_job({"type": "push"}),), False),
+    ("a ScaledJob has it since it was ready", event_job(status=READY), (scaled_job({"type": "push"}),), False),
     (
         "a ScaledJob takes from another stream",
         event_job(),

@@ -1,7 +1,7 @@
 """The informer against a cluster that breaks in every way a watch can, and against a broker that is flushed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -371,3 +371,26 @@ async def test_what_the_store_does_not_have_ends_the_pauses_of_a_watch(rig: Refl
                 await _echo(rig, f"echo-{number}")
             await eventually(lambda before=before: store.applied == before + 1)
         await eventually(rig.in_step)
+
+
+class NeverDrained(FakeCluster):
+    """A server whose watch shows one echo after another: for a reader that pauses there is always more to read."""
+
+    async def follow(self, *_: Any, **__: Any) -> AsyncGenerator[tuple[WatchEvent, ...], None]:
+        body = job("echo", self.version)
+        read = asyncio.get_running_loop().time()
+        while True:
+            yield (WatchEvent("MODIFIED", body),)
+            if asyncio.get_running_loop().time() - read < 0.005:
+                yield ()
+            read = asyncio.get_running_loop().time()
+            await asyncio.sleep(0)
+
+
+async def test_a_watch_that_shows_echoes_without_end_is_fresh(rig: ReflectorRig) -> None:
+    store = rig.store = CountingStore(rig.client, Keys("test"), {JOB.id: (rig.lane,)})
+    rig.cluster = NeverDrained()
+    rig.cluster.put(JOB, job("echo", 0))
+    async with rig.informing(pace=replace(QUICK, gather=0.01, beat=0.05)):
+        await eventually(lambda: store.applied > 100)
+        await eventually(rig.fresh)

@@ -1,5 +1,6 @@
 """The store against a broker: order of versions, tombstones, owners, marks, epochs, relists, one-trip observation."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -176,6 +177,21 @@ async def test_what_a_reconcile_does_itself_does_not_mark_its_own_key(rig: Store
     await rig.put(job("a", 2, owner=OWNER), acting=acting)
     await rig.put(scaled_job("work", 3), acting=acting)
     assert await rig.marked() == {key(JOB, "a")}
+
+
+async def test_notifications_of_a_shared_round_trip_are_sent_though_its_first_caller_is_gone(rig: StoreRig) -> None:
+    await rig.put(OWNER)
+    await rig.marked()
+    plans = [
+        asyncio.create_task(
+            rig.store.write_through(JOB, [ObjectVersion(job(name, number, owner=OWNER))], key(JOB, name), pause=0.01)
+        )
+        for number, name in ((2, "a"), (3, "b"))
+    ]
+    await asyncio.sleep(0)
+    plans[0].cancel()
+    assert await plans[1] == {"reconcile": 1}
+    assert await rig.marked() == {key(SCALED_JOB, "work")}
 
 
 async def test_a_users_edit_that_comes_with_our_own_write_still_marks(rig: StoreRig) -> None:

@@ -224,3 +224,57 @@ async def test_a_closed_pool_ends_what_is_under_way_and_takes_nothing_more(peer:
             await asked
         with pytest.raises(ConnectionError, match="closed"):
             await pool.request("GET", "/", {})
+
+
+async def test_a_pool_that_is_closed_while_it_connects_sends_nothing(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolved, loop = asyncio.Event(), asyncio.get_running_loop()
+    async with pool_of(peer) as pool:
+        found = await loop.getaddrinfo("127.0.0.1", pool._port, type=socket.SOCK_STREAM)
+
+        async def addresses(*_: object, **__: object) -> object:
+            await resolved.wait()
+            return found
+
+        monkeypatch.setattr(loop, "getaddrinfo", addresses)
+        asked = asyncio.create_task(pool.request("GET", "/", {}))
+        await asyncio.sleep(0)
+        await pool.close()
+        resolved.set()
+        with pytest.raises(ConnectionError, match="closed"):
+            await asked
+    assert peer.requests == []
+
+
+async def test_the_address_that_answered_last_is_tried_first(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, tried = asyncio.get_running_loop(), []
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        async with pool_of(peer) as pool:
+            found = await loop.getaddrinfo("127.0.0.1", pool._port, type=socket.SOCK_STREAM)
+
+            async def addresses(*_: object, **__: object) -> object:
+                return [(*found[0][:4], closed.getsockname()), *found]
+
+            def make_socket(address: tuple[object, ...]) -> socket.socket:
+                tried.append(address[4])
+                return unconnected_socket(address)
+
+            monkeypatch.setattr(loop, "getaddrinfo", addresses)
+            monkeypatch.setattr(pool, "_make_socket", make_socket)
+            await asyncio.gather(pool.request("GET", "/", {}))
+            await asyncio.gather(*(pool.request("GET", "/", {}) for _ in range(2)))
+    assert tried[1:] == [found[0][4], found[0][4]]
+
+
+async def test_an_answer_without_a_length_that_cannot_be_unpacked_is_an_error(peer: Peer) -> None:
+    peer.answers = lambda _number: b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\nno gzip"
+
+    async def end(writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    peer.after = end
+    async with pool_of(peer) as pool:
+        with pytest.raises(ConnectionEnded, match="not HTTP"):
+            await pool.request("GET", "/", {})

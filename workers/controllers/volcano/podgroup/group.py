@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain, islice
 from weakref import WeakValueDictionary
+
+import orjson
 
 from scheduler.cron.durations import duration
 from scheduler.cron.errors import CronError
@@ -52,12 +55,11 @@ def unmade_shapes(
     least = int(spec.get("minMember") or 0)
     if sizes and sum(counts.values()) == least and counts.keys() <= sizes.keys():
         there = Counter(each.task for each in made)
-        found = [
-            _shape_of(sizes[task], _placement(spec, task))
-            for task, wanted in sorted(counts.items())
-            for _ in range(wanted - there[task])
-        ]
-        return tuple(found[:number]) if len(found) >= number else None
+        missing = {task: max(0, wanted - there[task]) for task, wanted in sorted(counts.items())}
+        if sum(missing.values()) < number:
+            return None
+        shapes = ((_shape_of(sizes[task], _placement(spec, task)),) * each for task, each in missing.items() if each)
+        return tuple(islice(chain.from_iterable(shapes), number))
     if minimum is None or len(counts) > 1:
         return None
     where = _placement(spec, next(iter(counts), ""))
@@ -160,10 +162,12 @@ class GangDemand:
     namespace: str
     need: tuple[tuple[str, int], ...]
     quota: tuple[tuple[str, int], ...]
-    shapes: tuple[PodShape, ...] | None
+    shaped_by: object
     short_of_pods: str | None
 
 
+#: The fields of a PodGroup's spec that say which pods it has.
+_SHAPING = ("minMember", "minTaskPods", "minTaskMember", "minTaskResources", "minTaskPlacement", "minResources")
 #: One object for equal demands, as long as a group has it: a round compares them by identity.
 _DEMANDS: WeakValueDictionary[tuple[object, ...], GangDemand] = WeakValueDictionary()
 
@@ -248,13 +252,20 @@ class Group:
             self.ref.namespace,
             tuple(self.need.items()),
             tuple(quota.items()),
-            self.shapes,
+            self._shaped_by,
             self._short_of_pods,
         )
         found = _DEMANDS.get(parts)
         if found is None:
             found = _DEMANDS[parts] = GangDemand(*parts)
         return found
+
+    @property
+    def _shaped_by(self) -> object:
+        """What `shapes` follow from, without a shape for each pod: a gang may have a million."""
+        spec = self.body.get("spec") or {}
+        there = tuple((each.task, each.placed, each.gated, each.shape) for each in self.members)
+        return there, orjson.dumps([spec.get(name) for name in _SHAPING], option=orjson.OPT_SORT_KEYS)
 
     @property
     def _short_of_pods(self) -> str | None:
