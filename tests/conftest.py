@@ -1,7 +1,6 @@
 """Fixtures that every tier shares: brokers (fake and real) with a fresh, empty keyspace per test."""
 
 import gc
-import importlib.util
 import logging
 import os
 import re
@@ -67,7 +66,7 @@ def pytest_collection_finish() -> None:
     # Hypothesis looks at every module while it draws its first example, which runs those whose imports are deferred
     # (`penstock._deferred_imports`), and fails if random numbers are drawn meanwhile.
     for module in list(sys.modules.values()):
-        if isinstance(module, importlib.util._LazyModule):
+        if type(module).__name__ in ("_LazyModule", "_DeferredModule"):
             vars(module)
     # Ten thousand tests are a million objects that stay: no garbage collection needs to look at them again.
     gc.collect()
