@@ -87,7 +87,8 @@ async def test_the_environment_is_what_the_pod_declares(lab: Lab) -> None:
     assert env.items() >= declared.items()
     shells = {"PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE"}
     ours = {"PENSTOCK_VOLUME_CONF", "PENSTOCK_MOUNT_CONF"}
-    assert set(env) - shells == {*declared, "C_file.txt", "PATH", "HOME", "TMPDIR", "LANG", *ours}
+    account = {"PENSTOCK_VOLUME_KUBE_API_ACCESS", "PENSTOCK_MOUNT_VAR_RUN_SECRETS_KUBERNETES_IO_SERVICEACCOUNT"}
+    assert set(env) - shells == {*declared, "C_file.txt", "PATH", "HOME", "TMPDIR", "LANG", *ours, *account}
     for kind, name in ((CONFIG_MAP, "conf"), (SECRET, "pass")):
         await lab.delete(name, kind=kind)
 

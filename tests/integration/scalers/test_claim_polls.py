@@ -9,6 +9,8 @@ from tests.support.tables import cases
 from workers.api.kinds import Object
 from workers.decision.claims import LEDGER, ClaimLedger, ClaimOrder, ClaimSettlement, name_of
 
+NONE_PARKED = {"parked": 0}
+
 
 def claiming(trigger: Object, **more: Any) -> Object:
     """A ScaledJob whose ledger lies beside this trigger's queue; its spec names another by now."""
@@ -29,10 +31,10 @@ async def test_an_order_is_carried_out_by_every_poll_until_another_comes(world: 
     await world.apply(body)
     async with world.polling() as polling:
         await polling.once()
-        assert await ledger(world) == ClaimLedger(of(body), None, ())
+        assert await ledger(world) == ClaimLedger(of(body), None, (), counts=NONE_PARKED)
         await world.orders.put(key("work"), ClaimOrder(1, of(body), 2), world.poll)
         await polling.once()
-        assert await ledger(world) == ClaimLedger(of(body), 2, (), order=1)
+        assert await ledger(world) == ClaimLedger(of(body), 2, (), order=1, counts=NONE_PARKED)
         await world.client.rpush("queue", "a", "b", "c")
         await world.deciding()
         await polling.again("work")
@@ -57,7 +59,7 @@ async def test_an_order_for_another_ledger_is_not_carried_out(world: World, port
     await world.orders.put(key("work"), ClaimOrder(1, "another", 2), world.poll)
     async with world.polling() as polling:
         await polling.once()
-    assert await ledger(world) == ClaimLedger(of(body), None, ())
+    assert await ledger(world) == ClaimLedger(of(body), None, (), counts=NONE_PARKED)
     assert await world.client.llen("queue") == 1
 
 
@@ -70,7 +72,7 @@ async def test_an_object_with_a_ledger_is_polled_whatever_it_is(state: Object, w
     await world.apply(body)
     async with world.polling() as polling:
         await polling.once()
-    assert await ledger(world) == ClaimLedger(of(body), None, ())
+    assert await ledger(world) == ClaimLedger(of(body), None, (), counts=NONE_PARKED)
 
 
 async def test_another_annotation_is_another_trigger(world: World, port: int) -> None:
@@ -81,7 +83,7 @@ async def test_another_annotation_is_another_trigger(world: World, port: int) ->
         await world.apply(body := claiming(redis_trigger(port, "second"), version=2))
         await polling.once()
     reading = await world.reading("work")
-    assert (reading.samples[0].value, reading.ledger) == (1.0, ClaimLedger(of(body), None, ()))
+    assert (reading.samples[0].value, reading.ledger) == (1.0, ClaimLedger(of(body), None, (), counts=NONE_PARKED))
 
 
 @cases(
