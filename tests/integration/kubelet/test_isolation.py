@@ -269,7 +269,8 @@ async def test_a_mount_that_is_not_made_is_named_in_an_event(bench: Lab) -> None
 
     async def announced() -> list[str]:
         events, _ = await bench.cluster.list(EVENT, "default")
-        return [one["message"] for one in events if one["reason"] == "MountNotMade"]
+        of_it = [one for one in events if one["involvedObject"]["name"] == "bare"]
+        return [one["message"] for one in of_it if one["reason"] == "MountNotMade"]
 
     await eventually(announced, 60.0)
     assert await announced() == [
