@@ -12,9 +12,10 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode
 
+import aiohttp
 import orjson
 from multidict import CIMultiDict
 from yarl import URL
@@ -27,9 +28,6 @@ from workers.client.http_pool import HttpAnswer, HttpPool
 from workers.client.kubeconfig import ApiAccess, load
 from workers.client.missing_rights import MissingRights, missing_right
 from workers.client.request_limiter import ELECTION, RequestLimiter, Ticket, context_of
-
-if TYPE_CHECKING:
-    import aiohttp
 
 Objects = list[Object]
 
@@ -384,7 +382,7 @@ class Cluster:
     @asynccontextmanager
     async def _open(
         self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None = None
-    ) -> "AsyncIterator[aiohttp.StreamReader]":
+    ) -> AsyncIterator[aiohttp.StreamReader]:
         """Opens a streamed answer. The deadline holds for its head only, and no place is taken while it streams."""
         self.limiter.require_no_pause(context_of("GET").priority)
         began = time.monotonic()
@@ -411,7 +409,7 @@ class Cluster:
 
     async def _stream(
         self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None
-    ) -> "tuple[aiohttp.ClientResponse, CIMultiDict[str]]":
+    ) -> tuple[aiohttp.ClientResponse, CIMultiDict[str]]:
         """Returns an answer whose body is still to be read, and the headers that were sent."""
         sent = await self._headers(headers, sends_json=False)
         url = URL(self._base + self._target(path, query), encoded=True)

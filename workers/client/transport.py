@@ -10,18 +10,13 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+import aiohttp
 import orjson
 from yarl import URL
 
-from penstock._deferred_imports import deferred
 from workers import errors
 from workers.client.http_pool import HttpAnswer
 from workers.client.missing_rights import missing_right
-
-# For streams and proxies alone: a command that asks for an object needs neither. Other modules of the client take it
-# from here, for a second import would execute it.
-with deferred("aiohttp"):
-    import aiohttp
 
 #: Characters of a server's message that are quoted in an error.
 QUOTED = 500
@@ -45,7 +40,7 @@ _WARNING = re.compile(r'(\d{3})\s+\S+\s+"((?:[^"\\]|\\.)*)"(?:\s+"[^"]*")?\s*(?:
 _MISCELLANEOUS = "299"
 
 
-def session(context: ssl.SSLContext | None = None, *, limit: int) -> "aiohttp.ClientSession":
+def session(context: ssl.SSLContext | None = None, *, limit: int) -> aiohttp.ClientSession:
     """A pool of at most `limit` connections (0: unbounded) that keeps no cookies.
 
     context: of connections whose request brings no TLS context of its own. Requests to the API server bring theirs, so
@@ -129,7 +124,7 @@ LONGEST_LINE = 1 << 20
 
 
 async def lines(
-    content: "aiohttp.StreamReader",
+    content: aiohttp.StreamReader,
     *,
     idle: float,
     silence: float | None,
@@ -167,7 +162,7 @@ async def lines(
         yield [rest]
 
 
-async def _readable(content: "aiohttp.StreamReader", wait: float) -> bytes:
+async def _readable(content: aiohttp.StreamReader, wait: float) -> bytes:
     try:
         async with asyncio.timeout(wait):
             return await content.readany()
@@ -176,7 +171,7 @@ async def _readable(content: "aiohttp.StreamReader", wait: float) -> bytes:
         return content.read_nowait()
 
 
-def stream_timeout(connect: float) -> "aiohttp.ClientTimeout":
+def stream_timeout(connect: float) -> aiohttp.ClientTimeout:
     """Returns the time-out of an answer that is read for as long as it lasts. connect: seconds for the connection."""
     return aiohttp.ClientTimeout(total=None, sock_connect=connect)
 
