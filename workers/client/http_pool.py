@@ -28,7 +28,7 @@ REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class ApiAnswer:
     """An answer and its whole body."""
 
     status: int
@@ -54,7 +54,7 @@ class _HttpConnection(asyncio.Protocol):
         self.usable = True
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._answer: asyncio.Future[HttpAnswer] | None = None
+        self._answer: asyncio.Future[ApiAnswer] | None = None
         self._bodiless = False
         self._start()
 
@@ -63,7 +63,7 @@ class _HttpConnection(asyncio.Protocol):
         self._body: list[bytes] = []
         self._heard = self._headed = False
 
-    async def exchange(self, data: bytes, *, bodiless: bool) -> HttpAnswer:
+    async def exchange(self, data: bytes, *, bodiless: bool) -> ApiAnswer:
         """Sends a request and returns its answer. bodiless: the answer has no body, also if its head says so."""
         assert self._transport is not None
         self._start()
@@ -171,7 +171,7 @@ class _HttpConnection(asyncio.Protocol):
             body = zlib.decompress(body, wbits=47)
         # A connection that waits for its next request keeps no answer.
         self._headers, self._body = [], []
-        self._answer.set_result(HttpAnswer(self._parser.get_status_code(), headers, body))
+        self._answer.set_result(ApiAnswer(self._parser.get_status_code(), headers, body))
 
     def _has_length(self) -> bool:
         return any(name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self._headers)
@@ -219,7 +219,7 @@ class HttpPool:
         *,
         context: ssl.SSLContext | None = None,
         server_name: str = "",
-    ) -> HttpAnswer:
+    ) -> ApiAnswer:
         """Sends a request and returns its whole answer; cancelling ends its connection.
 
         target: path and query, quoted. context: of TLS, None for none; a connection of another context is not used
@@ -275,7 +275,7 @@ class HttpPool:
             connection.close()
         return None
 
-    async def _exchange(self, connection: _HttpConnection, method: str, data: bytes) -> HttpAnswer:
+    async def _exchange(self, connection: _HttpConnection, method: str, data: bytes) -> ApiAnswer:
         if self._closed:
             connection.abort()
             raise ConnectionError("the client was closed meanwhile")

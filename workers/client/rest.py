@@ -24,7 +24,7 @@ from workers import errors
 from workers.api.kinds import Kind, Object, Ref
 from workers.client import transport
 from workers.client.concurrency_limit import Bounds
-from workers.client.http_pool import HttpAnswer, HttpPool
+from workers.client.http_pool import ApiAnswer, HttpPool
 from workers.client.kubeconfig import ApiAccess, load
 from workers.client.missing_rights import MissingRights, missing_right
 from workers.client.request_limiter import ELECTION, RequestLimiter, Ticket, context_of
@@ -333,7 +333,7 @@ class Cluster:
         query: Mapping[str, str] | None,
         body: Any,
         headers: Mapping[str, str] | None,
-    ) -> HttpAnswer:
+    ) -> ApiAnswer:
         """Returns the answer. Raises errors.Unavailable, and tells the limiter, if there is none."""
         started, status, renewed = time.monotonic(), 0, False
         target = self._target(path, query)

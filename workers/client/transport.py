@@ -15,7 +15,7 @@ import orjson
 from yarl import URL
 
 from workers import errors
-from workers.client.http_pool import HttpAnswer
+from workers.client.http_pool import ApiAnswer
 from workers.client.missing_rights import missing_right
 
 #: Characters of a server's message that are quoted in an error.
@@ -90,7 +90,7 @@ class GeneralPool:
         *,
         context: ssl.SSLContext | None = None,
         server_name: str = "",
-    ) -> HttpAnswer:
+    ) -> ApiAnswer:
         """Sends a request and returns its whole answer. Raises aiohttp.ClientError and OSError."""
         url = URL(self._base + target, encoded=True)
         arguments = options(context, server_name, self._proxy)
@@ -99,7 +99,7 @@ class GeneralPool:
         async with self._session.request(
             method, url, headers=headers, data=body, timeout=timeout, **arguments
         ) as response:
-            return HttpAnswer(response.status, response.headers, await response.read())
+            return ApiAnswer(response.status, response.headers, await response.read())
 
     async def close(self) -> None:
         """Closes every connection."""

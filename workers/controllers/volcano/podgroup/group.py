@@ -262,7 +262,7 @@ class Group:
 
     @property
     def _shaped_by(self) -> object:
-        """What `shapes` follow from, without a shape for each pod: a gang may have a million."""
+        """The fields and pods that `shapes` follow from, without a shape for each pod: a gang may have a million."""
         spec = self.body.get("spec") or {}
         there = tuple((each.task, each.placed, each.gated, each.shape) for each in self.members)
         return there, orjson.dumps([spec.get(name) for name in _SHAPING], option=orjson.OPT_SORT_KEYS)
