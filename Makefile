@@ -25,8 +25,8 @@ demo-pool: $(STAMP)  ## Celery workers as a Deployment that grows and shrinks wi
 demo-events: $(STAMP)  ## signed webhooks, one Job per event, while parts are killed: make demo-events EVENTS=60
 	@$(BIN)/python -m deploy.demo.events --events $(EVENTS)
 
-# The examples of property tests: the same for as long as the tests are the same.
-SEED   ?= $(shell printf %d 0x$$(git rev-parse --short=7 HEAD:tests 2>/dev/null || echo 0))
+# The examples of property tests. Another number draws others; so does HYPOTHESIS_PROFILE=hunt, ten times as many.
+SEED   ?= 70234175
 test: $(STAMP)  ## the test suite, two processes per core: make test ARGS="tests/unit -k beat"; ARGS="-n 0 --pdb" to debug
 	$(BIN)/python -m pytest -n auto --hypothesis-seed=$(SEED) $(ARGS)
 

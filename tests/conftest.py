@@ -19,8 +19,8 @@ from tests.support.paths import ROOT
 from tests.support.valkeys import ValkeyServer, installed
 from workers.json_logs import JsonLines
 
-# A slow machine is no defect of the code. `make test` draws the examples from the commit (--hypothesis-seed): a run can
-# be repeated, and the next commit tries others. A store of examples would make a run depend on those before it.
+# A slow machine is no defect of the code. `make test` draws the examples from a seed (--hypothesis-seed): a run can be
+# repeated. A store of examples would make a run depend on those before it.
 settings.register_profile("suite", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 # For hunting: HYPOTHESIS_PROFILE=hunt draws ten times as many.
 settings.register_profile("hunt", settings.get_profile("suite"), max_examples=1000)

@@ -120,7 +120,8 @@ async def _stored(client: redis.Redis, dump: Dump) -> None:
 
 
 def test_no_content_stops_anything(filled: Dump, redis_server: str) -> None:
-    keys = sorted(filled)
+    # Data whose format is no known number are left alone: what they say is not ours to mend.
+    keys = sorted(key for key in filled if not key.endswith(b":format"))
 
     @FEW
     @given(st.lists(st.tuples(st.sampled_from(keys), CHANGES), min_size=1, max_size=3))
