@@ -74,6 +74,9 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for report in terminalreporter.stats.get("rerun", ()):
+        terminalreporter.section(f"first failure of {report.nodeid}", red=True)
+        terminalreporter.line(report.longreprtext)
     if strange := _strange_skips(terminalreporter) if config.option.strict_skips else set():
         terminalreporter.section("skips that tests/allowed-skips.txt lacks", red=True)
         for reason in sorted(strange):

@@ -15,6 +15,7 @@ from scheduler.queue import SCRIPTS, Lease
 from scheduler.scripts import Script
 from workers.controllers.keda.scaledjob.names import ScaledJobNames
 from workers.decision import claim_names
+from workers.handoff import readings
 from workers.runtime.leases import LeaseKeeper
 
 
@@ -59,7 +60,8 @@ def _lease_deadline() -> None:
 
 def _lease_token() -> None:
     """An outcome counts, whoever holds the key."""
-    _rewrite(SCRIPTS["finish"], "if holders[i] ~= ARGV[at + 1] then", "if not holders[i] then")
+    for finish in (SCRIPTS["finish"], readings._STORE_AND_FINISH._script):
+        _rewrite(finish, "if holders[i] ~= ARGV[at + 1] then", "if not holders[i] then")
     _rewrite(SCRIPTS["renew"], "if holder == ARGV[2 * i + 2] then", "if holder then")
 
 

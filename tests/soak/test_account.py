@@ -2,9 +2,15 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+import redis.asyncio as redis
+
+from scheduler.keys import Keys
+from scheduler.queue import Done, Lane
 from tests.soak import witness
 from tests.soak.account import UNKNOWN, Account, Note, Promise
 from tests.soak.loads import Load, nothing, slots
@@ -12,6 +18,7 @@ from tests.soak.rest import more, pattern
 from tests.soak.vitals import LONG, WARM, Vital, Vitals
 from tests.support.paths import ROOT
 from tests.support.tables import cases, for_each
+from workers.runtime.leases import LeaseKeeper
 
 
 def note(what: str, work: str = "a", job: str = "j1", at: float = 0.0) -> Note:
@@ -130,6 +137,32 @@ def test_what_leases_forbid_is_told(lines: list[str], number: int, tmp_path: Pat
     assert len(witness.faults(tmp_path)) == number
     assert witness.holder(tmp_path, "k") == 7
     assert witness.holder(tmp_path, "l") is None
+
+
+async def test_the_witness_notes_what_a_keeper_of_leases_does(
+    tmp_path: Path, fake_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for patched in ("take", "check", "_finish"):
+        monkeypatch.setattr(LeaseKeeper, patched, getattr(LeaseKeeper, patched))
+    witness.install(tmp_path)
+    lane = Lane(fake_redis, "reconcile", Keys("test"), lease=30.0)
+    await lane.open()
+    await lane.mark(["a", "b", "c"])
+    keeper = LeaseKeeper(lane, _notify, lease=30.0)
+    leases = (await lane.claim(3)).leases
+    keeper.take(leases)
+    keeper.check(leases[0])
+    await keeper.settle(leases[0], Done())
+    await keeper.settle_all([(leases[1], Done())])
+    await keeper.settle_all([(leases[2], Done())], lane.finish)
+    await keeper.close()
+    noted = [line.split()[2] for file in tmp_path.iterdir() for line in file.read_text().splitlines()]
+    assert noted == ["start"] * 3 + ["effect"] + ["settled"] * 3
+    assert witness.faults(tmp_path) == []
+
+
+async def _notify(_notifications: Mapping[str, int]) -> None:
+    """Nothing waits for these keys."""
 
 
 def test_every_fence_stands_where_it_is_taken_out() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from scheduler.queue import Lease, Outcome
 from tests.chaos.hands import Effect, Piece, Start, overlaps
-from workers.runtime.leases import LeaseKeeper
+from workers.runtime.leases import Finish, LeaseKeeper
 
 
 def install(folder: Path) -> None:
@@ -35,9 +35,11 @@ def install(folder: Path) -> None:
         check(self, lease)
         note(self, "effect", [lease], looked)
 
-    async def noted_finish(self: LeaseKeeper, outcomes: Sequence[tuple[Lease, Outcome]]) -> Sequence[bool]:
+    async def noted_finish(
+        self: LeaseKeeper, outcomes: Sequence[tuple[Lease, Outcome]], together: Finish | None = None
+    ) -> Sequence[bool]:
         before = time.monotonic()
-        accepted = await finish(self, outcomes)
+        accepted = await finish(self, outcomes, together)
         for what, so in (("settled", True), ("refused", False)):
             found = [lease for (lease, _), ok in zip(outcomes, accepted, strict=True) if ok is so]
             # Refused in time: somebody else settled it.
