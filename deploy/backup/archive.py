@@ -165,6 +165,14 @@ def read(backup: VerifiedBackup) -> Iterator[tuple[str, dict[str, SavedKey]]]:
             )
 
 
+def names(backup: VerifiedBackup) -> Iterator[tuple[str, ...]]:
+    """Yields the names of the keys of each object of a verified file."""
+    for line in _lines(backup.path):
+        value = _json(backup.path, line)
+        if "object" in value:
+            yield tuple(value["keys"])
+
+
 def _lines(path: Path) -> Iterator[bytes]:
     try:
         with gzip.open(path, "rb") as file:
