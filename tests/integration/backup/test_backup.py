@@ -228,6 +228,30 @@ async def test_an_eventjob_that_joins_while_the_channel_is_read_is_in_the_backup
     assert "2" in await late.ids("waiting")
 
 
+async def test_an_eventjob_that_changes_its_channel_meanwhile_is_not_saved_with_both(
+    real_redis: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore would refuse the second: its deliveries are there already."""
+    job, other = PolledEventJob(real_redis), PolledEventJob(real_redis, uid="u2", channel="orders-too")
+    for each in (job, other):
+        await each.push("1")
+        await each.carry_out(None)
+    whole = taking._whole
+
+    async def moving(*arguments: Any) -> dict[str, SavedKey]:
+        saved = await whole(*arguments)
+        if job.channel == "orders" and KEYS.deliveries("u1").of("meta") in saved:
+            job.channel = "orders-too"
+            for _ in range(3):
+                await job.carry_out(None)
+        return saved
+
+    monkeypatch.setattr(taking, "_whole", moving)
+    with pytest.raises(UserError, match="take the backup again"):
+        await taking.take(real_redis, KEYS, tmp_path / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
 # --- refusals
 
 
