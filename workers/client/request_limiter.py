@@ -210,7 +210,11 @@ class RequestLimiter:
 
     def refused(self, ticket: Ticket, retry_after: float | None = None) -> None:
         """Notes that the server refuses because it has too much to do, before `leave`."""
-        self.limit.refused(ticket.started, self._clock(), retry_after)
+        self.refused_stream(ticket.started, retry_after)
+
+    def refused_stream(self, began: float, retry_after: float | None = None) -> None:
+        """Notes that the server refuses a stream, which has no ticket. began: when it was asked for."""
+        self.limit.refused(began, self._clock(), retry_after)
         self._give_up_if_paused()
 
     def failed(self, ticket: Ticket, retry_after: float | None = None) -> None:
