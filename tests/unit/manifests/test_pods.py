@@ -240,6 +240,37 @@ def test_values_that_cannot_work_are_refused_and_named(values, message, chart: H
         chart.template({**base, **values})
 
 
+def policy(chart: Helm, process: str, **values: Any) -> dict[str, Any]:
+    """The rules of the NetworkPolicy of a process that is scaled by its own queue."""
+    network = {"networkPolicy": {"enabled": True, **values}, "autoscaling": {"enabled": True}}
+    found = chart.template({**rendered.EXTERNAL, **network})
+    (rules,) = (
+        each["spec"]
+        for each in found
+        if (each["kind"], each["metadata"]["name"]) == ("NetworkPolicy", f"penstock-{process}")
+    )
+    return rules
+
+
+def test_scalers_that_may_go_to_some_sources_alone_still_read_the_depth_of_their_own_lanes(chart: Helm) -> None:
+    sources = [{"ipBlock": {"cidr": "10.1.0.0/16"}}]
+    rules = policy(chart, "scaler", sources=sources)["egress"]
+    labels = {"app.kubernetes.io/name": "penstock", "app.kubernetes.io/component": "worker"}
+    measured = [
+        peer["podSelector"]["matchLabels"]
+        for rule in rules
+        if {"protocol": "TCP", "port": 9090} in rule.get("ports", ())
+        for peer in rule["to"]
+    ]
+    assert measured == [labels, {**labels, "app.kubernetes.io/component": "scaler"}]
+    assert {"to": sources} in rules
+
+
+def test_metrics_without_named_readers_are_open_to_all_also_where_scalers_read_them(chart: Helm) -> None:
+    for process in ("worker", "scaler", "watch"):
+        assert policy(chart, process, monitoring=[])["ingress"] == [{"ports": [{"protocol": "TCP", "port": 9090}]}]
+
+
 def test_names_follow_the_release_and_the_namespace(chart: Helm) -> None:
     values = {**rendered.EXTERNAL, "autoscaling": {"enabled": True}}
     found = chart.template(values, name="blue", namespace="jobs")
