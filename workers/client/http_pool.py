@@ -346,6 +346,8 @@ class HttpPool:
                 server_hostname=(server_name or self._host) if context is not None else None,
             )
         except BaseException:
+            # asyncio would wait for the server's goodbye, on a descriptor that belongs to another socket by then.
+            connection.abort()
             sock.close()
             raise
         return connection

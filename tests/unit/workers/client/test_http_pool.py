@@ -3,13 +3,18 @@
 import asyncio
 import gzip
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from deploy.certificate_authority import Authority
 from tests.support.conditions import eventually
 from tests.support.tables import cases
+from workers.client import http_pool
 from workers.client.http_pool import KEEP, ConnectionEnded, HttpPool
 from workers.client.transport import unconnected_socket
 
@@ -51,8 +56,10 @@ class Peer:
 
 
 @asynccontextmanager
-async def pool_of(peer: Peer, clock: Callable[[], float] | None = None) -> AsyncIterator[HttpPool]:
-    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
+async def pool_of(
+    peer: Peer, clock: Callable[[], float] | None = None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[HttpPool]:
+    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=tls)
     port = server.sockets[0].getsockname()[1]
     options = {"clock": clock} if clock else {}
     pool = HttpPool("127.0.0.1", port, f"127.0.0.1:{port}", "/prefix", unconnected_socket, **options)
@@ -161,6 +168,32 @@ async def test_a_cancelled_request_takes_its_connection_with_it(peer: Peer) -> N
         assert (await pool.request("GET", "/next", {})).body == b"ok"
         await eventually(lambda: peer.open == 1)
     assert peer.connections == 2
+
+
+async def test_a_request_that_is_cancelled_as_tls_stands_leaves_nothing_that_breaks_the_next(
+    peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next connection has the descriptor of the one that was given up."""
+    now = datetime.now(UTC)
+    authority = Authority("authority", now - timedelta(days=1), now + timedelta(days=1))
+    signed = authority.sign("server", ["127.0.0.1"])
+    (tmp_path / "pem").write_text(signed.certificate + signed.key)
+    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    served.load_cert_chain(tmp_path / "pem")
+    trusted = ssl.create_default_context(cadata=authority.certificate)
+    made = http_pool._HttpConnection.connection_made
+
+    def cancelled(connection: http_pool._HttpConnection, transport: asyncio.BaseTransport) -> None:
+        made(connection, transport)
+        asked.cancel()
+
+    async with pool_of(peer, tls=served) as pool:
+        with monkeypatch.context() as once:
+            once.setattr(http_pool._HttpConnection, "connection_made", cancelled)
+            asked = asyncio.create_task(pool.request("GET", "/", {}, context=trusted))
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+        assert (await pool.request("GET", "/", {}, context=trusted)).body == b"ok"
 
 
 async def test_bytes_that_answer_nothing_end_a_kept_connection(peer: Peer) -> None:
