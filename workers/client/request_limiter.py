@@ -232,8 +232,13 @@ class RequestLimiter:
         free, held = limit - self.in_flight, self._held.get(namespace, 0)
         if free > 0:
             return not held or held < SHARE * free
+        return held < max(1, limit // 4) and self._has_room()
+
+    def _has_room(self) -> bool:
+        """Returns False if there is a place for no namespace."""
+        free = self.limit.limit - self.in_flight
         # The limit was lowered below what hangs: others need not wait for that.
-        return held < max(1, limit // 4) and free + self._hanging() > 0 and self.in_flight < self.limit.bounds.most
+        return free > 0 or (self.in_flight < self.limit.bounds.most and free + self._hanging() > 0)
 
     def _hanging(self) -> int:
         """Returns the number of requests that are under way for longer than `HANGS` seconds."""
@@ -299,7 +304,10 @@ class RequestLimiter:
             waiter.admitted.set_result(None)
 
     def _next(self) -> _Waiter | None:
-        """Returns the request that goes next, None if all that wait are of namespaces that hold their share."""
+        """Returns the request that goes next, None without a place for one, or for a namespace that waits."""
+        if not self._has_room():
+            # Each namespace that waits would be asked in vain.
+            return None
         found: tuple[float, _Waiter, _Queue] | None = None
         for priority, queue in self._queues.items():
             for namespace, waiters in queue.items():

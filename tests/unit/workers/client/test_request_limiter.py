@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 
 from tests.support.tables import for_each
 from workers.client import request_limiter
-from workers.client.concurrency_limit import Bounds
+from workers.client.concurrency_limit import Bounds, ConcurrencyLimit
 from workers.client.request_limiter import AGING, ELECTION, HANGS, Priority, RequestLimiter, context_of, requests
 from workers.errors import Throttled
 
@@ -152,6 +152,29 @@ async def test_nothing_waits_with_its_lease_for_a_server_that_asked_for_a_pause(
     rig.now += 7.0
     await rig.want("after")
     assert rig.sent == ["after"]
+
+
+async def test_without_a_free_place_waiting_namespaces_are_not_looked_at_one_by_one(monkeypatch):
+    rig = Rig(2)
+    tickets = [await rig.hold("a"), await rig.hold("b")]
+    waiting = [asyncio.create_task(rig.hold(f"n{number}")) for number in range(50)]
+    await turns()
+    asked = []
+    has_place = rig.limiter._has_place
+    monkeypatch.setattr(rig.limiter, "_has_place", lambda namespace: asked.append(namespace) or has_place(namespace))
+    rig.limiter.leave(tickets[0])
+    another = asyncio.create_task(rig.hold("late"))
+    await turns()
+    assert [task.done() for task in (*waiting, another)] == [True] + 50 * [False]
+    assert asked == ["n0"]
+    # Those that hang give the others places beyond the limit.
+    rig.limiter.limit = ConcurrencyLimit(Bounds(least=1, floor=1, start=2, most=8), now=rig.now)
+    rig.now += HANGS + 1
+    waiting.append(asyncio.create_task(rig.hold("later")))
+    await turns()
+    assert sum(task.done() for task in waiting) == 3
+    for task in (*waiting, another):
+        task.cancel()
 
 
 async def test_what_waits_is_bounded_and_the_lowest_class_goes_first():
