@@ -145,6 +145,7 @@ class RequestLimiter:
         # In flight, in the order in which they were sent.
         self._sent: dict[Ticket, None] = {}
         self._queues: dict[Priority, _Queue] = {priority: OrderedDict() for priority in Priority}
+        self._looking: asyncio.TimerHandle | None = None
         self._calm = asyncio.Event()
         self._calm.set()
         self._attribution = _Attribution()
@@ -258,6 +259,8 @@ class RequestLimiter:
         self._count(ticket.priority, 1)
         # The limit may have grown, or a place be free that another namespace may not have.
         self._admit()
+        if self._looking is None:
+            self._looking = loop.call_later(HANGS, self._look_again)
         # Not asyncio.timeout: of a slow server most requests wait, and cancelling a task beside a shield costs more
         # than a timer.
         patience = loop.call_later(PATIENCE, self._give_up, waiter, f"no place for it in {PATIENCE:g} s", LATER)
@@ -275,6 +278,13 @@ class RequestLimiter:
         ticket.started = self._clock()
         self._shown_seconds[ticket.priority].inc(ticket.started - now)
         return ticket
+
+    def _look_again(self) -> None:
+        """Admits what may go because time has passed: no request may come or end when others begin to hang."""
+        self._looking = None
+        self._admit()
+        if self._waits:
+            self._looking = asyncio.get_running_loop().call_later(HANGS, self._look_again)
 
     def _make_room(self, priority: Priority) -> None:
         """Raises Throttled, or refuses the youngest request of a lower class, if the bound is reached."""

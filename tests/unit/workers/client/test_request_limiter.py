@@ -113,6 +113,22 @@ async def test_a_limit_that_falls_below_what_hangs_stops_no_other_namespace():
     assert rig.sent == ["other"]
 
 
+async def test_what_waits_goes_once_the_others_hang_also_if_nothing_else_happens(monkeypatch):
+    monkeypatch.setattr(request_limiter, "HANGS", 0.01)
+    rig = Rig(16)
+    hanging = [await rig.hold("bad") for _ in range(12)]
+    rig.limiter.limit.refused(rig.now, rig.now)
+    rig.now += 0.001
+    rig.limiter.limit.answered("", rig.now, rig.now, crowded=False)
+    rig.limiter.limit.refused(rig.now, rig.now)
+    assert rig.limiter.allowed < len(hanging)
+    waiting = await rig.want("other", namespace="another")
+    assert not waiting.done()
+    rig.now += 1
+    await asyncio.wait_for(waiting, 10)
+    assert rig.sent == ["other"]
+
+
 async def test_a_single_namespace_has_the_only_place():
     rig = Rig(1)
     await rig.want("it", namespace="n")
