@@ -288,6 +288,19 @@ def test_a_changed_setting_starts_pods_anew(chart: Helm) -> None:
     assert noted(polling=5) == noted(polling=5) != noted(polling=6)
 
 
+def test_a_process_that_is_recreated_has_no_rolling_update_which_an_api_server_would_refuse(chart: Helm) -> None:
+    for values in ({"worker": {"strategy": {"type": "Recreate"}}}, {"defaults": {"strategy": {"type": "Recreate"}}}):
+        found = chart.template({**rendered.EXTERNAL, **values})
+        (worker,) = (each for each in found if each["kind"] == "Deployment" and "worker" in each["metadata"]["name"])
+        assert worker["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_arguments_may_have_equal_values(chart: Helm) -> None:
+    extra = ["--in-flight", "4", "--prefetch", "4"]
+    pods = rendered.pods(chart.template({**rendered.EXTERNAL, "worker": {"extraArgs": extra}}))
+    assert pods["penstock-worker"]["spec"]["containers"][0]["args"] == ["worker", *extra]
+
+
 def test_crds_of_the_chart_are_ours_and_stay(chart: Helm) -> None:
     files = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / "deploy" / "crds").iterdir()}
     values = {**rendered.EXTERNAL, "crds": {"install": True}, "volcano": {"enabled": True}}

@@ -24,7 +24,7 @@ spec:
     matchLabels:
       {{- include "penstock.selector" . | nindent 6 }}
   strategy:
-    {{- toYaml $pod.strategy | nindent 4 }}
+    {{- eq $pod.strategy.type "Recreate" | ternary (dict "type" "Recreate") $pod.strategy | toYaml | nindent 4 }}
   template:
     metadata:
       labels:
