@@ -18,6 +18,11 @@ metadata:
 spec:
   {{- if not $scaled }}
   replicas: {{ $pod.replicas }}
+  {{- else }}
+  {{- /* Left out in an upgrade the number would be one, until the ScaledObject counts again. */}}
+  {{- with lookup "apps/v1" "Deployment" $root.Release.Namespace $name }}
+  replicas: {{ .spec.replicas }}
+  {{- end }}
   {{- end }}
   revisionHistoryLimit: {{ $pod.revisionHistoryLimit }}
   selector:
