@@ -232,6 +232,7 @@ spec:
 {{- if .Values.volcano.enabled -}}
 {{- $_ := set $settings "PENSTOCK_VOLCANO" "true" -}}
 {{- $_ := set $settings "PENSTOCK_WEBHOOK_LISTEN" (printf "0.0.0.0:%v" .Values.ports.webhook) -}}
+{{- $_ := set $settings "PENSTOCK_WEBHOOK_DRAIN" (toString .Values.webhook.drain) -}}
 {{- $_ := set $settings "PENSTOCK_WEBHOOK_SERVICE" (printf "%s-webhook" (include "penstock.name" .)) -}}
 {{- end -}}
 {{- range $name, $value := .Values.settings -}}
