@@ -61,5 +61,5 @@ async def test_reviews_are_answered_until_the_service_has_forgotten_the_pod(
     finally:
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
-    with pytest.raises(OSError), socket.create_connection(address, timeout=1):
+    with pytest.raises(ConnectionRefusedError), socket.create_connection(address, timeout=1):
         pass

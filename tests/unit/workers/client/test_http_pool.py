@@ -301,6 +301,32 @@ async def test_the_address_that_answered_last_is_tried_first(peer: Peer, monkeyp
     assert tried[1:] == [found[0][4], found[0][4]]
 
 
+async def test_an_address_that_takes_connections_and_answers_nothing_is_tried_last(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is frozen: its kernel still takes connections for it."""
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as frozen:
+        frozen.setblocking(False)
+        async with pool_of(peer) as pool:
+            found = await loop.getaddrinfo("127.0.0.1", pool._port, type=socket.SOCK_STREAM)
+
+            async def addresses(*_: object, **__: object) -> object:
+                return [(*found[0][:4], frozen.getsockname()), *found]
+
+            monkeypatch.setattr(loop, "getaddrinfo", addresses)
+            asked = asyncio.create_task(pool.request("GET", "/", {}))
+            taken, _ = await loop.sock_accept(frozen)
+            with taken:
+                assert await loop.sock_recv(taken, 3) == b"GET"
+                # Its caller's time is over.
+                asked.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await asked
+            async with asyncio.timeout(10):
+                assert (await pool.request("GET", "/", {})).body == b"ok"
+
+
 async def test_an_answer_without_a_length_that_cannot_be_unpacked_is_an_error(peer: Peer) -> None:
     peer.answers = lambda _number: b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\nno gzip"
 
