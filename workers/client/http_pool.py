@@ -322,8 +322,8 @@ class HttpPool:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         sock = None
-        # The one that answered last is tried first. One that did not is tried last: for a server that is frozen its kernel
-        # takes connections.
+        # The one that answered last is tried first. One that did not is tried last: a server that is frozen still has a
+        # kernel that takes connections.
         found.sort(key=lambda address: (address[4] == self._silent, address[4] != self._answering))
         for place, address in enumerate(found):
             last, sock = place + 1 == len(found), None
