@@ -207,6 +207,30 @@ def test_credentials_among_the_manifests_are_used(penstock: Type, tmp_path: Path
     assert "Secret default/redis is not among the manifests" in penstock("check", "-f", str(file)).out
 
 
+def test_files_beside_the_manifests_end_no_check_and_are_named(penstock: Type, tmp_path: Path) -> None:
+    made = manifest("batch/v1", "Job", spec={}) | {"metadata": {"generateName": "it-"}}
+    for name, text in (
+        ("job.yaml", yaml.safe_dump(scaled_job())),
+        ("kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"),
+        ("list.yaml", yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [made, cron_job()]})),
+        ("template.yaml", "kind: {{ .Values.kind }}\n"),
+        ("values.yaml", "replicas: 2\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    printed = penstock("check", "-f", str(tmp_path), "-o", "json")
+    assert {(each["kind"], each["verdict"]) for each in json.loads(printed.out)} == {
+        ("ScaledJob", "same"),
+        ("CronJob", "same"),
+    }
+    assert printed.code == 0
+    for name in ("kustomization.yaml: Kustomization", "list.yaml, items[0]", "template.yaml, line 1", "values.yaml"):
+        assert f"not judged: {tmp_path}/{name}" in printed.err
+    # A misspelt path, or a folder without any object, is still an error.
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "values.yaml").write_text("replicas: 2\n")
+    assert penstock("check", "-f", str(tmp_path / "empty")).code != 0
+
+
 def test_two_scaled_objects_of_one_target_are_told(penstock: Type, tmp_path: Path) -> None:
     second = {**scaled_object(pollingInterval=5), "metadata": {"name": "other"}}
     file = tmp_path / "objects.yaml"
