@@ -40,7 +40,7 @@ def variables(objects: list[dict[str, Any]]) -> dict[str, str]:
     """The variables of all pods; those from elsewhere without their values."""
     found: dict[str, str] = {}
     for each in objects:
-        if each["kind"] == "ConfigMap" and each["metadata"]["name"] == "penstock-settings":
+        if each["kind"] == "ConfigMap" and each["metadata"]["name"].startswith("penstock-settings"):
             found |= each["data"]
     for template in rendered.pods(objects).values():
         for container in template["spec"]["containers"]:
@@ -269,6 +269,13 @@ def test_scalers_that_may_go_to_some_sources_alone_still_read_the_depth_of_their
 def test_metrics_without_named_readers_are_open_to_all_also_where_scalers_read_them(chart: Helm) -> None:
     for process in ("worker", "scaler", "watch"):
         assert policy(chart, process, monitoring=[])["ingress"] == [{"ports": [{"protocol": "TCP", "port": 9090}]}]
+
+
+def test_the_page_asks_for_a_token_unless_a_setting_says_otherwise(chart: Helm) -> None:
+    """Every pod of the cluster reaches its Service, and the gateway may read the logs of all pods."""
+    assert variables(chart.template(rendered.EXTERNAL))["PENSTOCK_PAGE"] == "token"
+    assert variables(rendered.overlay("in-cluster"))["PENSTOCK_PAGE"] == "token"
+    assert variables(chart.template({**rendered.EXTERNAL, "settings": {"page": "read"}}))["PENSTOCK_PAGE"] == "read"
 
 
 def test_names_follow_the_release_and_the_namespace(chart: Helm) -> None:

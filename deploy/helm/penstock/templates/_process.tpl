@@ -215,6 +215,8 @@ spec:
 {{- if .Values.gateway.enabled -}}
 {{- $_ := set $settings "PENSTOCK_GATEWAY" (printf "0.0.0.0:%v" .Values.ports.gateway) -}}
 {{- $_ := set $settings "PENSTOCK_GATEWAY_DRAIN" (toString .Values.gateway.drain) -}}
+{{- /* Every pod of the cluster reaches the Service, and the gateway may read the logs of all pods. */}}
+{{- $_ := set $settings "PENSTOCK_PAGE" "token" -}}
 {{- if .Values.gateway.tls.existingSecret -}}
 {{- $_ := set $settings "PENSTOCK_TLS_CERT" "/etc/penstock/tls/tls.crt" -}}
 {{- $_ := set $settings "PENSTOCK_TLS_KEY" "/etc/penstock/tls/tls.key" -}}
