@@ -96,7 +96,16 @@ def test_probes_ask_what_the_processes_serve(objects) -> None:
             "livenessProbe": "/healthz",
             "readinessProbe": "/readyz",
         }
-        assert {probe["port"] for probe in probes.values()} == {"http" if name == "penstock-gateway" else "health"}
+        gateway = name == "penstock-gateway"
+        # One with all the connections that it takes is to get no more of them, and not to be restarted.
+        assert {each: probe["port"] for each, probe in probes.items()} == {
+            "startupProbe": "health",
+            "livenessProbe": "health",
+            "readinessProbe": "http" if gateway else "health",
+        }
+        tls = gateway and variables(objects).get("PENSTOCK_TLS_CERT")
+        schemes = {each: probe["scheme"] for each, probe in probes.items() if "scheme" in probe}
+        assert schemes == ({"readinessProbe": "HTTPS"} if tls else {})
 
 
 def test_names_that_objects_use_are_objects_of_the_same_installation(objects) -> None:

@@ -140,13 +140,14 @@ spec:
               containerPort: {{ $root.Values.ports.webhook }}
               protocol: TCP
             {{- end }}
-          {{- $port := eq $process "gateway" | ternary "http" "health" }}
+          {{- /* The gateway is ready where it takes events. With all the connections that it takes it is alive all the same. */}}
           {{- range $probe, $path := dict "startupProbe" "/healthz" "livenessProbe" "/healthz" "readinessProbe" "/readyz" }}
           {{ $probe }}:
             httpGet:
               path: {{ $path }}
-              port: {{ $port }}
-              {{- if $tls }}
+              {{- $there := and (eq $process "gateway") (eq $probe "readinessProbe") }}
+              port: {{ $there | ternary "http" "health" }}
+              {{- if and $tls $there }}
               scheme: HTTPS
               {{- end }}
             {{- toYaml (get $pod $probe) | nindent 12 }}
