@@ -229,6 +229,9 @@ class Settings(BaseSettings):
         "penstock-webhook", description="the Service by which they reach it, in Penstock's own namespace"
     )
     webhook_url: str = Field("", description="where they reach it instead of by a Service, https://HOST:PORT")
+    webhook_drain: float = Field(
+        0.0, ge=0, le=600, description="how long a stopping webhook says that it is not ready before it ends"
+    )
 
     external_listen: str = Field("127.0.0.1:6000", description="where triggers are measured for an existing KEDA")
     external_triggers: Names = Field(

@@ -12,6 +12,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,13 @@ class BackupWriter:
         os.fsync(self._raw.fileno())
         self._raw.close()
         self._partial.replace(self._path)
+        # Some file systems cannot do this for a folder.
+        with suppress(OSError):
+            folder = os.open(self._path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     def abandon(self) -> None:
         """Removes what was written."""
@@ -165,6 +173,14 @@ def read(backup: VerifiedBackup) -> Iterator[tuple[str, dict[str, SavedKey]]]:
             )
 
 
+def names(backup: VerifiedBackup) -> Iterator[tuple[str, ...]]:
+    """Yields the names of the keys of each object of a verified file."""
+    for line in _lines(backup.path):
+        value = _json(backup.path, line)
+        if "object" in value:
+            yield tuple(value["keys"])
+
+
 def _lines(path: Path) -> Iterator[bytes]:
     try:
         with gzip.open(path, "rb") as file:
@@ -195,7 +211,11 @@ def _header(path: Path, value: Mapping[str, Any]) -> BackupHeader:
         raise UserError(f"{path}: is no backup of Penstock")
     if version > VERSION:
         raise UserError(f"{path}: has format {version}, and this Penstock reads up to {VERSION}: use a newer one")
-    return BackupHeader(value["prefix"], value["taken"], value["server"], value["format"])
+    names = ("prefix", "taken", "server", "format")
+    texts = [text for name in names if isinstance(text := value.get(name), str)]
+    if len(texts) < len(names):
+        raise UserError(f"{path}: is no backup, or damaged")
+    return BackupHeader(*texts)
 
 
 def _pieces(value: Any) -> Iterator[bytes]:

@@ -103,7 +103,16 @@ async def _check(client: Redis, keys: Keys, backup: VerifiedBackup) -> None:
     async for name in client.scan_iter(count=1000):
         text = (name if isinstance(name, bytes) else name.encode()).decode(errors="replace")
         if text.startswith(f"{keys.tag}:") and saved_objects.wanted(keys, text):
-            raise UserError(f"the broker is not empty: it has {text}. A restore needs one without Penstock's work")
+            raise _not_empty(text)
+    for names in archive.names(backup):
+        # Queues and their ledgers: who pushes to them knows nothing of a restore.
+        for each in names:
+            if not each.startswith(f"{keys.tag}:") and await client.exists(each):
+                raise _not_empty(each)
+
+
+def _not_empty(name: str) -> UserError:
+    return UserError(f"the broker is not empty: it has {name}. A restore needs one without Penstock's work")
 
 
 async def _unlink_staged(client: Redis, keys: Keys) -> None:

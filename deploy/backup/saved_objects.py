@@ -52,10 +52,14 @@ def channel_of(keys: Keys, name: str) -> str | None:
 
 
 def grouped(keys: Keys, names: Iterable[str], intakes: Mapping[str, str]) -> list[SavedObject]:
-    """Returns the objects. names: of all keys in the broker; intakes: of the channel of each EventJob, by its UID."""
+    """Returns the objects, each key in one of them: a restore gives every name once.
+
+    names: of all keys in the broker, some of them repeated, as SCAN may; intakes: of the channel of each EventJob, by
+    its UID.
+    """
     channels: dict[str, set[str]] = defaultdict(set)
     uids: dict[str, set[str]] = defaultdict(set)
-    many: dict[str, list[str]] = defaultdict(list)
+    many: dict[str, set[str]] = defaultdict(set)
     queues: dict[str, set[str]] = defaultdict(set)
     for uid, intake in intakes.items():
         channel = channel_of(keys, intake) or f"of {uid}"
@@ -67,7 +71,7 @@ def grouped(keys: Keys, names: Iterable[str], intakes: Mapping[str, str]) -> lis
         if own := channel_of(keys, name):
             channels[own].add(name)
         elif name.startswith(f"{keys.tag}:"):
-            many[name.removeprefix(f"{keys.tag}:").partition(":")[0]].append(name)
+            many[name.removeprefix(f"{keys.tag}:").partition(":")[0]].add(name)
         elif found := _LEDGER.fullmatch(name):
             queues[found["base"]].add(name)
     for channel in [channel for channel in channels if not channel.startswith("of ")]:

@@ -58,12 +58,17 @@ async def take(client: Redis, keys: Keys, path: Path) -> BackupCounts:
 
 
 async def objects(client: Redis, keys: Keys) -> AsyncIterator[tuple[str, dict[str, SavedKey]]]:
-    """Yields every object of the broker, with the keys it has."""
+    """Yields every object of the broker, with the keys it has. Raises UserError if a key goes from one to another."""
     names = [_decoded(name) async for name in client.scan_iter(count=1000)]
     uids = {uid for name in names if name and (uid := saved_objects.uid_of(keys, name))}
     intakes = await _intakes(client, keys, uids)
+    written: set[str] = set()
     for each in saved_objects.grouped(keys, [name for name in names if name], intakes):
         saved = await _whole(client, keys, each)
+        if twice := written & saved.keys():
+            # An EventJob has gone to another channel. A restore could not give the name twice.
+            raise UserError(f"{each.name}: {min(twice)} came from another object meanwhile: take the backup again")
+        written |= saved.keys()
         if saved:
             yield each.name, saved
 

@@ -86,20 +86,28 @@ def _without_sexagesimal(tag: str, pattern: Any) -> Any:
     return pattern
 
 
-def read(sources: Sequence[str], *, recursive: bool = False, stdin: TextIO | None = None) -> list[Manifest]:
+def read(
+    sources: Sequence[str],
+    *,
+    recursive: bool = False,
+    stdin: TextIO | None = None,
+    passed_over: list[str] | None = None,
+) -> list[Manifest]:
     """Returns the manifests of all sources in order: a file, a folder (its YAML and JSON files by name), or ``-``.
 
     Raises UserError if a source cannot be read or holds no object; its message names the file and the document.
+    passed_over: is given these messages, while there are other objects, instead of the error for the first.
     """
-    manifests = [manifest for source in sources for manifest in _source(source, recursive, stdin or sys.stdin)]
+    entry = stdin or sys.stdin
+    manifests = [manifest for source in sources for manifest in _source(source, recursive, entry, passed_over)]
     if not manifests:
-        raise UserError(f"no objects in {', '.join(sources)}")
+        raise UserError((passed_over or [f"no objects in {', '.join(sources)}"])[0])
     return manifests
 
 
-def _source(source: str, recursive: bool, stdin: TextIO) -> Iterator[Manifest]:
+def _source(source: str, recursive: bool, stdin: TextIO, passed_over: list[str] | None) -> Iterator[Manifest]:
     if source == "-":
-        yield from parse(stdin.read(), "standard input")
+        yield from parse(stdin.read(), "standard input", passed_over)
         return
     path = Path(source)
     if path.is_dir():
@@ -116,46 +124,65 @@ def _source(source: str, recursive: bool, stdin: TextIO) -> Iterator[Manifest]:
             raise UserError(f"{file}: no such file or folder") from None
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"{file}: cannot be read: {error}") from error
-        yield from parse(text, str(file))
+        yield from parse(text, str(file), passed_over)
 
 
-def parse(text: str, where: str) -> Iterator[Manifest]:
+def parse(text: str, where: str, passed_over: list[str] | None = None) -> Iterator[Manifest]:
     """Yields the manifests of one text, those of a `List` one by one.
 
-    Raises UserError if the text is neither YAML nor JSON or a document is no Kubernetes object.
+    Raises UserError if the text is neither YAML nor JSON, or a document is no object. passed_over: see `read`.
     """
     try:
         documents = list(yaml.load_all(text, _loader()))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        raise UserError(f"{where}{line}: not valid YAML: {getattr(error, 'problem', None) or error}") from error
+        wrong = UserError(f"{where}{line}: not valid YAML: {getattr(error, 'problem', None) or error}")
+        if passed_over is None:
+            raise wrong from error
+        passed_over.append(str(wrong))
+        return
     for index, document in enumerate(documents, 1):
         if document is not None:
-            yield from _checked(document, f"{where}, document {index}" if len(documents) > 1 else where)
+            yield from _checked(document, f"{where}, document {index}" if len(documents) > 1 else where, passed_over)
 
 
-def _checked(document: Any, where: str) -> Iterator[Manifest]:
+def _checked(document: Any, where: str, passed_over: list[str] | None) -> Iterator[Manifest]:
+    if wrong := _problem(document, where):
+        if passed_over is None:
+            raise UserError(wrong)
+        passed_over.append(wrong)
+    elif _is_list(document):
+        for index, item in enumerate(document["items"]):
+            yield from _checked(item, f"{where}, items[{index}]", passed_over)
+    else:
+        yield Manifest(document, where)
+
+
+def _is_list(document: Object) -> bool:
+    return bool(document["kind"].endswith("List")) and isinstance(document.get("items"), list)
+
+
+def _problem(document: Any, where: str) -> str | None:
+    """Returns why a document is neither an object with a name nor a list, None if it is one."""
     if not isinstance(document, dict):
-        raise UserError(f"{where}: an object with apiVersion, kind and metadata is expected, not {_words(document)}")
+        return f"{where}: an object with apiVersion, kind and metadata is expected, not {_words(document)}"
     for field in ("apiVersion", "kind"):
         if not isinstance(document.get(field), str) or not document[field]:
-            raise UserError(f"{where}: {field}: a text is required")
-    if document["kind"].endswith("List") and isinstance(document.get("items"), list):
-        for index, item in enumerate(document["items"]):
-            yield from _checked(item, f"{where}, items[{index}]")
-        return
+            return f"{where}: {field}: a text is required"
+    if _is_list(document):
+        return None
     what = f"{where}: {document['kind']}"
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
-        raise UserError(f"{what}: metadata: an object with a name is required")
+        return f"{what}: metadata: an object with a name is required"
     if not isinstance(metadata.get("name"), str) or not metadata["name"]:
         hint = " (generateName makes a new object each time)" if metadata.get("generateName") else ""
-        raise UserError(f"{what}: metadata.name: a text is required{hint}")
+        return f"{what}: metadata.name: a text is required{hint}"
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field) or {}, dict):
-            raise UserError(f"{what} {metadata['name']}: metadata.{field}: a mapping is expected")
-    yield Manifest(document, where)
+            return f"{what} {metadata['name']}: metadata.{field}: a mapping is expected"
+    return None
 
 
 def _words(value: Any) -> str:

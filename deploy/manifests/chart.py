@@ -28,7 +28,7 @@ HEADER = "# Made by `python -m deploy.manifests.chart`; a test keeps it in step.
 ELSEWHERE = frozenset(
     (
         *("broker", "kubeconfig", "context", "own_namespace", "namespaces", "volcano", "health", "metrics_port"),
-        *("gateway", "gateway_drain", "tls_cert", "tls_key", "webhook_listen", "webhook_service"),
+        *("gateway", "gateway_drain", "tls_cert", "tls_key", "webhook_listen", "webhook_service", "webhook_drain"),
         *("external_listen", "external_triggers", "external_cert", "external_key", "external_clients"),
         *("home", "pods", "images", "isolation", "nodes", "cpus", "memory", "gpus", "node_labels", "pod_addresses"),
     )

@@ -36,7 +36,7 @@ async def _run(settings: Settings, stop: asyncio.Event, health: Health) -> None:
     cluster = await wiring.connect(settings)
     registered = asyncio.Event()
     health.check("API server", wiring.cluster_answers(cluster))
-    health.check("webhook", lambda: _registered(registered))
+    health.check("webhook", lambda: finding(registered, stop))
 
     def announce() -> None:
         registered.set()
@@ -48,14 +48,20 @@ async def _run(settings: Settings, stop: asyncio.Event, health: Health) -> None:
         await cluster.close()
 
 
-async def _registered(registered: asyncio.Event) -> str | None:
+async def finding(registered: asyncio.Event, stop: asyncio.Event) -> str | None:
+    """Returns why no review should come here, None if it should."""
+    if stop.is_set():
+        return "it is about to end"
     return None if registered.is_set() else "it is not registered with the API server yet"
 
 
 async def serve(
     settings: Settings, cluster: Cluster, listener: socket.socket, stop: asyncio.Event, *, announce: Callable[[], None]
 ) -> None:
-    """Answers reviews until `stop` is set. announce: called once the webhook is registered with the API server."""
+    """Answers reviews until `stop` is set, and for `webhook_drain` seconds more: API servers still come by the Service.
+
+    announce: called once the webhook is registered with the API server.
+    """
     options = AdmissionOptions(settings.scheduler_names, settings.pod_scheduler, gangs=settings.volcano)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     place = Place(
@@ -71,6 +77,8 @@ async def serve(
             done, _ = await asyncio.wait({serving, keeping, stopped}, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
+            log.info("the webhook ends", extra={"drain": settings.webhook_drain})
+            await asyncio.sleep(settings.webhook_drain)
         finally:
             for task in (keeping, stopped):
                 task.cancel()

@@ -45,10 +45,11 @@ class ConnectionEnded(ConnectionError):  # noqa: N818 - what happened
 
 
 class _HttpConnection(asyncio.Protocol):
-    """One connection; one request at a time. context: the TLS context it was opened with."""
+    """One connection; one request at a time. context: the TLS context it was opened with. address: of the server."""
 
-    def __init__(self, context: ssl.SSLContext | None) -> None:
+    def __init__(self, context: ssl.SSLContext | None, address: Any) -> None:
         self.context = context
+        self.address = address
         self.idle_since = 0.0
         #: True while a further request may be sent on it.
         self.usable = True
@@ -61,7 +62,8 @@ class _HttpConnection(asyncio.Protocol):
     def _start(self) -> None:
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
-        self._heard = self._headed = False
+        #: True once a byte of an answer to the last request came.
+        self.heard = self._headed = False
 
     async def exchange(self, data: bytes, *, bodiless: bool) -> ApiAnswer:
         """Sends a request and returns its answer. bodiless: the answer has no body, also if its head says so."""
@@ -101,7 +103,7 @@ class _HttpConnection(asyncio.Protocol):
             # Nothing was asked: what comes belongs to no request.
             self.abort()
             return
-        self._heard = True
+        self.heard = True
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, zlib.error) as error:
@@ -125,7 +127,7 @@ class _HttpConnection(asyncio.Protocol):
             self._fail(error)
         else:
             text = f"the server closed the connection{f': {error}' if error else ''}"
-            self._fail(ConnectionEnded(text, began=self._heard))
+            self._fail(ConnectionEnded(text, began=self.heard))
 
     # httptools
 
@@ -208,7 +210,9 @@ class HttpPool:
         self._busy: set[_HttpConnection] = set()
         self._closing: asyncio.TimerHandle | None = None
         self._closed = False
+        # The address that answered last, and the one that did not.
         self._answering: Any = None
+        self._silent: Any = None
 
     async def request(
         self,
@@ -285,9 +289,14 @@ class HttpPool:
         except BaseException:
             # An answer that is not read would be taken for that of the next request.
             connection.abort()
+            if not connection.heard:
+                self._silent = connection.address
             raise
         finally:
             self._busy.discard(connection)
+        self._answering = connection.address
+        if self._silent == connection.address:
+            self._silent = None
         if connection.usable and not self._closed:
             connection.idle_since = self._clock()
             self._idle.append(connection)
@@ -313,8 +322,9 @@ class HttpPool:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         sock = None
-        # The one that answered last is tried first.
-        found.sort(key=lambda address: address[4] != self._answering)
+        # The one that answered last is tried first. One that did not is tried last: a server that is frozen still has a
+        # kernel that takes connections.
+        found.sort(key=lambda address: (address[4] == self._silent, address[4] != self._answering))
         for place, address in enumerate(found):
             last, sock = place + 1 == len(found), None
             try:
@@ -322,7 +332,6 @@ class HttpPool:
                 sock.setblocking(False)
                 async with asyncio.timeout(None if last else NEXT_ADDRESS):
                     await loop.sock_connect(sock, address[4])
-                self._answering = address[4]
                 break
             except OSError as error:
                 if sock is not None:
@@ -337,7 +346,7 @@ class HttpPool:
         if sock is None:
             raise ConnectionError(f"{self._host} has no address")
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = _HttpConnection(context)
+        connection = _HttpConnection(context, address[4])
         try:
             await loop.create_connection(
                 lambda: connection,
@@ -346,6 +355,9 @@ class HttpPool:
                 server_hostname=(server_name or self._host) if context is not None else None,
             )
         except BaseException:
+            # asyncio would wait for the server's goodbye, on a descriptor that belongs to another socket by then.
+            connection.abort()
             sock.close()
+            self._silent = connection.address
             raise
         return connection

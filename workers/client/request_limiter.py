@@ -145,6 +145,7 @@ class RequestLimiter:
         # In flight, in the order in which they were sent.
         self._sent: dict[Ticket, None] = {}
         self._queues: dict[Priority, _Queue] = {priority: OrderedDict() for priority in Priority}
+        self._looking: asyncio.TimerHandle | None = None
         self._calm = asyncio.Event()
         self._calm.set()
         self._attribution = _Attribution()
@@ -210,7 +211,11 @@ class RequestLimiter:
 
     def refused(self, ticket: Ticket, retry_after: float | None = None) -> None:
         """Notes that the server refuses because it has too much to do, before `leave`."""
-        self.limit.refused(ticket.started, self._clock(), retry_after)
+        self.refused_stream(ticket.started, retry_after)
+
+    def refused_stream(self, began: float, retry_after: float | None = None) -> None:
+        """Notes that the server refuses a stream, which has no ticket. began: when it was asked for."""
+        self.limit.refused(began, self._clock(), retry_after)
         self._give_up_if_paused()
 
     def failed(self, ticket: Ticket, retry_after: float | None = None) -> None:
@@ -228,8 +233,13 @@ class RequestLimiter:
         free, held = limit - self.in_flight, self._held.get(namespace, 0)
         if free > 0:
             return not held or held < SHARE * free
+        return held < max(1, limit // 4) and self._has_room()
+
+    def _has_room(self) -> bool:
+        """Returns False if there is a place for no namespace."""
+        free = self.limit.limit - self.in_flight
         # The limit was lowered below what hangs: others need not wait for that.
-        return held < max(1, limit // 4) and free + self._hanging() > 0 and self.in_flight < self.limit.bounds.most
+        return free > 0 or (self.in_flight < self.limit.bounds.most and free + self._hanging() > 0)
 
     def _hanging(self) -> int:
         """Returns the number of requests that are under way for longer than `HANGS` seconds."""
@@ -249,6 +259,8 @@ class RequestLimiter:
         self._count(ticket.priority, 1)
         # The limit may have grown, or a place be free that another namespace may not have.
         self._admit()
+        if self._looking is None:
+            self._looking = loop.call_later(HANGS, self._look_again)
         # Not asyncio.timeout: of a slow server most requests wait, and cancelling a task beside a shield costs more
         # than a timer.
         patience = loop.call_later(PATIENCE, self._give_up, waiter, f"no place for it in {PATIENCE:g} s", LATER)
@@ -266,6 +278,13 @@ class RequestLimiter:
         ticket.started = self._clock()
         self._shown_seconds[ticket.priority].inc(ticket.started - now)
         return ticket
+
+    def _look_again(self) -> None:
+        """Admits what may go because time has passed: no request may come or end when others begin to hang."""
+        self._looking = None
+        self._admit()
+        if self._waits:
+            self._looking = asyncio.get_running_loop().call_later(HANGS, self._look_again)
 
     def _make_room(self, priority: Priority) -> None:
         """Raises Throttled, or refuses the youngest request of a lower class, if the bound is reached."""
@@ -295,7 +314,10 @@ class RequestLimiter:
             waiter.admitted.set_result(None)
 
     def _next(self) -> _Waiter | None:
-        """Returns the request that goes next, None if all that wait are of namespaces that hold their share."""
+        """Returns the request that goes next, None without a place for one, or for a namespace that waits."""
+        if not self._has_room():
+            # Each namespace that waits would be asked in vain.
+            return None
         found: tuple[float, _Waiter, _Queue] | None = None
         for priority, queue in self._queues.items():
             for namespace, waiters in queue.items():

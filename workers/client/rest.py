@@ -398,7 +398,7 @@ class Cluster:
                         data = await response.read()
                     error = self._refusal(f"GET {path}", response.status, response.headers, data)
                     if transport.is_overload(error):
-                        self.limiter.limit.refused(began, time.monotonic(), error.retry_after)
+                        self.limiter.refused_stream(began, error.retry_after)
                     raise error
                 yield response.content
             finally:

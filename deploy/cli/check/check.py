@@ -63,7 +63,12 @@ async def _judged(
 
     settings = Settings()
     if files:
-        found = inventory.of_manifests(manifests.read(files, recursive=recursive), target.namespace)
+        # Folders of manifests have other files, too: a kustomization, a chart's values and templates.
+        passed_over: list[str] = []
+        read = manifests.read(files, recursive=recursive, passed_over=passed_over)
+        for text in passed_over:
+            output.note(f"not judged: {text}")
+        found = inventory.of_manifests(read, target.namespace)
         return found, [await judgment.judge(each, found, settings) for each in found.candidates], []
     async with connected(target) as cluster:
         found = await inventory.of_cluster(cluster, "" if everywhere else target.namespace)

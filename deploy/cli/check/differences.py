@@ -3,7 +3,7 @@
 What holds for every object of a kind is not repeated for each: `GENERAL` names the page that lists it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from workers.api.keda_compat import FLAGS, Quirk
@@ -39,22 +39,28 @@ GENERAL: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One difference that an object shows. field: its path. text: there and here. advice: what to do, if anything."""
+    """One difference that an object shows.
+
+    field: its path. text: there and here. advice: what to do, if anything. quirk: the flag that takes it away.
+    """
 
     field: str
     text: str
     advice: str = ""
+    quirk: Quirk | None = None
 
 
-def of(kind: Kind, body: Object) -> list[Shown]:
-    """Returns the differences that the object's content shows. Pure."""
-    return [each for rule in _RULES.get(kind.id, ()) for each in rule(body)]
+def of(kind: Kind, body: Object, quirks: Collection[Quirk]) -> list[Shown]:
+    """Returns the differences that the object's content shows. quirks: the flags that are set. Pure."""
+    found = (each for rule in _RULES.get(kind.id, ()) for each in rule(body))
+    return [each for each in found if each.quirk not in quirks]
 
 
 def flag(field: str, quirk: Quirk) -> Shown:
     """Returns the difference that a flag of PENSTOCK_KEDA_QUIRKS takes away."""
     row = FLAGS[quirk]
-    return Shown(field, f"KEDA: {row.keda}. Here: {row.penstock}", f"PENSTOCK_KEDA_QUIRKS={quirk} keeps KEDA's way")
+    text = f"KEDA: {row.keda}. Here: {row.penstock}"
+    return Shown(field, text, f"PENSTOCK_KEDA_QUIRKS={quirk} keeps KEDA's way", quirk)
 
 
 def _triggers(body: Object) -> Iterator[tuple[str, Object]]:
@@ -98,6 +104,8 @@ def _of_scaled_object(body: Object) -> Iterator[Shown]:
             )
     fallback = spec.get("fallback") or {}
     modifiers = (spec.get("advanced") or {}).get("scalingModifiers") or {}
+    if modifiers.get("metricType") == "Value":
+        yield flag("spec.advanced.scalingModifiers.metricType", "ready-pods-only")
     if fallback.get("replicas") == 0:
         yield flag("spec.fallback.replicas", "zero-fallback-activates")
     if fallback and not _whole(modifiers.get("target")):

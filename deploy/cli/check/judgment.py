@@ -25,11 +25,15 @@ from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
     CRON_JOB,
     DEPLOYMENT,
+    JOB_TEMPLATE,
+    POD_GROUP,
+    QUEUE,
     REPLICA_SET,
     SCALED_JOB,
     SCALED_OBJECT,
     STATEFUL_SET,
     TRIGGER_AUTHENTICATION,
+    VC_CRON_JOB,
     VC_JOB,
     Kind,
     Object,
@@ -83,7 +87,8 @@ async def judge(candidate: Candidate, inventory: Inventory, settings: "Settings"
         points += _of_warnings(kind, body)
         if kind in (SCALED_JOB, SCALED_OBJECT):
             points += await _of_triggers(candidate.ref, body, inventory, settings)
-        points += [Remark("differs", each.field, each.text, each.advice) for each in differences.of(kind, body)]
+        shown = differences.of(kind, body, settings.keda_quirks)
+        points += [Remark("differs", each.field, each.text, each.advice) for each in shown]
         points += _of_volcano(kind, body, settings)
     kept = list(_once(points))
     return Judgment(candidate, kept, _same(body, kept))
@@ -281,17 +286,42 @@ async def _parsed(
 
 # Stage: fields of Volcano that the plain cluster does not enforce
 
+#: By kind, the path of the spec of the Volcano Jobs that come of it.
+_JOBS = {VC_JOB: "spec", JOB_TEMPLATE: "spec", VC_CRON_JOB: "spec.jobTemplate.spec"}
+_SCHEDULERS = "for Volcano's scheduler alone: it has no effect here"
+
 
 def _of_volcano(kind: Kind, body: Object, settings: "Settings") -> Iterator[Remark]:
-    if kind != VC_JOB:
-        return
+    spec = body.get("spec") or {}
+    if kind == QUEUE:
+        for name in ("affinity", "extendClusters"):
+            if spec.get(name):
+                yield Remark("not supported", f"spec.{name}", _SCHEDULERS)
+    elif kind == POD_GROUP:
+        yield from _of_topology(topology.unenforced(spec, settings.gang_topology, of_a_job=False), "spec")
+    elif place := _JOBS.get(kind):
+        for name in place.split(".")[1:]:
+            spec = spec.get(name) or {}
+        yield from _of_volcano_job({**body, **VC_JOB.type_meta, "spec": spec}, place, settings)
+
+
+def _of_volcano_job(body: Object, place: str, settings: "Settings") -> Iterator[Remark]:
     try:
         job = vcjob.parse(body)
     except UserError:
         return
     for event in policies.warnings(job.spec):
-        yield Remark("note", "spec", event.message)
-    if why := topology.unenforced(podgroup.wanted(job, {})["spec"], settings.gang_topology, of_a_job=True):
-        for each in why.split("; "):
-            path, _, text = each.partition(": ")
-            yield Remark("not supported", path, text, "see docs/volcano.md, network topology")
+        yield Remark("note", place, event.message)
+    unenforced = topology.unenforced(podgroup.wanted(job, {})["spec"], settings.gang_topology, of_a_job=True)
+    yield from _of_topology(unenforced, place)
+    if body["spec"].get("runningEstimate"):
+        yield Remark("not supported", f"{place}.runningEstimate", _SCHEDULERS)
+    for index, task in enumerate(body["spec"]["tasks"]):
+        if task.get("topologyPolicy") not in (None, "", "none"):
+            yield Remark("not supported", f"{place}.tasks[{index}].topologyPolicy", _SCHEDULERS)
+
+
+def _of_topology(why: str | None, place: str) -> Iterator[Remark]:
+    for each in why.split("; ") if why else ():
+        path, _, text = each.partition(": ")
+        yield Remark("not supported", path.replace("spec", place, 1), text, "see docs/volcano.md, network topology")

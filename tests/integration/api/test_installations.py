@@ -174,6 +174,9 @@ async def test_a_release_is_installed_upgraded_and_removed(cluster_config: Path,
         chart.ask(do="upgrade", values={**values, "worker": {"replicas": 3}}, **request)
         deployment = "/apis/apps/v1/namespaces/penstock/deployments/penstock-worker"
         assert (await cluster.request("GET", deployment))["spec"]["replicas"] == 3
+        # A Deployment without a number has one pod: it keeps those it has until the ScaledObject counts.
+        chart.ask(do="upgrade", values={**values, "autoscaling": {"enabled": True}}, **request)
+        assert (await cluster.request("GET", deployment))["spec"]["replicas"] == 3
         chart.ask(do="uninstall", **request)
         with pytest.raises(NotFound):
             await cluster.request("GET", deployment)

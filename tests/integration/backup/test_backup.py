@@ -228,6 +228,30 @@ async def test_an_eventjob_that_joins_while_the_channel_is_read_is_in_the_backup
     assert "2" in await late.ids("waiting")
 
 
+async def test_an_eventjob_that_changes_its_channel_meanwhile_is_not_saved_with_both(
+    real_redis: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore would refuse the second: its deliveries are there already."""
+    job, other = PolledEventJob(real_redis), PolledEventJob(real_redis, uid="u2", channel="orders-too")
+    for each in (job, other):
+        await each.push("1")
+        await each.carry_out(None)
+    whole = taking._whole
+
+    async def moving(*arguments: Any) -> dict[str, SavedKey]:
+        saved = await whole(*arguments)
+        if job.channel == "orders" and KEYS.deliveries("u1").of("meta") in saved:
+            job.channel = "orders-too"
+            for _ in range(3):
+                await job.carry_out(None)
+        return saved
+
+    monkeypatch.setattr(taking, "_whole", moving)
+    with pytest.raises(UserError, match="take the backup again"):
+        await taking.take(real_redis, KEYS, tmp_path / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
 # --- refusals
 
 
@@ -293,6 +317,26 @@ async def test_an_object_that_got_its_names_before_the_answer_was_lost_stays_as_
     assert await restoring._COMMIT(real_redis, (KEYS.restoring, "staged", "own"), ("b", "object 1")) == b"own"
     assert await restoring._COMMIT(real_redis, (KEYS.restoring, "staged", "new"), ("another", "object 1")) == 0
     assert not await real_redis.exists("new")
+
+
+async def test_a_staged_key_that_expires_before_it_gets_its_name_stops_no_other(real_redis: redis.Redis) -> None:
+    await real_redis.hset(KEYS.restoring, "run", "b")
+    await real_redis.set("staged 0", "first")
+    await real_redis.set("staged 2", "last")
+    pairs = (each for number in range(3) for each in (f"staged {number}", f"own {number}"))
+    assert await restoring._COMMIT(real_redis, (KEYS.restoring, *pairs), ("b", "object 0")) == 1
+    assert await real_redis.mget("own 0", "own 1", "own 2") == [b"first", None, b"last"]
+    assert await real_redis.hexists(KEYS.restoring, "object 0")
+
+
+async def test_a_queue_that_has_items_again_is_refused_before_anything_is_written(
+    real_redis: redis.Redis, tmp_path: Path
+) -> None:
+    _, backup = await lost(real_redis, tmp_path / "b")
+    await real_redis.rpush("work", "pushed since")
+    with pytest.raises(UserError, match="the broker is not empty: it has work"):
+        await restoring.restore(real_redis, KEYS, backup, {})
+    assert await real_redis.keys("*") == [b"work"]
 
 
 async def test_of_two_restores_at_once_one_ends_with_an_error_and_the_other_restores_everything(

@@ -40,7 +40,7 @@ def variables(objects: list[dict[str, Any]]) -> dict[str, str]:
     """The variables of all pods; those from elsewhere without their values."""
     found: dict[str, str] = {}
     for each in objects:
-        if each["kind"] == "ConfigMap" and each["metadata"]["name"] == "penstock-settings":
+        if each["kind"] == "ConfigMap" and each["metadata"]["name"].startswith("penstock-settings"):
             found |= each["data"]
     for template in rendered.pods(objects).values():
         for container in template["spec"]["containers"]:
@@ -96,7 +96,16 @@ def test_probes_ask_what_the_processes_serve(objects) -> None:
             "livenessProbe": "/healthz",
             "readinessProbe": "/readyz",
         }
-        assert {probe["port"] for probe in probes.values()} == {"http" if name == "penstock-gateway" else "health"}
+        gateway = name == "penstock-gateway"
+        # One with all the connections that it takes is to get no more of them, and not to be restarted.
+        assert {each: probe["port"] for each, probe in probes.items()} == {
+            "startupProbe": "health",
+            "livenessProbe": "health",
+            "readinessProbe": "http" if gateway else "health",
+        }
+        tls = gateway and variables(objects).get("PENSTOCK_TLS_CERT")
+        schemes = {each: probe["scheme"] for each, probe in probes.items() if "scheme" in probe}
+        assert schemes == ({"readinessProbe": "HTTPS"} if tls else {})
 
 
 def test_names_that_objects_use_are_objects_of_the_same_installation(objects) -> None:
@@ -240,6 +249,44 @@ def test_values_that_cannot_work_are_refused_and_named(values, message, chart: H
         chart.template({**base, **values})
 
 
+def policy(chart: Helm, process: str, **values: Any) -> dict[str, Any]:
+    """The rules of the NetworkPolicy of a process that is scaled by its own queue."""
+    network = {"networkPolicy": {"enabled": True, **values}, "autoscaling": {"enabled": True}}
+    found = chart.template({**rendered.EXTERNAL, **network})
+    (rules,) = (
+        each["spec"]
+        for each in found
+        if (each["kind"], each["metadata"]["name"]) == ("NetworkPolicy", f"penstock-{process}")
+    )
+    return rules
+
+
+def test_scalers_that_may_go_to_some_sources_alone_still_read_the_depth_of_their_own_lanes(chart: Helm) -> None:
+    sources = [{"ipBlock": {"cidr": "10.1.0.0/16"}}]
+    rules = policy(chart, "scaler", sources=sources)["egress"]
+    labels = {"app.kubernetes.io/name": "penstock", "app.kubernetes.io/component": "worker"}
+    measured = [
+        peer["podSelector"]["matchLabels"]
+        for rule in rules
+        if {"protocol": "TCP", "port": 9090} in rule.get("ports", ())
+        for peer in rule["to"]
+    ]
+    assert measured == [labels, {**labels, "app.kubernetes.io/component": "scaler"}]
+    assert {"to": sources} in rules
+
+
+def test_metrics_without_named_readers_are_open_to_all_also_where_scalers_read_them(chart: Helm) -> None:
+    for process in ("worker", "scaler", "watch"):
+        assert policy(chart, process, monitoring=[])["ingress"] == [{"ports": [{"protocol": "TCP", "port": 9090}]}]
+
+
+def test_the_page_asks_for_a_token_unless_a_setting_says_otherwise(chart: Helm) -> None:
+    """Every pod of the cluster reaches its Service, and the gateway may read the logs of all pods."""
+    assert variables(chart.template(rendered.EXTERNAL))["PENSTOCK_PAGE"] == "token"
+    assert variables(rendered.overlay("in-cluster"))["PENSTOCK_PAGE"] == "token"
+    assert variables(chart.template({**rendered.EXTERNAL, "settings": {"page": "read"}}))["PENSTOCK_PAGE"] == "read"
+
+
 def test_names_follow_the_release_and_the_namespace(chart: Helm) -> None:
     values = {**rendered.EXTERNAL, "autoscaling": {"enabled": True}}
     found = chart.template(values, name="blue", namespace="jobs")
@@ -255,6 +302,19 @@ def test_a_changed_setting_starts_pods_anew(chart: Helm) -> None:
         return pods["penstock-worker"]["metadata"]["annotations"]["checksum/settings"]
 
     assert noted(polling=5) == noted(polling=5) != noted(polling=6)
+
+
+def test_a_process_that_is_recreated_has_no_rolling_update_which_an_api_server_would_refuse(chart: Helm) -> None:
+    for values in ({"worker": {"strategy": {"type": "Recreate"}}}, {"defaults": {"strategy": {"type": "Recreate"}}}):
+        found = chart.template({**rendered.EXTERNAL, **values})
+        (worker,) = (each for each in found if each["kind"] == "Deployment" and "worker" in each["metadata"]["name"])
+        assert worker["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_arguments_may_have_equal_values(chart: Helm) -> None:
+    extra = ["--in-flight", "4", "--prefetch", "4"]
+    pods = rendered.pods(chart.template({**rendered.EXTERNAL, "worker": {"extraArgs": extra}}))
+    assert pods["penstock-worker"]["spec"]["containers"][0]["args"] == ["worker", *extra]
 
 
 def test_crds_of_the_chart_are_ours_and_stay(chart: Helm) -> None:

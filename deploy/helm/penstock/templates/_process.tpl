@@ -18,13 +18,18 @@ metadata:
 spec:
   {{- if not $scaled }}
   replicas: {{ $pod.replicas }}
+  {{- else }}
+  {{- /* Left out in an upgrade the number would be one, until the ScaledObject counts again. */}}
+  {{- with lookup "apps/v1" "Deployment" $root.Release.Namespace $name }}
+  replicas: {{ .spec.replicas }}
+  {{- end }}
   {{- end }}
   revisionHistoryLimit: {{ $pod.revisionHistoryLimit }}
   selector:
     matchLabels:
       {{- include "penstock.selector" . | nindent 6 }}
   strategy:
-    {{- toYaml $pod.strategy | nindent 4 }}
+    {{- eq $pod.strategy.type "Recreate" | ternary (dict "type" "Recreate") $pod.strategy | toYaml | nindent 4 }}
   template:
     metadata:
       labels:
@@ -135,13 +140,14 @@ spec:
               containerPort: {{ $root.Values.ports.webhook }}
               protocol: TCP
             {{- end }}
-          {{- $port := eq $process "gateway" | ternary "http" "health" }}
+          {{- /* The gateway is ready where it takes events. With all the connections that it takes it is alive all the same. */}}
           {{- range $probe, $path := dict "startupProbe" "/healthz" "livenessProbe" "/healthz" "readinessProbe" "/readyz" }}
           {{ $probe }}:
             httpGet:
               path: {{ $path }}
-              port: {{ $port }}
-              {{- if $tls }}
+              {{- $there := and (eq $process "gateway") (eq $probe "readinessProbe") }}
+              port: {{ $there | ternary "http" "health" }}
+              {{- if and $tls $there }}
               scheme: HTTPS
               {{- end }}
             {{- toYaml (get $pod $probe) | nindent 12 }}
@@ -210,6 +216,8 @@ spec:
 {{- if .Values.gateway.enabled -}}
 {{- $_ := set $settings "PENSTOCK_GATEWAY" (printf "0.0.0.0:%v" .Values.ports.gateway) -}}
 {{- $_ := set $settings "PENSTOCK_GATEWAY_DRAIN" (toString .Values.gateway.drain) -}}
+{{- /* Every pod of the cluster reaches the Service, and the gateway may read the logs of all pods. */}}
+{{- $_ := set $settings "PENSTOCK_PAGE" "token" -}}
 {{- if .Values.gateway.tls.existingSecret -}}
 {{- $_ := set $settings "PENSTOCK_TLS_CERT" "/etc/penstock/tls/tls.crt" -}}
 {{- $_ := set $settings "PENSTOCK_TLS_KEY" "/etc/penstock/tls/tls.key" -}}
@@ -227,6 +235,7 @@ spec:
 {{- if .Values.volcano.enabled -}}
 {{- $_ := set $settings "PENSTOCK_VOLCANO" "true" -}}
 {{- $_ := set $settings "PENSTOCK_WEBHOOK_LISTEN" (printf "0.0.0.0:%v" .Values.ports.webhook) -}}
+{{- $_ := set $settings "PENSTOCK_WEBHOOK_DRAIN" (toString .Values.webhook.drain) -}}
 {{- $_ := set $settings "PENSTOCK_WEBHOOK_SERVICE" (printf "%s-webhook" (include "penstock.name" .)) -}}
 {{- end -}}
 {{- range $name, $value := .Values.settings -}}

@@ -55,6 +55,23 @@ def queue(**spec: Any) -> dict[str, Any]:
     return manifest("scheduling.volcano.sh/v1beta1", "Queue", spec=spec)
 
 
+BY_VALUE = {"formula": "a * 2", "target": "3", "metricType": "Value"}
+WHOLE = {"spec": {"containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}]}}
+
+
+def template_of(job: dict[str, Any]) -> dict[str, Any]:
+    return manifest("flow.volcano.sh/v1alpha1", "JobTemplate", spec=job["spec"])
+
+
+def cron_of(job: dict[str, Any]) -> dict[str, Any]:
+    spec = {"schedule": "0 2 * * *", "jobTemplate": {"spec": job["spec"]}}
+    return manifest("batch.volcano.sh/v1alpha1", "CronJob", spec=spec)
+
+
+def pod_group(**spec: Any) -> dict[str, Any]:
+    return manifest("scheduling.volcano.sh/v1beta1", "PodGroup", spec={"minMember": 2, "queue": "default", **spec})
+
+
 RABBIT = {"queueName": "q", "mode": "QueueLength", "value": "5", "host": "http://user:secret@rabbit:15672/"}
 EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold": "3"}
 
@@ -91,6 +108,11 @@ EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold
             "differs",
             ["spec.fallback.replicas"],
         ),
+        (
+            scaled_object({**REDIS, "name": "a"}, pollingInterval=5, advanced={"scalingModifiers": BY_VALUE}),
+            "differs",
+            ["spec.advanced.scalingModifiers.metricType"],
+        ),
         (cron_job(), "same", []),
         (cron_job("0 2 * *"), "not supported", ["spec.schedule"]),
         (cron_job("CRON_TZ=UTC 0 2 * * *"), "not supported", ["spec.schedule"]),
@@ -105,6 +127,35 @@ EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold
         ),
         (queue(weight=1), "same", []),
         (queue(weight=1, reclaimable=True), "differs", ["spec.reclaimable"]),
+        (vc_job(runningEstimate="1h"), "not supported", ["spec.runningEstimate"]),
+        (
+            vc_job(tasks=[{"name": "main", "replicas": 2, "topologyPolicy": "single-numa-node", "template": WHOLE}]),
+            "not supported",
+            ["spec.tasks[0].topologyPolicy"],
+        ),
+        (template_of(vc_job()), "same", []),
+        (
+            template_of(vc_job(networkTopology={"mode": "hard", "highestTierAllowed": 2})),
+            "not supported",
+            ["spec.networkTopology"],
+        ),
+        (
+            cron_of(vc_job(networkTopology={"mode": "hard", "highestTierAllowed": 2}, runningEstimate="1h")),
+            "not supported",
+            ["spec.jobTemplate.spec.networkTopology", "spec.jobTemplate.spec.runningEstimate"],
+        ),
+        (pod_group(minResources={"cpu": "1"}), "same", []),
+        (
+            pod_group(minResources={"cpu": "1"}, networkTopology={"mode": "hard", "highestTierAllowed": 2}),
+            "not supported",
+            ["spec.networkTopology"],
+        ),
+        (
+            queue(affinity={"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["gpu"]}}),
+            "not supported",
+            ["spec.affinity"],
+        ),
+        (queue(extendClusters=[{"name": "other"}]), "not supported", ["spec.extendClusters"]),
 
 )  # fmt: skip
 def test_an_object_is_judged_by_its_content(
@@ -124,6 +175,20 @@ def test_a_flag_that_keeps_the_other_behaviour_is_named(penstock: Type, tmp_path
     assert "    PENSTOCK_KEDA_QUIRKS=unknown-parameters keeps KEDA's way" in penstock("check", "-f", str(file)).out
 
 
+@for_each(
+    ("ready-pods-only", {"type": "prometheus", "metricType": "Value", "metadata": EXTERNAL}, {}),
+    ("zero-fallback-activates", REDIS, {"fallback": {"failureThreshold": 3, "replicas": 0}}),
+)
+def test_a_flag_that_is_set_leaves_no_difference(
+    flag: str, trigger: Any, spec: Any, penstock: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "object.yaml"
+    file.write_text(yaml.safe_dump(scaled_object(trigger, pollingInterval=5, **spec)))
+    assert "1 differs" in penstock("check", "-f", str(file)).out
+    monkeypatch.setenv("PENSTOCK_KEDA_QUIRKS", flag)
+    assert "scaledobjects.keda.sh default/it: same" in penstock("check", "-f", str(file)).out
+
+
 def test_credentials_among_the_manifests_are_used(penstock: Type, tmp_path: Path) -> None:
     login = {"secretTargetRef": [{"parameter": "password", "name": "redis", "key": "password"}]}
     secret = manifest("v1", "Secret", "redis", stringData={"password": "hidden"})
@@ -140,6 +205,30 @@ def test_credentials_among_the_manifests_are_used(penstock: Type, tmp_path: Path
     assert "hidden" not in printed.out
     file.write_text(yaml.safe_dump_all([*bodies[:2]]))
     assert "Secret default/redis is not among the manifests" in penstock("check", "-f", str(file)).out
+
+
+def test_files_beside_the_manifests_end_no_check_and_are_named(penstock: Type, tmp_path: Path) -> None:
+    made = manifest("batch/v1", "Job", spec={}) | {"metadata": {"generateName": "it-"}}
+    for name, text in (
+        ("job.yaml", yaml.safe_dump(scaled_job())),
+        ("kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"),
+        ("list.yaml", yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [made, cron_job()]})),
+        ("template.yaml", "kind: {{ .Values.kind }}\n"),
+        ("values.yaml", "replicas: 2\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    printed = penstock("check", "-f", str(tmp_path), "-o", "json")
+    assert {(each["kind"], each["verdict"]) for each in json.loads(printed.out)} == {
+        ("ScaledJob", "same"),
+        ("CronJob", "same"),
+    }
+    assert printed.code == 0
+    for name in ("kustomization.yaml: Kustomization", "list.yaml, items[0]", "template.yaml, line 1", "values.yaml"):
+        assert f"not judged: {tmp_path}/{name}" in printed.err
+    # A misspelt path, or a folder without any object, is still an error.
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "values.yaml").write_text("replicas: 2\n")
+    assert penstock("check", "-f", str(tmp_path / "empty")).code != 0
 
 
 def test_two_scaled_objects_of_one_target_are_told(penstock: Type, tmp_path: Path) -> None:

@@ -3,13 +3,18 @@
 import asyncio
 import gzip
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from deploy.certificate_authority import Authority
 from tests.support.conditions import eventually
 from tests.support.tables import cases
+from workers.client import http_pool
 from workers.client.http_pool import KEEP, ConnectionEnded, HttpPool
 from workers.client.transport import unconnected_socket
 
@@ -51,8 +56,10 @@ class Peer:
 
 
 @asynccontextmanager
-async def pool_of(peer: Peer, clock: Callable[[], float] | None = None) -> AsyncIterator[HttpPool]:
-    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
+async def pool_of(
+    peer: Peer, clock: Callable[[], float] | None = None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[HttpPool]:
+    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=tls)
     port = server.sockets[0].getsockname()[1]
     options = {"clock": clock} if clock else {}
     pool = HttpPool("127.0.0.1", port, f"127.0.0.1:{port}", "/prefix", unconnected_socket, **options)
@@ -163,6 +170,32 @@ async def test_a_cancelled_request_takes_its_connection_with_it(peer: Peer) -> N
     assert peer.connections == 2
 
 
+async def test_a_request_that_is_cancelled_as_tls_stands_leaves_nothing_that_breaks_the_next(
+    peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next connection has the descriptor of the one that was given up."""
+    now = datetime.now(UTC)
+    authority = Authority("authority", now - timedelta(days=1), now + timedelta(days=1))
+    signed = authority.sign("server", ["127.0.0.1"])
+    (tmp_path / "pem").write_text(signed.certificate + signed.key)
+    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    served.load_cert_chain(tmp_path / "pem")
+    trusted = ssl.create_default_context(cadata=authority.certificate)
+    made = http_pool._HttpConnection.connection_made
+
+    def cancelled(connection: http_pool._HttpConnection, transport: asyncio.BaseTransport) -> None:
+        made(connection, transport)
+        asked.cancel()
+
+    async with pool_of(peer, tls=served) as pool:
+        with monkeypatch.context() as once:
+            once.setattr(http_pool._HttpConnection, "connection_made", cancelled)
+            asked = asyncio.create_task(pool.request("GET", "/", {}, context=trusted))
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+        assert (await pool.request("GET", "/", {}, context=trusted)).body == b"ok"
+
+
 async def test_bytes_that_answer_nothing_end_a_kept_connection(peer: Peer) -> None:
     async def more(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstale")
@@ -266,6 +299,32 @@ async def test_the_address_that_answered_last_is_tried_first(peer: Peer, monkeyp
             await asyncio.gather(pool.request("GET", "/", {}))
             await asyncio.gather(*(pool.request("GET", "/", {}) for _ in range(2)))
     assert tried[1:] == [found[0][4], found[0][4]]
+
+
+async def test_an_address_that_takes_connections_and_answers_nothing_is_tried_last(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is frozen: its kernel still takes connections for it."""
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as frozen:
+        frozen.setblocking(False)
+        async with pool_of(peer) as pool:
+            found = await loop.getaddrinfo("127.0.0.1", pool._port, type=socket.SOCK_STREAM)
+
+            async def addresses(*_: object, **__: object) -> object:
+                return [(*found[0][:4], frozen.getsockname()), *found]
+
+            monkeypatch.setattr(loop, "getaddrinfo", addresses)
+            asked = asyncio.create_task(pool.request("GET", "/", {}))
+            taken, _ = await loop.sock_accept(frozen)
+            with taken:
+                assert await loop.sock_recv(taken, 3) == b"GET"
+                # Its caller's time is over.
+                asked.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await asked
+            async with asyncio.timeout(10):
+                assert (await pool.request("GET", "/", {})).body == b"ok"
 
 
 async def test_an_answer_without_a_length_that_cannot_be_unpacked_is_an_error(peer: Peer) -> None:

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 
 from tests.support.tables import for_each
 from workers.client import request_limiter
-from workers.client.concurrency_limit import Bounds
+from workers.client.concurrency_limit import Bounds, ConcurrencyLimit
 from workers.client.request_limiter import AGING, ELECTION, HANGS, Priority, RequestLimiter, context_of, requests
 from workers.errors import Throttled
 
@@ -113,6 +113,22 @@ async def test_a_limit_that_falls_below_what_hangs_stops_no_other_namespace():
     assert rig.sent == ["other"]
 
 
+async def test_what_waits_goes_once_the_others_hang_also_if_nothing_else_happens(monkeypatch):
+    monkeypatch.setattr(request_limiter, "HANGS", 0.01)
+    rig = Rig(16)
+    hanging = [await rig.hold("bad") for _ in range(12)]
+    rig.limiter.limit.refused(rig.now, rig.now)
+    rig.now += 0.001
+    rig.limiter.limit.answered("", rig.now, rig.now, crowded=False)
+    rig.limiter.limit.refused(rig.now, rig.now)
+    assert rig.limiter.allowed < len(hanging)
+    waiting = await rig.want("other", namespace="another")
+    assert not waiting.done()
+    rig.now += 1
+    await asyncio.wait_for(waiting, 10)
+    assert rig.sent == ["other"]
+
+
 async def test_a_single_namespace_has_the_only_place():
     rig = Rig(1)
     await rig.want("it", namespace="n")
@@ -152,6 +168,29 @@ async def test_nothing_waits_with_its_lease_for_a_server_that_asked_for_a_pause(
     rig.now += 7.0
     await rig.want("after")
     assert rig.sent == ["after"]
+
+
+async def test_without_a_free_place_waiting_namespaces_are_not_looked_at_one_by_one(monkeypatch):
+    rig = Rig(2)
+    tickets = [await rig.hold("a"), await rig.hold("b")]
+    waiting = [asyncio.create_task(rig.hold(f"n{number}")) for number in range(50)]
+    await turns()
+    asked = []
+    has_place = rig.limiter._has_place
+    monkeypatch.setattr(rig.limiter, "_has_place", lambda namespace: asked.append(namespace) or has_place(namespace))
+    rig.limiter.leave(tickets[0])
+    another = asyncio.create_task(rig.hold("late"))
+    await turns()
+    assert [task.done() for task in (*waiting, another)] == [True] + 50 * [False]
+    assert asked == ["n0"]
+    # Those that hang give the others places beyond the limit.
+    rig.limiter.limit = ConcurrencyLimit(Bounds(least=1, floor=1, start=2, most=8), now=rig.now)
+    rig.now += HANGS + 1
+    waiting.append(asyncio.create_task(rig.hold("later")))
+    await turns()
+    assert sum(task.done() for task in waiting) == 3
+    for task in (*waiting, another):
+        task.cancel()
 
 
 async def test_what_waits_is_bounded_and_the_lowest_class_goes_first():

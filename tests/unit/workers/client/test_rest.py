@@ -9,6 +9,7 @@ import pytest
 import yaml
 from aiohttp import web
 
+from tests.support.conditions import eventually
 from tests.support.tables import cases, for_each
 from workers import errors, wiring
 from workers.api.kinds import JOB, POD, Ref
@@ -451,6 +452,26 @@ async def test_a_check_that_fails_after_the_wait_sends_nothing(server: Server, c
         await cluster.create(JOB, {"metadata": {"name": "a", "namespace": "default"}})
     assert server.requests == []
     assert cluster.limiter.in_flight == 0
+
+
+async def test_what_waits_goes_back_when_refused_watches_bring_the_pause(server: Server, cluster: Cluster) -> None:
+    held = [
+        await cluster.limiter.enter(Priority.READ, f"namespace-{number}", "")
+        for number in range(cluster.limiter.allowed)
+    ]
+    waiting = asyncio.create_task(cluster.get(REF))
+    await eventually(lambda: cluster.limiter.waiting[Priority.READ] == 1)
+    server.says(429, "Too many requests, please try again later.", **{"Retry-After": "1"})
+    for _ in range(2):
+        with pytest.raises(errors.Unavailable, match="429"):
+            async with aclosing(cluster.watch(JOB, resource_version="1", timeout=5)) as events:
+                await anext(events)
+    for ticket in held:
+        cluster.limiter.leave(ticket)
+    # Places are free, and the pause lets nothing go: it would wait for the next request, or until its patience ends.
+    assert cluster.limiter.waiting[Priority.READ] == 0
+    with pytest.raises(errors.Throttled):
+        await waiting
 
 
 async def test_a_redirect_is_not_followed(server: Server) -> None:
