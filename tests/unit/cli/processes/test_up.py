@@ -1,8 +1,10 @@
 """The parts that `penstock up` runs, and the ownership of its home."""
 
+import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +163,34 @@ def test_a_home_has_one_owner_and_the_second_learns_its_process(tmp_path: Path) 
     with owned(home):
         assert home.lock.read_text() == f"{os.getpid()}\n"
         assert guard.hold(home.lock) is None
+
+
+@cases(("an embedded cluster", (), [True, False]), ("one that is named", ("--kubeconfig", "k"), [False, False]))
+def test_other_commands_are_told_that_a_cluster_starts_until_it_has(
+    words: tuple[str, ...], told: list[bool], penstock: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    the_home = Home(tmp_path / ".penstock")
+    seen: list[bool] = []
+
+    def look() -> None:
+        """Notes whether a command would wait."""
+        with the_home.starting.open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                seen.append(True)
+            else:
+                seen.append(False)
+
+    async def run(*_: Any, started: Callable[[up.RunningPart], Awaitable[None]], **__: Any) -> None:
+        the_home.root.mkdir(exist_ok=True)
+        look()
+        await started(up.RunningPart(the_home, {}, None, "redis://h", ""))
+        look()
+
+    monkeypatch.setattr(up, "run", run)
+    assert penstock("up", *words).code == 0
+    assert seen == told
 
 
 def test_a_broker_that_does_not_answer_is_named_before_anything_starts(penstock: Type, tmp_path: Path) -> None:
