@@ -231,7 +231,8 @@ def _load(modules: Sequence[str]) -> None:
 
 
 def _tell_ends(channel: socket.socket, running: dict[int, int]) -> None:
-    with suppress(ChildProcessError):
+    # The server's next read tells it that the channel's other end is closed.
+    with suppress(ChildProcessError, BrokenPipeError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
@@ -245,7 +246,11 @@ def _become(channel: socket.socket, request: Mapping[str, Any], output: int, com
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    channel.send(json.dumps({"number": request["number"], "pid": os.getpid()}).encode())
+    try:
+        channel.send(json.dumps({"number": request["number"], "pid": os.getpid()}).encode())
+    except BrokenPipeError:
+        # The process that asked has ended meanwhile, as after a Ctrl-C, and does not end this one any more.
+        return
     channel.close()
     nothing = os.open(os.devnull, os.O_RDONLY)
     for descriptor, number in ((nothing, 0), (output, 1), (output, 2)):

@@ -69,3 +69,19 @@ def test_every_module_of_a_part_can_be_imported_for_its_command() -> None:
     for word, modules in forked_parts._MODULES.items():
         assert main.command_of(word).name == word
         assert [module for module in modules if importlib.util.find_spec(module) is None] == []
+
+
+_ALONE = """
+import os, socket, sys
+from deploy.local.supervisor import fork_server
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+ours.close()
+os.fork() and (os.wait(), os._exit(0))
+request = {"number": 1, "words": [], "environment": {}}
+fork_server._leave(lambda: fork_server._become(theirs, request, 2, "tests.unit.local.supervisor.forked_commands"))
+"""
+
+
+def test_a_fork_whose_master_has_ended_ends_without_a_word() -> None:
+    done = subprocess.run([sys.executable, "-c", _ALONE], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
