@@ -25,6 +25,7 @@ from typing import Any
 
 import setproctitle
 
+from deploy.local.supervisor.guard import signal_group
 from penstock import _import_path
 
 #: Bytes of the longest message between the two: a command line with its environment.
@@ -81,8 +82,17 @@ class ForkServer:
         self._asked[number] = asked
         reader = asyncio.StreamReader()
         pipe = os.fdopen(ours, "rb", 0)
-        await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-        child = await asked
+        transport: asyncio.ReadTransport | None = None
+        try:
+            transport, _ = await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+            child = await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            # The answer tells the process id. Nothing else would end a process that the caller does not know.
+            with suppress(ConnectionError):
+                signal_group((await asked).pid, signal.SIGKILL)
+            if transport is not None:
+                transport.close()
+            raise
         child.stdout = reader
         return child
 
