@@ -20,7 +20,8 @@ from tests.support.tables import cases, for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
-from workers.errors import UserError
+from workers.client.rest import Cluster
+from workers.errors import Forbidden, UserError
 
 STORE = "redis://:secret@127.0.0.1:7000/0"
 
@@ -243,6 +244,20 @@ WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 async def test_kinds_the_cluster_does_not_serve_are_missing(kinds: tuple[Kind, ...], missing: bool) -> None:
     cluster: Any = FakeCluster(kinds)
     assert await up.missing(cluster, [WIDGETS]) == ["widgets.example.com"] * missing
+
+
+async def test_a_cluster_that_refuses_the_user_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(FakeCluster):
+        async def request(self, *_: Any, **__: Any) -> Any:
+            raise Forbidden("Unauthorized", status=401)
+
+    async def connect(**_: Any) -> Any:
+        return Refusing()
+
+    monkeypatch.setattr(Cluster, "connect", connect)
+    options_ = up.UpOptions(options.load({"kubeconfig": "old"}))
+    with pytest.raises(UserError, match=r"^the cluster \(old\) refuses this user: .*Unauthorized"):
+        await up.define(options_, Path("old"))
 
 
 class _Serving(FakeCluster):
