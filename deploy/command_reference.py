@@ -9,8 +9,8 @@ from deploy.cli import main, options
 
 SETTINGS = """## Settings
 
-Every setting is a flag of `up`, `worker`, `scaler`, `beat`, `watch` and `settings`, and a variable. A flag wins over a
-variable, a variable over the default. Durations are seconds.
+Every setting is a flag of `up`, of every process, and of `healthy`, `doctor` and `settings`, and a variable. A flag
+wins over a variable, a variable over the default. Durations are seconds.
 
 | flag | variable | default | meaning |
 |---|---|---|---|"""

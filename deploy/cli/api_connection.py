@@ -8,6 +8,7 @@ For the same reason one that cannot be trusted is an error, not passed over.
 
 import asyncio
 import functools
+import importlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -53,23 +54,36 @@ def target(
     home: str | None = None,
     namespace: str | None = None,
     environ: Mapping[str, str] | None = None,
+    patient: bool = False,
 ) -> ConnectionTarget:
     """Returns the cluster that these flags and the environment name.
 
-    Raises UserError if the kubeconfig file or the context does not exist.
+    patient: wait for a `penstock up` that is starting in the home; until then the home names no cluster, and another
+    one would be chosen. Raises UserError if the kubeconfig file or the context does not exist, or that start fails.
     """
     environ = os.environ if environ is None else environ
     settings = options.load({"kubeconfig": kubeconfig, "context": context, "home": home})
     chosen = settings.kubeconfig
     source = options.flag("kubeconfig") if kubeconfig else options.variable("kubeconfig")
+    waited = patient and chosen is None and _await_start(settings.home)
     if chosen is None and (own := kubeconfig_files.embedded(settings.home)):
         chosen, source = own, "the embedded cluster's kubeconfig"
+    if waited and chosen is None:
+        raise UserError(f"`penstock up` ended before its cluster was up in {settings.home}; see what it printed")
     if chosen is not None and not chosen.is_file():
         raise UserError(f"{source}: no such file: {chosen}")
     if chosen is None:
         source = "KUBECONFIG or ~/.kube/config"
     current = _namespace(kubeconfig_files.listed(chosen, environ), settings.context)
     return ConnectionTarget(chosen, settings.context, namespace or current, source, settings.timeout)
+
+
+def _await_start(home: Path) -> bool:
+    from deploy.local.home import Home, await_start
+
+    # Every command needs the client. A `penstock up` that was typed just before gets as far as its sign meanwhile.
+    importlib.import_module("workers.client.rest")
+    return await_start(Home(home), lambda: output.note(f"waiting for `penstock up`, which is starting in {home} ..."))
 
 
 def broker_url(settings: "Settings", *homes: Path) -> str:
@@ -182,7 +196,7 @@ def options_of(command: Command, *, kubeconfig: Sequence[str] = ("--kubeconfig",
         namespace: str | None = None,
         **rest: Any,
     ) -> Any:
-        to = target(kubeconfig=kubeconfig, context=context, home=home, namespace=namespace)
+        to = target(kubeconfig=kubeconfig, context=context, home=home, namespace=namespace, patient=True)
         return command(*args, target=to, **rest)
 
     for decorate in (

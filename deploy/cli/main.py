@@ -4,6 +4,7 @@ A command's module is imported when the command is named, and all of them for th
 Kubernetes client, Redis, Celery, pydantic and rich in their functions only.
 """
 
+import difflib
 import importlib
 import os
 import sys
@@ -101,6 +102,17 @@ class Sections(click.Group):
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         return command_of(cmd_name) if cmd_name in _PLACES else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], sorted(LISTED), n=3)
+            if not close:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {' or '.join(close)}?", ctx) from None
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, LISTED))

@@ -196,6 +196,8 @@ def _option(name: str, field: "FieldInfo") -> click.Option:
         return click.Option([f"{flag(name)}/--no-{name.replace('_', '-')}", name], default=None, help=meaning)
     if get_origin(field.annotation) is Literal:
         choices: Sequence[str] = get_args(field.annotation)
+        # Click lists choices without case in small letters.
+        meaning = f"{field.description} [default: {default.lower()}]"
         return click.Option([flag(name), name], type=click.Choice(choices, case_sensitive=False), help=meaning)
     # The model validates the value, so that a flag and a variable fail with the same message.
     metavar = _metavar(field)
@@ -208,7 +210,8 @@ def _metavar(field: "FieldInfo") -> str:
     if isinstance(field.json_schema_extra, dict) and (named := field.json_schema_extra.get("metavar")):
         return str(named)
     text = str(field.annotation)
-    for part, metavar in (("int", "N"), ("float", "SECONDS"), ("Path", "PATH"), ("tuple", "NAMES"), ("Secret", "URL")):
+    # The words of a list may have `int` in them.
+    for part, metavar in (("tuple", "NAMES"), ("int", "N"), ("float", "SECONDS"), ("Path", "PATH"), ("Secret", "URL")):
         if part in text:
             return metavar
     return "TEXT"

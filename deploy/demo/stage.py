@@ -57,7 +57,7 @@ class DemoStage:
 
         async def started(parts: up.RunningPart) -> None:
             self.console.print(f"up: {', '.join(parts.parts)} ({time.monotonic() - begun:.1f} s)")
-            self.console.print(f"look around: kubectl --kubeconfig {parts.kubeconfig} get {kinds}")
+            self.console.print(f"look around: kubectl --kubeconfig {parts.kubeconfig} get {kinds}", soft_wrap=True)
             cluster = await Cluster.connect(
                 kubeconfig=parts.kubeconfig, context=None, timeout=settings.timeout, in_flight=settings.in_flight
             )

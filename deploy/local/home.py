@@ -1,7 +1,8 @@
 """The home: the folder with the data, logs and credentials of an embedded Penstock."""
 
+import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,8 @@ class Home:
     pod_logs = _Entry("pod-logs")
     #: Locked by the run that owns this home; contains its process id.
     lock = _Entry("lock")
+    #: Locked while a `penstock up` starts an embedded cluster here.
+    starting = _Entry("starting")
 
     def ready(self, name: str) -> Path:
         """Returns the file that appears when a part can be used."""
@@ -79,6 +82,45 @@ def owned(home: Home) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def starting(home: Home) -> Iterator[Callable[[], None]]:
+    """Tells other commands that this home's cluster starts (`await_start`), until the yielded function is called.
+
+    It comes before `owned`, which says what is wrong with a home: one that cannot be used, or in which another run
+    starts, is no error here.
+    """
+    try:
+        home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = guard.hold(home.starting)
+    except OSError:
+        descriptor = None
+    if descriptor is None:
+        yield lambda: None
+        return
+    with os.fdopen(descriptor, "w") as file:
+        yield file.close
+
+
+def await_start(home: Home, begun: Callable[[], None]) -> bool:
+    """Waits while a `penstock up` starts the cluster of this home; returns True if one did.
+
+    begun: called before a wait. A start ends when the cluster serves our kinds and the processes run, or with the
+    process that starts it, so the wait has no limit of its own.
+    """
+    try:
+        descriptor = os.open(home.starting, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    with os.fdopen(descriptor) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            begun()
+            fcntl.flock(file, fcntl.LOCK_SH)
+            return True
+        return False
 
 
 def check(home: Home) -> None:

@@ -24,7 +24,7 @@ from deploy.processes import command_lines
 from deploy.processes import readiness as ready
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
 from workers.client.rest import Cluster
-from workers.errors import AlreadyExists, NotFound, Unavailable, UserError
+from workers.errors import AlreadyExists, Forbidden, NotFound, Unavailable, UserError
 from workers.settings import Settings
 
 #: Seconds that the cluster may take to serve a kind after its definition was stored.
@@ -365,6 +365,8 @@ async def define(options: UpOptions, kubeconfig: Path | None) -> None:
                 f"the cluster lacks these CRDs: {', '.join(lacking)}; install them with --install-crds, "
                 "or with `penstock crds | kubectl apply -f -`"
             )
+    except Forbidden as error:
+        raise UserError(f"the cluster ({kubeconfig or 'KUBECONFIG'}) refuses this user: {error}") from error
     finally:
         await cluster.close()
 

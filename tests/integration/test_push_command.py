@@ -15,7 +15,7 @@ from penstock.cloudevents import wrong
 from tests.support.tables import cases
 from tests.unit.cli.conftest import Type, _clean_environment, cluster, penstock
 from tests.unit.cli.fake import SCALED_JOB, FakeCluster
-from workers.api.kinds import SECRET, TRIGGER_AUTHENTICATION
+from workers.api.kinds import EVENT_JOB, SECRET, TRIGGER_AUTHENTICATION
 
 __all__ = ["_clean_environment", "cluster", "penstock"]
 
@@ -149,6 +149,13 @@ def test_what_finds_no_room_is_refused(
     assert "(3 pushed before it)" in done.err
     assert "1 pushed" not in penstock("push", "orders").err
     assert len(pushed(server)) == 3
+
+
+def test_an_eventjob_of_that_name_is_told(cluster: FakeCluster, penstock: Type, server: redis.Redis) -> None:
+    cluster.add(EVENT_JOB, "orders")
+    done = penstock("push", "orders")
+    assert (done.code, done.out) == (1, "")
+    assert "no ScaledJob called orders, but an EventJob: push to it with --gateway URL" in done.err
 
 
 @cases(

@@ -18,8 +18,8 @@ from deploy.cli.objects import gateway_push
 from deploy.cli.objects.gateway_push import PushOne
 from penstock import cloudevents
 from workers.api import times
-from workers.api.kinds import SCALED_JOB, Object, Ref
-from workers.errors import NotFound, UserError
+from workers.api.kinds import EVENT_JOB, SCALED_JOB, Object, Ref
+from workers.errors import ClusterError, NotFound, UserError
 
 if TYPE_CHECKING:
     from scalers.sources.events.push import Push
@@ -163,7 +163,7 @@ async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Setting
     try:
         body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
     except NotFound:
-        raise UserError(f"namespace {ref.namespace} has no ScaledJob called {ref.name}") from None
+        raise UserError(await _no_scaledjob(cluster, ref)) from None
     lookups = Lookups(cluster.get, cluster.request, own_namespace=settings.own_namespace)
     triggers = Triggers(
         lookups=lookups,
@@ -186,6 +186,17 @@ async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Setting
     if not found:
         raise UserError(f"{ref} has no trigger of type push" + (f" called {trigger}" if trigger else ""))
     return found[0]
+
+
+async def _no_scaledjob(cluster: "Cluster", ref: Ref) -> str:
+    missing = f"namespace {ref.namespace} has no ScaledJob called {ref.name}"
+    try:
+        await cluster.request("GET", EVENT_JOB.path(ref.namespace, ref.name))
+    except ClusterError:
+        return missing
+    return (
+        f"{missing}, but an EventJob: push to it with --gateway URL (that of `penstock up` is in .penstock/gateway.url)"
+    )
 
 
 async def _push(

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from workers.errors import UserError
 if TYPE_CHECKING:
     from deploy.local.supervisor.fork_server import ForkServer
     from deploy.local.up import RunningPart
+    from workers.settings import Settings
 
 
 @click.command("up", cls=options.SettingsCommand)
@@ -43,13 +45,26 @@ def command(workers: int, scalers: int, single: bool, install_crds: bool, flags:
 
 def _run(flags: dict[str, Any], forks: "ForkServer | None", **wishes: Any) -> None:
     """Runs everything. wishes: further options of `up.UpOptions`."""
+    from deploy.local import home
+
+    settings = options.load(flags)
+    if settings.kubeconfig is not None or settings.context is not None:
+        _serve(settings, lambda: None, forks, **wishes)
+        return
+    # Before the imports of `up`: the next command that a user types has fewer, and should not be there first.
+    with home.starting(home.Home(settings.home.resolve())) as is_up:
+        _serve(settings, is_up, forks, **wishes)
+
+
+def _serve(settings: "Settings", is_up: Callable[[], None], forks: "ForkServer | None", **wishes: Any) -> None:
     from deploy.local import up
     from deploy.local.supervisor.supervisor import StartFailed
 
-    wanted = up.UpOptions(options.load(flags), **wishes)
+    wanted = up.UpOptions(settings, **wishes)
     _report_deaths()
 
     async def started(running: "RunningPart") -> None:
+        is_up()
         announce(running, embedded=wanted.own_cluster)
 
     try:

@@ -28,7 +28,14 @@ SORTS = ("kind", "namespace", "name", "state", "waiting", "active", "parked", "j
 @click.option("--sort", type=click.Choice(SORTS), default="kind", show_default=True, help="Order of the rows.")
 @click.option("--once", is_flag=True, help="Print the table once; also where standard output is no terminal.")
 @click.option("-o", "--output", "form", type=click.Choice(("json",)), help="With --once: JSON instead of the table.")
-@click.option("--every", type=click.FloatRange(min=0.5), default=2.0, show_default=True, metavar="SECONDS")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.5),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between two tables.",
+)
 @api_connection.cluster_options
 def command(
     all_namespaces: bool,

@@ -25,6 +25,7 @@ from typing import Any
 
 import setproctitle
 
+from deploy.local.supervisor.guard import signal_group
 from penstock import _import_path
 
 #: Bytes of the longest message between the two: a command line with its environment.
@@ -81,8 +82,17 @@ class ForkServer:
         self._asked[number] = asked
         reader = asyncio.StreamReader()
         pipe = os.fdopen(ours, "rb", 0)
-        await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-        child = await asked
+        transport: asyncio.ReadTransport | None = None
+        try:
+            transport, _ = await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+            child = await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            # The answer tells the process id. Nothing else would end a process that the caller does not know.
+            with suppress(ConnectionError):
+                signal_group((await asked).pid, signal.SIGKILL)
+            if transport is not None:
+                transport.close()
+            raise
         child.stdout = reader
         return child
 
@@ -231,7 +241,8 @@ def _load(modules: Sequence[str]) -> None:
 
 
 def _tell_ends(channel: socket.socket, running: dict[int, int]) -> None:
-    with suppress(ChildProcessError):
+    # The server's next read tells it that the channel's other end is closed.
+    with suppress(ChildProcessError, BrokenPipeError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
@@ -245,7 +256,11 @@ def _become(channel: socket.socket, request: Mapping[str, Any], output: int, com
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    channel.send(json.dumps({"number": request["number"], "pid": os.getpid()}).encode())
+    try:
+        channel.send(json.dumps({"number": request["number"], "pid": os.getpid()}).encode())
+    except BrokenPipeError:
+        # The process that asked has ended meanwhile, as after a Ctrl-C, and does not end this one any more.
+        return
     channel.close()
     nothing = os.open(os.devnull, os.O_RDONLY)
     for descriptor, number in ((nothing, 0), (output, 1), (output, 2)):

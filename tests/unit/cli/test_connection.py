@@ -1,11 +1,15 @@
 """The choice of the cluster that a client command connects to."""
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
-from deploy.cli import api_connection
+from deploy.cli import api_connection, output
+from deploy.local import home
 from tests.support.tables import cases
 from workers.errors import UserError
 
@@ -156,3 +160,53 @@ def test_a_folder_that_others_may_change_is_no_matter_where_there_is_no_home(tmp
     to = api_connection.target(kubeconfig=str(elsewhere), environ={})
     settings = options.load({})
     assert push.broker_of(settings, to) == settings.broker.get_secret_value()
+
+
+class Start:
+    """A `penstock up` that starts in a home, until `end` is called."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        root.mkdir(mode=0o700)
+        self.stack = ExitStack()
+        self.is_up = self.stack.enter_context(home.starting(home.Home(root)))
+        self.notes: list[str] = []
+        self.before_end: Callable[[], object] = lambda: None
+        monkeypatch.setattr(output, "note", self.noted)
+
+    def noted(self, text: str) -> None:
+        """The command has said that it waits: the start goes on, and ends."""
+        self.notes.append(text)
+        self.before_end()
+        self.stack.close()
+
+
+def test_a_command_that_comes_while_up_starts_waits_for_its_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "other")))
+    chosen: list[api_connection.ConnectionTarget] = []
+
+    @click.command()
+    @api_connection.cluster_options
+    def command(target: api_connection.ConnectionTarget) -> None:
+        chosen.append(target)
+
+    start = Start(tmp_path / ".penstock", monkeypatch)
+    start.before_end = lambda: embedded(tmp_path)
+    command.main([], standalone_mode=False)
+    assert [target.kubeconfig for target in chosen] == [Path(".penstock/kubeconfig")]
+    assert start.notes == ["waiting for `penstock up`, which is starting in .penstock ..."]
+
+
+def test_a_start_that_fails_leads_to_no_other_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = {"KUBECONFIG": str(kubeconfig(tmp_path / "other"))}
+    Start(tmp_path / ".penstock", monkeypatch)
+    with pytest.raises(UserError, match=r"`penstock up` ended before its cluster was up in \.penstock"):
+        api_connection.target(environ=other, patient=True)
+
+
+def test_a_cluster_that_is_named_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(tmp_path / ".penstock", monkeypatch)
+    named = kubeconfig(tmp_path / "named")
+    assert api_connection.target(kubeconfig=str(named), patient=True).kubeconfig == named
+    assert not start.notes

@@ -66,6 +66,18 @@ def test_the_overview_lists_every_command_that_is_not_hidden(penstock: Type) -> 
     assert "kubelet" not in out
 
 
+@cases(
+    ("a letter is missing", ["aply"], "No such command 'aply'. Did you mean apply?"),
+    ("nothing is like it", ["xyzzy"], "No such command 'xyzzy'.\n"),
+)
+def test_a_command_that_does_not_exist_is_answered_with_the_nearest(
+    words: list[str], message: str, penstock: Type
+) -> None:
+    printed = penstock(*words)
+    assert (printed.code, printed.out) == (2, "")
+    assert message in printed.err
+
+
 class OopsError(Exception):
     """A fault of ours."""
 

@@ -33,6 +33,13 @@ def test_every_setting_is_a_flag() -> None:
     assert names == [options.flag(name) for name in Settings.model_fields]
 
 
+@for_each("--log-level [debug|info|warning|error]", "[default: info]", "--keda-quirks NAMES", "--slots N")
+def test_the_help_of_a_setting_says_what_it_takes(text: str) -> None:
+    with click.Context(click.Command("x"), terminal_width=200) as context:
+        records = [option.get_help_record(context) for option in options.generated()]
+    assert any(text in " ".join(record) for record in records if record)
+
+
 def test_only_given_settings_are_passed_on() -> None:
     assert parsed() == {}
     assert parsed("--lease", "30", "--no-wakeups", "--jobs", "all") == {"lease": "30", "wakeups": False, "jobs": "all"}

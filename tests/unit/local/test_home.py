@@ -1,6 +1,7 @@
 """A home that another user made, can change, or filled with links is refused before anything is read or written."""
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,6 +88,7 @@ USES: dict[str, tuple[str, Spoil]] = {
 PLANTED = {
     **{f"{what}, a link": (linked(name), use, "symbolic link") for what, (name, use) in USES.items()},
     **{f"{what}, wide": (wide(name), use, "others may read") for what, (name, use) in USES.items()},
+    "the sign of a start, a link": (linked("starting"), lambda root: guard.hold(root / "starting"), "symbolic link"),
     "the lock, a link": (linked("lock"), lambda root: guard.hold(root / "lock"), "symbolic link"),
 }
 
@@ -111,3 +113,46 @@ def test_a_private_file_replaces_a_link_and_a_planted_draft(tmp_path: Path) -> N
     assert private_files.read(tmp_path / "file") == "new"
     for nothing in (tmp_path / "missing", tmp_path / "file" / "below"):
         assert private_files.read(nothing) is None
+
+
+def test_a_command_waits_while_a_run_starts_and_no_longer(tmp_path: Path) -> None:
+    the_home, begun = Home(tmp_path), threading.Event()
+    assert not home.await_start(the_home, begun.set), "no run was ever here"
+    answers: list[bool] = []
+    waiting = threading.Thread(target=lambda: answers.append(home.await_start(the_home, begun.set)), daemon=True)
+    with home.starting(the_home) as is_up:
+        waiting.start()
+        assert begun.wait(60)
+        assert waiting.is_alive()
+        is_up()
+        waiting.join(60)
+        assert answers == [True]
+        assert not home.await_start(the_home, begun.set), "it is up"
+
+
+def test_a_run_that_ends_while_it_starts_lets_commands_go_on(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="full"), home.starting(Home(tmp_path)):
+        raise OSError("full")
+    assert not home.await_start(Home(tmp_path), pytest.fail)
+
+
+def test_of_two_runs_that_start_the_second_leaves_the_first_ones_sign(tmp_path: Path) -> None:
+    noted: list[str] = []
+    with home.starting(Home(tmp_path)) as is_up:
+        with home.starting(Home(tmp_path)):
+            pass
+
+        def begun() -> None:
+            noted.append("waiting")
+            is_up()
+
+        assert home.await_start(Home(tmp_path), begun)
+    assert noted == ["waiting"]
+
+
+def test_a_start_in_no_folder_is_left_to_the_owner_to_report(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with home.starting(Home(tmp_path / "file" / "home")) as is_up:
+        is_up()
+    with pytest.raises(UserError, match="Not a directory"), home.owned(Home(tmp_path / "file" / "home")):
+        pass

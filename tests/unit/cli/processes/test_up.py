@@ -1,8 +1,10 @@
 """The parts that `penstock up` runs, and the ownership of its home."""
 
+import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from tests.support.tables import cases, for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import FakeCluster
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
-from workers.errors import UserError
+from workers.client.rest import Cluster
+from workers.errors import Forbidden, UserError
 
 STORE = "redis://:secret@127.0.0.1:7000/0"
 
@@ -163,6 +166,34 @@ def test_a_home_has_one_owner_and_the_second_learns_its_process(tmp_path: Path) 
         assert guard.hold(home.lock) is None
 
 
+@cases(("an embedded cluster", (), [True, False]), ("one that is named", ("--kubeconfig", "k"), [False, False]))
+def test_other_commands_are_told_that_a_cluster_starts_until_it_has(
+    words: tuple[str, ...], told: list[bool], penstock: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    the_home = Home(tmp_path / ".penstock")
+    seen: list[bool] = []
+
+    def look() -> None:
+        """Notes whether a command would wait."""
+        with the_home.starting.open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                seen.append(True)
+            else:
+                seen.append(False)
+
+    async def run(*_: Any, started: Callable[[up.RunningPart], Awaitable[None]], **__: Any) -> None:
+        the_home.root.mkdir(exist_ok=True)
+        look()
+        await started(up.RunningPart(the_home, {}, None, "redis://h", ""))
+        look()
+
+    monkeypatch.setattr(up, "run", run)
+    assert penstock("up", *words).code == 0
+    assert seen == told
+
+
 def test_a_broker_that_does_not_answer_is_named_before_anything_starts(penstock: Type, tmp_path: Path) -> None:
     printed = penstock("up", "--home", str(tmp_path / "h"), "--broker", "redis://:secret@127.0.0.1:1/0")
     assert printed.code == 1
@@ -213,6 +244,20 @@ WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 async def test_kinds_the_cluster_does_not_serve_are_missing(kinds: tuple[Kind, ...], missing: bool) -> None:
     cluster: Any = FakeCluster(kinds)
     assert await up.missing(cluster, [WIDGETS]) == ["widgets.example.com"] * missing
+
+
+async def test_a_cluster_that_refuses_the_user_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(FakeCluster):
+        async def request(self, *_: Any, **__: Any) -> Any:
+            raise Forbidden("Unauthorized", status=401)
+
+    async def connect(**_: Any) -> Any:
+        return Refusing()
+
+    monkeypatch.setattr(Cluster, "connect", connect)
+    options_ = up.UpOptions(options.load({"kubeconfig": "old"}))
+    with pytest.raises(UserError, match=r"^the cluster \(old\) refuses this user: .*Unauthorized"):
+        await up.define(options_, Path("old"))
 
 
 class _Serving(FakeCluster):

@@ -1,8 +1,11 @@
 """The fork server: forks are as processes that were started afresh, and outlive it."""
 
+import asyncio
 import importlib.util
 import json
+import select
 import signal
+import socket
 import subprocess
 import sys
 from typing import Any
@@ -69,3 +72,40 @@ def test_every_module_of_a_part_can_be_imported_for_its_command() -> None:
     for word, modules in forked_parts._MODULES.items():
         assert main.command_of(word).name == word
         assert [module for module in modules if importlib.util.find_spec(module) is None] == []
+
+
+@cases(("while its output is connected", 0), ("while the answer is waited for", 50))
+async def test_a_fork_that_is_given_up_before_its_answer_is_ended(turns: int) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as fork, theirs:
+        server = ForkServer(ours, fork.pid)
+        starting = asyncio.create_task(server.start(command_lines.beat(), {}))
+        while not select.select([theirs], [], [], 0)[0]:
+            await asyncio.sleep(0)
+        request = json.loads(socket.recv_fds(theirs, 1 << 20, 1)[0])
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        starting.cancel()
+        theirs.send(json.dumps({"number": request["number"], "pid": fork.pid}).encode())
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert fork.wait() == -signal.SIGKILL
+        asyncio.get_running_loop().remove_reader(ours)
+        ours.close()
+        await asyncio.sleep(0)
+
+
+_ALONE = """
+import os, socket, sys
+from deploy.local.supervisor import fork_server
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+ours.close()
+os.fork() and (os.wait(), os._exit(0))
+request = {"number": 1, "words": [], "environment": {}}
+fork_server._leave(lambda: fork_server._become(theirs, request, 2, "tests.unit.local.supervisor.forked_commands"))
+"""
+
+
+def test_a_fork_whose_master_has_ended_ends_without_a_word() -> None:
+    done = subprocess.run([sys.executable, "-c", _ALONE], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
