@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader, _LazyModule  # type: ignore[attr-defined]
+from importlib.util import LazyLoader
 from types import ModuleType
 from typing import Any
 
@@ -20,21 +20,6 @@ BLOCKING_KUBERNETES_CLIENT = tuple(
     f"kubernetes.{name}"
     for name in ("client", "config", "dynamic", "informer", "leaderelection", "stream", "utils", "watch")
 )
-
-
-class _DeferredModule(_LazyModule):  # type: ignore[misc]
-    """A module that a further `import` statement does not execute: that looks at its spec alone."""
-
-    def __getattribute__(self, name: str) -> Any:
-        if name == "__spec__":
-            return ModuleType.__getattribute__(self, name)
-        return super().__getattribute__(name)
-
-
-class _DeferringLoader(LazyLoader):
-    def exec_module(self, module: ModuleType) -> None:
-        super().exec_module(module)
-        module.__class__ = _DeferredModule
 
 
 class _DeferringFinder:
@@ -50,8 +35,18 @@ class _DeferringFinder:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _DeferringLoader(spec.loader)
+            spec.loader = LazyLoader(spec.loader)
         return spec
+
+
+@contextmanager
+def _first(finder: Any) -> Iterator[None]:
+    """Asks this finder before all others in the block."""
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 @contextmanager
@@ -60,12 +55,8 @@ def deferred(*names: str) -> Iterator[None]:
 
     A module that was imported before the block stays as it is.
     """
-    finder = _DeferringFinder(frozenset(names))
-    sys.meta_path.insert(0, finder)
-    try:
+    with _first(_DeferringFinder(frozenset(names))):
         yield
-    finally:
-        sys.meta_path.remove(finder)
 
 
 class _HidingFinder:
@@ -82,12 +73,8 @@ class _HidingFinder:
 @contextmanager
 def hidden(*names: str) -> Iterator[None]:
     """Makes these packages seem not to be installed in this block, unless they were imported before."""
-    finder = _HidingFinder(names)
-    sys.meta_path.insert(0, finder)
-    try:
+    with _first(_HidingFinder(names)):
         yield
-    finally:
-        sys.meta_path.remove(finder)
 
 
 class _WithoutExtras(Loader):

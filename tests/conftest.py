@@ -66,7 +66,7 @@ def pytest_collection_finish() -> None:
     # Hypothesis looks at every module while it draws its first example, which runs those whose imports are deferred
     # (`penstock._deferred_imports`), and fails if random numbers are drawn meanwhile.
     for module in list(sys.modules.values()):
-        if type(module).__name__ in ("_LazyModule", "_DeferredModule"):
+        if type(module).__name__ == "_LazyModule":
             vars(module)
     # Ten thousand tests are a million objects that stay: no garbage collection needs to look at them again.
     gc.collect()

@@ -1,8 +1,8 @@
 """The generator of what chart and kustomization contain of other files: rights, CRDs, alerting rules, dashboards.
 
-``python -m deploy.manifests.chart``. A chart can contain only files of its own folder, and so can a kustomization, so
-these are copies; a test keeps them in step. The schema of the chart's values is written by hand but for the settings,
-which are those of `workers.settings`.
+``python -m deploy.manifests.chart``. A chart can contain only files of its own folder, so these are copies; a test
+keeps them in step. The schema of the chart's values is written by hand but for the settings, which are those of
+`workers.settings`.
 """
 
 import json
@@ -48,8 +48,7 @@ def files() -> dict[Path, str]:
     made[CHART / "files" / "prometheus-rules.yaml"] = HEADER + _yaml({"groups": _groups()})
     made[KUSTOMIZE / "components" / "monitoring" / "rules.yaml"] = HEADER + _yaml(_prometheus_rule())
     for board in boards.BOARDS:
-        for folder in (CHART / "files" / "dashboards", KUSTOMIZE / "components" / "monitoring" / "dashboards"):
-            made[folder / f"{board.uid}.json"] = dashboard.render(board)
+        made[CHART / "files" / "dashboards" / f"{board.uid}.json"] = dashboard.render(board)
     for name, placement in PLACEMENTS.items():
         found = [each for each in rbac.documents(placement=placement) if each["kind"] != "Namespace"]
         made[KUSTOMIZE / "rights" / name / "rights.yaml"] = HEADER + text(found)

@@ -18,7 +18,6 @@ EVERYWHERE = "*"
 Rules = Mapping[tuple[str, str], Iterable[str]]
 #: A kind, its subresource ("": the objects themselves), and verbs.
 Wanted = tuple[Kind, str, Iterable[str]]
-NO_RULES: Rules = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,6 @@ def _json(name: str) -> dict[str, Any]:
     return {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
 
 
-_ATTRIBUTE = {"type": ["string", "integer", "boolean", "null"]}
 _EVENT = {
     "type": "object",
     "description": "A CloudEvent in JSON format.",

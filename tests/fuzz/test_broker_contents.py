@@ -1,7 +1,6 @@
 """Odd contents of the broker: every part that reads them goes on, and what is lost comes again."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -28,8 +27,6 @@ TEXTS = st.sampled_from(
     ]
 )
 SCORES = st.sampled_from([0.0, -1.0, 1e300, float("inf"), float("-inf"), 0.5])
-#: The part of the dump that a change goes to, and the change.
-Change = Callable[[redis.Redis, str], Awaitable[Any]]
 
 
 async def _wrong_type(client: redis.Redis, key: str, text: bytes) -> None:

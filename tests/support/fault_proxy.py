@@ -28,10 +28,6 @@ BUSY = "Too many requests, please try again later."
 _OF_A_CONNECTION = {"host", "connection", "transfer-encoding", "content-length", "keep-alive", "content-encoding"}
 
 
-def anything(_: web.BaseRequest) -> bool:
-    return True
-
-
 def creations(plural: str, namespace: str = "") -> Matches:
     """Creations of these objects, in one namespace or in all."""
     where = f"/namespaces/{namespace}/" if namespace else "/"
@@ -46,16 +42,6 @@ def refuses(status: int, text: str = BUSY, *, retry_after: float | None = None) 
         return web.Response(status=status, text=text, headers=headers)
 
     return refuse
-
-
-def slow(seconds: float) -> Fault:
-    """Passes on after so many seconds."""
-
-    async def wait(_: web.BaseRequest, forward: Forward) -> web.StreamResponse:
-        await asyncio.sleep(seconds)
-        return await forward()
-
-    return wait
 
 
 def times_out(after: Callable[[], Awaitable[object]], webhook: str) -> Fault:

@@ -32,7 +32,6 @@ class Link:
         self.target = target
         self.port = free_port()
         self._loop = loop
-        self._dropped: frozenset[Way] = frozenset()
         self._passing = dict.fromkeys(Way, asyncio.Event())
         self._delay = 0.0
         self._refusing = False

@@ -16,8 +16,8 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Connections, Measure, Source, SourceError, Unreached, parameter
-from scalers.shared_answers import SharedAnswers
 from scalers.sources.tls import TLS, Certificates
+from scalers.ttl_cache import TTLCache
 from workers.client.rest import Cluster
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
@@ -114,7 +114,7 @@ class Session:
     cluster: Cluster | None = None
     patience: float = math.inf
     memories: dict[Hashable, Any] = field(default_factory=dict)
-    answers: SharedAnswers["HttpAnswer"] = field(default_factory=lambda: SharedAnswers(seconds=SHARED))
+    answers: TTLCache = field(default_factory=lambda: TTLCache(seconds=SHARED, limit=1_000, abandon=True))
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
 
     @classmethod

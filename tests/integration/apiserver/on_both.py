@@ -116,7 +116,6 @@ METADATA = st.fixed_dictionaries(
 NAMES = st.sampled_from(("a", "b"))
 VERSION = st.sampled_from(("none", "none", "current", "stale"))
 DRY = st.sampled_from(({}, {}, {}, {"dryRun": "All"}, {"dryRun": "Some"}))
-MISSING = object()
 
 
 def changes(body: Body) -> st.SearchStrategy[list[tuple[tuple[Any, ...], Any]]]:

@@ -11,6 +11,7 @@ import pytest
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
+from deploy.webhook.certificate_keeper import within
 from tests.integration.apiserver.client import DEFINITIONS, Api, until
 from tests.support.embedded import Embedded, embedded_apiserver
 from tests.support.tables import cases
@@ -122,15 +123,6 @@ def test_a_job_that_cannot_run_is_refused(
 def test_a_job_that_can_run_is_taken_as_it_is_but_for_what_is_filled_in(body: Object, python: Client) -> None:
     made = python.create(VC_JOB, body, dry_run="All")
     assert within(body["spec"], made["spec"])
-
-
-def within(small: Any, large: Any) -> bool:
-    """Whether everything that is said is still said."""
-    if isinstance(small, dict):
-        return isinstance(large, dict) and all(within(value, large.get(key)) for key, value in small.items())
-    if isinstance(small, list):
-        return isinstance(large, list) and len(small) == len(large) and all(map(within, small, large))
-    return bool(small == large)
 
 
 def test_a_new_job_is_filled_in(python: Client) -> None:

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.integration.controllers.keda_objects import job_template, manifest
+from tests.integration.controllers.volcano_objects import is_gone
 from tests.support.conditions import eventually
 from tests.support.house import House
 from workers.api.kinds import JOB, NAMESPACE, POD, SCHEDULED_JOB, Ref
 from workers.client.rest import Cluster
-from workers.errors import NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -34,15 +34,7 @@ async def test_a_namespace_goes_with_its_jobs_at_work(running: House, cluster: C
 
     await eventually(at_work, 60)
     await cluster.delete(ref)
-
-    async def gone() -> bool:
-        try:
-            await cluster.get(ref)
-        except NotFound:
-            return True
-        return False
-
-    await eventually(gone, 60)
+    await eventually(lambda: is_gone(cluster, ref), 60)
     assert (await cluster.list(POD, PLACE))[0] == []
     for log in (running.home / "logs").glob("*.log"):
         assert '"level":"ERROR"' not in log.read_text(), log.name

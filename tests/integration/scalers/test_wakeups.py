@@ -46,6 +46,10 @@ async def until(condition: Callable[[], Awaitable[Any]]) -> None:
             await asyncio.sleep(0.005)
 
 
+async def nobody_listens(world: World) -> bool:
+    return (await world.client.pubsub_numsub("__keyspace@0__:queue"))[0][1] == 0
+
+
 async def ready(world: World) -> bool:
     return (await world.poll.stats()).ready > 0
 
@@ -209,11 +213,7 @@ async def test_an_object_that_is_gone_or_paused_is_forgotten_everywhere(
         await polling.again("work")
         await until(lambda: asyncio.sleep(0, not wakeups.status() and not other.status()))
         assert await world.client.hgetall("{test}:wakeups") == {}
-
-        async def nobody_listens() -> bool:
-            return (await world.client.pubsub_numsub("__keyspace@0__:queue"))[0][1] == 0
-
-        await until(nobody_listens)
+        await until(lambda: nobody_listens(world))
 
 
 async def test_another_list_in_the_spec_replaces_the_first(world: World, port: int, queue: Object) -> None:
@@ -223,11 +223,7 @@ async def test_another_list_in_the_spec_replaces_the_first(world: World, port: i
         await woken(world)
         await world.client.rpush("second", 1)
         assert await woken(world) == {"work"}
-
-        async def left() -> bool:
-            return (await world.client.pubsub_numsub("__keyspace@0__:queue"))[0][1] == 0
-
-        await until(left)
+        await until(lambda: nobody_listens(world))
 
 
 async def test_a_second_object_on_a_list_is_woken_when_it_joins(world: World, port: int, queue: Object) -> None:

@@ -100,7 +100,6 @@ def test_no_pod_is_gated_without_gang_admission():
 
 
 LEAST, MOST = (f"metadata.annotations[{name}]" for name in (pod.MIN_AVAILABLE, pod.MAX_UNAVAILABLE))
-WRONG = ("0", "-1", "1.5", "0%", "100%", "")
 BUDGETS = {
     **{f"least {amount}": ({pod.MIN_AVAILABLE: amount}, []) for amount in ("1", "30", "1%", "99%")},
     **{

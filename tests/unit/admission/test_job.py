@@ -216,7 +216,6 @@ def test_a_name_that_is_still_to_be_generated_is_not_judged():
     assert rules.problems(body, None, QUEUES) == []
 
 
-SVC: dict[str, list[str]] = {"svc": []}
 VOLCANO = {"queue": "default", "schedulerName": "volcano"}
 DEFAULTS = {
     "nothing": ({}, {}, {**VOLCANO, "maxRetry": 3, "minAvailable": 1}),

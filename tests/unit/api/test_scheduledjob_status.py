@@ -6,17 +6,10 @@ from typing import Any
 
 import pytest
 
-from deploy.local.apiserver.schema import schema
-from tests.support.crd_copies import crd_copies
 from tests.support.tables import cases
+from tests.unit.api.test_scheduledjob import FORM
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, CronCluster, clock, cron_job, scheduled_job, second
-from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
-
-(FORM,) = (
-    schema.custom(crd["spec"]["versions"][0])
-    for crd in crd_copies()
-    if crd["spec"]["names"]["kind"] == SCHEDULED_JOB.kind
-)
+from workers.api.kinds import CRON_JOB
 
 
 @pytest.fixture

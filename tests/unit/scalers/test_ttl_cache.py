@@ -11,7 +11,7 @@ class Oracle:
     """Answers with how often it was asked, when it is let."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.asked = self.answered = 0
         self.let = asyncio.Event()
         self.let.set()
         self.error: Exception | None = None
@@ -23,6 +23,7 @@ class Oracle:
         await self.let.wait()
         if self.error:
             raise self.error
+        self.answered += 1
         return answer
 
 
@@ -72,6 +73,43 @@ async def test_one_who_gives_up_takes_nothing_from_the_others(oracle: Oracle, re
     oracle.let.set()
     assert await second == 1
     assert first.cancelled()
+
+
+async def test_the_last_who_gives_up_ends_the_question_where_that_is_wanted(oracle: Oracle, recent: TTLCache) -> None:
+    for cache, ended in ((recent, 1), (TTLCache(seconds=10, limit=3, abandon=True), 0)):
+        oracle.asked = oracle.answered = 0
+        oracle.let.clear()
+        waiting = [asyncio.create_task(cache.get("a", oracle)) for _ in range(2)]
+        await asyncio.sleep(0)
+        waiting.pop().cancel()
+        await asyncio.sleep(0)
+        waiting.pop().cancel()
+        await asyncio.sleep(0)
+        again = asyncio.create_task(cache.get("a", oracle))
+        oracle.let.set()
+        assert await again == 2 - ended, "where it ended, later callers do not join it"
+        assert (oracle.asked, oracle.answered) == (2 - ended, 1)
+
+
+async def test_answers_that_are_old_are_not_kept(oracle: Oracle, recent: TTLCache) -> None:
+    for oracle.now in (0.0, 3.0, 13.0):
+        await recent.get(oracle.now, oracle)
+    assert list(recent._answers) == [13.0]
+
+
+async def test_a_question_outlives_its_time_while_it_is_open(oracle: Oracle, recent: TTLCache) -> None:
+    oracle.let.clear()
+    early = asyncio.create_task(recent.get("a", oracle))
+    await asyncio.sleep(0)
+    oracle.now = 11.0
+    late = asyncio.create_task(recent.get("a", oracle))
+    await asyncio.sleep(0)
+    oracle.let.set()
+    assert await early == await late == 1
+
+
+async def test_other_questions_are_asked_by_themselves(oracle: Oracle, recent: TTLCache) -> None:
+    assert await asyncio.gather(recent.get("a", oracle), recent.get("b", oracle)) == [1, 2]
 
 
 async def test_a_question_that_is_open_too_early_is_not_shared(oracle: Oracle, recent: TTLCache) -> None:

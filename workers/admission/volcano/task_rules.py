@@ -9,8 +9,6 @@ from workers.api import names, quantities
 from workers.api.kinds import Object
 from workers.api.volcano.job import MAX_RETRY, JobSpec, Task
 
-#: Longest pod name that is a host name and a label's value.
-LONGEST = 63
 _WHOLE = quantities.parse("1")
 
 

@@ -43,11 +43,3 @@ def account_name(namespace: str, name: str) -> str:
 def account_groups(namespace: str) -> tuple[str, ...]:
     """Returns the groups of the service accounts of a namespace, without that of all authenticated users."""
     return (_ACCOUNTS, f"{_ACCOUNTS}:{namespace}")
-
-
-def implied_groups(user: str) -> tuple[str, ...]:
-    """Returns the groups that follow from a user's name."""
-    parts = user.split(":")
-    if len(parts) == 4 and user.startswith(f"{_ACCOUNT}:"):
-        return (*account_groups(parts[2]), AUTHENTICATED)
-    return (AUTHENTICATED,)

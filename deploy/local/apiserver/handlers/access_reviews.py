@@ -51,10 +51,6 @@ def _subject(ctx: Context, _request: ApiRequest, spec: Object, namespace: str) -
     return _status(ctx.access.authorizer.decide(user, wanted))
 
 
-def _own(ctx: Context, request: ApiRequest, spec: Object, _namespace: str) -> Object:
-    return _status(ctx.access.authorizer.decide(request.user, _wanted(_SELF, spec)))
-
-
 def _own_rules(ctx: Context, request: ApiRequest, spec: Object, _namespace: str) -> Object:
     if not spec.get("namespace"):
         raise bad_request("no namespace on request")

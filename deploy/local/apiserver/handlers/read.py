@@ -3,7 +3,6 @@
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import replace
 
 import orjson
 
@@ -279,8 +278,3 @@ class _Frames:
             table = Accept(self._accept.form, self._accept.version)
             body = _table(self._ctx, self._request, table, self._resource, [], str(version))
         return orjson.dumps({"type": "BOOKMARK", "object": body}) + b"\n"
-
-
-def watched(target: RequestTarget) -> RequestTarget:
-    """The collection a watch of one object (`/watch/` paths, `?watch` on a name) stands for."""
-    return replace(target, subresource="")

@@ -4,12 +4,12 @@ from typing import Any
 
 from deploy.local.apiserver.access.rbac_rules import RolePolicy, aggregated
 from deploy.local.apiserver.access.request_attributes import AccessAttributes
-from deploy.local.apiserver.access.user_info import ADMIN, UserInfo, account_name, implied_groups
+from deploy.local.apiserver.access.user_info import ADMIN, AUTHENTICATED, UserInfo, account_groups, account_name
 from tests.support.tables import cases
 from workers.api.kinds import Object
 
 ANN = UserInfo("ann", ("dev", "system:authenticated"))
-BUILDER = UserInfo(account_name("team", "builder"), implied_groups(account_name("team", "builder")))
+BUILDER = UserInfo(account_name("team", "builder"), (*account_groups("team"), AUTHENTICATED))
 
 
 def subject(kind: str, name: str, **more: str) -> Object:

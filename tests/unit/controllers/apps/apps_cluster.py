@@ -34,6 +34,10 @@ class RefusedError(Exception):
     """The API server refused a step: the plan stops."""
 
 
+def rolling(surge: int | str, unavailable: int | str) -> Object:
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
+
+
 def template(image: str = "one", **labels: str) -> Object:
     return {
         "metadata": {"labels": {"app": "web", **labels}},

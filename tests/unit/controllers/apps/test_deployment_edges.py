@@ -3,17 +3,13 @@
 from typing import Any
 
 from tests.support.tables import cases
-from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
+from tests.unit.controllers.apps.apps_cluster import AppsCluster, rolling, template
 from workers.api import times
 from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Object, Ref
 from workers.controllers import adoption
 from workers.controllers.apps.revisions import DESIRED, Sets
 from workers.decision.plan import ComeBack, Patch, Together
 from workers.decision.snapshot import CachedObject, Snapshot
-
-
-def rolling(surge: int, unavailable: int) -> Object:
-    return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
 
 
 def stuck(**spec: Any) -> AppsCluster:

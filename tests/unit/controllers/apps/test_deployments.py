@@ -6,15 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.tables import cases, for_each
-from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
+from tests.unit.controllers.apps.apps_cluster import AppsCluster, rolling, template
 from workers.api.kinds import POD, REPLICA_SET, Object, Ref
 from workers.controllers.apps.rolling import RolloutLimits, resolve
 
 REVISION = "deployment.kubernetes.io/revision"
-
-
-def rolling(surge: int | str, unavailable: int | str) -> Object:
-    return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
 
 
 def image(pod: Object) -> str:

@@ -55,6 +55,10 @@ class Peer:
             writer.close()
 
 
+async def end(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+
+
 @asynccontextmanager
 async def pool_of(
     peer: Peer, clock: Callable[[], float] | None = None, tls: ssl.SSLContext | None = None
@@ -110,10 +114,6 @@ async def test_an_answer_that_ends_with_its_connection_is_whole_and_the_connecti
     peer: Peer,
 ) -> None:
     peer.answers = lambda _number: b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it"
-
-    async def end(writer: asyncio.StreamWriter) -> None:
-        writer.close()
-
     peer.after = end
     async with pool_of(peer) as pool:
         assert (await pool.request("GET", "/", {})).body == b"all of it"
@@ -123,10 +123,6 @@ async def test_an_answer_that_ends_with_its_connection_is_whole_and_the_connecti
 
 async def test_an_answer_that_is_cut_is_an_error_and_is_not_asked_for_again(peer: Peer) -> None:
     peer.answers = lambda _number: b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"
-
-    async def end(writer: asyncio.StreamWriter) -> None:
-        writer.close()
-
     peer.after = end
     async with pool_of(peer) as pool:
         with pytest.raises(ConnectionEnded):
@@ -329,10 +325,6 @@ async def test_an_address_that_takes_connections_and_answers_nothing_is_tried_la
 
 async def test_an_answer_without_a_length_that_cannot_be_unpacked_is_an_error(peer: Peer) -> None:
     peer.answers = lambda _number: b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\nno gzip"
-
-    async def end(writer: asyncio.StreamWriter) -> None:
-        writer.close()
-
     peer.after = end
     async with pool_of(peer) as pool:
         with pytest.raises(ConnectionEnded, match="not HTTP"):

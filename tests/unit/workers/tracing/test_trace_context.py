@@ -10,7 +10,6 @@ from workers.tracing.trace_context import TraceContext
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TEXT = f"00-{TRACE}-{SPAN}-01"
-HEX = st.text("0123456789abcdef", min_size=1)
 
 
 @for_each(

@@ -224,13 +224,6 @@ def test_there_are_never_more_jobs_than_the_limit_under_any_interleaving() -> No
     run_state_machine_as_test(Sharing, settings=_SETTINGS)
 
 
-_ask = SharedCap.ask
-
-
-def _claims_count_like_jobs(cap: SharedCap, name: str, *, held: int, **asked: Any) -> int:
-    return _ask(cap, name, **{**asked, "alive": max(asked["alive"], held)})
-
-
 @cases(
     ("every claim gets its Job, and the answer is ignored", claiming, "_allowed", lambda maximum, _: maximum),
     ("unfinished Jobs do not count", policy, "unfinished", lambda _: 0),

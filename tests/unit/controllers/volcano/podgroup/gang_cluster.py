@@ -5,13 +5,12 @@ Every plan is carried out as `workers.reconcile.act` does, or cut short at any s
 
 import random
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from tests.support.merging import merged
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, pod, seen
-from workers.api import times
 from workers.api.kinds import POD, POD_GROUP, Object
 from workers.api.references import GROUP_NAME
 from workers.controllers.volcano.podgroup import admission_round as rounds
@@ -180,8 +179,3 @@ class GangCluster:
 
 def _group_of(body: Object) -> str:
     return str(body["metadata"]["annotations"][GROUP_NAME])
-
-
-def moment(body: Object, name: str) -> datetime:
-    """An instant of an object's status."""
-    return times.parse(body["status"][name])

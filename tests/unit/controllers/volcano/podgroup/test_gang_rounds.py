@@ -26,11 +26,6 @@ from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.group import GangRules
 from workers.decision.plan import ComeBack, HoldKey, Patch, RecordEvent, Together
 
-HALF_RUNNING = [
-    group("old", phase="Running"),
-    *(pod(f"old-{index}", "old", node="one", phase="Running") for index in range(3)),
-]
-
 
 @cases(
     ("it fits", True, {"nodes": [node()]}),
