@@ -8,6 +8,11 @@ from typing import TypeVar
 
 Found = TypeVar("Found")
 
+#: Seconds between two looks at first, and at most. A look may cost a call to a server.
+SHORTEST, LONGEST = 0.005, 0.05
+#: Of the time waited so far, the next pause is this part: what takes long is not looked at as often.
+PART = 0.1
+
 
 async def eventually(
     condition: Callable[[], object], within: float = 60.0, *, told: Callable[[], str] | None = None
@@ -16,7 +21,7 @@ async def eventually(
 
     told: what a failure says, instead of the condition's source.
     """
-    deadline = time.monotonic() + within
+    began = time.monotonic()
     while True:
         held = condition()
         if inspect.isawaitable(held):
@@ -24,8 +29,9 @@ async def eventually(
         if held:
             return
         what = told or (lambda: inspect.getsource(condition))
-        assert time.monotonic() < deadline, f"did not come true within {within:g} s: {what()}"
-        await asyncio.sleep(0.005)
+        waited = time.monotonic() - began
+        assert waited < within, f"did not come true within {within:g} s: {what()}"
+        await asyncio.sleep(min(max(waited * PART, SHORTEST), LONGEST))
 
 
 async def until(read: Callable[[], Awaitable[Found]], wanted: Callable[[Found], object], within: float = 60.0) -> Found:
