@@ -2,7 +2,6 @@
 
 import base64
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from tests.support.fork_parent import FORKS, Forked
 from tests.support.ports import free_port
 from tests.support.valkeys import ValkeyServer
 
@@ -26,7 +26,7 @@ class Embedded:
     folder: Path
     store: str
     arguments: tuple[str, ...] = ()
-    process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+    process: Forked | None = field(default=None, repr=False)
 
     @property
     def kubeconfig(self) -> Path:
@@ -66,14 +66,14 @@ class Embedded:
         port = () if self.kubeconfig.exists() else ("--port", str(free_port()))
         output = (self.folder / "output.txt").open("ab")
         with output:
-            self.process = subprocess.Popen(
+            self.process = FORKS.start(
+                "deploy.local.apiserver",
                 [
-                    *(sys.executable, "-m", "deploy.local.apiserver", "--store", self.store),
-                    *("--token-file", str(self.folder / "token"), "--kubeconfig", str(self.kubeconfig)),
-                    *("--logs", str(self.logs), "--ready-file", str(ready), *port, *self.arguments),
+                    *("--store", self.store, "--token-file", str(self.folder / "token")),
+                    *("--kubeconfig", str(self.kubeconfig), "--logs", str(self.logs)),
+                    *("--ready-file", str(ready), *port, *self.arguments),
                 ],
-                stdout=output,
-                stderr=output,
+                output,
             )
         end = time.monotonic() + START
         while not ready.exists():
