@@ -1,7 +1,8 @@
 """Scalers by trigger type: found through an entry point when first asked for."""
 
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
+from functools import cached_property
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import TypeVar
 
 from penstock.scaler import Scaler
@@ -19,6 +20,11 @@ class ScalerRegistry:
 
     def __init__(self) -> None:
         self._classes: dict[str, type[Scaler]] = {}
+
+    @cached_property
+    def _points(self) -> EntryPoints:
+        # Read once: to read them opens the metadata of every installed package, and admission asks for every object.
+        return entry_points(group=GROUP)
 
     def register(self, type: str) -> Callable[[S], S]:
         """Make a class the scaler of this trigger type; used as a decorator.
@@ -38,7 +44,7 @@ class ScalerRegistry:
 
     def known(self) -> tuple[str, ...]:
         """Every type there is a scaler for."""
-        return tuple(sorted({*self._classes, *(point.name for point in entry_points(group=GROUP))}))
+        return tuple(sorted({*self._classes, *self._points.names}))
 
     def unknown(self, type: str) -> str | None:
         """Returns the error of an unknown trigger type, None for a known one. Loads no scaler."""
@@ -55,7 +61,7 @@ class ScalerRegistry:
         entry point that cannot be loaded.
         """
         if type not in self._classes:
-            for point in entry_points(group=GROUP, name=type):
+            for point in self._points.select(name=type):
                 self.register(type)(_load(point))
         if type in self._classes:
             return self._classes[type]

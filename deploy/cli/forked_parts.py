@@ -8,10 +8,12 @@ from contextlib import AbstractContextManager
 
 from deploy.local.supervisor import fork_server
 
-_COMMAND = "deploy.cli.main"
-_EMBEDDED = (_COMMAND, "deploy.cli.processes.embedded")
-_SERVICE = (_COMMAND, "deploy.cli.processes.services")
-_MODULES: Mapping[str, tuple[str, ...]] = {
+#: The module whose `main` carries out the command line of a part.
+COMMAND = "deploy.cli.main"
+_EMBEDDED = (COMMAND, "deploy.cli.processes.embedded")
+_SERVICE = (COMMAND, "deploy.cli.processes.services")
+#: What each part imports, by the first word of its command.
+MODULES: Mapping[str, tuple[str, ...]] = {
     "apiserver": (*_EMBEDDED, "deploy.local.apiserver.server"),
     "kubelet": (*_EMBEDDED, "deploy.local.kubelet.kubelet"),
     "watch": (*_SERVICE, "deploy.processes.watch", "workers.controllers.registry"),
@@ -30,4 +32,4 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
 
 def forking() -> AbstractContextManager[fork_server.ForkServer | None]:
     """Starts a fork server for our parts, see `fork_server.forking`."""
-    return fork_server.forking(_MODULES, _COMMAND)
+    return fork_server.forking(MODULES, COMMAND)

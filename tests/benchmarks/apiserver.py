@@ -26,7 +26,7 @@ _SPEC: Object = {"template": {"spec": {"restartPolicy": "Never", "containers": [
 async def figures() -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder, broker() as store:
         begun = perf_counter()
-        with embedded_apiserver(Path(folder), store) as server:
+        with embedded_apiserver(Path(folder), store, forked=False) as server:
             ready = perf_counter() - begun
             sizes = await _sizes(server)
     group = f"embedded API server, {OBJECTS:,} Jobs of 3 kB"

@@ -53,7 +53,7 @@ def servers() -> tuple[str, ...]:
 def apiserver(which: str, folder: Path) -> Iterator[Path]:
     """An API server of this sort; its kubeconfig."""
     if which == EMBEDDED:
-        with embedded_apiserver(folder) as server:
+        with embedded_apiserver(folder, forked=False) as server:
             yield server.kubeconfig
     else:
         with kube.control_plane(kube.assets(), folder) as server:

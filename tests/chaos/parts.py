@@ -1,4 +1,4 @@
-"""An installation whose parts are children of this process, and how one of them is killed."""
+"""An installation whose parts this process and its fork server started, and how one of them is killed."""
 
 import asyncio
 import contextlib
@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 
 from deploy.local import up
+from tests.support.fork_parent import FORKS
 from workers.client.rest import Cluster
 from workers.errors import PenstockError
 from workers.settings import Settings
@@ -46,7 +47,7 @@ def process(part: str, spared: Collection[psutil.Process] = ()) -> psutil.Proces
 
     spared: processes that look like a part and are none.
     """
-    for child in psutil.Process().children():
+    for child in _started():
         if child in spared or child in STRANGERS:
             continue
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -55,6 +56,10 @@ def process(part: str, spared: Collection[psutil.Process] = ()) -> psutil.Proces
             if words.issuperset(PARTS[part]):
                 return child
     return None
+
+
+def _started() -> list[psutil.Process]:
+    return psutil.Process().children() + FORKS.parts()
 
 
 def kill(part: str, spared: Collection[psutil.Process] = ()) -> bool:
@@ -83,13 +88,14 @@ def run_installation(home: Path, happen: Callable[[Cluster, up.RunningPart], Awa
 
     more: settings that differ from `settings`.
     """
-    before = psutil.Process().children()
 
     async def started(running: up.RunningPart) -> None:
         async with await Cluster.connect(kubeconfig=running.kubeconfig) as cluster:
             await happen(cluster, running)
         raise Over
 
-    with contextlib.suppress(Over):
-        asyncio.run(up.run(up.UpOptions(settings(home, **more)), started=started))
-    assert set(psutil.Process().children()) <= set(before), "a process was left running"
+    with FORKS.forking() as forks:
+        before = _started()
+        with contextlib.suppress(Over):
+            asyncio.run(up.run(up.UpOptions(settings(home, **more)), started=started, forks=forks))
+        assert set(_started()) <= set(before), "a process was left running"

@@ -13,6 +13,7 @@ from scheduler.broker import clients, permissions
 from tests.chaos.parts import Over, settings
 from tests.chaos.patience import everything, until
 from tests.support.broker_servers import trio
+from tests.support.fork_parent import FORKS
 from workers.api import conditions
 from workers.api.kinds import EVENT_JOB, JOB, Object
 from workers.client.rest import Cluster
@@ -66,7 +67,8 @@ async def _run(folder: Path) -> None:
                 assert not await servers.replica.ask("ACL", "LOG"), "a command was refused"
             raise Over
 
-        await up.run(up.UpOptions(settings(folder / "home", broker=url)), started=happen)
+        with FORKS.forking() as forks:
+            await up.run(up.UpOptions(settings(folder / "home", broker=url)), started=happen, forks=forks)
 
 
 def _event(job: Object) -> str:

@@ -19,7 +19,9 @@ from typing import Any
 import pytest
 import redis.asyncio as redis
 
+from deploy.cli import forked_parts
 from deploy.local import up
+from deploy.local.supervisor.fork_server import ForkServer
 from deploy.processes import command_lines
 from penstock import _healthy
 from penstock._broker_format import FORMAT
@@ -28,6 +30,7 @@ from scheduler.queue import Lane
 from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
 from tests.support.conditions import eventually
 from tests.support.embedded import embedded_apiserver
+from tests.support.fork_parent import FORKS, Forked
 from tests.support.ports import free_port
 from tests.support.valkeys import ValkeyServer
 from workers.api import crds
@@ -52,8 +55,8 @@ class Site:
     client: redis.Redis
     processes: "list[Process]" = field(default_factory=list)
 
-    async def start(self, argv: Sequence[str], name: str, **settings: str) -> "Process":
-        """Starts a process and waits until it is ready."""
+    async def start(self, argv: Sequence[str], name: str, *, forked: bool = True, **settings: str) -> "Process":
+        """Starts a process and waits until it is ready. forked: as a fork, if it is one of ours."""
         health = f"127.0.0.1:{free_port()}"
         ready, log = self.folder / f"{name}.ready", self.folder / f"{name}.log"
         variables = {
@@ -63,7 +66,12 @@ class Site:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_")}
         environment = kept | {f"PENSTOCK_{key.upper()}": value for key, value in variables.items()}
         with log.open("wb") as output:
-            popen = subprocess.Popen(argv, env=environment, stdout=output, stderr=subprocess.STDOUT)
+            popen: Forked | subprocess.Popen[bytes]
+            if forked and ForkServer.serves(argv):
+                words = argv[len(command_lines.own()) :]
+                popen = FORKS.start(forked_parts.COMMAND, words, output, environment=environment)
+            else:
+                popen = subprocess.Popen(argv, env=environment, stdout=output, stderr=subprocess.STDOUT)
         process = Process(popen, health, log)
         self.processes.append(process)
         await eventually(lambda: ready.exists() or popen.poll() is not None, LONG, told=log.read_text)
@@ -80,7 +88,7 @@ class Site:
 
 @dataclass
 class Process:
-    popen: "subprocess.Popen[bytes]"
+    popen: "Forked | subprocess.Popen[bytes]"
     health: str
     log: Path
 
@@ -132,7 +140,7 @@ def address(site: Site) -> str:
 
 
 async def test_one_process_does_the_work_of_four_and_ends_in_order(site: Site) -> None:
-    process = await site.start(command_lines.standalone(), "single")
+    process = await site.start(command_lines.standalone(), "single", forked=False)
     assert await process.failed("/readyz") == {}
     await site.cluster.create(SCALED_JOB, scaled_job("work", address(site), most=10, polling=30))
     schedule = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": TEMPLATE}}}

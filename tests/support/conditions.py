@@ -8,6 +8,11 @@ from typing import TypeVar
 
 Found = TypeVar("Found")
 
+#: Seconds between two looks at first, and at most. A look may cost a call to a server.
+SHORTEST, LONGEST = 0.005, 0.05
+#: Of the time waited so far, the next pause is this part: what takes long is not looked at as often.
+PART = 0.1
+
 
 async def eventually(
     condition: Callable[[], object], within: float = 60.0, *, told: Callable[[], str] | None = None
@@ -23,11 +28,10 @@ async def eventually(
             held = await held
         if held:
             return
-        waited = time.monotonic() - began
         what = told or (lambda: inspect.getsource(condition))
+        waited = time.monotonic() - began
         assert waited < within, f"did not come true within {within:g} s: {what()}"
-        # The longer it takes, the seldomer it is asked: questions keep the cores from what they wait for.
-        await asyncio.sleep(min(0.05, max(0.005, waited / 20)))
+        await asyncio.sleep(min(max(waited * PART, SHORTEST), LONGEST))
 
 
 async def until(read: Callable[[], Awaitable[Found]], wanted: Callable[[Found], object], within: float = 60.0) -> Found:

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from tests.support.fork_parent import FORKS, Forked
 from tests.support.ports import free_port
 from tests.support.valkeys import ValkeyServer
 
@@ -26,7 +27,8 @@ class Embedded:
     folder: Path
     store: str
     arguments: tuple[str, ...] = ()
-    process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+    forked: bool = True
+    process: "Forked | subprocess.Popen[bytes] | None" = field(default=None, repr=False)
 
     @property
     def kubeconfig(self) -> Path:
@@ -64,17 +66,17 @@ class Embedded:
         ready.unlink(missing_ok=True)
         # Its first port is reserved while it is down: a server that starts again wants its last one.
         port = () if self.kubeconfig.exists() else ("--port", str(free_port()))
-        output = (self.folder / "output.txt").open("ab")
-        with output:
-            self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "deploy.local.apiserver", "--store", self.store),
-                    *("--token-file", str(self.folder / "token"), "--kubeconfig", str(self.kubeconfig)),
-                    *("--logs", str(self.logs), "--ready-file", str(ready), *port, *self.arguments),
-                ],
-                stdout=output,
-                stderr=output,
-            )
+        words = [
+            *("--store", self.store, "--token-file", str(self.folder / "token")),
+            *("--kubeconfig", str(self.kubeconfig), "--logs", str(self.logs)),
+            *("--ready-file", str(ready), *port, *self.arguments),
+        ]
+        with (self.folder / "output.txt").open("ab") as output:
+            if self.forked:
+                self.process = FORKS.start("deploy.local.apiserver", words, output)
+            else:
+                argv = [sys.executable, "-m", "deploy.local.apiserver", *words]
+                self.process = subprocess.Popen(argv, stdout=output, stderr=output)
         end = time.monotonic() + START
         while not ready.exists():
             if self.process.poll() is not None or time.monotonic() > end:
@@ -106,17 +108,22 @@ class Embedded:
 
 
 @contextmanager
-def embedded_apiserver(folder: Path, store: str | None = None, *arguments: str) -> Iterator[Embedded]:
-    """A running server; without a store it brings its own broker, which forgets everything in the end."""
+def embedded_apiserver(
+    folder: Path, store: str | None = None, *arguments: str, forked: bool = True
+) -> Iterator[Embedded]:
+    """A running server; without a store it brings its own broker, which forgets everything in the end.
+
+    forked: its memory is partly that of others. Who measures a server starts it by itself.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if store is None:
         with (
             ValkeyServer(config={"save": ""}) as broker,
-            embedded_apiserver(folder, f"{broker.connection_url}/0", *arguments) as server,
+            embedded_apiserver(folder, f"{broker.connection_url}/0", *arguments, forked=forked) as server,
         ):
             yield server
         return
-    server = Embedded(folder, store, arguments)
+    server = Embedded(folder, store, arguments, forked)
     server.start()
     try:
         yield server

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from tests.support import contents, kube
 from tests.support.embedded import embedded_apiserver
+from tests.support.fork_parent import FORKS
 
 #: Seconds that eight Python processes may take to start, or to stop, on a busy machine.
 PATIENCE = 90.0
@@ -42,10 +42,10 @@ def house(which: str, folder: Path, **settings: str) -> Iterator[House]:
             logs = folder / "logs"
         home = folder / "home"
         variables = {"jobs": "all", "home": str(home), **settings}
-        up = ["-m", "deploy.cli.main", "up", "--kubeconfig", str(kubeconfig), "--install-crds"]
+        up = ["deploy.cli.main", "up", "--kubeconfig", str(kubeconfig), "--install-crds"]
         stack.enter_context(_process(folder / "up.log", up, variables, lambda log: "Ctrl-C stops everything" in log))
         ready = folder / "kubelet.ready"
-        kubelet = ["-m", "deploy.local.kubelet", "--kubeconfig", str(kubeconfig), "--logs", str(logs)]
+        kubelet = ["deploy.local.kubelet", "--kubeconfig", str(kubeconfig), "--logs", str(logs)]
         kubelet += ["--root", str(folder / "pods"), "--max-pods", "4", "--ready-file", str(ready)]
         # Pods write what they did into folders of the test.
         kubelet += ["--isolation", "none"]
@@ -95,22 +95,19 @@ def _process(
     """A process of ours, once it is ready; stopped by SIGTERM."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     environment = {**kept, **{f"PENSTOCK_{name.upper()}": value for name, value in settings.items()}}
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            [sys.executable, "-u", *words], env=environment, stdout=output, stderr=subprocess.STDOUT
-        ) as process,
-    ):
+    with log.open("wb") as output:
+        process = FORKS.start(words[0], words[1:], output, environment=environment)
+    try:
+        end = time.monotonic() + PATIENCE
+        while not ready(log.read_text()):
+            if process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"not ready: {' '.join(words)}\n{log.read_text()}")
+            time.sleep(0.05)
+        yield
+    finally:
+        process.terminate()
         try:
-            end = time.monotonic() + PATIENCE
-            while not ready(log.read_text()):
-                if process.poll() is not None or time.monotonic() > end:
-                    raise RuntimeError(f"not ready: {' '.join(words)}\n{log.read_text()}")
-                time.sleep(0.05)
-            yield
-        finally:
-            process.terminate()
-            try:
-                process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -18,10 +17,11 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from deploy.cli import forked_parts
 from deploy.processes import command_lines, readiness
-from penstock import _import_path
 from tests.support.conditions import eventually
 from tests.support.embedded import Embedded, embedded_apiserver
+from tests.support.fork_parent import FORKS, Forked
 from tests.support.links import Link, Relay, relay
 from tests.support.ports import free_port
 from tests.support.valkeys import ValkeyServer
@@ -38,7 +38,7 @@ class Member:
 
     name: str
     part: str
-    process: "subprocess.Popen[bytes]"
+    process: "Forked | subprocess.Popen[bytes]"
     broker: Link
     api: Link
     log: Path
@@ -133,19 +133,25 @@ class Installation:
         }
         kept = {key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_")}
         environment = {**kept, **{f"PENSTOCK_{key.upper()}": value for key, value in settings.items()}}
+        environment[readiness.VARIABLE] = str(ready)
         # As a user types it: each release has command lines of its own for Celery.
         words = command_lines.own(part, *(("--number", str(number)) if part in ("worker", "scaler") else ()))
-        main = tree / "penstock" / "__main__.py" if tree else _import_path.MAIN
-        words = tuple(str(main) if word == str(_import_path.MAIN) else word for word in words)
+        own = len(command_lines.own())
+        process: Forked | subprocess.Popen[bytes]
         with log.open("ab") as output:
-            process = subprocess.Popen(
-                words,
-                cwd=self.folder,
-                env={**environment, readiness.VARIABLE: str(ready)},
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+            if tree is None:
+                process = FORKS.start(
+                    forked_parts.COMMAND, words[own:], output, folder=self.folder, environment=environment
+                )
+            else:
+                process = subprocess.Popen(
+                    (*words[: own - 1], str(tree / "penstock" / "__main__.py"), *words[own:]),
+                    cwd=self.folder,
+                    env=environment,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
         self.members[name] = Member(name, part, process, *links, log, ready, f"http://{listen}")
         return self.members[name]
 
@@ -210,7 +216,7 @@ def _kubelet(apiserver: Embedded, folder: Path, pods: int) -> Iterator[None]:
     words = ["--kubeconfig", str(apiserver.kubeconfig), "--logs", str(apiserver.logs), "--root", str(folder / "pods")]
     words += ["--max-pods", str(pods), "--isolation", "none", "--ready-file", str(ready)]
     with (folder / "kubelet.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "deploy.local.kubelet", *words], stdout=log, stderr=log)
+        process = FORKS.start("deploy.local.kubelet", words, log)
     try:
         yield
     finally:

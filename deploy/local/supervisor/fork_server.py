@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import setproctitle
 
@@ -189,13 +189,18 @@ def forking(modules: Modules, command: str) -> Iterator[ForkServer | None]:
     pid = os.fork()
     if not pid:
         ours.close()
-        _leave(lambda: _serve(theirs, modules, command))
+        become(theirs, modules, command)
     theirs.close()
     server = ForkServer(ours, pid)
     try:
         yield server
     finally:
         server.close()
+
+
+def become(channel: socket.socket, modules: Modules, command: str) -> NoReturn:
+    """Makes this process, a fork, a fork server until the channel's other end is closed. It ends then."""
+    leave(lambda: _serve(channel, modules, command))
 
 
 def _serve(channel: socket.socket, modules: Modules, command: str) -> None:
@@ -223,19 +228,20 @@ def _serve(channel: socket.socket, modules: Modules, command: str) -> None:
             if not data:
                 return
             request = json.loads(data)
-            _load(modules.get(request["words"][0], ()))
+            load(modules.get(request["words"][0], ()))
             gc.freeze()
             if not (pid := os.fork()):
                 woken.close()
                 wake.close()
-                _leave(partial(_become, channel, request, descriptors[0], command))
+                leave(partial(_become, channel, request, descriptors[0], command))
             running[pid] = request["number"]
             os.close(descriptors[0])
         elif waiting:
-            _load(modules[waiting.pop(0)])
+            load(modules[waiting.pop(0)])
 
 
-def _load(modules: Sequence[str]) -> None:
+def load(modules: Sequence[str]) -> None:
+    """Imports these modules."""
     for module in modules:
         importlib.import_module(module)
 
@@ -275,7 +281,7 @@ def _become(channel: socket.socket, request: Mapping[str, Any], output: int, com
     importlib.import_module(command).main()
 
 
-def _leave(work: Callable[[], None]) -> None:
+def leave(work: Callable[[], None]) -> NoReturn:
     """Does a fork's work and ends it, as the interpreter would: the frames below belong to another process."""
     code = 1
     try:

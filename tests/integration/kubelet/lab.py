@@ -2,13 +2,12 @@
 
 import asyncio
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.support.fork_parent import FORKS, Forked
 from workers.api.kinds import POD, Kind, Object, Ref
 from workers.client.rest import Cluster
 from workers.errors import NotFound
@@ -39,21 +38,21 @@ class Lab:
         self.folder = folder
         self.logs = logs
         self._kubeconfig = kubeconfig
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | None = None
 
     def start(self, *more: str, pods: int = 8, isolation: str = "none") -> int:
         """Starts the kubelet; its process id. Its pods write into the test's folder unless they are isolated."""
         output = (self.folder / "kubelet.log").open("ab")
         with output:
-            self.process = subprocess.Popen(
+            self.process = FORKS.start(
+                "deploy.local.kubelet",
                 [
-                    *(sys.executable, "-m", "deploy.local.kubelet", "--kubeconfig", str(self._kubeconfig)),
+                    *("--kubeconfig", str(self._kubeconfig)),
                     *("--logs", str(self.logs), "--root", str(self.folder / "root"), "--max-pods", str(pods)),
                     *("--backoff", "0.3", "--farewell", "1", "--events", "warnings"),
                     *("--isolation", isolation, *more),
                 ],
-                stdout=output,
-                stderr=output,
+                output,
             )
         return self.process.pid
 

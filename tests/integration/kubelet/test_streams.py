@@ -46,7 +46,8 @@ class Yard:
 
     server: Server
     folder: Path
-    core: client.CoreV1Api
+    # Its module takes a second to import, which every process of a parallel run would do for this name.
+    core: "client.CoreV1Api"
     kubelet: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:

@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.scaler import Scaler
 from scalers.polling.batched import BatchedReader
-from scalers.scaler_registry import ScalerRegistry
+from scalers.scaler_registry import REGISTRY, ScalerRegistry
 from scalers.sources.databases import mongodb
 from scalers.sources.http import github_runner
 from scalers.sources.http.web import WebSource
@@ -145,14 +145,14 @@ async def sources(port: int, timeout: float = PATIENCE) -> AsyncIterator[Batched
 
 
 def scaler(type_: str, example: Example, port: int) -> Scaler:
-    return ScalerRegistry().find(type_).parse(example.trigger(type_, port))
+    return REGISTRY.find(type_).parse(example.trigger(type_, port))
 
 
 CASES = [
     *(pytest.param(type_, example, id=type_) for type_, example in EXAMPLES.items()),
     *(pytest.param(type_, example, id=name) for name, (type_, example) in OTHERS.items()),
 ]
-OVER_HTTP = [case for case in CASES if issubclass(ScalerRegistry().find(str(case.values[0])), WebSource)]
+OVER_HTTP = [case for case in CASES if issubclass(REGISTRY.find(str(case.values[0])), WebSource)]
 
 
 def test_every_type_is_here() -> None:

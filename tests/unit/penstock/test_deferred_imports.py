@@ -51,7 +51,7 @@ import importlib, sys
 from penstock import __main__, _deferred_imports
 _deferred_imports.spare(__main__.UNUSED)
 from deploy.cli import forked_parts
-for module in forked_parts._MODULES[{name!r}]:
+for module in forked_parts.MODULES[{name!r}]:
     importlib.import_module(module)
 print(*sys.modules)
 """

@@ -69,7 +69,7 @@ def test_only_processes_of_this_installation_are_forked() -> None:
 
 
 def test_every_module_of_a_part_can_be_imported_for_its_command() -> None:
-    for word, modules in forked_parts._MODULES.items():
+    for word, modules in forked_parts.MODULES.items():
         assert main.command_of(word).name == word
         assert [module for module in modules if importlib.util.find_spec(module) is None] == []
 

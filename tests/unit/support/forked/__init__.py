@@ -1,0 +1,1 @@
+"""What a test of forks starts."""
