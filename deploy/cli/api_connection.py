@@ -59,7 +59,7 @@ def target(
     Raises UserError if the kubeconfig file or the context does not exist.
     """
     environ = os.environ if environ is None else environ
-    settings = options.load({"kubeconfig": kubeconfig, "context": context, "home": home})
+    settings = options.load_of_client({"kubeconfig": kubeconfig, "context": context, "home": home})
     chosen = settings.kubeconfig
     source = options.flag("kubeconfig") if kubeconfig else options.variable("kubeconfig")
     if chosen is None and (own := kubeconfig_files.embedded(settings.home)):

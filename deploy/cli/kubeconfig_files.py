@@ -55,7 +55,8 @@ def parsed(path: Path, text: str) -> Any:
     import yaml
 
     try:
-        content = yaml.safe_load(text) or {}
+        # libyaml's parser takes a tenth of the time of the other one.
+        content = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
         content.get("contexts")
     except (yaml.YAMLError, AttributeError) as error:
         raise UserError(f"{path}: not a usable kubeconfig: {error}") from error
