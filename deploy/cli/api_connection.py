@@ -35,7 +35,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 class ConnectionTarget:
     """A cluster, and the namespace of objects that name none.
 
-    kubeconfig: None leaves the choice to the official client's rules. source: the flag, variable or rule that chose
+    kubeconfig: None leaves the choice to kubectl's rules. source: the flag, variable or rule that chose
     it, for messages. timeout: seconds to wait for one answer.
     """
 

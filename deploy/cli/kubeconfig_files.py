@@ -64,7 +64,7 @@ def parsed(path: Path, text: str) -> Any:
 
 
 def listed(chosen: Path | None, environ: Mapping[str, str]) -> list[Path]:
-    """Returns the files that the official client would read: the chosen one, those of KUBECONFIG, or the default."""
+    """Returns the files that kubectl would read: the chosen one, those of KUBECONFIG, or the default."""
     if chosen is not None:
         return [chosen]
     if listed := environ.get("KUBECONFIG"):

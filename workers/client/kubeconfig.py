@@ -1,7 +1,7 @@
 """The address and credentials of the API server, from kubeconfig files or the pod's service account.
 
 Files are merged as kubectl merges them: of equal names the first counts, and paths are relative to their file. The
-official client is imported for its own providers alone (gcp, oidc): it costs a command half a second of CPU.
+official client is imported for its own logins alone (basic, gcp, oidc): it costs a command half a second of CPU.
 """
 
 import base64
