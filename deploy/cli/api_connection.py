@@ -36,7 +36,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 class ConnectionTarget:
     """A cluster, and the namespace of objects that name none.
 
-    kubeconfig: None leaves the choice to the official client's rules. source: the flag, variable or rule that chose
+    kubeconfig: None leaves the choice to kubectl's rules. source: the flag, variable or rule that chose
     it, for messages. timeout: seconds to wait for one answer.
     """
 
@@ -62,7 +62,7 @@ def target(
     one would be chosen. Raises UserError if the kubeconfig file or the context does not exist, or that start fails.
     """
     environ = os.environ if environ is None else environ
-    settings = options.load({"kubeconfig": kubeconfig, "context": context, "home": home})
+    settings = options.load_of_client({"kubeconfig": kubeconfig, "context": context, "home": home})
     chosen = settings.kubeconfig
     source = options.flag("kubeconfig") if kubeconfig else options.variable("kubeconfig")
     waited = patient and chosen is None and _await_start(settings.home)

@@ -12,19 +12,22 @@ from deploy.local.supervisor import fork_server
 COMMAND = "deploy.cli.main"
 _EMBEDDED = (COMMAND, "deploy.cli.processes.embedded")
 _SERVICE = (COMMAND, "deploy.cli.processes.services")
+#: Imported with the first stream otherwise, by each part for itself.
+_STREAMS = "aiohttp"
 #: What each part imports, by the first word of its command.
 MODULES: Mapping[str, tuple[str, ...]] = {
     "apiserver": (*_EMBEDDED, "deploy.local.apiserver.server"),
-    "kubelet": (*_EMBEDDED, "deploy.local.kubelet.kubelet"),
-    "watch": (*_SERVICE, "deploy.processes.watch", "workers.controllers.registry"),
-    "standalone": (*_SERVICE, "deploy.processes.standalone", "workers.controllers.registry"),
-    "gateway": (*_SERVICE, "deploy.processes.gateway"),
+    "kubelet": (*_EMBEDDED, "deploy.local.kubelet.kubelet", _STREAMS),
+    "watch": (*_SERVICE, "deploy.processes.watch", "workers.controllers.registry", _STREAMS),
+    "standalone": (*_SERVICE, "deploy.processes.standalone", "workers.controllers.registry", _STREAMS),
+    "gateway": (*_SERVICE, "deploy.processes.gateway", _STREAMS),
     "celery": (
         *_SERVICE,
         "deploy.processes.celery_process",
         "deploy.processes.worker_command",
         "celery.apps.worker",
         "workers.tasks",
+        _STREAMS,
     ),
     "beat": (*_SERVICE, "deploy.processes.beat", "scheduler.beat"),
 }

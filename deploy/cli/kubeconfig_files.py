@@ -55,7 +55,8 @@ def parsed(path: Path, text: str) -> Any:
     import yaml
 
     try:
-        content = yaml.safe_load(text) or {}
+        # libyaml's parser takes a tenth of the time of the other one.
+        content = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
         content.get("contexts")
     except (yaml.YAMLError, AttributeError) as error:
         raise UserError(f"{path}: not a usable kubeconfig: {error}") from error
@@ -63,7 +64,7 @@ def parsed(path: Path, text: str) -> Any:
 
 
 def listed(chosen: Path | None, environ: Mapping[str, str]) -> list[Path]:
-    """Returns the files that the official client would read: the chosen one, those of KUBECONFIG, or the default."""
+    """Returns the files that kubectl would read: the chosen one, those of KUBECONFIG, or the default."""
     if chosen is not None:
         return [chosen]
     if listed := environ.get("KUBECONFIG"):

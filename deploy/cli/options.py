@@ -6,7 +6,8 @@ parsed, so that ``penstock --help`` stays quick.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit, urlunsplit
 
@@ -84,6 +85,40 @@ def load(flags: Mapping[str, Any] | None = None) -> "Settings":
         return Settings(**given)
     except ValidationError as error:
         raise UserError(_explain(error, given)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """The settings of a command that asks an API server alone; meaning and defaults are those of `Settings`."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    home: Path = Path(".penstock")
+    timeout: float = 15.0
+
+
+def load_of_client(flags: Mapping[str, str | None]) -> ClientSettings:
+    """Returns the settings as `load` does, and raises what it raises. flags: kubeconfig, context, home.
+
+    Where no variable names another setting there is nothing to check, and the model is not imported: it costs a command
+    more CPU than its request.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    named = {name: value for name, value in os.environ.items() if name.upper().startswith(PREFIX)}
+    for name, value in named.items():
+        field = name.removeprefix(PREFIX).lower()
+        if name == variable(field) and field in flags:
+            given.setdefault(field, value)
+        elif not name.startswith(FOREIGN):
+            return _of_client(load(flags))
+    if not all(given.values()):
+        return _of_client(load(flags))
+    settings = ClientSettings(Path(given["kubeconfig"]) if "kubeconfig" in given else None, given.get("context"))
+    return replace(settings, home=Path(given["home"])) if "home" in given else settings
+
+
+def _of_client(settings: "Settings") -> ClientSettings:
+    return ClientSettings(settings.kubeconfig, settings.context, settings.home, settings.timeout)
 
 
 def _explain(error: "ValidationError", given: Mapping[str, Any]) -> str:

@@ -16,6 +16,9 @@ _SECOND = timedelta(seconds=1)
 _NEAR = 2 * DAY
 #: This many slots more than wanted are enumerated before the search bisects.
 _SPARE = 8
+#: Answers that a schedule keeps: a decision about one object asks for the slots around the present several times, and
+#: objects that share a schedule ask for the same.
+_KEPT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ class CronSchedule(Schedule):
 
     fields: CronFields = field(repr=False)
     zone: tzinfo
+    #: The slots found last, by the second after which they were sought.
+    _found: dict[int, int | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def next(self, after: datetime) -> datetime | None:
         slot = self._next(_seconds(after))
@@ -98,6 +103,16 @@ class CronSchedule(Schedule):
         return [_instant(slot) for slot in found[-count:]], len(found) > count
 
     def _next(self, after: int) -> int | None:
+        try:
+            return self._found[after]
+        except KeyError:
+            slot = self._search(after)
+        if len(self._found) >= _KEPT:
+            self._found.clear()
+        self._found[after] = slot
+        return slot
+
+    def _search(self, after: int) -> int | None:
         begin = max(after + 1, clock_changes.FIRST)
         if begin >= clock_changes.LAST:
             return None

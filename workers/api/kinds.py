@@ -5,7 +5,7 @@ A key names one object in the work queue, the store and the logs. Its form is
 (``pods/default/crunch-x``) and a cluster-scoped object has an empty namespace (``nodes//local``).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 #: A Kubernetes object as plain JSON. Objects are never mutated once read: change is a copy.
@@ -23,11 +23,15 @@ class Kind:
     namespaced: bool = True
     status: bool = True
     """The status is a subresource; without one it is written with the rest of the object."""
+    id: str = field(init=False, repr=False, compare=False)
+    """``<plural>.<group>``, or the plural for the core group: the first part of a key."""
 
-    @property
-    def id(self) -> str:
-        """Returns ``<plural>.<group>``, or the plural for the core group: the first part of a key."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", f"{self.plural}.{self.group}" if self.group else self.plural)
+
+    def __hash__(self) -> int:
+        # Every address has a kind and is looked up by it: the hash of all fields takes twice as long.
+        return hash(self.id)
 
     @property
     def api_version(self) -> str:

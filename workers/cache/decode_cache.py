@@ -1,6 +1,7 @@
 """A cache of decoded entries: an unchanged value is not decoded again."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from workers.api.kinds import Kind
 from workers.cache import codec
@@ -35,6 +36,23 @@ class DecodeCache:
         assert entry is not None
         self._keep(key, value, entry)
         return entry
+
+    def known(self, kind: Kind, names: Sequence[bytes], values: Sequence[bytes]) -> list[CachedObject | None]:
+        """Returns the kept entry of each value, None where there is none: that one is for `entry`.
+
+        For a thousand children of which one has changed: a call for each would take twice as long.
+        """
+        id, get, touch = kind.id, self._kept.get, self._kept.move_to_end
+        found: list[CachedObject | None] = []
+        for name, value in zip(names, values, strict=True):
+            key = (id, name)
+            kept = get(key)
+            if kept is not None and kept[0] == value:
+                touch(key)
+                found.append(kept[1])
+            else:
+                found.append(None)
+        return found
 
     def _keep(self, key: tuple[str, bytes], value: bytes, entry: CachedObject) -> None:
         if former := self._kept.pop(key, None):

@@ -601,14 +601,19 @@ class Store:
     def _observation(self, wanted: _Wanted, answer: Sequence[Any]) -> Observation:
         what, kind, children = wanted
         found = {
-            child.id: tuple(
-                entry
-                for name, value in zip(flat[0::2], flat[1::2], strict=True)
-                if (entry := self._decode(child, name, value))
-            )
+            child.id: self._children(child, flat[0::2], flat[1::2])
             for child, flat in zip(children, answer[1:], strict=True)
         }
         return Observation(self._decode(kind, what.encode(), answer[0]), found)
+
+    def _children(self, kind: Kind, names: Sequence[bytes], values: Sequence[bytes]) -> tuple[CachedObject, ...]:
+        known = self._decoded.known(kind, names, values)
+        # Each is true; to look for None would compare each with it.
+        if not all(known):
+            known = [
+                kept or self._decode(kind, name, value) for kept, name, value in zip(known, names, values, strict=True)
+            ]
+        return tuple(entry for entry in known if entry is not None)
 
     def _now(self) -> Arg:
         return self._clock() if self._clock else ""

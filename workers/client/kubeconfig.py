@@ -1,13 +1,13 @@
 """The address and credentials of the API server, from kubeconfig files or the pod's service account.
 
-The official client merges the files, resolves contexts and speaks to its own providers (gcp, oidc). Exec plugins, files
-that are replaced while the process runs, proxies and impersonation are ours.
+Files are merged as kubectl merges them: of equal names the first counts, and paths are relative to their file. The
+official client is imported for its own logins alone (basic, gcp, oidc): it costs a command half a second of CPU.
 """
 
 import base64
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,20 +28,14 @@ from workers.client.exec_plugin import ExecPlugin
 from workers.client.tls_files import TlsContexts, TlsSources, material
 from workers.errors import ClusterError, UserError
 
-# With what is deferred a process is 15 MB larger.
-with deferred(
-    *BLOCKING_KUBERNETES_CLIENT,
-    *(f"kubernetes.aio.{name}" for name in ("dynamic", "leaderelection", "stream", "utils", "watch")),
-):
-    from kubernetes.aio import config
-    from kubernetes.aio.client import Configuration
-    from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
-
 log = logging.getLogger(__name__)
 
 #: The files of a pod's service account.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_DEFAULT = "~/.kube/config"
 _PROXIES = ("http", "https")
+#: libyaml's parser takes a tenth of the time of the other one.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: The extension of a cluster that is meant for plugins.
 _FOR_PLUGINS = "client.authentication.k8s.io/exec"
 
@@ -74,13 +68,13 @@ async def load(kubeconfig: Path | None, context: str | None, *, environ: Mapping
     when none of them is usable.
     """
     environ = os.environ if environ is None else environ
-    listed = environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
+    listed = environ.get("KUBECONFIG") or str(Path(_DEFAULT).expanduser())
     files = str(kubeconfig) if kubeconfig else listed
     if any(Path(file).expanduser().is_file() for file in files.split(os.pathsep) if file):
         try:
             access = await _from_files(files, context)
         except (
-            *(config.ConfigException, UserError, ClusterError, OSError, yaml.YAMLError),
+            *(UserError, ClusterError, OSError, yaml.YAMLError),
             *(ValueError, TypeError, KeyError, AttributeError),
         ) as error:
             raise UserError(f"kubeconfig {files}: {error}") from error
@@ -96,18 +90,57 @@ async def load(kubeconfig: Path | None, context: str | None, *, environ: Mapping
     return access
 
 
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """The content of several files. entries: by section and name, the fields of each entry and the folder of its file.
+
+    current: the context of the first file that names one; the official client takes the last.
+    """
+
+    entries: Mapping[str, Mapping[str, tuple[dict[str, Any], Path]]]
+    current: str
+
+    def entry(self, section: str, name: str) -> tuple[dict[str, Any], Path]:
+        """Returns an entry. Raises UserError if there is none of this name."""
+        try:
+            return self.entries[section][name]
+        except KeyError:
+            raise UserError(f"there is no entry called {name} in {section}") from None
+
+
+#: The sections of a file, and the field of an entry that has its content.
+_SECTIONS = {"clusters": "cluster", "contexts": "context", "users": "user"}
+
+
+def _merge(files: str) -> _Merged:
+    entries: dict[str, dict[str, tuple[dict[str, Any], Path]]] = {section: {} for section in _SECTIONS}
+    current = ""
+    for file in filter(None, files.split(os.pathsep)):
+        path = Path(file).expanduser()
+        if not path.exists():
+            continue
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        if not isinstance(content, dict):
+            raise UserError(f"{path} is no mapping")
+        current = current or str(content.get("current-context") or "")
+        for section, field_name in _SECTIONS.items():
+            for entry in content.get(section) or ():
+                entries[section].setdefault(entry["name"], (dict(entry.get(field_name) or {}), path.absolute().parent))
+    return _Merged(entries, current)
+
+
 async def _from_files(files: str, context: str | None) -> ApiAccess:
-    merged = KubeConfigMerger(files).config
-    name = context or _current_context(files)
+    merged = _merge(files)
+    name = context or merged.current
     if not name:
         raise UserError("no context is named, and there is no current-context")
-    chosen = merged["contexts"].get_with_name(name)["context"]
-    cluster_node = merged["clusters"].get_with_name(chosen["cluster"])
-    cluster, folder = dict(cluster_node["cluster"].value), _folder(cluster_node)
-    user_name = chosen.safe_get("user")
-    user_node = merged["users"].get_with_name(user_name) if user_name else None
-    user = dict(user_node["user"].value) if user_node and user_node.safe_get("user") else {}
-    home = _folder(user_node) if user_node else folder
+    chosen, _ = merged.entry("contexts", name)
+    if not chosen.get("cluster"):
+        raise UserError(f"context {name} names no cluster")
+    cluster, folder = merged.entry("clusters", chosen["cluster"])
+    user, home = merged.entry("users", chosen["user"]) if chosen.get("user") else ({}, folder)
+    if not cluster.get("server"):
+        raise UserError(f"cluster {chosen['cluster']} has no server")
     host = str(cluster["server"]).rstrip("/")
     verify = not cluster.get("insecure-skip-tls-verify")
     authority = material(cluster, "certificate-authority", folder)
@@ -115,7 +148,7 @@ async def _from_files(files: str, context: str | None) -> ApiAccess:
     if host.lower().startswith("https:"):
         certificate, key = material(user, "client-certificate", home), material(user, "client-key", home)
         tls = TlsContexts(TlsSources(authority, certificate, key, verify))
-    credentials = await _credentials(user, home, merged, name, cluster)
+    credentials = await _credentials(user, home, files, name, cluster)
     if tls:
         # Now, so that a certificate from a plugin that is none is an error of the start.
         await credentials.authorization()
@@ -131,7 +164,7 @@ async def _from_files(files: str, context: str | None) -> ApiAccess:
 
 
 async def _credentials(
-    user: Mapping[str, Any], folder: Path, merged: Any, context: str, cluster: Mapping[str, Any]
+    user: Mapping[str, Any], folder: Path, files: str, context: str, cluster: Mapping[str, Any]
 ) -> Credentials:
     """Returns a user's credentials, in kubectl's order of precedence."""
     if user.get("tokenFile"):
@@ -141,15 +174,37 @@ async def _credentials(
     if user.get("exec"):
         return PluginCredentials(ExecPlugin.of(user["exec"], folder, _told(cluster, folder)).run)
     if user.get("auth-provider") or user.get("username"):
-        loader = KubeConfigLoader(config_dict=merged, active_context=context, config_base_path=None)
-
-        async def provide() -> str:
-            configuration = Configuration()
-            await loader.load_and_set(configuration)
-            return str(configuration.api_key.get("BearerToken") or "")
-
+        provide = _official_provider(files, context)
         return ProvidedCredentials(await provide(), provide)
     return FixedCredentials()
+
+
+def _official_provider(files: str, context: str) -> Callable[[], Awaitable[str]]:
+    """Returns the function by which the official client logs in; its result is the header `Authorization`."""
+    # With what is deferred a process is 15 MB larger.
+    with deferred(
+        *BLOCKING_KUBERNETES_CLIENT,
+        *(f"kubernetes.aio.{name}" for name in ("dynamic", "leaderelection", "stream", "utils", "watch")),
+    ):
+        from kubernetes.aio.client import Configuration
+        from kubernetes.aio.config import ConfigException
+        from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+    try:
+        merged = KubeConfigMerger(files).config
+        loader = KubeConfigLoader(config_dict=merged, active_context=context, config_base_path=None)
+    except ConfigException as error:
+        raise UserError(str(error)) from error
+
+    async def provide() -> str:
+        configuration = Configuration()
+        try:
+            await loader.load_and_set(configuration)
+        except ConfigException as error:
+            raise UserError(str(error)) from error
+        return str(configuration.api_key.get("BearerToken") or "")
+
+    return provide
 
 
 def _told(cluster: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -190,21 +245,6 @@ def _from_pod(files: str, environ: Mapping[str, str]) -> ApiAccess:
         raise UserError(
             f"no cluster: there is no kubeconfig at {files} and this is not a pod with a service account ({error})"
         ) from error
-
-
-def _current_context(files: str) -> str:
-    """Returns the context of the first file that names one, as kubectl does; the official client takes the last."""
-    for file in filter(None, files.split(os.pathsep)):
-        path = Path(file).expanduser()
-        content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
-        if isinstance(content, dict) and content.get("current-context"):
-            return str(content["current-context"])
-    return ""
-
-
-def _folder(node: Any) -> Path:
-    """Returns the folder of the file that an entry came from."""
-    return Path(node.path).absolute().parent
 
 
 def _check_proxy(url: str) -> None:

@@ -10,16 +10,15 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-import aiohttp
 import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
+from penstock import __version__
 from workers import errors
 from workers.api.kinds import Kind, Object, Ref
 from workers.client import transport
@@ -28,6 +27,9 @@ from workers.client.http_pool import ApiAnswer, HttpPool
 from workers.client.kubeconfig import ApiAccess, load
 from workers.client.missing_rights import MissingRights, missing_right
 from workers.client.request_limiter import ELECTION, RequestLimiter, Ticket, context_of
+
+if TYPE_CHECKING:
+    import aiohttp
 
 Objects = list[Object]
 
@@ -43,7 +45,7 @@ _HEADERS = {
     "Accept": "application/json",
     # Compressing costs both sides more CPU than a cluster's network costs time.
     "Accept-Encoding": "identity",
-    "User-Agent": f"penstock/{version('penstock')}",
+    "User-Agent": f"penstock/{__version__}",
 }
 
 
@@ -382,7 +384,7 @@ class Cluster:
     @asynccontextmanager
     async def _open(
         self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None = None
-    ) -> AsyncIterator[aiohttp.StreamReader]:
+    ) -> AsyncIterator["aiohttp.StreamReader"]:
         """Opens a streamed answer. The deadline holds for its head only, and no place is taken while it streams."""
         self.limiter.require_no_pause(context_of("GET").priority)
         began = time.monotonic()
@@ -409,7 +411,7 @@ class Cluster:
 
     async def _stream(
         self, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None
-    ) -> tuple[aiohttp.ClientResponse, CIMultiDict[str]]:
+    ) -> tuple["aiohttp.ClientResponse", CIMultiDict[str]]:
         """Returns an answer whose body is still to be read, and the headers that were sent."""
         sent = await self._headers(headers, sends_json=False)
         url = URL(self._base + self._target(path, query), encoded=True)

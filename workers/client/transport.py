@@ -1,22 +1,28 @@
-"""The HTTP transport: sessions, lines of streamed answers, and the translation of failures into our errors."""
+"""The HTTP transport: sessions, lines of streamed answers, and the translation of failures into our errors.
+
+Streams and proxies go through aiohttp, which is imported with the first of them: most commands need neither.
+"""
 
 import asyncio
 import re
 import socket
 import ssl
+import sys
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import orjson
 from yarl import URL
 
 from workers import errors
 from workers.client.http_pool import ApiAnswer
 from workers.client.missing_rights import missing_right
+
+if TYPE_CHECKING:
+    import aiohttp
 
 #: Characters of a server's message that are quoted in an error.
 QUOTED = 500
@@ -40,13 +46,15 @@ _WARNING = re.compile(r'(\d{3})\s+\S+\s+"((?:[^"\\]|\\.)*)"(?:\s+"[^"]*")?\s*(?:
 _MISCELLANEOUS = "299"
 
 
-def session(context: ssl.SSLContext | None = None, *, limit: int) -> aiohttp.ClientSession:
+def session(context: ssl.SSLContext | None = None, *, limit: int) -> "aiohttp.ClientSession":
     """A pool of at most `limit` connections (0: unbounded) that keeps no cookies.
 
     context: of connections whose request brings no TLS context of its own. Requests to the API server bring theirs, so
     that it can change: connections of another context are not used again. The rules for proxies are those of
     `workers.client.environment_proxies`.
     """
+    import aiohttp
+
     connector = aiohttp.TCPConnector(
         limit=limit, ssl=True if context is None else context, socket_factory=unconnected_socket, keepalive_timeout=60
     )
@@ -92,6 +100,8 @@ class GeneralPool:
         server_name: str = "",
     ) -> ApiAnswer:
         """Sends a request and returns its whole answer. Raises aiohttp.ClientError and OSError."""
+        import aiohttp
+
         url = URL(self._base + target, encoded=True)
         arguments = options(context, server_name, self._proxy)
         # The caller has a deadline of its own.
@@ -124,7 +134,7 @@ LONGEST_LINE = 1 << 20
 
 
 async def lines(
-    content: aiohttp.StreamReader,
+    content: "aiohttp.StreamReader",
     *,
     idle: float,
     silence: float | None,
@@ -162,7 +172,7 @@ async def lines(
         yield [rest]
 
 
-async def _readable(content: aiohttp.StreamReader, wait: float) -> bytes:
+async def _readable(content: "aiohttp.StreamReader", wait: float) -> bytes:
     try:
         async with asyncio.timeout(wait):
             return await content.readany()
@@ -171,14 +181,26 @@ async def _readable(content: aiohttp.StreamReader, wait: float) -> bytes:
         return content.read_nowait()
 
 
-def stream_timeout(connect: float) -> aiohttp.ClientTimeout:
+def stream_timeout(connect: float) -> "aiohttp.ClientTimeout":
     """Returns the time-out of an answer that is read for as long as it lasts. connect: seconds for the connection."""
+    import aiohttp
+
     return aiohttp.ClientTimeout(total=None, sock_connect=connect)
 
 
 def is_of_tls(error: OSError) -> bool:
     """Returns True for a failure of TLS, which other certificates may mend."""
-    return isinstance(error, (ssl.SSLError, aiohttp.ClientSSLError))
+    return isinstance(error, (ssl.SSLError, *_error_of_aiohttp("ClientSSLError")))
+
+
+def _failures() -> tuple[type[BaseException], ...]:
+    return (OSError, *_error_of_aiohttp("ClientError"))
+
+
+def _error_of_aiohttp(name: str) -> tuple[type[BaseException], ...]:
+    """Returns the class; none in a process that has not imported it, and that it can therefore not have raised."""
+    library = sys.modules.get("aiohttp")
+    return () if library is None else (getattr(library, name),)
 
 
 @contextmanager
@@ -188,7 +210,7 @@ def translated(what: str) -> Iterator[None]:
         yield
     except TimeoutError as error:
         raise errors.Unavailable(f"{what}: no answer in time") from error
-    except (aiohttp.ClientError, OSError) as error:
+    except _failures() as error:
         raise errors.Unavailable(f"{what}: {str(error) or type(error).__name__}"[:QUOTED]) from error
 
 

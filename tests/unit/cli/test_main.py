@@ -1,10 +1,14 @@
 """The command line as a whole: help, exit codes, and one clear line for a mistake."""
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import click
 import pytest
@@ -28,6 +32,64 @@ def test_help_imports_nothing_heavy() -> None:
     code = f"import sys; from deploy.cli import main; main.run(['--help']); print(sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
     assert done.stdout.endswith("\n[]\n")
+
+
+class PodsServer(BaseHTTPRequestHandler):
+    """An API server that knows one pod."""
+
+    ANSWERS: ClassVar[Mapping[str, object]] = {
+        "/apis": {"kind": "APIGroupList", "groups": []},
+        "/api/v1": {
+            "kind": "APIResourceList",
+            "groupVersion": "v1",
+            "resources": [{"name": "pods", "namespaced": True, "kind": "Pod", "verbs": ["list", "get", "watch"]}],
+        },
+        "/api/v1/namespaces/default/pods": {
+            "kind": "Table",
+            "metadata": {"resourceVersion": "1"},
+            "columnDefinitions": [{"name": "Name", "type": "string"}],
+            "rows": [{"cells": ["one"], "object": {"metadata": {"name": "one", "namespace": "default"}}}],
+        },
+    }
+
+    def do_GET(self) -> None:
+        answer = json.dumps(self.ANSWERS[self.path.partition("?")[0]]).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Writes no log."""
+
+
+def test_get_imports_neither_the_model_of_settings_nor_a_library_of_clients(tmp_path: Path) -> None:
+    heavy = {"pydantic", "pydantic_settings", "kubernetes", "aiohttp", "dateutil", "rich", "redis", "celery", "uvloop"}
+    kubeconfig = {
+        "current-context": "a",
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "users": [{"name": "a", "user": {"token": "secret"}}],
+    }
+    with ThreadingHTTPServer(("127.0.0.1", 0), PodsServer) as server:
+        Thread(target=server.serve_forever).start()
+        try:
+            address = f"http://127.0.0.1:{server.server_port}"
+            (tmp_path / "k").write_text(
+                json.dumps({**kubeconfig, "clusters": [{"name": "a", "cluster": {"server": address}}]})
+            )
+            code = f"""
+import sys
+from deploy.cli import main
+code = main.run(["get", "pods", "--kubeconfig", {str(tmp_path / "k")!r}])
+print(code, sorted({heavy!r} & set(sys.modules)))
+"""
+            environ = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+            words = [sys.executable, "-c", code]
+            done = subprocess.run(words, cwd=ROOT, env=environ, check=True, capture_output=True, text=True)
+        finally:
+            server.shutdown()
+    assert done.stdout == "NAME\none\n0 []\n"
 
 
 def test_a_command_imports_no_other_commands_module() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from deploy.cli import options
 from deploy.processes import command_lines
-from tests.support.tables import for_each
+from tests.support.tables import cases, for_each
 from workers.errors import UserError
 from workers.settings import Settings
 
@@ -50,6 +50,35 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default(monkeypatch
     monkeypatch.setenv("PENSTOCK_SLOTS", "3")
     settings = options.load({"lease": "30", "batch": None})
     assert (settings.lease, settings.slots, settings.batch) == (30.0, 3, 64)
+
+
+@cases(
+    ("nothing is said", {}, {}),
+    ("a flag wins", {"PENSTOCK_KUBECONFIG": "variable"}, {"kubeconfig": "flag"}),
+    ("a variable", {"PENSTOCK_KUBECONFIG": "variable", "PENSTOCK_CONTEXT": "c", "PENSTOCK_HOME": "h"}, {}),
+    ("in small letters", {"penstock_kubeconfig": "variable"}, {}),
+    ("another setting that counts", {"PENSTOCK_TIMEOUT": "3"}, {"home": "h"}),
+    ("another setting", {"PENSTOCK_LEASE": "20"}, {"context": "c"}),
+    ("no setting", {"PENSTOCK_LAESE": "20", "PENSTOCK_TEST_REDIS": "x"}, {"context": "c"}),
+    ("an empty flag", {}, {"kubeconfig": ""}),
+    ("an empty variable", {"PENSTOCK_CONTEXT": ""}, {}),
+)
+def test_a_command_that_asks_an_api_server_has_the_settings_of_all(
+    variables: dict[str, str], flags: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    found = options.load_of_client({"kubeconfig": None, "context": None, "home": None, **flags})
+    settings = options.load(flags)
+    assert dataclasses.asdict(found) == {name: getattr(settings, name) for name in dataclasses.asdict(found)}
+
+
+def test_a_command_that_asks_an_api_server_names_a_wrong_variable_of_any_setting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PENSTOCK_LEASE", "0")
+    with pytest.raises(UserError, match=r"^PENSTOCK_LEASE: .*greater than 0.1"):
+        options.load_of_client({"kubeconfig": None, "context": None, "home": None})
 
 
 def test_a_bad_flag_is_named_as_a_flag_and_a_bad_variable_as_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,10 +35,13 @@ PROCESSES: Mapping[str, tuple[str, Sequence[str]]] = {
         "deploy.local.apiserver.app",
         (*CELERY, "starlette", "aiohttp", "urllib3", "scalers.polling", "pydantic_settings"),
     ),
-    "kubelet": ("deploy.local.kubelet.kubelet", (*CELERY, *SERVERS, "scalers", "cryptography.x509")),
-    "watch": ("workers.cache.reflector", (*CELERY, *SERVERS, "scalers", "cryptography.hazmat.primitives")),
-    "gateway": ("scalers.gateway.asgi_app", (*CELERY, "urllib3", "deploy.local.apiserver.app")),
-    "celery": ("celery.bin.worker", (*SERVERS, "celery.beat", "urllib3", "celery.bin.amqp")),
+    "kubelet": ("deploy.local.kubelet.kubelet", (*CELERY, *SERVERS, "scalers", "kubernetes", "cryptography.x509")),
+    "watch": (
+        "workers.cache.reflector",
+        (*CELERY, *SERVERS, "scalers", "kubernetes", "cryptography.hazmat.primitives"),
+    ),
+    "gateway": ("scalers.gateway.asgi_app", (*CELERY, "urllib3", "kubernetes", "deploy.local.apiserver.app")),
+    "celery": ("celery.bin.worker", (*SERVERS, "celery.beat", "urllib3", "kubernetes", "celery.bin.amqp")),
     "beat": ("scheduler.beat", (*SERVERS, "aiohttp", "kubernetes", "workers.cache", "celery.worker", "celery.bin")),
 }
 

@@ -11,7 +11,7 @@ from workers.decision.snapshot import Snapshot
 #: a thousand Jobs that start and end cost a few reconciles.
 PAUSE, LONGEST_PAUSE = 1e-3, 2.0
 #: Up to so many Jobs there is no pause.
-FEW = 100
+FEW = 20
 
 
 def decide(snapshot: Snapshot, now: datetime) -> Plan:  # noqa: ARG001 - as decisions are made

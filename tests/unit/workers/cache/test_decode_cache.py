@@ -35,6 +35,24 @@ def test_neither_a_newer_version_nor_a_namesake_is_taken_for_it():
     assert recall.entry(JOB, b"default/a", None) is None
 
 
+def test_the_kept_entries_of_many_values_are_those_of_each():
+    recall = DecodeCache()
+    kept = recall.entry(JOB, b"default/a", value(1, {"a": 1}))
+    recall.entry(POD, b"default/b", value(1, {"b": 1}))
+    names = [b"default/a", b"default/a", b"default/b"]
+    values = [value(1, {"a": 1}), value(2, {"a": 1}), value(1, {"b": 1})]
+    assert recall.known(JOB, names, values) == [kept, None, None]
+
+
+def test_an_entry_that_was_asked_for_among_many_goes_later():
+    one = len(value(1, {}))
+    recall = DecodeCache(size=4 * one)
+    kept = {name: recall.entry(JOB, name, value(1, {})) for name in (b"n/a", b"n/b", b"n/c", b"n/d")}
+    recall.known(JOB, [b"n/a"], [value(1, {})])
+    recall.entry(JOB, b"n/e", value(1, {}))
+    assert recall.entry(JOB, b"n/a", value(1, {})) is kept[b"n/a"]
+
+
 def test_what_was_not_asked_for_the_longest_goes_first():
     one = len(value(1, {}))
     recall = DecodeCache(size=4 * one)

@@ -1,6 +1,7 @@
 """The store against a broker: order of versions, tombstones, owners, marks, epochs, relists, one-trip observation."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane
 from tests.support.tables import cases, for_each
 from tests.unit.workers.objects import job, key, ref, refers_to, scaled_job
-from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref
+from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref, ref_of
 from workers.cache.decode_cache import DecodeCache
 from workers.cache.store import LeadershipLost, ObjectVersion, ObserveRequest, Store, StoreLost
 from workers.decision.snapshot import CachedObject
@@ -479,14 +480,16 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
         ObserveRequest(Ref(SCALED_JOB, "elsewhere", "s"), unowned=(JOB,)),
         ObserveRequest(ref(SCALED_JOB, "s0"), (JOB,)),
     ]
-    read = []
-    entry = DecodeCache.entry
+    read: list[bytes] = []
+    known = DecodeCache.known
 
-    def counted(recall: DecodeCache, kind: Kind, name: bytes, value: bytes | None) -> CachedObject | None:
-        read.append(name)
-        return entry(recall, kind, name, value)
+    def counted(
+        recall: DecodeCache, kind: Kind, names: Sequence[bytes], values: Sequence[bytes]
+    ) -> list[CachedObject | None]:
+        read.extend(names)
+        return known(recall, kind, names, values)
 
-    monkeypatch.setattr(DecodeCache, "entry", counted)
+    monkeypatch.setattr(DecodeCache, "known", counted)
     for room in (1, 8 << 20):
         monkeypatch.setattr("workers.cache.store.ANSWER", room)
         first, second, third, other, last = (await rig.store.observe(requests)).observations
@@ -496,6 +499,31 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
         assert last.unowned == {}
         assert [one.entry is not None for one in (first, second, third, other, last)] == [True] * 3 + [False, True]
     assert read.count(b"default/a") == 2
+
+
+async def test_children_that_did_not_change_are_neither_decoded_nor_looked_at_one_by_one(
+    rig: StoreRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await rig.store.apply(SCALED_JOB, [ObjectVersion(OWNER)])
+    children = [job(f"j{number}", number + 2, owner=OWNER) for number in range(50)]
+    await rig.store.apply(JOB, [ObjectVersion(body) for body in children])
+    request = ObserveRequest(ref_of(SCALED_JOB, OWNER), (JOB,))
+    (before,) = (await rig.store.observe([request])).observations
+    await rig.store.apply(JOB, [ObjectVersion(job("j7", 100, owner=OWNER))])
+    read: list[bytes] = []
+    entry = DecodeCache.entry
+
+    def counted(recall: DecodeCache, kind: Kind, name: bytes, value: bytes | None) -> CachedObject | None:
+        read.append(name)
+        return entry(recall, kind, name, value)
+
+    monkeypatch.setattr(DecodeCache, "entry", counted)
+    (after,) = (await rig.store.observe([request])).observations
+    assert sorted(read) == [b"default/j7", f"default/{OWNER['metadata']['name']}".encode()]
+    old, new = ({each.ref.name: each for each in one.children[JOB.id]} for one in (before, after))
+    assert old.keys() == new.keys()
+    assert {name for name in old if old[name] is not new[name]} == {"j7"}
+    assert new["j7"].body == job("j7", 100, owner=OWNER)
 
 
 @for_each("adopted none", "reconciled none")

@@ -1,10 +1,11 @@
-"""What a Job of a queue and a run of a schedule cost, counted: round trips and bytes to the broker, decodes, own calls.
+"""What a Job of a queue and a run of a schedule cost, counted: decisions, writes, round trips, bytes, decodes, calls.
 
 Counts do not depend on the machine. docs/performance.md has what they stand for in CPU.
 """
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
 from tests.benchmarks.worker import Worker, worker
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api import times
-from workers.api.kinds import CRON_JOB, JOB, POD, SCALED_JOB, Kind, Object, ref_of
+from workers.api.kinds import CRON_JOB, JOB, POD, SCALED_JOB, Kind, Object, Ref, ref_of
 from workers.cache import codec
 from workers.cache.store import ObjectVersion
+from workers.reconcile.reconciler import Reconciler
 
 #: Packages whose calls are counted: those of libraries differ from version to version.
 OURS = ("workers.", "scheduler.")
@@ -46,8 +48,13 @@ _NOW = times.render(NOW)
 
 @dataclass
 class Cost:
-    """Counts while open. sent: bytes of the broker's commands. decoded: stored objects whose JSON was decoded."""
+    """Counts while open.
 
+    decisions: plans, also those without steps. round_trips, sent: to the broker, and the bytes of its commands.
+    decoded: stored objects whose JSON was decoded. calls: of our own functions.
+    """
+
+    decisions: int = 0
     round_trips: int = 0
     sent: int = 0
     decoded: int = 0
@@ -55,7 +62,7 @@ class Cost:
 
     @contextmanager
     def counted(self, client: redis_async.Redis, patch: pytest.MonkeyPatch) -> Iterator[None]:
-        execute, entry = client.execute_command, codec.entry
+        execute, entry, decide = client.execute_command, codec.entry, Reconciler._decide
 
         async def counting(*args: Any, **options: Any) -> Any:
             self.round_trips += 1
@@ -66,12 +73,17 @@ class Cost:
             self.decoded += 1
             return entry(*args)
 
+        def deciding(*args: Any) -> Any:
+            self.decisions += 1
+            return decide(*args)
+
         def called(frame: FrameType, event: str, _: Any) -> None:
             self.calls += event == "call" and frame.f_globals.get("__name__", "").startswith(OURS)
 
         with patch.context() as patched:
             patched.setattr(client, "execute_command", counting)
             patched.setattr(codec, "entry", decoding)
+            patched.setattr(Reconciler, "_decide", deciding)
             sys.setprofile(called)
             try:
                 yield
@@ -111,12 +123,44 @@ async def test_a_run_of_a_schedule_costs_few_round_trips_bytes_and_calls(
         await running.settle(4)
         moment += timedelta(minutes=1)
         await running.lanes["reconcile"].mark([ref_of(CRON_JOB, each).key for each in bodies])
+        cluster.log.clear()
         with cost.counted(fake_redis, monkeypatch):
             await running.settle(4)
-        made = [body for ref, body in cluster.objects.items() if ref.kind == JOB]
-        assert len(made) == CRON_JOBS
-        assert sum(verb == "patch status" for verb, _ in cluster.log) == CRON_JOBS, "one status for each run"
-    _within(cost, CRON_JOBS, round_trips=0.3, sent=2100, decoded=1.1, calls=950)
+        assert Counter(verb for verb, _ in cluster.log) == {"create": CRON_JOBS, "patch status": CRON_JOBS}
+    _within(cost, CRON_JOBS, decisions=1, round_trips=0.3, sent=2100, decoded=1.1, calls=635)
+
+
+async def test_runs_that_end_when_the_next_ones_start_cost_one_decision_and_two_writes(
+    fake_redis: redis_async.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, cost, moment = TurningCluster(), Cost(), NOW
+    async with worker(fake_redis, cluster, clock=lambda: moment) as running:
+        bodies = [cluster.add(CRON_JOB, _cron_job(number)) for number in range(CRON_JOBS)]
+        keys = [ref_of(CRON_JOB, each).key for each in bodies]
+        await _filled(running, {JOB: [], POD: [], CRON_JOB: bodies})
+        await running.settle(4)
+        moment += timedelta(minutes=1)
+        await running.lanes["reconcile"].mark(keys)
+        await running.settle(4)
+        moment += timedelta(minutes=1)
+        ended = [_completed(cluster, ref, moment) for ref in list(cluster.objects) if ref.kind == JOB]
+        await running.store.apply(JOB, [ObjectVersion(job) for job in ended])
+        await running.lanes["reconcile"].mark(keys)
+        cluster.log.clear()
+        with cost.counted(fake_redis, monkeypatch):
+            await running.settle(4)
+        assert Counter(verb for verb, _ in cluster.log) == {"create": CRON_JOBS, "patch status": CRON_JOBS}
+        for body in (body for ref, body in cluster.objects.items() if ref.kind == CRON_JOB):
+            assert body["status"]["lastSuccessfulTime"] == times.render(moment)
+            assert len(body["status"]["active"]) == 1, "the run that ended is listed no more"
+    _within(cost, CRON_JOBS, decisions=1, round_trips=0.3, decoded=2.1)
+
+
+def _completed(cluster: TurningCluster, ref: Ref, at: datetime) -> Object:
+    job: Object = cluster.objects[ref]
+    condition = {"type": "Complete", "status": "True", "lastTransitionTime": times.render(at)}
+    status = {"conditions": [condition], "completionTime": times.render(at)}
+    return cluster.add(JOB, {**job, "status": status})  # type: ignore[no-any-return]
 
 
 def _cron_job(number: int) -> Object:

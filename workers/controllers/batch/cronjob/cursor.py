@@ -42,7 +42,9 @@ class Cursor:
     @property
     def anchor(self) -> datetime:
         """The newest handled slot, from which an ``@every`` goes on; at first the object's creation."""
-        return max((slot for slot in (self.scheduled, self.missed) if slot), default=self.created)
+        if self.scheduled and self.missed:
+            return max(self.scheduled, self.missed)
+        return self.scheduled or self.missed or self.created
 
     def is_ahead(self, now: datetime) -> bool:
         """True if it lies in the future by more than clocks differ."""

@@ -3,11 +3,13 @@
 The stages: clock, choice, runs, starts; then the steps. Steps that record what was observed come first (status, history
 clean-up, warnings), new effects after them: Jobs are deleted, Jobs are created, the status reports them. Status and
 Jobs are never one write, so every step may be the last: a created Job is known by its name before any status lists it.
+Where a run starts, the status that reports it records what was observed as well, and clean-up follows it: the ends and
+starts of one decision are one write.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from workers.api import conditions, times
 from workers.api import scheduledjob as manifest
@@ -25,6 +27,8 @@ from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING, ComeBack, CountMetric, Patch, PatchStatus, Plan, RecordEvent, Step
 from workers.decision.snapshot import Snapshot
 from workers.errors import UserError
+
+_MINUTE = timedelta(minutes=1)
 
 
 def decide(snapshot: Snapshot, now: datetime) -> Plan:
@@ -171,38 +175,50 @@ def start_jobs(
 def order_steps(decision: Decision) -> Iterator[Step]:
     """Yields the steps in the order in which each may be the last."""
     view, runs = decision.view, decision.runs
-    yield from _record_observed(decision)
+    settled = decision.clock.settled(())
+    # Unfinished Jobs whose runs are over: they exceeded their limit, or are replaced.
+    obsolete = [job for run in runs if run.over and (job := run.live)]
+    annotations = _annotations(decision, settled)
+    # Ends are recorded before their Jobs are deleted, runs before their requests are removed; and after a creation that
+    # was refused nothing waits for the next one.
+    records_first = bool(not decision.starts or obsolete or annotations or view.snapshot.failures)
+    if records_first:
+        # A run that is replaced is at work until its Job is deleted, which may be refused.
+        new = _status(decision, view.runs, settled, ending=True)
+        if new != view.status:
+            yield PatchStatus(new)
+        if annotations:
+            yield _patch(view, annotations)
+        yield from _after_record(decision, settled)
+    yield from status.report_unexpected(view.children.others, view.dialect.unexpected)
+    yield from _warnings(decision)
+    if obsolete:
+        yield history.deletion(obsolete, vital=True)
+        if not decision.starts:
+            yield PatchStatus(_status(decision, runs, settled))
+    if decision.starts:
+        yield from _create(decision, settled)
+    if not records_first:
+        yield from _after_record(decision, settled)
+    yield from _requeue(decision)
+
+
+def _after_record(decision: Decision, settled: Settled) -> Iterator[Step]:
+    """Yields what follows the status that records the observed ends.
+
+    Its Events, so that a crash may lose one and repeats none; and history clean-up, for until then a Job may be the
+    only record of its run.
+    """
+    view, clock = decision.view, decision.clock
+    yield from status.changes(view.status, view.children.ours, view.dialect.missing)
+    if clock.due:
+        yield from status.missed(settled, clock.cursor.at)
     # Attempts of a run that continues are no history yet.
-    unfinished = view.attempts_of(run for run in runs if not run.over)
+    unfinished = view.attempts_of(run for run in decision.runs if not run.over)
     finished = [job for job in view.finished if job["metadata"]["name"] not in unfinished]
     limits = view.spec.successful_jobs_history_limit, view.spec.failed_jobs_history_limit
     if cleaning := history.clean_up(finished, *limits):
         yield cleaning
-    yield from status.report_unexpected(view.children.others, view.dialect.unexpected)
-    yield from _warnings(decision)
-    # Unfinished Jobs whose runs are over: they exceeded their limit, or are replaced.
-    if obsolete := [job for run in runs if run.over and (job := run.live)]:
-        yield history.deletion(obsolete, vital=True)
-        if not decision.starts:
-            yield PatchStatus(_status(decision, runs, decision.clock.settled(())))
-    if decision.starts:
-        yield from _create(decision)
-    yield from _requeue(decision)
-
-
-def _record_observed(decision: Decision) -> Iterator[Step]:
-    """Writes the observed status, then its Events: in this order a crash may lose an Event and repeats none."""
-    view, clock = decision.view, decision.clock
-    settled = clock.settled(())
-    # A run that is replaced is at work until its Job is deleted, which may be refused.
-    new = _status(decision, view.runs, settled, ending=True)
-    if new != view.status:
-        yield PatchStatus(new)
-    if annotations := _annotations(decision, settled):
-        yield _patch(view, annotations)
-    yield from status.changes(view.status, view.children.ours, view.dialect.missing)
-    if clock.due:
-        yield from status.missed(settled, clock.cursor.at)
 
 
 def _annotations(decision: Decision, settled: Settled) -> Object:
@@ -307,8 +323,10 @@ def _warnings(decision: Decision) -> Iterator[RecordEvent]:
 def _shares_its_name(decision: Decision, slot: datetime) -> bool:
     """True if the Job of the next slot has the name of this slot's Job."""
     after = decision.clock.timing.table.next(slot) if decision.clock.timing else None
+    if after is None or after - slot >= _MINUTE:
+        return False
     names = decision.view.names
-    return after is not None and names.slot(after) == names.slot(slot)
+    return names.slot(after) == names.slot(slot)
 
 
 def _is_new(view: ObservedSchedule, problem: TimingProblem) -> bool:
@@ -317,8 +335,11 @@ def _is_new(view: ObservedSchedule, problem: TimingProblem) -> bool:
     return view.is_cron_job or (before.get("reason"), before.get("message")) != (problem.reason, problem.message)
 
 
-def _create(decision: Decision) -> Iterator[Step]:
-    """Creates the Jobs, then writes the status: a slot whose name is taken counts as handled and is not tried again."""
+def _create(decision: Decision, observed: Settled) -> Iterator[Step]:
+    """Creates the Jobs, then writes the status: a slot whose name is taken counts as handled and is not tried again.
+
+    observed: the slots handled without these starts.
+    """
     view, clock, choice, starts = decision.view, decision.clock, decision.choice, decision.starts
     yield starting.creation(view, starts)
     # The delay of each created Job behind its slot, in seconds.
@@ -329,8 +350,7 @@ def _create(decision: Decision) -> Iterator[Step]:
     if choice.requests:
         yield _patch(view, {request.annotation: None for request in choice.requests})
     if clock.due:
-        recorded = clock.settled(()).missed
-        yield from status.missed(replace(settled, missed=settled.missed - recorded), clock.cursor.at)
+        yield from status.missed(replace(settled, missed=settled.missed - observed.missed), clock.cursor.at)
 
 
 def _requeue(decision: Decision) -> Iterator[ComeBack]:

@@ -32,12 +32,12 @@ class ObservedSchedule:
         """CronJob or ScheduledJob."""
         return self.snapshot.ref.kind
 
-    @property
+    @cached_property
     def dialect(self) -> Dialect:
         """The annotations and Events of the kind."""
         return dialect.of(self.kind)
 
-    @property
+    @cached_property
     def is_cron_job(self) -> bool:
         """True for CronJobs of both groups: their status has three fields and records no outcomes."""
         return not self.dialect.scheduled
@@ -67,7 +67,7 @@ class ObservedSchedule:
         """The cursor as observed."""
         return cursor.observed(self.body, annotated=self.is_cron_job)
 
-    @property
+    @cached_property
     def schedule(self) -> str:
         """All schedules of the spec, with their zones, as one text that changes with any of them."""
         spec = self.spec
@@ -114,11 +114,11 @@ class ObservedSchedule:
         """All recorded and existing runs, in their present state."""
         return runs.observe(runs.remembered(self.status), self.children, self.limits, self.now)
 
-    @property
+    @cached_property
     def newest_slot(self) -> datetime | None:
         """The newest slot of an existing Job; a slot in the future is a mistake and does not count."""
-        slots = (run.slot for run in self.children.described.values())
-        return max((slot for slot in slots if slot and slot <= self.now), default=None)
+        slots = [run.slot for run in self.children.described.values() if run.slot and run.slot <= self.now]
+        return max(slots, default=None)
 
     @property
     def requests(self) -> tuple[RunRequest, ...]:

@@ -97,9 +97,13 @@ class Timetable:
 
     def line(self, slot: datetime) -> SlotLine:
         """Returns the first schedule that names this slot."""
+        if len(self.lines) == 1:
+            return self.lines[0]
         return next((line for line in self.lines if line.next(slot - _TICK) == slot), self.lines[0])
 
     def _next(self, after: datetime) -> datetime | None:
+        if len(self.lines) == 1:
+            return self.lines[0].next(after)
         return min((slot for line in self.lines if (slot := line.next(after))), default=None)
 
     def _newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:

@@ -51,7 +51,20 @@ class Graph:
 def of(body: Object) -> Graph:
     """Returns the graph of a flow. Raises UserError for an invalid manifest."""
     metadata = body["metadata"]
-    return _read(metadata["namespace"], metadata["name"], orjson.dumps(body.get("spec")))
+    address, spec = (metadata["namespace"], metadata["name"]), body.get("spec")
+    known = _LAST.get(address)
+    if known is not None and known[0] is spec:
+        return known[1]
+    found = _read(*address, orjson.dumps(spec))
+    if len(_LAST) >= _KEPT:
+        _LAST.clear()
+    _LAST[address] = spec, found
+    return found
+
+
+#: By namespace and name: the spec, compared by identity, and its graph. A decision asks three times, and to encode a
+#: thousand entries each time took half of it.
+_LAST: dict[tuple[str, str], tuple[Object | None, Graph]] = {}
 
 
 @lru_cache(_KEPT)

@@ -82,6 +82,7 @@ class CronCluster:
         self.refusing: set[type] = set()
         self.made: list[str] = []
         self.events: list[RecordEvent] = []
+        self.failures = 0
         self.back: datetime | None = None
         self.again = False
         self.versions = 1
@@ -92,7 +93,7 @@ class CronCluster:
         entries = [CachedObject(Ref(self.child, "default", name), body, 0) for name, body in self.jobs.items()]
         entries += [CachedObject(Ref(self.child, "default", name), None, 0) for name in self.gone - self.jobs.keys()]
         ref = Ref(self.kind, "default", self.body["metadata"]["name"])
-        return Snapshot(ref, self.body, {self.child.id: tuple(entries)})
+        return Snapshot(ref, self.body, {self.child.id: tuple(entries)}, failures=self.failures)
 
     def decide(self, now: datetime) -> Plan:
         return decide(self.snapshot(), now)

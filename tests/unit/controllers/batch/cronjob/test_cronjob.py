@@ -7,7 +7,7 @@ from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, clock, mi
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as new_cluster
 from tests.unit.controllers.batch.cronjob.cronjobs import running_cron_job as running
 from workers.api import times
-from workers.api.kinds import CRON_JOB, JOB, Ref
+from workers.api.kinds import CRON_JOB, JOB, Ref, reference
 from workers.controllers.batch.cronjob import decide
 from workers.decision.plan import (
     NOTHING,
@@ -254,8 +254,51 @@ def test_14_forbid_waits_and_says_so_and_starts_late():
     assert cluster.status["lastScheduleTime"] == times.render(clock("12:01")), "it does not move"
     assert cluster.back == clock("12:03")
     cluster.end(minute("12:01"), at=clock("12:02:30"))
-    assert reasons(cluster.settle(clock("12:02:30"))) == ["SawCompletedJob", "SuccessfulCreate"]
+    assert reasons(cluster.settle(clock("12:02:30"))) == ["SuccessfulCreate", "SawCompletedJob"]
     assert cluster.made == [minute("12:01"), minute("12:02")]
+
+
+def test_an_end_and_a_start_that_fall_together_are_one_write_of_the_status():
+    cluster = running(concurrencyPolicy="Forbid", successfulJobsHistoryLimit=0)
+    cluster.settle(clock("12:02"))
+    cluster.end(minute("12:01"), at=clock("12:02:30"))
+    plan = cluster.step(clock("12:02:30"))
+    effects = [type(step) for step in plan.steps if isinstance(step, Together | PatchStatus)]
+    assert effects == [Together, PatchStatus, Together], "until the status records its end, the Job stays"
+    assert cluster.status == {
+        "active": [reference(JOB, cluster.jobs[minute("12:02")])],
+        "lastScheduleTime": times.render(clock("12:02")),
+        "lastSuccessfulTime": times.render(clock("12:02:30")),
+    }
+    assert list(cluster.jobs) == [minute("12:02")]
+
+
+def test_a_run_that_ended_before_its_start_was_recorded_is_one_write_of_the_status():
+    cluster = new_cluster()
+    cluster.settle(NOON)
+    cluster.step(clock("12:01"), steps=1)
+    assert (cluster.made, cluster.status) == ([minute("12:01")], {})
+    cluster.end(minute("12:01"), at=clock("12:01:01"))
+    plan = cluster.step(clock("12:01:01"))
+    assert sum(isinstance(step, PatchStatus) for step in plan.steps) == 1
+    assert cluster.status == {
+        "lastScheduleTime": times.render(clock("12:01")),
+        "lastSuccessfulTime": times.render(clock("12:01:01")),
+    }
+
+
+def test_a_refused_creation_keeps_no_end_from_being_recorded():
+    cluster = running(concurrencyPolicy="Forbid", successfulJobsHistoryLimit=0)
+    cluster.settle(clock("12:02"))
+    cluster.end(minute("12:01"), at=clock("12:02:30"))
+    cluster.refusing = {Create}
+    assert reasons(cluster.settle(clock("12:02:30"))) == ["FailedCreate"]
+    assert cluster.active() == [minute("12:01")]
+    cluster.failures = 1
+    assert reasons(cluster.settle(clock("12:02:31"))) == ["SawCompletedJob", "SuccessfulDelete", "FailedCreate"]
+    assert (cluster.active(), cluster.jobs) == ([], {})
+    assert cluster.status["lastSuccessfulTime"] == times.render(clock("12:02:30"))
+    assert reasons(cluster.settle(clock("12:02:32"))) == ["FailedCreate"], "the end is told once"
 
 
 def test_14_forbid_starts_the_newest_and_reports_those_that_it_passed_over():
@@ -265,8 +308,8 @@ def test_14_forbid_starts_the_newest_and_reports_those_that_it_passed_over():
     cluster.end(minute("12:01"), at=clock("12:04:30"))
     events = cluster.settle(clock("12:04:30"))
     assert cluster.made == [minute("12:01"), minute("12:04")]
-    assert reasons(events) == ["SawCompletedJob", "SuccessfulCreate", "MissSchedule"]
-    assert events[-1].message.startswith("Missed 2 scheduled time(s)")
+    assert reasons(events) == ["SuccessfulCreate", "MissSchedule", "SawCompletedJob"]
+    assert events[1].message.startswith("Missed 2 scheduled time(s)")
 
 
 def test_14_forbid_with_a_deadline_gives_up_in_time():

@@ -82,7 +82,7 @@ def test_cleaning_up_is_reported_and_its_failure_blocks_nothing():
     cluster = running(successfulJobsHistoryLimit=0)
     cluster.end(minute("12:01"), at=clock("12:01:30"))
     cluster.refusing = {Delete}
-    assert reasons(cluster.settle(clock("12:02"))) == ["SawCompletedJob", "FailedDelete", "SuccessfulCreate"]
+    assert reasons(cluster.settle(clock("12:02"))) == ["SuccessfulCreate", "SawCompletedJob", "FailedDelete"]
     cluster.refusing = set()
     assert cluster.settle(clock("12:02:05")) == [
         RecordEvent("Normal", "SuccessfulDelete", f"Deleted job {minute('12:01')}")

@@ -5,10 +5,11 @@ from collections import Counter
 from types import FrameType
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.unit.controllers.volcano.jobflow.flow_cluster import Cluster
-from workers.controllers.volcano.jobflow import status
+from workers.controllers.volcano.jobflow import graph, status
 from workers.controllers.volcano.jobflow.decide import decide
 from workers.controllers.volcano.jobflow.observed import AHEAD, LONG, relatives
 
@@ -66,6 +67,23 @@ def written_by_half(length: int) -> Cluster:
 def test_a_decision_makes_as_many_calls_in_a_chain_of_twice_the_length() -> None:
     short, long = (calls_of_one_decision(written_by_half(length)) for length in (250, 500))
     assert sum(long.values()) <= 1.1 * sum(short.values()), (long - short).most_common(5)
+
+
+def test_a_flow_that_did_not_change_is_not_encoded_to_find_its_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, graph_of = chain(3), graph._read
+    read: list[bytes] = []
+
+    def counted(namespace: str, name: str, written: bytes) -> graph.Graph:
+        read.append(written)
+        return graph_of(namespace, name, written)
+
+    monkeypatch.setattr(graph, "_read", counted)
+    for _ in range(3):
+        calls_of_one_decision(cluster)
+    assert len(read) == 1
+    cluster.shown = {**cluster.shown, "spec": {"flows": [{"name": "other", "template": "t0"}]}}
+    calls_of_one_decision(cluster)
+    assert [len(orjson.loads(written)["flows"]) for written in read] == [3, 1]
 
 
 def test_a_chain_writes_its_status_as_often_as_time_passes_not_for_each_entry() -> None:
