@@ -69,8 +69,8 @@ def _broker(address: BrokerAddress, prefix: str) -> dict[str, Any]:
             **options["broker_transport_options"],
             # With its hash tag: a cluster keeps all of it on one node.
             "global_keyprefix": celery_prefix(prefix),
-            # Nothing keeps a message until it is acknowledged, which takes two transactions: the sweep replaces one that
-            # a crash loses.
+            # Nothing keeps a message until it is acknowledged, which takes two transactions: the sweep replaces one
+            # that a crash loses.
             "ack_emulation": False,
             # Without them a publish to a half-open connection waits for ever.
             "socket_timeout": 5,
