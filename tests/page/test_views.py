@@ -57,6 +57,15 @@ async def test_on_a_phone_the_tools_are_one_line_and_an_event_has_most_of_its_ow
     assert await row.evaluate(share) > 0.5
 
 
+async def test_on_a_phone_a_queue_shows_all_its_amounts(tab: Page, server: PageFixture) -> None:
+    await tab.set_viewport_size({"width": 360, "height": 740})
+    await visit(tab, server, *VIEWS["queues"])
+
+    frame = tab.get_by_role("region", name="Resources of research")
+    hidden = "(frame) => frame.scrollWidth - frame.clientWidth"
+    assert await frame.evaluate(hidden) == 0
+
+
 async def test_a_parked_event_names_the_kind_of_its_object_as_people_do(tab: Page, server: PageFixture) -> None:
     await visit(tab, server, *VIEWS["events"])
 

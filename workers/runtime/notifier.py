@@ -56,7 +56,8 @@ def _pieces(app: Celery, task: str, queue: str) -> list[str]:
         app.send_task(task, queue=queue, connection=connection, task_id=_ID, ignore_result=True)
         message = connection.transport.recorded
     message["properties"]["delivery_tag"] = _ID
-    return json.dumps(message).split(_ID)
+    text: str = json.dumps(message)
+    return text.split(_ID)
 
 
 class _RecordingChannel(virtual.Channel):  # type: ignore[misc]
