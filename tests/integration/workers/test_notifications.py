@@ -89,6 +89,20 @@ async def test_a_worker_takes_a_message_with_one_command_and_acknowledges_it_wit
     assert commands == {"brpop": 1}
 
 
+async def test_a_worker_that_ends_puts_nothing_back(app: Celery, notifier: Notifier, real_redis: redis.Redis) -> None:
+    """The sweep replaces what it had; without the broker there would be no place for it but a file."""
+    app.amqp.queues.select([QUEUE])
+    taken: list[Any] = []
+    with (
+        app.connection_for_read() as connection,
+        app.amqp.TaskConsumer(connection, callbacks=[lambda _, message: taken.append(message)]),
+    ):
+        await notifier.notify({"poll": 1})
+        connection.drain_events(timeout=10)
+    assert len(taken) == 1
+    assert await messages(real_redis) == []
+
+
 async def test_a_broker_that_is_away_drops_notifications(app: Celery) -> None:
     async with redis.Redis.from_url("redis://127.0.0.1:1", retry=None) as away:
         await Notifier(away, app, "penstock").notify({"poll": 1})
