@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 #: Bytes of the largest event, names and values together.
@@ -55,12 +56,20 @@ def malformed(event: Mapping[str, str]) -> str | None:
 
 def is_reference(text: str) -> bool:
     """Returns whether this is a URI or a relative reference (RFC 3986)."""
+    # Most events have the source of others; long texts would fill the memory.
+    return _is_known_reference(text) if len(text) <= 200 else _is_reference(text)
+
+
+def _is_reference(text: str) -> bool:
     if not text or not _URI.fullmatch(text) or text.count("#") > 1:
         return False
     # Brackets are for an address of IPv6.
     if ("[" in text or "]" in text) and re.search(r"[\[\]]", _IPV6.sub("//", text, count=1)):
         return False
     return ":" not in text or ":" not in re.split(r"[/?#]", text, maxsplit=1)[0] or bool(_SCHEME.match(text))
+
+
+_is_known_reference = lru_cache(maxsize=1024)(_is_reference)
 
 
 def is_base64(text: str) -> bool:

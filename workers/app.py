@@ -69,10 +69,9 @@ def _broker(address: BrokerAddress, prefix: str) -> dict[str, Any]:
             **options["broker_transport_options"],
             # With its hash tag: a cluster keeps all of it on one node.
             "global_keyprefix": celery_prefix(prefix),
-            # A redelivered notification finds nothing to claim; the timeout only bounds how long a lost one lingers.
-            "visibility_timeout": 900,
-            "unacked_restore_interval": 15,
-            "unacked_restore_throttle": 1,
+            # Nothing keeps a message until it is acknowledged, which takes two transactions: the sweep replaces one
+            # that a crash loses.
+            "ack_emulation": False,
             # Without them a publish to a half-open connection waits for ever.
             "socket_timeout": 5,
             "socket_connect_timeout": 3,

@@ -107,13 +107,13 @@ def store_of(
     )
 
 
-def celery_notifier() -> "Notifier":
-    """Returns the notifier of processes that consume by Celery. The caller closes it."""
+def celery_notifier(client: redis.Redis, settings: Settings) -> "Notifier":
+    """Returns the notifier of processes that consume by Celery. client: of the broker."""
     # Imported here: a process that passes its notifications on by itself needs no Celery.
     from workers.app import app
     from workers.runtime.notifier import Notifier
 
-    return Notifier(app, LANES)
+    return Notifier(client, app, settings.prefix)
 
 
 @asynccontextmanager
@@ -156,9 +156,7 @@ async def base(
         await broker_checks.refuse_half_restored(client, keys)
         await broker_checks.tell(client, keys, settings.broker_address)
         if notify is None:
-            notifier = celery_notifier()
-            stack.callback(notifier.close)
-            notify = notifier.notify
+            notify = celery_notifier(client, settings).notify
         await guard.begin()
         stack.push_async_callback(_cancel, asyncio.create_task(guard.watch(), name="watch the format"))
         yield BrokerServices(

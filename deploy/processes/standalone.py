@@ -55,8 +55,8 @@ async def serve(settings: Settings, health: Health) -> None:
     """Runs all parts until cancelled. Raises PartFailed when one of them fails."""
     controllers = registry.configured(settings)
     async with AsyncExitStack() as stack:
-        others = _CeleryWorkers()
-        stack.callback(others.close)
+        others = _CeleryWorkers(settings)
+        stack.push_async_callback(others.close)
         notifier = InProcessNotifier(others.notify)
         parts = await stack.enter_async_context(
             wiring.base(settings, controllers, notify=notifier.notify, sweep_every=SWEEP_EVERY)
@@ -107,7 +107,9 @@ async def _first_end(tasks: Mapping[str, asyncio.Task[None]]) -> None:
 class _CeleryWorkers:
     """Notifies Celery workers; opens what that takes at the first notification."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._client = wiring.broker_client(settings, connections=4)
         self._opening = asyncio.Lock()
         self._notifier: Notifier | None = None
 
@@ -116,10 +118,9 @@ class _CeleryWorkers:
         async with self._opening:
             if self._notifier is None:
                 # On a thread: it imports Celery.
-                self._notifier = await asyncio.to_thread(wiring.celery_notifier)
+                self._notifier = await asyncio.to_thread(wiring.celery_notifier, self._client, self._settings)
         await self._notifier.notify(notifications)
 
-    def close(self) -> None:
-        """Publishes what is under way, then stops."""
-        if self._notifier is not None:
-            self._notifier.close()
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.aclose()

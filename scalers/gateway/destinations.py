@@ -1,5 +1,6 @@
 """The objects that take pushes over HTTP, read from the store; a change of one is seen within a second."""
 
+import asyncio
 import logging
 import re
 import time
@@ -116,7 +117,9 @@ class Destinations:
 
     async def _look_up(self, namespace: str, name: str) -> _Found:
         refs = [Ref(EVENT_JOB, namespace, name), Ref(SCALED_JOB, namespace, name)]
-        event_job, scaled_job = (_living(entry) for entry in await self.store.get_many(refs))
+        # Side by side: an event that comes alone would wait for one after the other.
+        entries, _ = await asyncio.gather(self.store.get_many(refs), self._index.by_channel())
+        event_job, scaled_job = map(_living, entries)
         of_event_job = await self._of_event_job(namespace, name, event_job) if event_job else None
         of_scaled_job = await self._of_scaled_job(refs[1], scaled_job) if scaled_job else None
         # A ScaledJob that takes the channel keeps it: the EventJob is not ready then (ChannelTaken).

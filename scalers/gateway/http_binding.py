@@ -6,6 +6,7 @@ A request is *structured* or a *batch* by its content type, *binary* if it has a
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
@@ -30,6 +31,8 @@ _ATTRIBUTE = re.compile(r"[a-z0-9]+")
 _ELSEWHERE = {"datacontenttype": "Content-Type", "data": "the body", "data_base64": "the body"}
 _ESCAPED, _QUOTED_PAIR = re.compile(rb"%([0-9A-Fa-f]{2})"), re.compile(rb"\\(.)", re.DOTALL)
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+#: A whole number that may have more than 64 bits.
+_LONG_NUMBER = re.compile(rb"\d{19}")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+/[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
@@ -288,6 +291,10 @@ def _check_charset(content: ContentType) -> None:
 
 def _json(content: ContentType, body: bytes) -> Any:
     _check_charset(content)
+    # orjson is quicker. It refuses more, and rounds whole numbers of more than 64 bits.
+    if not _LONG_NUMBER.search(body):
+        with suppress(orjson.JSONDecodeError):
+            return orjson.loads(body)
     try:
         return json.loads(body.decode(), parse_constant=_refuse_constant, parse_float=_number)
     except (ValueError, RecursionError):
@@ -311,4 +318,8 @@ def _is_json(declared: str) -> bool:
 
 
 def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        # Numbers of more than 64 bits, deep nesting, and half of a surrogate pair.
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -30,7 +30,7 @@ class PushTarget:
     """An object that takes pushes over HTTP.
 
     kind: EventJob or ScaledJob. settings: its `spec.push`. channel: the intake stream's key in the broker. limits: of
-    the channel.
+    the channel. source: of events that are made of bodies which are none.
     """
 
     kind: Kind
@@ -40,16 +40,16 @@ class PushTarget:
     settings: PushSettings
     channel: str
     limits: ChannelLimits = ChannelLimits()
+    source: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        source = self.settings.source or f"/events/{self.namespace}/{self.name}"
+        object.__setattr__(self, "source", source)
 
     @property
     def ref(self) -> Ref:
         """The object's address."""
         return Ref(self.kind, self.namespace, self.name)
-
-    @property
-    def source(self) -> str:
-        """The source of events that are made of bodies which are none."""
-        return self.settings.source or f"/events/{self.namespace}/{self.name}"
 
 
 @dataclass(eq=False)

@@ -131,16 +131,21 @@ class Poller:
     async def _observe(self, claim: ClaimedKeys) -> dict[str, PolledObject]:
         """Returns the objects to be polled, by key, without those that are gone, being deleted or paused."""
         refs = _refs(lease.key for lease in claim.leases)
-        entries, readings = await asyncio.gather(
-            self._store.get_many(tuple(refs.values())), self._readings.get_many(refs)
+        # Every EventJob has a ledger; of other objects the spec says so.
+        certain = [key for key, ref in refs.items() if ref.kind == EVENT_JOB]
+        entries, readings, ordered = await asyncio.gather(
+            self._store.get_many(tuple(refs.values())),
+            self._readings.get_many(refs),
+            self._orders.get_many(certain),
         )
         found = {key: entry.body for key, entry in zip(refs, entries, strict=True) if entry}
         bodies = {key: body for key, body in found.items() if body is not None and is_asked(refs[key].kind, body)}
         previous = dict(zip(refs, readings, strict=True))
         await self._remove_deliveries(refs, found, previous)
         leases = {lease.key: lease for lease in claim.leases}
-        claiming = [key for key, body in bodies.items() if ledger_name(refs[key].kind, body)]
-        orders = dict(zip(claiming, await self._orders.get_many(claiming), strict=True))
+        orders = dict(zip(certain, ordered, strict=True))
+        others = [key for key, body in bodies.items() if key not in orders and ledger_name(refs[key].kind, body)]
+        orders |= zip(others, await self._orders.get_many(others), strict=True)
         return {
             key: PolledObject(leases[key], refs[key], body, previous[key], orders.get(key))
             for key, body in bodies.items()

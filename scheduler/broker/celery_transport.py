@@ -130,6 +130,8 @@ class BrokerChannel(kombu_redis.Channel):  # type: ignore[misc]
     """A channel to the broker that the transport option `address` names."""
 
     address: BrokerAddress
+    # A worker that loses the broker could put nothing back: kombu would write what it had into a file.
+    do_restore = False
 
     from_transport_options = (*kombu_redis.Channel.from_transport_options, "address")
 

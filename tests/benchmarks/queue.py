@@ -167,8 +167,7 @@ async def _celery(url: str) -> float:
             app.send_task("empty", args=(str(number),), queue="plain", ignore_result=True)
 
         async def left() -> int:
-            waiting = await client.llen("{penstock}:celery:plain")
-            return int(waiting) + int(await client.hlen("{penstock}:celery:unacked"))
+            return int(await client.llen("{penstock}:celery:plain"))
 
         async with worker(PLAIN, url, "plain"):
             speed = await _speed(left, TASKS)
@@ -185,7 +184,7 @@ async def _ours(url: str) -> float:
     app = Celery("ours", set_as_current=False)
     app.config_from_object(configuration(settings))
     client = redis.Redis.from_url(url)
-    notifier = Notifier(app, LANES)
+    notifier = Notifier(client, app, settings.prefix)
     async with client:
         await client.flushall()
         lane = Lane(client, "reconcile", Keys(settings.prefix))
@@ -207,7 +206,6 @@ async def _ours(url: str) -> float:
                 speed = await _speed(left, RECONCILES)
         if (stats := await lane.stats()).failing:
             raise RuntimeError(f"{stats.failing} keys failed: the figure does not hold")
-    notifier.close()
     app.close()
     return speed
 

@@ -37,6 +37,7 @@ from workers.api import crds
 from workers.api.kinds import CRON_JOB, JOB, SCALED_JOB
 from workers.client.rest import Cluster
 from workers.lanes import queue_key
+from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -190,13 +191,12 @@ async def test_what_a_busy_process_does_not_get_round_to_moves_a_pool(site: Site
     runner.start(1)
     lane = Lane(site.client, "reconcile", Keys())
     with _settings(PENSTOCK_BROKER=site.broker):
-        celery = celery_notifier()
+        celery = celery_notifier(site.client, Settings())
         notifier = InProcessNotifier(celery.notify)
         notifier.add(runner)
         marked = await lane.mark([f"{SCALED_JOB.id}/default/gone"])
         assert marked.notifications == 1
         await notifier.notify({"reconcile": marked.notifications})
-        celery.close()
     await eventually(lambda: _drained(lane), LONG)
     await runner.stop(0.0)
     assert worker.end() == 0

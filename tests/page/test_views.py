@@ -15,7 +15,7 @@ from tests.page.steps import VIEWS, arrived, visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-#: Width, height and colours; the first is not pictured, since a full picture is what takes long.
+#: Width, height and colours.
 SCREENS = ((820, 1100, "light"), (360, 740, "dark"), (1440, 900, "light"), (1440, 900, "dark"))
 #: The width at which axe looks.
 JUDGED = 1440
@@ -31,8 +31,7 @@ async def test_a_view_fits_every_screen_and_has_no_barrier_light_or_dark(
     for width, height, scheme in SCREENS:
         await tab.emulate_media(color_scheme=scheme)
         await tab.set_viewport_size({"width": width, "height": height})
-        if width != SCREENS[0][0]:
-            await tab.screenshot(path=PICTURES / f"{name}-{width}-{scheme}.png", full_page=True)
+        await tab.screenshot(path=PICTURES / f"{name}-{width}-{scheme}.png", full_page=True)
         assert await tab.evaluate("document.documentElement.scrollWidth") <= width
         if width == JUDGED:
             await judge(tab)
@@ -42,6 +41,35 @@ async def judge(tab: Page) -> None:
     """Fails for a barrier that axe finds."""
     found = await Axe().run(tab, options={"resultTypes": ["violations"], "runOnly": RULES})
     assert [(each["id"], each["nodes"][0]["html"]) for each in found.response["violations"]] == []
+
+
+async def test_on_a_phone_the_tools_are_one_line_and_an_event_has_most_of_its_own(
+    tab: Page, server: PageFixture
+) -> None:
+    await tab.set_viewport_size({"width": 360, "height": 740})
+    await visit(tab, server, *VIEWS["eventjob"])
+
+    tools = await tab.evaluate("[...document.querySelectorAll('.tools button')].map((each) => each.offsetTop)")
+    assert len(tools) > 2
+    assert len(set(tools)) == 1
+    row = tab.locator("tr:has(td.choose)").first
+    share = "(row) => row.querySelector('td.name').offsetWidth / row.offsetWidth"
+    assert await row.evaluate(share) > 0.5
+
+
+async def test_on_a_phone_a_queue_shows_all_its_amounts(tab: Page, server: PageFixture) -> None:
+    await tab.set_viewport_size({"width": 360, "height": 740})
+    await visit(tab, server, *VIEWS["queues"])
+
+    frame = tab.get_by_role("region", name="Resources of research")
+    hidden = "(frame) => frame.scrollWidth - frame.clientWidth"
+    assert await frame.evaluate(hidden) == 0
+
+
+async def test_a_parked_event_names_the_kind_of_its_object_as_people_do(tab: Page, server: PageFixture) -> None:
+    await visit(tab, server, *VIEWS["events"])
+
+    await expect(tab.locator(".notices").get_by_role("link", name="EventJob shop / resize")).to_be_visible()
 
 
 async def test_a_row_says_its_phase_its_reason_and_its_numbers(tab: Page, server: PageFixture) -> None:

@@ -21,8 +21,6 @@ KEPT = {
     "{penstock}:lane:reconcile:tenants": (10, "the turn of each namespace"),
     "{penstock}:wakeups:version": (1, "a counter"),
     "{penstock}:events:default/pushed:counts": (10, "numbers of events since the beginning, should it be fed again"),
-    "{penstock}:celery:unacked": (500, "bells that killed workers had not acknowledged; they ring again in 15 minutes"),
-    "{penstock}:celery:unacked_index": (500, "the same"),
 }
 _BURIED = re.compile(r"(.*):(objects|gone|owners):(.*)")
 

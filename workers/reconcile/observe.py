@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from scheduler.queue import Lease
 from workers.api import kinds, statuses
-from workers.api.kinds import Kind, Object, Ref
+from workers.api.kinds import EVENT_JOB, Kind, Object, Ref
 from workers.api.references import REFERENCES
 from workers.cache import codec
 from workers.cache.staleness import require_fresh
@@ -250,14 +250,26 @@ class _ObserveBatch:
         polled = [one for one in self._observed if one.controller.polled]
         if not polled:
             return
-        readings = await self._readings.get_many([one.lease.key for one in polled])
+        # Every EventJob has a ledger; of other objects the reading says so. An order is put by the holder of the
+        # object's lease alone, so that it is the same beside the reading and after it.
+        certain = [one for one in polled if one.ref.kind == EVENT_JOB]
+        readings, _ = await asyncio.gather(
+            self._readings.get_many([one.lease.key for one in polled]), self._read_orders(certain)
+        )
         for one, reading in zip(polled, readings, strict=True):
             one.reading = _reading_of(one.body, reading)
-        claiming = [one for one in polled if one.reading and one.reading.ledger]
-        if self._orders and claiming:
-            orders = await self._orders.get_many([one.lease.key for one in claiming])
-            for one, order in zip(claiming, orders, strict=True):
-                one.order = order
+            if not (one.reading and one.reading.ledger):
+                one.order = None
+        await self._read_orders(
+            [one for one in polled if one.reading and one.reading.ledger and one.ref.kind != EVENT_JOB]
+        )
+
+    async def _read_orders(self, claiming: Sequence[_Observation]) -> None:
+        if not self._orders or not claiming:
+            return
+        orders = await self._orders.get_many([one.lease.key for one in claiming])
+        for one, order in zip(claiming, orders, strict=True):
+            one.order = order
 
     def _ask(self, question: Callable[[Controller, Object], tuple[T, ...]]) -> list[tuple[_Observation, tuple[T, ...]]]:
         """Returns the objects with what their controllers ask for; a controller's error becomes its object's."""

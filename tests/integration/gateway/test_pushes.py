@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from scalers.gateway import body_reader
+from scalers.gateway.destinations import Destinations
+from scalers.triggers.parse import Triggers
 from scheduler.queue import Lane
 from tests.support.conditions import eventually
 from tests.support.gateway_rig import KEYS, GatewayRig
+from tests.support.redis_calls import rounds_of
 from tests.support.tables import for_each
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import EVENT_JOB, SCALED_JOB, Ref
@@ -285,6 +288,24 @@ async def test_two_requests_on_one_connection_without_waiting(rig: GatewayRig) -
     answer = await raw(rig, request.format("a", "").encode(), request.format("b", "Connection: close\r\n").encode())
     assert answer.count(b"HTTP/1.1 202") == 2
     assert [event["id"] for event in await rig.accepted("orders")] == ["a", "b"]
+
+
+async def test_a_target_that_is_looked_up_anew_is_waited_for_once(
+    rig: GatewayRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event that comes alone waits for it."""
+    await rig.event_job("orders")
+
+    def destinations() -> Destinations:
+        return Destinations(rig.store, KEYS, Triggers(broker=rig.broker, prefix=KEYS.prefix))
+
+    # The first time connections are made.
+    await destinations().find("team", "orders")
+    with rounds_of(monkeypatch) as rounds:
+        found = await destinations().find("team", "orders")
+    assert found is not None
+    assert found.channel.takers == (Ref(EVENT_JOB, "team", "orders").key,)
+    assert len(rounds) == 1
 
 
 async def test_a_deleted_target_takes_nothing(rig: GatewayRig) -> None:

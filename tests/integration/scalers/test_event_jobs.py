@@ -11,6 +11,7 @@ from penstock.client import beside
 from tests.integration.scalers.test_wakeups import connected, ready, running, until, wakeups_of
 from tests.integration.scalers.world import KEYS, Polling, World, build, redis_trigger, scaled_job
 from tests.support.event_jobs import event_of
+from tests.support.redis_calls import rounds_of
 from tests.support.tables import cases
 from workers.api.kinds import EVENT_JOB, Object, Ref
 from workers.cache.store import ObjectVersion
@@ -172,3 +173,21 @@ async def test_an_event_job_that_lost_its_finalizer_leaves_nothing(again: bool, 
         await poll(polling)
     assert await world.client.keys("*deliveries:u1*") == []
     assert bool(await world.client.keys("*:events:*")) == again
+
+
+async def test_an_event_at_rest_is_claimed_after_few_waits_for_the_broker(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a row: the claim; object, reading and order; the channel; events; their routes; the end."""
+    await apply(world, event_job())
+    await world.orders.put(REF.key, ClaimOrder(1, DELIVERIES, 9), world.poll)
+    async with world.polling() as polling:
+        await push(world.client, "1")
+        await poll(polling)
+        await push(world.client, "2")
+        await world.poll.mark([REF.key])
+        with rounds_of(monkeypatch) as rounds:
+            await polling.once()
+        [reading] = await world.readings.get_many([REF.key])
+    assert [orjson.loads(claim.item or "")["id"] for claim in claims_of(reading)] == ["1", "2"]
+    assert len(rounds) <= 6

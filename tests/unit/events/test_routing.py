@@ -1,9 +1,12 @@
 """The route of an event: its filter, its keys and its time."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.tables import cases
 from tests.unit.events.texts import event, spec
@@ -40,6 +43,43 @@ TAKEN = Route(None, None, None)
 def test_a_filter_takes_or_leaves_an_event(condition: Any, taken: bool) -> None:
     found = routing.route(spec(filter=condition), event('{"total": 12}'), ARRIVED)
     assert found == (TAKEN if taken else NotTaken())
+
+
+ATTRIBUTES, TEXTS = ("type", "source", "subject"), st.sampled_from(("", "a", "ab", "b", "order.placed", "/shop", "A"))
+COMPARISONS = {"exact": str.__eq__, "prefix": str.startswith, "suffix": str.endswith}
+
+
+def holds(condition: Any, attributes: Mapping[str, str]) -> bool:
+    """Returns whether a filter takes an event, by the words of the specification."""
+    [(name, inner)] = condition.items()
+    if name == "not":
+        return not holds(inner, attributes)
+    if name in ("all", "any"):
+        return {"all": all, "any": any}[name](holds(each, attributes) for each in inner)
+    compare = COMPARISONS[name]
+    return all(each in attributes and compare(attributes[each], text) for each, text in inner.items())
+
+
+@given(
+    st.recursive(
+        st.tuples(
+            st.sampled_from(tuple(COMPARISONS)),
+            st.dictionaries(st.sampled_from(ATTRIBUTES), TEXTS.filter(bool), min_size=1),
+        ),
+        lambda each: (
+            st.tuples(st.just("not"), each.map(lambda one: dict([one])))
+            | st.tuples(
+                st.sampled_from(("all", "any")), st.lists(each.map(lambda one: dict([one])), min_size=1, max_size=4)
+            )
+        ),
+        max_leaves=12,
+    ).map(lambda one: dict([one])),
+    st.fixed_dictionaries({"type": TEXTS.filter(bool)}, optional={"subject": TEXTS.filter(bool)}),
+)
+def test_a_filter_means_what_its_parts_mean(condition: Any, attributes: dict[str, str]) -> None:
+    fields = event(**attributes)
+    found = routing.route(spec(filter=condition), fields, ARRIVED)
+    assert found == (TAKEN if holds(condition, fields) else NotTaken())
 
 
 @cases(

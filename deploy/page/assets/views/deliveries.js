@@ -74,8 +74,10 @@ class Deliveries {
   }
 
   opener({ entry, type, id, subject }) {
+    // A long type goes on in the next line behind a dot.
+    const pieces = (type || "event").split(/(?<=\.)/).map((piece) => [piece, h("wbr")]);
     return [
-      h("button", { type: "button", class: "link", on: { click: () => this.open(entry) } }, h("b", {}, type || "event"), " ", h("span", { class: "soft" }, id)),
+      h("button", { type: "button", class: "link", on: { click: () => this.open(entry) } }, h("b", {}, pieces), " ", h("span", { class: "soft" }, id)),
       subject && h("div", { class: "soft" }, subject),
     ];
   }

@@ -1,6 +1,7 @@
 // Events: what is parked and what to do about it, then every EventJob.
 
 import { get, path } from "../core/api.js";
+import { kindsKnown, loadKinds } from "../core/kinds.js";
 import { address } from "../core/router.js";
 import { h, keyed, replace } from "../core/view.js";
 import { heading, loading, section, throttled } from "../parts/frames.js";
@@ -20,6 +21,7 @@ export async function events({ main, query, signal, watch }) {
   const last = { label: "Last event", class: "age", cell: (row) => moment(row.last) };
   const list = table({ caption: "EventJobs", columns: [nameColumn, phaseColumn, numbersColumn, messageColumn, last], keyOf: rowKey, empty: "There is no EventJob." });
   const pages = h("nav", { class: "pages", "aria-label": "Pages" });
+  if (!kindsKnown()) await loadKinds(signal).catch(() => []);
   const load = async () => {
     const [parked, page] = await Promise.all([get(path(["parked"]), { signal }), get(path(["objects"], { kind: KIND, sort: "tone", limit: LIMIT, after: query.get("after") }), { signal })]);
     keyed(notices, parked, parkedKey, parkedNotice);

@@ -5,6 +5,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from scalers.gateway.http_binding import MOST_EVENTS, PlainEvent, binding_of, read_events
 from scalers.gateway.problem import RequestRefused
@@ -106,6 +108,20 @@ def test_binary_mode(headers: dict[str, str], body: bytes, found: dict[str, str]
 )
 def test_structured_mode(more: dict[str, Any], found: dict[str, str]) -> None:
     assert one({"content-type": f"{STRUCTURED}; charset=utf-8"}, {**EVENT, **more}) == {**EVENT, **found}
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        lambda each: st.lists(each) | st.dictionaries(st.text(), each),
+    ).filter(lambda data: data is not None and not isinstance(data, str))
+)
+@example([2**64, -(2**63) - 1, 10**40])
+@example([1e16, 1e-7, -0.0, 5e-324])
+@example(json.loads("[" * 300 + "]" * 300))
+def test_data_stay_what_they_were(data: Any) -> None:
+    event = one({"content-type": STRUCTURED}, {**EVENT, "data": data})
+    assert json.loads(event["data"]) == data
 
 
 def test_a_batch_is_as_many_events() -> None:

@@ -1,0 +1,56 @@
+"""The commands that a Redis server was sent, by its own count."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import pytest
+import redis.asyncio as redis
+from redis.asyncio.connection import AbstractConnection
+
+
+@asynccontextmanager
+async def commands_of(client: redis.Redis) -> AsyncIterator[dict[str, int]]:
+    """Counts the commands of everybody meanwhile: the number of each, once the context has ended."""
+    found: dict[str, int] = {}
+    before = await _counted(client)
+    yield found
+    for name, number in (await _counted(client)).items():
+        if (more := number - before.get(name, 0)) and name != "info":
+            found[name] = more
+
+
+async def _counted(client: redis.Redis) -> dict[str, int]:
+    stats = await client.info("commandstats")
+    return {name.removeprefix("cmdstat_"): int(each["calls"]) for name, each in stats.items()}
+
+
+@contextmanager
+def rounds_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Counts how often in a row this process waits for a server: the commands of each round, sent before an answer.
+
+    What is sent side by side, on however many connections, is one round.
+    """
+    rounds: list[int] = []
+    answered = True
+    send, read = AbstractConnection.send_packed_command, AbstractConnection.read_response
+
+    async def sending(self: AbstractConnection, command: object, check_health: bool = True) -> None:
+        nonlocal answered
+        if answered:
+            rounds.append(0)
+        answered = False
+        rounds[-1] += 1
+        await send(self, command, check_health)  # type: ignore[arg-type]
+
+    async def reading(self: AbstractConnection, *args: Any, **options: Any) -> Any:
+        nonlocal answered
+        try:
+            return await read(self, *args, **options)
+        finally:
+            answered = True
+
+    with monkeypatch.context() as patched:
+        patched.setattr(AbstractConnection, "send_packed_command", sending)
+        patched.setattr(AbstractConnection, "read_response", reading)
+        yield rounds
