@@ -12,7 +12,6 @@ from pydantic import SecretStr
 from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Scaler, Source, parameter
 
-
 #: Options of a URL that change how its server is trusted, in the spellings of Redis, RabbitMQ, MySQL and others.
 _URL_OPTION = re.compile(r"(?i)ssl|tls|(?:ca)?certfile$|keyfile$|verify$|server_name_indication$|auth_mechanism$")
 
