@@ -247,7 +247,9 @@ async def test_every_key_of_a_wrong_type_is_told(filled: Dump, redis_server: str
 
 
 async def test_every_entry_that_cannot_be_read_is_told(filled: Dump, redis_server: str) -> None:
-    changes = [(key, ("other", b"garbage of " + key, 0.0, 1)) for key in filled if _is_waiting_list(key)]
+    changes: list[tuple[bytes, Any]] = [
+        (key, ("other", b"garbage of " + key, 0.0, 1)) for key in filled if _is_waiting_list(key)
+    ]
     fields = {
         f"{KEYS.tag}:readings": REF.key,
         f"{KEYS.tag}:orders": REF.key,
@@ -256,9 +258,9 @@ async def test_every_entry_that_cannot_be_read_is_told(filled: Dump, redis_serve
     }
     async with clients.client(redis_server) as client:
         await _stored(client, filled)
-        for key, field in fields.items():
-            for each in [field] if field else await client.hkeys(key):
-                await client.hset(key, each, b"garbage")
+        for name, field in fields.items():
+            for each in [field] if field else await client.hkeys(name):
+                await client.hset(name, each, b"garbage")
         for key, (how, *words) in changes:
             await HOW[how](client, key.decode(), *words)
         await client.xadd(INTAKE, {b"garbage": b"garbage"})

@@ -174,8 +174,8 @@ def simple_job(namespace: str, name: str, kind: Kind = JOB) -> Object:
 
 
 FEW = ("--max-requests-inflight=2", "--max-mutating-requests-inflight=1")
-#: For APF the two numbers add up, and each of its levels has at least one seat. Its feature gate and its beta version are
-#: gone since 1.32; this flag has all versions.
+#: For APF the two numbers add up, and each of its levels has at least one seat. Newer servers know neither its feature
+#: gate nor the beta version of its API; all know this flag.
 APF_ON = (*FEW, "--enable-priority-and-fairness=true")
 APF_OFF = (*FEW, "--enable-priority-and-fairness=false")
 

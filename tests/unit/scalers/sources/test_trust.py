@@ -125,12 +125,13 @@ def honoured(type_: str, base: Mapping[str, str], without: Set[str]) -> set[str]
         try:
             after = server(type_, {**base, **changes})
         except SettingsError as refused:
-            assert option.removeprefix("@") in str(refused), f"{option} is refused, but not by name: {refused}"
+            said = str(refused)
         else:
             # What an external scaler's trigger says besides is for its server.
-            if not (type_.startswith("external") and not option.startswith("@") and after == before):
-                assert after != before, f"{option} is dropped"
-                found.add(option)
+            for_the_server = type_.startswith("external") and not option.startswith("@") and after == before
+            said = option if for_the_server or after != before else "nothing"
+            found.update([option] if after != before else ())
+        assert option.removeprefix("@") in said, f"{option} is dropped, or refused without its name: {said}"
     return found
 
 
