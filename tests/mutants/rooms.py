@@ -54,7 +54,13 @@ ROOMS = (
     Room("workers/admission", ("tests/unit/admission",)),
     Room("workers/formula", ("tests/unit/controllers/keda/scaledobject",)),
     Room("workers/flows", ("tests/unit/controllers/volcano/jobflow", "tests/unit/admission", "tests/unit/api")),
-    Room("workers/decision", ("tests/unit/workers/reconcile", "tests/unit/controllers/keda/scaledjob")),
+    Room(
+        "workers/decision",
+        (
+            *(f"tests/unit/workers/{name}" for name in ("handoff", "cache/test_followed.py", "reconcile")),
+            *(f"tests/unit/controllers/{name}" for name in ("keda/scaledjob", "eventjob")),
+        ),
+    ),
     Room("workers/handoff", ("tests/unit/workers/handoff",)),
     Room("scalers/triggers", ("tests/unit/scalers/triggers",)),
     Room("scalers/polling", ("tests/unit/scalers/polling",)),
