@@ -84,7 +84,12 @@ _KNOWN = frozenset({Source.NAMESPACE, Source.OWNER, Source.BROKER, Source.PREFIX
 _RETIRED = frozenset({"metricName"})
 
 #: Texts of an authentication that change how a server is trusted: a type that does not know them must not ignore them.
-_TRUST = frozenset({"tls", "ca", "cert", "key", "caCert", "tlsClientCert", "tlsClientKey", "sasl", "sslmode"})
+_TRUST = frozenset(
+    {
+        *("tls", "enableTLS", "unsafeSsl", "sslmode", "sasl", "ca", "cert", "key", "keyPassword"),
+        *("caCert", "clientCert", "clientKey", "tlsClientCert", "tlsClientKey"),
+    }
+)
 
 #: The name in PENSTOCK_KEDA_QUIRKS under which options about TLS that have no effect are ignored.
 IGNORED_TRUST = "ignored-trust"
@@ -285,7 +290,7 @@ def _unhonoured(trigger: Trigger, origins: Collection[Origin]) -> Iterable[Probl
     if not known or IGNORED_TRUST in trigger.quirks.split(","):
         return
     for name in sorted(_TRUST.intersection(trigger.authentication) - known):
-        if trigger.authentication[name].strip() not in ("", "disable", "none"):
+        if trigger.authentication[name].strip() not in ("", "disable", "none", "false"):
             yield name, "of the authentication is not honoured by this type"
 
 

@@ -1,5 +1,6 @@
 """The last runs of Celery's own periodic entries, shared by all beats: each run is leased to one of them."""
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -9,6 +10,8 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.scripts import Script, load, readable
+
+log = logging.getLogger(__name__)
 
 #: Seconds a run is leased to a beat. Longer than publishing can take with all its retries.
 LEASE = 20.0
@@ -67,9 +70,8 @@ class LastRuns:
                 return known
 
         known = await readable(self._client, [runs], stored)
-        # A moment that cannot be read counts as unknown: the next run replaces it.
         moments = zip(last, known, strict=True)
-        return {name: int(moment) if moment.isdigit() else last[name] for name, moment in moments if moment is not None}
+        return {name: _moment(name, moment, last[name]) for name, moment in moments if moment is not None}
 
     async def acquire(self, name: str, last: int) -> RunLease | int | None:
         """Leases the run that follows the one at `last`.
@@ -93,3 +95,11 @@ class LastRuns:
 
     def _names(self, name: str) -> tuple[str, str]:
         return self._keys.beat("runs"), self._keys.beat(f"lease:{name}")
+
+
+def _moment(name: str, stored: bytes, last: int) -> int:
+    """Returns a stored moment; one that cannot be read counts as `last`, and the next run replaces it."""
+    if stored.isdigit():
+        return int(stored)
+    log.warning("a last run that cannot be read counts as unknown", extra={"entry": name, "value": repr(stored)[:100]})
+    return last

@@ -302,7 +302,7 @@ class Lane:
 
     async def _drop(self, claimed: Sequence[Arg]) -> None:
         """Settles claimed keys that cannot be read: pairs of key and token."""
-        log.error("keys that cannot be read were dropped", extra={"lane": self.name, "keys": repr(claimed[::2])})
+        log.error("keys that cannot be read were dropped", extra={"lane": self.name, "keys": repr(claimed[::2])[:1000]})
         await SCRIPTS["finish"](
             self._client,
             (self.keys.call(uuid.uuid4().hex), *self._lane),

@@ -14,7 +14,7 @@ from scalers.deliveries import event_routing
 from scalers.sources.events.intake import ACCEPT, Intake
 from scalers.sources.redis.claim_scripts import BUDGET, Call, run_scripts
 from scalers.sources.redis.connection import RedisLink, reason
-from scheduler.keys import DeliveryKeys
+from scheduler.keys import DeliveryKeys, type_of
 from scheduler.scripts import Script, load
 from workers.api.eventing.eventjob import EventJobSpec
 from workers.api.scheduledjob import RunTemplate
@@ -169,10 +169,19 @@ class EventLedger:
     async def _ask(self, link: RedisLink, calls: Sequence[Call]) -> Sequence[Any]:
         """Returns the answers, in one round trip. Raises SourceError with the first refusal."""
         answers = await run_scripts(link, calls)
-        for answer in answers:
-            if isinstance(answer, exceptions.RedisError):
-                raise SourceError(f"{self.server}: {self.intake.stream}: {reason(answer)}")
+        refused = [answer for answer in answers if isinstance(answer, exceptions.RedisError)]
+        if refused:
+            mistyped = any("WRONGTYPE" in str(each) for each in refused)
+            broken = await _of_a_wrong_type(link, [key for call in calls for key in call.keys]) if mistyped else []
+            raise SourceError(f"{self.server}: {', '.join(broken) or self.intake.stream}: {reason(refused[0])}")
         return answers
+
+
+async def _of_a_wrong_type(link: RedisLink, keys: Sequence[str]) -> list[str]:
+    """Returns the keys whose type is not theirs. They stay where they are: what they held exists nowhere else."""
+    wanted = {key: type_ for key in keys if (type_ := type_of(key))}
+    found: Any = await link.run([("TYPE", key) for key in wanted])
+    return [key for key, type_ in zip(wanted, found, strict=True) if type_ not in (wanted[key], b"none")]
 
 
 def _items(answer: Any, *, unrouted: bool = False) -> ClaimableItems:

@@ -1,14 +1,24 @@
 """TLS of measured servers, with certificates as texts from Secrets."""
 
+import re
 import ssl
 import tempfile
 from dataclasses import dataclass, field
 from functools import lru_cache
+from urllib.parse import parse_qsl
 
 from pydantic import SecretStr
 
 from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Scaler, Source, parameter
+
+#: Options of a URL that change how its server is trusted, in the spellings of Redis, RabbitMQ, MySQL and others.
+_URL_OPTION = re.compile(r"(?i)ssl|tls|(?:ca)?certfile$|keyfile$|verify$|server_name_indication$|auth_mechanism$")
+
+
+def trust_options(query: str) -> list[str]:
+    """Returns the names of the options in a URL's query that change how the server is trusted."""
+    return [name for name, _ in parse_qsl(query, keep_blank_values=True) if _URL_OPTION.match(name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +58,12 @@ class Certificates(Scaler):
         return TLS(self.ca or "", self.cert or "", _text(self.key), self._password(), verify=not self.unsafe_ssl)
 
     def refuse_unused(self, without: str) -> None:
-        """Raises ParameterError for a certificate that is given although no TLS is spoken. without: what would.
+        """Raises ParameterError for an option about TLS that is given although none is spoken. without: what would.
 
-        Who gives a certificate expects TLS: credentials must not go in the clear because a switch was forgotten.
+        Who gives one expects TLS: credentials must not go in the clear because a switch was forgotten.
         """
-        for name in ("ca", "cert"):
-            if getattr(self, name) and IGNORED_TRUST not in self.quirks:
+        for name, value in (("ca", self.ca), ("cert", self.cert), ("unsafeSsl", self.unsafe_ssl)):
+            if value and IGNORED_TRUST not in self.quirks:
                 raise ParameterError(name, f"is of no use without {without}")
 
     def _password(self) -> str:

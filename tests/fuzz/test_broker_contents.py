@@ -1,6 +1,9 @@
-"""Odd contents of the broker: every part that reads them goes on, and what is lost comes again."""
+"""Odd contents of the broker: every part that reads them goes on, what is lost returns, what is set aside is told."""
 
 import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -8,9 +11,11 @@ import redis.asyncio as redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.client import beside
 from scheduler.broker import clients
 from scheduler.keys import TYPES, type_of
-from tests.fuzz.broker_world import ROUNDS, broker_world, channel_keys
+from tests.fuzz.broker_world import KEYS, ROUNDS, UID, BrokerWorld, broker_world, channel_keys
+from tests.integration.scalers.test_event_jobs import INTAKE, REF
 
 pytestmark = pytest.mark.broker
 FEW = settings(
@@ -116,9 +121,67 @@ async def _stored(client: redis.Redis, dump: Dump) -> None:
     await pipeline.execute()
 
 
-def test_no_content_stops_anything(filled: Dump, redis_server: str) -> None:
+#: What every record has.
+_PLAIN = frozenset(vars(logging.makeLogRecord({})))
+
+
+def _is_waiting_list(key: bytes) -> bool:
+    """Returns whether a lane hands out keys from this one."""
+    return b":lane:" in key and key.endswith((b":ready", b":later", b":leases"))
+
+
+@contextmanager
+def _logged() -> Iterator[list[str]]:
+    """Collects what is logged as a warning or worse: message and further fields, as text."""
+    lines: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            more = {name: value for name, value in vars(record).items() if name not in _PLAIN}
+            lines.append(f"{record.getMessage()} {more}")
+
+    collector = Collector(logging.WARNING)
+    logging.getLogger().addHandler(collector)
+    try:
+        yield lines
+    finally:
+        logging.getLogger().removeHandler(collector)
+
+
+async def _set_aside(client: redis.Redis, changes: Sequence[tuple[bytes, Any]], parked: int) -> Sequence[str]:
+    """Returns the name of everything that is no longer where it was written, because it could not be read.
+
+    Those are keys of a wrong type, stored objects, entries of a channel that are no events, and keys of a lane that
+    name no object. parked: entries that were parked before.
+    """
+    names = [key.decode().partition(":unreadable:")[0] async for key in client.scan_iter("*:unreadable:*")]
+    aside = f"{KEYS.tag}:unreadable"
+    if await client.type(aside) == b"hash":
+        names += [field.decode().partition("/")[2] for field in await client.hkeys(aside)]
+    lanes = [key for key in [key async for key in client.scan_iter()] if _is_waiting_list(key)]
+    held = [key async for key in client.scan_iter("*:leased")]
+    for key, (how, *words) in changes:
+        if how != "other" or not _is_waiting_list(key) or not words[2] % 2:
+            continue
+        kept = [each for each in lanes if await client.type(each) == b"zset"]
+        scores = [await client.zscore(each, words[0]) for each in kept]
+        scores += [await client.hget(each, words[0]) for each in held if await client.type(each) == b"hash"]
+        if not any(score is not None for score in scores):
+            names.append(repr(words[0])[2:-1][:80])
+    if await _parked(client) > parked:
+        names.append(INTAKE)
+    return names
+
+
+async def _parked(client: redis.Redis) -> int:
+    key = beside(INTAKE, "parked")
+    return int(await client.xlen(key)) if await client.type(key) == b"stream" else 0
+
+
+def test_no_content_stops_anything_and_what_is_set_aside_is_told(filled: Dump, redis_server: str) -> None:
     # Data whose format is no known number are left alone: what they say is not ours to mend.
     keys = sorted(key for key in filled if not key.endswith(b":format"))
+    found: list[str] = []
 
     @FEW
     @given(st.lists(st.tuples(st.sampled_from(keys), CHANGES), min_size=1, max_size=3))
@@ -129,14 +192,78 @@ def test_no_content_stops_anything(filled: Dump, redis_server: str) -> None:
                 for key, (how, *words) in changes:
                     if await client.exists(key):
                         await HOW[how](client, key.decode(), *words)
-                async with broker_world(client, redis_server) as world:
-                    for _ in range(ROUNDS):
-                        faults = await world.round()
-                        assert not faults, (faults, str(changes)[:600])
-                        if await world.recovered():
-                            return
-                    raise AssertionError(f"the ScaledJob was not decided on: {str(changes)[:600]}")
+                parked = await _parked(client)
+                with _logged() as lines:
+                    async with broker_world(client, redis_server) as world:
+                        await recovered(world, changes)
+                    said = "\n".join((*lines, *world.told))
+                names = await _set_aside(client, changes, parked)
+                found.extend(names)
+                untold = [name for name in names if name not in said]
+                assert not untold, (untold, str(changes)[:600], said[:2000])
 
         asyncio.run(scenario())
 
+    async def recovered(world: BrokerWorld, changes: Sequence[Any]) -> None:
+        for _ in range(ROUNDS):
+            faults = await world.round()
+            assert not faults, (faults, str(changes)[:600])
+            if await world.recovered():
+                return
+        raise AssertionError(f"the ScaledJob was not decided on: {str(changes)[:600]}")
+
     goes_on()
+    assert found, "nothing was set aside: this says nothing about what is told"
+
+
+async def _told(client: redis.Redis, url: str, changes: Sequence[Any]) -> tuple[Sequence[str], str]:
+    """Lets everything work on what the broker holds. Returns what was set aside, and what was told."""
+    parked = await _parked(client)
+    with _logged() as lines:
+        async with broker_world(client, url) as world:
+            for _ in range(ROUNDS):
+                assert not await world.round()
+        said = "\n".join((*lines, *world.told))
+    return await _set_aside(client, changes, parked), said
+
+
+async def test_every_key_of_a_wrong_type_is_told(filled: Dump, redis_server: str) -> None:
+    # What is read by listing or not at all (answers of past calls, signs of life), and what says which data these are.
+    unread = (":call:", ":present:", ":format", ":generation")
+    names = [name for name in map(bytes.decode, filled) if type_of(name) and not any(each in name for each in unread)]
+    async with clients.client(redis_server) as client:
+        await _stored(client, filled)
+        for name in names:
+            await _wrong_type(client, name, b"garbage")
+        aside, said = await _told(client, redis_server, ())
+        kept = {name for name in names if ":deliveries:" in name}
+        assert len(kept) > 10
+        assert set(aside) == set(names) - kept, "deliveries exist nowhere else: they stay where they are"
+        assert [name for name in aside if name not in said] == []
+        # Many names in one message are cut.
+        assert sum(name in said for name in kept) >= 3
+
+
+async def test_every_entry_that_cannot_be_read_is_told(filled: Dump, redis_server: str) -> None:
+    changes: list[tuple[bytes, Any]] = [
+        (key, ("other", b"garbage of " + key, 0.0, 1)) for key in filled if _is_waiting_list(key)
+    ]
+    fields = {
+        f"{KEYS.tag}:readings": REF.key,
+        f"{KEYS.tag}:orders": REF.key,
+        KEYS.beat("runs"): "entry",
+        f"{KEYS.tag}:deliveries:{UID}:records": "",
+    }
+    async with clients.client(redis_server) as client:
+        await _stored(client, filled)
+        for name, field in fields.items():
+            for each in [field] if field else await client.hkeys(name):
+                await client.hset(name, each, b"garbage")
+        for key, (how, *words) in changes:
+            await HOW[how](client, key.decode(), *words)
+        await client.xadd(INTAKE, {b"garbage": b"garbage"})
+        aside, said = await _told(client, redis_server, changes)
+        assert {*aside} >= {*(f"garbage of {key.decode()}" for key, _ in changes), INTAKE}
+        assert [name for name in aside if name not in said] == []
+        for what, name in (("reading", REF.key), ("order", REF.key), ("last run", "entry"), ("delivery", "'")):
+            assert any(f"{what} that cannot be read" in line and name in line for line in said.splitlines()), what

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.mutants import lua, python
 from tests.mutants.mutant import Mutant, accepted
-from tests.mutants.rooms import ROOMS, Room
+from tests.mutants.rooms import Room, matching
 from tests.support.paths import ROOT
 
 WANTED = 0.95
@@ -24,13 +24,13 @@ WANTED = 0.95
 def main() -> None:
     """Prints a line per room and one per survivor."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants")
-    parser.add_argument("rooms", nargs="*", help="the starts of their folders' names; default all")
+    parser.add_argument("rooms", nargs="*", help="their folders, or the starts of several; default all")
     parser.add_argument("--number", type=int, default=100, help="mutants of each room (default 100)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="choice of the mutants")
     parser.add_argument("--mutmut", type=Path, default=ROOT / "build" / "mutmut" / "bin" / "mutmut")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
-    rooms = [room for room in ROOMS if room.folder.startswith(tuple(arguments.rooms or [""]))]
+    rooms = matching(arguments.rooms)
     caught = counted = 0
     for room, survivors, tried in _try(rooms, arguments.number, arguments.seed, arguments.mutmut):
         few, many = _report(room, survivors, tried)

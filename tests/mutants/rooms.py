@@ -30,6 +30,13 @@ class Room:
         return random.Random(f"{seed} {self.folder}").sample(known, min(number, len(known)))
 
 
+def matching(names: Sequence[str]) -> Sequence[Room]:
+    """Returns the rooms that are meant: a whole name means one room, a start of names several; no name means all."""
+    whole = {room.folder for room in ROOMS}.intersection(names)
+    starts = tuple(name for name in names if name not in whole)
+    return [room for room in ROOMS if not names or room.folder in whole or (starts and room.folder.startswith(starts))]
+
+
 def _controller(name: str) -> Room:
     return Room(f"workers/controllers/{name}", (f"tests/unit/controllers/{name}",))
 
@@ -47,11 +54,21 @@ ROOMS = (
     Room("workers/admission", ("tests/unit/admission",)),
     Room("workers/formula", ("tests/unit/controllers/keda/scaledobject",)),
     Room("workers/flows", ("tests/unit/controllers/volcano/jobflow", "tests/unit/admission", "tests/unit/api")),
-    Room("workers/decision", ("tests/unit/workers/reconcile", "tests/unit/controllers/keda/scaledjob")),
+    Room(
+        "workers/decision",
+        (
+            *(f"tests/unit/workers/{name}" for name in ("handoff", "cache/test_followed.py", "reconcile")),
+            *(f"tests/unit/controllers/{name}" for name in ("keda/scaledjob", "eventjob")),
+        ),
+    ),
     Room("workers/handoff", ("tests/unit/workers/handoff",)),
     Room("scalers/triggers", ("tests/unit/scalers/triggers",)),
     Room("scalers/polling", ("tests/unit/scalers/polling",)),
     Room("scalers/deliveries", ("tests/unit/scalers/deliveries",)),
+    Room(
+        "scalers/sources/events",
+        ("tests/unit/scalers/sources/test_push_parameters.py", "tests/integration/scalers/test_push.py"),
+    ),
     Room("scheduler/cron", ("tests/unit/scheduler",)),
     Room(
         "scheduler/lua",

@@ -12,7 +12,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,17 @@ from tests.support.ports import free_ports
 PATIENCE = 90.0
 #: The user of `ControlPlane.ordinary`.
 ORDINARY = "ordinary"
+
+
+#: A minor version: 1.36 is (1, 36).
+Version = tuple[int, int]
+
+#: Arguments that a version beyond the second one refuses, or one before the first, by component. A component that does
+#: not know one of its arguments does not start.
+DATED: Mapping[str, Mapping[str, tuple[Version, Version]]] = {
+    # Without it an old one listens in the clear, too, on a port that another run may have.
+    "kube-controller-manager": {"--port=0": ((1, 0), (1, 23))},
+}
 
 
 @dataclass(frozen=True)
@@ -54,12 +65,22 @@ def assets() -> Path:
     return Path(folder)
 
 
-def version(folder: Path) -> tuple[int, int]:
+def version(folder: Path) -> Version:
     """Returns the minor version of the control plane in this folder."""
     said = subprocess.run([folder / "kube-apiserver", "--version"], check=True, capture_output=True, text=True).stdout
+    return parse_version(said)
+
+
+def parse_version(said: str) -> Version:
+    """Returns the minor version that a program's `--version` says."""
     major, minor = re.findall(r"\d+", said)[:2]
     # A build without its version's name calls itself v0.0.0: Debian's, of 1.20.
     return (int(major), int(minor)) if int(major) else (1, 20)
+
+
+def arguments_of(component: str, at: Version) -> list[str]:
+    """Returns the arguments that only some versions of a component know, for this one."""
+    return [flag for flag, (first, last) in DATED.get(component, {}).items() if first <= at <= last]
 
 
 @contextmanager
@@ -79,13 +100,19 @@ def control_plane(
         _until(lambda: b"true" in _read(f"{etcd}/health"), f"etcd, see {home}/etcd.log")
         token = secrets.token_hex(16)
         ordinary = secrets.token_hex(16)
-        command = [*_apiserver(folder, home, etcd, port, (token, ordinary)), *flags]
+        users = home / "tokens.csv"
+        users.write_text(f"{token},admin,admin,system:masters\n{ordinary},{ORDINARY},{ORDINARY}\n")
+        key = ["openssl", "genrsa", "-out", home / "accounts.key", "2048"]
+        subprocess.run(key, check=True, capture_output=True)
+        at = version(folder)
+        command = [f"{folder}/kube-apiserver", *apiserver_arguments(at, home, etcd, port), *flags]
         apiserver = running.enter_context(_process(home / "apiserver.log", command))
         url = f"https://127.0.0.1:{port}"
         _until(lambda: _read(f"{url}/readyz", token) == b"ok", f"kube-apiserver, see {home}/apiserver.log")
         kubeconfig = _kubeconfig(home / "kubeconfig", home, url, token)
         if controllers:
-            command = _controllers(folder, home, kubeconfig, controllers_port)
+            arguments = controllers_arguments(at, home, kubeconfig, controllers_port)
+            command = [f"{folder}/kube-controller-manager", *arguments]
             running.enter_context(_process(home / "controllers.log", command))
         yield ControlPlane(url, kubeconfig, _kubeconfig(home / "ordinary", home, url, ordinary), apiserver)
 
@@ -104,39 +131,35 @@ def _etcd(folder: Path, home: Path, url: str, peer_port: int) -> Sequence[str]:
     ]
 
 
-def _apiserver(folder: Path, home: Path, etcd: str, port: int, users: tuple[str, str]) -> Sequence[str]:
+def apiserver_arguments(at: Version, home: Path, etcd: str, port: int) -> list[str]:
+    """Returns the arguments with which a kube-apiserver of this version is started. etcd: its URL."""
     key = home / "accounts.key"
-    subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
-    tokens = home / "tokens.csv"
-    tokens.write_text(f"{users[0]},admin,admin,system:masters\n{users[1]},{ORDINARY},{ORDINARY}\n")
     return [
-        f"{folder}/kube-apiserver",
         f"--etcd-servers={etcd}",
         f"--cert-dir={home}/certificates",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
         f"--secure-port={port}",
         "--service-cluster-ip-range=10.0.0.0/24",
-        f"--token-auth-file={tokens}",
+        f"--token-auth-file={home}/tokens.csv",
         "--authorization-mode=RBAC",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={key}",
         f"--service-account-signing-key-file={key}",
         # Pods need no account here, and nothing makes one without the controllers.
         "--disable-admission-plugins=ServiceAccount",
+        *arguments_of("kube-apiserver", at),
     ]
 
 
-def _controllers(folder: Path, home: Path, kubeconfig: Path, port: int) -> Sequence[str]:
-    # Without it an old one listens in the clear, too, on a port that another run may have; 1.24 forgot the flag.
-    insecure = ["--port=0"] if version(folder) < (1, 24) else []
+def controllers_arguments(at: Version, home: Path, kubeconfig: Path, port: int) -> list[str]:
+    """Returns the arguments with which a kube-controller-manager of this version is started."""
     return [
-        f"{folder}/kube-controller-manager",
         f"--kubeconfig={kubeconfig}",
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
         f"--cert-dir={home}/controllers",
-        *insecure,
+        *arguments_of("kube-controller-manager", at),
         "--leader-elect=false",
         f"--service-account-private-key-file={home}/accounts.key",
     ]

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
+from scalers.sources.tls import trust_options
+
 REDIS = ("redis", "rediss")
 SENTINEL = ("sentinel",)
 AMQP = ("amqp", "amqps", "pyamqp")
@@ -19,8 +21,8 @@ _FORMS = (
 class BrokerURL:
     """The parts of a broker URL. places: host and port (0: the scheme's). path: database or virtual host.
 
-    verify: of the server's certificate, None if the query does not say. authorities: file of the certificates to
-    trust, on the machine where the URL was written. files: options of the query that name such files.
+    verify: of the server's certificate, None if the query does not say. options: further ones of the query that change
+    how the server is trusted, such as files on the machine where the URL was written.
     """
 
     scheme: str
@@ -29,8 +31,7 @@ class BrokerURL:
     username: str | None
     password: str | None = field(repr=False)
     verify: bool | None = None
-    authorities: str = ""
-    files: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
     @property
     def database(self) -> int:
@@ -71,9 +72,13 @@ def parse(text: str) -> BrokerURL:
         username=unquote(first.username) if first.username else None,
         password=unquote(first.password) if first.password else None,
         verify=_verify(first),
-        authorities=_last(first, "ssl_ca_certs"),
-        files=tuple(name for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile") if _last(first, name)),
+        options=tuple(name for each in parts for name in trust_options(each.query) if not _is_read(each, name)),
     )
+
+
+def _is_read(parts: SplitResult, name: str) -> bool:
+    """Returns whether `verify` says the same: without TLS nothing is verified."""
+    return name == "ssl_cert_reqs" and parts.scheme in ("rediss", "amqps")
 
 
 def _verify(parts: SplitResult) -> bool | None:

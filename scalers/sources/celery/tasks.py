@@ -71,9 +71,11 @@ class CeleryTasks(Certificates):
         if not all(self.queues):
             raise ParameterError("queues", "must be names of queues, separated by commas")
         self.certificates()
-        if url.files and IGNORED_TRUST not in self.quirks:
+        if url.options and IGNORED_TRUST not in self.quirks:
             raise ParameterError(
-                "broker", f"{url.files[0]} is not supported: give ca, cert and key to the authentication"
+                "broker",
+                f"{url.options[0]} is not supported: give ca, cert and key to the authentication, of a rediss:// or "
+                "amqps:// broker",
             )
         if (url.scheme in broker_url.SENTINEL) != bool(self.sentinel_master):
             raise ParameterError("sentinelMaster", "and a sentinel:// broker must come together")

@@ -125,7 +125,10 @@ class MongoDB(ProtectedCertificates):
         parser, errors = needed("pymongo.uri_parser", EXTRA), needed("pymongo.errors", EXTRA)
         try:
             # The names behind mongodb+srv are resolved when the source is measured, not when the trigger is parsed.
-            if not uri.startswith("mongodb+srv://"):
+            if uri.startswith("mongodb+srv://"):
+                query = uri.partition("?")[2]
+                _ = parser.split_options(query) if query else None
+            else:
                 parser.parse_uri(uri)
         except (errors.PyMongoError, ValueError):
             name = "connectionString" if self.connection_string else "host"

@@ -1,7 +1,7 @@
 """KEDA's `mysql` trigger: the number that a query returns, on MySQL and MariaDB."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -14,7 +14,7 @@ from penstock.parameters import TRUTHS, ParameterError, require
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
 from scalers.sources.field_properties import text_of, value_of
-from scalers.sources.tls import TLS
+from scalers.sources.tls import TLS, trust_options
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
@@ -95,7 +95,7 @@ class MySQL(SQLSource):
             found["database"],
             found["user"] or "",
             found["password"] or "",
-            **_security(dict(parse_qsl(found["options"] or "", keep_blank_values=True))),
+            **_security(found["options"] or ""),
         )
 
     metric: ClassVar[str] = text_of("mysql-{0.server.name}")
@@ -159,8 +159,9 @@ class MySQLConnection(SqlLink):
             self._connection.close()
 
 
-def _security(options: Mapping[str, str]) -> dict[str, Any]:
+def _security(query: str) -> dict[str, Any]:
     """Returns what the options of a connection string say of trust. Raises ParameterError for what is not honoured."""
+    options = dict(parse_qsl(query, keep_blank_values=True))
 
     def refused(what: str) -> ParameterError:
         return ParameterError("connectionString", f"the option {what}")
@@ -168,6 +169,9 @@ def _security(options: Mapping[str, str]) -> dict[str, Any]:
     for name, default in _TRUST.items():
         if name in options and TRUTHS.get(options[name], options[name]) is not default:
             raise refused(f"{name}{'' if default is None else f'={options[name]}'} is not supported")
+    for name in trust_options(query):
+        if name != "tls":
+            raise refused(f"{name} is not supported")
     word = options.get("tls", "false")
     wanted = TRUTHS.get(word, word.lower())
     if wanted not in (True, False, "skip-verify", "preferred"):

@@ -20,8 +20,12 @@ from scalers.sources.redis.streams import StreamClaims
 
 _M = (Source.METADATA,)
 
-#: Parameters of the connection to another server than Penstock's own broker.
-_ELSEWHERE = ("username", "password", "enable_tls", "tls_mode", "ca", "cert", "key", "database_index", "unsafe_ssl")
+#: Parameters of the connection to another server than Penstock's own broker, by field.
+_ELSEWHERE = {
+    **{name: name for name in ("username", "password", "ca", "cert", "key")},
+    **{"enable_tls": "enableTLS", "tls_mode": "tls", "unsafe_ssl": "unsafeSsl", "key_password": "keyPassword"},
+    "database_index": "databaseIndex",
+}
 
 
 class Push(StreamClaims, SingleServer):
@@ -56,9 +60,9 @@ class Push(StreamClaims, SingleServer):
     @model_validator(mode="after")
     def _somewhere(self) -> Self:
         if self._is_own:
-            for name in _ELSEWHERE:
-                if name in self.model_fields_set:
-                    raise ParameterError("address", "is required by what says how to log in there")
+            for field, name in _ELSEWHERE.items():
+                if field in self.model_fields_set:
+                    raise ParameterError("address", f"is required by {name}")
             if not self.own_broker.get_secret_value():
                 raise ParameterError("address", "is required, or host and port")
             self._check_name()

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from pydantic import PrivateAttr, SecretStr, model_validator
 
 from penstock.extras import needed
-from penstock.parameters import FROM_ENV, Origin, ParameterError, Trigger
+from penstock.parameters import FROM_ENV, IGNORED_TRUST, Origin, ParameterError, Trigger
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
 from scalers.sources.external.grpc_client import Address, ExternalClient
 from scalers.sources.external.messages import EXTRA, Reference
@@ -54,6 +54,8 @@ class External(Scaler):
         needed("google.protobuf", EXTRA)
         if (self.tls_client_cert is None) != (self.tls_client_key is None):
             raise ParameterError("tlsClientCert", "and tlsClientKey must come together")
+        if self.unsafe_ssl and not self.server.tls and IGNORED_TRUST not in self.quirks:
+            raise ParameterError("unsafeSsl", "is of no use without enableTLS")
         if self.server.tls:
             try:
                 self.server.tls.context()

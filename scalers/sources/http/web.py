@@ -217,8 +217,15 @@ class WebSource(Certificates):
         for name, value in self._needed():
             if value is None:
                 raise ParameterError(name, f"is required by authModes {','.join(self.auth_modes)}")
+        self._check_certificate()
         self.material.context()
         return self
+
+    def _check_certificate(self) -> None:
+        """Raises ParameterError for a client certificate that no server would see."""
+        unseen = self.cert and not self.material.cert and "tls" not in type(self).model_fields
+        if unseen and IGNORED_TRUST not in self.quirks:
+            raise ParameterError("cert", "is of no use without authModes: tls")
 
     def _needed(self) -> list[tuple[str, object]]:
         wanted: Mapping[str, tuple[tuple[str, object], ...]] = {

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import orjson
 from aiohttp import encode_basic_auth
@@ -14,7 +14,7 @@ from penstock.scaler import Connections, Measure, Source, SourceError, parameter
 from scalers.sources.field_properties import value_of
 from scalers.sources.http.web import Session, WebSource
 from scalers.sources.messaging import amqp
-from scalers.sources.tls import TLS, ProtectedCertificates
+from scalers.sources.tls import TLS, ProtectedCertificates, trust_options
 from workers.api.kinds import Object
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
@@ -22,9 +22,6 @@ _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 Mode = Literal[
     "QueueLength", "MessageRate", "DeliverGetRate", "PublishedToDeliveredRatio", "ExpectedQueueConsumptionTime"
 ]
-
-#: Options of a broker's URL that change how it is trusted; they name files of KEDA's pod.
-_URL_OPTIONS = frozenset({"cacertfile", "certfile", "keyfile", "server_name_indication", "auth_mechanism"})
 
 #: Messages per Job unless the trigger says otherwise.
 _LENGTH = 20.0
@@ -161,9 +158,9 @@ class RabbitMQ(ProtectedCertificates, WebSource):
         parts = urlsplit(self.host.get_secret_value())
         if IGNORED_TRUST in self.quirks:
             return
-        for name in dict(parse_qsl(parts.query)):
-            if name in _URL_OPTIONS:
-                raise ParameterError("host", f"{name} is not supported: give ca, cert and key to the authentication")
+        for name in trust_options(parts.query):
+            # Those of KEDA's name files of its pod.
+            raise ParameterError("host", f"{name} is not supported: give ca, cert and key to the authentication")
         if self.tls == "enable" and parts.scheme == "http":
             raise ParameterError("tls", "needs a host with https:// or amqps://")
         if "tls" in self.model_fields_set:

@@ -174,13 +174,10 @@ def simple_job(namespace: str, name: str, kind: Kind = JOB) -> Object:
 
 
 FEW = ("--max-requests-inflight=2", "--max-mutating-requests-inflight=1")
-#: For APF the two numbers add up, and each of its levels has at least one seat.
-APF_ON = (
-    *FEW,
-    "--feature-gates=APIPriorityAndFairness=true",
-    "--runtime-config=flowcontrol.apiserver.k8s.io/v1beta1=true",
-)
-APF_OFF = (*FEW, "--feature-gates=APIPriorityAndFairness=false")
+#: For APF the two numbers add up, and each of its levels has at least one seat. Newer servers know neither its feature
+#: gate nor the beta version of its API; all know this flag.
+APF_ON = (*FEW, "--enable-priority-and-fairness=true")
+APF_OFF = (*FEW, "--enable-priority-and-fairness=false")
 
 
 @pytest.mark.real_apiserver

@@ -192,13 +192,14 @@ class QueueMachine(RuleBasedStateMachine):
         if claimed := self.holders[held:]:
             self.give_back([(holder, outcome) for holder in claimed])
 
-    @rule(booked=seconds, back=seconds)
-    def work_during_which_the_key_is_booked(self, booked: int, back: int) -> None:
+    @rule(booked=seconds, back=st.one_of(st.none(), seconds))
+    def work_during_which_the_key_is_booked(self, booked: int, back: int | None) -> None:
+        """A key is booked while it is held. back: seconds after which its decision asks for it; None: it is done."""
         held = len(self.holders)
         self.claim(1, notified=True, twice=False)
         for holder in self.holders[held:]:
             self.book([holder.lease.key], booked)
-            self.give_back([(holder, RequeueAt(self.now / SECOND + back))])
+            self.give_back([(holder, Done() if back is None else RequeueAt(self.now / SECOND + back))])
 
     def outcome(self) -> st.SearchStrategy[Outcome]:
         failed = st.sampled_from([Failed("no"), Failed("not yet", after=9.0), Failed("away", within=3.0)])

@@ -46,7 +46,7 @@ def test_no_text_of_a_scaler_shows_a_secret() -> None:
     (
         "TLS checked",
         "rediss://a?ssl_cert_reqs=required&ssl_ca_certs=/a.pem",
-        BrokerURL("rediss", (("a", 6379),), "", None, None, True, "/a.pem", ("ssl_ca_certs",)),
+        BrokerURL("rediss", (("a", 6379),), "", None, None, True, ("ssl_ca_certs",)),
     ),
     ("sentinels", "sentinel://:p@a:1/2; sentinel://b", BrokerURL("sentinel", (("a", 1), ("b", 26379)), "2", None, "p")),
     ("RabbitMQ", "amqp://a", BrokerURL("amqp", (("a", 0),), "", None, None)),

@@ -60,9 +60,9 @@ def test_the_broker_is_reached_as_its_url_says() -> None:
     ("nowhere", {"broker": ""}, "address", "is required"),
     ("a broker that cannot be measured", {"broker": "unix:///tmp/x"}, "address", "own broker"),
     ("a broker of another kind", {"broker": "amqp://a"}, "address", "own broker: must begin with redis://"),
-    ("a database of no server", {"databaseIndex": "1"}, "address", "is required by"),
-    ("TLS to no server", {"enableTLS": "true"}, "address", "is required by"),
-    ("a user of no server", {"username": "u"}, "address", "is required by"),
+    ("a database of no server", {"databaseIndex": "1"}, "address", "is required by databaseIndex"),
+    ("TLS to no server", {"enableTLS": "true"}, "address", "is required by enableTLS"),
+    ("a user of no server", {"username": "u"}, "address", "is required by username"),
 )
 def test_servers_that_are_none_are_refused(more: dict[str, str], field: str, complaint: str) -> None:
     with pytest.raises(SettingsError, match=complaint) as refused:

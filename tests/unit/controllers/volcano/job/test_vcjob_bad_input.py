@@ -114,6 +114,7 @@ def test_warnings_are_recorded_once_when_the_job_begins():
         cluster.settle()
         cluster.run()
     assert [reason for reason, _ in cluster.events] == ["PolicyIgnored", "MinSuccessTooHigh", "NotEnforced"]
+    assert {*cluster.types.values()} == {"Warning"}
 
 
 @for_each("RestartPartition", "ResumeJob")

@@ -280,7 +280,9 @@ def test_workers_wait_for_their_master_when_asked_to(arguments, name, waits):
     assert [each["name"] for each in found] == (["wait-for-master"] if waits else [])
     if waits:
         assert found[0]["image"] == "busybox:1.36.1"
-        assert "nc -z -w 2 train-master-0.train 23456" in found[0]["command"][-1]
+        *shell, script = found[0]["command"]
+        assert shell == ["sh", "-c"]
+        assert "nc -z -w 2 train-master-0.train 23456" in script
 
 
 # mpi

@@ -144,13 +144,17 @@ def test_a_job_that_fails_without_policies_says_which_pod_and_why():
     )
 
 
-def test_only_a_partition_is_restarted_when_that_is_all_that_is_asked_for():
+@cases(
+    ("its partition", "RestartPartition", {"train-worker-2", "train-worker-3"}),
+    ("its task, whatever the partition", "RestartTask", {f"train-worker-{index}" for index in range(4)}),
+)
+def test_no_more_is_restarted_than_is_asked_for(action, expected):
     parts = {"totalPartitions": 2, "partitionSize": 2}
-    worker = task("worker", 4, partitionPolicy=parts, policies=[on("PodFailed", "RestartPartition")])
+    worker = task("worker", 4, partitionPolicy=parts, policies=[on("PodFailed", action)])
     cluster = VcJobCluster(vcjob(worker)).start()
     before = uids(cluster)
     cluster.set("train-worker-2", "Failed", 1).settle()
-    assert renewed(cluster, before) == {"train-worker-2", "train-worker-3"}
+    assert renewed(cluster, before) == expected
 
 
 def test_a_partition_that_does_not_exist_cannot_be_restarted():
@@ -355,6 +359,7 @@ def test_a_job_is_restarted_as_often_as_it_may_and_the_last_pods_stay():
     cluster.set("train-worker-1", "Failed", 2).settle()
     assert cluster.phases[-2:] == ["Restarting", "Failed"]
     assert cluster.state["reason"] == "MaxRetryReached"
+    assert "2 restarts, maxRetry is 2" in cluster.state["message"]
     assert "exited with 2" in cluster.state["message"]
     assert (cluster.alive(), cluster.status["failed"]) == (["train-worker-1"], 1)
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from workers.api.volcano.job import Failure
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.volcano.job import failures, phases, status
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod, observe
+from workers.errors import UserError
 
 
 def pod(
@@ -159,3 +161,10 @@ def test_only_the_first_failure_of_a_restarting_pod_is_stored():
     later = failures.remembered(seen(job, pod("worker", 0, containerStatuses=[again(2, 6, -3)]), known=first))
     assert [one.exit_code for one in first] == [5]
     assert later == first
+
+
+def test_a_status_that_cannot_be_read_is_named_by_the_path_of_its_field():
+    job = vcjob(task("worker", 1))
+    job["status"] = {"state": {"phase": 7}}
+    with pytest.raises(UserError, match=r"its status cannot be read: state\.phase"):
+        observe(VcJobCluster(job).snapshot())

@@ -49,6 +49,7 @@ class VcJobCluster:
         self.objects: dict[Ref, Object] = {}
         self.phases: list[str] = []
         self.events: list[tuple[str, str]] = []
+        self.types: dict[str, str] = {}
         self.writes: list[str] = []
         self.measured: list[CountMetric] = []
         self.budget: int | None = None
@@ -226,8 +227,9 @@ class VcJobCluster:
             case Together(steps=steps):
                 for each in steps:
                     self._do(each)
-            case RecordEvent(reason=reason, message=message):
+            case RecordEvent(type=type_, reason=reason, message=message):
                 self.events.append((reason, message))
+                self.types[reason] = type_
             case CountMetric():
                 self.measured.append(step)
             case ComeBack(at=at):
