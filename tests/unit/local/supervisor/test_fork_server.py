@@ -102,7 +102,7 @@ ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 ours.close()
 os.fork() and (os.wait(), os._exit(0))
 request = {"number": 1, "words": [], "environment": {}}
-fork_server._leave(lambda: fork_server._become(theirs, request, 2, "tests.unit.local.supervisor.forked_commands"))
+fork_server.leave(lambda: fork_server._become(theirs, request, 2, "tests.unit.local.supervisor.forked_commands"))
 """
 
 
