@@ -120,6 +120,9 @@ def _merge(files: str) -> _Merged:
         if not path.exists():
             continue
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        if content is None:
+            # An empty file, which kubectl passes over.
+            continue
         if not isinstance(content, dict):
             raise UserError(f"{path} is no mapping")
         current = current or str(content.get("current-context") or "")

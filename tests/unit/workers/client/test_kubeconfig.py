@@ -45,7 +45,8 @@ async def test_of_equal_names_the_first_counts_and_paths_are_relative_to_their_f
     )
     for number in ("1", "2"):
         (tmp_path / number / "token").write_text(f"of {number}")
-    access = await load(None, None, environ={"KUBECONFIG": f"{tmp_path}/none:{first}:{second}"})
+    (tmp_path / "empty").write_text("# nothing yet\n")
+    access = await load(None, None, environ={"KUBECONFIG": f"{tmp_path}/none:{tmp_path}/empty:{first}:{second}"})
     assert access.host == "http://127.0.0.1:1"
     assert await access.credentials.authorization() == "Bearer of 1"
 
@@ -64,7 +65,7 @@ async def test_what_a_file_lacks_is_named(changed: dict[str, Any], message: str,
         await load(path, None)
 
 
-@cases(("a list", "[]", "is no mapping"), ("nothing", "", "is no mapping"), ("no YAML", "{", "expected"))
+@cases(("a list", "[]", "is no mapping"), ("nothing", "", "no context is named"), ("no YAML", "{", "expected"))
 async def test_a_file_that_is_no_kubeconfig_is_named(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "k").write_text(content)
     with pytest.raises(UserError, match=message):
