@@ -1,7 +1,6 @@
 """Scalers by trigger type: found through an entry point when first asked for."""
 
 from collections.abc import Callable
-from functools import cached_property
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import TypeVar
 
@@ -20,11 +19,7 @@ class ScalerRegistry:
 
     def __init__(self) -> None:
         self._classes: dict[str, type[Scaler]] = {}
-
-    @cached_property
-    def _points(self) -> EntryPoints:
-        # Read once: to read them opens the metadata of every installed package, and admission asks for every object.
-        return entry_points(group=GROUP)
+        self._points = EntryPoints()
 
     def register(self, type: str) -> Callable[[S], S]:
         """Make a class the scaler of this trigger type; used as a decorator.
@@ -44,11 +39,12 @@ class ScalerRegistry:
 
     def known(self) -> tuple[str, ...]:
         """Every type there is a scaler for."""
+        self._points = entry_points(group=GROUP)
         return tuple(sorted({*self._classes, *self._points.names}))
 
     def unknown(self, type: str) -> str | None:
         """Returns the error of an unknown trigger type, None for a known one. Loads no scaler."""
-        if type in self.known():
+        if self._knows(type):
             return None
         if type in KEDA_TYPES:
             return f"trigger type {type} is not supported yet"
@@ -60,13 +56,18 @@ class ScalerRegistry:
         Raises UserError for a type that is not registered, telling KEDA's other types from misspelled ones, and for an
         entry point that cannot be loaded.
         """
-        if type not in self._classes:
+        if type not in self._classes and self._knows(type):
             for point in self._points.select(name=type):
                 self.register(type)(_load(point))
         if type in self._classes:
             return self._classes[type]
         known = "supported" if type in KEDA_TYPES else "known"
         raise UserError(f"{self.unknown(type)}; {known} are {', '.join(self.known())}")
+
+    def _knows(self, type: str) -> bool:
+        # Entry points are read again only for a type that is none of them, whose package may be installed by now: that
+        # opens the metadata of every package, and admission asks for every object.
+        return type in self._classes or type in self._points.names or type in self.known()
 
 
 def _load(point: EntryPoint) -> type[Scaler]:

@@ -57,3 +57,25 @@ def test_an_entry_point_that_cannot_be_loaded_is_named(monkeypatch: pytest.Monke
     monkeypatch.setattr(scaler_registry, "entry_points", lambda **wanted: EntryPoints([broken]).select(**wanted))
     with pytest.raises(UserError, match=r"type broken \(no.such:Thing\) cannot be loaded: No module named 'no'"):
         ScalerRegistry().find("broken")
+
+
+def test_installed_packages_are_read_again_for_a_type_alone_that_none_of_them_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    installed = [EntryPoint("redis", f"{__name__}:One", scaler_registry.GROUP)]
+    reads = []
+
+    def read(**wanted: str) -> EntryPoints:
+        reads.append(wanted)
+        return EntryPoints(installed).select(**wanted)
+
+    monkeypatch.setattr(scaler_registry, "entry_points", read)
+    own = ScalerRegistry()
+    assert [own.unknown("redis") for _ in range(3)] == [None] * 3
+    assert own.find("redis").metric == "one"
+    assert len(reads) == 1
+    assert own.unknown("theirs") == "there is no trigger type theirs"
+    installed.append(EntryPoint("theirs", f"{__name__}:Two", scaler_registry.GROUP))
+    assert own.unknown("theirs") is None
+    assert own.find("theirs").__name__ == "Two"
+    assert len(reads) == 3
