@@ -200,12 +200,15 @@ async def _latency(port: int) -> float:
 
 
 async def _push_to_job() -> list[Figure]:
-    async with stack(gateway=f"127.0.0.1:{free_port()}") as running:
-        at_rest, behind = await _posted(running)
-    return [
-        *(latency.figure(TO_JOB, "at rest", at_rest, share, goal="< 20 ms") for share in (0.5, 0.99)),
-        *(latency.figure(TO_JOB, f"{WAITING:,} events waiting", behind, share) for share in (0.5, 0.99)),
-    ]
+    found = []
+    for single, parts in ((False, "four processes"), (True, "standalone")):
+        async with stack(single=single, gateway=f"127.0.0.1:{free_port()}") as running:
+            at_rest, behind = await _posted(running)
+        found += [
+            *(latency.figure(TO_JOB, f"{parts}: at rest", at_rest, share, goal="< 20 ms") for share in (0.5, 0.99)),
+            *(latency.figure(TO_JOB, f"{parts}: {WAITING:,} events waiting", behind, share) for share in (0.5, 0.99)),
+        ]
+    return found
 
 
 async def _posted(running: Stack) -> tuple[list[float], list[float]]:
