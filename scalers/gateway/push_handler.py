@@ -218,6 +218,7 @@ def random_ids() -> Iterator[str]:
             yield text[place : place + 32]
 
 
+#: Draws its first ids for the first event: a gateway that is a fork has none of another's.
 _RANDOM_IDS = random_ids()
 
 
