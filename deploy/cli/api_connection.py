@@ -102,24 +102,17 @@ def broker_url(settings: "Settings", *homes: Path) -> str:
 
 def _namespace(files: list[Path], context: str | None) -> str:
     """Returns the current context's namespace, else the pod's own, else ``default``."""
-    contexts: dict[str, str] = {}
-    current = context
-    for file in files:
-        if not file.is_file():
-            continue
-        try:
-            content = kubeconfig_files.parsed(file, file.read_text(encoding="utf-8"))
-            current = current or content.get("current-context")
-            for entry in content.get("contexts") or ():
-                contexts.setdefault(entry["name"], (entry.get("context") or {}).get("namespace") or "default")
-        except (OSError, AttributeError, KeyError, TypeError) as error:
-            raise UserError(f"{file}: not a usable kubeconfig: {error}") from error
+    from workers.client.merged_kubeconfig import MergedKubeconfig
+
+    merged = MergedKubeconfig.read(files)
+    contexts = merged.entries("contexts")
     if context and contexts and context not in contexts:
         raise UserError(f"--context: no context called {context}; there are {', '.join(sorted(contexts))}")
     own = SERVICE_ACCOUNT / "namespace"
     if not contexts and own.is_file():
         return own.read_text(encoding="utf-8").strip()
-    return contexts.get(current or "", "default")
+    chosen = contexts.get(context or merged.current)
+    return (chosen and chosen.fields.get("namespace")) or "default"
 
 
 @asynccontextmanager

@@ -24,13 +24,14 @@ def embedded(home: Path) -> Path | None:
     private to this user and names nothing but a server of this machine and a token.
     """
     from deploy.local import private_files
+    from workers.client import merged_kubeconfig
 
     path = home / "kubeconfig"
     try:
         text = private_files.read(path)
         if text is not None:
             private_files.check_folder(home)
-            _check_fields(parsed(path, text), path)
+            _check_fields(merged_kubeconfig.parsed(path, text), path)
     except UserError as error:
         raise UserError(
             f"{error}; it is not used. Name a cluster with --kubeconfig, or the folder of your own with --home"
@@ -48,19 +49,6 @@ def _check_fields(content: Any, path: Path) -> None:
             server = fields.get("server", "https://localhost")
             if urlsplit(server).scheme != "https" or urlsplit(server).hostname not in ("127.0.0.1", "::1", "localhost"):
                 raise UserError(f"{where}.server: {server}: not an address of this machine")
-
-
-def parsed(path: Path, text: str) -> Any:
-    """Returns the content of a kubeconfig. Raises UserError if it is none."""
-    import yaml
-
-    try:
-        # libyaml's parser takes a tenth of the time of the other one.
-        content = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
-        content.get("contexts")
-    except (yaml.YAMLError, AttributeError) as error:
-        raise UserError(f"{path}: not a usable kubeconfig: {error}") from error
-    return content
 
 
 def listed(chosen: Path | None, environ: Mapping[str, str]) -> list[Path]:

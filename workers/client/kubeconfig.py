@@ -1,7 +1,6 @@
 """The address and credentials of the API server, from kubeconfig files or the pod's service account.
 
-Files are merged as kubectl merges them: of equal names the first counts, and paths are relative to their file. The
-official client is imported for its own logins alone (basic, gcp, oidc): it costs a command half a second of CPU.
+The official client is imported for its own logins alone (basic, gcp, oidc): it costs a command half a second of CPU.
 """
 
 import base64
@@ -10,10 +9,8 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
-
-import yaml
 
 from penstock._deferred_imports import BLOCKING_KUBERNETES_CLIENT, deferred
 from workers.client import environment_proxies
@@ -25,6 +22,7 @@ from workers.client.credentials import (
     TokenFile,
 )
 from workers.client.exec_plugin import ExecPlugin
+from workers.client.merged_kubeconfig import MergedKubeconfig
 from workers.client.tls_files import TlsContexts, TlsSources, material
 from workers.errors import ClusterError, UserError
 
@@ -34,8 +32,6 @@ log = logging.getLogger(__name__)
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _DEFAULT = "~/.kube/config"
 _PROXIES = ("http", "https")
-#: libyaml's parser takes a tenth of the time of the other one.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: The extension of a cluster that is meant for plugins.
 _FOR_PLUGINS = "client.authentication.k8s.io/exec"
 
@@ -74,7 +70,7 @@ async def load(kubeconfig: Path | None, context: str | None, *, environ: Mapping
         try:
             access = await _from_files(files, context)
         except (
-            *(UserError, ClusterError, OSError, yaml.YAMLError),
+            *(UserError, ClusterError, OSError),
             *(ValueError, TypeError, KeyError, AttributeError),
         ) as error:
             raise UserError(f"kubeconfig {files}: {error}") from error
@@ -90,58 +86,16 @@ async def load(kubeconfig: Path | None, context: str | None, *, environ: Mapping
     return access
 
 
-@dataclass(frozen=True, slots=True)
-class _Merged:
-    """The content of several files. entries: by section and name, the fields of each entry and the folder of its file.
-
-    current: the context of the first file that names one; the official client takes the last.
-    """
-
-    entries: Mapping[str, Mapping[str, tuple[dict[str, Any], Path]]]
-    current: str
-
-    def entry(self, section: str, name: str) -> tuple[dict[str, Any], Path]:
-        """Returns an entry. Raises UserError if there is none of this name."""
-        try:
-            return self.entries[section][name]
-        except KeyError:
-            raise UserError(f"there is no entry called {name} in {section}") from None
-
-
-#: The sections of a file, and the field of an entry that has its content.
-_SECTIONS = {"clusters": "cluster", "contexts": "context", "users": "user"}
-
-
-def _merge(files: str) -> _Merged:
-    entries: dict[str, dict[str, tuple[dict[str, Any], Path]]] = {section: {} for section in _SECTIONS}
-    current = ""
-    for file in filter(None, files.split(os.pathsep)):
-        path = Path(file).expanduser()
-        if not path.exists():
-            continue
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-        if content is None:
-            # An empty file, which kubectl passes over.
-            continue
-        if not isinstance(content, dict):
-            raise UserError(f"{path} is no mapping")
-        current = current or str(content.get("current-context") or "")
-        for section, field_name in _SECTIONS.items():
-            for entry in content.get(section) or ():
-                entries[section].setdefault(entry["name"], (dict(entry.get(field_name) or {}), path.absolute().parent))
-    return _Merged(entries, current)
-
-
 async def _from_files(files: str, context: str | None) -> ApiAccess:
-    merged = _merge(files)
+    merged = MergedKubeconfig.read(Path(file).expanduser() for file in files.split(os.pathsep) if file)
     name = context or merged.current
     if not name:
         raise UserError("no context is named, and there is no current-context")
-    chosen, _ = merged.entry("contexts", name)
+    chosen, _ = _entry(merged, "contexts", name)
     if not chosen.get("cluster"):
         raise UserError(f"context {name} names no cluster")
-    cluster, folder = merged.entry("clusters", chosen["cluster"])
-    user, home = merged.entry("users", chosen["user"]) if chosen.get("user") else ({}, folder)
+    cluster, folder = _entry(merged, "clusters", chosen["cluster"])
+    user, home = _entry(merged, "users", chosen["user"]) if chosen.get("user") else ({}, folder)
     if not cluster.get("server"):
         raise UserError(f"cluster {chosen['cluster']} has no server")
     host = str(cluster["server"]).rstrip("/")
@@ -164,6 +118,16 @@ async def _from_files(files: str, context: str | None) -> ApiAccess:
         str(cluster.get("proxy-url") or ""),
         tuple(_impersonation(user)),
     )
+
+
+def _entry(
+    merged: MergedKubeconfig, section: Literal["contexts", "clusters", "users"], name: str
+) -> tuple[dict[str, Any], Path]:
+    """Returns an entry's fields and its file's folder. Raises UserError if there is none of this name."""
+    entry = merged.entries(section).get(name)
+    if entry is None:
+        raise UserError(f"there is no entry called {name} in {section}")
+    return entry.fields, entry.folder
 
 
 async def _credentials(

@@ -78,11 +78,12 @@ def namespaces(ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
 def contexts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Completes the name of a context of the kubeconfig, without asking the cluster."""
     from deploy.cli.completion import quick_cluster
+    from workers.client.merged_kubeconfig import MergedKubeconfig
 
     try:
         files = quick_cluster.files_of(ctx.params.get("kubeconfig"), ctx.params.get("home"), os.environ)
-        found = quick_cluster.KubeconfigFiles.read(files).contexts
-    except (quick_cluster.UnusableError, UserError):
+        found = MergedKubeconfig.read(files).entries("contexts")
+    except UserError:
         return []
     return _items(found, incomplete)
 

@@ -10,55 +10,23 @@ import ssl
 import time
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
 from deploy.cli import kubeconfig_files
+from workers.client.merged_kubeconfig import KubeconfigEntry, MergedKubeconfig
 
 #: Seconds that one completion may wait for the API server, all its requests together.
 DEADLINE = 1.0
 #: Largest answer that is read (bytes).
 LARGEST = 8 << 20
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 
 class UnusableError(Exception):
     """The API server cannot be asked: there is no usable kubeconfig, or it did not answer in time."""
-
-
-@dataclass(frozen=True, slots=True)
-class KubeconfigFiles:
-    """The merged contents of kubeconfig files; of entries with one name the first counts."""
-
-    current: str = ""
-    contexts: Mapping[str, Any] = field(default_factory=dict)
-    clusters: Mapping[str, Any] = field(default_factory=dict)
-    users: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, files: list[Path]) -> "KubeconfigFiles":
-        """Returns the contents of those files that exist. Raises UnusableError for one that is no kubeconfig."""
-        current = ""
-        parts: dict[str, dict[str, Any]] = {"contexts": {}, "clusters": {}, "users": {}}
-        for file in files:
-            try:
-                content = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader) or {}
-                current = current or str(content.get("current-context") or "")
-                for part, entries in parts.items():
-                    for entry in content.get(part) or ():
-                        entries.setdefault(entry["name"], _absolute(entry.get(part[:-1]) or {}, file.parent))
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
-                raise UnusableError(str(file)) from error
-        return cls(current, **parts)
 
 
 def files_of(kubeconfig: str | None, home: str | None, environ: Mapping[str, str]) -> list[Path]:
@@ -76,11 +44,12 @@ def files_of(kubeconfig: str | None, home: str | None, environ: Mapping[str, str
 class QuickCluster:
     """A connection to the API server of one context. Raises UnusableError where there is none."""
 
-    def __init__(self, files: KubeconfigFiles, context: str | None = None) -> None:
+    def __init__(self, files: MergedKubeconfig, context: str | None = None) -> None:
         self._end = time.monotonic() + DEADLINE
         try:
-            chosen = files.contexts[context or files.current]
-            cluster, user = files.clusters[chosen["cluster"]], files.users.get(chosen.get("user", ""), {})
+            chosen = files.entries("contexts")[context or files.current].fields
+            cluster = _absolute(files.entries("clusters")[chosen["cluster"]])
+            user = _absolute(files.entries("users").get(chosen.get("user", ""), KubeconfigEntry({}, Path())))
         except KeyError as error:
             raise UnusableError("no such context") from error
         if {"exec", "auth-provider"} & user.keys() or cluster.get("proxy-url"):
@@ -140,13 +109,15 @@ def connect(params: Mapping[str, Any]) -> QuickCluster:
     """
     files = files_of(params.get("kubeconfig"), params.get("home"), os.environ)
     context = params.get("context") or os.environ.get("PENSTOCK_CONTEXT")
-    return QuickCluster(KubeconfigFiles.read(files), context)
+    return QuickCluster(MergedKubeconfig.read(files), context)
 
 
-def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Returns the entry with its file names relative to the kubeconfig made absolute."""
+def _absolute(entry: KubeconfigEntry) -> dict[str, Any]:
+    """Returns the entry's fields with its file names relative to the kubeconfig made absolute."""
     named = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-    return {name: str(folder / value) if name in named and value else value for name, value in entry.items()}
+    return {
+        name: str(entry.folder / value) if name in named and value else value for name, value in entry.fields.items()
+    }
 
 
 def _credentials(user: Mapping[str, Any]) -> dict[str, str]:
