@@ -25,7 +25,7 @@ from workers.api import kinds
 from workers.api.kinds import EVENT_JOB, Object, Ref
 from workers.cache.store import Store
 from workers.client.rest import Cluster
-from workers.decision.claims import ClaimOrder, ledger_name
+from workers.decision.claims import ClaimOrder, always_has_ledger, ledger_name
 from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
@@ -131,8 +131,7 @@ class Poller:
     async def _observe(self, claim: ClaimedKeys) -> dict[str, PolledObject]:
         """Returns the objects to be polled, by key, without those that are gone, being deleted or paused."""
         refs = _refs(lease.key for lease in claim.leases)
-        # Every EventJob has a ledger; of other objects the spec says so.
-        certain = [key for key, ref in refs.items() if ref.kind == EVENT_JOB]
+        certain = [key for key, ref in refs.items() if always_has_ledger(ref.kind)]
         entries, readings, ordered = await asyncio.gather(
             self._store.get_many(tuple(refs.values())),
             self._readings.get_many(refs),

@@ -117,9 +117,14 @@ def ledger_of(body: Any) -> str | None:
     return text if isinstance(text, str) and text else None
 
 
+def always_has_ledger(kind: Kind) -> bool:
+    """Returns True if every object of the kind has a ledger: its order may be read before the object is."""
+    return kind == EVENT_JOB
+
+
 def ledger_name(kind: Kind, body: Object) -> str | None:
     """Returns the name of the object's ledger, None if it has none."""
-    if kind == EVENT_JOB:
+    if always_has_ledger(kind):
         return DELIVERIES
     annotation = ledger_of(body)
     return name_of(annotation) if annotation else None

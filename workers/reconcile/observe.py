@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from scheduler.queue import Lease
 from workers.api import kinds, statuses
-from workers.api.kinds import EVENT_JOB, Kind, Object, Ref
+from workers.api.kinds import Kind, Object, Ref
 from workers.api.references import REFERENCES
 from workers.cache import codec
 from workers.cache.staleness import require_fresh
 from workers.cache.store import Observation, Observations, ObserveRequest, Store
 from workers.client.scale_client import Scales
-from workers.decision.claims import ClaimOrder
+from workers.decision.claims import ClaimOrder, always_has_ledger
 from workers.decision.controller import Controller
 from workers.decision.snapshot import CachedObject, Reading, Scalable, Snapshot
 from workers.errors import Stale
@@ -250,9 +250,9 @@ class _ObserveBatch:
         polled = [one for one in self._observed if one.controller.polled]
         if not polled:
             return
-        # Every EventJob has a ledger; of other objects the reading says so. An order is put by the holder of the
-        # object's lease alone, so that it is the same beside the reading and after it.
-        certain = [one for one in polled if one.ref.kind == EVENT_JOB]
+        # Of other objects the reading says whether they have a ledger. An order is put by the holder of the object's
+        # lease alone, so that it is the same beside the reading and after it.
+        certain = [one for one in polled if always_has_ledger(one.ref.kind)]
         readings, _ = await asyncio.gather(
             self._readings.get_many([one.lease.key for one in polled]), self._read_orders(certain)
         )
@@ -261,7 +261,7 @@ class _ObserveBatch:
             if not (one.reading and one.reading.ledger):
                 one.order = None
         await self._read_orders(
-            [one for one in polled if one.reading and one.reading.ledger and one.ref.kind != EVENT_JOB]
+            [one for one in polled if one.reading and one.reading.ledger and not always_has_ledger(one.ref.kind)]
         )
 
     async def _read_orders(self, claiming: Sequence[_Observation]) -> None:
