@@ -6,7 +6,6 @@ A process of tests has threads, and must not fork. This one has none: it becomes
 that tests run, as ``penstock up`` has one, and what ``python -m`` would run for single servers.
 """
 
-import atexit
 import gc
 import importlib
 import importlib.util
@@ -27,10 +26,7 @@ import setproctitle
 from deploy.cli import forked_parts
 from deploy.local.supervisor import fork_server
 from deploy.local.supervisor.fork_server import LONGEST, ForkServer
-from tests.support.paths import ROOT
-
-#: Bytes of a number on a socket.
-SIZE = 8
+from tests.support.forks import SIZE, read_number, start_parent
 
 
 class Forked:
@@ -40,7 +36,7 @@ class Forked:
         self._channel = channel
         self._arguments = list(arguments)
         self.returncode: int | None = None
-        self.pid = _number(channel)
+        self.pid = read_number(channel)
 
     def poll(self) -> int | None:
         """Returns its exit code, negative for a signal; None while it runs."""
@@ -53,7 +49,7 @@ class Forked:
         if self.returncode is None:
             self._channel.settimeout(timeout)
             try:
-                self.returncode = _number(self._channel)
+                self.returncode = read_number(self._channel)
             except (TimeoutError, BlockingIOError):
                 raise subprocess.TimeoutExpired(self._arguments, timeout or 0) from None
             self._channel.close()
@@ -125,33 +121,13 @@ class ForkParent:
     def _ask(self, wanted: dict[str, object], *descriptors: int) -> int:
         """Returns the process id of the fork that got the descriptors."""
         if self._channel is None:
-            self._channel = self._begin()
+            self._channel = start_parent("tests.support.fork_parent", socket.SOCK_SEQPACKET)
         socket.send_fds(self._channel, [json.dumps(wanted).encode()], descriptors)
-        return _number(self._channel)
-
-    def _begin(self) -> socket.socket:
-        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with there:
-            argv = [sys.executable, "-m", "tests.support.fork_parent", str(there.fileno())]
-            process = subprocess.Popen(argv, cwd=ROOT, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL)
-
-        def stop() -> None:
-            here.close()
-            process.wait()
-
-        atexit.register(stop)
-        return here
+        return read_number(self._channel)
 
 
 #: That of this process.
 FORKS = ForkParent()
-
-
-def _number(channel: socket.socket) -> int:
-    data = channel.recv(SIZE)
-    if len(data) < SIZE:
-        raise EOFError("the parent of the forks has ended")
-    return int.from_bytes(data, signed=True)
 
 
 def _tell(channel: socket.socket, number: int) -> None:

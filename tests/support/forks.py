@@ -45,21 +45,21 @@ class ForkServer:
         self, words: Sequence[str], *, stdin: str, folder: Path, environment: Mapping[str, str], timeout: float
     ) -> "subprocess.CompletedProcess[str]":
         """Carries out one command line, as `subprocess.run` does with text."""
-        channel = self._socket = self._socket or _start()
+        channel = self._socket = self._socket or start_parent("tests.support.forks")
         request = json.dumps({"words": list(words), "folder": str(folder), "environment": dict(environment)}).encode()
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             given.write(stdin.encode())
             given.seek(0)
             socket.send_fds(channel, [len(request).to_bytes(SIZE)], [given.fileno(), out.fileno(), err.fileno()])
             channel.sendall(request)
-            pid = _number(channel)
+            pid = read_number(channel)
             channel.settimeout(timeout)
             try:
-                code = _number(channel)
+                code = read_number(channel)
             except TimeoutError:
                 os.kill(pid, signal.SIGKILL)
                 channel.settimeout(None)
-                _number(channel)
+                read_number(channel)
                 raise subprocess.TimeoutExpired(list(words), timeout) from None
             channel.settimeout(None)
             out.seek(0)
@@ -67,10 +67,14 @@ class ForkServer:
             return subprocess.CompletedProcess(list(words), code, out.read().decode(), err.read().decode())
 
 
-def _start() -> socket.socket:
-    here, there = socket.socketpair()
+def start_parent(module: str, type: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
+    """Starts a parent of forks, which ends with this process, and returns the socket to it.
+
+    module: is run with the descriptor of the socket's other end.
+    """
+    here, there = socket.socketpair(socket.AF_UNIX, type)
     with there:
-        argv = [sys.executable, "-m", "tests.support.forks", str(there.fileno())]
+        argv = [sys.executable, "-m", module, str(there.fileno())]
         process = subprocess.Popen(argv, cwd=ROOT, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL)
 
     def stop() -> None:
@@ -81,7 +85,8 @@ def _start() -> socket.socket:
     return here
 
 
-def _number(channel: socket.socket) -> int:
+def read_number(channel: socket.socket) -> int:
+    """Returns a number that the parent tells. Raises EOFError if it has ended."""
     data = channel.recv(SIZE, socket.MSG_WAITALL)
     if len(data) < SIZE:
         raise EOFError("the parent of the forks has ended")
