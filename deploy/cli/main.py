@@ -4,7 +4,6 @@ A command's module is imported when the command is named, and all of them for th
 Kubernetes client, Redis, Celery, pydantic and rich in their functions only.
 """
 
-import difflib
 import importlib
 import os
 import sys
@@ -109,6 +108,8 @@ class Sections(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            import difflib
+
             close = difflib.get_close_matches(args[0], sorted(LISTED), n=3)
             if not close:
                 raise
