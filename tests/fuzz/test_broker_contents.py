@@ -137,8 +137,9 @@ def _logged() -> Iterator[list[str]]:
 
     class Collector(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            more = {name: value for name, value in vars(record).items() if name not in _PLAIN}
-            lines.append(f"{record.getMessage()} {more}")
+            # As a log shows it: the repr of what is a repr already would hide names behind doubled backslashes.
+            more = (f"{name}={value}" for name, value in vars(record).items() if name not in _PLAIN)
+            lines.append(" ".join((record.getMessage(), *more)))
 
     collector = Collector(logging.WARNING)
     logging.getLogger().addHandler(collector)

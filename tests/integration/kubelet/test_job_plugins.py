@@ -1,6 +1,7 @@
 """Objects that Volcano Jobs' plugins make, in use: processes of one machine find each other by them."""
 
 import sys
+import uuid
 
 import pytest
 
@@ -66,6 +67,11 @@ def role(name: str, replicas: int, script: str) -> Object:
     return task(name, replicas, template={"spec": {"containers": [container]}})
 
 
+def unique(name: str) -> str:
+    """A job's name of this test alone: pods' addresses follow from it, and other tests run on this machine meanwhile."""
+    return f"{name}-{uuid.uuid4().hex[:8]}"
+
+
 async def run(lab: Lab, name: str, *tasks: Object, **given: list[str]) -> None:
     """Makes everything a job would, by hand."""
     job = parsed(*tasks, metadata={"name": name}, plugins=given)
@@ -84,18 +90,20 @@ def unowned(body: Object) -> Object:
 
 async def test_a_launcher_reaches_every_worker_on_the_same_port(lab: Lab) -> None:
     tasks = (role("master", 1, MPI_LAUNCHER), role("worker", 3, MPI_WORKER))
-    await run(lab, "mpi", *tasks, mpi=["--port=5022"], svc=[], ssh=[], env=[])
-    launcher = await lab.ended("mpi-master-0")
+    mpi = unique("mpi")
+    await run(lab, mpi, *tasks, mpi=["--port=5022"], svc=[], ssh=[], env=[])
+    launcher = await lab.ended(f"{mpi}-master-0")
     assert lab.log(launcher) == ["stdout rank 0", "stdout rank 1", "stdout rank 2"]
-    workers = [await lab.ended(f"mpi-worker-{index}") for index in range(3)]
+    workers = [await lab.ended(f"{mpi}-worker-{index}") for index in range(3)]
     assert [phase(pod) for pod in (launcher, *workers)] == ["Succeeded"] * 4
     addresses = {pod["status"]["podIP"] for pod in (launcher, *workers)}
     assert len(addresses) == 4
 
 
 async def test_workers_find_their_parameter_server(lab: Lab) -> None:
-    await run(lab, "train", role("ps", 1, SERVER), role("worker", 2, WORKER), svc=[], env=[])
-    server = await lab.ended("train-ps-0")
+    train = unique("train")
+    await run(lab, train, role("ps", 1, SERVER), role("worker", 2, WORKER), svc=[], env=[])
+    server = await lab.ended(f"{train}-ps-0")
     assert lab.log(server) == ["stdout total 21"]
 
 
