@@ -6,7 +6,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from functools import cache
 
 import fakeredis
 import pytest
@@ -76,29 +77,22 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    for report in terminalreporter.stats.get("rerun", ()):
-        terminalreporter.section(f"first failure of {report.nodeid}", red=True)
-        terminalreporter.line(report.longreprtext)
-    if strange := _strange_skips(terminalreporter) if config.option.strict_skips else set():
-        terminalreporter.section("skips that tests/allowed-skips.txt lacks", red=True)
-        for reason in sorted(strange):
-            terminalreporter.line(reason)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if item.config.option.strict_skips and report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if not any(re.fullmatch(pattern, reason) for pattern in _allowed_skips()):
+            report.outcome = "failed"
+            report.longrepr = f"skipped, for a reason that tests/allowed-skips.txt lacks: {reason}"
+    return report
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if session.config.option.strict_skips and not session.exitstatus and reporter and _strange_skips(reporter):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def _strange_skips(reporter: pytest.TerminalReporter) -> set[str]:
-    """The reasons of skipped tests that no pattern in the file allows."""
+@cache
+def _allowed_skips() -> tuple[str, ...]:
+    """The patterns of the file."""
     lines = (ROOT / "tests" / "allowed-skips.txt").read_text().splitlines()
-    allowed = [line for line in lines if line and not line.startswith("#")]
-    reasons = {report.longrepr[2].removeprefix("Skipped: ") for report in reporter.stats.get("skipped", ())}
-    return {reason for reason in reasons if not any(re.fullmatch(pattern, reason) for pattern in allowed)}
+    return tuple(line for line in lines if line and not line.startswith("#"))
 
 
 @pytest.hookimpl(optionalhook=True)

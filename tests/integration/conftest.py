@@ -67,12 +67,3 @@ def running(request: pytest.FixtureRequest, houses: Houses) -> Iterator[House]:
     house = houses.with_settings(request.module.HOUSE)
     yield house
     houses.clear()
-
-
-@pytest.fixture(autouse=True)
-def _nothing_of_a_first_run(request: pytest.FixtureRequest) -> None:
-    """A test that is run again finds nothing of its own in the house: it would fail by that, and hide why it failed."""
-    repeated = getattr(request.node, "execution_count", 1) > 1
-    # A module may have a rig of its own by this name.
-    if repeated and "running" in request.fixturenames and isinstance(request.getfixturevalue("running"), House):
-        request.getfixturevalue("houses").clear()

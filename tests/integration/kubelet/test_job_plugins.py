@@ -68,7 +68,7 @@ def role(name: str, replicas: int, script: str) -> Object:
 
 
 def unique(name: str) -> str:
-    """A job's name of this test alone: pods' addresses follow from it, and other tests run on this machine meanwhile."""
+    """A job's name of this test alone: pods' addresses follow from it, and other tests run on this machine."""
     return f"{name}-{uuid.uuid4().hex[:8]}"
 
 

@@ -1,23 +1,13 @@
-"""`--strict-skips`: a skip that CI should not have fails it."""
+"""`--strict-skips`: a test that CI should not skip fails."""
 
-from types import SimpleNamespace
-from typing import Any
+import subprocess
+import sys
+from pathlib import Path
 
-import pytest
-
-from tests import conftest
 from tests.support.paths import ROOT
 from tests.support.tables import cases
 
 STRANGE = "a program of Debian's is not installed: NOT tested"
-
-
-def session(skipped: list[str], *, strict: bool = True, exitstatus: int = 0) -> Any:
-    reports = [SimpleNamespace(longrepr=("file", 1, f"Skipped: {reason}")) for reason in skipped]
-    reporter = SimpleNamespace(stats={"skipped": reports})
-    plugins = SimpleNamespace(get_plugin=lambda name: reporter if name == "terminalreporter" else None)
-    config = SimpleNamespace(pluginmanager=plugins, option=SimpleNamespace(strict_skips=strict))
-    return SimpleNamespace(config=config, exitstatus=exitstatus)
 
 
 def allowed() -> str:
@@ -27,17 +17,15 @@ def allowed() -> str:
 
 
 @cases(
-    ("nothing is skipped", [], True, 0),
-    ("a program is missing", [STRANGE], True, 1),
-    ("a program is missing, on a machine that asked for no more", [STRANGE], False, 0),
+    ("a program is missing", STRANGE, ["--strict-skips"], "1 failed"),
+    ("a program is missing, on a machine that asked for no more", STRANGE, [], "1 skipped"),
+    ("a reason that the file allows", allowed(), ["--strict-skips"], "1 skipped"),
 )
-def test_a_strange_skip_fails_the_run(skipped: list[str], strict: bool, status: int) -> None:
-    run = session(skipped, strict=strict)
-    conftest.pytest_sessionfinish(run)
-    assert run.exitstatus == status
-
-
-def test_a_skip_that_the_file_allows_does_not() -> None:
-    run = session([allowed()])
-    conftest.pytest_sessionfinish(run)
-    assert run.exitstatus == pytest.ExitCode.OK
+def test_a_skipped_test_fails_where_it_should_run(reason: str, options: list[str], told: str, tmp_path: Path) -> None:
+    test = tmp_path / "test_it.py"
+    test.write_text(f"import pytest\n\ndef test_it():\n    pytest.skip({reason!r})\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-c", str(ROOT / "pyproject.toml")]
+    place = ["--rootdir", str(tmp_path), "-o", f"cache_dir={tmp_path}"]
+    run = subprocess.run([*command, *place, *options, str(test)], cwd=ROOT, capture_output=True, text=True)
+    assert told in run.stdout.splitlines()[-1], run.stdout
+    assert run.returncode == (told == "1 failed")
