@@ -1,17 +1,26 @@
-"""Jobs created a second for one ScaledJob, next to a bare client that posts the same Jobs to the same API server."""
+"""Jobs created a second for one ScaledJob, next to a bare client that posts the same Jobs to the same API server.
+
+Where KEDA names the binary of its operator, that does the same on a server of the same sort, next to the same client.
+"""
 
 import asyncio
 import copy
 import json
 import statistics
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 
+import redis.asyncio as redis
+
+from tests.benchmarks import peers
 from tests.benchmarks.cpu import CpuUse
-from tests.benchmarks.harness import IN_FLIGHT, Figure, side_by_side
+from tests.benchmarks.harness import IN_FLIGHT, Figure, broker, side_by_side
 from tests.benchmarks.manifests import scaled_job
-from tests.benchmarks.stack import Stack, Timed, clients, servers, stack
+from tests.benchmarks.stack import REAL, Timed, apiserver, clients, servers, stack, version_of
 from tests.benchmarks.worker import Worker, worker
+from tests.support import kube
 from workers.api.kinds import JOB, POD, SCALED_JOB, Object, ref_of
 from workers.cache.store import ObjectVersion
 from workers.client.rest import Cluster
@@ -47,27 +56,51 @@ class Rates:
 
 
 async def figures() -> list[Figure]:
-    group = f"Jobs for one ScaledJob, {ITEMS} items, embedded"
-    found = (await _whole("default")).figures(group, "ScaledJob, all processes")
-    found += (await _whole("claim")).figures(f"{group}, each claimed", "ScaledJob, all processes")
+    found: list[Figure] = []
     for which in servers():
-        group = f"Jobs for one ScaledJob, {ITEMS} items, {which}, worker alone"
-        found += (await _worker(which)).figures(group, "ScaledJob")
+        group = f"Jobs for one ScaledJob, {ITEMS} items, {which}"
+        found += (await _whole(which, "default")).figures(group, "ScaledJob, all processes")
+        # KEDA follows autoscaling/v2, which kube-apiserver has since 1.23.
+        for peer in peers.keda() if which != REAL or kube.version(kube.assets()) >= (1, 23) else ():
+            found += (await _peer(which, peer)).figures(group, peer.name)
+        claimed = await _whole(which, "claim")
+        found += claimed.figures(f"{group}, each claimed", "ScaledJob, all processes")
+        found += (await _worker(which)).figures(f"{group}, worker alone", "ScaledJob")
     return found
 
 
-async def _whole(strategy: str) -> Rates:
+async def _whole(which: str, strategy: str) -> Rates:
     """All parts as separate processes: poll, decision, creation and the watch compete for the machine."""
-    async with stack() as running:
-        rates = Rates(cpu=await CpuUse.of_stack(running))
-        assert rates.cpu is not None
-        for number in range(1 + ROUNDS):
-            async with rates.cpu.of(ITEMS if number else 0):
-                rate, sample = await _ours(running, f"work-{number}", strategy)
-            if not number:
-                # What starting, connecting and compiling cost is no Job's.
-                rates.cpu.used.clear()
-            rates.add(rate, await _bare(running.cluster, sample, f"bare-{number}"))
+    async with stack(which) as running:
+        cpu = await CpuUse.of_stack(running)
+        return await _rounds(running.cluster, running.work, running.address, cpu, strategy, ROUNDS)
+
+
+async def _peer(which: str, peer: peers.Peer) -> Rates:
+    """KEDA's operator in the place of all parts."""
+    with tempfile.TemporaryDirectory() as folder, apiserver(which, Path(folder)) as kubeconfig, broker() as url:
+        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
+        async with (
+            connected as cluster,
+            redis.Redis.from_url(url) as work,
+            peers.running_keda(peer, cluster, kubeconfig, Path(folder)) as cpu,
+        ):
+            address = url.removeprefix("redis://").partition("/")[0]
+            # Twenty Jobs a second: the rate is the limit, whatever the round.
+            return await _rounds(cluster, work, address, cpu, "default", 1 if peer.limited else ROUNDS)
+
+
+async def _rounds(cluster: Cluster, work: redis.Redis, address: str, cpu: CpuUse, strategy: str, rounds: int) -> Rates:
+    """One ScaledJob after the other, each followed by the bare client. address: HOST:PORT of `work`."""
+    rates = Rates(cpu=cpu)
+    for number in range(1 + rounds):
+        async with cpu.of(ITEMS if number else 0):
+            body = scaled_job(f"work-{number}", address, most=ITEMS, polling=3600, strategy=strategy)
+            rate, sample = await _ours(cluster, work, body)
+        if not number:
+            # What starting, connecting and compiling cost is no Job's.
+            cpu.used.clear()
+        rates.add(rate, await _bare(cluster, sample, f"bare-{number}"))
     return rates
 
 
@@ -98,14 +131,15 @@ async def _alone(running: Worker, cluster: Timed, owner: Object) -> tuple[float,
     return (ITEMS - 1) / (moments[-1] - moments[0]), cluster.created[0][1]
 
 
-async def _ours(running: Stack, name: str, strategy: str) -> tuple[float, Object]:
-    """From the first of our Jobs to the last, and one of them."""
-    await running.work.rpush(name, *(str(number) for number in range(ITEMS)))
-    _, version = await running.cluster.list(JOB, "default", limit=1)
+async def _ours(cluster: Cluster, work: redis.Redis, scaled: Object) -> tuple[float, Object]:
+    """From the first Job of a ScaledJob to the last, and one of them."""
+    name = scaled["metadata"]["name"]
+    await work.rpush(name, *(str(number) for number in range(ITEMS)))
+    version = await version_of(cluster, JOB)
     times: list[float] = []
 
     async def watch() -> Object:
-        events = running.cluster.watch(JOB, "default", resource_version=version, timeout=120)
+        events = cluster.watch(JOB, "default", resource_version=version, timeout=300)
         async for event in events:
             if event.type == "ADDED" and event.object["metadata"]["labels"].get("scaledjob.keda.sh/name") == name:
                 times.append(perf_counter())
@@ -114,8 +148,7 @@ async def _ours(running: Stack, name: str, strategy: str) -> tuple[float, Object
         raise RuntimeError(f"only {len(times)} of {ITEMS} Jobs were created")
 
     watching = asyncio.create_task(watch())
-    body = scaled_job(name, running.address, most=ITEMS, polling=3600, strategy=strategy)
-    await running.cluster.create(SCALED_JOB, body)
+    await cluster.create(SCALED_JOB, scaled)
     sample = await watching
     return (ITEMS - 1) / (times[-1] - times[0]), sample
 

@@ -1,7 +1,8 @@
 """Many CronJobs due on the same minute: how late their Jobs are.
 
 Next to a bare client that begins to post the same Jobs to the same API server, as many in flight, when the minute
-begins. It writes half as much: a CronJob's status is written after its Job was.
+begins. It writes half as much: a CronJob's status is written after its Job was. Where KUBE_CONTROLLER_MANAGER names the
+binary of kube-controller-manager, its CronJobs do the same on a real server, next to the same client.
 
 BENCH_CRONJOBS ("100" or "100,500") shortens a run: all processes must store all CronJobs before their minute.
 """
@@ -9,9 +10,11 @@ BENCH_CRONJOBS ("100" or "100,500") shortens a run: all processes must store all
 import asyncio
 import os
 import statistics
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from time import perf_counter
 
 import redis.asyncio as redis
@@ -19,13 +22,15 @@ import redis.asyncio as redis
 from deploy.demo.report import percentile
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.benchmarks import peers
 from tests.benchmarks.cpu import CpuUse
 from tests.benchmarks.harness import IN_FLIGHT, Figure, side_by_side
 from tests.benchmarks.manifests import TEMPLATE, body
-from tests.benchmarks.stack import REAL, Stack, Timed, clients, servers, stack
+from tests.benchmarks.stack import REAL, Timed, apiserver, clients, servers, stack, version_of
 from tests.benchmarks.worker import Worker, worker
+from tests.support import kube
 from workers.api import times
-from workers.api.kinds import CRON_JOB, JOB, POD, Object, ref_of
+from workers.api.kinds import CRON_JOB, JOB, POD, SCHEDULED_JOB, Kind, Object, ref_of
 from workers.client.rest import Cluster
 
 COUNTS = tuple(int(count) for count in os.environ.get("BENCH_CRONJOBS", "1000,10000").split(","))
@@ -38,6 +43,8 @@ CPU_GOAL = "below 1.4"
 #: Before the minute: seconds until a fresh broker hands out keys, and CronJobs stored and booked a second anywhere.
 MARGIN, PACE = 20, 200
 MINUTE = timedelta(minutes=1)
+#: The CronJobs of a server before 1.21, which we do not read.
+BETA_CRON_JOB = Kind("batch", "v1beta1", "CronJob", "cronjobs")
 
 
 @dataclass(frozen=True)
@@ -71,14 +78,23 @@ async def figures() -> list[Figure]:
             last = statistics.median_low([max(minute.ours) for minute in minutes])
             (middle,) = (minute for minute in minutes if max(minute.ours) == last)
             found += middle.figures(f"{count:,} CronJobs due at once, {which}, worker alone", "CronJobs")
-        whole = await _whole(count)
-        found += whole.figures(f"{count:,} CronJobs due at once, embedded", "CronJobs, all processes")
+            kind = SCHEDULED_JOB if which == REAL and _is_old() else CRON_JOB
+            whole = await _whole(which, kind, count)
+            found += whole.figures(f"{count:,} CronJobs due at once, {which}", f"{kind.kind}s, all processes")
+            for peer in peers.controller_manager() if which == REAL else ():
+                minute = await _peer(peer, count)
+                found += minute.figures(f"{count:,} CronJobs due at once, {which}", peer.name)
     return found
 
 
-def _cron_job(number: int, schedule: str, created: datetime) -> Object:
+def _is_old() -> bool:
+    """Whether the real server has no batch/v1 CronJobs."""
+    return kube.version(kube.assets()) < (1, 21)
+
+
+def _cron_job(kind: Kind, number: int, schedule: str, created: datetime) -> Object:
     spec = {"schedule": schedule, "jobTemplate": {"spec": {"template": TEMPLATE}}}
-    return body(CRON_JOB, f"nightly-{number}", {"creationTimestamp": times.render(created)}, spec=spec)
+    return body(kind, f"nightly-{number}", {"creationTimestamp": times.render(created)}, spec=spec)
 
 
 async def _bare(cluster: Cluster, count: int, name: str) -> list[float]:
@@ -125,7 +141,7 @@ async def _worker(which: str, count: int) -> list[Minute]:
         async with worker(client, cluster, in_flight=IN_FLIGHT, clock=clock) as running:
             for kind in (JOB, POD):
                 await running.fill(kind, [])
-            bodies = await _stored(cluster, count, "* * * * *", clock())
+            bodies = await _stored(cluster, CRON_JOB, count, "* * * * *", clock())
             await running.fill(CRON_JOB, bodies)
             await running.settle(NOTIFICATIONS)
             keys = [ref_of(CRON_JOB, each).key for each in bodies]
@@ -135,12 +151,12 @@ async def _worker(which: str, count: int) -> list[Minute]:
     return minutes[1:]
 
 
-async def _stored(cluster: Timed | Cluster, count: int, schedule: str, created: datetime) -> list[Object]:
+async def _stored(cluster: Timed | Cluster, kind: Kind, count: int, schedule: str, created: datetime) -> list[Object]:
     """The CronJobs, as the cluster has them."""
     stored: list[Object] = []
 
     async def store(number: int) -> None:
-        stored.append(await cluster.create(CRON_JOB, _cron_job(number, schedule, created)))
+        stored.append(await cluster.create(kind, _cron_job(kind, number, schedule, created)))
 
     await side_by_side(store, count)
     return stored
@@ -163,16 +179,31 @@ async def _due(running: Worker, cluster: Timed, keys: Sequence[str], clock: _Clo
 # --- all processes
 
 
-async def _whole(count: int) -> Minute:
+async def _whole(which: str, kind: Kind, count: int) -> Minute:
     """All processes: beat queues, the worker creates, a watch shows; one minute of the real clock."""
-    async with stack(cronjobs=True) as running, redis.Redis.from_url(running.broker) as client:
-        minute = _next_minute(datetime.now(UTC) + timedelta(seconds=MARGIN + count / PACE))
-        await _stored(running.cluster, count, f"{minute.minute} {minute.hour} * * *", datetime.now(UTC))
+    async with stack(which, cronjobs=kind == CRON_JOB) as running, redis.Redis.from_url(running.broker) as client:
+        minute = await _stored_for_a_minute(running.cluster, kind, count)
         await _booked(client, count, minute)
-        cpu = await CpuUse.of_stack(running)
-        async with cpu.of(count):
-            ours = await _watched(running, count, minute)
-        return Minute(ours, await _bare(running.cluster, count, "bare"), cpu)
+        return await _watched(running.cluster, count, minute, await CpuUse.of_stack(running))
+
+
+async def _peer(peer: peers.Peer, count: int) -> Minute:
+    """kube-controller-manager in the place of all processes."""
+    with tempfile.TemporaryDirectory() as folder, apiserver(REAL, Path(folder)) as kubeconfig:
+        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
+        async with (
+            connected as cluster,
+            peers.running_controllers(peer, "cronjob", Path(folder), kubeconfig) as cpu,
+        ):
+            minute = await _stored_for_a_minute(cluster, BETA_CRON_JOB if _is_old() else CRON_JOB, count)
+            return await _watched(cluster, count, minute, cpu)
+
+
+async def _stored_for_a_minute(cluster: Cluster, kind: Kind, count: int) -> datetime:
+    """Stores the objects. Returns the minute at which they are due."""
+    minute = _next_minute(datetime.now(UTC) + timedelta(seconds=MARGIN + count / PACE))
+    await _stored(cluster, kind, count, f"{minute.minute} {minute.hour} * * *", datetime.now(UTC))
+    return minute
 
 
 def _next_minute(moment: datetime) -> datetime:
@@ -188,13 +219,16 @@ async def _booked(client: redis.Redis, count: int, minute: datetime) -> None:
         await asyncio.sleep(0.1)
 
 
-async def _watched(running: Stack, count: int, minute: datetime) -> list[float]:
-    """Returns each Job's delay after the minute, as a watch shows it."""
-    _, version = await running.cluster.list(JOB, "default", limit=1)
+async def _watched(cluster: Cluster, count: int, minute: datetime, cpu: CpuUse) -> Minute:
+    """Each Job's delay after the minute, as a watch shows it, then the bare client's."""
+    version = await version_of(cluster, JOB)
     delays: list[float] = []
-    async for event in running.cluster.watch(JOB, "default", resource_version=version, timeout=600):
-        if event.type == "ADDED":
-            delays.append((datetime.now(UTC) - minute).total_seconds())
-            if len(delays) == count:
-                return delays
-    raise RuntimeError(f"only {len(delays)} of {count} Jobs were created")
+    async with cpu.of(count):
+        async for event in cluster.watch(JOB, "default", resource_version=version, timeout=600):
+            if event.type == "ADDED":
+                delays.append((datetime.now(UTC) - minute).total_seconds())
+                if len(delays) == count:
+                    break
+    if len(delays) != count:
+        raise RuntimeError(f"only {len(delays)} of {count} Jobs were created")
+    return Minute(delays, await _bare(cluster, count, "bare"), cpu)

@@ -1,7 +1,8 @@
 """One Job with many completions whose pods end as soon as they are there: pods a second, and what a sync costs.
 
 Next to a bare client that makes the same writes to the same API server, as many in flight: it creates a pod with a
-finalizer, ends it as the kubelet does, and takes the finalizer off; but counts nothing.
+finalizer, ends it as the kubelet does, and takes the finalizer off; but counts nothing. Where KUBE_CONTROLLER_MANAGER
+names the binary of kube-controller-manager, its Jobs do the same on a real server (before 1.23 without finalizers).
 
 BENCH_COMPLETIONS shortens a run.
 """
@@ -9,16 +10,20 @@ BENCH_COMPLETIONS shortens a run.
 import asyncio
 import os
 import statistics
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 
 from prometheus_client import REGISTRY
 
+from tests.benchmarks import peers
+from tests.benchmarks.cpu import CpuUse
 from tests.benchmarks.harness import IN_FLIGHT, Figure, side_by_side
 from tests.benchmarks.manifests import TEMPLATE, body, succeeded
 from tests.benchmarks.site import Watched, ending, repeating
-from tests.benchmarks.stack import Stack, clients, servers, stack
+from tests.benchmarks.stack import REAL, apiserver, clients, servers, stack, version_of
 from tests.benchmarks.worker import Worker, worker
 from workers.api import conditions
 from workers.api.kinds import JOB, POD, Kind, Object, Ref, ref_of
@@ -69,7 +74,12 @@ async def figures() -> list[Figure]:
             Figure(group, "syncs that had something to do", statistics.median(each.syncs for each in rounds), "syncs"),
             Figure(group, "one of them, with its writes", statistics.median(each.sync for each in rounds) * 1000, "ms"),
         ]
-    return [*found, *_rates(f"{GROUP}, embedded", "Job, all processes", await _processes())]
+        cpu, rounds = await _processes(which)
+        found += [*_rates(f"{GROUP}, {which}", "Job, all processes", rounds), *cpu.figures(f"{GROUP}, {which}", "pod")]
+        for peer in peers.controller_manager() if which == REAL else ():
+            cpu, rounds = await _peer(peer)
+            found += [*_rates(f"{GROUP}, {which}", peer.name, rounds), *cpu.figures(f"{GROUP}, {which}", "pod")]
+    return found
 
 
 def _rates(group: str, subject: str, rounds: Sequence[Round]) -> list[Figure]:
@@ -146,41 +156,57 @@ async def _alone(running: Worker, cluster: Watched, name: str) -> float:
 # --- all processes
 
 
-async def _processes() -> list[Round]:
+async def _processes(which: str) -> tuple[CpuUse, list[Round]]:
     """All processes, and a kubelet in this one that watches pods and ends them."""
+    async with stack(which, jobs="all") as running:
+        cpu = await CpuUse.of_stack(running)
+        return cpu, await _whole_rounds(running.cluster, cpu)
+
+
+async def _peer(peer: peers.Peer) -> tuple[CpuUse, list[Round]]:
+    """kube-controller-manager in the place of all processes."""
+    with tempfile.TemporaryDirectory() as folder, apiserver(REAL, Path(folder)) as kubeconfig:
+        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
+        async with connected as cluster, peers.running_controllers(peer, "job", Path(folder), kubeconfig) as cpu:
+            return cpu, await _whole_rounds(cluster, cpu)
+
+
+async def _whole_rounds(cluster: Cluster, cpu: CpuUse) -> list[Round]:
     rounds = []
-    async with stack(jobs="all") as running:
-        kubelet = asyncio.create_task(_end_all(running))
-        try:
-            for number in range(1 + ROUNDS):
-                ours = await _whole(running, f"work-{number}", kubelet)
-                rounds.append(Round(ours, await _bare(running.cluster, f"bare-{number}")))
-        finally:
-            kubelet.cancel()
-            await asyncio.gather(kubelet, return_exceptions=True)
+    kubelet = asyncio.create_task(_end_all(cluster))
+    try:
+        for number in range(1 + ROUNDS):
+            async with cpu.of(COMPLETIONS if number else 0):
+                ours = await _whole(cluster, f"work-{number}", kubelet)
+            if not number:
+                cpu.used.clear()
+            rounds.append(Round(ours, await _bare(cluster, f"bare-{number}")))
+    finally:
+        kubelet.cancel()
+        await asyncio.gather(kubelet, return_exceptions=True)
     return rounds[1:]
 
 
-async def _end_all(running: Stack) -> None:
+async def _end_all(cluster: Cluster) -> None:
     """End each pod of a Job as soon as the watch shows it."""
-    _, version = await running.cluster.list(POD, "default", limit=1)
+    version = await version_of(cluster, POD)
     waiting: asyncio.Queue[Ref] = asyncio.Queue()
 
     async def end() -> None:
-        await _end(running.cluster, await waiting.get())
+        await _end(cluster, await waiting.get())
 
     async with repeating(end, IN_FLIGHT):
-        async for event in running.cluster.watch(POD, "default", resource_version=version, timeout=3600):
+        async for event in cluster.watch(POD, "default", resource_version=version, timeout=3600):
             if event.type == "ADDED" and event.object["metadata"].get("ownerReferences"):
                 waiting.put_nowait(ref_of(POD, event.object))
 
 
-async def _whole(running: Stack, name: str, kubelet: asyncio.Task[None]) -> float:
+async def _whole(cluster: Cluster, name: str, kubelet: asyncio.Task[None]) -> float:
     """From the Job to its completion as the watch shows it; pods a second."""
-    _, version = await running.cluster.list(JOB, "default", limit=1)
+    version = await version_of(cluster, JOB)
     started = perf_counter()
-    await running.cluster.create(JOB, _job(name))
-    async for event in running.cluster.watch(JOB, "default", resource_version=version, timeout=600):
+    await cluster.create(JOB, _job(name))
+    async for event in cluster.watch(JOB, "default", resource_version=version, timeout=600):
         if kubelet.done():
             kubelet.result()
         if event.object["metadata"].get("name") == name and conditions.finished(event.object):

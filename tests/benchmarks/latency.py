@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from deploy.demo.report import percentile
 from tests.benchmarks.harness import Figure
 from tests.benchmarks.manifests import scaled_job
-from tests.benchmarks.stack import Stack, stack
+from tests.benchmarks.stack import Stack, stack, version_of
 from workers.api.kinds import JOB, SCALED_JOB
 
 GROUP = "push to Job created, embedded API server"
@@ -64,7 +64,7 @@ async def delay(
 @asynccontextmanager
 async def arrivals(running: Stack) -> AsyncIterator[asyncio.Queue[float]]:
     """Follows the Jobs: the moment at which each was seen."""
-    _, version = await running.cluster.list(JOB, "default", limit=1)
+    version = await version_of(running.cluster, JOB)
     arrived: asyncio.Queue[float] = asyncio.Queue()
 
     async def watch() -> None:

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -69,6 +69,13 @@ async def clients(which: str) -> AsyncIterator[tuple[Cluster, redis.Redis]]:
             yield server, client
 
 
+async def version_of(cluster: Cluster, kind: Kind) -> str:
+    """Returns the resourceVersion from which a watch of the default namespace shows what comes now."""
+    async with aclosing(cluster.pages(kind, "default", limit=1)) as pages:
+        _, version = await anext(pages)
+    return version
+
+
 class Timed(RoutedCluster):
     """Notes when each Job was there, and the Job."""
 
@@ -90,8 +97,10 @@ class Timed(RoutedCluster):
 
 
 @asynccontextmanager
-async def stack(*, single: bool = False, gateway: str = "", **settings: object) -> AsyncIterator[Stack]:
-    """One process of each part, or a single process, on a fresh embedded API server and a fresh broker.
+async def stack(
+    which: str = EMBEDDED, *, single: bool = False, gateway: str = "", **settings: object
+) -> AsyncIterator[Stack]:
+    """One process of each part, or a single process, on a fresh API server of this sort and a fresh broker.
 
     The work waits on another broker.
 
@@ -99,7 +108,7 @@ async def stack(*, single: bool = False, gateway: str = "", **settings: object) 
     """
     with (
         tempfile.TemporaryDirectory() as folder,
-        apiserver(EMBEDDED, Path(folder, "cluster")) as kubeconfig,
+        apiserver(which, Path(folder, "cluster")) as kubeconfig,
         broker() as store,
         broker() as queue,
     ):

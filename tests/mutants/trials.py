@@ -108,7 +108,7 @@ def main(names: str, *tests: str) -> None:
     """Prints what became of each mutant, on standard error: pytest holds the other."""
     with TemporaryDirectory() as folder:
         trials = Trials(Path(names).read_text().split(), Path(folder) / "reached.json")
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutants.quick"]
+        options = ["-x", "-q", "-o", f"cache_dir={folder}", "-p", "no:xdist", "-p", "tests.mutants.quick"]
         code: Any = pytest.main([*options, *tests], plugins=[trials])
         if trials.role == "reached":
             trials._file.write_text(json.dumps(trials.reached.of))

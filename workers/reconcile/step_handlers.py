@@ -67,7 +67,8 @@ async def edit_list(cluster: Cluster, step: EditList) -> None:
                 return
             patch = {
                 "metadata": {"resourceVersion": body["metadata"]["resourceVersion"]},
-                "status": {step.field: ",".join(sorted(wanted))},
+                # An empty list goes, as KEDA's does.
+                "status": {step.field: ",".join(sorted(wanted)) or None},
             }
             await cluster.patch(step.ref, patch, subresource="status")
         except Conflict:

@@ -2,13 +2,15 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import redis.asyncio as redis
 
 from tests.support.conditions import eventually
+from tests.support.house import House, Houses, house
 from workers.api import conditions
 from workers.api.kinds import EVENT, JOB, Kind, Object, Ref
 from workers.client.rest import Cluster
@@ -20,6 +22,27 @@ LONG = 90.0
 NEVER = 3600
 
 _numbers = itertools.count(1)
+
+
+#: Of a module with `running_on_both`: the test needs what the embedded cluster has beside an API server.
+EMBEDDED_ONLY = pytest.mark.parametrize("running", ["embedded"], indirect=True, scope="module")
+
+
+def running_on_both(settings: Mapping[str, str]) -> Any:
+    """Returns the fixture `running` of a module: everything on the embedded API server, then on a real one."""
+
+    @pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real_apiserver)])
+    def running(
+        request: pytest.FixtureRequest, houses: Houses, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[House]:
+        if request.param == "real":
+            with house("real", tmp_path_factory.mktemp("real"), **settings) as found:
+                yield found
+            return
+        yield houses.with_settings(settings)
+        houses.clear()
+
+    return running
 
 
 def manifest(ref: Ref, spec: Object | None = None, *, metadata: Object | None = None, **rest: Any) -> Object:

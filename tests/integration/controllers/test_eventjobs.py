@@ -1,7 +1,7 @@
 """EventJobs from a pushed event to what ran, with every process of ours on the embedded API server and a real one."""
 
 import shlex
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ import yaml
 from scalers.deliveries.deliveries import Deliveries
 from scalers.deliveries.delivery import Delivery, DeliveryFilter
 from scheduler.keys import Keys
-from tests.integration.controllers.keda_objects import LONG, KedaObject
+from tests.integration.controllers.keda_objects import LONG, KedaObject, running_on_both
 from tests.support.conditions import eventually
-from tests.support.house import House, Houses, house
+from tests.support.house import House
 from tests.support.paths import ROOT
 from tests.support.tables import cases
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Object, Ref
@@ -41,16 +41,7 @@ esac
 """
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real_apiserver)])
-def running(
-    request: pytest.FixtureRequest, houses: Houses, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    if request.param == "real":
-        with house("real", tmp_path_factory.mktemp("real"), **SETTINGS) as found:
-            yield found
-        return
-    yield houses.with_settings(SETTINGS)
-    houses.clear()
+running = running_on_both(SETTINGS)
 
 
 class PushedWork(KedaObject):

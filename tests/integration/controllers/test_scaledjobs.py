@@ -1,7 +1,4 @@
-"""A ScaledJob from its manifest to its Jobs, with every process of ours on the embedded API server.
-
-On a real one every kind is reconciled in test_roles.py.
-"""
+"""A ScaledJob from its manifest to its Jobs, with every process of ours on the embedded API server and a real one."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +10,15 @@ import redis.asyncio as redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
-from tests.integration.controllers.keda_objects import LONG, NEVER, KedaObject, job_template, manifest
+from tests.integration.controllers.keda_objects import (
+    EMBEDDED_ONLY,
+    LONG,
+    NEVER,
+    KedaObject,
+    job_template,
+    manifest,
+    running_on_both,
+)
 from tests.support import valkeys
 from tests.support.conditions import eventually
 from tests.support.ports import free_port
@@ -25,7 +30,7 @@ from workers.handoff.readings import Readings
 pytestmark = pytest.mark.timeout(300)
 
 #: The setting also limits how long a server that failed is left alone.
-HOUSE = {"polling": "2"}
+running = running_on_both({"polling": "2"})
 
 SILENT = {"save": "", "notify-keyspace-events": ""}
 
@@ -114,6 +119,7 @@ async def test_a_wrong_setting_is_named_and_once_it_is_right_work_begins_at_once
     await work.has_jobs(1)
 
 
+@EMBEDDED_ONLY  # garbage collection
 async def test_a_deleted_scaled_job_goes_and_takes_its_jobs_and_pods_with_it(work: Work) -> None:
     await work.apply()
     await work.push(2)

@@ -1,11 +1,18 @@
-"""A ScaledObject from its manifest to its target's replicas, with every process of ours on the embedded API server."""
+"""A ScaledObject from its manifest to its target's replicas, with all our processes on both API servers."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.integration.controllers.keda_objects import LONG, KedaObject, manifest, remove
+from tests.integration.controllers.keda_objects import (
+    EMBEDDED_ONLY,
+    LONG,
+    KedaObject,
+    manifest,
+    remove,
+    running_on_both,
+)
 from tests.support.conditions import eventually
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, POD, SCALED_OBJECT, TRIGGER_AUTHENTICATION, Kind, Object, Ref
@@ -14,7 +21,7 @@ from workers.errors import Invalid, NotFound
 
 pytestmark = pytest.mark.timeout(300)
 
-HOUSE = {"polling": "2"}
+running = running_on_both({"polling": "2"})
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 CRANE = Kind("example.com", "v1", "Crane", "cranes")
@@ -182,6 +189,7 @@ async def test_at_its_end_the_target_gets_back_what_it_had(pool: Pool) -> None:
     assert await pool.replicas() == 2
 
 
+@EMBEDDED_ONLY  # Deployments' pods, and their metrics
 async def test_by_what_its_pods_consume(pool: Pool) -> None:
     """The target's controller is not there: a pod that its selector finds stands in for its pods."""
     await pool.deploy(1)
@@ -201,6 +209,7 @@ async def test_by_what_its_pods_consume(pool: Pool) -> None:
     await remove(pool.cluster, pod)
 
 
+@EMBEDDED_ONLY  # admission without a webhook
 async def test_one_target_is_not_given_to_two(pool: Pool) -> None:
     await pool.deploy(1)
     await pool.apply()

@@ -154,11 +154,15 @@ class Triggered(Protocol):
 
 
 def spec_fields(spec: Triggered) -> Object:
-    """Returns the fields that follow from the spec alone: types of triggers and names of authentications."""
+    """Returns the fields that follow from the spec alone: types of triggers, names of authentications or None.
+
+    An empty text would say as little, and a kube-apiserver that was built with another JSON library than Kubernetes
+    builds it with takes it for null, and refuses the whole status.
+    """
     references = (trigger.authentication_ref for trigger in spec.triggers)
     return {
         "triggersTypes": ",".join(dict.fromkeys(trigger.type for trigger in spec.triggers)),
-        "authenticationsTypes": ",".join(dict.fromkeys(reference.name for reference in references if reference)),
+        "authenticationsTypes": ",".join(dict.fromkeys(each.name for each in references if each)) or None,
     }
 
 

@@ -37,12 +37,12 @@ async def test_names_come_and_go(cluster):
         ("a", True, "a,b"),
         ("c", False, "a,b"),
         ("b", False, "a"),
-        ("a", False, ""),
+        ("a", False, None),
     ):
         await edit_list(cluster, step(name, present=present))
         assert listed(cluster) == expected
     await edit_list(cluster, step("x", field="scaledobjects"))
-    assert (listed(cluster), listed(cluster, "scaledobjects")) == ("", "x")
+    assert (listed(cluster), listed(cluster, "scaledobjects")) == (None, "x")
 
 
 async def test_what_is_there_already_is_not_written_again(cluster):

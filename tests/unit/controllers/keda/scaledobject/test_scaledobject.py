@@ -164,7 +164,6 @@ def test_the_status_of_a_healthy_one() -> None:
         "externalMetricNames": ["s0-redis-work"],
         "triggersActivity": {"s0-redis-work": {"isActive": True}},
         "triggersTypes": "redis",
-        "authenticationsTypes": "",
         "memory": {"highs": [{"at": at(0), "replicas": 2}]},
     }
 
