@@ -15,6 +15,14 @@ UNUSED = {"redis": ("opentelemetry",), "celery.bin.base": ("pygments",)}
 
 def main() -> None:
     """Runs the command line of this process, and ends the process with its exit code."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        # Ctrl-C while modules are imported: the command line has its own answer to a later one.
+        sys.exit(130)
+
+
+def _run() -> None:
     from penstock import _deferred_imports, _import_path
 
     _import_path.forget_current_folder()

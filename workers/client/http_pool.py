@@ -169,8 +169,8 @@ class _HttpConnection(asyncio.Protocol):
         headers = CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in self._headers)
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if headers.get("Content-Encoding", "identity").lower() in ("gzip", "deflate") and body:
-            # Was not asked for; servers in between may compress all the same. 47: either format, by its header.
-            body = zlib.decompress(body, wbits=47)
+            # Was not asked for; servers in between may compress all the same.
+            body = _decompressed(body)
         # A connection that waits for its next request keeps no answer.
         self._headers, self._body = [], []
         self._answer.set_result(ApiAnswer(self._parser.get_status_code(), headers, body))
@@ -181,6 +181,19 @@ class _HttpConnection(asyncio.Protocol):
     def _fail(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error)
+
+
+def _decompressed(body: bytes) -> bytes:
+    """Returns the text of all members: gzip's format allows several. Raises zlib.error for what is neither format."""
+    texts = []
+    while body:
+        # 47: gzip or deflate, by its header.
+        member = zlib.decompressobj(wbits=47)
+        texts += [member.decompress(body), member.flush()]
+        if not member.eof:
+            raise zlib.error("a compressed answer ends too early")
+        body = member.unused_data
+    return b"".join(texts)
 
 
 class HttpPool:

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import socket
 import ssl
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -88,6 +89,18 @@ def peer() -> Peer:
         "compressed although not asked for",
         b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s"
         % (len(packed := gzip.compress(b"large")), packed),
+        b"large",
+    ),
+    (
+        "compressed in two members",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s"
+        % (len(packed := gzip.compress(b"lar") + gzip.compress(b"ge")), packed),
+        b"large",
+    ),
+    (
+        "deflated",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nContent-Length: %d\r\n\r\n%s"
+        % (len(packed := zlib.compress(b"large")), packed),
         b"large",
     ),
 )
@@ -323,8 +336,10 @@ async def test_an_address_that_takes_connections_and_answers_nothing_is_tried_la
                 assert (await pool.request("GET", "/", {})).body == b"ok"
 
 
-async def test_an_answer_without_a_length_that_cannot_be_unpacked_is_an_error(peer: Peer) -> None:
-    peer.answers = lambda _number: b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\nno gzip"
+@cases(("is none of its format", b"no gzip"), ("ends too early", gzip.compress(b"large")[:-4]))
+async def test_an_answer_without_a_length_that_cannot_be_unpacked_is_an_error(body: bytes, peer: Peer) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n"
+    peer.answers = lambda _number: head + body
     peer.after = end
     async with pool_of(peer) as pool:
         with pytest.raises(ConnectionEnded, match="not HTTP"):
