@@ -86,75 +86,88 @@ def _without_sexagesimal(tag: str, pattern: Any) -> Any:
     return pattern
 
 
-def read(
-    sources: Sequence[str],
-    *,
-    recursive: bool = False,
-    stdin: TextIO | None = None,
-    passed_over: list[str] | None = None,
-) -> list[Manifest]:
+def read(sources: Sequence[str], *, recursive: bool = False, stdin: TextIO | None = None) -> list[Manifest]:
     """Returns the manifests of all sources in order: a file, a folder (its YAML and JSON files by name), or ``-``.
 
-    Raises UserError if a source cannot be read or holds no object; its message names the file and the document.
-    passed_over: is given these messages, while there are other objects, instead of the error for the first.
+    Raises UserError if a source cannot be read, holds no object, or holds something else; its message names the file
+    and the document.
     """
-    entry = stdin or sys.stdin
-    manifests = [manifest for source in sources for manifest in _source(source, recursive, entry, passed_over)]
+    manifests = []
+    for each in _read(sources, recursive, stdin or sys.stdin):
+        if isinstance(each, UserError):
+            raise each
+        manifests.append(each)
+    return _some(manifests, sources)
+
+
+def read_objects(sources: Sequence[str], *, recursive: bool = False) -> tuple[list[Manifest], list[UserError]]:
+    """Returns the manifests of all sources, as `read` does, and what they hold beside objects.
+
+    Raises UserError if a source cannot be read or none holds an object.
+    """
+    found = list(_read(sources, recursive, sys.stdin))
+    others = [each for each in found if isinstance(each, UserError)]
+    manifests = [each for each in found if isinstance(each, Manifest)]
+    if others and not manifests:
+        raise others[0]
+    return _some(manifests, sources), others
+
+
+def _some(manifests: list[Manifest], sources: Sequence[str]) -> list[Manifest]:
     if not manifests:
-        raise UserError((passed_over or [f"no objects in {', '.join(sources)}"])[0])
+        raise UserError(f"no objects in {', '.join(sources)}")
     return manifests
 
 
-def _source(source: str, recursive: bool, stdin: TextIO, passed_over: list[str] | None) -> Iterator[Manifest]:
-    if source == "-":
-        yield from parse(stdin.read(), "standard input", passed_over)
-        return
-    path = Path(source)
-    if path.is_dir():
-        found = sorted(path.rglob("*") if recursive else path.iterdir())
-        files = [file for file in found if file.suffix in SUFFIXES and file.is_file()]
-        if not files:
-            raise UserError(f"{source}: no {', '.join(SUFFIXES)} files in this folder")
-    else:
-        files = [path]
-    for file in files:
-        try:
-            text = file.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise UserError(f"{file}: no such file or folder") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{file}: cannot be read: {error}") from error
-        yield from parse(text, str(file), passed_over)
+def _read(sources: Sequence[str], recursive: bool, stdin: TextIO) -> Iterator[Manifest | UserError]:
+    """Yields each object, and an error for each document that is none."""
+    for source in sources:
+        if source == "-":
+            yield from _parse(stdin.read(), "standard input")
+            continue
+        for file in _files(Path(source), recursive):
+            try:
+                text = file.read_text(encoding="utf-8")
+            except FileNotFoundError:
+                raise UserError(f"{file}: no such file or folder") from None
+            except (OSError, UnicodeDecodeError) as error:
+                raise UserError(f"{file}: cannot be read: {error}") from error
+            yield from _parse(text, str(file))
 
 
-def parse(text: str, where: str, passed_over: list[str] | None = None) -> Iterator[Manifest]:
-    """Yields the manifests of one text, those of a `List` one by one.
+def _files(path: Path, recursive: bool) -> Sequence[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.rglob("*") if recursive else path.iterdir())
+    files = [file for file in found if file.suffix in SUFFIXES and file.is_file()]
+    if not files:
+        raise UserError(f"{path}: no {', '.join(SUFFIXES)} files in this folder")
+    return files
 
-    Raises UserError if the text is neither YAML nor JSON, or a document is no object. passed_over: see `read`.
+
+def _parse(text: str, where: str) -> Iterator[Manifest | UserError]:
+    """Yields the manifests of one text, those of a `List` one by one, and an error for what is no object.
+
+    A text that is neither YAML nor JSON is one error.
     """
     try:
         documents = list(yaml.load_all(text, _loader()))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        wrong = UserError(f"{where}{line}: not valid YAML: {getattr(error, 'problem', None) or error}")
-        if passed_over is None:
-            raise wrong from error
-        passed_over.append(str(wrong))
+        yield UserError(f"{where}{line}: not valid YAML: {getattr(error, 'problem', None) or error}")
         return
     for index, document in enumerate(documents, 1):
         if document is not None:
-            yield from _checked(document, f"{where}, document {index}" if len(documents) > 1 else where, passed_over)
+            yield from _checked(document, f"{where}, document {index}" if len(documents) > 1 else where)
 
 
-def _checked(document: Any, where: str, passed_over: list[str] | None) -> Iterator[Manifest]:
+def _checked(document: Any, where: str) -> Iterator[Manifest | UserError]:
     if wrong := _problem(document, where):
-        if passed_over is None:
-            raise UserError(wrong)
-        passed_over.append(wrong)
+        yield UserError(wrong)
     elif _is_list(document):
         for index, item in enumerate(document["items"]):
-            yield from _checked(item, f"{where}, items[{index}]", passed_over)
+            yield from _checked(item, f"{where}, items[{index}]")
     else:
         yield Manifest(document, where)
 

@@ -64,10 +64,9 @@ async def _judged(
     settings = Settings()
     if files:
         # Folders of manifests have other files, too: a kustomization, a chart's values and templates.
-        passed_over: list[str] = []
-        read = manifests.read(files, recursive=recursive, passed_over=passed_over)
-        for text in passed_over:
-            output.note(f"not judged: {text}")
+        read, others = manifests.read_objects(files, recursive=recursive)
+        for each in others:
+            output.note(f"not judged: {each}")
         found = inventory.of_manifests(read, target.namespace)
         return found, [await judgment.judge(each, found, settings) for each in found.candidates], []
     async with connected(target) as cluster:
@@ -112,7 +111,8 @@ def _print(inventory: "Inventory", judgments: "Sequence[Judgment]", systems: Seq
     verdicts = ("same", "differs", "unknown", "not supported")
     output.say(f"\n{len(judgments)} objects: {', '.join(f'{counts[each]} {each}' for each in verdicts)}")
     if inventory.passed:
-        output.say(f"{inventory.passed} objects of other kinds were not judged")
+        kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(inventory.passed.items()))
+        output.say(f"not judged, for they are of other kinds: {kinds}")
     for id, why in inventory.unread.items():
         output.say(f"{id} could not be listed: {why}")
     for text in systems:

@@ -1,5 +1,6 @@
 """The objects to judge, and what they name: from manifests, or from a cluster."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -50,7 +51,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Inventory:
-    """Objects to judge. get: reads what they name. passed: other objects of manifests, which need no judgment.
+    """Objects to judge. get: reads what they name. passed: numbers of other objects of manifests, by their kind.
 
     whole: all objects by kind id. complete: what is missing among them does not exist. unread: kinds that could not be
     listed, with the reason.
@@ -58,7 +59,7 @@ class Inventory:
 
     candidates: Sequence[Candidate]
     get: Get
-    passed: int = 0
+    passed: Mapping[str, int] = field(default_factory=dict)
     whole: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     complete: bool = False
     unread: Mapping[str, str] = field(default_factory=dict)
@@ -70,11 +71,11 @@ def of_manifests(manifests: Sequence[Manifest], namespace: str) -> Inventory:
     The queues that Penstock makes are there. Of an object that is there twice the later one counts.
     """
     known: dict[Ref, Candidate] = {}
-    passed = 0
+    passed = Counter[str]()
     for each in manifests:
         kind = kinds.by_manifest(each.api_version, each.kind)
         if kind is None:
-            passed += 1
+            passed[each.kind] += 1
             continue
         where = (each.namespace or namespace) if kind.namespaced else ""
         metadata = {**each.body["metadata"], **({"namespace": where} if where else {})}
@@ -91,7 +92,8 @@ def of_manifests(manifests: Sequence[Manifest], namespace: str) -> Inventory:
     whole = {kind.id: [each.body for each in judged if each.ref.kind == kind] for kind in (SCALED_OBJECT, JOB_TEMPLATE)}
     queues = {each.ref.name: each.body for each in judged if each.ref.kind == QUEUE}
     whole[QUEUE.id] = [*({"metadata": {"name": name}} for name in _QUEUES if name not in queues), *queues.values()]
-    return Inventory(judged, get, passed + len(known) - len(judged), whole)
+    passed.update(each.ref.kind.kind for each in known.values() if each.ref.kind not in JUDGED)
+    return Inventory(judged, get, passed, whole)
 
 
 def _with_data(body: Object) -> Object:

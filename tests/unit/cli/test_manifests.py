@@ -12,16 +12,20 @@ from workers.errors import UserError
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: crunch}\n"
 
 
+def read(text: str) -> list[manifests.Manifest]:
+    return manifests.read(["-"], stdin=io.StringIO(text))
+
+
 def test_many_documents_are_read_in_order_and_empty_ones_skipped() -> None:
-    found = list(manifests.parse(f"---\n{JOB}---\n---\n{JOB.replace('crunch', 'munch')}", "jobs.yaml"))
+    found = read(f"---\n{JOB}---\n---\n{JOB.replace('crunch', 'munch')}")
     assert [manifest.name for manifest in found] == ["crunch", "munch"]
-    assert found[1].where == "jobs.yaml, document 3"
+    assert found[1].where == "standard input, document 3"
 
 
 def test_a_list_is_taken_apart() -> None:
     pod = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}'
     text = f'{{"apiVersion": "v1", "kind": "List", "items": [{pod}]}}'
-    assert [(manifest.kind, manifest.where) for manifest in manifests.parse(text, "x")] == [("Pod", "x, items[0]")]
+    assert [(manifest.kind, manifest.where) for manifest in read(text)] == [("Pod", "standard input, items[0]")]
 
 
 @cases(
@@ -35,32 +39,32 @@ def test_a_list_is_taken_apart() -> None:
     ("null", "~", None),
 )
 def test_scalars_are_read_as_kubernetes_reads_them(text: str, value: object) -> None:
-    (manifest,) = manifests.parse(f"{JOB}spec: {text}\n", "x")
+    (manifest,) = read(f"{JOB}spec: {text}\n")
     assert manifest.body["spec"] == value
     assert type(manifest.body["spec"]) is type(value)
 
 
 @cases(
-    ("not YAML", "a: [", "x, line 2: not valid YAML"),
-    ("a key twice", "a: 1\na: 2", "x, line 2: not valid YAML: key 'a' stands twice"),
+    ("not YAML", "a: [", "standard input, line 2: not valid YAML"),
+    ("a key twice", "a: 1\na: 2", "standard input, line 2: not valid YAML: key 'a' stands twice"),
     ("a list", "- 1", "not a list"),
     ("a text", "hello", "not a text"),
-    ("no apiVersion", "kind: Job", "x: apiVersion: a text is required"),
-    ("no kind", "apiVersion: v1", "x: kind: a text is required"),
-    ("kind is no text", "apiVersion: v1\nkind: 3", "x: kind: a text is required"),
-    ("no metadata", "apiVersion: v1\nkind: Pod", "x: Pod: metadata: an object with a name"),
-    ("no name", "apiVersion: v1\nkind: Pod\nmetadata: {}", "x: Pod: metadata.name: a text"),
+    ("no apiVersion", "kind: Job", "standard input: apiVersion: a text is required"),
+    ("no kind", "apiVersion: v1", "standard input: kind: a text is required"),
+    ("kind is no text", "apiVersion: v1\nkind: 3", "standard input: kind: a text is required"),
+    ("no metadata", "apiVersion: v1\nkind: Pod", "standard input: Pod: metadata: an object with a name"),
+    ("no name", "apiVersion: v1\nkind: Pod\nmetadata: {}", "standard input: Pod: metadata.name: a text"),
     ("generateName", "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}", "generateName makes"),
     ("a number as name", "apiVersion: v1\nkind: Pod\nmetadata: {name: 1}", "metadata.name: a text"),
     (
         "labels as a list",
         "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: [x]}",
-        "x: Pod a: metadata.labels: a mapping",
+        "standard input: Pod a: metadata.labels: a mapping",
     ),
 )
 def test_a_mistake_is_named_with_its_place(text: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
-        list(manifests.parse(text, "x"))
+        read(text)
     assert message in str(caught.value)
 
 
@@ -73,7 +77,7 @@ def test_a_folder_gives_its_yaml_and_json_files_by_name(tmp_path: Path) -> None:
 
 
 def test_a_dash_is_standard_input() -> None:
-    (manifest,) = manifests.read(["-"], stdin=io.StringIO(JOB))
+    (manifest,) = read(JOB)
     assert manifest.where == "standard input"
 
 

@@ -201,7 +201,7 @@ def test_credentials_among_the_manifests_are_used(penstock: Type, tmp_path: Path
     file.write_text(yaml.safe_dump_all(bodies))
     printed = penstock("check", "-f", str(file))
     assert "2 objects: 2 same, 0 differs, 0 unknown, 0 not supported" in printed.lines
-    assert "1 objects of other kinds were not judged" in printed.lines
+    assert "not judged, for they are of other kinds: 1 Secret" in printed.lines
     assert "hidden" not in printed.out
     file.write_text(yaml.safe_dump_all([*bodies[:2]]))
     assert "Secret default/redis is not among the manifests" in penstock("check", "-f", str(file)).out
