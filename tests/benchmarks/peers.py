@@ -91,7 +91,9 @@ async def running_controllers(peer: Peer, controllers: str, plane: Path, kubecon
         arguments.append("--feature-gates=CronJobControllerV2=true")
     if not peer.limited:
         arguments += [f"--kube-api-qps={UNLIMITED}", f"--kube-api-burst={UNLIMITED}"]
-        arguments += ["--concurrent-job-syncs=16"] if at < (1, 28) else ["--concurrent-cron-job-syncs=16"]
+        if at >= (1, 27):
+            # Before, five of each work, whatever one asks for.
+            arguments += ["--concurrent-job-syncs=16", "--concurrent-cron-job-syncs=16"]
     async with _process([peer.binary, *arguments], plane, {}, ready=port) as cpu:
         yield cpu
 
