@@ -1,6 +1,7 @@
 """Manifests and command lines of the pages are what Penstock takes: no unknown kind, field, command or flag."""
 
 import asyncio
+import io
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ import yaml
 
 from deploy.cli import main
 from deploy.cli.check import inventory, judgment
-from deploy.cli.manifests import Manifest, parse
+from deploy.cli.manifests import Manifest, read
 from tests.support.paths import ROOT
 from tests.support.tables import for_each
 from workers.api import kinds
@@ -43,7 +44,7 @@ def manifests(page: Path) -> Iterator[Manifest]:
         if match["language"] == "yaml":
             for document in yaml.safe_load_all(match["text"]):
                 if isinstance(document, dict) and {"apiVersion", "kind"} <= document.keys():
-                    yield from parse(yaml.safe_dump(document), page.name)
+                    yield from read(["-"], stdin=io.StringIO(yaml.safe_dump(document)))
 
 
 def lines(page: Path) -> Iterator[str]:
@@ -150,4 +151,4 @@ def test_a_wrong_command_line_is_found(line: str) -> None:
 
 def test_a_wrong_field_is_found() -> None:
     text = "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nmetadata: {name: a}\nspec: {maxReplicas: 3}"
-    assert any("maxReplicas" in one for one in refusals(list(parse(text, "a page"))))
+    assert any("maxReplicas" in one for one in refusals(read(["-"], stdin=io.StringIO(text))))
