@@ -18,6 +18,8 @@ def main(settings: Settings) -> None:
     # Set before the import of the app, which reads its settings from the environment at first use.
     os.environ.update(command_lines.environment(settings))
     celery_process.forget_variables()
+    # Celery imports it by its name once its signal handlers stand: a stop that came meanwhile found half a module.
+    import scheduler.beat  # noqa: F401
     from workers.app import app
 
     # It sends tasks by their names: with the modules that carry them out it would be twice as large.
