@@ -82,8 +82,10 @@ ROOMS = (
     Room(
         "scalers/lua",
         (
-            "tests/unit/scalers/deliveries",
-            *(f"tests/integration/scalers/test_{name}.py" for name in ("push", "claims")),
+            *("tests/unit/scalers/deliveries", "tests/unit/scalers/gateway/test_push_events_script.py"),
+            "tests/unit/scalers/gateway/test_group_commit.py",
+            *(f"tests/integration/scalers/test_{name}.py" for name in ("push", "claims", "event_jobs")),
+            *(f"tests/integration/scalers/sources/test_{name}.py" for name in ("celery", "redis_lists")),
         ),
     ),
 )
