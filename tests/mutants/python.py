@@ -48,7 +48,8 @@ def survivors(
         run = subprocess.run(command, cwd=tree / "mutants", capture_output=True, text=True)
         ends = {name: end for end, name in _END.findall(run.stderr)}
         if unknown := [name for name in chosen if name not in ends]:
-            raise RuntimeError(f"{len(unknown)} mutants of {room.folder} were not tried:\n{run.stdout[-2000:]}")
+            said = run.stdout[-2000:] + run.stderr[-2000:]
+            raise RuntimeError(f"{len(unknown)} mutants of {room.folder} were not tried:\n{said}")
         yield room, [_described(name, tree, mutmut) for name in chosen if ends[name] == "alive"], len(chosen)
 
 
