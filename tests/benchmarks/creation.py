@@ -7,9 +7,7 @@ import asyncio
 import copy
 import json
 import statistics
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import perf_counter
 
 import redis.asyncio as redis
@@ -18,7 +16,7 @@ from tests.benchmarks import peers
 from tests.benchmarks.cpu import CpuUse
 from tests.benchmarks.harness import IN_FLIGHT, Figure, broker, side_by_side
 from tests.benchmarks.manifests import scaled_job
-from tests.benchmarks.stack import REAL, Timed, apiserver, clients, servers, stack, version_of
+from tests.benchmarks.stack import REAL, Timed, clients, server, servers, stack, version_of
 from tests.benchmarks.worker import Worker, worker
 from tests.support import kube
 from workers.api.kinds import JOB, POD, SCALED_JOB, Object, ref_of
@@ -79,16 +77,15 @@ async def _whole(which: str, strategy: str) -> Rates:
 
 async def _peer(which: str, peer: peers.Peer) -> Rates:
     """KEDA's operator in the place of all parts."""
-    with tempfile.TemporaryDirectory() as folder, apiserver(which, Path(folder)) as kubeconfig, broker() as url:
-        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
+    with broker() as url:
         async with (
-            connected as cluster,
+            server(which) as found,
             redis.Redis.from_url(url) as work,
-            peers.running_keda(peer, cluster, kubeconfig, Path(folder)) as cpu,
+            peers.running_keda(peer, found) as cpu,
         ):
             address = url.removeprefix("redis://").partition("/")[0]
             # Twenty Jobs a second: the rate is the limit, whatever the round.
-            return await _rounds(cluster, work, address, cpu, "default", 1 if peer.limited else ROUNDS)
+            return await _rounds(found.cluster, work, address, cpu, "default", 1 if peer.limited else ROUNDS)
 
 
 async def _rounds(cluster: Cluster, work: redis.Redis, address: str, cpu: CpuUse, strategy: str, rounds: int) -> Rates:

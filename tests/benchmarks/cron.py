@@ -10,11 +10,9 @@ BENCH_CRONJOBS ("100" or "100,500") shortens a run: all processes must store all
 import asyncio
 import os
 import statistics
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from time import perf_counter
 
 import redis.asyncio as redis
@@ -26,7 +24,7 @@ from tests.benchmarks import peers
 from tests.benchmarks.cpu import CpuUse
 from tests.benchmarks.harness import IN_FLIGHT, Figure, side_by_side
 from tests.benchmarks.manifests import TEMPLATE, body
-from tests.benchmarks.stack import REAL, Timed, apiserver, clients, servers, stack, version_of
+from tests.benchmarks.stack import REAL, Timed, clients, server, servers, stack, version_of
 from tests.benchmarks.worker import Worker, worker
 from tests.support import kube
 from workers.api import times
@@ -88,7 +86,7 @@ async def figures() -> list[Figure]:
 
 
 def _is_old() -> bool:
-    """Whether the real server has no batch/v1 CronJobs."""
+    """Returns true if the real server has no batch/v1 CronJobs."""
     return kube.version(kube.assets()) < (1, 21)
 
 
@@ -189,14 +187,9 @@ async def _whole(which: str, kind: Kind, count: int) -> Minute:
 
 async def _peer(peer: peers.Peer, count: int) -> Minute:
     """kube-controller-manager in the place of all processes."""
-    with tempfile.TemporaryDirectory() as folder, apiserver(REAL, Path(folder)) as kubeconfig:
-        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
-        async with (
-            connected as cluster,
-            peers.running_controllers(peer, "cronjob", Path(folder), kubeconfig) as cpu,
-        ):
-            minute = await _stored_for_a_minute(cluster, BETA_CRON_JOB if _is_old() else CRON_JOB, count)
-            return await _watched(cluster, count, minute, cpu)
+    async with server(REAL) as found, peers.running_controllers(peer, "cronjob", found) as cpu:
+        minute = await _stored_for_a_minute(found.cluster, BETA_CRON_JOB if _is_old() else CRON_JOB, count)
+        return await _watched(found.cluster, count, minute, cpu)
 
 
 async def _stored_for_a_minute(cluster: Cluster, kind: Kind, count: int) -> datetime:

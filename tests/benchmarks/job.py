@@ -10,10 +10,8 @@ BENCH_COMPLETIONS shortens a run.
 import asyncio
 import os
 import statistics
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 
 from prometheus_client import REGISTRY
@@ -23,7 +21,7 @@ from tests.benchmarks.cpu import CpuUse
 from tests.benchmarks.harness import IN_FLIGHT, Figure, side_by_side
 from tests.benchmarks.manifests import TEMPLATE, body, succeeded
 from tests.benchmarks.site import Watched, ending, repeating
-from tests.benchmarks.stack import REAL, apiserver, clients, servers, stack, version_of
+from tests.benchmarks.stack import REAL, clients, server, servers, stack, version_of
 from tests.benchmarks.worker import Worker, worker
 from workers.api import conditions
 from workers.api.kinds import JOB, POD, Kind, Object, Ref, ref_of
@@ -165,10 +163,8 @@ async def _processes(which: str) -> tuple[CpuUse, list[Round]]:
 
 async def _peer(peer: peers.Peer) -> tuple[CpuUse, list[Round]]:
     """kube-controller-manager in the place of all processes."""
-    with tempfile.TemporaryDirectory() as folder, apiserver(REAL, Path(folder)) as kubeconfig:
-        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
-        async with connected as cluster, peers.running_controllers(peer, "job", Path(folder), kubeconfig) as cpu:
-            return cpu, await _whole_rounds(cluster, cpu)
+    async with server(REAL) as found, peers.running_controllers(peer, "job", found) as cpu:
+        return cpu, await _whole_rounds(found.cluster, cpu)
 
 
 async def _whole_rounds(cluster: Cluster, cpu: CpuUse) -> list[Round]:

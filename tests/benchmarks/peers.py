@@ -8,21 +8,19 @@ import os
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from deploy.certificate_authority import Authority
 from deploy.local import up
 from tests.benchmarks.cpu import CpuUse
+from tests.benchmarks.stack import Server
 from tests.support import kube
+from tests.support.certificates import certificates
 from tests.support.conditions import eventually
 from tests.support.ports import free_port, free_ports
 from workers.api import crds
 from workers.api.kinds import NAMESPACE, Object
-from workers.client.rest import Cluster
-from workers.errors import AlreadyExists
 
 #: Requests a second that no limit of a client holds back.
 UNLIMITED = 10_000
@@ -58,14 +56,14 @@ def _both(name: str, binary: str | None) -> Sequence[Peer]:
 
 
 @asynccontextmanager
-async def running_keda(peer: Peer, cluster: Cluster, kubeconfig: Path, folder: Path) -> AsyncIterator[CpuUse]:
-    """Runs KEDA's operator until the block ends; its CPU time. folder: for its certificates and its log."""
-    await up.install(cluster, [*crds.all_crds(volcano=False), *map(_without_schema, _EVENTING)])
-    with suppress(AlreadyExists):
-        await cluster.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEDA_NAMESPACE}})
+async def running_keda(peer: Peer, server: Server) -> AsyncIterator[CpuUse]:
+    """Runs KEDA's operator until the block ends; its CPU time."""
+    await up.install(server.cluster, [*crds.all_crds(volcano=False), *map(_without_schema, _EVENTING)])
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEDA_NAMESPACE}}
+    await server.cluster.create(NAMESPACE, namespace)
     metrics, probes, service = free_ports(3)
     arguments = [
-        *("--kubeconfig", str(kubeconfig), "--cert-dir", str(_certificates(folder))),
+        *("--kubeconfig", str(server.kubeconfig), "--cert-dir", str(_certificates(server.folder))),
         *("--metrics-bind-address", f"127.0.0.1:{metrics}", "--health-probe-bind-address", f"127.0.0.1:{probes}"),
         *("--metrics-service-bind-address", f"127.0.0.1:{service}", "--zap-log-level", "error"),
     ]
@@ -73,19 +71,22 @@ async def running_keda(peer: Peer, cluster: Cluster, kubeconfig: Path, folder: P
         arguments += ["--kube-api-qps", str(UNLIMITED), "--kube-api-burst", str(UNLIMITED)]
     names = ("POD_NAMESPACE", "KEDA_CLUSTER_OBJECT_NAMESPACE")
     environment = {**dict.fromkeys(names, KEDA_NAMESPACE), "WATCH_NAMESPACE": ""}
-    async with _process([peer.binary, *arguments], folder, environment, ready=probes) as cpu:
+    async with _process([peer.binary, *arguments], server.folder, environment, ready=probes) as cpu:
         yield cpu
 
 
 @asynccontextmanager
-async def running_controllers(peer: Peer, controllers: str, plane: Path, kubeconfig: Path) -> AsyncIterator[CpuUse]:
+async def running_controllers(peer: Peer, controllers: str, server: Server) -> AsyncIterator[CpuUse]:
     """Runs some controllers of kube-controller-manager until the block ends; their CPU time.
 
-    controllers: their names, with commas. plane: the folder of the control plane's files.
+    controllers: their names, with commas. server: a real one.
     """
     at = kube.version(Path(peer.binary).parent)
     port = free_port()
-    arguments = [*kube.controllers_arguments(at, plane, kubeconfig, port), f"--controllers={controllers}"]
+    arguments = [
+        *kube.controllers_arguments(at, server.folder, server.kubeconfig, port),
+        f"--controllers={controllers}",
+    ]
     if at < (1, 21):
         # The controller that later versions have; the one before looks at all CronJobs every ten seconds.
         arguments.append("--feature-gates=CronJobControllerV2=true")
@@ -94,7 +95,7 @@ async def running_controllers(peer: Peer, controllers: str, plane: Path, kubecon
         if at >= (1, 27):
             # Before, five of each work, whatever one asks for.
             arguments += ["--concurrent-job-syncs=16", "--concurrent-cron-job-syncs=16"]
-    async with _process([peer.binary, *arguments], plane, {}, ready=port) as cpu:
+    async with _process([peer.binary, *arguments], server.folder, {}, ready=port) as cpu:
         yield cpu
 
 
@@ -104,14 +105,9 @@ async def _process(
 ) -> AsyncIterator[CpuUse]:
     """Runs a program until the block ends. ready: a port on which it listens once it works."""
     log = folder / "peer.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **environment})
-    try:
-        await eventually(lambda: _listens(ready, process, log))
-        yield CpuUse({Path(command[0]).name: process.pid})
-    finally:
-        process.terminate()
-        process.wait(30)
+    with kube.process(log, command, environment) as running:
+        await eventually(lambda: _listens(ready, running, log))
+        yield CpuUse({Path(command[0]).name: running.pid})
 
 
 def _listens(port: int, process: subprocess.Popen[bytes], log: Path) -> bool:
@@ -123,12 +119,10 @@ def _listens(port: int, process: subprocess.Popen[bytes], log: Path) -> bool:
 
 def _certificates(folder: Path) -> Path:
     """Returns the folder of certificates without which the operator does not start."""
-    now = datetime.now(UTC)
-    authority = Authority("bench", now - timedelta(hours=1), now + timedelta(days=1))
-    signed = authority.sign("localhost", ["localhost", "127.0.0.1"])
+    made = certificates()
     found = folder / "certificates-of-keda"
     found.mkdir()
-    for name, text in (("ca.crt", authority.certificate), ("tls.crt", signed.certificate), ("tls.key", signed.key)):
+    for name, text in (("ca.crt", made.authority), ("tls.crt", made.server), ("tls.key", made.server_key)):
         (found / name).write_text(text)
     return found
 

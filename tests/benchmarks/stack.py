@@ -60,13 +60,30 @@ def apiserver(which: str, folder: Path) -> Iterator[Path]:
             yield server.kubeconfig
 
 
+@dataclass(frozen=True)
+class Server:
+    """A running API server. folder: holds the files of its processes."""
+
+    cluster: Cluster
+    kubeconfig: Path
+    folder: Path
+
+
+@asynccontextmanager
+async def server(which: str) -> AsyncIterator[Server]:
+    """A fresh API server of this sort, and a client of it."""
+    with tempfile.TemporaryDirectory() as folder, apiserver(which, Path(folder)) as kubeconfig:
+        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
+        async with connected as cluster:
+            yield Server(cluster, kubeconfig, Path(folder))
+
+
 @asynccontextmanager
 async def clients(which: str) -> AsyncIterator[tuple[Cluster, redis.Redis]]:
     """A fresh API server of this sort and a fresh broker, as a worker in this process reaches them."""
-    with tempfile.TemporaryDirectory() as folder, apiserver(which, Path(folder)) as kubeconfig, broker() as url:
-        connected = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=60.0, in_flight=IN_FLIGHT)
-        async with connected as server, broker_client(Settings(broker=url)) as client:
-            yield server, client
+    with broker() as url:
+        async with server(which) as found, broker_client(Settings(broker=url)) as client:
+            yield found.cluster, client
 
 
 async def version_of(cluster: Cluster, kind: Kind) -> str:

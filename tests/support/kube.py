@@ -96,7 +96,7 @@ def control_plane(
     client_port, peer_port, port, controllers_port = free_ports(4)
     etcd = f"http://127.0.0.1:{client_port}"
     with ExitStack() as running:
-        running.enter_context(_process(home / "etcd.log", _etcd(folder, home, etcd, peer_port)))
+        running.enter_context(process(home / "etcd.log", _etcd(folder, home, etcd, peer_port)))
         _until(lambda: b"true" in _read(f"{etcd}/health"), f"etcd, see {home}/etcd.log")
         token = secrets.token_hex(16)
         ordinary = secrets.token_hex(16)
@@ -106,14 +106,14 @@ def control_plane(
         subprocess.run(key, check=True, capture_output=True)
         at = version(folder)
         command = [f"{folder}/kube-apiserver", *apiserver_arguments(at, home, etcd, port), *flags]
-        apiserver = running.enter_context(_process(home / "apiserver.log", command))
+        apiserver = running.enter_context(process(home / "apiserver.log", command))
         url = f"https://127.0.0.1:{port}"
         _until(lambda: _read(f"{url}/readyz", token) == b"ok", f"kube-apiserver, see {home}/apiserver.log")
         kubeconfig = _kubeconfig(home / "kubeconfig", home, url, token)
         if controllers:
             arguments = controllers_arguments(at, home, kubeconfig, controllers_port)
             command = [f"{folder}/kube-controller-manager", *arguments]
-            running.enter_context(_process(home / "controllers.log", command))
+            running.enter_context(process(home / "controllers.log", command))
         yield ControlPlane(url, kubeconfig, _kubeconfig(home / "ordinary", home, url, ordinary), apiserver)
 
 
@@ -184,16 +184,23 @@ def _kubeconfig(file: Path, home: Path, url: str, token: str) -> Path:
 
 
 @contextmanager
-def _process(log: Path, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as process:
+def process(
+    log: Path, command: Sequence[str], environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a program until the block ends. environment: variables beside those of this process."""
+    variables = {**os.environ, **(environment or {})}
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=variables) as running,
+    ):
         try:
-            yield process
+            yield running
         finally:
-            process.terminate()
+            running.terminate()
             try:
-                process.wait(10)
+                running.wait(10)
             except subprocess.TimeoutExpired:
-                process.kill()
+                running.kill()
 
 
 def _until(condition: Callable[[], bool], what: str) -> None:
