@@ -125,7 +125,7 @@ def _read(sources: Sequence[str], recursive: bool, stdin: TextIO) -> Iterator[Ma
         if source == "-":
             yield from _parse(stdin.read(), "standard input")
             continue
-        for file in _files(Path(source), recursive):
+        for file in _files(source, recursive):
             try:
                 text = file.read_text(encoding="utf-8")
             except FileNotFoundError:
@@ -135,13 +135,14 @@ def _read(sources: Sequence[str], recursive: bool, stdin: TextIO) -> Iterator[Ma
             yield from _parse(text, str(file))
 
 
-def _files(path: Path, recursive: bool) -> Sequence[Path]:
+def _files(source: str, recursive: bool) -> Sequence[Path]:
+    path = Path(source)
     if not path.is_dir():
         return [path]
     found = sorted(path.rglob("*") if recursive else path.iterdir())
     files = [file for file in found if file.suffix in SUFFIXES and file.is_file()]
     if not files:
-        raise UserError(f"{path}: no {', '.join(SUFFIXES)} files in this folder")
+        raise UserError(f"{source}: no {', '.join(SUFFIXES)} files in this folder")
     return files
 
 
