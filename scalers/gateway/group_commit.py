@@ -18,6 +18,7 @@ from scalers.gateway.drain_rate import DrainRates
 from scalers.gateway.problem import RequestRefused, refused
 from scalers.metrics import COMMIT_EVENTS
 from scalers.sources.redis.connection import RedisServer, reason
+from scheduler.broker.fast_path import together
 from scheduler.queue import Lane
 from scheduler.scripts import Script, load
 from workers.api.eventing.push_settings import Durability, PushSettings
@@ -229,16 +230,7 @@ class _Group:
         return answers, waits
 
     async def _sent(self, client: Redis, calls: Sequence[Sequence[Any]]) -> tuple[list[Any], list[Any]]:
-        # Without redis-py's pipeline, which keeps count and looks up a parser of answers for every command.
-        pool, commands = client.connection_pool, [*calls, *self._durability.commands]
-        connection = await pool.get_connection()  # type: ignore[no-untyped-call]
-        try:
-            packed = connection.pack_commands(commands)
-            answers = await connection.retry.call_with_retry(
-                lambda: _answers(connection, packed, len(commands)), lambda _: connection.disconnect()
-            )
-        finally:
-            await pool.release(connection)
+        answers = await together(client, [*calls, *self._durability.commands], refusals=True)
         return answers[: len(calls)], answers[len(calls) :]
 
     def _call(self, script: list[_Waiting]) -> list[Any]:
@@ -306,18 +298,6 @@ class _Group:
             for request in script:
                 if not request.answer.done():
                     request.answer.set_exception(error)
-
-
-async def _answers(connection: Any, packed: Any, number: int) -> list[Any]:
-    """Returns the answers of so many commands; an error of one is its answer."""
-    await connection.send_packed_command(packed)
-    answers: list[Any] = []
-    for _ in range(number):
-        try:
-            answers.append(await connection.read_response())
-        except exceptions.ResponseError as error:
-            answers.append(error)
-    return answers
 
 
 def _arguments(events: Sequence[Event], proof: SignatureProof | None) -> list[str]:

@@ -14,13 +14,13 @@ from typing import Any
 
 import redis.asyncio as redis
 from redis import exceptions
-from redis.asyncio.connection import BlockingConnectionPool, Connection, SSLConnection
+from redis.asyncio.connection import Connection, SSLConnection
 from redis.asyncio.sentinel import Sentinel
 from redis.crc import key_slot
 
 from scheduler.broker import refusals
 from scheduler.broker.address import BrokerAddress, BrokerTLS, parse
-from scheduler.broker.packing import HiredisPacking
+from scheduler.broker.fast_path import FastClient, FastConnection, FastPool
 
 #: Seconds a call waits for a connection when all are taken.
 PATIENCE = 10.0
@@ -86,11 +86,11 @@ class _Managed:
             raise explained from error
 
 
-class _Plain(_Managed, HiredisPacking, Connection):
+class _Plain(FastConnection, _Managed, Connection):
     pass
 
 
-class _Tls(_Managed, HiredisPacking, SSLConnection):
+class _Tls(FastConnection, _Managed, SSLConnection):
     def __init__(self, *, server_name: str = "", **options: Any) -> None:
         self._server_name = server_name
         super().__init__(**options)
@@ -117,7 +117,7 @@ def client(broker: BrokerAddress | str, **options: Any) -> redis.Redis:
 def _of(address: BrokerAddress, host: str, port: int, tls: BrokerTLS | None, **options: Any) -> redis.Redis:
     patience = options.pop("timeout", PATIENCE)
     secured = {**tls.options(), "server_name": tls.server_name} if tls else {}
-    pool = BlockingConnectionPool(
+    pool = FastPool(
         timeout=patience,
         connection_class=_Tls if tls else _Plain,
         address=address,
@@ -128,7 +128,7 @@ def _of(address: BrokerAddress, host: str, port: int, tls: BrokerTLS | None, **o
         **secured,
         **options,
     )
-    return redis.Redis.from_pool(pool)
+    return FastClient.from_pool(pool)
 
 
 async def discover(address: BrokerAddress) -> tuple[str, int]:

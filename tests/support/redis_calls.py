@@ -8,6 +8,8 @@ import pytest
 import redis.asyncio as redis
 from redis.asyncio.connection import AbstractConnection
 
+from scheduler.broker.fast_path import FastConnection
+
 
 @asynccontextmanager
 async def commands_of(client: redis.Redis) -> AsyncIterator[dict[str, int]]:
@@ -33,9 +35,10 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """
     rounds: list[int] = []
     answered = True
-    send, read = AbstractConnection.send_packed_command, AbstractConnection.read_response
+    # Connections of the product; those that a test opens itself are not counted.
+    send, read = FastConnection.send_packed_command, AbstractConnection.read_response
 
-    async def sending(self: AbstractConnection, command: object, check_health: bool = True) -> None:
+    async def sending(self: FastConnection, command: object, check_health: bool = True) -> None:
         nonlocal answered
         if answered:
             rounds.append(0)
@@ -51,6 +54,6 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
             answered = True
 
     with monkeypatch.context() as patched:
-        patched.setattr(AbstractConnection, "send_packed_command", sending)
+        patched.setattr(FastConnection, "send_packed_command", sending)
         patched.setattr(AbstractConnection, "read_response", reading)
         yield rounds

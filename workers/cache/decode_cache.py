@@ -1,4 +1,4 @@
-"""A cache of decoded entries: an unchanged value is not decoded again."""
+"""A cache of decoded entries: an unchanged value is neither decoded nor sent again."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -9,6 +9,19 @@ from workers.decision.snapshot import CachedObject
 
 #: Bytes of values that a process caches; the decoded objects take about five times as much in addition.
 SIZE = 4 << 20
+#: Reads whose moments are remembered.
+READS = 20_000
+
+#: One read: a field of the hash or `=<uid>`, the id of its kind, and those of the kinds of its children.
+Read = tuple[str, ...]
+
+
+#: Spaces in the head of a value, `<resourceVersion> <seen> <uid> `: no other value begins with the same one.
+_SPACES = 3
+
+
+class NotKept(Exception):  # noqa: N818 - the cache's state, not an error of anybody
+    """The broker sent the head of a value that is not kept any more."""
 
 
 class DecodeCache:
@@ -21,7 +34,27 @@ class DecodeCache:
     def __init__(self, size: int = SIZE) -> None:
         self._kept: OrderedDict[tuple[str, bytes], tuple[bytes, CachedObject]] = OrderedDict()
         self._largest = size // 4
-        self._room = size
+        self._size = self._room = size
+        self._moments: OrderedDict[Read, int] = OrderedDict()
+
+    def moment(self, read: Read) -> int | None:
+        """Returns when this was read last (µs, broker's clock); None unless all its values could be kept."""
+        return self._moments.get(read)
+
+    def was_read(self, read: Read, values: Sequence[bytes], moment: int) -> None:
+        """Remembers when this was read, unless its values are too large to be kept side by side."""
+        sizes = [len(value) for value in values]
+        if sum(sizes) > self._size or max(sizes, default=0) > self._largest:
+            self.forget(read)
+            return
+        self._moments[read] = moment
+        self._moments.move_to_end(read)
+        if len(self._moments) > READS:
+            self._moments.popitem(last=False)
+
+    def forget(self, read: Read) -> None:
+        """Lets the next read of this get all values."""
+        self._moments.pop(read, None)
 
     def entry(self, kind: Kind, name: bytes, value: bytes | None) -> CachedObject | None:
         """Decodes a value of the hash; None for no value. name: its field in the hash of its kind."""
@@ -37,19 +70,25 @@ class DecodeCache:
         self._keep(key, value, entry)
         return entry
 
-    def known(self, kind: Kind, names: Sequence[bytes], values: Sequence[bytes]) -> list[CachedObject | None]:
+    def known(
+        self, kind: Kind, names: Sequence[bytes], values: Sequence[bytes], *, heads: bool = False
+    ) -> list[CachedObject | None]:
         """Returns the kept entry of each value, None where there is none: that one is for `entry`.
 
-        For a thousand children of which one has changed: a call for each would take twice as long.
+        For a thousand children of which one has changed: a call for each would take twice as long. heads: some are
+        heads of values. Raises NotKept for the head of a value that is not kept.
         """
         id, get, touch = kind.id, self._kept.get, self._kept.move_to_end
         found: list[CachedObject | None] = []
         for name, value in zip(names, values, strict=True):
             key = (id, name)
             kept = get(key)
-            if kept is not None and kept[0] == value:
+            is_head = heads and value.endswith(b" ") and value.count(b" ") == _SPACES
+            if kept is not None and (kept[0].startswith(value) if is_head else kept[0] == value):
                 touch(key)
                 found.append(kept[1])
+            elif is_head:
+                raise NotKept
             else:
                 found.append(None)
         return found

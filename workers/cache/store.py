@@ -17,13 +17,14 @@ from uuid import uuid4
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from scheduler.broker.fast_path import together
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from scheduler.scripts import Arg, Script, load, readable
 from workers.api.kinds import Kind, Object, Ref
 from workers.cache import codec
 from workers.cache.codec import ObjectVersion
-from workers.cache.decode_cache import DecodeCache
+from workers.cache.decode_cache import DecodeCache, NotKept
 from workers.cache.staleness import Ages, age, older, require_fresh
 from workers.decision.snapshot import CachedObject
 from workers.errors import PenstockError
@@ -379,10 +380,8 @@ class Store:
         script = _SCRIPTS["touch"]
         if len(calls) == 1:
             return [await script(self._client, *calls[0])]
-        async with self._client.pipeline(transaction=False) as pipe:
-            for names, args in calls:
-                pipe.evalsha(script.digest, len(names), *names, *args)
-            answers = await pipe.execute(raise_on_error=False)
+        asked = [("EVALSHA", script.digest, len(names), *names, *args) for names, args in calls]
+        answers = await together(self._client, asked, refusals=True)
         failed = [place for place, answer in enumerate(answers) if isinstance(answer, RedisError)]
         again = await asyncio.gather(*(script(self._client, *calls[place]) for place in failed), return_exceptions=True)
         for place, answer in zip(failed, again, strict=True):
@@ -426,10 +425,11 @@ class Store:
 
         async def read() -> list[bytes | None]:
             # A command per kind, not per object: the client's cost of a command is a multiple of that of a field.
-            pipeline = self._client.pipeline(transaction=False)
-            for kind_id, places in places_of.items():
-                pipeline.hmget(self.keys.objects(kind_id), [codec.field(refs[place]) for place in places])
-            answers: list[list[bytes | None]] = await pipeline.execute()
+            asked = [
+                ("HMGET", self.keys.objects(kind_id), *(codec.field(refs[place]) for place in places))
+                for kind_id, places in places_of.items()
+            ]
+            answers: list[list[bytes | None]] = await together(self._client, asked)
             found: list[bytes | None] = [None] * len(refs)
             for places, values in zip(places_of.values(), answers, strict=True):
                 for place, value in zip(places, values, strict=True):
@@ -558,16 +558,27 @@ class Store:
         answers: list[Observation] = []
         now = 0
         ages: dict[str, float | None] = dict.fromkeys(kinds, 0.0)
+        reads = [(what, kind.id, *(child.id for child in children)) for what, kind, children in wanted]
         while kinds and (len(answers) < len(wanted) or not now):
             args: list[Arg] = [self._now(), ANSWER, len(kinds), *kinds]
-            for what, kind, children in wanted[len(answers) :]:
-                args += [what, index[kind.id], len(children), *(index[child.id] for child in children)]
+            for read in reads[len(answers) :]:
+                own, *children = (index[kind_id] for kind_id in read[1:])
+                args += [read[0], self._decoded.moment(read) or "", own, len(children), *children]
             moment, fresh, found = await _SCRIPTS["observe"](self._client, keys, args)
             now = now or int(moment)
             for kind_id, value in zip(kinds, fresh, strict=True):
                 ages[kind_id] = older(ages[kind_id], age(value, int(moment)))
             for answer in found:
-                answers.append(self._observation(wanted[len(answers)], answer))
+                place = len(answers)
+                heads = self._decoded.moment(reads[place]) is not None
+                try:
+                    answers.append(self._observation(wanted[place], answer, heads))
+                except NotKept:
+                    # All of it is read again, at the price of one more round trip.
+                    self._decoded.forget(reads[place])
+                    break
+                values = [value for flat in ([b"", answer[0] or b""], *answer[1:]) for value in flat[1::2]]
+                self._decoded.was_read(reads[place], values, int(moment))
         # What cannot be read makes its kind unknown: an object that is left out must not look deleted.
         ages |= dict.fromkeys(await self._set_unreadable_aside(), None)
         return now, ages, answers
@@ -598,16 +609,22 @@ class Store:
             await pipeline.execute()
         return {kind.id for kind, _ in unreadable}
 
-    def _observation(self, wanted: _Wanted, answer: Sequence[Any]) -> Observation:
+    def _observation(self, wanted: _Wanted, answer: Sequence[Any], heads: bool) -> Observation:
         what, kind, children = wanted
         found = {
-            child.id: self._children(child, flat[0::2], flat[1::2])
+            child.id: self._entries(child, flat[0::2], flat[1::2], heads)
             for child, flat in zip(children, answer[1:], strict=True)
         }
-        return Observation(self._decode(kind, what.encode(), answer[0]), found)
+        if answer[0] is None:
+            return Observation(None, found)
+        own = self._entries(kind, [what.encode()], [answer[0]], heads)
+        return Observation(own[0] if own else None, found)
 
-    def _children(self, kind: Kind, names: Sequence[bytes], values: Sequence[bytes]) -> tuple[CachedObject, ...]:
-        known = self._decoded.known(kind, names, values)
+    def _entries(
+        self, kind: Kind, names: Sequence[bytes], values: Sequence[bytes], heads: bool
+    ) -> tuple[CachedObject, ...]:
+        """Returns the entries. heads: some values are heads. Raises NotKept for one whose value is not kept."""
+        known = self._decoded.known(kind, names, values, heads=heads)
         # Each is true; to look for None would compare each with it.
         if not all(known):
             known = [

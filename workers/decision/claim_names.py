@@ -1,6 +1,7 @@
 """Names of the Jobs of claims: one attempt at one claim never has two Jobs."""
 
 import re
+from functools import lru_cache
 from hashlib import blake2b
 
 #: A Job's name becomes a label value and the start of host names: 63 characters, of which an id takes at most 12,
@@ -11,6 +12,11 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
+#: Names that a process remembers: every decision asks again for those of all claims that are held.
+_REMEMBERED = 20_000
+
+
+@lru_cache(_REMEMBERED)
 def claimed(owner: str, ledger: str, id: str, attempt: int) -> str:
     """Returns the name of one attempt's Job: ``<object>-<ledger>-<claim's id in base 36>``, then ``-<attempt>``.
 
@@ -26,7 +32,12 @@ def claimed(owner: str, ledger: str, id: str, attempt: int) -> str:
 
 def of_event(eventjob: str, uid: str, id: str, attempt: int) -> str:
     """Returns the name of the Job of one attempt at an event. eventjob, uid: name and uid of its EventJob."""
-    return claimed(eventjob, blake2b(uid.encode(), digest_size=8).hexdigest(), id, attempt)
+    return claimed(eventjob, _digest(uid), id, attempt)
+
+
+@lru_cache(_REMEMBERED)
+def _digest(uid: str) -> str:
+    return blake2b(uid.encode(), digest_size=8).hexdigest()
 
 
 def stem(owner: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from redis.asyncio import Redis
 
+from scheduler.broker.fast_path import together
 from scheduler.keys import Keys
 from scheduler.queue import PIECE, SCRIPTS, Finished, Lane, Lease, Outcome
 from scheduler.scripts import Arg, JoinedScripts, Script, load, readable
@@ -56,10 +57,8 @@ class Readings:
             return []
 
         async def read() -> tuple[list[bytes | None], bytes | None]:
-            pipeline = self._client.pipeline(transaction=False)
-            pipeline.hmget(self._hash, wanted)
-            pipeline.get(self._generation)
-            values, generation = await pipeline.execute()
+            asked = [("HMGET", self._hash, *wanted), ("GET", self._generation)]
+            values, generation = await together(self._client, asked)
             return values, generation
 
         values, generation = await readable(self._client, [self._hash, self._generation], read)

@@ -8,8 +8,10 @@
 --       2      stop after an answer of about so many bytes
 --       3      how many kinds: n
 --       4..    n kinds, in the order of the pairs in KEYS
---       then   per request: what, index of the object's kind, number of child kinds, their indices. what: a field of
---              the objects hash, or '=<uid>' to read only the children of that uid
+--       then   per request: what, a moment (us) or '', index of the object's kind, number of child kinds, their indices.
+--              what: a field of the objects hash, or '=<uid>' to read only the children of that uid. Of a value that
+--              was stored before the moment only the head is sent: '<resourceVersion> <seen> <uid> '. The reader has
+--              kept it
 -- Answer: {now, {freshness of each kind, '' for one not listed in this generation}, answers}; one answer per request, in order, maybe for the first few
 -- only: {value or nil, {field, value, ...} per child kind}
 -- include: clock
@@ -20,7 +22,19 @@ local now = clock(ARGV[1])
 local room = tonumber(ARGV[2])
 local count = tonumber(ARGV[3])
 
-local function children(uid, index)
+-- Returns the value, or its head if it was stored before this moment ('': always the value).
+local function sent(value, since)
+  if since ~= '' then
+    local head, seen = string.match(value, '^(%S+ (%S+) %S+ )')
+    if head and (tonumber(seen) or now) < tonumber(since) then
+      value = head
+    end
+  end
+  room = room - #value
+  return value
+end
+
+local function children(uid, index, since)
   local members = redis.call('ZRANGEBYLEX', KEYS[2 * index + 2], '[' .. uid .. ' ', '(' .. uid .. '!')
   if #members == 0 then
     return members
@@ -32,8 +46,7 @@ local function children(uid, index)
   for i, value in ipairs(read_many('HMGET', KEYS[2 * index + 1], fields)) do
     if value then
       answer[#answer + 1] = fields[i]
-      answer[#answer + 1] = value
-      room = room - #value
+      answer[#answer + 1] = sent(value, since)
     end
   end
   return answer
@@ -50,21 +63,20 @@ end
 local answers = {}
 local i = 4 + count
 while i <= #ARGV and (room > 0 or #answers == 0) do
-  local what, index, kinds = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+  local what, since, index, kinds = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
   local answer = { false }
   local uid = string.match(what, '^=(.*)$')
   if not uid then
     local value = redis.call('HGET', KEYS[2 * index + 1], what)
     if value then
-      answer[1] = value
-      room = room - #value
+      answer[1] = sent(value, since)
       uid = string.match(value, '^%S+ %S+ (%S+) ')
     end
   end
   for k = 1, kinds do
-    answer[k + 1] = uid and children(uid, tonumber(ARGV[i + 2 + k])) or {}
+    answer[k + 1] = uid and children(uid, tonumber(ARGV[i + 3 + k]), since) or {}
   end
   answers[#answers + 1] = answer
-  i = i + 3 + kinds
+  i = i + 4 + kinds
 end
 return { string.format('%.0f', now), ages, answers }

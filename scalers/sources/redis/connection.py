@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from penstock.connections import Connections
 from penstock.scaler import Measure, SourceError
 from scalers.sources.tls import TLS
-from scheduler.broker.packing import HiredisPacking
+from scheduler.broker.fast_path import FastClient, FastConnection, FastPool, together
 
 T = TypeVar("T")
 
@@ -79,8 +79,8 @@ class RedisServer:
         how: dict[str, Any] = {"connection_class": _Connection}
         if self.tls:
             how = {"connection_class": _TLSConnection, "context": self.tls.context()}
-        return redis.Redis(
-            connection_pool=redis.BlockingConnectionPool(
+        return FastClient(
+            connection_pool=FastPool(
                 max_connections=connections,
                 timeout=None,
                 **how,
@@ -120,11 +120,11 @@ class RedisServer:
             return list(await ask(link, questions))
 
 
-class _Connection(HiredisPacking, redis.Connection):
+class _Connection(FastConnection, redis.Connection):
     pass
 
 
-class _TLSConnection(HiredisPacking, redis.SSLConnection):
+class _TLSConnection(FastConnection, redis.SSLConnection):
     """A connection with a given context: redis-py itself takes certificates from files only."""
 
     def __init__(self, *, context: ssl.SSLContext, **options: Any) -> None:
@@ -147,13 +147,10 @@ class RedisLink:
 
     async def run(self, commands: Sequence[Sequence[str | int]]) -> list[Any]:
         """Returns the answers to these commands, in one round trip; that of a refused command is its error."""
-        pipeline = self.client.pipeline(transaction=False)
-        for command in commands:
-            if self.asking:
-                pipeline.execute_command("ASKING")
-            pipeline.execute_command(*command)
-        answers: list[Any] = await pipeline.execute(raise_on_error=False)
-        return answers[1::2] if self.asking else answers
+        if not self.asking:
+            return await together(self.client, commands, refusals=True)
+        asked = [each for command in commands for each in (("ASKING",), command)]
+        return (await together(self.client, asked, refusals=True))[1::2]
 
     async def close(self) -> None:
         """Closes the client and its sockets."""

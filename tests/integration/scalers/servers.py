@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from redis.asyncio import Redis
-from redis.asyncio.connection import AbstractConnection
 
 from penstock.connections import Connections
 from penstock.parameters import Trigger
@@ -17,6 +16,7 @@ from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.sources.redis.lists import RedisLists
 from scalers.sources.redis.streams import RedisStreams
 from scalers.triggers.parse import SourceKey
+from scheduler.broker.fast_path import FastConnection
 from tests.support.ports import free_port
 from tests.support.servers import behaving, hang
 
@@ -91,11 +91,11 @@ async def kill_measuring(client: Redis) -> int:
 def count_writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record each time a client of this process sends something."""
     sent: list[int] = []
-    original = AbstractConnection.send_packed_command
+    original = FastConnection.send_packed_command
 
-    async def send(self: AbstractConnection, command: object, check_health: bool = True) -> None:
+    async def send(self: FastConnection, command: object, check_health: bool = True) -> None:
         sent.append(1)
         await original(self, command, check_health)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(AbstractConnection, "send_packed_command", send)
+    monkeypatch.setattr(FastConnection, "send_packed_command", send)
     return sent

@@ -66,7 +66,7 @@ class ObservedEventJob:
     """Stage 1: a well-formed EventJob that is not being deleted, and its claims.
 
     problem: the reason that nothing is claimed, as reason and message of Ready; None without one. built: by claim, the
-    Jobs of claims that have none.
+    Jobs of claims that have none. alive: number of unfinished Jobs.
     """
 
     snapshot: Snapshot
@@ -75,6 +75,7 @@ class ObservedEventJob:
     claims: ObservedClaims
     problem: tuple[str, str] | None
     built: Mapping[str, Object]
+    alive: int
 
     @classmethod
     def of(cls, snapshot: Snapshot, body: Object, eventjob: EventJob) -> "ObservedEventJob":
@@ -101,17 +102,13 @@ class ObservedEventJob:
         claims = claim_outcomes.observe(
             _own(snapshot, body), DELIVERIES, lambda claim: jobs.name(body["metadata"], claim), rules
         )
-        return cls(snapshot, body, eventjob, claims, problem, built)
+        alive = sum(entry.body is not None and not conditions.finished(entry.body) for entry in claims.jobs)
+        return cls(snapshot, body, eventjob, claims, problem, built, alive)
 
     @property
     def suspended(self) -> bool:
         """Returns True if the user wants no Jobs."""
         return bool(self.eventjob.spec.suspend)
-
-    @property
-    def alive(self) -> int:
-        """Returns the number of unfinished Jobs."""
-        return sum(entry.body is not None and not conditions.finished(entry.body) for entry in self.claims.jobs)
 
     @property
     def limit(self) -> int:

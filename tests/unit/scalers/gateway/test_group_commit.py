@@ -53,6 +53,9 @@ class AnsweringServer:
     async def release(self, _: "_Connection") -> None:
         """Takes a connection back."""
 
+    async def parse_response(self, connection: "_Connection", _: str) -> Any:
+        return await connection.read_response()
+
     async def script_load(self, text: str) -> None:
         assert "Purpose: adds events" in text
         self.known = True

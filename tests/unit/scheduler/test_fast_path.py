@@ -1,4 +1,4 @@
-"""Commands that hiredis encodes: the bytes are redis-py's own, and a long one makes no more calls than a short one."""
+"""The short way of a command: the bytes are redis-py's own, and what is unusual goes redis-py's way."""
 
 import sys
 from types import FrameType
@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from redis.asyncio.connection import Connection
 from redis.exceptions import DataError
 
-from scheduler.broker.packing import HiredisPacking
+from scheduler.broker.fast_path import FastConnection
 from tests.support.tables import for_each
 
 ARGUMENTS = st.one_of(st.text(), st.binary(), st.integers(), st.floats(allow_nan=False))
 
 
-class Packing(HiredisPacking, Connection):
+class Packing(FastConnection, Connection):
     """A connection that is never opened."""
 
 

@@ -1,0 +1,166 @@
+"""Values that a process has kept are not sent again, and what it observes is what a process without a memory does."""
+
+import asyncio
+from typing import Any
+
+import fakeredis
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from scheduler.keys import Keys
+from tests.unit.workers.objects import job, scaled_job
+from workers.api.kinds import JOB, SCALED_JOB, Object, ref_of
+from workers.cache import store as store_module
+from workers.cache.decode_cache import DecodeCache
+from workers.cache.store import ObjectVersion, Observation, ObserveRequest, Store
+
+OWNERS = (scaled_job("one", 1), scaled_job("two", 1))
+REQUESTS = [ObserveRequest(ref_of(SCALED_JOB, owner), (JOB,)) for owner in OWNERS]
+REQUESTS += [ObserveRequest(ref_of(SCALED_JOB, OWNERS[0]))]
+NAMES = ("a", "b", "c", "d")
+
+#: What happens: an object is put for an owner, deleted, or made again; the broker's clock moves (us); time for a look.
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sampled_from(NAMES), st.integers(0, 1)),
+        st.tuples(st.just("delete"), st.sampled_from(NAMES), st.just(0)),
+        st.tuples(st.just("edit owner"), st.just(""), st.integers(0, 1)),
+        st.tuples(st.just("clock"), st.just(""), st.sampled_from((0, 1, 1_000_000, -5_000_000))),
+        st.tuples(st.just("look"), st.just(""), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+class Stores:
+    """A store that remembers, and new ones on the same broker to compare it with. size: bytes that the first keeps."""
+
+    def __init__(self, size: int) -> None:
+        self.client = fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None)
+        self.now = 1_700_000_000_000_000
+        self.version = 10
+        self.apart = 0
+        self.store = self.another()
+        self.store._decoded = DecodeCache(size)
+        self.living: dict[str, Object] = {}
+
+    def another(self) -> Store:
+        return Store(self.client, Keys("test"), {SCALED_JOB.id: ()}, clock=lambda: self.now)
+
+    async def put_owners(self) -> None:
+        await self.store.apply(SCALED_JOB, [ObjectVersion(owner) for owner in OWNERS])
+
+    async def step(self, what: str, name: str, number: int) -> None:
+        self.version += 1
+        if what == "put":
+            self.living[name] = job(name, self.version, uid=f"uid-{name}-{number}", owner=OWNERS[number])
+            await self.store.apply(JOB, [ObjectVersion(self.living[name])])
+            self.now += self.apart
+        elif what == "delete" and (body := self.living.pop(name, None)):
+            await self.store.apply(JOB, [ObjectVersion.gone(ref_of(JOB, body), body["metadata"]["uid"])])
+        elif what == "edit owner":
+            owner = OWNERS[number]
+            metadata = {**owner["metadata"], "resourceVersion": str(self.version), "generation": self.version}
+            await self.another().apply(SCALED_JOB, [ObjectVersion({**owner, "metadata": metadata})])
+        elif what == "clock":
+            self.now += number
+        elif what == "look":
+            await self.compare()
+
+    async def compare(self) -> None:
+        assert await self.observed(self.store) == await self.observed(self.another())
+
+    async def observed(self, store: Store) -> list[Observation]:
+        return list((await store.observe(REQUESTS)).observations)
+
+
+@given(steps=STEPS, size=st.sampled_from((1 << 20, 4_000, 900)))
+@example(size=4_000, steps=[("put", "a", 0), ("look", "", 0), ("clock", "", -5_000_000), ("put", "a", 0)])
+@example(size=1 << 20, steps=[("put", "a", 0), ("look", "", 0), ("delete", "a", 0), ("put", "a", 1), ("look", "", 0)])
+def test_a_process_that_remembers_observes_what_one_without_a_memory_does(
+    steps: list[tuple[str, str, int]], size: int
+) -> None:
+    async def run() -> None:
+        stores = Stores(size)
+        await stores.put_owners()
+        for step in steps:
+            await stores.step(*step)
+        await stores.compare()
+        await stores.compare()
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+async def stores() -> Stores:
+    made = Stores(1 << 20)
+    made.apart = 1
+    await made.put_owners()
+    return made
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The answers of the script, in order."""
+    seen: list[Any] = []
+    script = store_module._SCRIPTS["observe"]
+
+    async def call(*args: Any) -> Any:
+        answer = await script(*args)
+        seen.append(answer[2])
+        return answer
+
+    monkeypatch.setitem(store_module._SCRIPTS, "observe", call)
+    return seen
+
+
+def _sizes(answer: Any) -> dict[bytes, int]:
+    """Returns the bytes of each child's value in the answer for the first request."""
+    _, flat = answer[0]
+    return {name: len(value) for name, value in zip(flat[0::2], flat[1::2], strict=True)}
+
+
+async def test_of_what_was_kept_only_the_head_is_sent(stores: Stores, answers: list[Any]) -> None:
+    for name in NAMES:
+        await stores.step("put", name, 0)
+    await stores.observed(stores.store)
+    await stores.step("put", "b", 0)
+    await stores.observed(stores.store)
+    await stores.observed(stores.store)
+    first, second, third = map(_sizes, answers)
+    assert {name for name in first if second[name] < 60} == {b"default/a", b"default/c", b"default/d"}
+    assert second[b"default/b"] == first[b"default/b"]
+    assert all(size < 60 for size in third.values())
+    # The owner's own value, too.
+    assert len(answers[2][0][0]) < 60 < len(answers[0][0][0])
+
+
+async def test_a_value_that_is_not_kept_any_more_is_read_again(stores: Stores, answers: list[Any]) -> None:
+    await stores.step("put", "a", 0)
+    await stores.observed(stores.store)
+    stores.store._decoded._kept.clear()
+    await stores.compare()
+    heads, whole = map(_sizes, answers[1:3])
+    assert heads[b"default/a"] < 60 < whole[b"default/a"]
+
+
+async def test_values_that_cannot_be_kept_side_by_side_are_sent_each_time(stores: Stores, answers: list[Any]) -> None:
+    stores.store._decoded = DecodeCache(size=900)
+    for name in NAMES:
+        await stores.step("put", name, 0)
+    for _ in range(3):
+        await stores.observed(stores.store)
+    assert len(answers) == 3
+    assert all(size > 60 for answer in answers for size in _sizes(answer).values())
+
+
+@pytest.mark.parametrize("garbage", [b"", b"12 ", b"7 8 ", b"no value at all "])
+async def test_garbage_is_not_taken_for_the_head_of_a_value(garbage: bytes, stores: Stores) -> None:
+    await stores.step("put", "a", 0)
+    await stores.step("put", "b", 0)
+    await stores.observed(stores.store)
+    await stores.client.hset(stores.store.keys.objects(JOB.id), "default/a", garbage)
+    observed, *_ = await stores.observed(stores.store)
+    assert [entry.ref.name for entry in observed.children[JOB.id]] == ["b"]
+    assert await stores.client.hget(stores.store.keys.unreadable, f"{JOB.id}/default/a") == garbage
