@@ -8,7 +8,8 @@
 --       delay (ms), Job; the rest: claims whose items are not to be answered
 -- Answer: {'1' if the order was carried out, milliseconds until a delivery may be claimed or '', arrival of the newest
 --       event as its entry or '', then waiting, delayed, running, retrying, parked, done, filtered, duplicates, then five
---       per claim: id, attempt, size, attributes or nil, data behind 't' or 'b' or nil}
+--       per claim: id, attempt, size (0 of an item that is not to be answered), attributes or nil, data behind 't' or
+--       'b' or nil}
 -- Replay: an order's settlements are carried out once, and its number of claims is a target. An order older than one
 --       seen before comes from a holder that lost its lease, and is refused. What leaves the ledger in any way and
 --       comes back is another claim, so that no settlement meets it.
@@ -23,7 +24,7 @@ local channel = { KEYS[19], KEYS[20], KEYS[21], KEYS[22], KEYS[23], KEYS[24] }
 local dead_letters = KEYS[25]
 local order, limit, budget, largest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local uid, owner, settlements = ARGV[5], ARGV[6], tonumber(ARGV[14])
-local FIRST, CLOSED = 15, 3600
+local FIRST, CLOSED, PIECE = 15, 3600, 16
 local state = redis.call('HMGET', meta, 'order', 'closed')
 local known = tonumber(state[1] or 0)
 local obeyed = order and order >= known
@@ -137,17 +138,49 @@ local answer = {
   obeyed and '1' or '0', again(), sums[4] or '', number_of('waiting'), number_of('delayed'), number_of('running'),
   number_of('retrying'), number_of('parked'), tonumber(sums[1] or 0), tonumber(sums[2] or 0), tonumber(sums[3] or 0)
 }
-for _, entry in ipairs(redis.call('ZRANGE', STATES.running, 0, -1)) do
-  local record = load(entry)
-  local id = claim_of(entry, record)
-  local size = redis.call('HSTRLEN', attributes, entry) + redis.call('HSTRLEN', data, entry)
-  local event, content = false, false
-  if not bound[id] and size <= largest and size <= budget then
-    event, content = redis.call('HGET', attributes, entry), redis.call('HGET', data, entry)
-    budget = budget - size
-  end
-  for _, value in ipairs({ id, tostring(record.a or 0), size, event, content }) do
+
+local function add(...)
+  for _, value in ipairs({ ... }) do
     answer[#answer + 1] = value
   end
+end
+
+-- Adds these claims, a few at a time: one call for all of them is several times as fast as a call for each, and an item
+-- may have a megabyte.
+local function add_claims(entries, identifiers, attempts)
+  local events = #entries > 0 and redis.call('HMGET', attributes, unpack(entries)) or {}
+  local contents = #entries > 0 and redis.call('HMGET', data, unpack(entries)) or {}
+  for i in ipairs(entries) do
+    local event, content = events[i], contents[i]
+    local size = #(event or '') + #(content or '')
+    if size > largest or size > budget then
+      event, content = false, false
+    else
+      budget = budget - size
+    end
+    add(identifiers[i], attempts[i], size, event, content)
+  end
+end
+
+-- Returns a number of a record as text, without decoding the record. Quotes within its texts are escaped.
+local function number_in(text, name)
+  return string.match(text, '"' .. name .. '":(%d+)')
+end
+
+local running = redis.call('ZRANGE', STATES.running, 0, -1)
+for first = 1, #running, PIECE do
+  local last = math.min(first + PIECE - 1, #running)
+  local texts = redis.call('HMGET', records, unpack(running, first, last))
+  local entries, identifiers, attempts = {}, {}, {}
+  for i, text in ipairs(texts) do
+    local entry, attempt = running[first + i - 1], number_in(text, 'a') or '0'
+    local id = claim_of(entry, { t = number_in(text, 't') })
+    if bound[id] then
+      add(id, attempt, 0, false, false)
+    else
+      entries[#entries + 1], identifiers[#identifiers + 1], attempts[#attempts + 1] = entry, id, attempt
+    end
+  end
+  add_claims(entries, identifiers, attempts)
 end
 return answer

@@ -16,7 +16,7 @@ from scalers.polling.as_completed import PollRound
 from scalers.polling.batched import Answer, BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.object_poll import ObjectPoll, asks_for_decision
-from scalers.triggers.object_probes import BY_TRIGGERS, ObjectProbes, is_asked
+from scalers.triggers.object_probes import BY_TRIGGERS, ObjectProbes, ScaledJobs, is_asked
 from scalers.triggers.parse import Parsed, SourceKey, Triggers
 from scalers.ttl_cache import remember
 from scalers.wakeups.wakeups import WaitingObject, Wakeups
@@ -50,13 +50,14 @@ class Settle(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PolledObject:
-    """An object that is to be polled. previous: its last reading. order: for its ledger."""
+    """An object that is to be polled. previous: its last reading. order: for its ledger. rivals: of an EventJob."""
 
     lease: Lease
     ref: Ref
     body: Object
     previous: Reading | None
     order: ClaimOrder | None
+    rivals: ScaledJobs | None
 
 
 class Poller:
@@ -132,10 +133,11 @@ class Poller:
         """Returns the objects to be polled, by key, without those that are gone, being deleted or paused."""
         refs = _refs(lease.key for lease in claim.leases)
         certain = [key for key, ref in refs.items() if always_has_ledger(ref.kind)]
-        entries, readings, ordered = await asyncio.gather(
+        entries, readings, ordered, rivals = await asyncio.gather(
             self._store.get_many(tuple(refs.values())),
             self._readings.get_many(refs),
             self._orders.get_many(certain),
+            self._rivals({key: ref for key, ref in refs.items() if ref.kind == EVENT_JOB}),
         )
         found = {key: entry.body for key, entry in zip(refs, entries, strict=True) if entry}
         bodies = {key: body for key, body in found.items() if body is not None and is_asked(refs[key].kind, body)}
@@ -146,9 +148,14 @@ class Poller:
         others = [key for key, body in bodies.items() if key not in orders and ledger_name(refs[key].kind, body)]
         orders |= zip(others, await self._orders.get_many(others), strict=True)
         return {
-            key: PolledObject(leases[key], refs[key], body, previous[key], orders.get(key))
+            key: PolledObject(leases[key], refs[key], body, previous[key], orders.get(key), rivals.get(key))
             for key, body in bodies.items()
         }
+
+    async def _rivals(self, event_jobs: Mapping[str, Ref]) -> Mapping[str, ScaledJobs]:
+        """Returns by key what `ObjectProbes.parse` needs; to read it only then would cost one more round trip."""
+        found = await asyncio.gather(*(self._probes.rivals(ref) for ref in event_jobs.values()))
+        return dict(zip(event_jobs, found, strict=True))
 
     async def _remove_deliveries(
         self, refs: Mapping[str, Ref], found: Mapping[str, Object | None], previous: Mapping[str, Reading | None]
@@ -172,7 +179,9 @@ class Poller:
             else:
                 others.append(each)
         if others:
-            parsing = {work.start_background(self._probes.parse(each.ref, each.body)): each for each in others}
+            parsing = {
+                work.start_background(self._probes.parse(each.ref, each.body, each.rivals)): each for each in others
+            }
             done, late = await asyncio.wait(parsing, timeout=PARSING)
             for task in late:
                 work.start(self._poll_late(parsing[task], task, now, work, settle))

@@ -26,6 +26,8 @@ from workers.events import routing
 _SPECS, _MALFORMED = 20_000, 1_000
 #: Kinds with triggers; nearly all polls are theirs. `in` finds them without comparing fields.
 BY_TRIGGERS = (SCALED_JOB, SCALED_OBJECT)
+#: Bodies of ScaledJobs, None for one that does not exist.
+ScaledJobs = tuple[Object | None, ...]
 #: Why an EventJob is not Ready whose channel is the intake of a ScaledJob.
 TAKEN = "ChannelTaken"
 
@@ -47,15 +49,19 @@ class ObjectProbes:
         """Returns the probes that `parse` would return without waiting for anything, or None."""
         return self._triggers.known(body) if ref.kind in BY_TRIGGERS else None
 
-    async def parse(self, ref: Ref, body: Object) -> Parsed:
-        """Returns the probes of an object, or its problem."""
+    async def rivals(self, ref: Ref) -> ScaledJobs:
+        """Returns the ScaledJobs that may have the channel named like this EventJob, for `parse`."""
+        return await self._rivals(ref.namespace, ref.name)
+
+    async def parse(self, ref: Ref, body: Object, rivals: ScaledJobs | None = None) -> Parsed:
+        """Returns the probes of an object, or its problem. rivals: of an EventJob, if the caller has read them."""
         if ref.kind == JOB_FLOW:
             return await flow_probes.parse(body, self._store)
         if ref.kind == EVENT_JOB:
-            return await self._event_job(ref, body)
+            return await self._event_job(ref, body, rivals)
         return await self._triggers.parse(ref, body)
 
-    async def _event_job(self, ref: Ref, body: Object) -> Parsed:
+    async def _event_job(self, ref: Ref, body: Object, rivals: ScaledJobs | None) -> Parsed:
         """Returns the probe of an EventJob. With a spec that cannot be used its claims are settled all the same."""
         try:
             server = self._server = self._server or own_broker(self._triggers.broker, self._triggers.prefix)
@@ -63,7 +69,10 @@ class ObjectProbes:
             return Parsed(problem=f"Penstock's own broker: {error}")
         spec, keys = self._spec(body), Keys(self._triggers.prefix)
         channel = str((body.get("spec") or {}).get("channel") or ref.name)
-        settings, taken = await self._channel(ref, channel, spec)
+        if rivals is None or channel != ref.name:
+            rivals = await self._rivals(ref.namespace, channel)
+        taken = taken_channels.taker(rivals, ref.namespace, channel) is not None
+        settings = spec if channel == ref.name else await self._spec_of(replace(ref, name=channel))
         spec = None if taken else spec
         if (conditions.find(body, "Ready") or {}).get("reason") == TAKEN:
             spec = None
@@ -80,17 +89,18 @@ class ObjectProbes:
         scaler = EventJobScaler(broker=server, ledger=ledger)
         return Parsed((TriggerProbe("s0-events", "events", scaler, SourceKey.of(scaler, ref)),))
 
-    async def _channel(self, ref: Ref, channel: str, spec: EventJobSpec | None) -> tuple[EventJobSpec | None, bool]:
-        """Returns the spec of the EventJob that is named like the channel, and whether a ScaledJob has the channel."""
-        names = (replace(ref, name=channel), taken_channels.by_name(ref.namespace, channel))
-        index = codec.referrers_of(taken_channels.named(ref.namespace).key)
-        entries, others = await asyncio.gather(self._store.get_many(names), self._store.children(SCALED_JOB, index))
-        namesake, scaled = [entry.body if entry else None for entry in entries]
-        scaled_jobs = (scaled, *(entry.body for entry in others))
-        taken = taken_channels.taker(scaled_jobs, ref.namespace, channel) is not None
-        if channel == ref.name:
-            return spec, taken
-        return (self._spec(namesake) if namesake else None), taken
+    async def _rivals(self, namespace: str, channel: str) -> ScaledJobs:
+        """Returns the ScaledJob that is named like a channel, and those that name any."""
+        index = codec.referrers_of(taken_channels.named(namespace).key)
+        [namesake], others = await asyncio.gather(
+            self._store.get_many([taken_channels.by_name(namespace, channel)]), self._store.children(SCALED_JOB, index)
+        )
+        return (namesake.body if namesake else None, *(entry.body for entry in others))
+
+    async def _spec_of(self, ref: Ref) -> EventJobSpec | None:
+        """Returns the typed spec of the EventJob that a channel is named like, None without one."""
+        [entry] = await self._store.get_many([ref])
+        return self._spec(entry.body) if entry and entry.body else None
 
     def _spec(self, body: Object) -> EventJobSpec | None:
         """Returns the typed spec, None for one that cannot be used."""
