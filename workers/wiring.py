@@ -28,7 +28,7 @@ from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
 from workers.lanes import LANES
 from workers.metrics import servers
-from workers.runtime import broker_checks, broker_info
+from workers.runtime import broker_checks, broker_info, free_memory
 from workers.runtime.api_reach import ApiReach
 from workers.runtime.consumer import Consumer, Handler, Room
 from workers.runtime.format_guard import FormatGuard
@@ -159,6 +159,8 @@ async def base(
             notify = celery_notifier(client, settings).notify
         await guard.begin()
         stack.push_async_callback(_cancel, asyncio.create_task(guard.watch(), name="watch the format"))
+        freeing = free_memory.keep_giving_back(free_memory.SELDOM)
+        stack.push_async_callback(_cancel, asyncio.create_task(freeing, name="give memory back"))
         yield BrokerServices(
             settings=settings,
             client=client,

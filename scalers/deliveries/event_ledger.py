@@ -92,7 +92,7 @@ class EventLedger:
         if self.spec is None or self.deleting:
             [answer] = await self._ask(link, [claim])
             return _items(answer)
-        calls = [self._accept, self._read(self.intake.stream), claim]
+        calls = [self._accept, self._read(self.intake.stream), self._claim(request, after_routing=True)]
         routing: list[Call] = []
         left = True
         for _ in range(1 + VISITS):
@@ -100,14 +100,15 @@ class EventLedger:
             found, left = _Unrouted.of(read), bool(self.intake.answer(taken).again is not None)
             if found.moved:
                 await self._leave(link, found.moved, self.spec)
+            elif answer == [b"unrouted"]:
+                pass
             elif not found.entries and not left:
                 return _items(answer)
             elif _parked(answer) >= self.spec.dead_letter.limit:
                 # Nothing runs before some are replayed or dropped, and an event may be parked when it is routed.
                 return _items(answer)
             routing = self._route(self.intake.stream, found, self.spec)
-        if routing:
-            *_, answer = await self._ask(link, [*routing, claim])
+        *_, answer = await self._ask(link, [*routing, claim])
         return _items(answer, unrouted=True)
 
     async def _leave(self, link: RedisLink, intake: str, spec: EventJobSpec) -> None:
@@ -151,7 +152,8 @@ class EventLedger:
     def _dead_letters(self) -> tuple[str, ...]:
         return (self.dead_letters,) if self.dead_letters else ()
 
-    def _claim(self, request: ClaimRequest) -> Call:
+    def _claim(self, request: ClaimRequest, *, after_routing: bool = False) -> Call:
+        """Returns the call that carries the order out. after_routing: it does nothing while events are to be routed."""
         order, spec = request.order or _LOOK, self.spec or DEFAULTS
         rate, limit = spec.rate_limit, 0 if self.spec is None else order.limit
         settlements: list[str | int] = []
@@ -161,7 +163,7 @@ class EventLedger:
             *(order.id if request.order else "", limit, BUDGET, LARGEST, self.keys.uid, self.owner),
             *(spec.dead_letter.limit, spec.history.limit, spec.history.seconds * 1_000_000),
             *((rate.jobs, rate.period_seconds * 1_000_000, rate.burst or rate.jobs) if rate else (0, 0, 0)),
-            *(int(self.deleting), len(order.settlements), *settlements, *order.bound),
+            *(int(self.deleting), int(after_routing), len(order.settlements), *settlements, *order.bound),
         )
         keys = (*self.keys.all(), *channel_keys(self.intake.stream), *self._dead_letters)
         return Call(_CLAIM, keys, arguments)

@@ -4,12 +4,14 @@
 -- ARGV: 1 the order's id, or '' to look only, 2 most claims, 3 bytes of items to answer at most, 4 bytes of the largest
 --       item to answer, 5 the EventJob's uid, 6 its namespace/name, 7 most parked events, 8 most ended events that are
 --       kept and 9 for how long (µs), 10 Jobs per period (0: any number), 11 the period (µs), 12 the burst, 13 '1' if
---       the EventJob is being deleted, 14 how many settlements, then six per settlement: claim, how, reason, attempt,
---       delay (ms), Job; the rest: claims whose items are not to be answered
+--       the EventJob is being deleted, 14 '1' to do nothing while the channel has events that are to be routed first, 15
+--       how many settlements, then six per settlement: claim, how, reason, attempt, delay (ms), Job; the rest: claims
+--       whose items are not to be answered
 -- Answer: {'1' if the order was carried out, milliseconds until a delivery may be claimed or '', arrival of the newest
 --       event as its entry or '', then waiting, delayed, running, retrying, parked, done, filtered, duplicates, then five
 --       per claim: id, attempt, size (0 of an item that is not to be answered), attributes or nil, data behind 't' or
 --       'b' or nil}
+--         {'unrouted'} if it did nothing for ARGV 14
 -- Replay: an order's settlements are carried out once, and its number of claims is a target. An order older than one
 --       seen before comes from a holder that lost its lease, and is refused. What leaves the ledger in any way and
 --       comes back is another claim, so that no settlement meets it.
@@ -23,13 +25,19 @@
 local channel = { KEYS[19], KEYS[20], KEYS[21], KEYS[22], KEYS[23], KEYS[24] }
 local dead_letters = KEYS[25]
 local order, limit, budget, largest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local uid, owner, settlements = ARGV[5], ARGV[6], tonumber(ARGV[14])
-local FIRST, CLOSED, PIECE = 15, 3600, 16
-local state = redis.call('HMGET', meta, 'order', 'closed')
+local uid, owner, settlements = ARGV[5], ARGV[6], tonumber(ARGV[15])
+local FIRST, CLOSED, PIECE = 16, 3600, 16
+local state = redis.call('HMGET', meta, 'order', 'closed', 'taken')
 local known = tonumber(state[1] or 0)
 local obeyed = order and order >= known
 if state[2] then return { obeyed and '1' or '0', '', '', 0, 0, 0, 0, 0, 0, 0, 0 } end
 local now = clock()
+
+-- The caller comes again once it has routed them: what is answered now would be read twice. With too many parked events
+-- nothing is routed.
+if ARGV[14] == '1' and number_of('parked') < tonumber(ARGV[7]) then
+  if redis.call('XRANGE', channel[1], '(' .. (state[3] or '0-0'), '+', 'COUNT', 1)[1] then return { 'unrouted' } end
+end
 
 local function claim_of(entry, record)
   return record.t and entry .. '-' .. record.t or entry

@@ -20,6 +20,7 @@ from scalers.triggers.object_probes import ObjectProbes, is_asked
 from scalers.triggers.parse import TriggerProbe, Triggers, version
 from scalers.wakeups.listeners import ListenerPool, NotifyingServer, Watch
 from scalers.wakeups.redis_listener import ListenerStatus
+from scheduler import shared_ticks
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.api import kinds
@@ -226,7 +227,7 @@ class Wakeups:
                 outage.lasts("the watchlist could not be read", error=str(error))
             else:
                 outage.over("the watchlist is read again")
-            await asyncio.sleep(self._refresh)
+            await shared_ticks.tick(self._refresh)
 
     async def refresh(self) -> None:
         """Follows the watchlist as it is now. Raises as `learn` does."""

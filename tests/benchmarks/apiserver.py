@@ -8,12 +8,13 @@ from time import perf_counter
 
 import psutil
 
-from deploy.local.apiserver.storage import free_memory, paging
+from deploy.local.apiserver.storage import paging
 from tests.benchmarks.harness import IN_FLIGHT, Figure, broker, side_by_side
 from tests.benchmarks.manifests import body
 from tests.support.embedded import Embedded, embedded_apiserver
 from workers.api.kinds import JOB, Object
 from workers.client.rest import Cluster
+from workers.runtime import free_memory
 
 #: BENCH_OBJECTS shortens a run.
 OBJECTS = int(os.environ.get("BENCH_OBJECTS", "10000"))

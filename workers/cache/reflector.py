@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from redis.exceptions import RedisError
 
+from scheduler import shared_ticks
 from workers import errors
 from workers.api.kinds import Kind, Object
 from workers.cache.codec import require_stored
@@ -268,10 +269,12 @@ class Reflector:
         return False
 
     async def _beat(self, epoch: int, streams: Sequence[_Stream]) -> None:
-        """Claims freshness every beat. Raises `StoreLost` when the broker was flushed, or `LeadershipLost`."""
+        """Claims freshness every beat, in one round trip with other reflectors of this process.
+
+        Raises `StoreLost` when the broker was flushed, or `LeadershipLost`."""
         outage = Outage(log)
         while True:
-            await asyncio.sleep(self._until_beat())
+            await shared_ticks.tick(self._pace.beat)
             fresh = min(stream.fresh for stream in streams)
             try:
                 await self._claim(epoch, fresh)
@@ -281,12 +284,6 @@ class Reflector:
                 outage.lasts("freshness could not be claimed", kind=self._kind.id, error=str(error))
             else:
                 outage.over("freshness is claimed again", kind=self._kind.id)
-
-    def _until_beat(self) -> float:
-        """Returns the seconds until the next beat; the reflectors of a process beat together, in one round trip."""
-        beat = self._pace.beat
-        left = beat - self._clock() % beat
-        return left if left > beat / 2 else left + beat
 
     async def _probe(self) -> None:
         """Lists a single object, to prove that the server answers."""

@@ -96,6 +96,7 @@ class Recorder:
         self._waiting: Counter[str] = Counter()
         self._buckets: OrderedDict[str, _TokenBucket] = OrderedDict()
         self._writing: dict[str, asyncio.Task[None]] = {}
+        self._recorded = asyncio.Event()
         self._writer = asyncio.create_task(self._write_forever(), name="events")
 
     async def close(self) -> None:
@@ -119,6 +120,7 @@ class Recorder:
         elif self._has_room(regarding) and self._allowed(regarding["metadata"].get("uid", ""), now.timestamp()):
             self._pending[name] = _Pending(kind, regarding, record, 1, now)
             self._waiting[_namespace(regarding)] += 1
+            self._recorded.set()
         else:
             process.EVENTS_DROPPED.labels("too many").inc()
 
@@ -136,6 +138,9 @@ class Recorder:
 
     async def _write_forever(self) -> None:
         while True:
+            if not self._waiting:
+                await self._recorded.wait()
+            self._recorded.clear()
             await asyncio.sleep(self._every)
             self._start()
 

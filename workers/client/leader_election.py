@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from scheduler import shared_ticks
 from workers import errors
 from workers.api.kinds import LEASE, Kind, Object, Ref
 from workers.client.request_limiter import Priority, requests
@@ -40,13 +41,17 @@ class LeaseApi(Protocol):
     async def replace(self, ref: Ref, body: Object, subresource: str = "") -> Object: ...
 
 
+#: Part of `Terms.renew` after which a leader renews, on average.
+RENEWAL = 0.4
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """Seconds. lease: a Lease unchanged for so long may be taken by another candidate; whole, as the API requires.
 
     renew: a leader that could not renew for so long stops leading; shorter than `lease`, so that it has stopped before
-    the next one starts; it renews after half of that. retry: pause between two attempts to take the Lease, or after
-    one to renew that failed; with jitter.
+    the next one starts; it renews after a fifth to three fifths of that. retry: pause between two attempts to take the
+    Lease, or after one to renew that failed; with jitter.
     """
 
     lease: int = 15
@@ -184,17 +189,22 @@ class Elector:
 
     async def _renew(self) -> None:
         """Returns when leadership is lost: another candidate has the Lease, or it could not be renewed in time."""
-        pause = self._terms.renew / 2
+        renewed = True
         while True:
-            await self._pause(pause)
-            started, pause = self._clock(), self._terms.retry
+            if renewed:
+                self._trying()
+                # Without jitter: a process that leads many kinds renews their Leases side by side.
+                await shared_ticks.tick(self._terms.renew * RENEWAL)
+            else:
+                await self._pause()
+            started, renewed = self._clock(), False
             try:
                 # A renewal that hangs must not outlast our term: work is cancelled on time without an answer.
                 async with asyncio.timeout(max(0.0, self._renewed + self._terms.renew - started)):
                     if not await self._renewed_once():
                         log.warning("another leads", extra={"lease": str(self._ref)})
                         return
-                self._renewed, pause = started, self._terms.renew / 2
+                self._renewed, renewed = started, True
             except (errors.ClusterError, TimeoutError) as error:
                 log.warning("could not renew", extra={"lease": str(self._ref), "error": str(error)})
             if self._clock() - self._renewed >= self._terms.renew:
@@ -260,10 +270,10 @@ class Elector:
                 task.cancel()
             await asyncio.gather(pausing, leaving, return_exceptions=True)
 
-    async def _pause(self, seconds: float | None = None) -> None:
+    async def _pause(self) -> None:
         self._trying()
         # Jitter, so that candidates that started together do not stay in step.
-        await asyncio.sleep((self._terms.retry if seconds is None else seconds) * random.uniform(0.8, 1.2))
+        await asyncio.sleep(self._terms.retry * random.uniform(0.8, 1.2))
 
 
 def _version(lease: Object | None) -> str | None:

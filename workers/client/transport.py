@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from yarl import URL
 
+from scheduler import shared_ticks
 from workers import errors
 from workers.client.http_pool import ApiAnswer
 from workers.client.missing_rights import missing_right
@@ -144,7 +145,7 @@ async def lines(
     """An answer's lines without their ends, in bursts of all that could be read at once.
 
     An empty burst says that nothing more can be read at this moment: one follows each run of lines (unless a line
-    is still incomplete), and one comes every `idle` seconds of quiet. After `silence` seconds without a byte:
+    is still incomplete), and one comes about every `idle` seconds of quiet. After `silence` seconds without a byte:
     `errors.Unavailable`. partial: hand out a last line that has no end, and pieces of lines longer than `LONGEST_LINE`;
     otherwise a last line is dropped, and every line is whole. blank: hand out empty lines too.
     """
@@ -153,7 +154,7 @@ async def lines(
     while not content.at_eof():
         chunk = content.read_nowait()
         if not chunk and quiet:
-            chunk = await _readable(content, idle)
+            chunk = await _readable(content, shared_ticks.until_tick(idle))
         if chunk:
             heard = loop.time()
             *burst, rest = (rest + chunk).split(b"\n")

@@ -1,11 +1,11 @@
 """The broker's INFO, read now and then for the metrics of every process of a lane."""
 
-import asyncio
 import logging
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from scheduler import shared_ticks
 from workers.metrics import servers
 
 log = logging.getLogger(__name__)
@@ -21,4 +21,4 @@ async def export_forever(client: Redis, every: float = EVERY) -> None:
             servers.export_broker(await client.info())
         except RedisError as error:
             log.debug("the broker's INFO was not read", extra={"error": str(error)})
-        await asyncio.sleep(every)
+        await shared_ticks.tick(every)

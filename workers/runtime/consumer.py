@@ -9,6 +9,7 @@ from typing import Any
 
 from redis.exceptions import RedisError, ResponseError
 
+from scheduler import shared_ticks
 from scheduler.queue import ClaimedKeys, Failed
 from workers.json_logs import Outage
 from workers.metrics import process
@@ -160,7 +161,7 @@ class Consumer:
         """
         lane, outage = self._keeper.lane, Outage(log)
         while True:
-            await asyncio.sleep(every)
+            await shared_ticks.tick(every)
             sweeping()
             try:
                 async with asyncio.timeout(DEADLINE):

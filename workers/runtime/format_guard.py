@@ -4,7 +4,6 @@ A newer release may raise the format while this process runs, and a broker may c
 Claims are refused by the broker itself (scheduler/lua/claim.lua); all other work ends here, within a second.
 """
 
-import asyncio
 import logging
 import os
 import signal
@@ -14,6 +13,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from penstock._broker_format import FormatRefused
+from scheduler import shared_ticks
 from scheduler.format_check import check_format
 from scheduler.keys import Keys
 
@@ -73,7 +73,7 @@ class FormatGuard:
     async def watch(self) -> None:
         """Looks again and again, until the format is refused or this is cancelled."""
         while True:
-            await asyncio.sleep(self._every if self._checked else self._soon)
+            await shared_ticks.tick(self._every if self._checked else self._soon)
             try:
                 await check_format(self._client, self._keys)
             except FormatRefused as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from redis.exceptions import RedisError, ResponseError
 
+from scheduler import shared_ticks
 from scheduler.lane_sweep import sweep_due
 from scheduler.queue import Lane
 from workers.json_logs import Outage
@@ -15,7 +16,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds that one step may take.
 DEADLINE = 20.0
-#: Longest pause between two steps, seconds: the delay of a key that another process books during the pause.
+#: Pause between two steps, seconds, half as long at least and at most by half longer: the delay of a key that another
+#: process books during the pause.
 LONGEST_PAUSE = 1.0
 #: Shortest time between two steps, seconds: the delay of a key that becomes due right after one, so that many keys that
 #: are due one after another do not cost a step each.
@@ -32,7 +34,7 @@ async def tick_forever(lane: Lane, notify: Notify, ticking: Callable[[], None]) 
     while True:
         ticking()
         booked.clear()
-        began, pause = loop.time(), LONGEST_PAUSE
+        began, pause = loop.time(), shared_ticks.until_tick(LONGEST_PAUSE)
         try:
             async with asyncio.timeout(DEADLINE):
                 notifications, due = await sweep_due(lane)

@@ -11,6 +11,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from scheduler import shared_ticks
 from scheduler.queue import Finished, Lane, Lease, Outcome
 from workers.errors import PenstockError
 from workers.metrics import process
@@ -177,7 +178,7 @@ class LeaseKeeper:
         while True:
             self._turn = time.monotonic()
             # Of a long lease a renewal is rarer than the thread is patient.
-            await asyncio.sleep(min(self._lease, STALL) / RENEWALS)
+            await shared_ticks.tick(min(self._lease, STALL) / RENEWALS)
 
     async def _renew_forever(self, lane: Lane) -> None:
         while True:

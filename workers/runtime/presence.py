@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from scheduler import shared_ticks
 from scheduler.keys import Keys
 from workers.runtime.loop import LoopThread
 
@@ -90,7 +91,7 @@ class Presence:
                 await client.set(self._keys.present(self.identity), 1, px=round(self._lasts * 1000))
             except (RedisError, OSError) as error:
                 log.debug("no sign of life", extra={"error": str(error)})
-            await asyncio.sleep(self._every)
+            await shared_ticks.tick(self._every)
 
     async def _look_forever(self) -> None:
         while True:

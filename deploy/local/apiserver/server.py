@@ -27,7 +27,6 @@ from deploy.local.apiserver.garbage_collector import Collector
 from deploy.local.apiserver.http import certificate
 from deploy.local.apiserver.http import token as auth
 from deploy.local.apiserver.http.upgrades import Upgrades
-from deploy.local.apiserver.storage import free_memory
 from deploy.local.apiserver.storage.object_store import ObjectStore, ObjectStoreKeys
 from deploy.local.apiserver.storage.watch_streams import Hub
 from deploy.local.image_commands import Images
@@ -36,6 +35,7 @@ from scheduler.broker import clients
 from workers.admission import admission_options as admission
 from workers.api import times
 from workers.errors import UserError
+from workers.runtime import free_memory
 
 log = logging.getLogger(__name__)
 

@@ -79,8 +79,8 @@ def share(sizes: Sequence[int], most: Sequence[int | None], allowed: int) -> lis
     """Scales sets in the middle of a rollout: returns sizes with the sum `allowed`, newest set first.
 
     most: the pods allowed when the set was last scaled, None if unknown. Each set keeps its share of the whole, rounded
-    to the nearest; the remainder goes to the largest set. Of equal sizes the newest grows first and the oldest shrinks
-    first.
+    to the nearest; the remainder goes to the largest set, and what it cannot give to the next ones. Of equal sizes the
+    newest grows first and the oldest shrinks first.
     """
     change = allowed - sum(sizes)
     result = list(sizes)
@@ -96,7 +96,11 @@ def share(sizes: Sequence[int], most: Sequence[int | None], allowed: int) -> lis
         part = max(0, min(part, left)) if change > 0 else min(0, max(part, left))
         result[index] += part
         left -= part
-    result[order[0]] = max(0, result[order[0]] + left)
+    for index in order:
+        # Halves are rounded up: of sets of one pod the largest may have fewer than are too many.
+        rest = max(left, -result[index])
+        result[index] += rest
+        left -= rest
     return result
 
 

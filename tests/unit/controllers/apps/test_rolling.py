@@ -1,6 +1,6 @@
 """The arithmetic of rollouts, number by number."""
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tests.support.tables import cases
@@ -62,6 +62,7 @@ def test_sets_share_by_their_sizes(sizes: list[int], most: list[int | None], all
 
 
 @given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=5), allowed=st.integers(0, 100))
+@example(sizes=[1, 1, 1, 1], allowed=2)
 def test_what_is_shared_comes_to_what_is_allowed(sizes: list[int], allowed: int):
     assume(allowed > 0)
     shared = share(sizes, [sum(sizes)] * len(sizes), allowed)

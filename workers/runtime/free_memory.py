@@ -3,12 +3,15 @@
 glibc keeps freed blocks for later, so that a server that once held or sent much would stay as large as it ever was.
 """
 
-import asyncio
 import ctypes
 from collections.abc import Callable
 
+from scheduler import shared_ticks
+
 #: Seconds between two times that freed memory is given back. One takes less than a millisecond when there is little.
 INTERVAL = 5.0
+#: The same of a process that is seldom large, and otherwise at rest.
+SELDOM = 30.0
 #: Blocks from this size on, in bytes, are mapped one by one and go back at once: large answers.
 MAPPED = 1024 * 1024
 _M_MMAP_THRESHOLD = -3
@@ -30,9 +33,9 @@ def allocator() -> Callable[[], None]:
     return give_back
 
 
-async def keep_giving_back() -> None:
-    """Gives freed memory back again and again, until cancelled."""
+async def keep_giving_back(every: float = INTERVAL) -> None:
+    """Gives freed memory back every so many seconds, until cancelled."""
     give_back = allocator()
     while True:
-        await asyncio.sleep(INTERVAL)
+        await shared_ticks.tick(every)
         give_back()
