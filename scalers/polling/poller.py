@@ -137,7 +137,8 @@ class Poller:
             self._store.get_many(tuple(refs.values())),
             self._readings.get_many(refs),
             self._orders.get_many(certain),
-            self._rivals({key: ref for key, ref in refs.items() if ref.kind == EVENT_JOB}),
+            # They are EventJobs.
+            self._rivals({key: refs[key] for key in certain}),
         )
         found = {key: entry.body for key, entry in zip(refs, entries, strict=True) if entry}
         bodies = {key: body for key, body in found.items() if body is not None and is_asked(refs[key].kind, body)}

@@ -426,7 +426,7 @@ class Store:
         async def read() -> list[bytes | None]:
             # A command per kind, not per object: the client's cost of a command is a multiple of that of a field.
             asked = [
-                ("HMGET", self.keys.objects(kind_id), *(codec.field(refs[place]) for place in places))
+                ("HMGET", self.keys.objects(kind_id), *[codec.field(refs[place]) for place in places])
                 for kind_id, places in places_of.items()
             ]
             answers: list[list[bytes | None]] = await together(self._client, asked)
