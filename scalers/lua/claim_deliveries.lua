@@ -147,27 +147,9 @@ local answer = {
   number_of('retrying'), number_of('parked'), tonumber(sums[1] or 0), tonumber(sums[2] or 0), tonumber(sums[3] or 0)
 }
 
-local function add(...)
-  for _, value in ipairs({ ... }) do
-    answer[#answer + 1] = value
-  end
-end
-
--- Adds these claims, a few at a time: one call for all of them is several times as fast as a call for each, and an item
--- may have a megabyte.
-local function add_claims(entries, identifiers, attempts)
-  local events = #entries > 0 and redis.call('HMGET', attributes, unpack(entries)) or {}
-  local contents = #entries > 0 and redis.call('HMGET', data, unpack(entries)) or {}
-  for i in ipairs(entries) do
-    local event, content = events[i], contents[i]
-    local size = #(event or '') + #(content or '')
-    if size > largest or size > budget then
-      event, content = false, false
-    else
-      budget = budget - size
-    end
-    add(identifiers[i], attempts[i], size, event, content)
-  end
+-- The values of these fields, nothing for no fields.
+local function values(hash, fields)
+  return #fields > 0 and redis.call('HMGET', hash, unpack(fields)) or {}
 end
 
 -- Returns a number of a record as text, without decoding the record. Quotes within its texts are escaped.
@@ -175,20 +157,29 @@ local function number_in(text, name)
   return string.match(text, '"' .. name .. '":(%d+)')
 end
 
+-- A few at a time: one call for all of them is several times as fast as a call for each, and an item may have a megabyte.
 local running = redis.call('ZRANGE', STATES.running, 0, -1)
 for first = 1, #running, PIECE do
-  local last = math.min(first + PIECE - 1, #running)
-  local texts = redis.call('HMGET', records, unpack(running, first, last))
-  local entries, identifiers, attempts = {}, {}, {}
+  local texts = redis.call('HMGET', records, unpack(running, first, math.min(first + PIECE - 1, #running)))
+  local identifiers, wanted = {}, {}
   for i, text in ipairs(texts) do
-    local entry, attempt = running[first + i - 1], number_in(text, 'a') or '0'
-    local id = claim_of(entry, { t = number_in(text, 't') })
-    if bound[id] then
-      add(id, attempt, 0, false, false)
-    else
-      entries[#entries + 1], identifiers[#identifiers + 1], attempts[#attempts + 1] = entry, id, attempt
+    local entry = running[first + i - 1]
+    identifiers[i] = claim_of(entry, { t = number_in(text, 't') })
+    if not bound[identifiers[i]] then wanted[#wanted + 1] = entry end
+  end
+  local events, contents, place = values(attributes, wanted), values(data, wanted), 0
+  for i, id in ipairs(identifiers) do
+    local size, event, content = 0, false, false
+    if not bound[id] then
+      place = place + 1
+      size = #(events[place] or '') + #(contents[place] or '')
+      if size <= largest and size <= budget then
+        event, content, budget = events[place], contents[place], budget - size
+      end
+    end
+    for _, value in ipairs({ id, number_in(texts[i], 'a') or '0', size, event, content }) do
+      answer[#answer + 1] = value
     end
   end
-  add_claims(entries, identifiers, attempts)
 end
 return answer

@@ -9,7 +9,7 @@ from tests.support.tables import cases, for_each
 from tests.unit.controllers.eventjob.manifests import claim, event_job, event_text, job_of, ledger, reading_of, snapshot
 from tests.unit.controllers.factories import NOW, UID, at, condition, micros
 from workers.api.kinds import SCALED_JOB, Object, Ref
-from workers.controllers.claims import binding
+from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.eventjob import decide, jobs
 from workers.controllers.eventjob.decide import CONTROLLER, FINALIZER
 from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
@@ -60,6 +60,19 @@ def test_orders_rise_though_the_clock_was_set_back() -> None:
     order = order_in(plan)
     assert order
     assert order.id == before.id + 1
+
+
+@cases(("as many as may be", claim_outcomes.CARRIED, False), ("one more", claim_outcomes.CARRIED + 1, True))
+def test_an_order_says_whose_items_are_not_needed_once_polls_read_many_for_nothing(number: int, ordered: bool) -> None:
+    held = [claim(f"{place + 1}-0") for place in range(number)]
+    running = [job_of(each) for each in held]
+    body = event_job(concurrency={"total": 100})
+    order = order_in(decide(snapshot(body, ledger(*held, limit=100), *running), NOW))
+    assert (order is not None) is ordered
+    if order:
+        assert (order.bound, order.settlements, order.limit) == (tuple(each.id for each in held), (), 100)
+        told = [replace(each, item=None) for each in held]
+        assert order_in(decide(snapshot(body, ledger(*told, limit=100), *running), NOW)) is None
 
 
 def test_a_first_reading_orders_claims_and_every_claim_gets_a_job() -> None:

@@ -345,6 +345,52 @@ async def test_a_poll_without_news_is_one_round_trip_and_writes_nothing(job: Pol
     assert {key: await job.client.dump(key) for key in await job.client.keys()} == before
 
 
+async def test_of_many_claims_each_has_its_own_event_and_attempt(job: PolledEventJob) -> None:
+    names = [f"event-{number}" for number in range(40)]
+    await job.push(*names)
+    await job.poll(40)
+    again = [ClaimSettlement(job.claims[name].id, "returned") for name in names[3:20]]
+    again += [ClaimSettlement(job.claims[name].id, "retried", attempt=7) for name in names[20:37]]
+    await job.poll(40, *again)
+    await job.poll(40)
+    whole = job.claims
+    assert list(whole) == names
+    assert [whole[name].attempt for name in names] == [0] * 20 + [7] * 17 + [0] * 3
+    bound = [whole[name].id for name in names[::2]]
+    found = await job.poll(40, bound=bound)
+    assert [each.id for each in found.claims] == [whole[name].id for name in names]
+    assert [each.attempt for each in found.claims] == [whole[name].attempt for name in names]
+    items = [None if place % 2 == 0 else whole[name].item for place, name in enumerate(names)]
+    assert [each.item for each in found.claims] == items
+
+
+class LateLink(RedisLink):
+    """Somebody pushes and takes in an event after the channel was read, and before claims are."""
+
+    job: PolledEventJob
+
+    async def run(self, commands: Sequence[Sequence[str | int]]) -> list[Any]:
+        if len(commands) != 3 or self.job.spec.max_events == 0:
+            return await super().run(commands)
+        answers = await super().run(commands[:2])
+        if len(await self.job.client.xrange(self.job.intake)) == 0 and not await self.job.client.exists("pushed"):
+            await self.job.client.set("pushed", 1)
+            await self.job.push("late")
+            await super().run(commands[:1])
+        return answers + await super().run(commands[2:])
+
+
+async def test_an_event_that_comes_between_a_read_and_its_claims_is_routed_first(job: PolledEventJob) -> None:
+    await job.push("early")
+    await job.poll(5)
+    link = LateLink(job.client)
+    link.job = job
+    job.last = await job.ledger.carry_out(link, ClaimRequest("default/orders", job.uid, ClaimOrder(99, "events", 5)))
+    assert await job.client.exists("pushed")
+    assert list(job.claims) == ["early", "late"]
+    assert job.last.applied
+
+
 async def test_a_wave_is_routed_in_pieces_and_the_rest_follows_at_once(
     job: PolledEventJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
