@@ -17,6 +17,9 @@ import sys
 import time
 from pathlib import Path
 
+#: Seconds within which the system ends a process that is killed; one that waits for a broken disk takes for ever.
+KILLING = 5.0
+
 
 class Guard:
     """The master's end: says which groups the guard must end if the master dies.
@@ -179,14 +182,21 @@ def _succeeded(lock: str, delay: float) -> bool:
 
 
 def end(groups: set[int], grace: float) -> None:
-    """Ends these process groups: TERM first, KILL after so many seconds."""
-    remaining = {group for group in groups if signal_group(group, signal.SIGTERM)}
-    deadline = time.monotonic() + grace
-    while remaining and time.monotonic() < deadline:
-        time.sleep(0.05)
-        remaining = {group for group in remaining if is_group_alive(group)}
+    """Ends these process groups: TERM first, KILL after so many seconds. Returns when they are gone."""
+    remaining = _alive_after({group for group in groups if signal_group(group, signal.SIGTERM)}, grace)
     for group in remaining:
         signal_group(group, signal.SIGKILL)
+    # The system takes its time with a process that is killed: it gives its memory back first.
+    _alive_after(remaining, KILLING)
+
+
+def _alive_after(groups: set[int], patience: float) -> set[int]:
+    """Waits so many seconds at most until all these groups have ended. Returns those that have not."""
+    deadline = time.monotonic() + patience
+    while groups and time.monotonic() < deadline:
+        time.sleep(0.05)
+        groups = {group for group in groups if is_group_alive(group)}
+    return groups
 
 
 def main() -> None:

@@ -69,6 +69,17 @@ async def test_groups_of_a_killed_master_are_ended_even_if_they_ignore_term(
     await eventually(lambda: not alive(pid_in("child")) and not alive(pid_in("guard")))
 
 
+def test_a_group_that_was_killed_is_gone_when_that_is_said() -> None:
+    # The system takes a while to give so many pages back.
+    script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); kept = b'x' * (300 << 20); print(); input()"
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        guard.end({child.pid}, 0.0)
+        assert not guard.is_group_alive(child.pid)
+
+
 @for_each("bye", "removed", "recycled")
 async def test_groups_are_left_alone_after(farewell: str, start: Start, pid_in: PidIn) -> None:
     master = start(farewell=farewell)
