@@ -14,6 +14,7 @@ from typing import Any
 
 import redis.asyncio as redis
 from redis.asyncio.client import Pipeline
+from redis.asyncio.connection import AbstractConnection
 
 from scheduler import scripts
 from scheduler.scripts import Script
@@ -85,6 +86,16 @@ class _Loaded:
         """Adds from now on the digests of scripts that are sent."""
         for client in (redis.Redis, Pipeline):
             client.execute_command = _noting(client.execute_command, reached)  # type: ignore[method-assign]
+        # What our own clients send passes by redis-py's.
+        AbstractConnection.send_command = _noting(AbstractConnection.send_command, reached)  # type: ignore[method-assign]
+        pack = AbstractConnection.pack_commands
+
+        def packed(connection: AbstractConnection, commands: Sequence[Sequence[Any]]) -> Any:
+            for command in commands:
+                _note(command, reached)
+            return pack(connection, commands)
+
+        AbstractConnection.pack_commands = packed  # type: ignore[method-assign]
         run = Script.__call__
 
         async def noted(script: Script, *args: Any) -> Any:
@@ -113,15 +124,19 @@ class _Loaded:
 
 
 def _noting(execute: Any, reached: set[str]) -> Any:
-    def noted(client: Any, command: Any, *args: Any, **options: Any) -> Any:
-        match str(command).upper():
-            case "EVAL":
-                reached.add(_digest(args[0]))
-            case "EVALSHA":
-                reached.add(args[0])
-        return execute(client, command, *args, **options)
+    def noted(client: Any, *command: Any, **options: Any) -> Any:
+        _note(command, reached)
+        return execute(client, *command, **options)
 
     return noted
+
+
+def _note(command: Sequence[Any], reached: set[str]) -> None:
+    match str(command[0]).upper():
+        case "EVAL":
+            reached.add(_digest(command[1]))
+        case "EVALSHA":
+            reached.add(command[1])
 
 
 def _digest(text: str) -> str:

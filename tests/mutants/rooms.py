@@ -57,7 +57,7 @@ ROOMS = (
     Room(
         "workers/decision",
         (
-            *(f"tests/unit/workers/{name}" for name in ("handoff", "cache/test_followed.py", "reconcile")),
+            *(f"tests/unit/workers/{name}" for name in ("decision", "handoff", "cache/test_followed.py", "reconcile")),
             *(f"tests/unit/controllers/{name}" for name in ("keda/scaledjob", "eventjob")),
         ),
     ),

@@ -66,7 +66,8 @@ for i = 10, #ARGV, 11 do
     deleting = string.sub(ARGV[i + 8], 2, 2) == '1',
     gone = ARGV[i + 9] == '-',
   }
-  if not m.take(ARGV[i], new, ARGV[i + 9]) and listing ~= '' then
+  m.take(ARGV[i], new, ARGV[i + 9])
+  if listing ~= '' then
     m.remind(ARGV[i])
   end
 end

@@ -5,7 +5,7 @@
 --   m.relisting(begun)            -- from here on versions come from a relist that was begun then (us)
 --   m.overruling(moment)          -- from here on versions were read from the API server after this moment (us)
 --   m.acting(key)                 -- from here on changes are of this key's plan, which are no news for it; '': of none
---   m.take(field, new, json)      -- stores a version; returns true if it changed anything
+--   m.take(field, new, json)      -- stores a version, unless a later one is known
 --   m.bury(field, version)        -- stores a tombstone
 --   m.remind(field)               -- indexes a known object, and marks a watched one, although nothing changed
 --   return m.settle()             -- writes; returns {changed, lane name, notifications, lane name, notifications, ...}
@@ -184,7 +184,7 @@ local function mover(keys, at, kind, now, routes)
   function m.take(field, new, json)
     local old = entries[field] or nil
     if not supersedes(old, new) then
-      return false
+      return
     end
     new.seen = seen
     if old and new.gone and old.uid == new.uid then
@@ -212,7 +212,6 @@ local function mover(keys, at, kind, now, routes)
       mark_self(field, old, new)
     end
     moved = moved + 1
-    return true
   end
 
   -- Stores a tombstone of this version. Of an existing one only a version of another history changes.

@@ -62,3 +62,7 @@ def test_all_that_is_read_is_followed_and_only_what_is_complete_then_is_narrowed
     controllers: list[Controller], kinds: dict[Kind, str]
 ) -> None:
     assert followed({one.kind.id: one for one in controllers}, "team=a") == kinds | {POD: ""}
+
+
+def test_without_a_selector_all_objects_are_followed() -> None:
+    assert followed({SCALED_JOB.id: controller(SCALED_JOB, children=(JOB,))}) == {SCALED_JOB: "", JOB: "", POD: ""}

@@ -350,6 +350,14 @@ async def test_every_listed_object_is_marked_in_all_its_lanes_changed_or_not(rig
     assert await rig.marked() == await rig.marked("poll") == {key(SCALED_JOB, "work")}
 
 
+async def test_a_listed_object_whose_status_alone_changed_is_marked_in_all_its_lanes_too(rig: StoreRig) -> None:
+    await rig.put(OWNER)
+    await rig.marked()
+    await rig.marked("poll")
+    await rig.list(scaled_job("work", 2), version="2", kind=SCALED_JOB)
+    assert await rig.marked() == await rig.marked("poll") == {key(SCALED_JOB, "work")}
+
+
 async def test_only_the_last_listing_that_was_begun_counts(rig: StoreRig) -> None:
     earlier = await rig.store.begin(JOB, epoch=1)
     await rig.store.begin(JOB, epoch=1)
@@ -569,6 +577,30 @@ async def test_an_answer_that_grows_too_large_is_fetched_in_pieces(
     assert [one.children[JOB.id][0].ref.name for one in observed.observations] == [f"j{n}" for n in range(5)]
 
 
+async def test_an_answer_ends_with_the_object_that_reaches_its_bound(
+    rig: StoreRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await rig.put(*(scaled_job(f"s{n}", n + 1) for n in range(3)))
+    lengths = {len(value) for value in (await rig.client.hvals(rig.store.keys.objects(SCALED_JOB.id)))}
+    assert len(lengths) == 1
+    requests = [ObserveRequest(ref(SCALED_JOB, f"s{n}")) for n in range(3)]
+    # The first call may find the script unknown.
+    await rig.store.observe(requests)
+    evalsha, calls = rig.client.evalsha, 0
+
+    async def counted(*call: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return await evalsha(*call)  # type: ignore[misc]
+
+    monkeypatch.setattr(rig.client, "evalsha", counted)
+    for bytes_, expected in ((lengths.pop(), 3), (1 << 20, 1)):
+        monkeypatch.setattr("workers.cache.store.ANSWER", bytes_)
+        calls = 0
+        await Store(rig.client, Keys("test"), {}).observe(requests)
+        assert calls == expected
+
+
 async def test_children_of_many_owners_come_in_the_order_asked(rig: StoreRig) -> None:
     await rig.put(job("a", 2, owner=OWNER), job("b", 3, owner=scaled_job("other", 1)))
     found = await rig.store.children_many([(JOB, "uid-other"), (POD, "uid-work"), (JOB, "uid-work")])
@@ -626,6 +658,8 @@ async def test_changes_are_published_with_their_fields_and_repetitions_are_not(r
         await pubsub.subscribe(channel)
         await rig.store.apply(JOB, [ObjectVersion(job("a", 1)), ObjectVersion(job("b", 1))])
         await rig.put(job("a", 1))
+        rig.now += SECOND
+        await rig.list(job("a", 1), job("b", 1), version="1")
         await rig.store.apply(JOB, [ObjectVersion.gone(ref(JOB, "b"), "uid-b")])
         messages = []
         while len(messages) < 2:

@@ -25,7 +25,7 @@ async def lane(client: Redis) -> Lane:
 
 def order(id: int, limit: int = 3) -> ClaimOrder:
     return ClaimOrder(
-        id, "ledger", limit, True, (ClaimSettlement("5", "parked", "failed"), ClaimSettlement("6", "done")), ("7",)
+        id, "ledger", limit, True, (ClaimSettlement("5", "parked", "it failed"), ClaimSettlement("6", "done")), ("7",)
     )
 
 
@@ -61,6 +61,13 @@ async def test_an_order_of_another_version_counts_as_none(
     await client.hset("{test}:orders", WORK, stored)
     assert await ClaimOrders(client, KEYS).get_many([WORK]) == [None]
     assert [record.key for record in caplog.records] == [WORK]  # type: ignore[attr-defined]
+
+
+async def test_orders_in_a_broken_entry_count_as_none(client: Redis, caplog: pytest.LogCaptureFixture) -> None:
+    await client.set("{test}:orders", "garbage")
+    orders = ClaimOrders(client, KEYS)
+    assert await orders.get_many([WORK]) == [None]
+    assert [record.key for record in caplog.records] == ["{test}:orders"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("claims", [None, (), (ClaimedItem("1", 2, 3, "abc", "text"), ClaimedItem("2"))])

@@ -4,8 +4,8 @@ import pytest
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys
-from scheduler.queue import Done, Finished, Lane, Lease, RequeueAt
-from tests.support.tables import cases
+from scheduler.queue import Done, Finished, Lane, Lease, Requeue, RequeueAt
+from tests.support.tables import cases, for_each
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.handoff.readings import Readings, ReadingsStored
 
@@ -48,6 +48,30 @@ async def test_a_reading_comes_back_as_it_was_stored(stored: Reading, client: Re
     readings = Readings(client, KEYS)
     await readings.put_many({WORK: stored}, lane)
     assert await readings.get_many([OTHER, WORK]) == [None, stored]
+    assert await Readings(client, KEYS).get_many([OTHER, WORK]) == [None, stored], "as another process decodes it"
+
+
+@for_each((99, True), (100, True), (101, False))
+async def test_a_reading_from_before_the_broker_lost_data_counts_as_missing(
+    began: int, counts: bool, client: Redis, lane: Lane
+) -> None:
+    here = Readings(client, KEYS)
+    await here.put_many({WORK: reading(100)}, lane)
+    await client.set(KEYS.generation, f"id {began}")
+    for readings in (here, Readings(client, KEYS)):
+        assert await readings.get_many([WORK]) == [reading(100) if counts else None]
+
+
+async def test_readings_in_a_broken_entry_count_as_none(
+    client: Redis, lane: Lane, caplog: pytest.LogCaptureFixture
+) -> None:
+    await client.set("{test}:readings", "garbage")
+    assert await Readings(client, KEYS).get_many([WORK]) == [None]
+    await client.delete(KEYS.generation)
+    await client.rpush(KEYS.generation, "garbage")
+    assert await Readings(client, KEYS).get_many([WORK]) == [None]
+    aside = [getattr(record, "key", "") for record in caplog.records if "set aside" in record.message]
+    assert aside == ["{test}:readings", KEYS.generation]
 
 
 async def polled(client: Redis, *keys: str) -> tuple[Lane, tuple[Lease, ...]]:
@@ -106,11 +130,16 @@ async def test_more_readings_than_one_call_takes_are_handed_over_whole(
     readings = Readings(client, KEYS)
     await readings.put_many({leases[7].key: reading(200)}, lane)
     await poll.finish([(leases[4], Done())])
+    for each in (lane, poll):
+        await client.hset(each.keys.all()[-1], mapping={"spread": 1, "notifications": 0})
     measured = {lease.key: reading(100) for lease in leases}
-    stored, finished = await readings.hand_over(measured, lane, [(lease, Done()) for lease in leases], poll)
+    outcomes = [(lease, Requeue()) for lease in leases]
+    stored, finished = await readings.hand_over(measured, lane, outcomes, poll, news=keys)
     assert stored.refused == {leases[7].key}
     assert finished.stale == (leases[4],)
     assert (await poll.stats()).leased == 0
+    # Of all calls: one for each key that is ready.
+    assert (stored.notifications, finished.notifications) == (7, 7)
 
 
 async def test_a_reading_that_this_process_stored_is_not_decoded_again_until_it_changes(
@@ -122,6 +151,20 @@ async def test_a_reading_that_this_process_stored_is_not_decoded_again_until_it_
     assert again is stored
     await elsewhere.put_many({WORK: reading(200)}, lane)
     assert await here.get_many([WORK]) == [reading(200)]
+
+
+async def test_a_process_remembers_its_last_readings_and_forgets_what_it_drops(
+    client: Redis, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.handoff.readings._REMEMBERED", 2)
+    readings, stored = Readings(client, KEYS), {key: reading(100) for key in ("first", "second", "third")}
+    await readings.put_many(stored, lane)
+    found = dict(zip(stored, await readings.get_many(stored), strict=True))
+    assert [key for key in stored if found[key] is stored[key]] == ["second", "third"]
+    await readings.drop(["third"])
+    await Readings(client, KEYS).put_many(stored, lane)
+    again = dict(zip(stored, await readings.get_many(stored), strict=True))
+    assert [key for key in stored if again[key] is stored[key]] == ["second"]
 
 
 async def test_only_keys_in_news_are_marked(client: Redis, lane: Lane) -> None:

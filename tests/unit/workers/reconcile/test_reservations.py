@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.keys import Keys
-from scheduler.queue import Lane
+from scheduler.queue import Done, Lane
 from tests.support.caps import SharedCap
 from tests.support.tables import cases
 from workers.api.kinds import JOB, SCALED_JOB, Ref
@@ -267,13 +267,16 @@ async def test_after_a_failure_nothing_is_given_back(rig):
     assert await rig.ask("b", 6) == 1
 
 
-async def test_waiting_objects_are_marked_when_room_is_given_back(rig):
-    await rig.works("a", 6)
+async def test_waiting_objects_are_marked_when_room_is_given_back_and_no_others(rig):
+    await rig.works("c", 1)
+    await rig.works("a", 5)
     await rig.ask("b", 2)
-    await rig.lane.claim(10)
+    claim = await rig.lane.claim(10)
+    await rig.lane.finish([(lease, Done()) for lease in claim.leases])
     await rig.jobs_of("a", 3)
     await rig.ask("a", 3)
-    assert (await rig.lane.stats()).dirty + (await rig.lane.stats()).ready >= 1
+    marked = {lease.key for lease in (await rig.lane.claim(10)).leases}
+    assert marked == {Ref(SCALED_JOB, "default", name).key for name in "ab"}, "a for its Jobs, b for the room"
 
 
 async def test_what_cannot_be_seen_is_not_counted_as_nothing(fake_redis):

@@ -10,7 +10,6 @@ from workers.api.kinds import Object
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules
 from workers.controllers.keda.scaledjob import decide
-from workers.decision import claim_names
 from workers.decision.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.plan import NOTHING, Create, Delete, Patch, Plan, PollNow, Step, Together, Unfinalize
 from workers.decision.snapshot import CachedObject, Reading
@@ -116,14 +115,6 @@ def test_a_large_item_is_a_file_only(size: int, there: bool) -> None:
     made = binding.bind(job, ClaimedItem("7", 0, size, "x" * size))
     [container] = made["spec"]["template"]["spec"]["containers"]
     assert ("PENSTOCK_ITEM" in [each["name"] for each in container["env"]]) is there
-
-
-@for_each("work", "w" * 253, "a.b." * 50 + "c")
-@for_each("1790000000000000", "1790000000000-0-3", f"{2**64 - 1}-{2**64 - 1}-99")
-def test_names_are_short_and_differ(id: str, owner: str) -> None:
-    made = [claim_names.claimed(owner, of, id, attempt) for of in (OF, "ffff0000") for attempt in (0, 1, 100)]
-    assert len(set(made)) == len(made)
-    assert all(len(each) <= 63 for each in made)
 
 
 def read(*held: ClaimedItem, limit: int | None = 100, waiting: float = 0, of: str = OF, known: bool = True) -> Reading:
