@@ -5,7 +5,7 @@ import multiprocessing
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
 from hashlib import sha1
@@ -90,10 +90,11 @@ class _Loaded:
         AbstractConnection.send_command = _noting(AbstractConnection.send_command, reached)  # type: ignore[method-assign]
         pack = AbstractConnection.pack_commands
 
-        def packed(connection: AbstractConnection, commands: Sequence[Sequence[Any]]) -> Any:
-            for command in commands:
+        def packed(connection: AbstractConnection, commands: Iterable[Sequence[Any]]) -> Any:
+            sent = list(commands)
+            for command in sent:
                 _note(command, reached)
-            return pack(connection, commands)
+            return pack(connection, sent)
 
         AbstractConnection.pack_commands = packed  # type: ignore[method-assign]
         run = Script.__call__
