@@ -17,6 +17,9 @@ import pytest
 Tried = TypeVar("Tried")
 Given = TypeVar("Given", contravariant=True)
 
+#: A test that waits for what its mutant never does: half as patient as usual.
+WAITING = ("-o", "timeout=60")
+
 
 class Way(Protocol[Given]):
     """The way in which mutants of one language are reached and put in place."""
@@ -47,7 +50,7 @@ def survivors(
     """
     with TemporaryDirectory() as folder:
         trials = _Trials(way, tried, Path(folder, "reached.json"), patience, failing)
-        given = ["-x", "-q", "-o", f"cache_dir={folder}", "-p", "tests.mutants.quick", *options, *tests]
+        given = ["-x", "-q", *WAITING, "-o", f"cache_dir={folder}", "-p", "tests.mutants.quick", *options, *tests]
         code = pytest.main(given, plugins=[trials])
         if trials.is_child:
             # The folder is the parent's.
