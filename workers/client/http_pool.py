@@ -17,8 +17,10 @@ from typing import Any, cast
 import httptools
 from multidict import CIMultiDict, CIMultiDictProxy
 
-#: Seconds for which a connection without a request is kept.
-KEEP = 60.0
+#: Seconds for which a connection without a request is kept, and those of all but a few: after a burst of requests a
+#: hundred of them would hold their buffers of TLS, about 100 KB each.
+KEEP, KEEP_MANY = 60.0, 10.0
+FEW = 8
 #: Seconds until the next address of a name is tried; the last one has all the time that is left. Less than a lease's
 #: margin (`workers.runtime.leases`): a request is sent after its lease was checked, and after it was connected.
 NEXT_ADDRESS = 0.5
@@ -314,22 +316,23 @@ class HttpPool:
             connection.idle_since = self._clock()
             self._idle.append(connection)
             if self._closing is None:
-                self._closing = asyncio.get_running_loop().call_later(KEEP, self._close_old)
+                self._closing = asyncio.get_running_loop().call_later(KEEP_MANY, self._close_old)
         else:
             connection.close()
         return answer
 
     def _close_old(self) -> None:
-        """Closes the connections that were not needed for `KEEP` seconds."""
+        """Closes the connections that were not needed for as long as they are kept."""
         self._closing = None
-        oldest = self._clock() - KEEP
-        for connection in self._idle:
-            if connection.idle_since < oldest:
-                connection.close()
+        now = self._clock()
         self._idle = [connection for connection in self._idle if connection.usable]
-        if self._idle:
-            wait = max(1.0, self._idle[0].idle_since - oldest)
-            self._closing = asyncio.get_running_loop().call_later(wait, self._close_old)
+        while self._idle:
+            keep = KEEP if len(self._idle) <= FEW else KEEP_MANY
+            wait = self._idle[0].idle_since + keep - now
+            if wait > 0:
+                self._closing = asyncio.get_running_loop().call_later(max(1.0, wait), self._close_old)
+                break
+            self._idle.pop(0).close()
 
     async def _connect(self, context: ssl.SSLContext | None, server_name: str) -> _HttpConnection:
         loop = asyncio.get_running_loop()

@@ -16,7 +16,7 @@ from deploy.certificate_authority import Authority
 from tests.support.conditions import eventually
 from tests.support.tables import cases
 from workers.client import http_pool
-from workers.client.http_pool import KEEP, ConnectionEnded, HttpPool
+from workers.client.http_pool import FEW, KEEP, ConnectionEnded, HttpPool
 from workers.client.transport import unconnected_socket
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -234,6 +234,19 @@ async def test_a_connection_that_was_not_needed_for_long_is_not_used_again(peer:
         moment[0] += KEEP + 1
         await pool.request("GET", "/", {})
     assert peer.connections == 2
+
+
+async def test_of_the_connections_of_a_burst_a_few_are_kept_for_long(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_pool, "KEEP_MANY", 0.01)
+    async with pool_of(peer) as pool:
+        await asyncio.gather(*(pool.request("GET", "/", {}) for _ in range(FEW + 5)))
+        assert peer.connections == FEW + 5
+        await eventually(lambda: peer.open <= FEW)
+        await asyncio.gather(*(pool.request("GET", "/", {}) for _ in range(FEW)))
+        assert peer.open == FEW
+        assert peer.connections == FEW + 5, "those that were kept are used again"
 
 
 async def test_a_header_with_a_line_break_is_refused(peer: Peer) -> None:
