@@ -238,8 +238,8 @@ async def test_entries_of_a_stream_are_claimed_and_acknowledged(real_redis: Redi
     )
     assert [(claim.id, claim.item) for claim in found.claims] == [("3-0", None)]
     [fields] = await parked(real_redis, "{events}:parked")
-    assert fields[b"claim"] == b"2-0"
-    assert fields[b"item.n"] == b"1"
+    told = {b"claim": b"2-0", b"owner": b"team/work", b"reason": b"Job failed"}
+    assert fields == {**told, b"item.n": b"1", b"item.kind": "é".encode()}
     pending: Any = await real_redis.xpending("events", "penstock")
     assert pending["pending"] == 1
     retried = await of_stream(order(2, ClaimSettlement("3-0", "retried", attempt=1)))

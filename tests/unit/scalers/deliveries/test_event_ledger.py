@@ -32,7 +32,7 @@ async def test_an_event_becomes_a_claim_with_the_whole_event(job: PolledEventJob
 async def test_a_poll_without_an_order_takes_events_in_and_claims_nothing(job: PolledEventJob) -> None:
     await job.push("1", "2")
     found = await job.carry_out(None)
-    assert (found.waiting, found.claims, found.applied) == (2.0, (), False)
+    assert (found.waiting, found.claims, found.applied, found.again) == (2.0, (), False, None)
 
 
 async def test_claims_follow_the_order_of_arrival_up_to_the_limit(job: PolledEventJob) -> None:
@@ -200,6 +200,9 @@ async def test_the_key_of_deduplication_makes_duplicates(job: PolledEventJob) ->
     found = await job.poll()
     assert found.counts is not None
     assert (found.waiting, found.counts["duplicates"]) == (1.0, 1)
+    remembered = await job.client.pttl(KEYS.deliveries(job.uid).of("seen"))
+    window = job.spec.dedup.window_seconds * 1000
+    assert window / 2 < remembered <= window
 
 
 async def test_every_event_job_of_a_channel_gets_every_event(client: redis.Redis) -> None:
@@ -309,7 +312,8 @@ async def test_nothing_is_left_of_an_event_job_that_is_gone(forced: bool, job: P
     assert left.decode() == KEYS.deliveries(job.uid).of("meta")
     assert await job.client.ttl(left) > 0
     job.deleting = False
-    await job.carry_out(ClaimOrder(1, "events", 5))
+    late = [await job.carry_out(ClaimOrder(id, "events", 5)) for id in (1, 99)]
+    assert [each.applied for each in late] == [False, True]
     assert await job.client.keys() == [left]
 
 
