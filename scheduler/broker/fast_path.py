@@ -6,16 +6,35 @@ docs/performance.md has the figures. Connecting, logging in, reading, retrying a
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import hiredis
 from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection, BlockingConnectionPool
-from redis.exceptions import ResponseError
+from redis.exceptions import ConnectionError, DataError, ResponseError
 
 #: Arguments that hiredis encodes as redis-py does. Of others (bool, None) redis-py says why they are refused.
 _PLAIN = frozenset({str, bytes, int, float})
+
+#: Commands that the server may answer late; what shared a round trip with them would wait, too.
+MAY_WAIT = frozenset(
+    [
+        "BLMOVE",
+        "BLMPOP",
+        "BLPOP",
+        "BRPOP",
+        "BRPOPLPUSH",
+        "BZMPOP",
+        "BZPOPMAX",
+        "BZPOPMIN",
+        "WAIT",
+        "WAITAOF",
+        "XREAD",
+        "XREADGROUP",
+    ]
+)
 
 #: Bytes that are handed to the socket without waiting until they have left.
 AT_ONCE = 64 * 1024
@@ -80,22 +99,119 @@ class FastPool(BlockingConnectionPool):
         self._available_connections.append(connection)
 
 
+class _Command:
+    """A command of one turn of the event loop. answer: made once it has company."""
+
+    __slots__ = ("answer", "options", "words")
+
+    def __init__(self, words: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.words = words
+        self.options = options
+        self.answer: asyncio.Future[Any] | None = None
+
+    def settle(self, answer: Any) -> None:
+        """Hands the answer, or the error, to the caller who still waits."""
+        assert self.answer is not None
+        if self.answer.done():
+            return
+        if isinstance(answer, BaseException):
+            self.answer.set_exception(answer)
+        else:
+            self.answer.set_result(answer)
+
+
 class FastClient(Redis):
-    """A client whose commands go through no telemetry. It has a pool, and no connection of its own."""
+    """A client whose commands go through no telemetry. It has a pool, and no connection of its own.
+
+    Commands of one turn of the event loop share a round trip, and reach the server in their order. What may wait on the
+    server has a connection to itself.
+    """
+
+    #: Commands that this turn of the loop has asked for; the first of them sends them all.
+    _turn: tuple[_Command, ...] | list[_Command] = ()
+    _trips: "set[asyncio.Task[None]] | None" = None
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """Returns the answer. Raises redis.exceptions.RedisError."""
+        if args[0] in MAY_WAIT:
+            return await self._ask_alone(args, options)
+        command = _Command(args, options)
+        if self._turn:
+            self._turn.append(command)  # type: ignore[union-attr]
+            command.answer = asyncio.get_running_loop().create_future()
+            return await command.answer
+        turn = self._turn = [command]
+        try:
+            await asyncio.sleep(0)
+        except BaseException:
+            self._turn = ()
+            self._depart(turn[1:])
+            raise
+        self._turn = ()
+        if len(turn) == 1:
+            return await self._ask_alone(args, options)
+        command.answer = asyncio.get_running_loop().create_future()
+        self._depart(turn)
+        return await command.answer
+
+    async def _ask_alone(self, words: tuple[Any, ...], options: dict[str, Any]) -> Any:
         pool = self.connection_pool
         connection = await pool.get_connection()  # type: ignore[no-untyped-call]
 
         async def ask() -> Any:
-            await connection.send_command(*args)
-            return await self.parse_response(connection, args[0], **options)
+            await connection.send_command(*words)
+            return await self.parse_response(connection, words[0], **options)
 
         try:
             return await connection.retry.call_with_retry(ask, lambda _: connection.disconnect())
         finally:
             await pool.release(connection)
+
+    def _depart(self, commands: list[_Command]) -> None:
+        """Lets these commands share a round trip, which goes on if any of their callers is cancelled."""
+        if not commands:
+            return
+        if self._trips is None:
+            self._trips = set()
+        trip = asyncio.get_running_loop().create_task(self._trip(commands))
+        self._trips.add(trip)
+        trip.add_done_callback(self._trips.discard)
+
+    async def _trip(self, commands: list[_Command]) -> None:
+        """Asks for all of them, and again for those that a broken connection left without an answer."""
+        left = deque(commands)
+        try:
+            connection = await self.connection_pool.get_connection()  # type: ignore[no-untyped-call]
+            try:
+                await connection.retry.call_with_retry(
+                    lambda: self._ask_all(connection, left), lambda _: connection.disconnect()
+                )
+            finally:
+                await self.connection_pool.release(connection)
+        except BaseException as error:
+            ended = error if isinstance(error, Exception) else ConnectionError("the client was closed meanwhile")
+            for command in left:
+                command.settle(ended)
+            if not isinstance(error, Exception):
+                raise
+
+    async def _ask_all(self, connection: Any, left: deque[_Command]) -> None:
+        packed: list[bytes] = []
+        for command in tuple(left):
+            try:
+                packed += connection.pack_command(*command.words)
+            except DataError as error:
+                left.remove(command)
+                command.settle(error)
+        await connection.send_packed_command(packed)
+        while left:
+            command = left[0]
+            try:
+                answer = await self.parse_response(connection, command.words[0], **command.options)
+            except ResponseError as error:
+                answer = error
+            left.popleft()
+            command.settle(answer)
 
 
 def _takes_all(writer: asyncio.StreamWriter) -> bool:

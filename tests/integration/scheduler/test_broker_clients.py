@@ -1,17 +1,25 @@
 """A task that waits for the broker ends when it is told to."""
 
 import asyncio
+import selectors
 import sys
+from collections.abc import Awaitable
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 import redis.asyncio as redis
-from redis.asyncio.connection import Connection
+from redis.asyncio.connection import AbstractConnection, Connection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import DataError, ResponseError
 
 from scheduler.broker import clients, fast_path
 from tests.support.conditions import eventually
 from tests.support.redis_calls import commands_of
+from tests.support.tables import cases, for_each
 
 
 @pytest.mark.parametrize("turns", range(12))
@@ -60,13 +68,13 @@ async def test_a_command_makes_less_than_half_of_redis_py_s_calls(redis_url: str
 
 
 async def _calls(client: redis.Redis) -> int:
-    """Returns how many functions of Python one command calls, on a connection that is open."""
+    """Returns how many functions of Python one command calls beside the event loop, on a connection that is open."""
     await client.ping()
-    calls = 0
+    calls, loop = 0, (str(Path(asyncio.__file__).parent), selectors.__file__)
 
-    def count(_: FrameType, event: str, __: object) -> None:
+    def count(frame: FrameType, event: str, _: object) -> None:
         nonlocal calls
-        calls += event == "call"
+        calls += event == "call" and not frame.f_code.co_filename.startswith(loop)
 
     sys.setprofile(count)
     try:
@@ -103,14 +111,102 @@ async def test_a_connection_that_was_idle_for_long_is_checked_first(redis_url: s
         assert counted == {"echo": 1, "ping": 1}
 
 
+async def _killed(other: redis.Redis, name: str = "mine") -> int:
+    """Ends the connections of a client, and returns how many there were."""
+    found = [each["id"] for each in await other.client_list() if each["name"] == name]
+    for id in found:
+        await other.client_kill_filter(_id=id)
+    return len(found)
+
+
+async def _turns(*calls: Awaitable[Any]) -> list[Any]:
+    """The answers of calls that begin in turns of their own."""
+    tasks = []
+    for each in calls:
+        tasks.append(asyncio.ensure_future(each))
+        for _ in range(3):
+            await asyncio.sleep(0)
+    return await asyncio.gather(*tasks)
+
+
 async def test_connections_that_the_server_closed_are_opened_again(redis_url: str) -> None:
     async with redis.from_url(redis_url) as other, clients.client(redis_url, client_name="mine") as client:
-        await asyncio.gather(*(client.ping() for _ in range(3)))
-        for each in await other.client_list():
-            if each["name"] == "mine":
-                await other.client_kill_filter(_id=each["id"])
-        assert await asyncio.gather(*(client.echo(str(n)) for n in range(3))) == [b"0", b"1", b"2"]
-        assert len([each for each in await other.client_list() if each["name"] == "mine"]) == 3
+        await _turns(*(client.ping() for _ in range(3)))
+        assert await _killed(other) == 3
+        assert await _turns(*(client.echo(str(n)) for n in range(3))) == [b"0", b"1", b"2"]
+        assert await _killed(other) == 3
+        assert await asyncio.gather(*(client.echo(str(n)) for n in range(3))) == [b"0", b"1", b"2"], "in one round trip"
+        assert await _killed(other) == 1
+
+
+async def test_calls_of_one_turn_share_a_round_trip_in_their_order(redis_url: str) -> None:
+    async with clients.client(redis_url) as client, commands_of(client) as counted:
+        answers = await asyncio.gather(*(client.rpush("list", n) for n in range(50)), client.lrange("list", 0, -1))
+        assert answers == [*range(1, 51), [b"%d" % n for n in range(50)]]
+        assert len(client.connection_pool._available_connections) == 1
+    assert counted == {"rpush": 50, "lrange": 1}
+
+
+async def test_an_error_of_a_call_is_its_own(redis_url: str) -> None:
+    async with clients.client(redis_url) as client:
+        await client.set("text", "a")
+        calls = (client.llen("text"), client.get("text"), client.set("text", True), client.echo("last"))
+        mistyped, value, wrong, last = await asyncio.gather(*calls, return_exceptions=True)
+        assert (value, last) == (b"a", b"last")
+        assert isinstance(mistyped, ResponseError)
+        assert isinstance(wrong, DataError)
+        assert await client.echo("in step") == b"in step"
+
+
+async def test_a_call_that_waits_on_the_server_delays_no_other(redis_url: str) -> None:
+    async with clients.client(redis_url) as client:
+        waiting = asyncio.create_task(client.blpop("later", timeout=60))
+        assert await asyncio.gather(client.echo("a"), client.echo("b")) == [b"a", b"b"]
+        assert not waiting.done()
+        await client.rpush("later", "now")
+        assert await waiting == (b"later", b"now")
+
+
+@for_each(0, 1, 2)
+@for_each(1, 2, 3, 4, 5, 6)
+async def test_a_cancelled_call_takes_no_other_of_its_turn_along(moment: int, which: int, redis_url: str) -> None:
+    async with clients.client(redis_url) as client:
+        calls = [asyncio.create_task(client.echo(str(n))) for n in range(3)]
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        calls[which].cancel()
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        others = [n for n in range(3) if n != which]
+        assert [answers[n] for n in others] == [b"%d" % n for n in others]
+        assert await client.echo("in step") == b"in step"
+
+
+@cases(("they may be", 1, [1, 2, b"last"]), ("they may not be", 0, [1, RedisConnectionError, RedisConnectionError]))
+async def test_of_calls_whose_connection_breaks_those_without_an_answer_are_asked_again_where(
+    retries: int, expected: list[Any], redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with clients.client(redis_url, retry=Retry(NoBackoff(), retries)) as client:
+        await client.ping()
+        read, reads = AbstractConnection.read_response, 0
+
+        async def breaking(self: AbstractConnection, *args: Any, **options: Any) -> Any:
+            nonlocal reads
+            reads += 1
+            if reads == 2:
+                await self.disconnect()
+                raise RedisConnectionError("the connection broke")
+            return await read(self, *args, **options)
+
+        monkeypatch.setattr(AbstractConnection, "read_response", breaking)
+        calls = (client.incr("once"), client.incr("twice"), client.echo("last"))
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(each) if isinstance(each, Exception) else each for each in answers] == expected
+
+
+async def test_every_call_of_a_turn_hears_that_the_broker_is_away() -> None:
+    async with clients.client("redis://127.0.0.1:1") as client:
+        answers = await asyncio.gather(*(client.echo(str(n)) for n in range(3)), return_exceptions=True)
+        assert [type(each) for each in answers] == [RedisConnectionError] * 3
 
 
 async def test_a_call_that_is_cancelled_while_others_wait_for_its_connection_lets_them_have_it(redis_url: str) -> None:

@@ -307,6 +307,8 @@ async def test_an_informer_notices_that_the_broker_was_flushed(write: Any, rig: 
 async def test_an_index_whose_scores_were_changed_is_made_again(member: bytes, rig: StoreRig) -> None:
     child = job("a", 2, owner=OWNER)
     await rig.list(child, version="2")
+    await rig.store.touch(JOB, 1, rig.now)
+    assert await rig.store.freshness([JOB]) == {JOB.id: 0.0}
     await rig.client.zadd(rig.store.keys.owners(JOB.id), {member: 7})
     with pytest.raises(StoreLost):
         await _touch(rig, 1)

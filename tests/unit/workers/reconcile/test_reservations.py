@@ -241,8 +241,19 @@ async def test_several_limits_all_hold(rig):
 
 async def test_a_ledger_that_was_lost_is_counted_again(rig):
     await rig.works("a", 4)
-    await rig.client.delete(f"{KEYS.tag}:limit:{cap(6).id}")
+    await rig.client.delete(ledger := f"{KEYS.tag}:limit:{cap(6).id}")
     assert await rig.ask("b", 9) == 2
+    held = {key.decode().rpartition("/")[2] for key in await rig.client.hkeys(ledger)}
+    assert held == {"#", "a", "b"}, "c has no Jobs and wants none"
+    assert module.KEPT - 60 < await rig.client.ttl(ledger) <= module.KEPT
+
+
+async def test_a_count_tells_how_many_reservations_it_took_back(rig, monkeypatch):
+    await rig.works("a", 4)
+    await rig.ask("a", 6)
+    assert await rig.reservations._recount(cap(6)) == 0, "the plan that reserved them may still create them"
+    monkeypatch.setattr(module, "SETTLED", -1)
+    assert await rig.reservations._recount(cap(6)) == 2
 
 
 async def test_an_object_that_is_gone_holds_nothing(rig, monkeypatch):
