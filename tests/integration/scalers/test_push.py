@@ -132,6 +132,8 @@ async def test_what_is_no_event_is_parked_with_the_reason(
     assert fields[b"entry"] == entry
     kept = {f"field.{name}".encode(): text.encode() for name, text in event.items()}
     assert complaint.startswith(("is larger", "more than")) or kept.items() <= fields.items()
+    assert len(fields) <= 102
+    assert sum(map(len, fields.values())) < 1 << 20
     assert await intake.counts() == {"parked": 1}
 
 

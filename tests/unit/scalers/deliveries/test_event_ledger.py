@@ -274,6 +274,26 @@ async def test_done_events_are_kept_up_to_the_limit_of_the_history(job: PolledEv
     assert await job.deliveries.of_event(job.uid, "a") == ()
 
 
+async def test_done_events_are_kept_for_as_long_as_the_history_says(job: PolledEventJob) -> None:
+    job.spec = spec_of(history={"seconds": 3600})
+    await job.push(*"abc")
+    await job.poll(3)
+    await job.settle("done", *"abc")
+    await job.client.zadd(KEYS.deliveries(job.uid).of("ended"), {await job.entry("a"): 1})
+    await job.poll()
+    assert await job.ids("done") == ["c", "b"]
+
+
+async def test_an_event_that_is_forgotten_leaves_another_one_of_its_id(job: PolledEventJob) -> None:
+    job.spec = spec_of(history={"limit": 1})
+    for source in ("/one", "/two"):
+        await job.push("1", source=source)
+    found = await job.poll(2)
+    await job.poll(0, *(ClaimSettlement(each.id, "done") for each in found.claims))
+    [left] = await job.deliveries.of_event(job.uid, "1")
+    assert left.attributes["source"] == "/two"
+
+
 async def test_another_channel_is_joined_when_the_former_is_empty(job: PolledEventJob) -> None:
     await job.push("1")
     await job.poll()
@@ -328,6 +348,20 @@ async def test_the_events_of_a_channel_outlive_one_of_its_event_jobs(client: red
     assert list(jobs[1].claims) == ["1"]
 
 
+async def test_what_the_slowest_event_job_of_a_channel_has_not_taken_stays(client: redis.Redis) -> None:
+    jobs = [PolledEventJob(client, uid=uid) for uid in ("u1", "u2", "u3")]
+    for job in jobs:
+        await job.poll()
+    accepted = beside(jobs[0].intake, "accepted")
+    for entry in ("5-7", "5-8", "9-2", "9-3"):
+        await client.xadd(accepted, {"id": entry}, id=entry)
+    for uid, taken in (("u1", "5-7"), ("u2", "9-2"), ("u3", "5-8")):
+        await client.xgroup_setid(accepted, f"eventjob:{uid}", taken)
+    for gone, left in (("u3", [b"5-8", b"9-2", b"9-3"]), ("u1", [b"9-3"])):
+        await jobs[0].deliveries.remove(gone)
+        assert [entry for entry, _ in await client.xrange(accepted)] == left
+
+
 class CountedLink(RedisLink):
     """A link that counts its round trips."""
 
@@ -366,6 +400,17 @@ async def test_of_many_claims_each_has_its_own_event_and_attempt(job: PolledEven
     assert [each.attempt for each in found.claims] == [whole[name].attempt for name in names]
     items = [None if place % 2 == 0 else whole[name].item for place, name in enumerate(names)]
     assert [each.item for each in found.claims] == items
+
+
+async def test_a_poll_answers_only_so_many_bytes_and_the_rest_follows(
+    job: PolledEventJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_ledger, "BUDGET", 2_500)
+    await job.push(*"abc", data="x" * 1_000)
+    first = await job.poll(3)
+    assert [each.item is not None for each in first.claims] == [True, True, False]
+    rest = await job.poll(3, bound=[each.id for each in first.claims[:2]])
+    assert [each.item is not None for each in rest.claims] == [False, False, True]
 
 
 class LateLink(RedisLink):

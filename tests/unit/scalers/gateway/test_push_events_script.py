@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import redis.asyncio as redis
 
+from scalers.gateway.auth.pusher import SignatureProof
 from scalers.gateway.destinations import Channel
 from scalers.gateway.group_commit import GroupCommit
 from scalers.gateway.problem import RequestRefused
@@ -75,6 +76,14 @@ async def test_an_entry_is_the_event_as_any_client_pushes_it(rig: CommitRig) -> 
     digest = hashlib.sha1(b"/shop\n1").hexdigest()
     assert await rig.client.zrange(f"{STREAM}:seen", 0, -1) == [digest.encode()]
     assert 0 < await rig.client.pttl(f"{STREAM}:seen") <= 3_600_000
+
+
+async def test_a_signed_event_is_remembered_beside_its_channel(rig: CommitRig) -> None:
+    await rig.commit.push(CHANNEL, SETTINGS, [event("1")], SignatureProof("digest", 600))
+    [(member, until)] = await rig.client.zrange(f"{STREAM}:signed", 0, -1, withscores=True)
+    assert member == b"digest" + hashlib.sha1(b"/shop\n1").hexdigest().encode()
+    assert 0 < await rig.client.pttl(f"{STREAM}:signed") <= 600_000 < until
+    assert [lease.key for lease in (await rig.poll.claim(10)).leases] == [TAKER]
 
 
 async def test_a_request_without_room_changes_nothing(rig: CommitRig) -> None:
