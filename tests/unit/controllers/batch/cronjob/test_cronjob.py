@@ -248,6 +248,17 @@ def test_13_a_slot_whose_job_is_there_or_was_is_handled():
         assert cluster.active() == ([] if vanished else [minute("12:01")])
 
 
+@cases(("suspended", {"suspend": True}), ("edited", {"schedule": "30 * * * *"}))
+def test_13_a_slot_that_only_its_job_tells_of_is_handled_although_the_spec_is(spec):
+    cluster = new_cluster()
+    cluster.settle(NOON)
+    cluster.step(clock("12:01"), steps=1)
+    cluster.edit(**spec)
+    cluster.settle(clock("12:01:01"))
+    assert cluster.status["lastScheduleTime"] == times.render(clock("12:01"))
+    assert cluster.made == [minute("12:01")]
+
+
 def test_14_forbid_waits_and_says_so_and_starts_late():
     cluster = running(concurrencyPolicy="Forbid")
     assert reasons(cluster.settle(clock("12:02"))) == ["JobAlreadyActive"]

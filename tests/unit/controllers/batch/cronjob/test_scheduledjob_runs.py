@@ -48,6 +48,7 @@ def test_a_run_that_failed_is_tried_again_with_a_growing_wait():
         moment = after(wait, moment)
         cluster.settle(moment)
         assert cluster.active() == [f"{run}-r{number + 1}"]
+        assert "retryTime" not in cluster.status["runs"][0]
     failing(cluster, f"{run}-r4", moment)
     (outcome,) = cluster.status["outcomes"]
     assert (outcome["outcome"], outcome["attempts"]) == ("Failed", 4)
@@ -152,6 +153,17 @@ def test_an_attempt_that_vanished_before_it_was_recorded_is_not_made_twice():
     assert outcomes(cluster) == [(again, "Deleted")]
 
 
+def test_a_run_that_only_its_jobs_tell_of_started_with_the_first_of_them():
+    cluster = running("1 12 * * *", retry={"limit": 3})
+    failing(cluster, second("12:01"), clock("12:01:05"))
+    cluster.settle(clock("12:01:15"))
+    del cluster.body["status"]["runs"]
+    cluster.settle(clock("12:01:16"))
+    [run] = cluster.status["runs"]
+    assert (run["job"], run["attempts"]) == (f"{second('12:01')}-r2", 2)
+    assert run["startTime"] == times.render(clock("12:01"))
+
+
 def test_an_attempt_whose_name_is_taken_ends_the_run():
     cluster = running("1 12 * * *", retry={"limit": 3})
     cluster.foreign = {f"{second('12:01')}-r2"}
@@ -204,7 +216,9 @@ def test_a_job_that_the_limit_does_not_reach_is_deleted():
 def test_no_attempt_follows_when_the_time_is_over_by_then():
     cluster = running("1 12 * * *", retry={"limit": 3, "delaySeconds": 60}, runTimeLimitSeconds=60)
     failing(cluster, second("12:01"), clock("12:01:30"))
-    assert outcomes(cluster) == [(second("12:01"), "Failed")]
+    [outcome] = cluster.status["outcomes"]
+    assert (outcome["outcome"], outcome["attempts"]) == ("Failed", 1)
+    assert (outcome["reason"], outcome["message"]) == ("BackoffLimitExceeded", "no luck")
 
 
 @cases(("its Job is cleaned up", 0), ("its Job is there", 1))
@@ -282,6 +296,9 @@ def test_a_replaced_run_says_so():
     cluster = running(concurrencyPolicy="Replace")
     events = cluster.settle(clock("12:02"))
     assert outcomes(cluster) == [(second("12:01"), "Replaced")]
+    told = cluster.status["outcomes"][0]
+    assert (told["reason"], told["message"]) == ("Replaced", "A newer run took its place")
+    assert told["completionTime"] == times.render(clock("12:02"))
     assert "MissingJob" not in reasons(events)
 
 
