@@ -55,6 +55,7 @@ def test_sets_never_leave_too_few_available_pods(wanted: int, surge: int, less: 
     ("an empty set stays empty", [3, 0, 9], [12, 12, 12], 24, [6, 0, 18]),
     ("nothing to share", [4, 4], [8, 8], 8, [4, 4]),
     ("the size before is unknown", [1, 1], [None, None], 4, [2, 2]),
+    ("a part that rounds to nothing", [5, 1, 1, 1, 1], [9] * 5, 11, [7, 1, 1, 1, 1]),
     ("no sets", [], [], 4, []),
 )
 def test_sets_share_by_their_sizes(sizes: list[int], most: list[int | None], allowed: int, shared: list[int]):

@@ -202,7 +202,10 @@ def test_what_was_left_behind_is_adopted_again():
     assert {key: body["metadata"]["uid"] for key, body in cluster.objects.items()} == before
 
 
-DATA = {"metadata": {"name": "data", "labels": {"disk": "fast"}}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+DATA = {
+    "metadata": {"name": "data", "labels": {"disk": "fast"}, "annotations": {"kind": "ssd"}},
+    "spec": {"accessModes": ["ReadWriteOnce"]},
+}
 
 
 def claims(cluster: AppsCluster) -> dict[str, str]:
@@ -220,6 +223,7 @@ def test_every_pod_has_a_claim_of_its_own_which_stays_when_the_pod_goes():
     assert list(before) == ["data-web-0", "data-web-1"]
     claim = cluster.objects[Ref(PERSISTENT_VOLUME_CLAIM, "default", "data-web-1").key]
     assert claim["metadata"]["labels"] == {"disk": "fast", "app": "web"}
+    assert claim["metadata"]["annotations"] == {"kind": "ssd"}
     assert "ownerReferences" not in claim["metadata"]
     assert claim["spec"] == DATA["spec"]
     mounted = {one["metadata"]["name"]: one["spec"]["volumes"] for one in cluster.of(POD)}
