@@ -10,6 +10,7 @@ from tests.benchmarks import harness
 
 #: Modules of this package, in the order of the report. Each has `async def figures() -> list[Figure]`.
 BENCHMARKS = (
+    "commands",
     "queue",
     "beat",
     "creation",

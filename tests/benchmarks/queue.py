@@ -43,14 +43,14 @@ def empty(key):
     return None
 """
 
-#: A cluster that is never called.
-NOWHERE = """
+#: An API server that refuses everything.
+REFUSING = """
 apiVersion: v1
 kind: Config
-current-context: nowhere
-contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
-clusters: [{name: nowhere, cluster: {server: "http://127.0.0.1:1"}}]
-users: [{name: nobody, user: {token: none}}]
+current-context: refusing
+contexts: [{{name: refusing, context: {{cluster: refusing, user: nobody}}}}]
+clusters: [{{name: refusing, cluster: {{server: "http://127.0.0.1:{port}"}}}}]
+users: [{{name: nobody, user: {{token: none}}}}]
 """
 
 
@@ -199,15 +199,25 @@ async def _ours(url: str) -> float:
 
         # No informer feeds the cache here: it must count as fresh for as long as the run takes.
         with tempfile.TemporaryDirectory() as folder:
+            # A worker that reaches no API server at all would leave the keys to others.
+            refusing = await asyncio.start_server(_refuse, "127.0.0.1", 0)
             kubeconfig = Path(folder, "kubeconfig")
-            kubeconfig.write_text(NOWHERE)
+            kubeconfig.write_text(REFUSING.format(port=refusing.sockets[0].getsockname()[1]))
             environment = {"PENSTOCK_KUBECONFIG": str(kubeconfig), "PENSTOCK_STALE": "3600"}
             async with worker("from workers.app import app", url, LANES["reconcile"][1], environment):
                 speed = await _speed(left, RECONCILES)
+            refusing.close()
         if (stats := await lane.stats()).failing:
             raise RuntimeError(f"{stats.failing} keys failed: the figure does not hold")
     app.close()
     return speed
+
+
+async def _refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+    writer.close()
 
 
 async def _store(store: Store) -> None:

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
+from scheduler import shared_ticks
 from workers.errors import ClusterError, Unavailable
 
 log = logging.getLogger(__name__)
@@ -46,13 +47,13 @@ class ApiReach:
     @property
     def there(self) -> bool:
         """Returns False while the API server is out of reach."""
-        # Of questions that were answered at once the last one is as old as the pause.
-        return self._clock() - self._answered <= self._patience + self._every
+        # Of questions that were answered at once the last one is as old as the pause, at most one and a half periods.
+        return self._clock() - self._answered <= self._patience + 1.5 * self._every
 
     async def watch(self) -> None:
         """Asks until cancelled."""
         while True:
-            await asyncio.sleep(self._every)
+            await shared_ticks.tick(self._every)
             try:
                 async with asyncio.timeout(self._patience):
                     await self._ask()

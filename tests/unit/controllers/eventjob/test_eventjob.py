@@ -6,14 +6,34 @@ from typing import Any
 import orjson
 
 from tests.support.tables import cases, for_each
-from tests.unit.controllers.eventjob.manifests import claim, event_job, event_text, job_of, ledger, reading_of, snapshot
+from tests.unit.controllers.eventjob.manifests import (
+    COUNTS,
+    claim,
+    event_job,
+    event_text,
+    job_of,
+    ledger,
+    reading_of,
+    snapshot,
+)
 from tests.unit.controllers.factories import NOW, UID, at, condition, micros
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.eventjob import decide, jobs
 from workers.controllers.eventjob.decide import CONTROLLER, FINALIZER
 from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
-from workers.decision.plan import ComeBack, Create, Delete, Patch, PatchStatus, Plan, PollNow, RecordEvent, Together
+from workers.decision.plan import (
+    ComeBack,
+    Create,
+    Delete,
+    Figure,
+    Patch,
+    PatchStatus,
+    Plan,
+    PollNow,
+    RecordEvent,
+    Together,
+)
 from workers.decision.snapshot import CachedObject
 
 
@@ -84,6 +104,54 @@ def test_a_first_reading_orders_claims_and_every_claim_gets_a_job() -> None:
     assert [orjson.loads(each["metadata"]["annotations"][jobs.EVENT])["id"] for each in created(plan)] == ["1-0", "2-0"]
     assert ready(plan)[0] == "True"
     assert reasons(plan) == ["EventJobReady"]
+
+
+def test_a_plan_tells_all_that_it_does() -> None:
+    plan = decide(snapshot(event_job(concurrency={"total": 3}), ledger(claim("1-0"), claim("2-0"))), NOW)
+    together, written, told = [step for step in plan.steps if not isinstance(step, PollNow)]
+    assert isinstance(together, Together)
+    assert together.then == RecordEvent("Normal", "JobsCreated", "Created {done} Jobs")
+    assert together.otherwise == RecordEvent("Warning", "JobCreateFailed", "Creating a Job failed: {error}")
+    message = "takes the events of channel orders"
+    assert told == RecordEvent("Normal", "EventJobReady", message)
+    stated = (
+        ("Ready", "True", "EventJobReady", message),
+        ("Suspended", "False", "NotSuspended", "Jobs are created"),
+        ("Parked", "False", "NothingParked", "no event is parked"),
+    )
+    names = ("type", "status", "reason", "message", "lastTransitionTime")
+    assert written == PatchStatus(
+        {
+            "conditions": [dict(zip(names, (*each, at(0)), strict=True)) for each in stated],
+            "observedGeneration": 1,
+            "channel": "orders",
+            "events": COUNTS,
+            "active": 2,
+            "lastEventTime": at(-60),
+            "lastJob": jobs.name({"name": "orders", "uid": UID}, claim("2-0")),
+        }
+    )
+    assert plan.why == "2 claimed, 0 to settle, 2 to create"
+    assert plan.figures == (
+        *(Figure(f"{name} events", COUNTS[name]) for name in ("waiting", "delayed", "retrying", "parked")),
+        Figure("events with a claim", 2),
+        Figure("most Jobs (concurrency.total)", 3),
+        Figure("Jobs not finished", 0),
+        Figure("claims without a Job", 2),
+        Figure("to create", 2, "min(2, 3 - 0)"),
+    )
+
+
+def test_what_is_not_ready_is_told_once_while_it_lasts() -> None:
+    found, problem = ledger(), "the channel's key holds a string"
+    reading = reading_of(replace(found, claims=None), problem=problem)
+    plan = decide(snapshot(event_job(), reading=reading), NOW)
+    assert ready(plan) == ("False", "ChannelUnreadable", problem)
+    assert reasons(plan) == ["ChannelUnreadable"]
+    again = event_job(status=status_in(plan))
+    assert reasons(decide(snapshot(again, reading=reading), NOW)) == []
+    other = reading_of(replace(found, claims=None), problem="another one")
+    assert reasons(decide(snapshot(again, reading=other), NOW)) == ["ChannelUnreadable"]
 
 
 @cases(
@@ -247,11 +315,23 @@ def test_the_status_says_what_a_reading_counted() -> None:
     ]
 
 
-@cases(("some", 3, "EventsParked"), ("as many as may be", 5, "DeadLetterFull"), ("none", 0, "NothingParked"))
-def test_parked_events_are_a_condition(parked: int, reason: str) -> None:
+@cases(
+    ("some", 3, ("True", "EventsParked", "events are parked: see penstock events list --state parked")),
+    (
+        "as many as may be",
+        5,
+        (
+            "True",
+            "DeadLetterFull",
+            "5 events are parked, and deadLetter.limit is 5: replay or drop some, nothing runs before",
+        ),
+    ),
+    ("none", 0, ("False", "NothingParked", "no event is parked")),
+)
+def test_parked_events_are_a_condition(parked: int, told: tuple[str, str, str]) -> None:
     plan = decide(snapshot(event_job(deadLetter={"limit": 5}), ledger(counts={"parked": parked})), NOW)
     [found] = [each for each in status_in(plan)["conditions"] if each["type"] == "Parked"]
-    assert found["reason"] == reason
+    assert (found["status"], found["reason"], found["message"]) == told
 
 
 DELETED = {"deletionTimestamp": at(0), "generation": 2}
@@ -373,6 +453,27 @@ def test_containers_are_not_restarted_unless_the_template_says_so(asked: Object,
     template = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "x"}], **asked}}}}
     [job] = created(decide(snapshot(event_job(jobTemplate=template), ledger(claim("1-0"))), NOW))
     assert job["spec"]["template"]["spec"]["restartPolicy"] == policy
+
+
+def test_the_state_of_a_trace_goes_with_it() -> None:
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    job = build(claim("1-0", item=event_text("1", traceparent=trace, tracestate="a=$(X)")))
+    given = job["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert [each for each in given if each["name"].startswith("TRACE")] == [
+        {"name": "TRACEPARENT", "value": trace},
+        {"name": "TRACESTATE", "value": "a=$$(X)"},
+    ]
+
+
+@for_each((0, True), (1, False))
+def test_an_event_of_the_length_of_a_variable_is_one(more: int, given: bool) -> None:
+    empty = orjson.loads(event_text("1", data=""))
+    spare = binding.LONGEST_VARIABLE - len(orjson.dumps(empty))
+    job = build(claim("1-0", item=event_text("1", data="x" * (spare + more))))
+    annotation = job["metadata"]["annotations"][jobs.EVENT]
+    assert len(annotation) == binding.LONGEST_VARIABLE + more
+    names = {each["name"] for each in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert ("PENSTOCK_EVENT" in names) is given
 
 
 def test_a_malformed_trace_is_left_out() -> None:
