@@ -78,6 +78,7 @@ async def test_a_reading_brings_the_ledger_along(
     readings = Readings(client, KEYS)
     await readings.put_many({WORK: reading}, lane)
     assert await readings.get_many([WORK]) == [reading]
+    assert await Readings(client, KEYS).get_many([WORK]) == [reading], "as another process decodes it"
 
 
 async def test_a_ledger_of_another_version_makes_the_reading_unknown(client: Redis) -> None:

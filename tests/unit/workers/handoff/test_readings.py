@@ -195,7 +195,7 @@ async def test_the_same_call_again_changes_nothing(client: Redis, lane: Lane) ->
 async def test_a_dropped_reading_is_gone(client: Redis, lane: Lane) -> None:
     readings = Readings(client, KEYS)
     await readings.put_many({WORK: reading(), OTHER: reading()}, lane)
-    await readings.drop([WORK])
+    await readings.drop([WORK, "never stored"])
     assert await readings.get_many([WORK, OTHER]) == [None, reading()]
 
 

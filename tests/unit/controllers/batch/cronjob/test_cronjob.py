@@ -172,8 +172,9 @@ TEXTS = {
 @pytest.mark.parametrize(("reason", "case"), TEXTS.items(), ids=TEXTS)
 def test_events_have_kubernetes_texts(reason, case):
     spec, text = case
-    (told,) = [each.message for each in new_cluster(**spec).settle(clock("12:01")) if each.reason == reason]
-    assert told.startswith(text)
+    (told,) = [each for each in new_cluster(**spec).settle(clock("12:01")) if each.reason == reason]
+    assert told.type == "Warning"
+    assert told.message.startswith(text)
 
 
 def test_events_about_jobs_have_kubernetes_texts():

@@ -311,6 +311,15 @@ def test_a_run_that_could_not_be_replaced_runs_again():
     cluster.edit(suspend=True)
     cluster.settle(clock("12:02:01"))
     assert at_work(cluster) == [(second("12:01"), "Running")]
+    assert cluster.status["runs"][0].keys().isdisjoint({"completionTime", "reason", "message"})
+
+
+def test_a_run_whose_schedule_was_edited_away_is_tried_again():
+    cluster = running("1 12 * * *", retry={"limit": 3})
+    failing(cluster, second("12:01"), clock("12:01:05"))
+    cluster.edit(schedule="30 * * * *")
+    cluster.settle(clock("12:01:15"))
+    assert cluster.active() == [f"{second('12:01')}-r2"]
 
 
 @for_each({}, {"job": "x"}, {"job": "x", "attempts": "many", "outcome": "y"}, {"job": 1})
@@ -417,14 +426,14 @@ def test_a_transition_is_timed_and_what_others_wrote_stays():
     assert "nextScheduleTime" not in cluster.status
 
 
-@for_each((2, "Scheduled", "12:02"), (3, "ReconcileFailing", "12:01"))
-def test_ready_says_when_nothing_works_and_is_taken_back_when_it_does(failures, reason, back):
+@for_each((2, ("True", "Scheduled"), "12:02"), (3, ("False", "ReconcileFailing"), "12:01"))
+def test_ready_says_when_nothing_works_and_is_taken_back_when_it_does(failures, told, back):
     cluster = new_cluster()
     cluster.settle(NOON)
     cluster.refusing = {Create}
     failing = replace(cluster.snapshot(), failures=failures, last_error="exceeded quota")
     cluster.carry_out(decide(failing, clock("12:01")), clock("12:01"))
-    assert cluster.ready()[1] == reason
+    assert cluster.ready() == told
     cluster.refusing = set()
     cluster.carry_out(decide(replace(failing, body=cluster.body), clock("12:01")), clock("12:01"))
     assert cluster.back == clock(back)

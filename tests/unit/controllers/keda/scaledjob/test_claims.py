@@ -11,7 +11,19 @@ from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules
 from workers.controllers.keda.scaledjob import decide
 from workers.decision.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
-from workers.decision.plan import NOTHING, Create, Delete, Patch, Plan, PollNow, Step, Together, Unfinalize
+from workers.decision.plan import (
+    NOTHING,
+    ComeBack,
+    Create,
+    Delete,
+    Patch,
+    PatchStatus,
+    Plan,
+    PollNow,
+    Step,
+    Together,
+    Unfinalize,
+)
 from workers.decision.snapshot import CachedObject, Reading
 
 CLAIMING = {"strategy": "claim"}
@@ -156,6 +168,38 @@ def test_claims_get_jobs_and_an_order_that_stands_is_not_given_again() -> None:
 
 
 @cases(
+    ("a Job is missing", owner(), (bound("1"),), read(claim("1"), claim("2")), "2 claimed, 0 to settle, 1 to create"),
+    ("a Job failed", owner(), (bound("1", "Failed"),), read(claim("1")), "1 claimed, 1 to settle, 0 to create"),
+    (
+        "the ledger is closed",
+        owner(scalingStrategy={}),
+        (),
+        read(claim("1"), limit=0),
+        "1 claimed, 1 to settle, 0 to create, closing the ledger",
+    ),
+    ("nothing is claimed", owner(scalingStrategy={}), (), read(limit=0), "the ledger is closed"),
+    ("it cannot be read", owner(), (), read(known=False), "the ledger could not be read"),
+)
+def test_a_decision_on_claims_tells_why(body: Object, jobs: tuple[CachedObject, ...], found: Reading, why: str) -> None:
+    assert decide(snapshot(body, *jobs, reading=found), NOW).why == why
+
+
+def test_a_failed_claim_is_parked_without_retries() -> None:
+    [order] = orders(decide(snapshot(owner(), bound("1", "Failed"), reading=read(claim("1"))), NOW))
+    assert order is not None
+    assert order.settlements == (ClaimSettlement("1", "parked", f"Job {name('1')} failed"),)
+
+
+@for_each((0, "False"), (1, "True"))
+def test_what_claims_is_active_while_one_item_waits(waiting: int, active: str) -> None:
+    plan = decide(snapshot(owner(), reading=read(waiting=waiting)), NOW)
+    assert condition(plan, "Active")["status"] == active
+    [status] = [step.status for step in plan.steps if isinstance(step, PatchStatus)]
+    assert status["triggersTypes"] == "redis"
+    assert ("lastActiveTime" in status) is (active == "True")
+
+
+@cases(
     ("none was carried out", (), read(limit=None), 5),
     ("another maximum stands", (), read(limit=7), 5),
     ("a Job runs whose claim was lost", (bound("9"),), read(limit=5), 4),
@@ -228,6 +272,7 @@ def test_a_ledger_is_closed_before_another_one_or_none_is_used(spec: Object) -> 
     assert isinstance(patch, Patch)
     assert patch.body == {"metadata": {"annotations": {LEDGER: None}}}
     assert poll == PollNow()
+    assert decide(snapshot(body, reading=read(limit=0)), NOW).steps[-1] == ComeBack(NOW)
 
 
 def test_a_fallback_of_nothing_and_a_cool_down_of_none_are_no_contradiction() -> None:

@@ -7,7 +7,7 @@ from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.keda.scaledjob import CONTROLLER, decide
 from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
 from workers.controllers.keda.scaledjob.jobs import MAX_CREATES
-from workers.decision.plan import NOTHING, ComeBack, Delete, Patch, PatchStatus, Plan, RecordEvent, Together
+from workers.decision.plan import NOTHING, ComeBack, Delete, Figure, Patch, PatchStatus, Plan, RecordEvent, Together
 from workers.decision.snapshot import Snapshot
 
 
@@ -27,6 +27,51 @@ def test_without_a_reading_it_asks_for_one_and_creates_nothing():
         {"type": "Paused", "status": "False"},
     ]
     assert statuses(plan)[0]["triggersTypes"] == "redis"
+
+
+def test_a_plan_tells_all_that_it_does():
+    plan = decide(snapshot(scaled_job(minReplicaCount=1), child("work-a"), reading=reading(sample(3))), NOW)
+    together, written, *told = plan.steps
+    assert (together.then, together.otherwise, len(together.steps)) == (
+        RecordEvent("Normal", "KEDAJobsCreated", "Created {done} jobs"),
+        RecordEvent("Warning", "KEDAJobCreateFailed", "Creating a job failed: {error}"),
+        3,
+    )
+    active = "scaling is done because the triggers are active"
+    stated = (("Ready", "ScaledJobReady", "defined correctly and ready to scale"), ("Active", "ScalerActive", active))
+    assert written.status == {
+        "triggersTypes": "redis",
+        "triggersActivity": {"s0-redis-work": {"isActive": True}},
+        "lastActiveTime": at(0),
+        "conditions": [
+            *({"type": each, "status": "True", "reason": reason, "message": text} for each, reason, text in stated),
+            {"type": "Fallback", "status": "Unknown"},
+            {"type": "Paused", "status": "False"},
+        ],
+    }
+    assert told == [
+        RecordEvent("Normal", "KEDAScalersStarted", "Triggers are being measured"),
+        RecordEvent("Normal", "ScaledJobReady", "The ScaledJob is ready to scale"),
+        RecordEvent("Normal", "ScaledJobActive", "Scaling is done because the triggers are active"),
+    ]
+    assert plan.why == "3 waiting, 1 running, 0 ended since the reading: 3 to create"
+    assert plan.levels == (("scaledjob_running", 1),)
+    assert plan.figures == (
+        Figure("s0-redis-work waiting (1 per Job)", 3),
+        Figure("minimum", 1),
+        Figure("maximum beyond it", 100),
+        Figure("queue", 3),
+        Figure("Jobs the queue asks for", 3),
+        Figure("of these within the maximum (maxScale)", 3),
+        Figure("Jobs not finished", 1),
+        Figure("of these pending", 1),
+        Figure("ended since the reading began", 0),
+        Figure("made by this reading", 0),
+        Figure("strategy default", 3, "3 - 0"),
+        Figure("not above the queue", 3, "max(0, min(3, 3))"),
+        Figure("events certainly without a Job", 3, "3 - (1 + 0 - 1)"),
+        Figure("to create", 3, "max(0, min(3, 3))"),
+    )
 
 
 def test_a_reading_of_another_generation_is_none():
@@ -357,8 +402,7 @@ def test_deletion_takes_the_finalizer_off_and_touches_no_job():
     leaving = {"deletionTimestamp": at(0), "finalizers": ["other", "finalizer.keda.sh"]}
     plan = decide(snapshot(scaled_job(metadata=leaving), child("work-z-0"), reading=reading(sample(3))), NOW)
     assert plan.steps[0] == Patch(snapshot(scaled_job()).ref, {"metadata": {"finalizers": ["other"]}}, "7")
-    assert shape(plan) == ["Patch", "RecordEvent"]
-    assert events(plan) == ["ScaledJobDeleted"]
+    assert plan.steps[1:] == (RecordEvent("Warning", "ScaledJobDeleted", "The ScaledJob was deleted"),)
     assert decide(snapshot(scaled_job(metadata={**leaving, "finalizers": ["other"]})), NOW) == NOTHING
 
 
