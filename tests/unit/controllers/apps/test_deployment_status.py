@@ -92,6 +92,13 @@ COMPLETE = condition("Progressing", "True", "NewReplicaSetAvailable", 'ReplicaSe
     ("complete", [], COUNTS, DONE, [COMPLETE]),
     ("it was complete", [progressing("NewReplicaSetAvailable")], DONE, DONE, [progressing("NewReplicaSetAvailable")]),
     (
+        "all pods are lost later",
+        [progressing("NewReplicaSetAvailable")],
+        {**DONE, "replicas": 4},
+        {},
+        [progressing("NewReplicaSetAvailable")],
+    ),
+    (
         "a pod is lost later",
         [progressing("NewReplicaSetAvailable")],
         DONE,

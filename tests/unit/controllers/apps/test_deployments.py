@@ -92,6 +92,10 @@ def test_recreate_lets_the_last_old_pod_end_before_the_first_new_one_begins():
     cluster.edit(template=template("one"))
     cluster.settle()
     assert cluster.sizes() == {"one": 3, "two": 0}
+    most = {
+        body["metadata"]["annotations"]["deployment.kubernetes.io/max-replicas"] for body in cluster.of(REPLICA_SET)
+    }
+    assert most == {"3"}, "never more at once"
 
 
 def test_a_broken_template_stops_the_rollout_and_its_deadline_says_so():

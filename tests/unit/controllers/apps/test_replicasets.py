@@ -117,6 +117,12 @@ def test_why_pods_cannot_be_made_is_reported_before_it_is_tried_again():
     assert isinstance(plan.steps[0], PatchStatus)
     assert len(created(plan)) == 2
     assert conditions_of(plan) == [("ReplicaFailure", "True", "FailedCreate")]
+    again = replica_set(2)
+    again["status"] = {
+        "conditions": [{**status_of(plan)["conditions"][0], "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    }
+    [kept] = status_of(decide(snapshot(again, failures=2, last_error="no quota"), NOW))["conditions"]
+    assert kept["lastTransitionTime"] == "2026-01-01T00:00:00Z", "it has failed since then"
     failed = replica_set(1)
     failed["status"] = status_of(plan)
     assert conditions_of(decide(snapshot(failed, pod("a")), NOW)) == []

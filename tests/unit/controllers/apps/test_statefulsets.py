@@ -9,6 +9,7 @@ from tests.support.tables import cases, for_each
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
 from workers.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET, Object, Ref
 from workers.controllers.apps.statefulset import ordinal_of
+from workers.decision.plan import Delete
 
 
 def stateful(**spec: Any) -> AppsCluster:
@@ -73,6 +74,9 @@ def test_side_by_side_all_begin_and_end_at_once():
     cluster.sync(STATEFUL_SET)
     assert names(cluster) == ["web-0", "web-1", "web-2"]
     cluster.edit(replicas=0)
+    steps = cluster.plan(cluster.root, STATEFUL_SET).steps
+    deleted = [one.ref.name for step in steps for one in getattr(step, "steps", ()) if isinstance(one, Delete)]
+    assert deleted == ["web-2", "web-1", "web-0"]
     cluster.sync(STATEFUL_SET)
     assert all("deletionTimestamp" in pod["metadata"] for pod in cluster.of(POD))
 
@@ -93,6 +97,17 @@ def test_an_update_replaces_one_pod_at_a_time_from_the_last_to_the_first(replica
     cluster.settle()
     assert set(images(cluster).values()) == {"two"}
     assert cluster.status["currentRevision"] == cluster.status["updateRevision"] != before
+
+
+def test_the_status_says_zero_only_where_kubernetes_does():
+    cluster = stateful(replicas=0)
+    cluster.root["status"] = {"collisionCount": 0}
+    cluster.settle()
+    revision = cluster.status["updateRevision"]
+    assert cluster.status == {
+        **{"observedGeneration": 1, "replicas": 0, "availableReplicas": 0, "collisionCount": 0},
+        **{"currentRevision": revision, "updateRevision": revision},
+    }
 
 
 def test_what_is_one_too_many_goes_before_anything_is_replaced():
