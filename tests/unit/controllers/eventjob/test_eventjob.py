@@ -196,6 +196,8 @@ def test_the_last_attempt_parks_the_event_and_says_so_once() -> None:
     assert order
     assert order.settlements[0].how == "parked"
     assert "EventParked" in reasons(plan)
+    [told] = [each for each in plan.steps if isinstance(each, RecordEvent) and each.reason == "EventParked"]
+    assert not told.message.endswith("more")
     again = snapshot(event_job(retry={"limit": 2}), ledger(held), job_of(held, "Failed"), order=order)
     assert "EventParked" not in reasons(decide(again, NOW))
 
@@ -397,6 +399,54 @@ def build(held: ClaimedItem, container: Object | None = None, **spec: Any) -> Ob
     template = {"spec": {"template": {"spec": {"containers": [main]}}}}
     [job] = created(decide(snapshot(event_job(jobTemplate=template, **spec), ledger(held)), NOW))
     return job
+
+
+def test_a_job_is_its_template_with_the_event() -> None:
+    metadata = {"labels": {"team": "a"}, "annotations": {"note": "n"}}
+    pod = {"metadata": {"labels": {"pod": "b"}}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
+    template = {"metadata": metadata, "spec": {"backoffLimit": 0, "template": pod}}
+    [job] = created(decide(snapshot(event_job(jobTemplate=template), ledger(claim("1-0"))), NOW))
+    carried = {
+        **{"penstock.dev/claim": "1-0", "penstock.dev/claim-attempt": "0"},
+        "penstock.dev/event": event_text("1-0"),
+    }
+    event = {"fieldRef": {"fieldPath": "metadata.annotations['penstock.dev/event']"}}
+    variables = [
+        {"name": "PENSTOCK_CLAIM", "value": "1-0"},
+        {"name": "PENSTOCK_ATTEMPT", "value": "1"},
+        {"name": "PENSTOCK_EVENT", "valueFrom": event},
+        {"name": "PENSTOCK_EVENT_ID", "value": "1-0"},
+        {"name": "PENSTOCK_EVENT_SOURCE", "value": "/shop"},
+        {"name": "PENSTOCK_EVENT_TYPE", "value": "order.placed"},
+    ]
+    mount = {"name": "penstock-event", "mountPath": "/var/run/penstock", "readOnly": True}
+    owner = {"apiVersion": "penstock.dev/v1alpha1", "kind": "EventJob", "name": "orders", "uid": UID}
+    assert job == {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": jobs.name({"name": "orders", "uid": UID}, claim("1-0")),
+            "namespace": "default",
+            "labels": {"team": "a", jobs.LABEL: "orders"},
+            "annotations": {"note": "n", **carried},
+            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+            "finalizers": ["penstock.dev/claim"],
+        },
+        "spec": {
+            "ttlSecondsAfterFinished": 3600,
+            "backoffLimit": 0,
+            "template": {
+                "metadata": {"labels": {"pod": "b", jobs.LABEL: "orders"}, "annotations": carried},
+                "spec": {
+                    "containers": [{"name": "main", "image": "x", "env": variables, "volumeMounts": [mount]}],
+                    "restartPolicy": "Never",
+                    "volumes": [
+                        {"name": "penstock-event", "downwardAPI": {"items": [{"path": "event", **event}]}},
+                    ],
+                },
+            },
+        },
+    }
 
 
 def test_a_job_has_the_event_in_every_container() -> None:

@@ -262,7 +262,8 @@ def test_13_a_slot_that_only_its_job_tells_of_is_handled_although_the_spec_is(sp
 
 def test_14_forbid_waits_and_says_so_and_starts_late():
     cluster = running(concurrencyPolicy="Forbid")
-    assert reasons(cluster.settle(clock("12:02"))) == ["JobAlreadyActive"]
+    waits = "Not starting job because prior execution is running and concurrency policy is Forbid"
+    assert cluster.settle(clock("12:02")) == [RecordEvent("Normal", "JobAlreadyActive", waits)]
     assert cluster.status["lastScheduleTime"] == times.render(clock("12:01")), "it does not move"
     assert cluster.back == clock("12:03")
     cluster.end(minute("12:01"), at=clock("12:02:30"))

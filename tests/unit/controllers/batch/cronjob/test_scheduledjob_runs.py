@@ -193,9 +193,11 @@ def test_a_template_may_say_less_and_not_more(own, given):
 
 def test_a_job_that_its_limit_ended_has_timed_out_and_is_not_tried_again():
     cluster = running("1 12 * * *", retry={"limit": 3}, runTimeLimitSeconds=60)
-    cluster.end(second("12:01"), "Failed", clock("12:02"), reason="DeadlineExceeded")
+    cluster.end(second("12:01"), "Failed", clock("12:02"), reason="DeadlineExceeded", message="too late")
     cluster.settle(clock("12:02"))
     assert outcomes(cluster) == [(second("12:01"), "TimedOut")]
+    told = {"reason": "RunTimeLimitExceeded", "message": "too late"}
+    assert told.items() <= cluster.status["outcomes"][0].items()
     assert cluster.made == [second("12:01")]
 
 
@@ -266,6 +268,24 @@ def test_outcomes_survive_their_jobs_and_only_the_last_stay():
         "attempts": 1,
     }
     assert cluster.settle(clock("12:05:30")) == []
+
+
+def test_the_reason_of_an_outcome_survives_its_job():
+    cluster = running(failedJobsHistoryLimit=0)
+    failing(cluster, second("12:01"), clock("12:01:05"))
+    assert cluster.jobs == {}
+    cluster.settle(clock("12:02"))
+    told = {"outcome": "Failed", "reason": "BackoffLimitExceeded", "message": "no luck"}
+    assert told.items() <= cluster.status["outcomes"][0].items()
+
+
+@for_each("many", "-1", "12345")
+def test_a_job_whose_number_of_attempt_makes_no_sense_is_a_first_attempt(number):
+    cluster = running("1 12 * * *")
+    name = second("12:01")
+    cluster.jobs[name]["metadata"]["annotations"]["penstock.dev/attempt"] = number
+    cluster.settle(clock("12:01:30"))
+    assert (at_work(cluster), cluster.status["runs"][0]["attempts"]) == ([(name, "Running")], 1)
 
 
 def test_fewer_outcomes_than_jobs_are_stable():

@@ -80,6 +80,9 @@ def test_the_condition_and_events_tell_of_beginning_and_end():
     over = told(FIXED, status_of(begun[3]), reading=reading(sample(0), id=37))
     assert over[:2] == ("False", "NoFallbackFound")
     assert "ScaledJobFallbackDeactivated" in events(over[3])
+    assert told(None, status_of(begun[3]), reading=reading(failing(3), id=37))[:2] == ("Unknown", None), (
+        "none is asked for"
+    )
 
 
 def test_with_nothing_to_hold_the_condition_says_so():
