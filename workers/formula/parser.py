@@ -156,7 +156,7 @@ class _Parser:
             return evaluator.constant(_number(token))
         if token.kind == "text":
             self._place += 1
-            return evaluator.constant(re.sub(r"\\(.)", r"\1", token.text[1:-1], flags=re.DOTALL))
+            return evaluator.constant(re.sub(r"\\(.)", r"\1", token.text[1:-1]))
         if token.kind == "name":
             self._place += 1
             return self._named(token)
