@@ -51,7 +51,7 @@ VALUES = {"a": 6.0, "b": 4.0, "gone": None}
     ("a closure without braces", "sum([a, b], # * 2)", 20),
     ("a closure in a closure", "sum([a, b], {sum([1, 2], {# * 2}) + #})", 22),
     ("a closure after a closure", "count([a], {# > 5}) + count([b], {# > 3})", 2),
-    ("a backslash", r"'a\'b' == \"a'b\" ? 1 : 0", 1),
+    ("a backslash", r"""'a\'b' == "a'b" ? 1 : 0""", 1),
     ("mean", "mean(a, b)", 5),
     ("median", "median([a, b, 100])", 6),
     ("abs, ceil, floor", "abs(b - a) + ceil(1.2) + floor(1.8)", 5),
