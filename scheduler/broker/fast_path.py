@@ -100,7 +100,7 @@ class FastPool(BlockingConnectionPool):
 
 
 class _Command:
-    """A command of one turn of the event loop. answer: made once it has company."""
+    """A command of one turn of the event loop. answer: there once it has company."""
 
     __slots__ = ("answer", "options", "words")
 
@@ -108,6 +108,11 @@ class _Command:
         self.words = words
         self.options = options
         self.answer: asyncio.Future[Any] | None = None
+
+    def company(self) -> "asyncio.Future[Any]":
+        """Returns the answer that the trip with others will bring."""
+        self.answer = asyncio.get_running_loop().create_future()
+        return self.answer
 
     def settle(self, answer: Any) -> None:
         """Hands the answer, or the error, to the caller who still waits."""
@@ -127,32 +132,32 @@ class FastClient(Redis):
     server has a connection to itself.
     """
 
-    #: Commands that this turn of the loop has asked for; the first of them sends them all.
-    _turn: tuple[_Command, ...] | list[_Command] = ()
-    _trips: "set[asyncio.Task[None]] | None" = None
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # Commands that this turn of the loop has asked for; the first of them sends them all.
+        self._turn: list[_Command] = []
+        self._trips: set[asyncio.Task[None]] = set()
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """Returns the answer. Raises redis.exceptions.RedisError."""
         if args[0] in MAY_WAIT:
             return await self._ask_alone(args, options)
         command = _Command(args, options)
-        if self._turn:
-            self._turn.append(command)  # type: ignore[union-attr]
-            command.answer = asyncio.get_running_loop().create_future()
-            return await command.answer
-        turn = self._turn = [command]
+        self._turn.append(command)
+        if len(self._turn) > 1:
+            return await command.company()
         try:
             await asyncio.sleep(0)
         except BaseException:
-            self._turn = ()
+            turn, self._turn = self._turn, []
             self._depart(turn[1:])
             raise
-        self._turn = ()
+        turn, self._turn = self._turn, []
         if len(turn) == 1:
             return await self._ask_alone(args, options)
-        command.answer = asyncio.get_running_loop().create_future()
+        answer = command.company()
         self._depart(turn)
-        return await command.answer
+        return await answer
 
     async def _ask_alone(self, words: tuple[Any, ...], options: dict[str, Any]) -> Any:
         pool = self.connection_pool
@@ -171,8 +176,6 @@ class FastClient(Redis):
         """Lets these commands share a round trip, which goes on if any of their callers is cancelled."""
         if not commands:
             return
-        if self._trips is None:
-            self._trips = set()
         trip = asyncio.get_running_loop().create_task(self._trip(commands))
         self._trips.add(trip)
         trip.add_done_callback(self._trips.discard)
