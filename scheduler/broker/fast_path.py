@@ -100,23 +100,17 @@ class FastPool(BlockingConnectionPool):
 
 
 class _Command:
-    """A command of one turn of the event loop. answer: there once it has company."""
+    """A command that shares a round trip with others."""
 
     __slots__ = ("answer", "options", "words")
 
     def __init__(self, words: tuple[Any, ...], options: dict[str, Any]) -> None:
         self.words = words
         self.options = options
-        self.answer: asyncio.Future[Any] | None = None
-
-    def company(self) -> "asyncio.Future[Any]":
-        """Returns the answer that the trip with others will bring."""
-        self.answer = asyncio.get_running_loop().create_future()
-        return self.answer
+        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def settle(self, answer: Any) -> None:
         """Hands the answer, or the error, to the caller who still waits."""
-        assert self.answer is not None
         if self.answer.done():
             return
         if isinstance(answer, BaseException):
@@ -134,49 +128,50 @@ class FastClient(Redis):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        # Commands that this turn of the loop has asked for; the first of them sends them all.
-        self._turn: list[_Command] = []
+        # Commands that came after the first one of this turn of the loop; None once the turn is over.
+        self._turn: list[_Command] | None = None
         self._trips: set[asyncio.Task[None]] = set()
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """Returns the answer. Raises redis.exceptions.RedisError."""
-        if args[0] in MAY_WAIT:
-            return await self._ask_alone(args, options)
-        command = _Command(args, options)
-        self._turn.append(command)
-        if len(self._turn) > 1:
-            return await command.company()
-        try:
-            await asyncio.sleep(0)
-        except BaseException:
-            turn, self._turn = self._turn, []
-            self._depart(turn[1:])
-            raise
-        turn, self._turn = self._turn, []
-        if len(turn) == 1:
-            return await self._ask_alone(args, options)
-        answer = command.company()
-        self._depart(turn)
-        return await answer
-
-    async def _ask_alone(self, words: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if args[0] not in MAY_WAIT:
+            if self._turn is not None:
+                return await self._joined(self._turn, args, options)
+            turn: list[_Command] = []
+            self._turn = turn
+            try:
+                await asyncio.sleep(0)
+            finally:
+                self._turn = None
+            if turn:
+                command = _Command(args, options)
+                turn.insert(0, command)
+                return await command.answer
         pool = self.connection_pool
         connection = await pool.get_connection()  # type: ignore[no-untyped-call]
 
         async def ask() -> Any:
-            await connection.send_command(*words)
-            return await self.parse_response(connection, words[0], **options)
+            await connection.send_command(*args)
+            return await self.parse_response(connection, args[0], **options)
 
         try:
             return await connection.retry.call_with_retry(ask, lambda _: connection.disconnect())
         finally:
             await pool.release(connection)
 
-    def _depart(self, commands: list[_Command]) -> None:
-        """Lets these commands share a round trip, which goes on if any of their callers is cancelled."""
-        if not commands:
-            return
-        trip = asyncio.get_running_loop().create_task(self._trip(commands))
+    def _joined(self, turn: list[_Command], words: tuple[Any, ...], options: dict[str, Any]) -> "asyncio.Future[Any]":
+        """Returns the answer of a command that joins a turn. The second one lets all of them depart.
+
+        It does so after the first one has gone on: that joins them then, unless it was cancelled.
+        """
+        command = _Command(words, options)
+        if not turn:
+            asyncio.get_running_loop().call_soon(self._depart, turn)
+        turn.append(command)
+        return command.answer
+
+    def _depart(self, turn: list[_Command]) -> None:
+        trip = asyncio.get_running_loop().create_task(self._trip(turn))
         self._trips.add(trip)
         trip.add_done_callback(self._trips.discard)
 
