@@ -54,7 +54,9 @@ class Release:
         """Writes the commit's files into a folder; their modes are those of the commit, under every umask."""
         packed = git(self.root, "-c", "tar.umask=0022", "archive", "--format=tar", self.revision)
         with tarfile.open(fileobj=BytesIO(packed)) as archive:
-            archive.extractall(folder, filter=_as_packed)
+            # As an attribute: the argument came with Python 3.11.4.
+            archive.extraction_filter = _as_packed
+            archive.extractall(folder)
 
 
 def _as_packed(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo:

@@ -104,7 +104,8 @@ def test_the_wheel_bears_the_commits_time_and_modes_that_everybody_may_read(file
 def test_the_source_builds_the_wheel(files: dict[str, bytes], tmp_path: Path) -> None:
     named = f"penstock-{__version__}"
     with tarfile.open(fileobj=io.BytesIO(files[f"{named}.tar.gz"])) as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tmp_path)
     assert (tmp_path / named / "PKG-INFO").read_text().startswith("Metadata-Version: ")
     built = artifacts.build_wheel(tmp_path / named, tmp_path / "wheel", tools.environment(ROOT), COMMITTED)
     assert built.read_bytes() == files[built.name]

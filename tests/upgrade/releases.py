@@ -24,7 +24,8 @@ def last_release(folder: Path) -> Path:
     except (OSError, subprocess.CalledProcessError):
         pytest.skip(f"commit {commit} is not in this clone: NOT tested with the last release")
     with tarfile.open(fileobj=BytesIO(archive)) as files:
-        files.extractall(tree, filter="data")
+        files.extraction_filter = getattr(tarfile, "data_filter", None)
+        files.extractall(tree)
     return tree
 
 
