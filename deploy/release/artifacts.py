@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from deploy.release.checkout import Release
+from deploy.release.checkout import Release, export
 from deploy.release.tools import Tools
 
 #: What a build of the wheel reads, and what tells of it.
@@ -36,7 +36,7 @@ def make(release: Release, tools: Tools) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="penstock-release-") as name:
         source = Path(name) / "source"
         source.mkdir()
-        release.export(source)
+        export(release.root, release.revision, source)
         files = {name: (source / path).read_bytes() for name, path in SINGLE.items() if (source / path).exists()}
         files["penstock-crds.yaml"] = definitions(source)
         wheel = build_wheel(source, Path(name) / "wheel", tools, release.moment)

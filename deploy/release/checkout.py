@@ -50,13 +50,17 @@ class Release:
             moment=int(git(root, "log", "-1", "--format=%ct")),
         )
 
-    def export(self, folder: Path) -> None:
-        """Writes the commit's files into a folder; their modes are those of the commit, under every umask."""
-        packed = git(self.root, "-c", "tar.umask=0022", "archive", "--format=tar", self.revision)
-        with tarfile.open(fileobj=BytesIO(packed)) as archive:
-            # As an attribute: the argument came with Python 3.11.4.
-            archive.extraction_filter = _as_packed
-            archive.extractall(folder)
+
+def export(root: Path, revision: str, folder: Path) -> None:
+    """Writes a commit's files into a folder; their modes are those of the commit, under every umask.
+
+    Raises ReleaseRefused if the checkout does not have the commit.
+    """
+    packed = git(root, "-c", "tar.umask=0022", "archive", "--format=tar", revision)
+    with tarfile.open(fileobj=BytesIO(packed)) as archive:
+        # As an attribute: the argument came with Python 3.11.4.
+        archive.extraction_filter = _as_packed
+        archive.extractall(folder)
 
 
 def _as_packed(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo:

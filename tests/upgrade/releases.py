@@ -1,13 +1,11 @@
 """The files of the last release, taken from this repository's history."""
 
-import subprocess
-import tarfile
-from io import BytesIO
 from pathlib import Path
 
 import pytest
 import yaml
 
+from deploy.release.checkout import ReleaseRefused, export
 from tests.support.paths import ROOT
 from workers.api.kinds import Object
 
@@ -20,12 +18,9 @@ def last_release(folder: Path) -> Path:
     commit = LAST.read_text().strip()
     tree = folder / "last"
     try:
-        archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
+        export(ROOT, commit, tree)
+    except ReleaseRefused:
         pytest.skip(f"commit {commit} is not in this clone: NOT tested with the last release")
-    with tarfile.open(fileobj=BytesIO(archive)) as files:
-        files.extraction_filter = getattr(tarfile, "data_filter", None)
-        files.extractall(tree)
     return tree
 
 
