@@ -19,7 +19,7 @@ from redis.exceptions import ConnectionError, DataError, ResponseError
 _PLAIN = frozenset({str, bytes, int, float})
 
 #: Commands that the server may answer late; what shared a round trip with them would wait, too.
-MAY_WAIT = frozenset(
+_MAY_WAIT = frozenset(
     [
         "BLMOVE",
         "BLMPOP",
@@ -134,7 +134,7 @@ class FastClient(Redis):
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """Returns the answer. Raises redis.exceptions.RedisError."""
-        if args[0] not in MAY_WAIT:
+        if args[0] not in _MAY_WAIT:
             if self._turn is not None:
                 return await self._joined(self._turn, args, options)
             turn: list[_Command] = []
@@ -178,6 +178,7 @@ class FastClient(Redis):
     async def _trip(self, commands: list[_Command]) -> None:
         """Asks for all of them, and again for those that a broken connection left without an answer."""
         left = deque(commands)
+        ended: Exception = ConnectionError("the client was closed meanwhile")
         try:
             connection = await self.connection_pool.get_connection()  # type: ignore[no-untyped-call]
             try:
@@ -186,12 +187,11 @@ class FastClient(Redis):
                 )
             finally:
                 await self.connection_pool.release(connection)
-        except BaseException as error:
-            ended = error if isinstance(error, Exception) else ConnectionError("the client was closed meanwhile")
+        except Exception as error:
+            ended = error
+        finally:
             for command in left:
                 command.settle(ended)
-            if not isinstance(error, Exception):
-                raise
 
     async def _ask_all(self, connection: Any, left: deque[_Command]) -> None:
         packed: list[bytes] = []
