@@ -12,12 +12,14 @@ from pathlib import Path
 from time import perf_counter
 
 import redis.asyncio as redis
+from aiohttp import web
 from celery import Celery
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.benchmarks.harness import Figure, broker, compared, median
 from tests.benchmarks.manifests import TEMPLATE
+from tests.support.servers import answering
 from workers.api.kinds import JOB, POD, parse_key
 from workers.app import configuration
 from workers.cache.store import ObjectVersion, Store
@@ -49,7 +51,7 @@ apiVersion: v1
 kind: Config
 current-context: refusing
 contexts: [{{name: refusing, context: {{cluster: refusing, user: nobody}}}}]
-clusters: [{{name: refusing, cluster: {{server: "http://127.0.0.1:{port}"}}}}]
+clusters: [{{name: refusing, cluster: {{server: "{url}"}}}}]
 users: [{{name: nobody, user: {{token: none}}}}]
 """
 
@@ -197,27 +199,23 @@ async def _ours(url: str) -> float:
             stats = await lane.stats()
             return stats.ready + stats.leased
 
-        # No informer feeds the cache here: it must count as fresh for as long as the run takes.
-        with tempfile.TemporaryDirectory() as folder:
-            # A worker that reaches no API server at all would leave the keys to others.
-            refusing = await asyncio.start_server(_refuse, "127.0.0.1", 0)
-            kubeconfig = Path(folder, "kubeconfig")
-            kubeconfig.write_text(REFUSING.format(port=refusing.sockets[0].getsockname()[1]))
-            environment = {"PENSTOCK_KUBECONFIG": str(kubeconfig), "PENSTOCK_STALE": "3600"}
-            async with worker("from workers.app import app", url, LANES["reconcile"][1], environment):
-                speed = await _speed(left, RECONCILES)
-            refusing.close()
+        # A worker that reaches no API server at all would leave the keys to others.
+        async with answering(_refuse) as api_server:
+            with tempfile.TemporaryDirectory() as folder:
+                kubeconfig = Path(folder, "kubeconfig")
+                kubeconfig.write_text(REFUSING.format(url=api_server))
+                # No informer feeds the cache here: it must count as fresh for as long as the run takes.
+                environment = {"PENSTOCK_KUBECONFIG": str(kubeconfig), "PENSTOCK_STALE": "3600"}
+                async with worker("from workers.app import app", url, LANES["reconcile"][1], environment):
+                    speed = await _speed(left, RECONCILES)
         if (stats := await lane.stats()).failing:
             raise RuntimeError(f"{stats.failing} keys failed: the figure does not hold")
     app.close()
     return speed
 
 
-async def _refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-        while await reader.readuntil(b"\r\n\r\n"):
-            writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
-    writer.close()
+async def _refuse(_: web.BaseRequest) -> web.Response:
+    return web.Response(status=403)
 
 
 async def _store(store: Store) -> None:

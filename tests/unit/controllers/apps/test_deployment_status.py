@@ -1,16 +1,16 @@
 """The status of a Deployment, each part for itself: counts, availability, and the conditions of a rollout."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.support.tables import cases, for_each
+from tests.unit.controllers.factories import NOW
 from workers.api import times
 from workers.api.kinds import Object
 from workers.controllers.apps import deployment_status
 from workers.controllers.apps.deployment_status import NEVER
 from workers.controllers.apps.revisions import Sets
 
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EARLIER = NOW - timedelta(minutes=5)
 
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tests.support.tables import cases, for_each
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
+from tests.unit.controllers.plans import deleted
 from workers.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET, Object, Ref
 from workers.controllers.apps.statefulset import ordinal_of
-from workers.decision.plan import Delete
 
 
 def stateful(**spec: Any) -> AppsCluster:
@@ -74,9 +74,7 @@ def test_side_by_side_all_begin_and_end_at_once():
     cluster.sync(STATEFUL_SET)
     assert names(cluster) == ["web-0", "web-1", "web-2"]
     cluster.edit(replicas=0)
-    steps = cluster.plan(cluster.root, STATEFUL_SET).steps
-    deleted = [one.ref.name for step in steps for one in getattr(step, "steps", ()) if isinstance(one, Delete)]
-    assert deleted == ["web-2", "web-1", "web-0"]
+    assert deleted(cluster.plan(cluster.root, STATEFUL_SET)) == ["web-2", "web-1", "web-0"]
     cluster.sync(STATEFUL_SET)
     assert all("deletionTimestamp" in pod["metadata"] for pod in cluster.of(POD))
 

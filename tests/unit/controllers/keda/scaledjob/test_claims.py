@@ -5,7 +5,7 @@ from typing import Any
 from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, child, gone, micros, sample, scaled_job, snapshot
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, TRIGGER, bound, claim, name
-from tests.unit.controllers.plans import condition
+from tests.unit.controllers.plans import condition, statuses
 from workers.api.kinds import Object
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules
@@ -17,7 +17,6 @@ from workers.decision.plan import (
     Create,
     Delete,
     Patch,
-    PatchStatus,
     Plan,
     PollNow,
     Step,
@@ -194,7 +193,7 @@ def test_a_failed_claim_is_parked_without_retries() -> None:
 def test_what_claims_is_active_while_one_item_waits(waiting: int, active: str) -> None:
     plan = decide(snapshot(owner(), reading=read(waiting=waiting)), NOW)
     assert condition(plan, "Active")["status"] == active
-    [status] = [step.status for step in plan.steps if isinstance(step, PatchStatus)]
+    [status] = statuses(plan)
     assert status["triggersTypes"] == "redis"
     assert ("lastActiveTime" in status) is (active == "True")
 
