@@ -27,14 +27,14 @@ class Guard:
     pids: a folder and a pattern of files in it that hold the numbers of more groups, read when the master is
     dead; such a group counts only if its leader's command line names the file's folder. This way no group is missed
     that was started just before. delay: seconds the guard waits after the master's death before it acts; lock: a file
-    a successor of the master holds locked (`hold`): when it is locked at the end of the delay, the groups are the
-    successor's and the guard leaves them alone. grace: seconds between TERM and KILL.
+    the master and its successors hold locked (`hold`): when a successor has taken it by the end of the delay, the groups
+    are the successor's, or its guard's, and this guard leaves them alone. grace: seconds between TERM and KILL.
     """
 
     def __init__(
         self, *, delay: float = 0.0, lock: Path | None = None, grace: float = 10.0, pids: tuple[Path, str] | None = None
     ) -> None:
-        self._words = [str(delay), str(grace), str(lock or ""), *map(str, pids or ())]
+        self._words = [str(os.getpid()), str(delay), str(grace), str(lock or ""), *map(str, pids or ())]
         self._groups: set[int] = set()
         self._process = self._start()
 
@@ -171,14 +171,15 @@ def noted(folder: str, pattern: str) -> set[int]:
     return found
 
 
-def _succeeded(lock: str, delay: float) -> bool:
-    """Waits for the delay. Returns True if a successor of the master holds the lock then.
+def _succeeded(master: str, lock: str, delay: float) -> bool:
+    """Waits for the delay. Returns True if a successor of the master has taken the lock then.
 
     Not sooner: the system may close a dead master's pipe before it releases its lock. A free lock stays with this
-    process, so that no successor takes over groups that are being ended.
+    process, so that no successor takes over groups that are being ended. One that took it and was killed, too, has a
+    guard that waits for the next.
     """
     time.sleep(delay)
-    return bool(lock) and hold(Path(lock)) is None
+    return bool(lock) and (holder(Path(lock)) != master or hold(Path(lock)) is None)
 
 
 def end(groups: set[int], grace: float) -> None:
@@ -201,7 +202,7 @@ def _alive_after(groups: set[int], patience: float) -> set[int]:
 
 def main() -> None:
     """Reads ``+group``, ``-group`` and ``bye`` lines from standard input until it ends."""
-    delay, grace, lock, *pids = float(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:]
+    master, delay, grace, lock, *pids = sys.argv[1:]
     groups: set[int] = set()
     for line in sys.stdin.buffer:
         if line.startswith(b"+"):
@@ -210,8 +211,8 @@ def main() -> None:
             groups.discard(int(line[1:]))
         else:
             return
-    if (groups or pids) and not _succeeded(lock, delay):
-        end(groups | (noted(*pids) if pids else set()), grace)
+    if (groups or pids) and not _succeeded(master, lock, float(delay)):
+        end(groups | (noted(*pids) if pids else set()), float(grace))
 
 
 if __name__ == "__main__":
