@@ -63,7 +63,14 @@ ROOMS = (
     ),
     Room("workers/handoff", ("tests/unit/workers/handoff",)),
     Room("scalers/triggers", ("tests/unit/scalers/triggers",)),
-    Room("scalers/polling", ("tests/unit/scalers/polling",)),
+    Room(
+        "scalers/polling",
+        (
+            "tests/unit/scalers/polling",
+            *(f"tests/integration/scalers/test_{name}.py" for name in ("polling", "many_triggers", "claim_polls")),
+            *(f"tests/integration/scalers/test_{name}.py" for name in ("claims_of_polls", "event_jobs")),
+        ),
+    ),
     Room("scalers/deliveries", ("tests/unit/scalers/deliveries",)),
     Room(
         "scalers/sources/events",

@@ -98,6 +98,7 @@ class AppsCluster:
         self.healthy = healthy
         self.lag = lag
         self.second = 0
+        self.decisions = {name: controller.decide for name, controller in CONTROLLER.items()}
         self._numbers = itertools.count(100)
         self.watch: Callable[[], None] = lambda: None
         self.put(root, (deployment if root == DEPLOYMENT else stateful_set)(**spec))
@@ -149,7 +150,7 @@ class AppsCluster:
         relatives = {ref: self.objects.get(ref.key) for ref in CONTROLLER[kind.id].optional_relatives(body)}
         ref = Ref(kind, "default", body["metadata"]["name"])
         snapshot = Snapshot(ref, body, children=children, unowned=unowned, relatives=relatives)
-        return CONTROLLER[kind.id].decide(snapshot, self.now)
+        return self.decisions[kind.id](snapshot, self.now)
 
     def sync(self, kind: Kind) -> None:
         """Every object of the kind is decided on once."""
