@@ -168,6 +168,6 @@ def _short(text: str) -> str:
 
 def _kind(found: Any) -> str:
     if isinstance(found, float):
-        return "a number that is not finite"
+        return "a number" if math.isfinite(found) else "a number that is not finite"
     names = {dict: "an object", list: "a list", str: "a text", bytes: "bytes", type(None): "null", int: "a number"}
     return names.get(type(found), f"a {type(found).__name__}")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.tables import cases
+from tests.support.tables import cases, for_each
 from tests.unit.events.texts import scope
-from workers.events import expressions
+from workers.events import expression_text, expressions
 from workers.events.event_scope import DEEPEST
 from workers.events.expressions import ExpressionFailed
 
@@ -70,11 +70,97 @@ def test_what_is_bounded_is_accepted(text: str) -> None:
         "event.data.l.exists(x, event.data.s.contains('b'))",
         {"l": list(range(2000)), "s": "a" * 500_000},
     ),
+    (
+        "a very long text at each of a few",
+        "event.data.l.exists(x, event.data.s.contains('b'))",
+        {"l": [1, 2, 3], "s": "a" * 5_000_000},
+    ),
 )
 def test_an_event_that_would_be_expensive_fails(text: str, data: Any) -> None:
     assert expressions.check(text) is None
     with pytest.raises(ExpressionFailed, match=r"too much|could make texts"):
         expressions.truth(text, scope(json.dumps(data), datacontenttype="application/json"), "spec.filter.cel")
+
+
+@cases(
+    ("unknown function", "foo(1)", "there is no function foo"),
+    ("unknown variable", "zzz == 1", "there is no variable zzz; the event is `event`"),
+    ("syntax", "event.type == == 1", "line 1, column 15: Syntax error: extraneous input"),
+    ("a malformed pattern", "event.type.matches('(')", "matches: '(' is no regular expression that RE2 accepts"),
+    ("three single quotes", "'''a'''", "texts in three quotes are not supported"),
+)
+def test_a_problem_begins_with_its_cause(text: str, reason: str) -> None:
+    problem = expressions.check(text) or ""
+    assert problem.startswith(reason)
+    assert len(problem) <= 300
+    assert "\n" not in problem
+
+
+ANY = scope('{"n": 1.5, "l": [1, 2], "o": {}, "b": true, "t": "x"}', datacontenttype="application/json")
+
+
+@cases(
+    ("a number", "event.data.n", "gave a number; true or false is needed"),
+    ("no number", "0.0 / 0.0", "gave a number that is not finite; true or false is needed"),
+    ("a text", "event.data.t", "gave a text; true or false is needed"),
+    ("null", "null", "gave null; true or false is needed"),
+    ("an object", "event.data.o", "gave an object; true or false is needed"),
+    ("an attribute that is not there", "event.nope == 1", "the event has no nope"),
+    ("an entry that is not there", "event.data.l[7] == 1", "index out of bounds: 7"),
+    ("an expression that is refused", "foo(1)", "there is no function foo"),
+)
+def test_what_a_condition_gave_is_told(text: str, message: str) -> None:
+    with pytest.raises(ExpressionFailed) as failed:
+        expressions.truth(text, ANY, "spec.filter.cel")
+    assert (failed.value.field, failed.value.message) == ("spec.filter.cel", message)
+    assert str(failed.value) == f"spec.filter.cel: {message}"
+
+
+@cases(
+    ("a list", "event.data.l", "gave a list; a text, a number, true, false or null is needed"),
+    ("no number", "1.0 / 0.0", "gave a number that is not finite; a text, a number, true, false or null is needed"),
+    ("a long text", f"'{1025 * 'x'}'", "gave a text of more than 1024 bytes"),
+)
+def test_what_a_key_gave_is_told(text: str, message: str) -> None:
+    with pytest.raises(ExpressionFailed) as failed:
+        expressions.value(text, ANY, "spec.dedup.key")
+    assert failed.value.message == message
+
+
+@for_each(
+    ("event.data.n", "1.5"), ("event.data.b", "true"), ("null", None), (f"'{1024 * 'x'}'", 1024 * "x"), ("7 + 1", "8")
+)  # fmt: skip
+def test_a_key_is_a_text(text: str, key: str | None) -> None:
+    assert expressions.value(text, ANY, "spec.dedup.key") == key
+
+
+@cases(
+    ("a comment", "event.id == 'a' // [1].all(x\n", "operations=6"),
+    (
+        "a loop over the data", "event.data.l.all(x, x > 1 + 2 && event.data.n > 1)",
+        "loops=1 additions=1 elements=1 operations=25 bound=x called=all needs_data rescans",
+    ),
+    (
+        "loops in each other, brackets in texts",
+        "[1, {'a': 'b)'}].exists(i, [3].exists_one(j, i == j)) || event['data'] == 1",
+        "loops=2 elements=3 operations=37 bound=i,j called=exists,exists_one needs_data",
+    ),
+    (
+        "loops side by side", "[1].exists(i, (i) == 1) && [1].exists(j, j == 1)",
+        "loops=1 elements=2 operations=30 bound=i,j called=exists",
+    ),
+    (
+        "raw texts, bytes and a pattern", "r'\\' + b\"x\" + event.type.matches('^a')",
+        "additions=2 operations=12 called=matches patterns='^a'",
+    ),
+    ("the event as a whole", "event", "operations=1 needs_data"),
+)  # fmt: skip
+def test_the_shape_of_an_expression(text: str, told: str) -> None:
+    shape = expression_text.shape(text)
+    numbers = {name: getattr(shape, name) for name in ("loops", "additions", "elements", "operations")}
+    names = {name: ",".join(sorted(getattr(shape, name))) for name in ("bound", "called", "patterns")}
+    flags = [name for name in ("needs_data", "rescans") if getattr(shape, name)]
+    assert [*(f"{name}={value}" for name, value in (numbers | names).items() if value), *flags] == told.split()
 
 
 _JSON = st.recursive(

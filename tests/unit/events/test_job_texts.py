@@ -169,6 +169,67 @@ FULL = template(
 )
 
 
+def test_every_place_has_its_text() -> None:
+    """In commands and variables Kubernetes makes one `$` of two."""
+    found = job_texts.filled(FULL, scope("five $", subject="s"))
+    main = {
+        "name": "main",
+        "image": "worker",
+        "command": ["ship", "--order=five $$", "s"],
+        "args": ["$$x", "$(HOME)five $$"],
+        "env": [{"name": "A", "value": "five $$"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}],
+        "workingDir": "/five $",
+    }
+    metadata = {"annotations": {"note": "five $"}}
+    inner = {"metadata": metadata, "spec": {"containers": [main]}}
+    assert found == {"metadata": metadata, "spec": {"template": inner}}
+
+
+def test_all_problems_of_a_template_are_told() -> None:
+    first = {
+        "image": "$(event.id)",
+        "command": ["sh", "-c", "$(event.id)"],
+        "args": ["$(event.nope"],
+        "workingDir": "/a/$(event.)",
+        "env": [
+            {"name": "PATH", "value": "$(event.id)"},
+            {"name": "L", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['x']"}}},
+            {"name": "$(event.id)", "value": "x"},
+        ],
+    }
+    second = {"name": "i", "image": "i", "command": ["$(event.type)"]}
+    third = {**second, "command": ["timeout", "5", "$(L)"], "env": first["env"][1:2]}
+    nowhere = (
+        "$(event…) may not stand here; it may in commands, arguments, variables, working directories, labels and "
+        "annotations"
+    )
+    advice = "read the variable PENSTOCK_EVENT_DATA or the file /var/run/penstock/event in it instead"
+    code = f"reads it as code or as an option, and an event could say anything: {advice}"
+    pod = MAIN.removesuffix(".containers[0]")
+    assert list(job_texts.problems(template(first, pod={"initContainers": [second, third]}))) == [
+        (f"{MAIN}.image", nowhere),
+        (f"{MAIN}.args[0]", "'$(event.nope' has no closing bracket"),
+        (f"{MAIN}.workingDir", "$(event.) is malformed; an example is $(event.data.items[0].sku)"),
+        (f"{MAIN}.env[2].name", nowhere),
+        (f"{pod}.initContainers[0].command[0]", "an event may not say which program runs"),
+        (f"{pod}.initContainers[1].command[2]", f"timeout {code}"),
+        (f"{MAIN}.env[0].value", "PATH says which code programs load, and an event may not"),
+        (f"{MAIN}.command[2]", f"sh {code}"),
+    ]
+
+
+@cases(("it fits", "", 200_000), ("it does not", "c", None))
+def test_one_text_is_bounded(more: str, length: int | None) -> None:
+    event = scope("a" * 100_000, subject="b" * 100_000)
+    wanted = template({"args": [f"$(event.data)$(event.subject){more}"]})
+    if length is None:
+        with pytest.raises(SubstitutionFailed, match="too long"):
+            job_texts.filled(wanted, event)
+        return
+    [container] = job_texts.filled(wanted, event)["spec"]["template"]["spec"]["containers"]
+    assert len(container["args"][0]) == length
+
+
 def _shape(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _shape(each) for key, each in value.items()}

@@ -109,11 +109,13 @@ def test_a_key_without_a_text_names_its_field_and_the_reason(key: str, data: str
     assert caught.value.field == "spec.concurrency.orderingKey"
 
 
-def test_a_failed_filter_names_its_place() -> None:
-    condition = {"any": [{"exact": {"id": "1"}}, {"not": {"cel": "event.data.total"}}]}
+@cases(("any", "any"), ("all", "all"))
+def test_a_failed_filter_names_its_place(name: str) -> None:
+    first = {"exact": {"id": "1" if name == "any" else "4711"}}
+    condition = {name: [first, {"not": {"cel": "event.data.total"}}]}
     with pytest.raises(ExpressionFailed, match="gave a number") as caught:
         routing.route(spec(filter=condition), event('{"total": 1}'), ARRIVED)
-    assert caught.value.field == "spec.filter.any[1].not.cel"
+    assert caught.value.field == f"spec.filter.{name}[1].not.cel"
 
 
 def test_an_event_may_name_its_time() -> None:
