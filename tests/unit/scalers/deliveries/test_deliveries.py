@@ -76,6 +76,17 @@ async def test_pages_go_on_behind_what_one_script_looks_at(
     assert await read(job, 100, type="rare") == [[], [], ["wanted"]]
 
 
+async def test_a_delivery_that_goes_meanwhile_is_left_out_without_a_word(
+    job: PolledEventJob, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its record and its attributes are in two hashes."""
+    await job.push("a", "b")
+    await job.poll(2)
+    await job.client.hdel(KEYS.deliveries(job.uid).of("attributes"), job.claims["a"].id)
+    assert await read(job, 5) == [["b"]]
+    assert not caplog.records
+
+
 async def test_since_and_until_bound_the_arrival(job: PolledEventJob) -> None:
     await job.push("a")
     await job.poll()

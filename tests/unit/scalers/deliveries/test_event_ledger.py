@@ -9,6 +9,7 @@ import redis.asyncio as redis
 from redis import exceptions
 
 from penstock.client import beside
+from penstock.scaler import SourceError
 from scalers.claimable import ClaimRequest
 from scalers.deliveries import event_ledger
 from scalers.sources.redis.connection import RedisLink
@@ -72,10 +73,10 @@ async def test_a_returned_event_is_first_again_under_another_claim(job: PolledEv
 async def test_a_retried_event_waits_for_its_time_with_its_next_attempt(job: PolledEventJob) -> None:
     await job.push("1", "2")
     await job.poll(1)
-    found = await job.settle("retried", "1", attempt=1, delay=60_000, reason="exit 1", limit=1)
+    found = await job.settle("retried", "1", attempt=1, delay=60_000_000, reason="exit 1", limit=1)
     assert list(job.claims) == ["2"]
     assert found.again is not None
-    assert 0 < found.again <= 60
+    assert 59_990 < found.again <= 60_000
     [retrying] = await job.deliveries.of_event(job.uid, "1")
     assert (retrying.state, retrying.attempts[0].outcome, retrying.attempts[0].job) == ("retrying", "failed", "job-1")
     await job.settle("done", "2")
@@ -403,6 +404,18 @@ async def test_of_many_claims_each_has_its_own_event_and_attempt(job: PolledEven
     assert [each.attempt for each in found.claims] == [whole[name].attempt for name in names]
     items = [None if place % 2 == 0 else whole[name].item for place, name in enumerate(names)]
     assert [each.item for each in found.claims] == items
+    assert {each.encoding for each in found.claims} == {"json"}
+
+
+async def test_keys_of_a_wrong_type_are_named_and_left_alone(job: PolledEventJob) -> None:
+    await job.push("1")
+    await job.poll(1)
+    wrong = KEYS.deliveries(job.uid).of("running")
+    await job.client.delete(wrong)
+    await job.client.set(wrong, "not ours")
+    with pytest.raises(SourceError, match=f": {wrong}: WRONGTYPE"):
+        await job.poll(1)
+    assert await job.client.get(wrong) == b"not ours"
 
 
 async def test_a_poll_answers_only_so_many_bytes_and_the_rest_follows(

@@ -46,6 +46,16 @@ def job(**task: Any) -> tuple[Kind, Object]:
     return VC_JOB, {"metadata": {"name": "f-a", "namespace": "default", "uid": "j"}, "spec": {"tasks": tasks}}
 
 
+def items(body: Object) -> Object:
+    """The flow, with one Job for each item of its second entry."""
+    first, second = body["spec"]["flows"]
+    return {**body, "spec": {"flows": [first, {**second, "forEach": {"count": 2}}]}}
+
+
+def deleted(body: Object) -> Object:
+    return {**body, "metadata": {**body["metadata"], "deletionTimestamp": "2026-03-01T12:00:00Z"}}
+
+
 TCP = {"tcpSocketList": [{"taskName": "server", "port": 80}]}
 BOTH = {**TCP, "httpGetList": [{"taskName": "other", "port": 8080, "path": "/ready"}]}
 
@@ -54,6 +64,9 @@ BOTH = {**TCP, "httpGetList": [{"taskName": "other", "port": 8080, "path": "/rea
     ("nothing has begun", flow(TCP), True),
     ("the target runs", flow(TCP, entries={"a": {"phase": "Running"}}), True),
     ("the entry has begun", flow(TCP, entries={"b": {"phase": "Pending"}}), False),
+    ("an item of the entry has begun", items(flow(TCP, entries={"b-0": {"phase": "Running"}})), False),
+    ("another entry has begun", items(flow(TCP, entries={"b": {"phase": "Running"}})), True),
+    ("it is being deleted", deleted(flow(TCP)), False),
     ("the flow is over", flow(TCP, state={"phase": "Failed"}), False),
     ("nothing is asked", flow({}), False),
     ("it runs nothing itself", {**flow(TCP), "spec": {**flow(TCP)["spec"], "schedule": "@hourly"}}, False),
@@ -99,7 +112,7 @@ def http(status: str) -> bytes:
 
 @cases(
     ("success", http("200 OK"), True),
-    ("elsewhere", http("302 Found"), True),
+    ("elsewhere, which is not followed", http("302 Found\r\nLocation: http://127.0.0.1:1/"), True),
     ("not yet", http("503 Busy"), False),
     ("no HTTP", b"nonsense\r\n\r\n", False),
 )

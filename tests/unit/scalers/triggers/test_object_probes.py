@@ -120,6 +120,24 @@ async def test_events_are_routed_while_spec_and_channel_can_be_used(
     assert ((await ledger(body, *others)).spec is not None) is routes
 
 
+async def test_the_rivals_of_a_channel_may_be_read_before() -> None:
+    store = Mirror(scaled_job({"type": "push"}), scaled_job({"type": "push", "metadata": {"stream": "x"}}, "other"))
+    found = await probes(store).rivals(REF)
+    assert [each and each["metadata"]["name"] for each in found] == ["orders", "other"]
+    assert (await probes(Mirror()).rivals(REF)) == (None,)
+    [probe] = (await probes(Mirror()).parse(REF, event_job(status=READY), found)).probes
+    scaler: Any = probe.scaler
+    assert scaler.ledger.spec is None, "the channel is taken"
+
+
+async def test_each_eventjob_has_the_brokers_circuit_breaker() -> None:
+    [one] = (await probes(Mirror()).parse(REF, event_job())).probes
+    [other] = (
+        await probes(Mirror()).parse(Ref(EVENT_JOB, "default", "sales"), event_job(metadata={"name": "sales"}))
+    ).probes
+    assert one.source == other.source
+
+
 async def test_a_deleted_eventjob_gives_its_deliveries_up() -> None:
     assert (await ledger(event_job(metadata={"deletionTimestamp": "2026-03-01T12:00:00Z"}))).deleting
 

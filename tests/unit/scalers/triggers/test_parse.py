@@ -2,18 +2,20 @@
 
 import asyncio
 from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pytest
 from pydantic import SecretStr
 
+from penstock.parameters import Trigger
 from penstock.scaler import Scaler, parameter
 from scalers.scaler_registry import ScalerRegistry
-from scalers.triggers.parse import Parsed, Triggers, polling_interval
-from tests.support.tables import for_each
+from scalers.triggers.parse import Parsed, Triggers, measured, polling_interval, version
+from tests.support.tables import cases, for_each
 from tests.unit.scalers.cluster import Cluster
 from workers.api.kinds import SCALED_JOB, Object, Ref
-from workers.errors import Unavailable
+from workers.decision.claims import LEDGER
+from workers.errors import Unavailable, UserError
 
 REF = Ref(SCALED_JOB, "team", "work")
 
@@ -217,6 +219,108 @@ async def test_only_so_many_objects_are_remembered(cluster: Cluster) -> None:
     for number in range(10):
         await triggers.parse(REF, body(trigger(), uid=f"u{number}"))
     assert list(triggers._known) == ["u7", "u8", "u9"]
+
+
+class Noted(Scaler):
+    """Keeps what it is made from."""
+
+    given: Trigger
+
+    metric: ClassVar[str] = "noted"
+    target: ClassVar[float] = 1.0
+
+    @classmethod
+    def parse(cls, trigger: Trigger) -> Self:
+        return cls(given=trigger)
+
+
+async def test_a_scaler_is_made_from_all_that_is_known_of_its_trigger(cluster: Cluster) -> None:
+    registry = ScalerRegistry()
+    registry.register("noted")(Noted)
+    triggers = Triggers(
+        registry, cluster.lookups(), broker="redis://ours", prefix="pen", quirks=["unset-variables", "average"]
+    )
+    login = {"name": "login"}
+    spec = {"type": "noted", "name": "first", "metadata": {"urlFromEnv": "URL"}, "authenticationRef": login}
+    env = [{"name": "URL", "value": "http://x"}, {"name": "T", "valueFrom": {
+        "secretKeyRef": {"name": "none", "key": "k", "optional": True}}}]  # fmt: skip
+    parsed = await triggers.parse(REF, body(spec, {"type": "noted"}, env=env))
+    assert parsed.problem is None
+    first, second = parsed.probes
+    scaler: Any = first.scaler
+    assert scaler.given == Trigger(
+        index=0,
+        type="noted",
+        name="first",
+        metadata={"urlFromEnv": "URL"},
+        environment={"URL": "http://x"},
+        absent=frozenset({"T"}),
+        authentication={"password": "hunter2"},
+        namespace="team",
+        owner="work",
+        broker="redis://ours",
+        prefix="pen",
+        quirks="average,unset-variables",
+    )
+    assert (first.name, first.type, str(first.source)) == ("s0-noted", "noted", "the source")
+    assert (second.name, second.type) == ("s1-noted", "noted")
+    assert first.source != second.source, "a scaler without a server is its trigger's alone"
+    scaler = second.scaler
+    assert (scaler.given.name, scaler.given.metadata, scaler.given.authentication) == ("", {}, {})
+
+
+@cases(
+    ("no type", ({"metadata": {}},), "trigger 0 (no type): type: is required"),
+    ("none at all", (), "spec.triggers: there is no trigger"),
+    (
+        "a number", ({"type": "redis", "metadata": {"listName": "a", "listLength": 5}},),
+        'trigger 0 (redis): listLength: must be a text; numbers and true or false need quotes: "5"',
+    ),
+    (
+        "a name twice", ({**trigger(None), "name": "a"}, {**trigger(None), "name": "a"}),
+        "spec.triggers: several triggers are named a; names must be unique",
+    ),
+)  # fmt: skip
+async def test_what_is_wrong_with_triggers_is_told(specs: tuple[Object, ...], problem: str) -> None:
+    assert (await Triggers().parse(REF, body(*specs))).problem == problem
+
+
+@cases(
+    ("none", None, [{"type": "redis"}]),
+    ("a trigger", '{"type": "redis", "name": "a"}', [{"type": "redis", "name": "a"}]),
+    ("no JSON", "{", None),
+    ("no object", "[]", None),
+)  # fmt: skip
+def test_the_trigger_of_a_ledger_is_measured(annotation: str | None, found: list[Object] | None) -> None:
+    given = body({"type": "redis"})
+    given["metadata"]["annotations"] = {LEDGER: annotation} if annotation else {}
+    if found is None:
+        with pytest.raises(UserError, match=f"annotation {LEDGER} must be a trigger as JSON"):
+            measured(given)
+    else:
+        assert list(measured(given)) == found
+
+
+def test_a_version_tells_sets_of_triggers_apart() -> None:
+    given = body({"type": "redis"}, generation=3)
+    versions = [version(given)]
+    for text in ('{"type": "redis"}', '{"type": "kafka"}'):
+        given["metadata"]["annotations"] = {LEDGER: text}
+        versions.append(version(given))
+    assert versions[0] == "3"
+    assert len(set(versions)) == 3
+    assert all(each.startswith("3/") for each in versions[1:])
+    assert version({"metadata": {}}) == "0"
+
+
+async def test_an_object_that_was_just_used_is_not_forgotten_first() -> None:
+    triggers = Triggers(limit=2)
+    for uid in ("a", "b"):
+        await triggers.parse(REF, body(trigger(None), uid=uid))
+    assert triggers.known(body(trigger(None), uid="a")) is not None
+    await triggers.parse(REF, body(trigger(None), uid="c"))
+    assert [triggers.known(body(trigger(None), uid=uid)) is not None for uid in "abc"] == [True, False, True]
+    assert triggers.known(body(trigger(None), uid="a", generation=2)) is None
 
 
 class Faulty(Scaler):
