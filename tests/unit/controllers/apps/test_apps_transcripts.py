@@ -36,7 +36,7 @@ def test_the_life_of_a_deployment():
     cluster.then("another template", template=template("two"))
     cluster.then("paused, and a third one", template=template("three"), paused=True)
     cluster.then("scaled while paused", replicas=5)
-    cluster.then("resumed", paused=False)
+    cluster.then("resumed", paused=False, minReadySeconds=1)
     cluster.healthy = lambda pod: pod["spec"]["containers"][0]["image"] != "broken"
     cluster.then("one whose pods never serve", template=template("broken"))
     cluster.then("scaled in the middle", replicas=9)

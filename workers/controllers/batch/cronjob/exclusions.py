@@ -81,7 +81,7 @@ class Exclusions:
 def parse(exclusions: Iterable[Exclusion], suspended_until: str | None, zone: str | None) -> Exclusions:
     """Reads the exclusions of a manifest. suspended_until: no slot before this instant. zone: the object's.
 
-    Raises UserError that names the field, or cron.CronError (ZoneError for an unknown zone).
+    Raises UserError that names the field, or cron.ZoneError for an unknown zone.
     """
     rules: list[ExclusionRule] = []
     if suspended_until:
@@ -98,8 +98,16 @@ def _rules(exclusion: Exclusion, path: str, zone: str | None) -> Iterable[Exclus
     if exclusion.dates:
         yield ExcludedDays(frozenset(_day(f"{path}.dates", text) for text in exclusion.dates), _zone(zone))
     if exclusion.schedule and exclusion.duration_seconds:
-        schedule = cron.parse(exclusion.schedule, zone=zone, seconds=True)
-        yield Recurring(schedule, timedelta(seconds=exclusion.duration_seconds))
+        yield Recurring(_schedule(path, exclusion.schedule, zone), timedelta(seconds=exclusion.duration_seconds))
+
+
+def _schedule(path: str, text: str, zone: str | None) -> cron.Schedule:
+    try:
+        return cron.parse(text, zone=zone, seconds=True)
+    except cron.ZoneError:
+        raise
+    except cron.CronError as error:
+        raise UserError(f"spec.{path}.schedule: {error}") from None
 
 
 def _zone(name: str | None) -> tzinfo:

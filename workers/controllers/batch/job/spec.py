@@ -41,7 +41,6 @@ class BatchJobSpec:
     replace_only_failed: bool
     failure_policy: Object | None
     success_policy: Object | None
-    selector: Object | None
     manual_selector: bool
     template: Object
 
@@ -81,7 +80,6 @@ def of(body: Object) -> BatchJobSpec:
         replace_only_failed=spec.get("podReplacementPolicy") == "Failed" or policy is not None,
         failure_policy=policy,
         success_policy=spec.get("successPolicy"),
-        selector=spec.get("selector"),
         manual_selector=bool(spec.get("manualSelector")),
         template=spec["template"],
     )

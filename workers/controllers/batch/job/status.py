@@ -38,7 +38,7 @@ class PodCounts:
 
 @dataclass(frozen=True, slots=True)
 class NewCondition:
-    """A condition to set; False is only written over a condition of the type that exists."""
+    """A condition to set."""
 
     type: str
     status: str
@@ -117,8 +117,7 @@ def _set(observed: Sequence[Object], changes: Sequence[NewCondition], now: datet
     for each in changes:
         index = next((i for i, old in enumerate(result) if old.get("type") == each.type), None)
         if index is None:
-            if each.status != "False":
-                result.append(_render(each, now))
+            result.append(_render(each, now))
         elif (each.status, each.reason, each.message) != tuple(
             result[index].get(key) or "" for key in ("status", "reason", "message")
         ):

@@ -409,6 +409,11 @@ NOT_READY = {
     "an unknown zone of one": ({"schedules": [{"schedule": "0 * * * *", "timeZone": MARS}]}, "UnknownTimeZone"),
     "an unknown zone of days": ({"exclusions": [{"dates": ["2026-01-01"], "timeZone": MARS}]}, "UnknownTimeZone"),
     "30 February": ({"schedule": "0 0 30 2 *"}, "NeverFires"),
+    "an exclusion's schedule": ({"exclusions": [{"schedule": "x", "durationSeconds": 5}]}, "InvalidSpec"),
+    "an exclusion's zone": (
+        {"exclusions": [{"schedule": "0 0 * * *", "durationSeconds": 5, "timeZone": MARS}]},
+        "UnknownTimeZone",
+    ),
     "an impossible day": ({"exclusions": [{"dates": ["2026-02-30"]}]}, "InvalidSpec"),
     "a time without a zone": ({"exclusions": [{"start": "2026-02-28T10:00:00"}]}, "InvalidSpec"),
     "no time": ({"suspendUntil": "tomorrow"}, "InvalidSpec"),
@@ -429,6 +434,13 @@ def test_ready_says_why_no_run_starts_and_is_reported_once(spec, reason):
     assert cluster.settle(after(2)) == []
     assert cluster.ready() == ("True", "Scheduled")
     assert cluster.status["observedGeneration"] == 2
+
+
+def test_a_wrong_schedule_of_an_exclusion_is_named():
+    cluster = new_cluster(exclusions=[{"start": "2027-01-01T00:00:00Z"}, {"schedule": "x", "durationSeconds": 5}])
+    [event] = cluster.settle(NOON)
+    message = "spec.exclusions[1].schedule: expected 5 to 6 fields, found 1: [x]"
+    assert (event.type, event.reason, event.message) == ("Warning", "InvalidSpec", message)
 
 
 def test_a_transition_is_timed_and_what_others_wrote_stays():

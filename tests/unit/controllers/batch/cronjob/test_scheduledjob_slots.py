@@ -191,6 +191,15 @@ def test_none_still_allows_for_the_little_time_that_everything_takes():
     assert cluster.made == [second("12:01")]
 
 
+@cases(("shorter", 5, []), ("as long", 10, ["12:01"]), ("longer", 60, ["12:01"]))
+def test_none_with_a_deadline_is_the_shorter_of_both(deadline, made):
+    cluster = new_cluster(catchUp={"policy": "None"}, startingDeadlineSeconds=deadline)
+    cluster.settle(NOON)
+    cluster.settle(clock("12:01:10"))
+    cluster.settle(clock("12:02:15"))
+    assert cluster.made == [second(slot) for slot in made]
+
+
 # --- several schedules
 
 
@@ -233,6 +242,11 @@ def test_an_interval_is_not_moved_by_the_other_schedules():
     ("another day", [{"dates": ["2026-03-02"]}], ["12:01", "12:02", "12:03", "12:04", "12:05"]),
     ("this day", [{"dates": ["2026-02-28", "2026-03-01"]}], []),
     ("this day elsewhere", [{"dates": ["2026-03-02"], "timeZone": "Pacific/Kiritimati"}], []),
+    (
+        "another day elsewhere",
+        [{"dates": ["2026-03-01"], "timeZone": "Pacific/Kiritimati"}],
+        ["12:01", "12:02", "12:03", "12:04", "12:05"],
+    ),
     ("after another schedule", [{"schedule": "*/4 * * * *", "durationSeconds": 120}], ["12:02", "12:03"]),
     ("windows that overlap", [{"schedule": "2-3 12 * * *", "durationSeconds": 90}], ["12:01", "12:05"]),
     (

@@ -103,6 +103,13 @@ def test_the_claims_of_a_scaledjob(monkeypatch: pytest.MonkeyPatch) -> None:
             cluster.decide()
             cluster.see_all()
 
+    assert cluster.owner
+    cluster.owner["metadata"]["annotations"] = {"autoscaling.keda.sh/paused": "true"}
+    then("paused")
+    del cluster.owner["metadata"]["annotations"]["autoscaling.keda.sh/paused"]
+    cluster.owner["spec"]["triggers"] *= 2
+    then("of two triggers nothing can be claimed")
+    del cluster.owner["spec"]["triggers"][1]
     cluster.push("work", 4)
     then("four items, at most two at once")
     first, second = cluster.alive()
@@ -112,7 +119,6 @@ def test_the_claims_of_a_scaledjob(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in cluster.alive():
         cluster.end(name, "Failed")
     then("it fails again and is parked, and another one fails")
-    assert cluster.owner
     cluster.owner["metadata"]["annotations"]["autoscaling.keda.sh/paused"] = "true"
     then("paused")
     del cluster.owner["metadata"]["annotations"]["autoscaling.keda.sh/paused"]

@@ -17,7 +17,7 @@ from tests.unit.controllers.keda.scaledobject.scaledobjects import (
     snapshot,
 )
 from tests.unit.controllers.plans import back, condition, events, status_of, verdict
-from workers.controllers.keda.scaledobject import CONTROLLER, decide
+from workers.controllers.keda.scaledobject import CONTROLLER, controller, decide
 from workers.decision.controller import ScaleTarget
 from workers.decision.plan import NOTHING, ComeBack, Patch, PatchStatus, Plan, PollNow, Scale
 from workers.decision.snapshot import Scalable
@@ -278,8 +278,9 @@ HALVES = {"advanced": {"scalingModifiers": {"formula": "a", "target": "2.5"}}, "
 def test_kedas_way_on_demand(quirk, body, target, measured, ours, kedas) -> None:
     seen = snapshot(body, target, reading(measured))
     for quirks, replicas in ((frozenset(), ours), (frozenset({quirk}), kedas)):
-        step = scaling(decide(seen, NOW, quirks))
+        step = scaling(controller(quirks).decide(seen, NOW))
         assert (step and step.replicas) == replicas
+        assert controller(quirks).kind == CONTROLLER.kind
 
 
 def test_a_fallback_without_effect_has_no_health() -> None:

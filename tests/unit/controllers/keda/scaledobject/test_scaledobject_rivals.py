@@ -15,7 +15,7 @@ from tests.unit.controllers.plans import events, status_of, verdict
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Object, Ref
 from workers.api.references import REFERENCES
 from workers.controllers.keda.scaledobject import decide, rivals
-from workers.decision.plan import Delete, Patch, Plan, Together
+from workers.decision.plan import Delete, Patch, Plan, RecordEvent, Together
 from workers.decision.snapshot import Scalable
 
 
@@ -127,8 +127,12 @@ def test_autoscalers_on_the_target(more: Object, others: list[Object], scales: b
     plan = decided(scaled_object(**more), seen=scale(1, autoscalers=tuple(others)))
     assert (scaling(plan) is not None) == scales
     deletes = [each for step in plan.steps if isinstance(step, Together) for each in step.steps]
-    told = [step.then.type for step in plan.steps if isinstance(step, Together) and step.then]
-    assert told == ["Normal"] * bool(deleted)
+    told = [(step.then, step.otherwise) for step in plan.steps if isinstance(step, Together)]
+    replaced = RecordEvent("Normal", "AutoscalerReplaced", "Deleted {done} HorizontalPodAutoscaler of this target")
+    refused = RecordEvent(
+        "Warning", "AutoscalerStays", "The target's HorizontalPodAutoscaler cannot be deleted: {error}"
+    )
+    assert told == [(replaced, refused)] * bool(deleted)
     expected = [Delete(Ref(HORIZONTAL_POD_AUTOSCALER, "default", name), f"uid-{name}") for name in deleted]
     assert deletes == expected
     if not scales:

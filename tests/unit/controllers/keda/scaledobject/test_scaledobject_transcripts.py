@@ -66,6 +66,9 @@ def test_the_life_of_a_scaledobject() -> None:
     ):  # fmt: skip
         told.annotate(**annotation)
         told.then(str(annotation), sample(3))
+    told.annotate(paused_replicas="9")
+    told.then("paused, and the target cannot be read", sample(3), seen=Scalable(TARGET, error="forbidden"))
+    told.annotate()
     told.body["spec"]["maxReplicaCount"] = 0
     told.then("a wrong manifest", sample(3))
     told.body["spec"]["maxReplicaCount"] = 5
