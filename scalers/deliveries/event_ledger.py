@@ -94,7 +94,6 @@ class EventLedger:
             return _items(answer)
         calls = [self._accept, self._read(self.intake.stream), self._claim(request, after_routing=True)]
         routing: list[Call] = []
-        left = True
         for _ in range(1 + VISITS):
             *_, taken, read, answer = await self._ask(link, [*routing, *calls])
             found, left = _Unrouted.of(read), bool(self.intake.answer(taken).again is not None)

@@ -64,9 +64,8 @@ def routed(spec: EventJobSpec, entry: str, fields: Sequence[bytes]) -> RoutedEve
         return None
     if isinstance(route, str):
         return RoutedEvent(entry, "park", id, packed, content, reason=_line(route))
-    dedup = "" if route.dedup is None else hashlib.sha1(_bytes(route.dedup), usedforsecurity=False).hexdigest()
-    key = None if route.key is None else _bytes(route.key).decode()
-    return RoutedEvent(entry, "take", id, packed, content, key, dedup, _due(spec, entry, route.not_before))
+    dedup = "" if route.dedup is None else hashlib.sha1(route.dedup.encode(), usedforsecurity=False).hexdigest()
+    return RoutedEvent(entry, "take", id, packed, content, route.key, dedup, _due(spec, entry, route.not_before))
 
 
 def arrival(entry: str) -> int:
@@ -99,10 +98,5 @@ def _due(spec: EventJobSpec, entry: str, not_before: datetime | None) -> int:
     return max(delayed, round(not_before.timestamp() * 1_000_000) if not_before else 0)
 
 
-def _bytes(text: str) -> bytes:
-    """Returns the text as UTF-8, which half of a surrogate pair has none of."""
-    return text.encode(errors="backslashreplace")
-
-
 def _line(text: str) -> str:
-    return " ".join(text.split())[:_QUOTE].encode(errors="backslashreplace").decode()
+    return " ".join(text.split())[:_QUOTE]

@@ -80,7 +80,7 @@ def value(text: str, scope: EventScope, field: str) -> str | None:
     if not isinstance(found, str | int | float) or (isinstance(found, float) and not math.isfinite(found)):
         raise ExpressionFailed(field, f"gave {_kind(found)}; a text, a number, true, false or null is needed")
     result = found if isinstance(found, str) else orjson.dumps(found).decode()
-    if len(result.encode(errors="surrogatepass")) > LONGEST:
+    if len(result.encode()) > LONGEST:
         raise ExpressionFailed(field, f"gave a text of more than {LONGEST} bytes")
     return result
 

@@ -1,11 +1,12 @@
 """Deliveries as people read and change them."""
 
+import orjson
 import pytest
 
 from scalers.deliveries import deliveries
 from scalers.deliveries.delivery import DeliveryFilter, DeliveryState
 from tests.support.event_jobs import KEYS, MUCH_LATER, PolledEventJob, spec_of
-from tests.support.tables import for_each
+from tests.support.tables import cases, for_each
 from workers.controllers.eventjob import jobs
 
 
@@ -85,6 +86,25 @@ async def test_a_delivery_that_goes_meanwhile_is_left_out_without_a_word(
     await job.client.hdel(KEYS.deliveries(job.uid).of("attributes"), job.claims["a"].id)
     assert await read(job, 5) == [["b"]]
     assert not caplog.records
+
+
+@cases(
+    ("a state that is none", {"s": "lost"}, {"id": "a"}),
+    ("an attribute that is no text", {"s": "waiting"}, {"id": 5}),
+    ("no state", {}, {"id": "a"}),
+    ("no object", [], {"id": "a"}),
+)
+async def test_a_delivery_that_cannot_be_read_is_left_out(
+    record: object, attributes: object, job: PolledEventJob, caplog: pytest.LogCaptureFixture
+) -> None:
+    await job.push("a", "b")
+    await job.poll(2)
+    entry, keys = job.claims["a"].id, KEYS.deliveries(job.uid)
+    await job.client.hset(keys.of("records"), entry, orjson.dumps(record))  # type: ignore[misc]
+    await job.client.hset(keys.of("attributes"), entry, orjson.dumps(attributes))  # type: ignore[misc]
+    assert await read(job, 5) == [["b"]]
+    [said] = caplog.records
+    assert said.message == "a delivery that cannot be read is left out"
 
 
 async def test_since_and_until_bound_the_arrival(job: PolledEventJob) -> None:
