@@ -64,6 +64,16 @@ def test_an_open_one_answers_the_last_reason_until_its_wait_is_over() -> None:
     assert breakers.acquire("s", SECOND) is None
 
 
+def test_the_last_reason_is_kept_until_success() -> None:
+    breakers = CircuitBreakers(POLICY)
+    assert breakers.reason("s") == ""
+    breakers.record_failure("s", 0, "refused")
+    breakers.record_failure("other", 0, "forbidden")
+    assert (breakers.reason("s"), breakers.reason("other")) == ("refused", "forbidden")
+    breakers.record_success("s")
+    assert breakers.reason("s") == ""
+
+
 def test_only_one_attempt_at_a_time_is_let_through() -> None:
     breakers = opened()
     assert breakers.acquire("s", SECOND) is None

@@ -1,18 +1,20 @@
 """How late a poll is, and that what an object's triggers say is shown of every kind of poll but a flow's."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from prometheus_client import REGISTRY
 
 from penstock.scaler import Measure, Scaler
+from scalers.polling import object_poll
 from scalers.polling.object_poll import ObjectPoll
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
 from scheduler.queue import Lease
 from tests.support.tables import cases
 from tests.unit.controllers.factories import UID, sample
 from workers.api.kinds import JOB_FLOW, SCALED_JOB, Kind, Ref
-from workers.decision.claims import LEDGER
-from workers.decision.snapshot import Reading
+from workers.decision.claims import LEDGER, ClaimLedger
+from workers.decision.snapshot import Reading, TriggerSample
 
 
 def poll(
@@ -97,3 +99,79 @@ def test_a_scaler_that_says_nonsense_is_unknown_by_itself():
     assert polled.complete
     assert (polled.samples[0].value, polled.samples[0].active) == (0.0, False)
     assert polled.samples[0].error.startswith("the server: TypeError: ")
+
+
+class Plain(Scaler):
+    """Asks for five a Job, and is active above two."""
+
+    metric: ClassVar[str] = "plain"
+    target: ClassVar[float] = 5.0
+    activation: ClassVar[float] = 2.0
+    server: ClassVar[str] = "the server"
+
+
+PLAIN = TriggerProbe("s0-plain", "plain", Plain(), SourceKey.of(Plain(), None))
+
+
+@cases(
+    ("above the activation", Measure(2.5), TriggerSample("s0-plain", "plain", 2.5, 5.0, True)),
+    ("not above it", Measure(2.0), TriggerSample("s0-plain", "plain", 2.0, 5.0, False)),
+    ("active by itself", Measure(0.0, active=True), TriggerSample("s0-plain", "plain", 0.0, 5.0, True)),
+    ("a target of its own", Measure(3.0, target=7), TriggerSample("s0-plain", "plain", 3.0, 7.0, True)),
+    ("an error", "refused", TriggerSample("s0-plain", "plain", error="refused")),
+)
+def test_a_sample_says_all_of_its_answer(answer, expected):
+    assert object_poll.sample(PLAIN, answer) == expected
+
+
+def test_a_reading_is_newer_than_the_one_before_and_has_its_samples_in_order():
+    polled = poll(before=70.0)
+    polled.body["metadata"]["generation"] = 4
+    polled.parsed = Parsed((PLAIN, replace(PLAIN, name="s1-plain")))
+    polled.take(1, Measure(4.0, again=0.1))
+    assert not polled.complete
+    polled.take(0, "refused")
+    first, second = (
+        TriggerSample("s0-plain", "plain", error="refused"),
+        TriggerSample("s1-plain", "plain", 4.0, 5.0, True),
+    )
+    assert polled.reading() == Reading(100_000_000, 100_000_000, 4, (first, second), None, UID)
+    assert polled.again == object_poll.SOONEST
+    polled.previous = replace(polled.reading(), id=300_000_000)
+    assert polled.reading().id == 300_000_001, "the broker may have been emptied, or its clock set back"
+    polled.parsed, polled.samples = Parsed(problem="no Secret"), {}
+    assert (polled.complete, polled.reading().problem, polled.reading().samples) == (True, "no Secret", ())
+
+
+def test_the_trigger_of_another_generation_is_another_asker():
+    polled = poll()
+    polled.body["metadata"]["generation"] = 4
+    assert polled.asker(1) == (UID, (1, 4))
+
+
+def test_a_sample_is_shown_under_the_name_that_its_trigger_has():
+    polled = poll(name="named")
+    polled.body["spec"]["triggers"] = [{"type": "redis", "name": "mine"}]
+    polled.samples[0] = sample(3)
+    polled.export(0, 0.5)
+    labels = [one.labels for metric in REGISTRY.collect() for one in metric.samples
+              if one.name == "keda_scaler_metrics_value" and one.labels["scaledObject"] == "named"]  # fmt: skip
+    assert [each["scaler"] for each in labels] == ["mine"]
+
+
+SAME = Reading(1, 1, 1, (TriggerSample("a", "b"),), None, UID)
+
+
+@cases(
+    ("the first", None, SAME, True),
+    ("nothing new", SAME, replace(SAME, id=2, started=2), False),
+    ("another value", SAME, replace(SAME, samples=(TriggerSample("a", "b", 1.0),)), True),
+    ("work that waits", replace(SAME, samples=(sample(1),)), replace(SAME, samples=(sample(1),)), True),
+    ("a failure", SAME, replace(SAME, samples=(TriggerSample("a", "b", failures=1),)), True),
+    ("another generation", SAME, replace(SAME, generation=2), True),
+    ("another object", SAME, replace(SAME, uid="other"), True),
+    ("another problem", SAME, replace(SAME, problem="x"), True),
+    ("another ledger", SAME, replace(SAME, ledger=ClaimLedger("x", 1)), True),
+)
+def test_a_decision_is_asked_for(previous, reading, asked):
+    assert object_poll.asks_for_decision(previous, reading) is asked

@@ -10,7 +10,7 @@ from scalers.triggers.flow_probes import PodProbe
 from tests.support.servers import LOOPBACK, behaving
 from tests.support.tables import cases, for_each
 from workers.api.kinds import POD, VC_JOB, Kind, Object, Ref
-from workers.api.volcano.jobflow import HttpGet, TcpSocket
+from workers.api.volcano.jobflow import Header, HttpGet, TcpSocket
 from workers.decision.snapshot import CachedObject
 
 
@@ -92,6 +92,13 @@ async def test_what_is_asked_of_whom(probe: Object, children: Any, expected: Any
     assert parsed.problem is None
     scalers = {each.name: each.scaler for each in parsed.probes}
     assert {name: (each.addresses, each.wanted) for name, each in scalers.items()} == expected  # type: ignore[attr-defined]
+    types = {"tcp": "tcpSocket", "http": "httpGet"}
+    assert {each.name: each.type for each in parsed.probes} == {name: types[name.partition(":")[0]] for name in expected}
+
+
+async def test_a_flow_that_cannot_be_read_is_a_problem() -> None:
+    parsed = await flow_probes.parse({**flow(TCP), "spec": {"flows": 5}}, Mirror())  # type: ignore[arg-type]
+    assert (parsed.probes, parsed.problem) == ((), "JobFlow default/f: spec.flows: must be a list")
 
 
 def server(answer: bytes = b"") -> AbstractAsyncContextManager[int]:
@@ -121,6 +128,23 @@ async def test_http(answer: bytes, ready: bool) -> None:
         asked = HttpGet(task_name="server", port=port, path="/ready")
         measure = await PodProbe(asked=asked, addresses=(LOOPBACK,), wanted=1).measure()
     assert (measure.active, measure.value) == (ready, float(ready))
+
+
+async def test_a_request_has_the_header_and_path_that_are_asked_for() -> None:
+    asked: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(http("200 OK"))
+        await writer.drain()
+
+    async with behaving(serve) as port:
+        header = Header(name="X-Probe", value="yes")
+        probe = HttpGet(task_name="server", port=port, path="/ready?a=1", http_header=header)
+        assert (await PodProbe(asked=probe, addresses=(LOOPBACK,), wanted=1).measure()).active
+    [request] = asked
+    assert request.startswith(b"GET /ready?a=1 HTTP/1.1\r\n")
+    assert b"\r\nX-Probe: yes\r\n" in request
 
 
 @for_each(((), 1, False), ((LOOPBACK,), 1, True), ((LOOPBACK,), 2, False))

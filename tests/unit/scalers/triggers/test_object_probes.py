@@ -10,7 +10,7 @@ from scalers.triggers.parse import Triggers
 from tests.support.tables import cases
 from tests.unit.controllers.eventjob.manifests import event_job
 from workers.api.eventing import taken_channels
-from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, Kind, Object, Ref
+from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, VC_JOB, Kind, Object, Ref
 from workers.cache import codec
 from workers.controllers.eventjob.status import EventJobState, StatedCondition, write
 from workers.decision.plan import PatchStatus
@@ -70,6 +70,7 @@ async def test_the_settings_of_a_channel_are_those_of_its_namesake() -> None:
     settings = {"maxEvents": 7, "dedup": {"limit": 50, "windowSeconds": 3}}
     own = await ledger(event_job(status=READY, deadLetter={"channel": "lost"}, **settings))
     assert (own.owner, own.deleting) == ("default/orders", False)
+    assert (own.intake.group, own.intake.held, own.intake.parked) == ("", True, 1000)
     assert own.dead_letters
     assert (own.intake.stream.endswith("default/orders"), own.dead_letters.endswith("default/lost")) == (True, True)
     assert (own.intake.limit, own.intake.window, own.intake.remembered) == (7, 3000, 50)
@@ -157,9 +158,24 @@ async def test_a_broker_that_cannot_be_used_is_the_problem() -> None:
     assert (parsed.probes, (parsed.problem or "").startswith("Penstock's own broker: ")) == ((), True)
 
 
-@cases(("EventJob", EVENT_JOB, True), ("JobFlow", JOB_FLOW, False))
+@cases(("EventJob", EVENT_JOB, True), ("JobFlow", JOB_FLOW, False), ("ScaledJob", SCALED_JOB, False))
 def test_eventjobs_are_polled_until_they_are_gone(kind: Any, asked: bool) -> None:
     assert is_asked(kind, {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z"}, "spec": {}}) is asked
+
+
+async def test_pods_of_a_flow_are_asked() -> None:
+    probe = {"tcpSocketList": [{"taskName": "server", "port": 80}]}
+    entries = [{"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"], "probe": probe}}]
+    body = {"metadata": {"name": "f", "namespace": "default", "uid": "f"}, "spec": {"flows": entries}}
+
+    class Jobs(Mirror):
+        async def children_many(self, owners: Sequence[tuple[Kind, str]]) -> list[tuple[CachedObject, ...]]:
+            job = {"metadata": {"name": "f-a", "uid": "j"}, "spec": {"tasks": [{"name": "server", "replicas": 1}]}}
+            known = {(VC_JOB, "f"): (CachedObject(Ref(VC_JOB, "default", "f-a"), job, 0),)}
+            return [known.get(owner, ()) for owner in owners]
+
+    [asked] = (await probes(Jobs()).parse(Ref(JOB_FLOW, "default", "f"), body)).probes
+    assert (asked.name, asked.type) == ("tcp://f-a/server:80", "tcpSocket")
 
 
 async def test_triggers_of_kedas_kinds_are_parsed() -> None:

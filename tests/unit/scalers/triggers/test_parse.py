@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from penstock.parameters import Trigger
 from penstock.scaler import Scaler, parameter
 from scalers.scaler_registry import ScalerRegistry
-from scalers.triggers.parse import Parsed, Triggers, measured, polling_interval, version
+from scalers.triggers.parse import Parsed, SourceKey, Triggers, measured, polling_interval, version
 from tests.support.tables import cases, for_each
 from tests.unit.scalers.cluster import Cluster
 from workers.api.kinds import SCALED_JOB, Object, Ref
@@ -265,8 +265,22 @@ async def test_a_scaler_is_made_from_all_that_is_known_of_its_trigger(cluster: C
     assert (first.name, first.type, str(first.source)) == ("s0-noted", "noted", "the source")
     assert (second.name, second.type) == ("s1-noted", "noted")
     assert first.source != second.source, "a scaler without a server is its trigger's alone"
+    other = (await triggers.parse(REF, body({"type": "noted"}, {"type": "noted"}, uid="v"))).probes
+    assert second.source not in {each.source for each in other}
     scaler = second.scaler
     assert (scaler.given.name, scaler.given.metadata, scaler.given.authentication) == ("", {}, {})
+
+
+def test_a_server_is_one_source_for_each_way_to_ask_it() -> None:
+    faulty, noted = Faulty(fault=""), Noted(given=Trigger(0, "noted"))
+    assert SourceKey.of(faulty, "a") == SourceKey.of(Faulty(fault="none"), "b")
+    assert SourceKey.of(faulty, "a") != SourceKey(Noted, "the server")
+    assert SourceKey.of(noted, "a") != SourceKey.of(noted, "b")
+
+
+async def test_a_type_of_metric_is_allowed_where_nothing_is_measured() -> None:
+    cpu = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}}
+    assert (await Triggers().parse(REF, body(trigger(None), cpu))).problem is None
 
 
 @cases(
