@@ -41,7 +41,7 @@ class ClaimVerdict:
     """The claims and Jobs of one ledger, sorted by their next step.
 
     missing: claims that need a Job and have none. settlements: claims to settle. bound: ids of claims whose Job exists.
-    carried: those of them whose items polls still read.
+    carried: number of those whose items polls still read.
     freed: Jobs that have ended and whose claim is settled. given_up: unfinished Jobs that are being deleted and still
     wait for their claim. strays: number of unfinished Jobs whose claim is not in the ledger. owed: number of claims
     without an unfinished Job that need one now or later. unclear: the decision needs a fresh reading.
@@ -52,7 +52,7 @@ class ClaimVerdict:
     bound: list[str] = field(default_factory=list)
     freed: list[CachedObject] = field(default_factory=list)
     given_up: list[CachedObject] = field(default_factory=list)
-    carried: list[str] = field(default_factory=list)
+    carried: int = 0
     strays: int = 0
     owed: int = 0
     unclear: bool = False
@@ -103,7 +103,7 @@ class ObservedClaims:
         """
         verdict = self.verdict
         in_force = self.is_known and self.ledger.limit == limit and not verdict.settlements and not verdict.unclear
-        if (in_force and len(verdict.carried) <= CARRIED) or self.problem:
+        if (in_force and verdict.carried <= CARRIED) or self.problem:
             return ()
         settlements, bound = tuple(verdict.settlements), tuple(verdict.bound)
         # The broker's clock may have been set back, and ledgers refuse orders older than the last one.
@@ -231,7 +231,7 @@ def _with_job(
         return ClaimSettlement(claim.id, "returned", job=name)
     verdict.bound.append(claim.id)
     if claim.item is not None:
-        verdict.carried.append(claim.id)
+        verdict.carried += 1
     match conditions.finished(job):
         case "Complete":
             return ClaimSettlement(claim.id, "done", job=name)

@@ -11,6 +11,7 @@ from tests.unit.controllers.eventjob.manifests import COUNTS, claim, event_job, 
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.transcripts import Transcript
 from workers.controllers.eventjob import decide
+from workers.decision.plan import PatchStatus
 from workers.decision.snapshot import CachedObject, Reading
 
 
@@ -30,6 +31,8 @@ def test_the_life_of_an_eventjob(monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in range(4):
             if cluster.owner:
                 cluster.poll()
+            cluster.decide()
+            # The order is not carried out yet.
             cluster.decide()
             cluster.see_all()
 
@@ -62,9 +65,12 @@ def test_what_keeps_an_eventjob_from_running() -> None:
     transcript = Transcript()
     body = event_job(ttlSecondsAfterFinished=60)
 
-    def then(line: str, *jobs: CachedObject, found: Reading | None = None) -> None:
+    def then(line: str, *jobs: CachedObject, found: Reading | None = None, error: str | None = None) -> None:
         transcript.note(line)
-        transcript.of(decide)(snapshot(body, *jobs, reading=found), NOW)
+        plan = transcript.of(decide)(snapshot(body, None, *jobs, reading=found, last_error=error), NOW)
+        for step in plan.steps:
+            if isinstance(step, PatchStatus):
+                body["status"] = step.status
 
     held = [claim("1-0"), claim("2-0")]
     traced = orjson.loads(held[0].item or "") | {"traceparent": "00-1-2-01", "tracestate": "a=$b", "x-n": "5"}
@@ -81,7 +87,14 @@ def test_what_keeps_an_eventjob_from_running() -> None:
         found=reading_of(ledger(*held)),
     )
     then("too many are parked", found=reading_of(ledger(*held, counts={**COUNTS, "parked": 5000, "filtered": 2})))
+    for _ in range(2):
+        then("Jobs are refused", found=reading_of(ledger(*held)), error="exceeded quota")
     then("the channel cannot be read", found=reading_of(None, problem="the channel is gone"))
+    body["metadata"]["deletionTimestamp"] = at(0)
+    broken = replace(ledger(*held), claims=None)
+    unread = replace(reading_of(broken), samples=(replace(reading_of(broken).samples[0], error="WRONGTYPE"),))
+    then("it is being deleted, and the ledger cannot be read", job_of(held[0], deleted=True), found=unread)
+    del body["metadata"]["deletionTimestamp"]
     body["spec"]["filter"] = {"sql": 5}
     then("a wrong manifest", found=reading_of(ledger(*held)))
     transcript.check("obstacles")

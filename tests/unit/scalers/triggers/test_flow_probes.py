@@ -93,7 +93,9 @@ async def test_what_is_asked_of_whom(probe: Object, children: Any, expected: Any
     scalers = {each.name: each.scaler for each in parsed.probes}
     assert {name: (each.addresses, each.wanted) for name, each in scalers.items()} == expected  # type: ignore[attr-defined]
     types = {"tcp": "tcpSocket", "http": "httpGet"}
-    assert {each.name: each.type for each in parsed.probes} == {name: types[name.partition(":")[0]] for name in expected}
+    assert {each.name: each.type for each in parsed.probes} == {
+        name: types[name.partition(":")[0]] for name in expected
+    }
 
 
 async def test_a_flow_that_cannot_be_read_is_a_problem() -> None:

@@ -101,6 +101,8 @@ def test_the_claims_of_a_scaledjob(monkeypatch: pytest.MonkeyPatch) -> None:
             if cluster.owner:
                 cluster.poll()
             cluster.decide()
+            # The order is not carried out yet.
+            cluster.decide()
             cluster.see_all()
 
     assert cluster.owner

@@ -6,6 +6,7 @@ from tests.unit.controllers.transcripts import Transcript
 from tests.unit.controllers.volcano.job import vcjob_cluster
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
+from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, QUEUE, Ref
 from workers.controllers.volcano.job import decide
 
 
@@ -68,3 +69,71 @@ def test_the_ends_of_pods(transcript: Transcript, name: str, spec: dict[str, obj
     transcript.note("the rest succeeds")
     cluster.end().settle()
     transcript.check(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [
+        ("pytorch", {"pytorch": ["--master=lead", "--worker=worker", "--port=23456"]}),
+        ("waiting", {"pytorch": ["--master=lead", "--worker=worker", "--wait-master-enabled=true"]}),
+        ("mpi", {"mpi": ["--master=lead", "--worker=worker", "--port=22"], "ssh": [], "svc": []}),
+        ("tensorflow", {"tensorflow": ["--ps=lead", "--worker=worker", "--port=2222"]}),
+        ("ray", {"ray": ["--head=lead", "--worker=worker", "--headContainer=main", "--workerContainer=main"]}),
+        ("svc", {"svc": ["--publish-not-ready-addresses=true", "--disable-network-policy=true"], "env": [], "ssh": []}),
+    ],
+)
+def test_what_plugins_give_to_pods(transcript: Transcript, name: str, spec: dict[str, list[str]]) -> None:
+    template = {"spec": {"initContainers": [{"name": "first", "image": "init"}]}}
+    cluster = VcJobCluster(vcjob(task("lead"), task("worker", replicas=2, template=template), plugins=spec)).start()
+    transcript.note("it ends")
+    cluster.end().settle()
+    transcript.check(f"plugins-{name}")
+
+
+def test_what_keeps_a_job_from_running(transcript: Transcript) -> None:
+    transcript.note("its queue is missing")
+    cluster = VcJobCluster(vcjob(task()), queue=False).settle()
+    transcript.note("its queue is closed")
+    cluster.put(Ref(QUEUE, "", "default"), {"metadata": {"name": "default"}, "status": {"state": "Closed"}}).settle()
+    transcript.note("its spec is wrong")
+    wrong = VcJobCluster(vcjob(task(), minAvailable=5)).settle()
+    assert wrong.job
+    del wrong.job["spec"]["minAvailable"]
+    wrong.edit(tasks=[task(), task()]).settle()
+    transcript.note("its claim is missing, and comes")
+    volume = {"mountPath": "/data", "volumeClaimName": "data"}
+    claiming = VcJobCluster(vcjob(task(), volumes=[volume, {"mountPath": "/own", "volumeClaim": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}])).settle()  # fmt: skip
+    claiming.put(
+        Ref(PERSISTENT_VOLUME_CLAIM, "default", "data"), {"metadata": {"name": "data", "namespace": "default"}}
+    )
+    claiming.wait(60)
+    transcript.note("a pod is refused")
+    refused = VcJobCluster(vcjob(task(replicas=2)))
+    refused.refused = {"train-worker-1": "exceeded quota"}
+    refused.sync()
+    refused.admit()
+    refused.sync()
+    refused.refused = {}
+    refused.wait(2)
+    transcript.check("obstacles")
+
+
+def test_actions_that_wait(transcript: Transcript) -> None:
+    policies = [
+        {"event": "PodPending", "action": "AbortJob", "timeout": "60s"},
+        {"event": "PodEvicted", "action": "RestartTask", "timeout": "20s"},
+        {"event": "PodFailed", "action": "RestartJob", "timeout": "30s"},
+    ]
+    cluster = VcJobCluster(vcjob(task("lead"), task("worker", replicas=2), policies=policies, minAvailable=1)).settle()
+    transcript.note("one stays pending, one fails, one is evicted")
+    cluster.run("train-lead-0", "train-worker-0").settle()
+    cluster.set("train-worker-0", "Failed", 1).settle()
+    cluster.delete("train-lead-0").settle()
+    transcript.note("the lead is back in time")
+    cluster.run("train-lead-0").settle()
+    transcript.note("half a minute later")
+    cluster.wait(20).wait(10)
+    transcript.note("a minute later")
+    cluster.run("train-lead-0").settle().wait(60)
+    transcript.check("timers")
