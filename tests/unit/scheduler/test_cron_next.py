@@ -108,6 +108,22 @@ def test_next(text, after, slot):
     assert parse(text).next(utc(after)) == (None if slot is None else utc(slot))
 
 
+@for_each(
+    ("@every 10m", 5, ["12:10", "12:20", "12:30"], False),
+    ("@every 10m", 3, ["12:10", "12:20", "12:30"], False),
+    ("@every 10m", 2, ["12:20", "12:30"], True),
+    ("@every 10m", 1, ["12:30"], True),
+    ("@every 40m", 1, [], False),
+    ("*/10 * * * *", 3, ["12:10", "12:20", "12:30"], False),
+    ("*/10 * * * *", 2, ["12:20", "12:30"], True),
+)
+def test_the_newest_slots(text, count, slots, older):
+    """After noon, until half past, that included."""
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    found, more = parse(text).newest(noon, noon + timedelta(minutes=30, seconds=59), count)
+    assert ([f"{slot:%H:%M}" for slot in found], more) == (slots, older)
+
+
 def test_the_instant_counts_not_how_it_is_written():
     tokyo = datetime(2026, 3, 1, 21, 0, tzinfo=timezone(9 * timedelta(hours=1)))
     assert parse("5 * * * *").next(tokyo) == utc("2026-03-01T12:05")

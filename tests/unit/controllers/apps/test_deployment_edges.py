@@ -79,6 +79,29 @@ def test_paused_a_set_that_serves_it_all_needs_no_other():
     assert cluster.sizes() == {"one": 0, "two": 3}
 
 
+def test_without_any_set_a_pause_makes_none():
+    cluster = AppsCluster(replicas=3, paused=True)
+    cluster.settle()
+    assert cluster.of(REPLICA_SET) == []
+
+
+def test_a_quarter_may_surge_where_nothing_is_said():
+    cluster = AppsCluster(replicas=12, strategy={"type": "RollingUpdate"})
+    cluster.settle()
+    cluster.edit(template=template("two"))
+    cluster.sync(DEPLOYMENT)
+    cluster.sync(DEPLOYMENT)
+    most = {
+        body["metadata"]["annotations"]["deployment.kubernetes.io/max-replicas"] for body in cluster.of(REPLICA_SET)
+    }
+    assert most == {"15"}
+    cluster.settle()
+    cluster.healthy = lambda pod: pod["spec"]["containers"][0]["image"] != "broken"
+    cluster.edit(template=template("broken"))
+    cluster.settle()
+    assert cluster.available() == 9
+
+
 def test_recreate_does_not_believe_a_late_status():
     cluster = AppsCluster(replicas=2, strategy={"type": "Recreate"})
     cluster.sync(DEPLOYMENT)

@@ -140,6 +140,24 @@ def test_the_end_of_the_deadline_is_when_it_comes_back(reason: str, deadline: in
     assert deployment_status.requeue_at(deployment(deadline=deadline), [progressing(reason)]) == at
 
 
+@cases(
+    ("paused", True, "ReplicaSetUpdated", ("Unknown", "DeploymentPaused", "Deployment is paused")),
+    ("still paused", True, "DeploymentPaused", None),
+    ("resumed", False, "DeploymentPaused", ("Unknown", "DeploymentResumed", "Deployment is resumed")),
+    ("neither", False, "ReplicaSetUpdated", None),
+    ("too late already", True, "ProgressDeadlineExceeded", None),
+)
+def test_a_pause_and_its_end_begin_the_deadline_anew(
+    paused: bool, reason: str, told: tuple[str, str, str] | None
+) -> None:
+    observed = [progressing(reason, "Unknown")]
+    body = deployment()
+    body["spec"]["paused"] = paused
+    moved = {} if told is None else {"moved": EARLIER}
+    expected = observed if told is None else [condition("Progressing", *told, **moved)]
+    assert deployment_status.pausing(body, observed, NOW) == expected
+
+
 def test_a_failure_of_a_set_is_told_once_and_taken_back() -> None:
     refusal = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "quota"}
     refusal["lastTransitionTime"] = times.render(EARLIER)

@@ -55,6 +55,12 @@ def test_what_is_missing_is_made_under_names_never_used_before():
     assert (status_of(plan)["replicas"], status_of(plan)["fullyLabeledReplicas"]) == (3, 3)
 
 
+def test_a_set_that_names_no_number_has_one_pod() -> None:
+    body = replica_set(5)
+    del body["spec"]["replicas"]
+    assert len(created(decide(snapshot(body), NOW))) == 1
+
+
 def test_a_pod_belongs_to_its_set_and_is_made_from_the_template():
     (step,) = decide(snapshot(replica_set(1)), NOW).steps[0].steps
     assert step.body["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet"

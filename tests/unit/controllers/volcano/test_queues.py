@@ -101,6 +101,13 @@ def consumed(plan: Plan) -> list[str]:
     ]
 
 
+def test_who_is_read_beside_a_queue() -> None:
+    found = controller()
+    assert (found.kind, found.referrers) == (QUEUE, (POD_GROUP, COMMAND, QUEUE))
+    assert found.relatives(queue("q", parent="team")) == (Ref(QUEUE, "", "team"),)
+    assert found.relatives(queue("root", parent=None)) == ()
+
+
 # The table, cell by cell: (state before, action) -> (state without PodGroups, with one, Event).
 CELLS = [
     ("", "SyncQueue", "Open", "Open", None),
