@@ -27,8 +27,8 @@ class Guard:
     pids: a folder and a pattern of files in it that hold the numbers of more groups, read when the master is
     dead; such a group counts only if its leader's command line names the file's folder. This way no group is missed
     that was started just before. delay: seconds the guard waits after the master's death before it acts; lock: a file
-    the master and its successors hold locked (`hold`): when a successor has taken it by the end of the delay, the groups
-    are the successor's, or its guard's, and this guard leaves them alone. grace: seconds between TERM and KILL.
+    that the master and its successors hold locked (`hold`): when a successor has taken it by the end of the delay, the
+    groups are the successor's, or its guard's, and this guard leaves them alone. grace: seconds between TERM and KILL.
     """
 
     def __init__(
