@@ -25,8 +25,9 @@ demo-pool: $(STAMP)  ## Celery workers as a Deployment that grows and shrinks wi
 demo-events: $(STAMP)  ## signed webhooks, one Job per event, while parts are killed: make demo-events EVENTS=60
 	@$(BIN)/python -m deploy.demo.events --events $(EVENTS)
 
-# The examples of property tests. Another number draws others; so does HYPOTHESIS_PROFILE=hunt, ten times as many.
-SEED   ?= 20261127
+# The examples of property tests are those of the newest commit's day: a run can be repeated, and another day's draws
+# others. So does another number, and HYPOTHESIS_PROFILE=hunt, ten times as many.
+SEED   ?= $(or $(shell git log -1 --format=%ad --date=format:%Y%m%d 2>/dev/null),20261127)
 test: $(STAMP)  ## the test suite, two processes per core: make test ARGS="tests/unit -k beat"; ARGS="-n 0 --pdb" to debug
 	$(BIN)/python -m pytest -n auto --hypothesis-seed=$(SEED) $(ARGS)
 
