@@ -9,6 +9,12 @@ from workers.api.kinds import DEPLOYMENT, POD, STATEFUL_SET, Kind, Object
 DATA = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
 
 
+LOGS = {
+    "metadata": {"name": "logs", "labels": {"disk": "slow"}, "annotations": {"kind": "hdd"}},
+    "spec": {"accessModes": ["ReadWriteOnce"]},
+}
+
+
 class ToldCluster(AppsCluster):
     """A cluster with a transcript of its plans."""
 
@@ -62,6 +68,17 @@ def test_the_life_of_a_stateful_set():
     cluster.root["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
     cluster.then("being deleted")
     cluster.transcript.check("statefulset")
+
+
+def test_the_claims_of_a_stateful_set():
+    kept = {"whenScaled": "Delete", "whenDeleted": "Delete"}
+    numbers = {"ordinals": {"start": 3}, "persistentVolumeClaimRetentionPolicy": kept}
+    cluster = ToldCluster(STATEFUL_SET, replicas=2, volumeClaimTemplates=[DATA, LOGS], **numbers)
+    cluster.then("two pods, and two claims for each")
+    cluster.then("one is too many", replicas=1)
+    cluster.then("and is wanted again", replicas=2)
+    cluster.then("claims stay from now on", persistentVolumeClaimRetentionPolicy={"whenScaled": "Retain"})
+    cluster.transcript.check("claims")
 
 
 def rolling_to(partition: int) -> Object:

@@ -102,6 +102,34 @@ def test_a_quarter_may_surge_where_nothing_is_said():
     assert cluster.available() == 9
 
 
+def test_of_the_old_pods_those_that_do_not_serve_go_first():
+    cluster = AppsCluster(
+        replicas=4,
+        strategy=rolling(1, 1),
+        healthy=lambda pod: pod["spec"]["containers"][0]["image"] != "broken",
+    )
+    cluster.settle()
+    cluster.edit(template=template("broken"))
+    cluster.settle()
+    assert cluster.sizes() == {"one": 3, "broken": 2}
+    least = []
+    cluster.watch = lambda: least.append(cluster.available())
+    cluster.edit(template=template("two"))
+    cluster.settle()
+    assert min(least) == 3
+    assert cluster.sizes() == {"one": 0, "broken": 0, "two": 4}
+
+
+def test_another_label_is_another_template():
+    cluster = AppsCluster(replicas=1)
+    cluster.settle()
+    cluster.edit(template=template("one", tier="back"))
+    cluster.settle()
+    assert sorted(body["spec"]["replicas"] for body in cluster.of(REPLICA_SET)) == [0, 1]
+    [pod] = cluster.of(POD)
+    assert pod["metadata"]["labels"]["tier"] == "back"
+
+
 def test_recreate_does_not_believe_a_late_status():
     cluster = AppsCluster(replicas=2, strategy={"type": "Recreate"})
     cluster.sync(DEPLOYMENT)

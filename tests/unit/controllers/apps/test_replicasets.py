@@ -134,6 +134,16 @@ def test_why_pods_cannot_be_made_is_reported_before_it_is_tried_again():
     assert conditions_of(decide(snapshot(failed, pod("a")), NOW)) == []
 
 
+def test_why_pods_cannot_be_deleted_is_reported_too():
+    plan = decide(snapshot(replica_set(0), pod("a"), failures=1), NOW)
+    [failure] = status_of(plan)["conditions"]
+    assert (failure["status"], failure["reason"], failure["message"]) == (
+        "True",
+        "FailedDelete",
+        "the last attempt failed",
+    )
+
+
 def test_a_set_on_its_way_out_makes_and_deletes_nothing():
     body = replica_set(1, metadata={"deletionTimestamp": times.render(NOW)})
     for pods in ((), (pod("a"), pod("b"))):

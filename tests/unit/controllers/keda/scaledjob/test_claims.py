@@ -32,10 +32,10 @@ _RULES = ClaimRules()
 
 
 def judge(
-    *held: ClaimedItem, jobs: tuple[CachedObject, ...] = (), rules: ClaimRules = _RULES, closing: bool = False
+    *held: ClaimedItem, jobs: tuple[CachedObject, ...] = (), rules: ClaimRules = _RULES, **more: Any
 ) -> claim_outcomes.ClaimVerdict:
     return claim_outcomes.judge(
-        ClaimLedger(OF, 3, held), jobs, micros(-5), lambda each: name(each.id, each.attempt), rules, closing=closing
+        ClaimLedger(OF, 3, held), jobs, micros(-5), lambda each: name(each.id, each.attempt), rules, **more
     )
 
 
@@ -67,8 +67,19 @@ def test_a_claim_without_a_job(
     held: ClaimedItem, closing: bool, settlement: str | None, missing: int, unclear: bool
 ) -> None:
     verdict = judge(held, closing=closing)
-    assert [each.how for each in verdict.settlements] == ([settlement] if settlement else [])
+    assert [(each.id, each.how) for each in verdict.settlements] == ([("1", settlement)] if settlement else [])
     assert (len(verdict.missing), verdict.unclear) == (missing, unclear)
+
+
+def test_while_a_ledger_closes_nothing_is_tried_again() -> None:
+    verdict = judge(claim("1"), jobs=(bound("1", "Failed"),), rules=ClaimRules(5), closing=True)
+    assert [(each.id, each.how) for each in verdict.settlements] == [("1", "parked")]
+
+
+@cases(("is being returned by a poll", ("1",), True), ("another one is", ("2",), False))
+def test_a_claim_that_may_be_going_gets_no_job(leaving: tuple[str, ...], unclear: bool) -> None:
+    verdict = judge(claim("1"), leaving=leaving)
+    assert (len(verdict.missing), verdict.unclear, verdict.owed) == (0 if unclear else 1, unclear, 1)
 
 
 def test_returned_items_go_to_the_front_youngest_first_after_all_else() -> None:

@@ -6,7 +6,7 @@ from tests.unit.controllers.transcripts import Transcript
 from tests.unit.controllers.volcano.job import vcjob_cluster
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
-from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, QUEUE, Ref
+from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, PRIORITY_CLASS, QUEUE, Ref
 from workers.controllers.volcano.job import decide
 
 
@@ -117,6 +117,13 @@ def test_what_keeps_a_job_from_running(transcript: Transcript) -> None:
     refused.refused = {}
     refused.wait(2)
     transcript.check("obstacles")
+
+
+def test_a_priority_class_gives_its_number(transcript: Transcript) -> None:
+    cluster = VcJobCluster(vcjob(task(), priorityClassName="urgent"))
+    cluster.put(Ref(PRIORITY_CLASS, "", "urgent"), {"metadata": {"name": "urgent"}, "value": 1000})
+    cluster.start().end().settle()
+    transcript.check("priority")
 
 
 def test_actions_that_wait(transcript: Transcript) -> None:

@@ -96,6 +96,22 @@ def test_a_flow_that_is_cancelled(transcript: Transcript) -> None:
     transcript.check("cancelled")
 
 
+def test_a_flow_of_which_parts_cannot_be_made(transcript: Transcript) -> None:
+    cluster = Cluster(
+        {"name": "load", "patch": {"jobSpec": {"tasks": 5}}, "allowFailure": True},
+        {"name": "report"},
+        {"name": "last", "dependsOn": {"targets": ["load"]}, "when": {"phases": ["Failed"]}},
+    )
+    cluster.settle()
+    for name in cluster.unfinished():
+        cluster.end(name, "Aborted")
+    cluster.settle()
+    for name in cluster.unfinished():
+        cluster.end(name, "Failed")
+    cluster.settle()
+    transcript.check("unmade")
+
+
 def test_a_flow_with_a_schedule(transcript: Transcript) -> None:
     cluster = Cluster({"name": "load"}, schedule="*/5 * * * *", concurrencyPolicy="Forbid", startingDeadlineSeconds=60)
     cluster.settle()
