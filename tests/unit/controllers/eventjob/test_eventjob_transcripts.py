@@ -28,13 +28,7 @@ def test_the_life_of_an_eventjob(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def then(line: str) -> None:
         transcript.note(line)
-        for _ in range(4):
-            if cluster.owner:
-                cluster.poll()
-            cluster.decide()
-            # The order is not carried out yet.
-            cluster.decide()
-            cluster.see_all()
+        cluster.take_turns(4)
 
     cluster.push("work", 4)
     then("four events, at most two at once")

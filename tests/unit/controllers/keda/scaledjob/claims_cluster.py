@@ -160,6 +160,15 @@ class ClaimsCluster:
     def decide(self) -> None:
         self.act(self.planned())
 
+    def take_turns(self, rounds: int) -> None:
+        """Polls and decisions take turns; each decision is made again before its order is carried out."""
+        for _ in range(rounds):
+            if self.owner:
+                self.poll()
+            self.decide()
+            self.decide()
+            self.see_all()
+
     def _write(self) -> bool:
         """Returns True if the store observes this write."""
         if self.budget is None:

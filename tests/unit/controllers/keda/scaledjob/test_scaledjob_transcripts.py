@@ -97,13 +97,7 @@ def test_the_claims_of_a_scaledjob(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def then(line: str) -> None:
         transcript.note(line)
-        for _ in range(4):
-            if cluster.owner:
-                cluster.poll()
-            cluster.decide()
-            # The order is not carried out yet.
-            cluster.decide()
-            cluster.see_all()
+        cluster.take_turns(4)
 
     assert cluster.owner
     cluster.owner["metadata"]["annotations"] = {"autoscaling.keda.sh/paused": "true"}
