@@ -119,10 +119,13 @@ class ObjectProbes:
 
 
 def is_asked(kind: Kind, body: Object) -> bool:
-    """Returns whether the object is polled now. EventJobs are until they are gone, for their claims to be settled."""
-    if kind == EVENT_JOB:
-        return True
-    return flow_probes.is_probed(body) if kind == JOB_FLOW else is_polled(body)
+    """Returns whether an object of a polled kind is polled now.
+
+    EventJobs are until they are gone, for their claims to be settled.
+    """
+    if kind in BY_TRIGGERS:
+        return is_polled(body)
+    return kind == EVENT_JOB or flow_probes.is_probed(body)
 
 
 def _intake(stream: str, spec: EventJobSpec | None) -> Intake:
