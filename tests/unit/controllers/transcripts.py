@@ -1,10 +1,9 @@
 """Transcripts: the plans of a whole scenario as text, compared with a file beside the test.
 
 A table has the cases of one rule; a transcript shows all that the rules together write, word for word. With
-``WRITE_TRANSCRIPTS=1`` in its environment a test writes its file instead, for a reading before it is committed.
+``WRITE_TRANSCRIPTS=1`` in its environment a test writes its file first, for a reading before it is committed.
 """
 
-import inspect
 import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -31,10 +30,11 @@ _REST = ("figures", "reservation", "levels")
 class Transcript:
     """The plans that decisions returned, in their order; one that repeats the last of its object is left out.
 
-    Of a status and of an object that is created only what differs from the last one is shown.
+    Of a status and of an object that is created only what differs from the last one is shown. folder: of the files.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._lines: list[str] = []
         self._last: dict[str, Sequence[str]] = {}
         self._before: dict[str, Object] = {}
@@ -66,14 +66,18 @@ class Transcript:
                     line.lstrip(), 118, initial_indent=indent, subsequent_indent=f"{indent}    ", break_on_hyphens=False
                 )
 
-    def check(self, name: str) -> None:
-        """Compares with transcripts/<name>.txt beside the calling test."""
-        file = Path(inspect.stack()[1].filename).parent / "transcripts" / f"{name}.txt"
-        text = "\n".join(self._lines).strip() + "\n"
+    @property
+    def text(self) -> str:
+        """All that was added."""
+        return "\n".join(self._lines).strip() + "\n"
+
+    def expected(self, name: str) -> str:
+        """Returns the content of the file of this name."""
+        file = self._folder / f"{name}.txt"
         if os.environ.get("WRITE_TRANSCRIPTS"):
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-        assert text == file.read_text(encoding="utf-8")
+            self._folder.mkdir(exist_ok=True)
+            file.write_text(self.text, encoding="utf-8")
+        return file.read_text(encoding="utf-8")
 
     def _step(self, subject: str, step: Step) -> Iterator[str]:
         [(name, given)] = _plain(step).items()

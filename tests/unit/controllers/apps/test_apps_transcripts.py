@@ -3,12 +3,11 @@
 from typing import Any
 
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
+from tests.unit.controllers.factories import at
 from tests.unit.controllers.transcripts import Transcript
 from workers.api.kinds import DEPLOYMENT, POD, STATEFUL_SET, Kind, Object
 
 DATA = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
-
-
 LOGS = {
     "metadata": {"name": "logs", "labels": {"disk": "slow"}, "annotations": {"kind": "hdd"}},
     "spec": {"accessModes": ["ReadWriteOnce"]},
@@ -18,9 +17,9 @@ LOGS = {
 class ToldCluster(AppsCluster):
     """A cluster with a transcript of its plans."""
 
-    def __init__(self, root: Kind = DEPLOYMENT, **more: Any) -> None:
+    def __init__(self, transcript: Transcript, root: Kind = DEPLOYMENT, **more: Any) -> None:
         super().__init__(root, **more)
-        self.transcript = Transcript()
+        self.transcript = transcript
         self.decisions = {name: self.transcript.of(decide) for name, decide in self.decisions.items()}
 
     def then(self, line: str, **spec: Any) -> None:
@@ -36,8 +35,8 @@ class ToldCluster(AppsCluster):
         pod["status"] = {**pod["status"], **status}
 
 
-def test_the_life_of_a_deployment():
-    cluster = ToldCluster(replicas=3, revisionHistoryLimit=1)
+def test_the_life_of_a_deployment(transcript: Transcript):
+    cluster = ToldCluster(transcript, replicas=3, revisionHistoryLimit=1)
     cluster.then("three pods")
     cluster.then("another template", template=template("two"))
     cluster.then("paused, and a third one", template=template("three"), paused=True)
@@ -51,13 +50,13 @@ def test_the_life_of_a_deployment():
     cluster.then("back", template=template("three"))
     cluster.then("all at once", strategy={"type": "Recreate", "rollingUpdate": None}, template=template("four"))
     cluster.then("none", replicas=0)
-    cluster.root["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+    cluster.root["metadata"]["deletionTimestamp"] = at(0)
     cluster.then("being deleted")
-    cluster.transcript.check("deployment")
+    assert transcript.text == transcript.expected("deployment")
 
 
-def test_the_life_of_a_stateful_set():
-    cluster = ToldCluster(STATEFUL_SET, replicas=2, volumeClaimTemplates=[DATA], revisionHistoryLimit=0)
+def test_the_life_of_a_stateful_set(transcript: Transcript):
+    cluster = ToldCluster(transcript, STATEFUL_SET, replicas=2, volumeClaimTemplates=[DATA], revisionHistoryLimit=0)
     cluster.then("two pods")
     cluster.then("another template", template=template("two"))
     cluster.set_pod(0, phase="Failed")
@@ -65,20 +64,20 @@ def test_the_life_of_a_stateful_set():
     cluster.then("up to a partition", template=template("three"), updateStrategy=rolling_to(2))
     cluster.then("side by side", podManagementPolicy="Parallel", updateStrategy=rolling_to(0))
     cluster.then("none", replicas=0)
-    cluster.root["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+    cluster.root["metadata"]["deletionTimestamp"] = at(0)
     cluster.then("being deleted")
-    cluster.transcript.check("statefulset")
+    assert transcript.text == transcript.expected("statefulset")
 
 
-def test_the_claims_of_a_stateful_set():
+def test_the_claims_of_a_stateful_set(transcript: Transcript):
     kept = {"whenScaled": "Delete", "whenDeleted": "Delete"}
     numbers = {"ordinals": {"start": 3}, "persistentVolumeClaimRetentionPolicy": kept}
-    cluster = ToldCluster(STATEFUL_SET, replicas=2, volumeClaimTemplates=[DATA, LOGS], **numbers)
+    cluster = ToldCluster(transcript, STATEFUL_SET, replicas=2, volumeClaimTemplates=[DATA, LOGS], **numbers)
     cluster.then("two pods, and two claims for each")
     cluster.then("one is too many", replicas=1)
     cluster.then("and is wanted again", replicas=2)
     cluster.then("claims stay from now on", persistentVolumeClaimRetentionPolicy={"whenScaled": "Retain"})
-    cluster.transcript.check("claims")
+    assert transcript.text == transcript.expected("claims")
 
 
 def rolling_to(partition: int) -> Object:

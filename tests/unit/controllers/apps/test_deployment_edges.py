@@ -95,22 +95,11 @@ def test_a_quarter_may_surge_where_nothing_is_said():
         body["metadata"]["annotations"]["deployment.kubernetes.io/max-replicas"] for body in cluster.of(REPLICA_SET)
     }
     assert most == {"15"}
-    cluster.settle()
-    cluster.healthy = lambda pod: pod["spec"]["containers"][0]["image"] != "broken"
-    cluster.edit(template=template("broken"))
-    cluster.settle()
-    assert cluster.available() == 9
+    assert stuck(replicas=12, strategy={"type": "RollingUpdate"}).available() == 9
 
 
 def test_of_the_old_pods_those_that_do_not_serve_go_first():
-    cluster = AppsCluster(
-        replicas=4,
-        strategy=rolling(1, 1),
-        healthy=lambda pod: pod["spec"]["containers"][0]["image"] != "broken",
-    )
-    cluster.settle()
-    cluster.edit(template=template("broken"))
-    cluster.settle()
+    cluster = stuck(replicas=4, strategy=rolling(1, 1))
     assert cluster.sizes() == {"one": 3, "broken": 2}
     least = []
     cluster.watch = lambda: least.append(cluster.available())

@@ -153,8 +153,7 @@ def test_a_pause_and_its_end_begin_the_deadline_anew(
     observed = [progressing(reason, "Unknown")]
     body = deployment()
     body["spec"]["paused"] = paused
-    moved = {} if told is None else {"moved": EARLIER}
-    expected = observed if told is None else [condition("Progressing", *told, **moved)]
+    expected = [condition("Progressing", *told, moved=EARLIER)] if told else observed
     assert deployment_status.pausing(body, observed, NOW) == expected
 
 

@@ -15,8 +15,7 @@ from workers.decision.plan import PatchStatus
 from workers.decision.snapshot import CachedObject, Reading
 
 
-def test_the_life_of_an_eventjob(monkeypatch: pytest.MonkeyPatch) -> None:
-    transcript = Transcript()
+def test_the_life_of_an_eventjob(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_cluster, "decide", transcript.of(decide))
     template = {
         "metadata": {"labels": {"app": "shop"}, "annotations": {"team": "blue"}},
@@ -52,11 +51,10 @@ def test_the_life_of_an_eventjob(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in cluster.alive():
         cluster.end(name, "Complete")
     then("what ran has ended")
-    transcript.check("eventjob")
+    assert transcript.text == transcript.expected("eventjob")
 
 
-def test_what_keeps_an_eventjob_from_running() -> None:
-    transcript = Transcript()
+def test_what_keeps_an_eventjob_from_running(transcript: Transcript) -> None:
     body = event_job(ttlSecondsAfterFinished=60)
 
     def then(line: str, *jobs: CachedObject, found: Reading | None = None, error: str | None = None) -> None:
@@ -91,4 +89,4 @@ def test_what_keeps_an_eventjob_from_running() -> None:
     del body["metadata"]["deletionTimestamp"]
     body["spec"]["filter"] = {"sql": 5}
     then("a wrong manifest", found=reading_of(ledger(*held)))
-    transcript.check("obstacles")
+    assert transcript.text == transcript.expected("obstacles")

@@ -10,11 +10,12 @@ from scalers.deliveries import event_routing
 from scalers.deliveries.event_routing import RoutedEvent
 from tests.support.event_jobs import spec_of
 from tests.support.tables import cases
+from tests.unit.events.texts import event
 from workers.api.eventing.eventjob import EventJobSpec
 
 ENTRY = "1772366400000-3"
 ARRIVED = 1772366400000 * 1000
-EVENT = {"specversion": "1.0", "id": "4711", "source": "/shop", "type": "order.placed"}
+EVENT = event()
 ATTRIBUTES = orjson.dumps(EVENT).decode()
 TAKEN = RoutedEvent(ENTRY, "take", "4711", ATTRIBUTES)
 
@@ -82,6 +83,6 @@ def test_half_of_a_pair_of_surrogates_stays_as_it_was_sent() -> None:
 
 
 def test_the_arguments_of_the_script() -> None:
-    event = RoutedEvent("1-0", "take", "a", "{}", "tx", "", "dd", 7, "why")
-    assert event.arguments == ("1-0", "take", "{}", "tx", "k", "dd", 7, "why", "a")
+    routed = RoutedEvent("1-0", "take", "a", "{}", "tx", "", "dd", 7, "why")
+    assert routed.arguments == ("1-0", "take", "{}", "tx", "k", "dd", 7, "why", "a")
     assert TAKEN.arguments == (ENTRY, "take", ATTRIBUTES, "", "", "", "", "", "4711")

@@ -1,4 +1,4 @@
-"""All that is decided on a CronJob, a ScheduledJob and a CronJob of Volcano, word for word."""
+"""All that is decided on a CronJob and a ScheduledJob, word for word."""
 
 import pytest
 
@@ -12,10 +12,9 @@ from workers.decision.plan import Create, Delete
 
 
 @pytest.fixture
-def transcript(monkeypatch: pytest.MonkeyPatch) -> Transcript:
-    told = Transcript()
-    monkeypatch.setattr(cronjobs, "decide", told.of(decide))
-    return told
+def transcript(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> Transcript:
+    monkeypatch.setattr(cronjobs, "decide", transcript.of(decide))
+    return transcript
 
 
 def fail(cluster: CronCluster, name: str, at: str) -> None:
@@ -32,19 +31,15 @@ def test_the_life_of_a_cronjob(transcript: Transcript) -> None:
     cluster.settle(clock("12:02"))
     cluster.refusing = set()
     cluster.settle(clock("12:02:01"))
-    transcript.note("it fails, and history keeps none; a client makes a Job, and requests a run")
+    transcript.note("it fails, and history keeps none; a client makes a Job, and asks for two runs wrongly")
     fail(cluster, minute("12:02"), "12:02:10")
-    cluster.put(
-        {
-            **cluster.jobs[minute("12:01")],
-            "metadata": {**cluster.jobs[minute("12:01")]["metadata"], "name": "by-hand", "annotations": {}},
-        },
-        clock("12:02:20"),
-    )
+    earlier = cluster.jobs[minute("12:01")]
+    by_hand = {**earlier["metadata"], "name": "by-hand", "annotations": {}}
+    cluster.put({**earlier, "metadata": by_hand}, clock("12:02:20"))
     cluster.ask("again", '{"name": "report-again", "env": {"REGION": "eu"}}')
     cluster.ask("wrong", "{")
     cluster.settle(clock("12:02:30"))
-    transcript.note("Forbid: a slot waits, and is lost to its deadline")
+    transcript.note("Forbid: slots wait")
     cluster.edit(concurrencyPolicy="Forbid")
     cluster.settle(clock("12:03"))
     cluster.settle(clock("12:05:45"))
@@ -77,7 +72,7 @@ def test_the_life_of_a_cronjob(transcript: Transcript) -> None:
     cluster.settle(clock("11:00"))
     cluster.leave()
     cluster.settle(clock("12:01", day=3))
-    transcript.check("cronjob")
+    assert transcript.text == transcript.expected("cronjob")
 
 
 def test_the_life_of_a_scheduledjob(transcript: Transcript) -> None:
@@ -132,4 +127,4 @@ def test_the_life_of_a_scheduledjob(transcript: Transcript) -> None:
     transcript.note("nothing works")
     cluster.failures = 6
     cluster.settle(after(60, clock("16:00")))
-    transcript.check("scheduledjob")
+    assert transcript.text == transcript.expected("scheduledjob")

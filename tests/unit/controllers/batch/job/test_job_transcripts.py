@@ -42,8 +42,7 @@ LIVES: dict[str, tuple[dict[str, Any], dict[tuple[int | None, int], int]]] = {
 
 
 @pytest.mark.parametrize("name", LIVES)
-def test_the_life_of_a_job(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    transcript = Transcript()
+def test_the_life_of_a_job(name: str, transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_cluster, "decide", transcript.of(decide))
     spec, codes = LIVES[name]
     begun: set[tuple[int | None, int]] = set()
@@ -61,11 +60,10 @@ def test_the_life_of_a_job(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cluster.over
     cluster.second += 61
     cluster.sync()
-    transcript.check(name)
+    assert transcript.text == transcript.expected(name)
 
 
-def test_a_job_that_is_suspended_resumed_and_resized(monkeypatch: pytest.MonkeyPatch) -> None:
-    transcript = Transcript()
+def test_a_job_that_is_suspended_resumed_and_resized(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_cluster, "decide", transcript.of(decide))
     cluster = JobCluster(lambda index, attempt: None, completions=4, parallelism=2)
     changes: tuple[dict[str, Any], ...] = (
@@ -82,4 +80,4 @@ def test_a_job_that_is_suspended_resumed_and_resized(monkeypatch: pytest.MonkeyP
             cluster.sync()
             cluster.play()
             cluster.second += 1
-    transcript.check("suspended")
+    assert transcript.text == transcript.expected("suspended")

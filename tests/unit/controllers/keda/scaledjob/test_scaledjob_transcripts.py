@@ -31,8 +31,7 @@ class Told:
         self.body = {**self.body, "metadata": {**self.body["metadata"], **metadata}}
 
 
-def test_the_life_of_a_scaledjob() -> None:
-    transcript = Transcript()
+def test_the_life_of_a_scaledjob(transcript: Transcript) -> None:
     told = Told(
         transcript, minReplicaCount=1, maxReplicaCount=5, successfulJobsHistoryLimit=1, failedJobsHistoryLimit=0
     )
@@ -60,11 +59,10 @@ def test_the_life_of_a_scaledjob() -> None:
     told.then("a wrong manifest")
     told.change(deletionTimestamp=at(0))
     told.then("being deleted", alive)
-    transcript.check("scaledjob")
+    assert transcript.text == transcript.expected("scaledjob")
 
 
-def test_strategies_and_what_goes_with_them() -> None:
-    transcript = Transcript()
+def test_strategies_and_what_goes_with_them(transcript: Transcript) -> None:
     jobs = [child(f"work-{each}") for each in "abc"]
     some = [
         sample(6, target=2.0),
@@ -87,11 +85,10 @@ def test_strategies_and_what_goes_with_them() -> None:
     told.then("a fallback that is not needed", found=reading(sample(1, error="refused", failures=1)))
     told.then("a fallback", *jobs[:1], found=reading(sample(1, error="refused", failures=3)))
     told.then("it is over", *jobs, found=reading(sample(1)))
-    transcript.check("strategies")
+    assert transcript.text == transcript.expected("strategies")
 
 
-def test_the_claims_of_a_scaledjob(monkeypatch: pytest.MonkeyPatch) -> None:
-    transcript = Transcript()
+def test_the_claims_of_a_scaledjob(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims_cluster, "decide", transcript.of(decide))
     cluster = ClaimsCluster(work(maximum=2, retries=1, rollout="gradual"))
 
@@ -125,4 +122,4 @@ def test_the_claims_of_a_scaledjob(monkeypatch: pytest.MonkeyPatch) -> None:
     then("what was claimed is done")
     cluster.owner["metadata"]["deletionTimestamp"] = at(0)
     then("being deleted")
-    transcript.check("claims")
+    assert transcript.text == transcript.expected("claims")

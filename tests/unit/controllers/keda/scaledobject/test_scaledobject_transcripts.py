@@ -37,14 +37,14 @@ class Told:
         self.body = {**self.body, "metadata": {**self.body["metadata"], "annotations": named}}
 
 
-def test_the_life_of_a_scaledobject() -> None:
+def test_the_life_of_a_scaledobject(transcript: Transcript) -> None:
     body = scaled_object(
         metadata={"finalizers": [], "labels": {}},
         triggers=[{**TRIGGER, "name": "queue"}],
         fallback={"failureThreshold": 2, "replicas": 3},
         cooldownPeriod=60,
     )
-    told = Told(Transcript(), body)
+    told = Told(transcript, body)
     told.then("nothing is known")
     told.body["metadata"] |= {"finalizers": ["finalizer.keda.sh"], "labels": {"scaledobject.keda.sh/name": "work"}}
     told.then(
@@ -74,11 +74,10 @@ def test_the_life_of_a_scaledobject() -> None:
     told.body["spec"]["maxReplicaCount"] = 5
     told.body["metadata"]["deletionTimestamp"] = at(0)
     told.then("being deleted")
-    told.transcript.check("scaledobject")
+    assert transcript.text == transcript.expected("scaledobject")
 
 
-def test_what_moves_its_replicas() -> None:
-    transcript = Transcript()
+def test_what_moves_its_replicas(transcript: Transcript) -> None:
     triggers = [{**TRIGGER, "name": "queue"}, {"type": "cron", "name": "day", "metadata": {}}]
     rules = {
         "scaleUp": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 60}], "stabilizationWindowSeconds": 40},
@@ -99,4 +98,4 @@ def test_what_moves_its_replicas() -> None:
         for value in (6, 6, 20, 1, 0, 0):
             one = sample(value, name="s0-redis-work")
             told.then(f"{name}: {value}", one, sample(1, name="s1-cron", type="cron"))
-    transcript.check("replicas")
+    assert transcript.text == transcript.expected("replicas")

@@ -11,10 +11,9 @@ from workers.controllers.volcano.job import decide
 
 
 @pytest.fixture
-def transcript(monkeypatch: pytest.MonkeyPatch) -> Transcript:
-    told = Transcript()
-    monkeypatch.setattr(vcjob_cluster, "decide", told.of(decide))
-    return told
+def transcript(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> Transcript:
+    monkeypatch.setattr(vcjob_cluster, "decide", transcript.of(decide))
+    return transcript
 
 
 def test_the_life_of_a_job(transcript: Transcript) -> None:
@@ -47,7 +46,7 @@ def test_the_life_of_a_job(transcript: Transcript) -> None:
     cluster.set("train-lead-0", "Succeeded").settle().reap().settle()
     transcript.note("a minute later it is deleted")
     cluster.wait(60)
-    transcript.check("job")
+    assert transcript.text == transcript.expected("job")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_the_ends_of_pods(transcript: Transcript, name: str, spec: dict[str, obj
     cluster.delete(cluster.alive()[-1]).settle().run().settle().wait(30).run().settle()
     transcript.note("the rest succeeds")
     cluster.end().settle()
-    transcript.check(name)
+    assert transcript.text == transcript.expected(name)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ def test_what_plugins_give_to_pods(transcript: Transcript, name: str, spec: dict
     cluster = VcJobCluster(vcjob(task("lead"), task("worker", replicas=2, template=template), plugins=spec)).start()
     transcript.note("it ends")
     cluster.end().settle()
-    transcript.check(f"plugins-{name}")
+    assert transcript.text == transcript.expected(f"plugins-{name}")
 
 
 def test_what_keeps_a_job_from_running(transcript: Transcript) -> None:
@@ -116,14 +115,14 @@ def test_what_keeps_a_job_from_running(transcript: Transcript) -> None:
     refused.sync()
     refused.refused = {}
     refused.wait(2)
-    transcript.check("obstacles")
+    assert transcript.text == transcript.expected("obstacles")
 
 
 def test_a_priority_class_gives_its_number(transcript: Transcript) -> None:
     cluster = VcJobCluster(vcjob(task(), priorityClassName="urgent"))
     cluster.put(Ref(PRIORITY_CLASS, "", "urgent"), {"metadata": {"name": "urgent"}, "value": 1000})
     cluster.start().end().settle()
-    transcript.check("priority")
+    assert transcript.text == transcript.expected("priority")
 
 
 def test_actions_that_wait(transcript: Transcript) -> None:
@@ -143,4 +142,4 @@ def test_actions_that_wait(transcript: Transcript) -> None:
     cluster.wait(20).wait(10)
     transcript.note("a minute later")
     cluster.run("train-lead-0").settle().wait(60)
-    transcript.check("timers")
+    assert transcript.text == transcript.expected("timers")

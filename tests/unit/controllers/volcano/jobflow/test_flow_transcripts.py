@@ -10,10 +10,9 @@ from workers.controllers.volcano.jobflow.decide import decide
 
 
 @pytest.fixture
-def transcript(monkeypatch: pytest.MonkeyPatch) -> Transcript:
-    told = Transcript()
-    monkeypatch.setattr(flow_cluster, "decide", told.of(decide))
-    return told
+def transcript(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> Transcript:
+    monkeypatch.setattr(flow_cluster, "decide", transcript.of(decide))
+    return transcript
 
 
 def test_the_life_of_a_flow(transcript: Transcript) -> None:
@@ -44,7 +43,7 @@ def test_the_life_of_a_flow(transcript: Transcript) -> None:
     then("its second part, too", split_1="Completed")
     assert cluster.unfinished() == ["f-report"], cluster.status
     then("the rest", report="Completed")
-    transcript.check("flow")
+    assert transcript.text == transcript.expected("flow")
 
 
 def test_what_keeps_a_flow_from_its_end(transcript: Transcript) -> None:
@@ -79,7 +78,7 @@ def test_what_keeps_a_flow_from_its_end(transcript: Transcript) -> None:
     then("what may fail fails")
     cluster.remove("f-clean")
     then("its Job is deleted")
-    transcript.check("obstacles")
+    assert transcript.text == transcript.expected("obstacles")
 
 
 def test_a_flow_that_is_cancelled(transcript: Transcript) -> None:
@@ -93,7 +92,7 @@ def test_a_flow_that_is_cancelled(transcript: Transcript) -> None:
     cluster.settle()
     cluster.wait(9)
     cluster.settle()
-    transcript.check("cancelled")
+    assert transcript.text == transcript.expected("cancelled")
 
 
 def test_a_flow_of_which_parts_cannot_be_made(transcript: Transcript) -> None:
@@ -109,7 +108,7 @@ def test_a_flow_of_which_parts_cannot_be_made(transcript: Transcript) -> None:
     for name in cluster.unfinished():
         cluster.end(name, "Failed")
     cluster.settle()
-    transcript.check("unmade")
+    assert transcript.text == transcript.expected("unmade")
 
 
 def test_a_flow_with_a_schedule(transcript: Transcript) -> None:
@@ -121,7 +120,7 @@ def test_a_flow_with_a_schedule(transcript: Transcript) -> None:
         cluster.settle()
         for name, body in list(cluster.flows.items()):
             cluster.flows[name] = {**body, "status": {"state": {"phase": "Succeed"}}}
-    transcript.check("schedule")
+    assert transcript.text == transcript.expected("schedule")
 
 
 def test_a_flow_whose_manifest_is_wrong(transcript: Transcript) -> None:
@@ -133,4 +132,4 @@ def test_a_flow_whose_manifest_is_wrong(transcript: Transcript) -> None:
     cluster.body = {**cluster.body, "metadata": metadata}
     cluster.catch_up()
     cluster.settle()
-    transcript.check("wrong")
+    assert transcript.text == transcript.expected("wrong")

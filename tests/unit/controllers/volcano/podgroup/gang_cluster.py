@@ -45,7 +45,8 @@ class GangCluster:
         self._chance = random.Random(seed)
         self._cut = cut
         self._versions = 100
-        self._gangs = GangDecision(GangRules(patience=PATIENCE, overtaking=overtaking))
+        self._rules = GangRules(patience=PATIENCE, overtaking=overtaking)
+        self.decide, self.admit = GangDecision(self._rules).decide, rounds.admit
 
     def arrive(
         self,
@@ -73,12 +74,12 @@ class GangCluster:
         self._carry_out(None, self.round())
         for name in list(self.groups):
             own = [each for each in self.pods.values() if _group_of(each) == name]
-            self._carry_out(name, self._gangs.decide(seen(self.groups[name], *own), self.now))
+            self._carry_out(name, self.decide(seen(self.groups[name], *own), self.now))
         self._schedule()
 
     def round(self, *, mixed: bool = False) -> Plan:
         """Returns the plan of a round. mixed: the objects come in random order."""
-        return rounds.admit(self._everything(mixed=mixed), self.now, self._gangs.rules)
+        return self.admit(self._everything(mixed=mixed), self.now, self._rules)
 
     def end(self, name: str) -> None:
         """A pod that runs ends."""

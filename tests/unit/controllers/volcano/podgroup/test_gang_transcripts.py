@@ -1,25 +1,8 @@
 """All that is decided on gangs, in rounds of admission and one by one, word for word."""
 
-import pytest
-
 from tests.unit.controllers.transcripts import Transcript
 from tests.unit.controllers.volcano.podgroup.gang_cluster import PATIENCE, GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import queue
-from workers.controllers.volcano.podgroup import admission_round as rounds
-from workers.controllers.volcano.podgroup.decide import GangDecision
-
-
-@pytest.fixture
-def transcript(monkeypatch: pytest.MonkeyPatch) -> Transcript:
-    told = Transcript()
-    decide = GangDecision.decide
-    monkeypatch.setattr(
-        GangDecision,
-        "decide",
-        lambda self, snapshot, now: told.of(lambda seen, at: decide(self, seen, at))(snapshot, now),
-    )
-    monkeypatch.setattr(rounds, "admit", told.of(rounds.admit))
-    return told
 
 
 def test_gangs_of_a_few_queues(transcript: Transcript) -> None:
@@ -30,6 +13,7 @@ def test_gangs_of_a_few_queues(transcript: Transcript) -> None:
         queue(),
     ]
     cluster = GangCluster(queues, {"one": 4, "two": 4})
+    cluster.decide, cluster.admit = transcript.of(cluster.decide), transcript.of(cluster.admit)
 
     def then(line: str, seconds: int = 2) -> None:
         transcript.note(line)
@@ -54,4 +38,4 @@ def test_gangs_of_a_few_queues(transcript: Transcript) -> None:
     then("a node is lost", 2)
     cluster.now += PATIENCE
     then("a minute later", 3)
-    transcript.check("gangs")
+    assert transcript.text == transcript.expected("gangs")
