@@ -3,14 +3,14 @@
 import hashlib
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import orjson
 from redis.asyncio import Redis
 
 from penstock.client import beside
 from scalers.deliveries import event_routing
-from scalers.deliveries.delivery import STATES, Delivery, DeliveryAttempt, DeliveryFilter, DeliveryPage
+from scalers.deliveries.delivery import STATES, AttemptOutcome, Delivery, DeliveryAttempt, DeliveryFilter, DeliveryPage
 from scalers.deliveries.event_ledger import removal
 from scheduler.keys import DeliveryKeys, Keys
 from scheduler.scripts import Script, load
@@ -209,5 +209,5 @@ def _claim(entry: str, record: Mapping[str, Any]) -> tuple[str, int]:
     return f"{entry}-{left}" if "t" in record else entry, int(record.get("a", 0))
 
 
-def _attempt(job: str, ended: str, outcome: str, reason: str) -> DeliveryAttempt:
-    return DeliveryAttempt(job, int(ended), cast(Literal["done", "failed", "returned"], outcome), reason)
+def _attempt(job: str, ended: str, outcome: AttemptOutcome, reason: str) -> DeliveryAttempt:
+    return DeliveryAttempt(job, int(ended), outcome, reason)

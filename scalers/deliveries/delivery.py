@@ -11,14 +11,16 @@ from workers.decision import claim_names
 DeliveryState = Literal["waiting", "delayed", "running", "retrying", "done", "parked", "dropped"]
 STATES: tuple[DeliveryState, ...] = ("waiting", "delayed", "running", "retrying", "done", "parked", "dropped")
 
+AttemptOutcome = Literal["done", "failed", "returned"]
+
 
 @dataclass(frozen=True, slots=True)
 class DeliveryAttempt:
-    """One ended attempt. job: the Job's name. ended: µs, broker's clock. outcome: done, failed or returned."""
+    """One ended attempt. job: the Job's name. ended: µs, broker's clock."""
 
     job: str
     ended: int
-    outcome: Literal["done", "failed", "returned"]
+    outcome: AttemptOutcome
     reason: str = ""
 
 

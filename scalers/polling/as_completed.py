@@ -39,8 +39,7 @@ class PollRound:
     async def completed(self) -> AsyncIterator[list[ObjectPoll]]:
         """Yields complete polls, those of one moment together, until all work has ended. Raises its first failure."""
         while self._tasks or self._complete or self._failure:
-            if not self._complete and not self._failure:
-                await self._changed.wait()
+            await self._changed.wait()
             self._changed.clear()
             if self._failure:
                 raise self._failure

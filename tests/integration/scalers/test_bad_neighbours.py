@@ -261,11 +261,16 @@ async def test_credentials_that_are_slow_to_come_hold_up_their_own_object_alone(
             raise RuntimeError("nobody foresaw this")
         return {"data": {"port": str(port)}}
 
-    good, bad = [f"good-{i}" for i in range(5)], ["hangs", "breaks"]
+    good, bad = [f"good-{i}" for i in range(5)], ["hangs", "breaks", "hangs-and-breaks"]
     async with scaler_process(real_redis, timeout=FOR_EVER, lookups=Lookups(get)) as running:
         await running.world.apply(*map(from_config_map, [*bad, *good]))
         await eventually(lambda: running.least(good) >= 2)
-        assert [running.polls[name] for name in bad] == [0, 0]
+        assert [running.polls[name] for name in bad] == [0, 0, 0]
         assert (await running.world.poll.stats()).failing == 1, "what breaks comes back with backoff"
         given.set()
         await eventually(lambda: running.least(["hangs"]) >= 1)
+
+        async def both_failed() -> bool:
+            return (await running.world.poll.stats()).failing == 2
+
+        await eventually(both_failed)

@@ -5,10 +5,11 @@ import re
 from itertools import count
 from typing import Any, ClassVar
 
+from prometheus_client import REGISTRY
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
-from penstock.scaler import Scaler, parameter
+from penstock.scaler import Scaler, TooSlow, parameter
 from scalers.auth.lookups import Lookups
 from scalers.polling.object_poll import common_moment
 from scalers.scaler_registry import ScalerRegistry
@@ -22,6 +23,8 @@ from workers.errors import NotFound
 
 #: Where polls are booked.
 LATER = KEYS.lane("poll").all()[3]
+#: Seconds.
+FOR_EVER = 60.0
 
 
 async def samples(world: World, name: str) -> tuple[TriggerSample, ...]:
@@ -457,3 +460,44 @@ async def test_what_is_measured_after_the_lease_was_lost_is_told_to_nobody(real_
     assert await world.deciding() == set()
     stats = await world.poll.stats()
     assert (stats.ready, stats.later, stats.leased) == (0, 0, 0)
+
+
+async def test_the_breaker_of_one_question_is_told_of_its_own_trigger_alone(real_redis: Redis) -> None:
+    registry = ScalerRegistry()
+
+    @registry.register("asked")
+    class Asked(Scaler):
+        """One of the server's questions takes too long."""
+
+        name: str = parameter()
+
+        metric: ClassVar[str] = "asked"
+        target: ClassVar[float] = 1.0
+        server: ClassVar[str] = "the server"
+
+        async def measure(self) -> float:
+            if self.name == "slow":
+                raise TooSlow("no answer in time")
+            return 5.0
+
+    world = await build(real_redis, registry=registry)
+    bodies = [scaled_job(name, {"type": "asked", "metadata": {"name": name}}) for name in ("quick", "slow")]
+    async with world.polling(threshold=1) as polling:
+        for body in bodies:
+            await world.apply(body)
+            await polling.once()
+        began = polling.world.claims[-1].now
+    [quick], [slow] = await samples(world, "quick"), await samples(world, "slow")
+    assert (quick.error, quick.source, quick.next_attempt) == (None, "", 0)
+    assert slow.error is not None
+    assert (slow.source, slow.alone_since) == ("the server", began)
+    assert slow.next_attempt > began
+    taken = REGISTRY.get_sample_value(
+        "keda_scaler_metrics_latency_seconds",
+        {
+            **{"namespace": "team", "scaledObject": "quick", "scaler": "asked"},
+            **{"metric": quick.name, "triggerIndex": "0", "type": "scaledjob"},
+        },
+    )
+    assert taken is not None
+    assert 0 <= taken < FOR_EVER, "what the answer took, and no instant of some clock"

@@ -3,10 +3,12 @@
 import orjson
 import pytest
 
+from penstock.client import beside
 from scalers.deliveries import deliveries
 from scalers.deliveries.delivery import DeliveryFilter, DeliveryState
-from tests.support.event_jobs import KEYS, MUCH_LATER, PolledEventJob, spec_of
+from tests.support.event_jobs import KEYS, MUCH_LATER, PolledEventJob, event_of, spec_of
 from tests.support.tables import cases, for_each
+from workers.api import times
 from workers.controllers.eventjob import jobs
 
 
@@ -220,3 +222,55 @@ async def test_data_that_are_no_text_are_kept_in_base64(job: PolledEventJob) -> 
     [claim] = job.claims.values()
     assert '"data_base64":"/wA="' in (claim.item or "")
     assert await job.client.hget(KEYS.deliveries(job.uid).of("data"), await job.entry("1")) == b"b/wA="
+    found = await job.deliveries.get(job.uid, claim.id)
+    assert found is not None
+    assert (found.data, found.is_base64) == ("/wA=", True)
+
+
+async def test_a_delivery_that_waits_for_its_time_tells_it(job: PolledEventJob) -> None:
+    await job.push("now", data="x")
+    await job.push("later", notbefore=MUCH_LATER)
+    await job.poll()
+    now, later = [(await job.deliveries.of_event(job.uid, id))[0] for id in ("now", "later")]
+    assert (now.due, now.is_base64) == (0, False)
+    assert later.due == times.parse(MUCH_LATER).timestamp() * 1e6
+
+
+async def test_entries_are_changed_in_the_order_of_their_numbers(job: PolledEventJob) -> None:
+    accepted = beside(job.intake, "accepted")
+    await job.poll()
+    for number in (9, 10, 100):
+        await job.client.xadd(accepted, dict(event_of(str(number))), id=f"1900000000000-{number}")  # type: ignore[arg-type]
+    await job.poll(3)
+    await job.settle("parked", "9", "10", "100")
+    entries = [await job.entry(id) for id in ("100", "10", "9")]
+    assert await job.deliveries.replay(job.uid, entries) == 3
+    await job.poll(2)
+    assert list(job.claims) == ["9", "10"]
+
+
+@for_each("nonsense", "1-", "-1", "1-x", "x-1", "")
+async def test_an_entry_that_is_none_is_not_changed(entry: str, job: PolledEventJob) -> None:
+    await job.push("a")
+    await job.poll()
+    assert await job.deliveries.drop(job.uid, [entry, await job.entry("a")]) == 1
+
+
+async def test_the_export_goes_on_behind_what_one_script_looks_at(
+    job: PolledEventJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliveries, "LOOK", 2)
+    await job.push(*"abcde")
+    await job.poll()
+    assert [each.attributes["id"] async for each in job.deliveries.export(job.uid)] == [*"edcba"]
+
+
+async def test_a_broker_entry_that_is_no_text_names_nothing(job: PolledEventJob) -> None:
+    await job.push("a")
+    await job.poll()
+    keys = KEYS.deliveries(job.uid)
+    [index] = await job.client.hkeys(keys.of("ids"))  # type: ignore[misc]
+    await job.client.hset(keys.of("ids"), index, b"\xff")  # type: ignore[misc]
+    assert await job.deliveries.of_event(job.uid, "a") == ()
+    await job.client.hset(keys.of("meta"), "intake", b"\xff")  # type: ignore[misc]
+    assert await job.deliveries.drop(job.uid, ["1-1"]) == 0

@@ -1,6 +1,7 @@
 """The ledger of an EventJob: from the intake to a claim, and from a claim to an end."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
@@ -9,9 +10,12 @@ import redis.asyncio as redis
 from redis import exceptions
 
 from penstock.client import beside
+from penstock.connections import Connections
 from penstock.scaler import SourceError
 from scalers.claimable import ClaimRequest
 from scalers.deliveries import event_ledger
+from scalers.deliveries.eventjob_scaler import EventJobScaler
+from scalers.sources.events import intake
 from scalers.sources.redis.connection import RedisLink
 from tests.support.event_jobs import KEYS, MUCH_LATER, PolledEventJob, event_of, spec_of
 from tests.support.tables import cases
@@ -147,6 +151,10 @@ async def test_an_event_that_is_put_off_for_too_long_is_parked(job: PolledEventJ
 
 
 async def test_a_rate_limit_bounds_the_jobs_that_begin(job: PolledEventJob) -> None:
+    await job.push("unlimited")
+    await job.poll(1)
+    assert await job.client.hget(KEYS.deliveries(job.uid).of("meta"), "full") is None  # type: ignore[misc]
+    await job.settle("done", "unlimited")
     job.spec = spec_of(rateLimit={"jobs": 1, "periodSeconds": 3600, "burst": 2})
     await job.push(*"abc")
     found = await job.poll(10)
@@ -542,3 +550,44 @@ async def test_a_broker_without_memory_takes_nothing_in_and_lets_events_end(job:
         assert await job.client.exists(KEYS.deliveries(job.uid).of("records")) == 0
     finally:
         await job.client.config_set("maxmemory", 0)
+
+
+async def test_an_event_that_its_quotes_make_too_large_for_a_job_is_claimed_without_it(
+    job: PolledEventJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_ledger, "LARGEST", 300)
+    await job.push("1", data='"' * 150)
+    await job.push("2", data="x" * 150)
+    found = await job.poll(2)
+    assert [(each.size > 300, each.item is None) for each in found.claims] == [(True, True), (False, False)]
+
+
+async def test_one_poll_goes_on_behind_duplicates_that_one_script_takes_in(
+    job: PolledEventJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "BATCH", 3)
+    await job.push(*["seen"] * 8, "new")
+    await job.poll(5)
+    assert list(job.claims) == ["seen", "new"]
+    await job.settle("done", "seen", "new", limit=5)
+    await job.push(*["seen"] * 8, "newer")
+    await job.poll(5)
+    assert list(job.claims) == ["newer"]
+
+
+async def test_the_scaler_carries_an_order_out_on_a_connection_to_its_own_broker(job: PolledEventJob) -> None:
+    link, connections = RedisLink(job.client), Connections()
+
+    class Broker:
+        """Lends a link for these connections alone."""
+
+        @asynccontextmanager
+        async def using(self, given: Connections) -> AsyncIterator[RedisLink]:
+            assert given is connections
+            yield link
+
+    await job.push("1")
+    scaler = EventJobScaler.model_construct(broker=Broker(), ledger=job.ledger)
+    order = ClaimOrder(1, "events", 1)
+    found = await scaler.carry_out(ClaimRequest("default/orders", job.uid, order), connections)
+    assert (found.applied, len(found.claims)) == (True, 1)

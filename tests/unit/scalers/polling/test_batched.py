@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from penstock.connections import Connections
 from penstock.scaler import Measure, Scaler, SourceError, parameter
-from scalers.polling.batched import BatchedReader
+from scalers.polling.batched import LENIENCE, BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.redaction import QUOTE
 from scalers.triggers.parse import SourceKey
@@ -111,8 +111,10 @@ async def test_both_attempts_share_one_deadline(monkeypatch: pytest.MonkeyPatch)
         raise AssertionError
 
     monkeypatch.setattr(Scripted, "read", hang)
+    began = asyncio.get_running_loop().time()
     assert await sources(0.01).read(SOURCE, SCALERS, 0) == ["the server: no answer within 0.01 s"] * 2
     assert attempts == 1
+    assert asyncio.get_running_loop().time() - began == pytest.approx(0.01 * (1 + LENIENCE))
 
 
 async def test_a_reason_is_short() -> None:
@@ -161,3 +163,22 @@ async def test_polls_that_wait_for_one_server_side_by_side_see_one_failure(monke
     assert breaker is not None
     assert breaker.failures == 2
     assert breaker.until >= 1_000_000 + 50_000 + 1_000_000, "from when it failed, not from when it was asked"
+
+
+async def test_who_is_asked_alone_uses_the_same_connections() -> None:
+    connections, used = Connections(), []
+
+    class Alone(Scaler):
+        """Asks for itself."""
+
+        metric: ClassVar[str] = "alone"
+        target: ClassVar[float] = 1.0
+        server: ClassVar[str] = "the server"
+
+        async def answer(self, connections: Connections) -> float:
+            used.append(connections)
+            return 1.0
+
+    alone = BatchedReader(connections, CircuitBreakers(BreakerPolicy()), timeout=5.0)
+    assert await alone.read(SourceKey.of(Alone(), None), [Alone()], 0) == [Measure(1)]
+    assert used == [connections]

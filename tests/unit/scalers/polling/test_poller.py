@@ -143,12 +143,6 @@ def test_a_reading_is_newer_than_the_one_before_and_has_its_samples_in_order():
     assert (polled.complete, polled.reading().problem, polled.reading().samples) == (True, "no Secret", ())
 
 
-def test_the_trigger_of_another_generation_is_another_asker():
-    polled = poll()
-    polled.body["metadata"]["generation"] = 4
-    assert polled.asker(1) == (UID, (1, 4))
-
-
 def test_a_sample_is_shown_under_the_name_that_its_trigger_has():
     polled = poll(name="named")
     polled.body["spec"]["triggers"] = [{"type": "redis", "name": "mine"}]
@@ -175,3 +169,24 @@ SAME = Reading(1, 1, 1, (TriggerSample("a", "b"),), None, UID)
 )
 def test_a_decision_is_asked_for(previous, reading, asked):
     assert object_poll.asks_for_decision(previous, reading) is asked
+
+
+@cases(("a generation", {"generation": 4}, (UID, (1, 4))), ("none", {}, (UID, (1, 0))))
+def test_the_trigger_of_another_generation_is_another_asker(metadata, expected):
+    polled = poll()
+    polled.body["metadata"] |= metadata
+    assert polled.asker(1) == expected
+
+
+def test_a_failure_is_counted_on_from_the_reading_before_of_the_same_object():
+    polled = poll(before=70.0)
+    polled.body["spec"]["fallback"] = {"failureThreshold": 3, "replicas": 1}
+    polled.parsed = Parsed((PLAIN,))
+    polled.take(0, "refused")
+    assert polled.samples[0].failures == 1
+    polled.previous = polled.reading()
+    polled.take(0, "refused")
+    assert polled.samples[0].failures == 2
+    polled.previous = replace(polled.reading(), uid="another")
+    polled.take(0, "refused")
+    assert polled.samples[0].failures == 1
