@@ -52,7 +52,7 @@ ROOMS = (
         tuple(f"tests/unit/controllers/volcano/test_{name}.py" for name in ("queues", "membership", "commands")),
     ),
     Room("workers/admission", ("tests/unit/admission",)),
-    Room("workers/formula", ("tests/unit/controllers/keda/scaledobject",)),
+    Room("workers/formula", ("tests/unit/controllers/keda/scaledobject", "tests/unit/admission/test_scaledobject.py")),
     Room("workers/flows", ("tests/unit/controllers/volcano/jobflow", "tests/unit/admission", "tests/unit/api")),
     Room(
         "workers/decision",

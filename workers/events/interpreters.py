@@ -88,7 +88,7 @@ def _split(words: Sequence[Word]) -> Iterator[Word]:
         option = _SPLIT_OPTION.fullmatch(word.text) if behind_env and not word.given else None
         rest = (option[1] or option[2] or "") if option else word.text
         if option or splits:
-            yield from (Word(word.field, text, word.given) for text in ([rest] if word.given else rest.split()))
+            yield from (Word(word.field, text, word.given) for text in rest.split())
         else:
             yield word
         behind_env, splits = behind_env or _program(word.text) == "env", bool(option) and not rest

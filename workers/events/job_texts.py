@@ -137,7 +137,7 @@ def _places(body: Object) -> Iterator[tuple[str, Syntax]]:
         yield f"{field}.workingDir", "verbatim"
         for name, suffix in (("command", ""), ("args", ""), ("env", ".value")):
             listed = container.get(name)
-            for index in range(len(listed) if isinstance(listed, list) else 0):
+            for index, _ in enumerate(listed if isinstance(listed, list) else ()):
                 yield f"{field}.{name}[{index}]{suffix}", "expanded"
 
 

@@ -154,6 +154,7 @@ def test_a_key_is_a_text(text: str, key: str | None) -> None:
         "additions=2 operations=12 called=matches patterns='^a'",
     ),
     ("the event as a whole", "event", "operations=1 needs_data"),
+    ("an entry of what is called like a function", "all[0] == 1", "operations=7"),
 )  # fmt: skip
 def test_the_shape_of_an_expression(text: str, told: str) -> None:
     shape = expression_text.shape(text)

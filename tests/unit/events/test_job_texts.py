@@ -36,6 +36,7 @@ MAIN = "spec.jobTemplate.spec.template.spec.containers[0]"
     ),
     ("a program behind env and a user", template({"command": ["env", "-S", "gosu app ship --order", "$(event.id)"]})),
     ("a program behind env", template({"command": ["env", "A=1", "ship", "$(event.id)"]})),
+    ("an option -S of another program", template({"command": ["tar", "-S", "sh -c", "$(event.id)"]})),
     (
         "another variable in a script",
         template({"command": ["sh", "-c", "echo $(GREETING)"], "env": [{"name": "GREETING", "value": "hello"}]}),
@@ -105,6 +106,8 @@ def _run(*command: str, env: dict[str, str] | None = None, args: tuple[str, ...]
     ("the program behind env", _run("env", "A=1", "$(event.type)"), "command[2]"),
     ("the program behind timeout", _run("timeout", "5", "$(event.type)"), "command[2]"),
     ("a script behind split words", _run("env", "-S", "sh -c", "$(event.id)"), "command[3]"),
+    ("a script whose words are split with it", _run("env", "-S", "sh -c $(event.id)"), "command[2]"),
+    ("an option of code that is split with it", _run("env", "A=1", "-S", "bash -l", "-c", "$(event.id)"), "command[5]"),
     ("a script behind words split at once", _run("env", "--split-string=sh -c", "$(event.id)"), "command[2]"),
     ("a script of joined words", _run("watch", "ls", "$(event.id)"), "command[2]"),
     ("a script elsewhere", _run("ssh", "host", "ls", "$(event.id)"), "command[3]"),
@@ -163,25 +166,27 @@ FULL = template(
         "command": ["ship", "--order=$(event.data)", "$(event.subject)"],
         "args": ["$$x", "$(HOME)$(event.data)"],
         "env": [{"name": "A", "value": "$(event.data)"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}],
-        "workingDir": "/$(event.data)",
+        "workingDir": "/$(event.data)/$$(event.data)",
     },
-    annotations={"note": "$(event.data)"},
+    annotations={"note": "$(event.data)", "how": "$$(event.data)"},
+    pod={"initContainers": [{"name": "first", "args": ["$(event.data)", "$$(event.data)"]}]},
 )
 
 
 def test_every_place_has_its_text() -> None:
     """In commands and variables Kubernetes makes one `$` of two."""
     found = job_texts.filled(FULL, scope("five $", subject="s"))
+    first = {"name": "first", "args": ["five $$", "$$(event.data)"]}
     main = {
         "name": "main",
         "image": "worker",
         "command": ["ship", "--order=five $$", "s"],
         "args": ["$$x", "$(HOME)five $$"],
         "env": [{"name": "A", "value": "five $$"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}],
-        "workingDir": "/five $",
+        "workingDir": "/five $/$(event.data)",
     }
-    metadata = {"annotations": {"note": "five $"}}
-    inner = {"metadata": metadata, "spec": {"containers": [main]}}
+    metadata = {"annotations": {"note": "five $", "how": "$(event.data)"}}
+    inner = {"metadata": metadata, "spec": {"containers": [main], "initContainers": [first]}}
     assert found == {"metadata": metadata, "spec": {"template": inner}}
 
 

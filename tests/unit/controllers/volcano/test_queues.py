@@ -403,6 +403,24 @@ def test_a_queue_without_a_parent_is_put_below_the_root(body: Object, parent: st
     assert patches == ([{"spec": {"parent": parent}}] if parent else [])
 
 
+@cases(
+    ("a new one", queue(), "new -> Open, 1 PodGroups"),
+    ("as before", queue(state="Open"), "1 PodGroups"),
+    ("another state", queue(state="Closed"), "Closed -> Closing, 1 PodGroups"),
+)
+def test_a_decision_on_a_queue_tells_why(body: Object, why: str) -> None:
+    assert decided(body, has=groups("Running")).why == why
+
+
+def test_a_patch_is_for_the_version_that_was_seen() -> None:
+    body = queue(parent=None)
+    del body["metadata"]["generation"]
+    plan = decided(body)
+    [patch] = [step for step in plan.steps if isinstance(step, Patch)]
+    assert (patch.ref, patch.resource_version) == (ref_of(QUEUE, body), "7")
+    assert status_of(plan)["observedGeneration"] == 0
+
+
 def test_a_change_of_state_marks_the_queues_below_and_room_marks_the_round() -> None:
     below = [queue("a", "Open", parent="q"), queue("b", "Closed", parent="q")]
     body = queue(state="Open")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from scalers.auth.authenticator import Workload
 from scalers.auth.lookups import Lookups
 from scalers.polling import poll_worker
 from scalers.triggers.parse import Parsed

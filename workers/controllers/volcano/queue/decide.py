@@ -34,7 +34,9 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
     asked = commands.in_order(snapshot)
     handled = (queue.get("status") or {}).get("handled") or []
     fresh = [command for command in asked if command["metadata"]["uid"] not in handled]
-    progress = states.run(queue, len(groups), states.parent_state(snapshot), fresh)
+    above = states.parent_of(queue)
+    parent = snapshot.relatives.get(above) if above else None
+    progress = states.run(queue, len(groups), states.state_of(parent) if parent else None, fresh)
     status = _status(
         queue,
         progress,
@@ -47,7 +49,7 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
         *_metadata(queue, progress, before=True),
         PatchStatus(status),
         *progress.events,
-        *_orphan_event(snapshot, changed=changed),
+        *(_orphan_event(above, parent) if changed else ()),
         *_metadata(queue, progress, before=False),
         *commands.consumed(asked),
         *(_notified(snapshot, progress, status) if changed else ()),
@@ -127,11 +129,10 @@ def _metadata(queue: Object, progress: QueueProgress, *, before: bool) -> tuple[
     return (Patch(ref_of(QUEUE, queue), change, version),) if change else ()
 
 
-def _orphan_event(snapshot: Snapshot, *, changed: bool) -> tuple[RecordEvent, ...]:
-    """Returns the Event of a queue whose parent does not exist, with every change."""
-    above = states.parent_of(snapshot.body) if snapshot.body else None
+def _orphan_event(above: Ref | None, parent: Object | None) -> tuple[RecordEvent, ...]:
+    """Returns the Event of a queue whose parent, above it, does not exist."""
     # The root queue is created at start-up: its absence is no news.
-    if above in (None, ROOT) or snapshot.relatives.get(above) is not None or not changed:
+    if above in (None, ROOT) or parent is not None:
         return ()
     return (RecordEvent("Warning", "ParentNotFound", f"{above} does not exist: the queue stands alone until it does"),)
 
@@ -176,7 +177,7 @@ FIELDS = {
 
 def count(groups: Iterable[Object]) -> dict[str, int]:
     """Returns the PodGroup counters of a Queue's status."""
-    phases = Counter((group.get("status") or {}).get("phase") or "" for group in groups)
+    phases = Counter((group.get("status") or {}).get("phase") for group in groups)
     return {field: phases[phase] for phase, field in FIELDS.items()}
 
 

@@ -8,7 +8,6 @@ from typing import Literal
 from workers.api import references
 from workers.api.kinds import QUEUE, Object, Ref
 from workers.decision.plan import RecordEvent
-from workers.decision.snapshot import Snapshot
 
 #: Annotation: ``true`` on a queue that closed with its parent, and reopens with it.
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
@@ -53,12 +52,6 @@ def parent_of(queue: Object) -> Ref | None:
     """Returns the parent queue; None for the root, and for a queue that names itself."""
     parent = (queue.get("spec") or {}).get("parent") or references.ROOT_QUEUE
     return None if is_root(queue) or parent == queue["metadata"]["name"] else Ref(QUEUE, "", parent)
-
-
-def parent_state(snapshot: Snapshot) -> QueueState | None:
-    """Returns the state of the parent queue, None without one."""
-    parent = snapshot.relatives.get(ref) if snapshot.body and (ref := parent_of(snapshot.body)) else None
-    return state_of(parent) if parent else None
 
 
 def closed_by_parent(queue: Object) -> bool:

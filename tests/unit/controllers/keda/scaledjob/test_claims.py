@@ -1,5 +1,6 @@
 """Claims: what a Job is given, what becomes of every claim, and when ledgers are opened and closed."""
 
+from dataclasses import replace
 from typing import Any
 
 from tests.support.tables import cases, for_each
@@ -62,6 +63,8 @@ def test_a_claim_is_settled_as_its_job_ends(
     ("is read when it was left out", claim("1", item=None), False, None, 0, True),
     ("is too large", claim("1", item=None, size=LARGEST + 1), False, "parked", 0, False),
     ("was lost by its queue", claim("1", item=None, size=-1), True, "parked", 0, False),
+    ("is empty", claim("1", item="", size=0), False, None, 1, False),
+    ("is as large as may be", claim("1", size=LARGEST), False, None, 1, False),
 )
 def test_a_claim_without_a_job(
     held: ClaimedItem, closing: bool, settlement: str | None, missing: int, unclear: bool
@@ -91,10 +94,22 @@ def test_returned_items_go_to_the_front_youngest_first_after_all_else() -> None:
     ]
 
 
+def _another_name(job: CachedObject) -> CachedObject:
+    return replace(job, ref=replace(job.ref, name="another"))
+
+
+def test_what_is_owed_are_the_claims_that_need_a_job_now_or_later() -> None:
+    failed = tuple(bound(id, "Failed") for id in ("1", "2"))
+    verdict = judge(claim("1"), claim("2"), claim("3"), claim("4"), jobs=(*failed, bound("4")), rules=ClaimRules(1))
+    assert verdict.owed == 3
+
+
 @cases(
     ("finished", bound("9", "Complete"), True, 0, False),
     ("being deleted", bound("9", deleted=True), True, 0, False),
     ("finished since the poll began", bound("9", "Complete", seen=-1.0), False, 0, True),
+    ("finished as the poll began", bound("9", "Complete", seen=-5.0), False, 0, True),
+    ("this attempt, under another name", _another_name(bound("1", "Failed", attempt=1)), False, 0, True),
     ("free already", bound("9", "Complete", free=True), False, 0, False),
     ("running", bound("9"), False, 1, False),
     ("an earlier attempt", bound("1", "Failed", attempt=0, seen=-1.0), True, 0, False),
