@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.cron import CronError, parse
+from scheduler.cron import CronError, durations, parse
 from scheduler.cron.fields import read
 from tests.support.tables import cases
 
@@ -241,3 +241,13 @@ def test_any_text_is_a_schedule_or_a_cron_error(text, zone, seconds):
         return
     slot = schedule.next(NOON)
     assert slot is None or slot > NOON
+
+
+@cases(
+    ("cut to microseconds", "1999ns", 1),
+    ("below one", "0.9us", 0),
+    ("negative", "-1ms", -1000),
+    ("long", "1h30m", 5_400_000_000),
+)
+def test_a_duration_has_whole_microseconds(text, micros):
+    assert durations.duration(text) == timedelta(microseconds=micros)

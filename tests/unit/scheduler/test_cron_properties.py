@@ -104,6 +104,30 @@ def test_slots_are_those_that_the_procedure_finds(plain, moment):
         after = slot
 
 
+ALWAYS = frozenset(range(1, 13))
+#: Each makes the search step over another field, around a clock change and far from one.
+STEPPING = (
+    Plain(frozenset([0]), frozenset([0]), None, ALWAYS, None),
+    Plain(frozenset([30]), frozenset([1, 2]), None, ALWAYS, None),
+    Plain(frozenset([5, 50]), frozenset([3, 23]), frozenset([1, 15, 31]), ALWAYS, None),
+    Plain(frozenset([0]), frozenset([0, 12]), None, frozenset([1, 4, 10]), None),
+    Plain(frozenset([59]), frozenset([23]), frozenset([29]), frozenset([2, 12]), None),
+    Plain(frozenset(range(60)), frozenset([2]), frozenset([13]), ALWAYS, frozenset([5])),
+)
+
+
+@pytest.mark.parametrize("name", [*ODD_ZONES, "UTC"])
+@pytest.mark.parametrize("plain", STEPPING, ids=Plain.text)
+def test_slots_around_the_last_two_clock_changes_of_a_zone(plain, name):
+    zone = ZoneInfo(name)
+    found = changes(name)[-2:] or [datetime(2026, 2, 27, tzinfo=UTC)]
+    for change in found:
+        for hours in (-900, -30, -1, 3):
+            after = change + timedelta(hours=hours, seconds=1234)
+            slot = procedure(plain, zone, after)
+            assert parse(plain.text(), zone=name).next(after) == slot, after
+
+
 @settings(max_examples=150)
 @given(PLAINS, moments(PLAIN_ZONES), st.integers(0, 6 * 86400), st.integers(1, 20))
 def test_ranges_agree_with_enumerating(plain, moment, seconds, count):
