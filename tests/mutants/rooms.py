@@ -80,6 +80,7 @@ ROOMS = (
     Room(
         "scheduler/lua",
         (
+            "tests/unit/scheduler/test_lane_transcripts.py",
             *(f"tests/unit/scheduler/test_{name}.py" for name in ("queue", "fairness", "last_runs", "scripts")),
             *(f"tests/unit/workers/test_{name}.py" for name in ("unreadable", "older_data")),
             "tests/unit/scheduler/test_format_check.py",

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.unit.controllers.transcripts import Transcript
+from tests.unit.controllers.transcripts import PlanTranscript
 
 
 @pytest.fixture
-def transcript(request: pytest.FixtureRequest) -> Transcript:
+def transcript(request: pytest.FixtureRequest) -> PlanTranscript:
     """A transcript whose file stands beside the test."""
-    return Transcript(request.path.parent / "transcripts")
+    return PlanTranscript(request.path.parent / "transcripts")

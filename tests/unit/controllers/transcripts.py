@@ -1,20 +1,12 @@
-"""Transcripts: the plans of a whole scenario as text, compared with a file beside the test.
+"""Transcripts of controllers: the plans of a whole scenario."""
 
-A table has the cases of one rule; a transcript shows all that the rules together write, word for word. With
-``WRITE_TRANSCRIPTS=1`` in its environment a test writes its file first, for a reading before it is committed.
-"""
-
-import os
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from datetime import datetime
-from math import inf
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
-import yaml
-
+from tests.support.transcripts import Transcript, flow
 from workers.api import times
 from workers.api.kinds import Kind, Object, Ref
 from workers.api.merge_patch import diff
@@ -27,57 +19,34 @@ More = ParamSpec("More")
 _REST = ("figures", "reservation", "levels")
 
 
-class Transcript:
+class PlanTranscript(Transcript):
     """The plans that decisions returned, in their order; one that repeats the last of its object is left out.
 
-    Of a status and of an object that is created only what differs from the last one is shown. folder: of the files.
+    Of a status and of an object that is created only what differs from the last one is shown.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lines: list[str] = []
+        super().__init__(folder)
         self._last: dict[str, Sequence[str]] = {}
         self._before: dict[str, Object] = {}
-
-    def note(self, line: str) -> None:
-        """Adds a line that says what happens next."""
-        self._lines += ("", f"# {line}")
 
     def of(self, decide: Callable[Concatenate[Snapshot, datetime, More], Plan]) -> Callable[..., Plan]:
         """Returns the function, with its plans added here."""
 
         def told(snapshot: Snapshot, now: datetime, *more: More.args, **named: More.kwargs) -> Plan:
             plan = decide(snapshot, now, *more, **named)
-            self._add(str(snapshot.ref), now, plan)
+            self._plan(str(snapshot.ref), now, plan)
             return plan
 
         return told
 
-    def _add(self, subject: str, now: datetime, plan: Plan) -> None:
+    def _plan(self, subject: str, now: datetime, plan: Plan) -> None:
         shown = [each for step in plan.steps for each in self._step(subject, step)]
-        shown += [f"{name} {_flow(_plain(value))}" for name in _REST if (value := getattr(plan, name))]
+        shown += [f"{name} {flow(_plain(value))}" for name in _REST if (value := getattr(plan, name))]
         told = (plan.why, *shown)
         if shown and self._last.get(subject) != told:
             self._last[subject] = told
-            self._lines += ("", f"{times.render(now)} {subject}: {plan.why}")
-            for line in shown:
-                indent = " " * (len(line) - len(line.lstrip()) + 2)
-                self._lines += textwrap.wrap(
-                    line.lstrip(), 118, initial_indent=indent, subsequent_indent=f"{indent}    ", break_on_hyphens=False
-                )
-
-    @property
-    def text(self) -> str:
-        """All that was added."""
-        return "\n".join(self._lines).strip() + "\n"
-
-    def expected(self, name: str) -> str:
-        """Returns the content of the file of this name."""
-        file = self._folder / f"{name}.txt"
-        if os.environ.get("WRITE_TRANSCRIPTS"):
-            self._folder.mkdir(exist_ok=True)
-            file.write_text(self.text, encoding="utf-8")
-        return file.read_text(encoding="utf-8")
+            self.add(f"{times.render(now)} {subject}: {plan.why}", shown)
 
     def _step(self, subject: str, step: Step) -> Iterator[str]:
         [(name, given)] = _plain(step).items()
@@ -93,7 +62,7 @@ class Transcript:
                     for line in self._step(subject, each):
                         yield f"  {line}"
                 del given["steps"]
-        yield f"{name} {_flow(given)}"
+        yield f"{name} {flow(given)}"
 
     def _change(self, what: str, body: Object) -> Object:
         """Returns what differs from the last body of that name, as a merge patch."""
@@ -113,11 +82,6 @@ def _keyed(value: Any) -> Any:
         if value and all(names) and len(set(names)) == len(value):
             return {name: _keyed(each) for name, each in zip(names, value, strict=True)}
     return [_keyed(each) for each in value]
-
-
-def _flow(value: Any) -> str:
-    """Returns YAML in brackets."""
-    return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=inf, allow_unicode=True).strip()
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.unit.controllers.apps.apps_cluster import AppsCluster, template
 from tests.unit.controllers.factories import at
-from tests.unit.controllers.transcripts import Transcript
+from tests.unit.controllers.transcripts import PlanTranscript
 from workers.api.kinds import DEPLOYMENT, POD, STATEFUL_SET, Kind, Object
 
 DATA = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
@@ -17,7 +17,7 @@ LOGS = {
 class ToldCluster(AppsCluster):
     """A cluster with a transcript of its plans."""
 
-    def __init__(self, transcript: Transcript, root: Kind = DEPLOYMENT, **more: Any) -> None:
+    def __init__(self, transcript: PlanTranscript, root: Kind = DEPLOYMENT, **more: Any) -> None:
         super().__init__(root, **more)
         self.transcript = transcript
         self.decisions = {name: self.transcript.of(decide) for name, decide in self.decisions.items()}
@@ -35,7 +35,7 @@ class ToldCluster(AppsCluster):
         pod["status"] = {**pod["status"], **status}
 
 
-def test_the_life_of_a_deployment(transcript: Transcript):
+def test_the_life_of_a_deployment(transcript: PlanTranscript):
     cluster = ToldCluster(transcript, replicas=3, revisionHistoryLimit=1)
     cluster.then("three pods")
     cluster.then("another template", template=template("two"))
@@ -55,7 +55,7 @@ def test_the_life_of_a_deployment(transcript: Transcript):
     assert transcript.text == transcript.expected("deployment")
 
 
-def test_the_life_of_a_stateful_set(transcript: Transcript):
+def test_the_life_of_a_stateful_set(transcript: PlanTranscript):
     cluster = ToldCluster(transcript, STATEFUL_SET, replicas=2, volumeClaimTemplates=[DATA], revisionHistoryLimit=0)
     cluster.then("two pods")
     cluster.then("another template", template=template("two"))
@@ -69,7 +69,7 @@ def test_the_life_of_a_stateful_set(transcript: Transcript):
     assert transcript.text == transcript.expected("statefulset")
 
 
-def test_the_claims_of_a_stateful_set(transcript: Transcript):
+def test_the_claims_of_a_stateful_set(transcript: PlanTranscript):
     kept = {"whenScaled": "Delete", "whenDeleted": "Delete"}
     numbers = {"ordinals": {"start": 3}, "persistentVolumeClaimRetentionPolicy": kept}
     cluster = ToldCluster(transcript, STATEFUL_SET, replicas=2, volumeClaimTemplates=[DATA, LOGS], **numbers)

@@ -9,13 +9,13 @@ from tests.unit.controllers.eventjob import event_cluster
 from tests.unit.controllers.eventjob.event_cluster import EventCluster
 from tests.unit.controllers.eventjob.manifests import COUNTS, claim, event_job, job_of, ledger, reading_of, snapshot
 from tests.unit.controllers.factories import NOW, at
-from tests.unit.controllers.transcripts import Transcript
+from tests.unit.controllers.transcripts import PlanTranscript
 from workers.controllers.eventjob import decide
 from workers.decision.plan import PatchStatus
 from workers.decision.snapshot import CachedObject, Reading
 
 
-def test_the_life_of_an_eventjob(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_life_of_an_eventjob(transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_cluster, "decide", transcript.of(decide))
     template = {
         "metadata": {"labels": {"app": "shop"}, "annotations": {"team": "blue"}},
@@ -54,7 +54,7 @@ def test_the_life_of_an_eventjob(transcript: Transcript, monkeypatch: pytest.Mon
     assert transcript.text == transcript.expected("eventjob")
 
 
-def test_what_keeps_an_eventjob_from_running(transcript: Transcript) -> None:
+def test_what_keeps_an_eventjob_from_running(transcript: PlanTranscript) -> None:
     body = event_job(ttlSecondsAfterFinished=60)
 
     def then(line: str, *jobs: CachedObject, found: Reading | None = None, error: str | None = None) -> None:

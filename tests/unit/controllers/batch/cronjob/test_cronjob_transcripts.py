@@ -6,13 +6,13 @@ from tests.unit.controllers.batch.cronjob import cronjobs
 from tests.unit.controllers.batch.cronjob.cronjobs import CronCluster, after, clock, minute, second
 from tests.unit.controllers.batch.cronjob.cronjobs import cron_job_cluster as cron_job
 from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_cluster as scheduled_job
-from tests.unit.controllers.transcripts import Transcript
+from tests.unit.controllers.transcripts import PlanTranscript
 from workers.controllers.batch.cronjob import decide
 from workers.decision.plan import Create, Delete
 
 
 @pytest.fixture
-def transcript(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> Transcript:
+def transcript(transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch) -> PlanTranscript:
     monkeypatch.setattr(cronjobs, "decide", transcript.of(decide))
     return transcript
 
@@ -21,7 +21,7 @@ def fail(cluster: CronCluster, name: str, at: str) -> None:
     cluster.end(name, "Failed", clock(at), reason="BackoffLimitExceeded", message="no luck")
 
 
-def test_the_life_of_a_cronjob(transcript: Transcript) -> None:
+def test_the_life_of_a_cronjob(transcript: PlanTranscript) -> None:
     cluster = cron_job(successfulJobsHistoryLimit=1, failedJobsHistoryLimit=0, startingDeadlineSeconds=90)
     transcript.note("the first slot")
     cluster.settle(clock("12:01"))
@@ -75,7 +75,7 @@ def test_the_life_of_a_cronjob(transcript: Transcript) -> None:
     assert transcript.text == transcript.expected("cronjob")
 
 
-def test_the_life_of_a_scheduledjob(transcript: Transcript) -> None:
+def test_the_life_of_a_scheduledjob(transcript: PlanTranscript) -> None:
     cluster = scheduled_job(
         retry={"limit": 1, "delaySeconds": 10}, runTimeLimitSeconds=50, outcomesLimit=4, concurrencyPolicy="Forbid"
     )

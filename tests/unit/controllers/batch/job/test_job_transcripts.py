@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.controllers.batch.job import job_cluster
 from tests.unit.controllers.batch.job.job_cluster import JobCluster
-from tests.unit.controllers.transcripts import Transcript
+from tests.unit.controllers.transcripts import PlanTranscript
 from workers.controllers.batch.job import decide
 
 LIVES: dict[str, tuple[dict[str, Any], dict[tuple[int | None, int], int]]] = {
@@ -42,7 +42,7 @@ LIVES: dict[str, tuple[dict[str, Any], dict[tuple[int | None, int], int]]] = {
 
 
 @pytest.mark.parametrize("name", LIVES)
-def test_the_life_of_a_job(name: str, transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_life_of_a_job(name: str, transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_cluster, "decide", transcript.of(decide))
     spec, codes = LIVES[name]
     begun: set[tuple[int | None, int]] = set()
@@ -63,7 +63,9 @@ def test_the_life_of_a_job(name: str, transcript: Transcript, monkeypatch: pytes
     assert transcript.text == transcript.expected(name)
 
 
-def test_a_job_that_is_suspended_resumed_and_resized(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_is_suspended_resumed_and_resized(
+    transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(job_cluster, "decide", transcript.of(decide))
     cluster = JobCluster(lambda index, attempt: None, completions=4, parallelism=2)
     changes: tuple[dict[str, Any], ...] = (

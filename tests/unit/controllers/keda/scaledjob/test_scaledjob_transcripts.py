@@ -8,7 +8,7 @@ from tests.unit.controllers.factories import NOW, at, child, micros, pod, readin
 from tests.unit.controllers.keda.scaledjob import claims_cluster
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, work
 from tests.unit.controllers.plans import statuses
-from tests.unit.controllers.transcripts import Transcript
+from tests.unit.controllers.transcripts import PlanTranscript
 from workers.api.keda_compat import Quirks
 from workers.controllers.keda.scaledjob import controller, decide
 from workers.decision.snapshot import CachedObject, Reading
@@ -17,7 +17,7 @@ from workers.decision.snapshot import CachedObject, Reading
 class Told:
     """A ScaledJob that is decided on again and again, with the status of the last decision."""
 
-    def __init__(self, transcript: Transcript, *quirks: str, **spec: Any) -> None:
+    def __init__(self, transcript: PlanTranscript, *quirks: str, **spec: Any) -> None:
         self._transcript, self._decide = transcript, controller(quirks=Quirks(quirks)).decide
         self.body = scaled_job(**spec)
 
@@ -31,7 +31,7 @@ class Told:
         self.body = {**self.body, "metadata": {**self.body["metadata"], **metadata}}
 
 
-def test_the_life_of_a_scaledjob(transcript: Transcript) -> None:
+def test_the_life_of_a_scaledjob(transcript: PlanTranscript) -> None:
     told = Told(
         transcript, minReplicaCount=1, maxReplicaCount=5, successfulJobsHistoryLimit=1, failedJobsHistoryLimit=0
     )
@@ -62,7 +62,7 @@ def test_the_life_of_a_scaledjob(transcript: Transcript) -> None:
     assert transcript.text == transcript.expected("scaledjob")
 
 
-def test_strategies_and_what_goes_with_them(transcript: Transcript) -> None:
+def test_strategies_and_what_goes_with_them(transcript: PlanTranscript) -> None:
     jobs = [child(f"work-{each}") for each in "abc"]
     some = [
         sample(6, target=2.0),
@@ -88,7 +88,7 @@ def test_strategies_and_what_goes_with_them(transcript: Transcript) -> None:
     assert transcript.text == transcript.expected("strategies")
 
 
-def test_the_claims_of_a_scaledjob(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_claims_of_a_scaledjob(transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims_cluster, "decide", transcript.of(decide))
     cluster = ClaimsCluster(work(maximum=2, retries=1, rollout="gradual"))
 

@@ -6,7 +6,7 @@ from typing import Any
 from tests.unit.controllers.factories import NOW, at, reading, sample
 from tests.unit.controllers.keda.scaledobject.scaledobjects import TARGET, TRIGGER, scale, scaled_object, snapshot
 from tests.unit.controllers.plans import statuses
-from tests.unit.controllers.transcripts import Transcript
+from tests.unit.controllers.transcripts import PlanTranscript
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledobject import decide
 from workers.decision.plan import Scale
@@ -16,7 +16,7 @@ from workers.decision.snapshot import Reading, Scalable
 class Told:
     """A ScaledObject and the replicas of its target, decided on every half minute."""
 
-    def __init__(self, transcript: Transcript, body: Object, replicas: int = 0) -> None:
+    def __init__(self, transcript: PlanTranscript, body: Object, replicas: int = 0) -> None:
         self.transcript, self.body, self.replicas = transcript, body, replicas
         self.now = NOW
 
@@ -37,7 +37,7 @@ class Told:
         self.body = {**self.body, "metadata": {**self.body["metadata"], "annotations": named}}
 
 
-def test_the_life_of_a_scaledobject(transcript: Transcript) -> None:
+def test_the_life_of_a_scaledobject(transcript: PlanTranscript) -> None:
     body = scaled_object(
         metadata={"finalizers": [], "labels": {}},
         triggers=[{**TRIGGER, "name": "queue"}],
@@ -77,7 +77,7 @@ def test_the_life_of_a_scaledobject(transcript: Transcript) -> None:
     assert transcript.text == transcript.expected("scaledobject")
 
 
-def test_what_moves_its_replicas(transcript: Transcript) -> None:
+def test_what_moves_its_replicas(transcript: PlanTranscript) -> None:
     triggers = [{**TRIGGER, "name": "queue"}, {"type": "cron", "name": "day", "metadata": {}}]
     rules = {
         "scaleUp": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 60}], "stabilizationWindowSeconds": 40},

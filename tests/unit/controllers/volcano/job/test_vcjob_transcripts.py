@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.controllers.transcripts import Transcript
+from tests.unit.controllers.transcripts import PlanTranscript
 from tests.unit.controllers.volcano.job import vcjob_cluster
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
@@ -11,12 +11,12 @@ from workers.controllers.volcano.job import decide
 
 
 @pytest.fixture
-def transcript(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> Transcript:
+def transcript(transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch) -> PlanTranscript:
     monkeypatch.setattr(vcjob_cluster, "decide", transcript.of(decide))
     return transcript
 
 
-def test_the_life_of_a_job(transcript: Transcript) -> None:
+def test_the_life_of_a_job(transcript: PlanTranscript) -> None:
     policies = [{"event": "PodFailed", "action": "RestartJob"}, {"event": "TaskCompleted", "action": "CompleteJob"}]
     cluster = VcJobCluster(
         vcjob(
@@ -59,7 +59,7 @@ def test_the_life_of_a_job(transcript: Transcript) -> None:
         ("none", {}),
     ],
 )
-def test_the_ends_of_pods(transcript: Transcript, name: str, spec: dict[str, object]) -> None:
+def test_the_ends_of_pods(transcript: PlanTranscript, name: str, spec: dict[str, object]) -> None:
     cluster = VcJobCluster(vcjob(task(replicas=2), minAvailable=1, **spec)).start()
     transcript.note("a pod fails")
     cluster.set("train-worker-0", "Failed", 3).settle().run().settle()
@@ -81,7 +81,7 @@ def test_the_ends_of_pods(transcript: Transcript, name: str, spec: dict[str, obj
         ("svc", {"svc": ["--publish-not-ready-addresses=true", "--disable-network-policy=true"], "env": [], "ssh": []}),
     ],
 )
-def test_what_plugins_give_to_pods(transcript: Transcript, name: str, spec: dict[str, list[str]]) -> None:
+def test_what_plugins_give_to_pods(transcript: PlanTranscript, name: str, spec: dict[str, list[str]]) -> None:
     template = {"spec": {"initContainers": [{"name": "first", "image": "init"}]}}
     cluster = VcJobCluster(vcjob(task("lead"), task("worker", replicas=2, template=template), plugins=spec)).start()
     transcript.note("it ends")
@@ -89,7 +89,7 @@ def test_what_plugins_give_to_pods(transcript: Transcript, name: str, spec: dict
     assert transcript.text == transcript.expected(f"plugins-{name}")
 
 
-def test_what_keeps_a_job_from_running(transcript: Transcript) -> None:
+def test_what_keeps_a_job_from_running(transcript: PlanTranscript) -> None:
     transcript.note("its queue is missing")
     cluster = VcJobCluster(vcjob(task()), queue=False).settle()
     transcript.note("its queue is closed")
@@ -118,14 +118,14 @@ def test_what_keeps_a_job_from_running(transcript: Transcript) -> None:
     assert transcript.text == transcript.expected("obstacles")
 
 
-def test_a_priority_class_gives_its_number(transcript: Transcript) -> None:
+def test_a_priority_class_gives_its_number(transcript: PlanTranscript) -> None:
     cluster = VcJobCluster(vcjob(task(), priorityClassName="urgent"))
     cluster.put(Ref(PRIORITY_CLASS, "", "urgent"), {"metadata": {"name": "urgent"}, "value": 1000})
     cluster.start().end().settle()
     assert transcript.text == transcript.expected("priority")
 
 
-def test_actions_that_wait(transcript: Transcript) -> None:
+def test_actions_that_wait(transcript: PlanTranscript) -> None:
     policies = [
         {"event": "PodPending", "action": "AbortJob", "timeout": "60s"},
         {"event": "PodEvicted", "action": "RestartTask", "timeout": "20s"},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.controllers.transcripts import Transcript
+from tests.unit.controllers.transcripts import PlanTranscript
 from tests.unit.controllers.volcano.jobflow import flow_cluster
 from tests.unit.controllers.volcano.jobflow.flow_cluster import Cluster
 from workers.api import times
@@ -10,12 +10,12 @@ from workers.controllers.volcano.jobflow.decide import decide
 
 
 @pytest.fixture
-def transcript(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> Transcript:
+def transcript(transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch) -> PlanTranscript:
     monkeypatch.setattr(flow_cluster, "decide", transcript.of(decide))
     return transcript
 
 
-def test_the_life_of_a_flow(transcript: Transcript) -> None:
+def test_the_life_of_a_flow(transcript: PlanTranscript) -> None:
     cluster = Cluster(
         {"name": "load", "retry": {"limit": 1, "backoffSeconds": 20}},
         {"name": "split", "template": "load", "dependsOn": {"targets": ["load"]}, "forEach": {"count": 2}},
@@ -46,7 +46,7 @@ def test_the_life_of_a_flow(transcript: Transcript) -> None:
     assert transcript.text == transcript.expected("flow")
 
 
-def test_what_keeps_a_flow_from_its_end(transcript: Transcript) -> None:
+def test_what_keeps_a_flow_from_its_end(transcript: PlanTranscript) -> None:
     cluster = Cluster(
         {"name": "load", "timeoutSeconds": 30},
         {"name": "report", "dependsOn": {"targets": ["load"]}, "if": "${parameters.wanted} == 'yes'"},
@@ -81,7 +81,7 @@ def test_what_keeps_a_flow_from_its_end(transcript: Transcript) -> None:
     assert transcript.text == transcript.expected("obstacles")
 
 
-def test_a_flow_that_is_cancelled(transcript: Transcript) -> None:
+def test_a_flow_that_is_cancelled(transcript: PlanTranscript) -> None:
     cluster = Cluster(
         {"name": "load"}, {"name": "report", "dependsOn": {"targets": ["load"]}}, ttlSecondsAfterFinished=9
     )
@@ -95,7 +95,7 @@ def test_a_flow_that_is_cancelled(transcript: Transcript) -> None:
     assert transcript.text == transcript.expected("cancelled")
 
 
-def test_a_flow_of_which_parts_cannot_be_made(transcript: Transcript) -> None:
+def test_a_flow_of_which_parts_cannot_be_made(transcript: PlanTranscript) -> None:
     cluster = Cluster(
         {"name": "load", "patch": {"jobSpec": {"tasks": 5}}, "allowFailure": True},
         {"name": "report"},
@@ -111,7 +111,7 @@ def test_a_flow_of_which_parts_cannot_be_made(transcript: Transcript) -> None:
     assert transcript.text == transcript.expected("unmade")
 
 
-def test_a_flow_with_a_schedule(transcript: Transcript) -> None:
+def test_a_flow_with_a_schedule(transcript: PlanTranscript) -> None:
     cluster = Cluster({"name": "load"}, schedule="*/5 * * * *", concurrencyPolicy="Forbid", startingDeadlineSeconds=60)
     cluster.settle()
     for _ in range(4):
@@ -123,7 +123,7 @@ def test_a_flow_with_a_schedule(transcript: Transcript) -> None:
     assert transcript.text == transcript.expected("schedule")
 
 
-def test_a_flow_whose_manifest_is_wrong(transcript: Transcript) -> None:
+def test_a_flow_whose_manifest_is_wrong(transcript: PlanTranscript) -> None:
     cluster = Cluster({"name": "load"}, {"name": "load", "dependsOn": {"targets": ["x"]}})
     cluster.settle()
     cluster.edit(flows=[{"name": "load"}])

@@ -1,11 +1,11 @@
 """All that is decided on gangs, in rounds of admission and one by one, word for word."""
 
-from tests.unit.controllers.transcripts import Transcript
+from tests.unit.controllers.transcripts import PlanTranscript
 from tests.unit.controllers.volcano.podgroup.gang_cluster import PATIENCE, GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import queue
 
 
-def test_gangs_of_a_few_queues(transcript: Transcript) -> None:
+def test_gangs_of_a_few_queues(transcript: PlanTranscript) -> None:
     queues = [
         queue("small", capability={"cpu": "2"}),
         queue("sure", guarantee={"resource": {"cpu": "2"}}, priority=5),

@@ -1,0 +1,101 @@
+"""Transcripts of a broker: what each call answers, and what it changes in the keys."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio import Redis
+
+from tests.support.transcripts import Transcript, flow
+from workers.api.merge_patch import diff
+
+#: Ids that are drawn at random.
+_DRAWN = re.compile(r"[0-9a-f]{32,40}")
+#: Instants of a test's clock in microseconds, in whole or broken numbers.
+_INSTANT = re.compile(r"(?<![\w.-])-?\d{15,17}(?:\.\d+)?(?![\w.])")
+
+
+class KeyspaceTranscript(Transcript):
+    """What each call answers and changes.
+
+    clock: microseconds; instants are shown in seconds since the first call. prefix: of the keys, left out. Ids are
+    numbered as they come.
+    """
+
+    def __init__(self, folder: Path, client: Redis, clock: Callable[[], int], prefix: str) -> None:
+        super().__init__(folder)
+        self._client = client
+        self._clock = clock
+        self._began = clock()
+        self._prefix = prefix
+        self._before: dict[str, Any] = {}
+        self._ids: dict[str, str] = {}
+
+    async def after(self, call: str, answer: object = None) -> None:
+        """Adds a call with its answer and the keys that it changed."""
+        now = {self._shown(key): self._shown(value) for key, value in (await _contents(self._client)).items()}
+        change, self._before = diff(self._before, now), now
+        lines = [] if answer is None else [f"-> {flow(self._shown(_plain(answer)))}"]
+        lines += [f"{key} {flow(value)}" for key, value in change.items()]
+        self.add(f"{(self._clock() - self._began) / 1e6:g} {call}", lines)
+
+    def _shown(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {self._shown(key): self._shown(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._shown(each) for each in value]
+        if isinstance(value, bytes):
+            value = value.decode(errors="backslashreplace")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return self._instant(value) or value
+        if not isinstance(value, str):
+            return value
+        text = _INSTANT.sub(lambda found: self._instant(float(found[0])) or found[0], value.removeprefix(self._prefix))
+        return _DRAWN.sub(lambda found: self._ids.setdefault(found[0], f"id{len(self._ids) + 1}"), text)
+
+    def _instant(self, value: float) -> str | None:
+        """Returns an instant within a day of the first call as seconds since then; None for any other number."""
+        for unit in (1, 1e6):
+            if abs(value * unit - self._began) < 86_400e6:
+                return "t" + f"{(value * unit - self._began) / 1e6:+.6f}".rstrip("0").rstrip(".")
+        return None
+
+
+async def _contents(client: Any) -> dict[bytes, Any]:
+    """Returns everything that the broker holds, by key; the lifetime of keys that end."""
+    found: dict[bytes, Any] = {}
+    for key in sorted(await client.keys()):
+        match (await client.type(key)).decode():
+            case "string":
+                found[key] = await client.get(key)
+            case "hash":
+                found[key] = await client.hgetall(key)
+            case "zset":
+                found[key] = dict(await client.zrange(key, 0, -1, withscores=True))
+            case "set":
+                found[key] = dict.fromkeys(sorted(await client.smembers(key)), True)
+            case "list":
+                found[key] = await client.lrange(key, 0, -1)
+            case "stream":
+                found[key] = dict(await client.xrange(key))
+        if isinstance(found[key], dict):
+            found[key] = dict(sorted(found[key].items()))
+        if (life := await client.pttl(key)) >= 0:
+            # A machine may be slow: lifetimes are shown in whole tens of seconds.
+            found[key] = {"value": found[key], "within": math.ceil(life / 10_000) * 10}
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Returns an answer as values of YAML; of a dataclass what differs from its defaults, and no deadline."""
+    if is_dataclass(value):
+        shown = {each.name: _plain(getattr(value, each.name)) for each in fields(value) if each.name != "deadline"}
+        return {name: each for name, each in shown.items() if each not in (None, [], "")}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return value

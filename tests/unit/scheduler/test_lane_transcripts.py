@@ -1,0 +1,230 @@
+"""Transcripts of lanes: what every script answers and writes, one call after the other."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from scheduler.keys import Keys
+from scheduler.last_runs import LastRuns, RunLease
+from scheduler.queue import ClaimedKeys, Done, Failed, Lane, Outcome, Requeue, RequeueAt
+from tests.support.keyspaces import KeyspaceTranscript
+from tests.unit.scheduler.conftest import Clock
+
+A, B, C, D = (f"jobs.batch/default/{name}" for name in "abcd")
+ELSEWHERE = "jobs.batch/other/x"
+
+
+class ToldLane:
+    """A lane whose calls are added to a transcript."""
+
+    def __init__(self, lane: Lane, transcript: KeyspaceTranscript) -> None:
+        self.lane = lane
+        self.transcript = transcript
+
+    async def open(self) -> None:
+        await self.lane.open()
+        await self.transcript.after("open")
+
+    async def mark(self, *keys: str, priority: int = 0, forgive: bool = False) -> None:
+        found = await self.lane.mark(keys, priority=priority, forgive=forgive)
+        await self.transcript.after(f"mark {' '.join(keys)} {priority=} {forgive=}", found)
+
+    async def book(self, at: float, *keys: str) -> None:
+        await self.lane.book(dict.fromkeys(keys, self.now + at))
+        await self.transcript.after(f"book {' '.join(keys)} in {at:g}")
+
+    async def claim(self, n: int = 10, *, notified: bool = False) -> ClaimedKeys:
+        found = await self.lane.claim(n, notified=notified)
+        await self.transcript.after(f"claim {n} {notified=}", found)
+        return found
+
+    async def renew(self, claimed: ClaimedKeys) -> None:
+        found = sorted(lease.key for lease in await self.lane.renew(claimed.leases))
+        await self.transcript.after("renew", found)
+
+    async def finish(self, claimed: ClaimedKeys, *outcomes: Outcome) -> None:
+        found = await self.lane.finish(zip(claimed.leases, outcomes, strict=False))
+        await self.transcript.after(f"finish {' '.join(map(str, outcomes))}", found)
+
+    async def sweep(self, limit: int = 1000) -> None:
+        await self.transcript.after(f"sweep {limit}", await self.lane.sweep(limit))
+
+    async def stats(self) -> None:
+        await self.transcript.after("stats", await self.lane.stats())
+
+    @property
+    def now(self) -> float:
+        clock = self.lane._clock
+        assert clock is not None
+        return clock() / 1e6
+
+
+@pytest.fixture
+def transcript(fake_redis: Redis, clock: Clock) -> KeyspaceTranscript:
+    return KeyspaceTranscript(Path(__file__).parent / "transcripts", fake_redis, clock, "{test}:")
+
+
+@pytest.fixture
+def told(new_lane: Callable[..., Lane], transcript: KeyspaceTranscript) -> ToldLane:
+    return ToldLane(new_lane(slots=3), transcript)
+
+
+async def test_keys_from_a_mark_to_every_outcome(told: ToldLane, clock: Clock, transcript: KeyspaceTranscript) -> None:
+    await told.open()
+    await told.mark(A, B, ELSEWHERE)
+    await told.mark(C, priority=2)
+    transcript.note("the same priority moves nothing, a higher one does")
+    await told.mark(B, C, priority=2)
+    await told.mark(C, priority=99)
+    clock.forward(0.5)
+    first = await told.claim(2, notified=True)
+    second = await told.claim(2)
+    await told.mark(A, C, D)
+    await told.stats()
+    clock.forward(1)
+    await told.renew(second)
+    transcript.note("a booking of a leased key outlives the lease")
+    await told.book(30, A, B, D)
+    await told.book(20, D)
+    await told.finish(first, Done(), Requeue())
+    at = RequeueAt(told.now + 50)
+    await told.finish(second, at, Failed("no", within=0.5))
+    await told.stats()
+    await told.finish(second, Done(), Done())
+    third = await told.claim(notified=True)
+    await told.finish(third, *[Failed("again", after=7)] * len(third.leases))
+    transcript.note("a key in backoff is not booked, and not marked unless it is forgiven")
+    await told.book(1, B)
+    await told.mark(B)
+    await told.mark(B, forgive=True)
+    clock.forward(2)
+    await told.sweep(1)
+    await told.sweep(1)
+    clock.forward(100)
+    await told.sweep()
+    assert transcript.text == transcript.expected("outcomes")
+
+
+async def test_bookings_and_what_replaces_them(told: ToldLane, clock: Clock, transcript: KeyspaceTranscript) -> None:
+    await told.open()
+    await told.book(5, A, B)
+    await told.mark(A, B, C, D)
+    claimed = await told.claim()
+    await told.book(3, B, C)
+    await told.book(90, D)
+    later = RequeueAt(told.now + 60)
+    await told.finish(claimed, later, later, Done(), later)
+    clock.forward(3)
+    await told.sweep()
+    assert transcript.text == transcript.expected("bookings")
+
+
+async def test_leases_that_expire(told: ToldLane, clock: Clock, transcript: KeyspaceTranscript) -> None:
+    await told.open()
+    await told.mark(A, B)
+    claimed = await told.claim(1, notified=True)
+    clock.forward(5)
+    await told.renew(claimed)
+    await told.book(100, A)
+    await told.mark(A)
+    clock.forward(10)
+    await told.sweep()
+    await told.renew(claimed)
+    await told.finish(claimed, Done())
+    for _ in range(5):
+        claimed = await told.claim(notified=True)
+        await told.renew(claimed)
+        clock.forward(10)
+        await told.sweep(1)
+        await told.sweep(1)
+    clock.forward(6)
+    await told.sweep()
+    assert transcript.text == transcript.expected("expiry")
+
+
+async def test_notifications_that_are_lost(
+    new_lane: Callable[..., Lane], clock: Clock, transcript: KeyspaceTranscript
+) -> None:
+    told = ToldLane(new_lane(slots=2), transcript)
+    await told.open()
+    await told.mark(*(f"jobs.batch/default/{number:02}" for number in range(17)))
+    await told.mark(A)
+    for _ in range(10):
+        clock.forward(2)
+        await told.sweep()
+    transcript.note("whoever claims is alive")
+    claimed = await told.claim(3, notified=True)
+    await told.claim(16, notified=True)
+    await told.claim(16, notified=True)
+    clock.forward(2)
+    await told.sweep()
+    await told.finish(claimed, *[Requeue()] * 3)
+    clock.forward(2)
+    await told.sweep()
+    assert transcript.text == transcript.expected("notifications")
+
+
+async def test_a_spread_of_its_own(
+    fake_redis: Redis, new_lane: Callable[..., Lane], clock: Clock, transcript: KeyspaceTranscript
+) -> None:
+    lane = Lane(fake_redis, "poll", Keys("test"), lease=10.0, slots=5, spread=2, clock=clock)
+    told = ToldLane(lane, transcript)
+    await told.open()
+    await told.mark(A, B, C)
+    await told.claim(1, notified=True)
+    await told.mark(A, B, C, D, ELSEWHERE)
+    assert transcript.text == transcript.expected("spread")
+
+
+async def test_a_lane_that_lost_data(
+    new_lane: Callable[..., Lane], fake_redis: Redis, clock: Clock, transcript: KeyspaceTranscript
+) -> None:
+    told = ToldLane(new_lane(), transcript)
+    transcript.note("a new keyspace is closed for one lease")
+    await told.mark(A, B, C)
+    await told.claim()
+    clock.forward(10)
+    claimed = await told.claim(2, notified=True)
+    await told.mark(A)
+    await told.claim(1)
+    lane = told.lane.keys
+    transcript.note("without the deadlines")
+    await fake_redis.delete(lane.all()[5])
+    await told.sweep()
+    clock.forward(4)
+    await fake_redis.zrem(lane.all()[5], A)
+    await told.sweep()
+    await told.renew(claimed)
+    transcript.note("what was left behind is taken back")
+    await told.book(50, B)
+    await fake_redis.delete(lane.all()[5])
+    await told.open()
+    transcript.note("an older token: data were lost")
+    await fake_redis.hset(lane.all()[9], "token", "5")  # type: ignore[misc]
+    await told.claim()
+    transcript.note("the run id of another server")
+    generation, _, began = (await fake_redis.get("{test}:generation") or b"").split()
+    await fake_redis.set("{test}:generation", b" ".join((generation, b"elsewhere", began)))
+    clock.forward(1)
+    await told.claim()
+    await told.open()
+    await told.claim()
+    transcript.note("nothing is left")
+    await fake_redis.flushall()
+    await told.claim(notified=True)
+    assert transcript.text == transcript.expected("loss")
+
+
+async def test_runs_of_periodic_entries(fake_redis: Redis, transcript: KeyspaceTranscript) -> None:
+    one, other = LastRuns(fake_redis, Keys("test")), LastRuns(fake_redis, Keys("test"))
+    for name, run in (("report", 210), ("clean", None)):
+        lease = await one.acquire(name, 200)
+        await transcript.after(f"acquire {name}", lease)
+        await transcript.after(f"acquire {name}, another", await other.acquire(name, 200))
+        assert isinstance(lease, RunLease)
+        await transcript.after(f"release {name}", await one.release(lease, run))
+        await transcript.after(f"release {name} again", await one.release(lease, run))
+        await transcript.after(f"acquire {name}, another", await other.acquire(name, 200))
+    assert transcript.text == transcript.expected("runs")
