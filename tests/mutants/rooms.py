@@ -86,7 +86,16 @@ ROOMS = (
             "tests/unit/scheduler/test_format_check.py",
         ),
     ),
-    Room("workers/lua", tuple(f"tests/unit/workers/{name}" for name in ("cache", "handoff", "reconcile"))),
+    Room(
+        "workers/lua",
+        (
+            *(
+                f"tests/unit/workers/{name}"
+                for name in ("cache/test_store_transcripts.py", "test_script_transcripts.py")
+            ),
+            *(f"tests/unit/workers/{name}" for name in ("cache", "handoff", "reconcile")),
+        ),
+    ),
     Room(
         "scalers/lua",
         (

@@ -14,6 +14,8 @@ from workers.api.merge_patch import diff
 
 #: Ids that are drawn at random.
 _DRAWN = re.compile(r"[0-9a-f]{32,40}")
+#: Objects as JSON, whose fields are their writers' matter.
+_OBJECT = re.compile(r'\{"apiVersion":.*\}', re.DOTALL)
 #: Instants of a test's clock in microseconds, in whole or broken numbers.
 _INSTANT = re.compile(r"(?<![\w.-])-?\d{15,17}(?:\.\d+)?(?![\w.])")
 
@@ -21,26 +23,33 @@ _INSTANT = re.compile(r"(?<![\w.-])-?\d{15,17}(?:\.\d+)?(?![\w.])")
 class KeyspaceTranscript(Transcript):
     """What each call answers and changes.
 
-    clock: microseconds; instants are shown in seconds since the first call. prefix: of the keys, left out. Ids are
-    numbered as they come.
+    clock: microseconds; instants are shown in seconds since the first call. omitted: parts of texts that say nothing.
+    Ids are numbered as they come.
     """
 
-    def __init__(self, folder: Path, client: Redis, clock: Callable[[], int], prefix: str) -> None:
+    def __init__(self, folder: Path, client: Redis, clock: Callable[[], int], *omitted: str) -> None:
         super().__init__(folder)
         self._client = client
         self._clock = clock
         self._began = clock()
-        self._prefix = prefix
+        self._omitted = omitted
         self._before: dict[str, Any] = {}
         self._ids: dict[str, str] = {}
 
     async def after(self, call: str, answer: object = None) -> None:
         """Adds a call with its answer and the keys that it changed."""
-        now = {self._shown(key): self._shown(value) for key, value in (await _contents(self._client)).items()}
+        now = await self._now()
         change, self._before = diff(self._before, now), now
         lines = [] if answer is None else [f"-> {flow(self._shown(_plain(answer)))}"]
-        lines += [f"{key} {flow(value)}" for key, value in change.items()]
-        self.add(f"{(self._clock() - self._began) / 1e6:g} {call}", lines)
+        lines += sorted(f"{key} {flow(value)}" for key, value in change.items())
+        self.add(f"{(self._clock() - self._began) / 1e6:g} {self._shown(call)}", lines)
+
+    async def look(self) -> None:
+        """Takes what the broker holds as known."""
+        self._before = await self._now()
+
+    async def _now(self) -> dict[str, Any]:
+        return {self._shown(key): self._shown(value) for key, value in (await _contents(self._client)).items()}
 
     def _shown(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -53,7 +62,10 @@ class KeyspaceTranscript(Transcript):
             return self._instant(value) or value
         if not isinstance(value, str):
             return value
-        text = _INSTANT.sub(lambda found: self._instant(float(found[0])) or found[0], value.removeprefix(self._prefix))
+        for each in self._omitted:
+            value = value.replace(each, "")
+        value = _OBJECT.sub("{…}", value)
+        text = _INSTANT.sub(lambda found: self._instant(float(found[0])) or found[0], value)
         return _DRAWN.sub(lambda found: self._ids.setdefault(found[0], f"id{len(self._ids) + 1}"), text)
 
     def _instant(self, value: float) -> str | None:

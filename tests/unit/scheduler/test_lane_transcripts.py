@@ -63,7 +63,9 @@ class ToldLane:
 
 @pytest.fixture
 def transcript(fake_redis: Redis, clock: Clock) -> KeyspaceTranscript:
-    return KeyspaceTranscript(Path(__file__).parent / "transcripts", fake_redis, clock, "{test}:")
+    return KeyspaceTranscript(
+        Path(__file__).parent / "transcripts", fake_redis, clock, "{test}:lane:", "{test}:", "jobs.batch/"
+    )
 
 
 @pytest.fixture
