@@ -2,36 +2,41 @@
 
 import math
 import re
+import time
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
 from redis.asyncio import Redis
 
 from tests.support.transcripts import Transcript, flow
 from workers.api.merge_patch import diff
 
-#: Ids that are drawn at random.
-_DRAWN = re.compile(r"[0-9a-f]{32,40}")
+#: Ids that are drawn at random, and entries of streams, which begin with the server's time.
+_DRAWN = re.compile(r"(?P<entry>\d{13}-\d+)|(?<![0-9a-f])(?P<id>[0-9a-f]{40}|[0-9a-f]{32})(?![0-9a-f])")
 #: Objects as JSON, whose fields are their writers' matter.
 _OBJECT = re.compile(r'\{"apiVersion":.*\}', re.DOTALL)
-#: Instants of a test's clock in microseconds, in whole or broken numbers.
-_INSTANT = re.compile(r"(?<![\w.-])-?\d{15,17}(?:\.\d+)?(?![\w.])")
+#: Instants in seconds to microseconds, in whole or broken numbers.
+_INSTANT = re.compile(r"(?<![\w.-])\d{10,17}(?:\.\d+)?(?![\w.])")
+
+#: Seconds from the first call within which a number is an instant.
+_LONG = 86_400.0
 
 
 class KeyspaceTranscript(Transcript):
     """What each call answers and changes.
 
-    clock: microseconds; instants are shown in seconds since the first call. omitted: parts of texts that say nothing.
-    Ids are numbered as they come.
+    clock: microseconds; instants are shown in seconds since the first call. Without one they are the server's, and are
+    shown in whole minutes. omitted: parts of texts that say nothing. Ids and entries are numbered as they come.
     """
 
-    def __init__(self, folder: Path, client: Redis, clock: Callable[[], int], *omitted: str) -> None:
+    def __init__(self, folder: Path, client: Redis, clock: Callable[[], int] | None, *omitted: str) -> None:
         super().__init__(folder)
         self._client = client
         self._clock = clock
-        self._began = clock()
+        self._began = clock() if clock else round(time.time() * 1e6)
         self._omitted = omitted
         self._before: dict[str, Any] = {}
         self._ids: dict[str, str] = {}
@@ -42,7 +47,8 @@ class KeyspaceTranscript(Transcript):
         change, self._before = diff(self._before, now), now
         lines = [] if answer is None else [f"-> {flow(self._shown(_plain(answer)))}"]
         lines += sorted(f"{key} {flow(value)}" for key, value in change.items())
-        self.add(f"{(self._clock() - self._began) / 1e6:g} {self._shown(call)}", lines)
+        moment = f"{(self._clock() - self._began) / 1e6:g} " if self._clock else ""
+        self.add(moment + self._shown(call), lines)
 
     async def look(self) -> None:
         """Takes what the broker holds as known."""
@@ -62,17 +68,36 @@ class KeyspaceTranscript(Transcript):
             return self._instant(value) or value
         if not isinstance(value, str):
             return value
+        if value.startswith(("{", "[")) and (read := _json(value)) is not None:
+            return self._shown(read)
         for each in self._omitted:
             value = value.replace(each, "")
         value = _OBJECT.sub("{…}", value)
-        text = _INSTANT.sub(lambda found: self._instant(float(found[0])) or found[0], value)
-        return _DRAWN.sub(lambda found: self._ids.setdefault(found[0], f"id{len(self._ids) + 1}"), text)
+        text = _DRAWN.sub(self._numbered, value)
+        return _INSTANT.sub(lambda found: self._instant(float(found[0])) or found[0], text)
+
+    def _numbered(self, found: re.Match[str]) -> str:
+        """Returns the short name of an id."""
+        kind = str(found.lastgroup)
+        alike = sum(each.startswith(kind) for each in self._ids.values())
+        return self._ids.setdefault(found[0], f"{kind}{alike + 1}")
 
     def _instant(self, value: float) -> str | None:
         """Returns an instant within a day of the first call as seconds since then; None for any other number."""
-        for unit in (1, 1e6):
-            if abs(value * unit - self._began) < 86_400e6:
-                return "t" + f"{(value * unit - self._began) / 1e6:+.6f}".rstrip("0").rstrip(".")
+        for unit in (1, 1e3, 1e6):
+            since = (value * unit - self._began) / 1e6
+            if abs(since) < _LONG:
+                return f"t{since:+.6f}".rstrip("0").rstrip(".") if self._clock else f"t{round(since / 60):+d}min"
+        return None
+
+
+def _json(text: str) -> Any:
+    """Returns what a text is as JSON, with the names of its objects in order; None for an API object or no JSON."""
+    if _OBJECT.match(text):
+        return None
+    try:
+        return orjson.loads(orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS))
+    except ValueError:
         return None
 
 
