@@ -40,6 +40,7 @@ class KeyspaceTranscript(Transcript):
         self._omitted = omitted
         self._before: dict[str, Any] = {}
         self._ids: dict[str, str] = {}
+        self._names: dict[str, str] = {}
 
     async def after(self, call: str, answer: object = None) -> None:
         """Adds a call with its answer and the keys that it changed."""
@@ -49,6 +50,10 @@ class KeyspaceTranscript(Transcript):
         lines += sorted(f"{key} {flow(value)}" for key, value in change.items())
         moment = f"{(self._clock() - self._began) / 1e6:g} " if self._clock else ""
         self.add(moment + self._shown(call), lines)
+
+    def call(self, text: str, name: str) -> None:
+        """Shows a text by this name from now on."""
+        self._names[text] = name
 
     async def look(self) -> None:
         """Takes what the broker holds as known."""
@@ -70,8 +75,8 @@ class KeyspaceTranscript(Transcript):
             return value
         if value.startswith(("{", "[")) and (read := _json(value)) is not None:
             return self._shown(read)
-        for each in self._omitted:
-            value = value.replace(each, "")
+        for known, name in (*self._names.items(), *((each, "") for each in self._omitted)):
+            value = value.replace(known, name)
         value = _OBJECT.sub("{…}", value)
         text = _DRAWN.sub(self._numbered, value)
         return _INSTANT.sub(lambda found: self._instant(float(found[0])) or found[0], text)
@@ -117,12 +122,23 @@ async def _contents(client: Any) -> dict[bytes, Any]:
             case "list":
                 found[key] = await client.lrange(key, 0, -1)
             case "stream":
-                found[key] = dict(await client.xrange(key))
+                found[key] = dict(await client.xrange(key)) | await _groups(client, key)
         if isinstance(found[key], dict):
             found[key] = dict(sorted(found[key].items()))
         if (life := await client.pttl(key)) >= 0:
             # A machine may be slow: lifetimes are shown in whole tens of seconds.
             found[key] = {"value": found[key], "within": math.ceil(life / 10_000) * 10}
+    return found
+
+
+async def _groups(client: Any, key: bytes) -> dict[bytes, Any]:
+    """Returns the groups of a stream: the last entry that each was given, and its pending ones by consumer."""
+    found = {}
+    for group in await client.xinfo_groups(key):
+        pending: dict[bytes, list[bytes]] = {}
+        for entry in await client.xpending_range(key, group["name"], "-", "+", 1000):
+            pending.setdefault(entry["consumer"], []).append(entry["message_id"])
+        found[b"group " + group["name"]] = {"last": group["last-delivered-id"], **pending}
     return found
 
 
