@@ -63,7 +63,7 @@ class ObjectPoll:
 
     def asker(self, place: int) -> Asker:
         """Returns the asker of the trigger at this place; that of another generation of the spec is another one."""
-        return self.uid, (place, self.body["metadata"].get("generation", 0))
+        return self.uid, (place, self.body["metadata"]["generation"])
 
     @cached_property
     def _triggers(self) -> Sequence[Object]:
@@ -129,7 +129,7 @@ class ObjectPoll:
         return Reading(
             id=max(self.started, self.previous.id + 1 if self.previous else 0),
             started=self.started,
-            generation=self.body["metadata"].get("generation", 0),
+            generation=self.body["metadata"]["generation"],
             samples=tuple(self.samples[place] for place in range(len(self.parsed.probes))),
             problem=self.parsed.problem,
             uid=self.uid,

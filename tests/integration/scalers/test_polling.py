@@ -9,9 +9,11 @@ from prometheus_client import REGISTRY
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
+from penstock.connections import Connections
 from penstock.scaler import Scaler, TooSlow, parameter
 from scalers.auth.lookups import Lookups
 from scalers.polling.object_poll import common_moment
+from scalers.polling.poller import Poller
 from scalers.scaler_registry import ScalerRegistry
 from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, refusing
@@ -20,6 +22,8 @@ from tests.support.tables import cases, for_each
 from workers.api.kinds import Object, Ref
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.errors import NotFound
+from workers.runtime.leases import LeaseKeeper
+from workers.settings import Settings
 
 #: Where polls are booked.
 LATER = KEYS.lane("poll").all()[3]
@@ -501,3 +505,43 @@ async def test_the_breaker_of_one_question_is_told_of_its_own_trigger_alone(real
     )
     assert taken is not None
     assert 0 <= taken < FOR_EVER, "what the answer took, and no instant of some clock"
+
+
+async def test_a_poller_measures_as_the_settings_say(real_redis: Redis) -> None:
+    registry, cluster = ScalerRegistry(), object()
+    client: Any = cluster
+
+    @registry.register("cluster")
+    class OfTheCluster(Scaler):
+        """Says whether it may read the cluster."""
+
+        metric: ClassVar[str] = "cluster"
+        target: ClassVar[float] = 1.0
+
+        async def answer(self, connections: Connections) -> float:
+            return 7.0 if connections.cluster is cluster else 0.0
+
+    @registry.register("silent")
+    class Silent(Scaler):
+        """Never answers."""
+
+        metric: ClassVar[str] = "silent"
+        target: ClassVar[float] = 1.0
+
+        async def measure(self) -> float:
+            await asyncio.Event().wait()
+            return 1.0
+
+    world = await build(real_redis, registry=registry)
+    await world.apply(scaled_job("work", {"type": "cluster", "metadata": {}}, {"type": "silent", "metadata": {}}))
+    poller = Poller(
+        **{name: getattr(world, name) for name in ("store", "readings", "orders", "reconcile", "notify", "triggers")},
+        settings=Settings(source_timeout=0.05),
+        cluster=client,
+    )
+    keeper = LeaseKeeper(world.poll, world.notify, lease=world.poll.lease)
+    await world.poll_once(poller, keeper)
+    await keeper.close()
+    await poller.close()
+    found, silent = await samples(world, "work")
+    assert (found.value, silent.error) == (7.0, "the source: no answer within 0.05 s")

@@ -7,6 +7,7 @@ from prometheus_client import REGISTRY
 
 from penstock.scaler import Measure, Scaler
 from scalers.polling import object_poll
+from scalers.polling.circuit_breaker import CircuitBreaker
 from scalers.polling.object_poll import ObjectPoll
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
 from scheduler.queue import Lease
@@ -27,7 +28,7 @@ def poll(
 ) -> ObjectPoll:
     """One that began a hundred seconds into the epoch. before: when the one before did."""
     spec = {"triggers": [{"type": "redis"}], **({} if interval is None else {"pollingInterval": interval})}
-    body = {"metadata": {"name": name, "namespace": "default", "uid": UID}, "spec": spec}
+    body = {"metadata": {"name": name, "namespace": "default", "uid": UID, "generation": 1}, "spec": spec}
     previous = None if before is None else Reading(id=1, started=round(before * 1e6), generation=1, uid=uid)
     lease = Lease(Ref(kind, "default", name).key, token=1, deadline=1.0, failures=0, reason=None, generation="")
     return ObjectPoll(lease, body, Parsed(()), previous, started=100_000_000)
@@ -171,11 +172,17 @@ def test_a_decision_is_asked_for(previous, reading, asked):
     assert object_poll.asks_for_decision(previous, reading) is asked
 
 
-@cases(("a generation", {"generation": 4}, (UID, (1, 4))), ("none", {}, (UID, (1, 0))))
-def test_the_trigger_of_another_generation_is_another_asker(metadata, expected):
+def test_the_trigger_of_another_generation_is_another_asker():
     polled = poll()
-    polled.body["metadata"] |= metadata
-    assert polled.asker(1) == expected
+    polled.body["metadata"]["generation"] = 4
+    assert polled.asker(1) == (UID, (1, 4))
+
+
+def test_a_ledger_that_fails_tells_the_open_breaker_of_its_server():
+    polled = poll()
+    polled.parsed = Parsed((PLAIN,))
+    polled.take_claims("refused", CircuitBreaker(3, 900, "refused"))
+    assert (polled.samples[0].error, polled.samples[0].next_attempt) == ("refused", 900)
 
 
 def test_a_failure_is_counted_on_from_the_reading_before_of_the_same_object():
