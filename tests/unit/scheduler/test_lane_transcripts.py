@@ -1,5 +1,6 @@
 """Transcripts of lanes: what every script answers and writes, one call after the other."""
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from redis.asyncio import Redis
 from scheduler.keys import Keys
 from scheduler.last_runs import LastRuns, RunLease
 from scheduler.queue import ClaimedKeys, Done, Failed, Lane, Outcome, Requeue, RequeueAt
+from scheduler.scripts import Script, load
 from tests.support.keyspaces import KeyspaceTranscript
 from tests.unit.scheduler.conftest import Clock
 
@@ -217,6 +219,36 @@ async def test_a_lane_that_lost_data(
     await fake_redis.flushall()
     await told.claim(notified=True)
     assert transcript.text == transcript.expected("loss")
+
+
+async def test_calls_whose_answers_were_lost(
+    told: ToldLane, fake_redis: Redis, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client sends the same call again."""
+    await told.open()
+    await told.mark(A, B, C, D)
+
+    class Fixed:
+        hex = "0" * 32
+
+    monkeypatch.setattr(uuid, "uuid4", Fixed)
+    claimed = await told.claim(3)
+    told.transcript.note("one of its keys was renewed, one is another holder's")
+    renewed, lost, _ = claimed.leases
+    clock.forward(1)
+    await told.lane.renew([renewed])
+    await fake_redis.hset(told.lane.keys.all()[4], lost.key, 7)  # type: ignore[misc]
+    await told.claim(3)
+    monkeypatch.setattr(Fixed, "hex", "1" * 32)
+    await told.finish(claimed, Done(), Requeue(), Failed("no"))
+    await told.finish(claimed, Done(), Requeue(), Failed("no"))
+    assert told.transcript.text == told.transcript.expected("replays")
+
+
+async def test_a_key_that_had_to_be_set_aside_begins_a_generation(told: ToldLane, fake_redis: Redis) -> None:
+    await told.open()
+    await Script(load("scheduler", "lose"))(fake_redis, ["{test}:generation"], ["another"])
+    assert (await fake_redis.get("{test}:generation") or b"").startswith(b"another ")
 
 
 async def test_runs_of_periodic_entries(fake_redis: Redis, transcript: KeyspaceTranscript) -> None:
