@@ -2,11 +2,15 @@
 
 import pytest
 
+from tests.unit.controllers.factories import at, micros
 from tests.unit.controllers.transcripts import PlanTranscript
 from tests.unit.controllers.volcano.jobflow import flow_cluster
 from tests.unit.controllers.volcano.jobflow.flow_cluster import Cluster
+from tests.unit.controllers.volcano.jobflow.test_flow import DEPLOY, entry, on, run
 from workers.api import times
+from workers.api.volcano.jobflow import RETRY
 from workers.controllers.volcano.jobflow.decide import decide
+from workers.decision.snapshot import Reading, TriggerSample
 
 
 @pytest.fixture
@@ -133,3 +137,152 @@ def test_a_flow_whose_manifest_is_wrong(transcript: PlanTranscript) -> None:
     cluster.catch_up()
     cluster.settle()
     assert transcript.text == transcript.expected("wrong")
+
+
+def test_a_failed_flow_that_is_asked_to_try_again(transcript: PlanTranscript) -> None:
+    """What depends on a failed entry runs again, and what was begun for it is waited for."""
+    cluster = Cluster(*DEPLOY, entry("other"))
+    run(cluster, test="Completed", deploy="Failed", other="Failed", back="Running")
+    transcript.note("it is tried again, while the compensation still runs")
+    cluster.annotate(**{RETRY: "1"})
+    run(cluster, deploy_r1="Failed", other_r1="Completed", back="Completed")
+    run(cluster, back_r1="Completed", tell="Completed")
+    transcript.note("once more, and the compensation is not needed")
+    cluster.annotate(**{RETRY: "2"})
+    run(cluster, deploy_r2="Completed")
+    transcript.note("the same request again")
+    cluster.annotate(**{RETRY: "2"})
+    cluster.settle()
+    assert transcript.text == transcript.expected("retried")
+
+
+def test_a_cancelled_flow_that_goes_on(transcript: PlanTranscript) -> None:
+    cluster = run(Cluster(entry("a"), entry("b", "a"), entry("gone"), labels={"x": "y"}), a="Running")
+    cluster.edit(flows=[entry("a"), entry("b", "a")])
+    cluster.settle()
+    transcript.note("cancelled: the Job of an entry that is gone ends, too")
+    cluster.edit(cancel=True)
+    cluster.settle()
+    cluster.obey()
+    cluster.settle()
+    transcript.note("a retry request counts once that is taken back")
+    cluster.annotate(**{RETRY: "1"})
+    cluster.settle()
+    cluster.edit(cancel=None)
+    run(cluster, a_r1="Completed", b="Completed")
+    assert transcript.text == transcript.expected("taken_back")
+
+
+def test_jobs_that_end_in_every_way(transcript: PlanTranscript) -> None:
+    ends = ("Completed", "Failed", "Terminated", "Aborted", "Completing", "Terminating", "Restarting", "Pending")
+    for name in ends:
+        transcript.note(name)
+        cluster = Cluster(
+            entry("a"),
+            entry("b", "a", when=on("Failed", "Terminated", match="any")),
+            entry("c", "a", "b", when=on("Completed", "Skipped", "Failed", match="any"), allowFailure=True),
+        )
+        cluster.settle()
+        state = {"phase": name, "reason": "Why", "message": "w" * 300, "lastTransitionTime": at(5)}
+        job = cluster.jobs["f-a"]
+        cluster.jobs["f-a"] = cluster._newer(
+            {**job, "status": {"state": state, "runningDuration": "5s", "retryCount": 2}}
+        )
+        cluster._watch("f-a")
+        cluster.settle()
+        for job_name in cluster.unfinished():
+            if job_name != "f-a":
+                cluster.end(job_name, "Failed")
+        cluster.settle()
+    assert transcript.text == transcript.expected("ends")
+
+
+def test_entries_of_several_jobs_and_conditions(transcript: PlanTranscript) -> None:
+    backoff = {"limit": 2, "backoffSeconds": 10, "factor": 3, "maxBackoffSeconds": 20}
+    items = {"name": "each", "forEach": {"items": ["x", "y", "z"], "parallelism": 2}, "if": "${item} != 'y'"}
+    cluster = Cluster(
+        items | {"template": "work", "patch": {"jobSpec": {"queue": "${item}"}}},
+        entry("broken", allowFailure=True, **{"if": "${parameters.mode}"}),
+        entry("after", "each", template="work", retry=backoff),
+        parallelism=3,
+        parameters={"mode": "m"},
+    )
+    run(cluster, each_0="Completed", each_2="Completed")
+    for attempt in ("", "-r1", "-r2"):
+        cluster.end(f"f-after{attempt}", "Failed")
+        cluster.settle()
+        cluster.wait(10)
+        cluster.marked = True
+        cluster.settle()
+        cluster.wait(10)
+        cluster.marked = True
+        cluster.settle()
+    assert transcript.text == transcript.expected("items")
+
+
+def test_probes_of_what_a_flow_waits_for(transcript: PlanTranscript) -> None:
+    probe = {
+        "tcpSocketList": [{"taskName": "work", "port": 80}],
+        "httpGetList": [{"taskName": "work", "port": 8080, "path": "/ready"}],
+        "taskStatusList": [{"taskName": "work", "phase": "Running"}, {"taskName": "nobody", "phase": "Running"}],
+    }
+    cluster = Cluster(entry("a"), {"name": "b", "dependsOn": {"targets": ["a"], "probe": probe}}, entry("c", "b"))
+    cluster.settle()
+    cluster.end("f-a", "Running")
+    cluster.settle()
+    transcript.note("one answers, another does not")
+    samples = (TriggerSample("tcp://f-a/work:80", "tcpSocket", 1.0, active=True),)
+    cluster.reading = Reading(1, micros(0), 1, samples, uid="uid-f")
+    cluster.marked = True
+    cluster.settle()
+    cluster.end("f-a", "Running", taskStatusCount={"work": {"phase": {"Running": 1}}})
+    cluster.settle()
+    transcript.note("all do")
+    http = TriggerSample("http://f-a/work:8080/ready", "httpGet", 1.0, active=True)
+    cluster.reading = Reading(2, micros(1), 1, (*samples, http), uid="uid-f")
+    cluster.marked = True
+    cluster.settle()
+    assert transcript.text == transcript.expected("probes")
+
+
+def test_names_that_are_taken_and_jobs_that_are_refused(transcript: PlanTranscript) -> None:
+    cluster = Cluster(entry("a"), entry("b"), entry("c", "a", retry={"limit": 1, "backoffSeconds": 5}))
+    stranger = {"metadata": {"name": "f-b", "namespace": "default", "uid": "uid-stranger", "resourceVersion": "1"}}
+    cluster.jobs["f-b"] = stranger
+    cluster.refused = {"f-a"}
+    for _ in range(4):
+        cluster.wait(10)
+        cluster.marked = True
+        cluster.settle()
+    transcript.note("both are solved")
+    cluster.refused = set()
+    del cluster.jobs["f-b"]
+    cluster.wait(10)
+    cluster.marked = True
+    cluster.settle()
+    assert transcript.text == transcript.expected("taken")
+
+
+@pytest.mark.parametrize("policy", ["Allow", "Forbid", "Replace"])
+def test_flows_of_a_schedule_that_overlap(policy: str, transcript: PlanTranscript) -> None:
+    cluster = Cluster(
+        entry("a"), schedule="*/5 * * * *", timeZone="Europe/Berlin", concurrencyPolicy=policy,
+        successfulFlowsHistoryLimit=1, failedFlowsHistoryLimit=0, jobRetainPolicy="delete",
+    )  # fmt: skip
+    cluster.body["metadata"]["labels"] = {"team": "a"}
+    cluster.settle()
+    for phase in ("Running", "Failed", "Succeed", "Succeed"):
+        cluster.wait(300)
+        cluster.marked = True
+        cluster.settle()
+        newest = max(cluster.flows, default="")
+        if newest:
+            cluster.flows[newest] = {**cluster.flows[newest], "status": {"state": {"phase": phase}}}
+    transcript.note("suspended, and edited")
+    cluster.edit(suspend=True)
+    cluster.wait(300)
+    cluster.marked = True
+    cluster.settle()
+    cluster.edit(suspend=None, schedule="1 * * * *")
+    cluster.settle()
+    assert transcript.text == transcript.expected(f"schedule-{policy}")
