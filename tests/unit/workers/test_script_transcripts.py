@@ -105,6 +105,18 @@ async def test_a_limit_is_shared(scripts: ToldScripts) -> None:
     assert scripts.transcript.text == scripts.transcript.expected("shared_limit")
 
 
+async def test_one_of_several_may_have_one_more_than_the_others(scripts: ToldScripts) -> None:
+    a, b, c = A, B, "scaledjobs.keda.sh/default/c"
+    await scripts.recount(0)
+    await scripts.reserve(a, 0, 9, 3)
+    await scripts.reserve(c, 0, 9, 3)
+    scripts.transcript.note("two each, and the seventh has the first already")
+    await scripts.reserve(b, 0, 9, 7)
+    await scripts.reserve(c, 0, 9, 7)
+    await scripts.reserve(a, 0, 9, 7)
+    assert scripts.transcript.text == scripts.transcript.expected("one_more")
+
+
 async def test_of_two_limits_the_lower_counts(scripts: ToldScripts) -> None:
     for ledger in (0, 1):
         await scripts.recount(ledger)

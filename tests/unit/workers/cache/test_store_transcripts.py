@@ -179,8 +179,10 @@ async def test_data_that_are_lost_or_strange(store: ToldStore, fake_redis: Redis
     await store.finish(listing, everywhere="6")
     await client.zadd(keys.owners(JOB.id), {"stranger": 0.5})
     await store.touch()
-    note("a value that cannot be read")
-    await client.hset(keys.objects(JOB.id), "default/x", "garbage")
+    note("values that cannot be read")
+    for name, text in (("x", "garbage"), ("y", "v 1 uid - - - 1 s 10 {}"), ("z", "1 now uid - - - 1 s 10 {}")):
+        await client.hset(keys.objects(JOB.id), f"default/{name}", text)
+    await store.transcript.look()
     listing = await store.begin()
     await store.apply(job("a", 5, owner=OWNER), listing=listing)
     await store.finish(listing, everywhere="6")
