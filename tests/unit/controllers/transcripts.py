@@ -8,9 +8,9 @@ from typing import Any, Concatenate, ParamSpec
 
 from tests.support.transcripts import Transcript, flow
 from workers.api import times
-from workers.api.kinds import Kind, Object, Ref
+from workers.api.kinds import Kind, Object, Ref, ref_of
 from workers.api.merge_patch import diff
-from workers.decision.plan import Create, PatchStatus, Plan, Step, Together
+from workers.decision.plan import Create, PatchStatus, Plan, RecordEvent, Step, Together
 from workers.decision.snapshot import Snapshot
 
 More = ParamSpec("More")
@@ -55,6 +55,8 @@ class PlanTranscript(Transcript):
                 given["status"] = self._change(f"status of {subject}", _keyed(given["status"]))
                 if not any(given.values()):
                     return
+            case RecordEvent(about=(kind, body)):
+                given["about"] = ref_of(kind, body).key
             case Create():
                 given["body"] = self._change(f"{step.kind.id} of {subject}", given["body"])
             case Together():

@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from tests.unit.controllers.factories import NOW, at
+from tests.unit.controllers.plans import staged
 from tests.unit.controllers.transcripts import PlanTranscript
 from tests.unit.controllers.volcano.podgroup.gang_cluster import PATIENCE, GangCluster
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, pod, priority, queue, quota, seen
@@ -60,7 +61,8 @@ def test_a_round_over_every_obstacle(transcript: PlanTranscript) -> None:
     """Of each reason why a gang waits there is one, in a tree of queues."""
     queues = [
         queue(),
-        queue("above", maxRunningJobs=2, capability={"cpu": "20"}, created=-8000),
+        queue("few", maxRunningJobs=1),
+        queue("above", capability={"cpu": "20"}, created=-8000),
         queue("left", parent="above", weight=3, deserved={"cpu": "6"}),
         queue(
             "right", parent="above", guarantee={"resource": {"cpu": "4"}}, capability={"cpu": "3500m", "memory": "1Gi"}
@@ -87,6 +89,8 @@ def test_a_round_over_every_obstacle(transcript: PlanTranscript) -> None:
         group("memory", asks={"cpu": "1", "memory": "2Gi"}, queue="right"),
         group("cpu", least=3, queue="right"),
         group("third", queue="left", least=1),
+        group("only", least=1, queue="few", phase="Running"),
+        group("more", least=1, queue="few"),
         group("closed", queue="shut"),
         group("lost", queue="nowhere"),
         group("first", least=50, queue="slow", created=-99),
@@ -133,10 +137,7 @@ def test_a_gang_that_makes_room_for_another_queue(transcript: PlanTranscript) ->
     given = {"queues": [queue("lent"), queue("owed")], "nodes": [node(cpu=6, pods=99)]}
     admit, decide = transcript.of(rounds.admit), transcript.of(GangDecision(rules).decide)
     plan = admit(everything(groups=[old, young, waiting], pods=[*old_pods, *young_pods], **given), NOW, rules)
-    patches = [
-        each for step in plan.steps if isinstance(step, Together) for each in step.steps if isinstance(each, Patch)
-    ]
-    [patch] = [each for each in patches if each.ref.name == "young"]
+    [patch] = [each for each in staged(plan, Patch) if each.ref.name == "young"]
     given_up = {**young, "status": {**young["status"], **patch.body["status"]}}
     decide(seen(given_up, *young_pods), NOW)
     transcript.note("its pods are gone")
