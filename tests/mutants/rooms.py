@@ -101,6 +101,7 @@ ROOMS = (
         (
             "tests/unit/scalers/deliveries/test_delivery_transcripts.py",
             "tests/integration/scalers/test_claim_transcripts.py",
+            "tests/unit/scalers/gateway/test_push_transcripts.py",
             *("tests/unit/scalers/deliveries", "tests/unit/scalers/gateway/test_push_events_script.py"),
             "tests/unit/scalers/gateway/test_group_commit.py",
             *(f"tests/integration/scalers/test_{name}.py" for name in ("push", "claims", "event_jobs")),

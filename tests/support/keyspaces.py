@@ -124,11 +124,16 @@ async def _contents(client: Any) -> dict[bytes, Any]:
             case "stream":
                 found[key] = dict(await client.xrange(key)) | await _groups(client, key)
         if isinstance(found[key], dict):
-            found[key] = dict(sorted(found[key].items()))
+            found[key] = dict(sorted(found[key].items(), key=_numbers_apart))
         if (life := await client.pttl(key)) >= 0:
             # A machine may be slow: lifetimes are shown in whole tens of seconds.
             found[key] = {"value": found[key], "within": math.ceil(life / 10_000) * 10}
     return found
+
+
+def _numbers_apart(item: tuple[bytes, Any]) -> list[Any]:
+    """Returns a sort key by which 10 comes after 9."""
+    return [int(part) if part.isdigit() else part for part in re.split(rb"(\d+)", item[0])]
 
 
 async def _groups(client: Any, key: bytes) -> dict[bytes, Any]:
