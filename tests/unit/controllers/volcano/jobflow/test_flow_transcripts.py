@@ -9,6 +9,7 @@ from tests.unit.controllers.volcano.jobflow.flow_cluster import Cluster
 from tests.unit.controllers.volcano.jobflow.test_flow import DEPLOY, entry, on, run
 from workers.api import times
 from workers.api.volcano.jobflow import RETRY
+from workers.controllers.volcano.jobflow import observed, status
 from workers.controllers.volcano.jobflow.decide import decide
 from workers.decision.snapshot import Reading, TriggerSample
 
@@ -286,3 +287,53 @@ def test_flows_of_a_schedule_that_overlap(policy: str, transcript: PlanTranscrip
     cluster.edit(suspend=None, schedule="1 * * * *")
     cluster.settle()
     assert transcript.text == transcript.expected(f"schedule-{policy}")
+
+
+def test_a_long_flow_writes_less_and_remembers_less(
+    transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is long here are flows of four entries."""
+    for module, name, value in ((status, "SHORT", 2), (status, "LONG", 3), (observed, "LONG", 3), (status, "LISTED", 4),
+                                (status, "PHASES", 3), (observed, "AHEAD", 2)):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    names = "abcdef"
+    cluster = Cluster(*(entry(name, *names[:place][-1:], template="t") for place, name in enumerate(names)))
+    cluster.settle()
+    for name in names:
+        job = f"f-{name}"
+        for phase in ("Pending", "Running", "Restarting", "Running", "Completing"):
+            counted = {"taskStatusCount": {"work": {"phase": {phase: 1}}}, "runningDuration": "3s", "retryCount": 1}
+            cluster.wait(0.5)
+            cluster.end(job, phase, **counted)
+            cluster.settle()
+        cluster.wait(2)
+        cluster.marked = True
+        cluster.settle()
+        cluster.end(job, "Completed")
+        cluster.settle()
+    assert cluster.phase == "Succeed"
+    assert transcript.text == transcript.expected("long")
+
+
+def test_a_long_flow_with_branches(transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in (
+        (status, "SHORT", 2),
+        (status, "LONG", 3),
+        (observed, "LONG", 3),
+        (observed, "AHEAD", 1),
+    ):
+        monkeypatch.setattr(module, name, value)
+    cluster = Cluster(
+        entry("a"), entry("b"), entry("c", "a", "b", when=on("Failed", match="any")), entry("d", "a"), entry("e", "d"),
+        entry("f", "c", "e", when=on("Completed", "Skipped", match="any")),
+    )  # fmt: skip
+    run(cluster, a="Completed", b="Failed")
+    cluster.wait(3)
+    cluster.marked = True
+    run(cluster, d="Completed", c="Completed", e="Completed", f="Failed")
+    cluster.wait(3)
+    cluster.marked = True
+    cluster.settle()
+    cluster.annotate(**{RETRY: "1"})
+    run(cluster, b_r1="Completed")
+    assert transcript.text == transcript.expected("branches")
