@@ -289,13 +289,16 @@ def test_flows_of_a_schedule_that_overlap(policy: str, transcript: PlanTranscrip
     assert transcript.text == transcript.expected(f"schedule-{policy}")
 
 
-def test_a_long_flow_writes_less_and_remembers_less(
-    transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is long here are flows of four entries."""
-    for module, name, value in ((status, "SHORT", 2), (status, "LONG", 3), (observed, "LONG", 3), (status, "LISTED", 4),
-                                (status, "PHASES", 3), (observed, "AHEAD", 2)):  # fmt: skip
-        monkeypatch.setattr(module, name, value)
+def _make_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flows of four entries are long from now on."""
+    for name, value in (("SHORT", 2), ("LONG", 3), ("LISTED", 4), ("PHASES", 3)):
+        monkeypatch.setattr(status, name, value)
+    monkeypatch.setattr(observed, "LONG", 3)
+    monkeypatch.setattr(observed, "AHEAD", 2)
+
+
+def test_a_long_flow_writes_less(transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch) -> None:
+    _make_long(monkeypatch)
     names = "abcdef"
     cluster = Cluster(*(entry(name, *names[:place][-1:], template="t") for place, name in enumerate(names)))
     cluster.settle()
@@ -316,15 +319,9 @@ def test_a_long_flow_writes_less_and_remembers_less(
 
 
 def test_a_long_flow_with_branches(transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name, value in (
-        (status, "SHORT", 2),
-        (status, "LONG", 3),
-        (observed, "LONG", 3),
-        (observed, "AHEAD", 1),
-    ):
-        monkeypatch.setattr(module, name, value)
+    _make_long(monkeypatch)
     cluster = Cluster(
-        entry("a"), entry("b"), entry("c", "a", "b", when=on("Failed", match="any")), entry("d", "a"), entry("e", "d"),
+        entry("a"), entry("b", allowFailure=True), entry("c", "a", "b", when=on("Failed", match="any")), entry("d", "a"), entry("e", "d"),
         entry("f", "c", "e", when=on("Completed", "Skipped", match="any")),
     )  # fmt: skip
     run(cluster, a="Completed", b="Failed")
@@ -335,5 +332,5 @@ def test_a_long_flow_with_branches(transcript: PlanTranscript, monkeypatch: pyte
     cluster.marked = True
     cluster.settle()
     cluster.annotate(**{RETRY: "1"})
-    run(cluster, b_r1="Completed")
+    run(cluster, f_r1="Completed")
     assert transcript.text == transcript.expected("branches")
