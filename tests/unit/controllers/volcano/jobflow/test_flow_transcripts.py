@@ -321,9 +321,13 @@ def test_a_long_flow_writes_less(transcript: PlanTranscript, monkeypatch: pytest
 def test_a_long_flow_with_branches(transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch) -> None:
     _make_long(monkeypatch)
     cluster = Cluster(
-        entry("a"), entry("b", allowFailure=True), entry("c", "a", "b", when=on("Failed", match="any")), entry("d", "a"), entry("e", "d"),
+        entry("a"),
+        entry("b", allowFailure=True),
+        entry("c", "a", "b", when=on("Failed", match="any")),
+        entry("d", "a"),
+        entry("e", "d"),
         entry("f", "c", "e", when=on("Completed", "Skipped", match="any")),
-    )  # fmt: skip
+    )
     run(cluster, a="Completed", b="Failed")
     cluster.wait(3)
     cluster.marked = True
