@@ -234,7 +234,10 @@ def test_another_packages_scaler_measures(installed: Installed, up: dict[str, st
     installed.type("penstock", "delete", "scaledjob", "their-folder", variables=up)
 
 
-@pytest.mark.parametrize("words", [("demo", "--files", "3"), ("demo-pool", "--tasks", "4", "--most", "1")])
+DEMOS = (("demo", "--files", "3"), ("demo-pool", "--tasks", "4", "--most", "1"), ("demo-events", "--events", "6"))
+
+
+@pytest.mark.parametrize("words", DEMOS, ids=lambda words: words[0])
 def test_the_demos_run(installed: Installed, words: tuple[str, ...]) -> None:
     said = installed.type("penstock", *words)
     assert "wrong:" not in said
