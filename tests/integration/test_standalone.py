@@ -29,7 +29,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
 from tests.support.conditions import eventually
-from tests.support.embedded import embedded_apiserver
+from tests.support.embedded import Embedded, embedded_apiserver
 from tests.support.fork_parent import FORKS, Forked
 from tests.support.ports import free_port
 from tests.support.valkeys import ValkeyServer
@@ -51,7 +51,7 @@ class Site:
 
     folder: Path
     broker: str
-    kubeconfig: Path
+    server: Embedded
     cluster: Cluster
     client: redis.Redis
     processes: "list[Process]" = field(default_factory=list)
@@ -61,7 +61,7 @@ class Site:
         health = f"127.0.0.1:{free_port()}"
         ready, log = self.folder / f"{name}.ready", self.folder / f"{name}.log"
         variables = {
-            **{"broker": self.broker, "kubeconfig": str(self.kubeconfig), "health": health, "cronjobs": "true"},
+            **{"broker": self.broker, "kubeconfig": str(self.server.kubeconfig), "health": health, "cronjobs": "true"},
             **{"lease": "3", "leadership": "3", "stale": "4", "polling": "2", "ready_file": str(ready), **settings},
         }
         kept = {key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_")}
@@ -127,7 +127,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
             cluster = await stack.enter_async_context(await Cluster.connect(kubeconfig=server.kubeconfig))
             client = await stack.enter_async_context(redis.Redis.from_url(url))
             await up.install(cluster, crds.all_crds())
-            site = Site(tmp_path, url, server.kubeconfig, cluster, client)
+            site = Site(tmp_path, url, server, cluster, client)
             try:
                 yield site
             finally:
@@ -265,6 +265,24 @@ async def test_an_outage_makes_it_unready_and_ends_nothing(site: Site) -> None:
         assert each.end() == 0
 
 
+async def test_an_api_server_that_stands_still_makes_it_unready_and_its_cache_stale(site: Site) -> None:
+    process = await site.start(command_lines.standalone(), "single")
+    worker = await site.start(command_lines.worker(), "worker")
+    server = site.server.process
+    assert server is not None
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        for each in (process, worker):
+            await eventually(lambda each=each: _names("API server", each.failed("/readyz")), LONG)
+            await eventually(lambda each=each: _names("cache", each.failed("/readyz")), LONG)
+            assert await each.failed("/healthz") == {}
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    for each in (process, worker):
+        await eventually(lambda each=each: _is({}, each.failed("/readyz")), LONG)
+        assert each.end() == 0
+
+
 HANGING = """
 import sys, time
 from workers.runtime.health import Health
@@ -302,7 +320,7 @@ sys.exit(run(["standalone"]))
 
 
 async def test_a_part_that_nothing_repairs_ends_the_process_with_a_reason(site: Site) -> None:
-    environment = {**os.environ, "PENSTOCK_BROKER": site.broker, "PENSTOCK_KUBECONFIG": str(site.kubeconfig)}
+    environment = {**os.environ, "PENSTOCK_BROKER": site.broker, "PENSTOCK_KUBECONFIG": str(site.server.kubeconfig)}
     ended = await asyncio.to_thread(
         lambda: subprocess.run(
             [sys.executable, "-c", FAILING], env=environment, capture_output=True, text=True, timeout=120

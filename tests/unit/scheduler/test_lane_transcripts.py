@@ -108,6 +108,9 @@ async def test_keys_from_a_mark_to_every_outcome(told: ToldLane, clock: Clock, t
     await told.sweep(1)
     clock.forward(100)
     await told.sweep()
+    transcript.note("what failed and is decided on again may be booked")
+    await told.claim()
+    await told.book(40, A, B, C)
     assert transcript.text == transcript.expected("outcomes")
 
 
@@ -119,7 +122,7 @@ async def test_bookings_and_what_replaces_them(told: ToldLane, clock: Clock, tra
     await told.book(3, B, C)
     await told.book(90, D)
     later = RequeueAt(told.now + 60)
-    await told.finish(claimed, later, later, Done(), later)
+    await told.finish(claimed, Requeue(), later, Done(), later)
     clock.forward(3)
     await told.sweep()
     assert transcript.text == transcript.expected("bookings")
@@ -153,7 +156,8 @@ async def test_notifications_that_are_lost(
 ) -> None:
     told = ToldLane(new_lane(slots=2), transcript)
     await told.open()
-    await told.mark(*(f"jobs.batch/default/{number:02}" for number in range(17)))
+    for first, last in ((0, 8), (8, 9), (9, 17)):
+        await told.mark(*(f"jobs.batch/default/{number:02}" for number in range(first, last)))
     await told.mark(A)
     for _ in range(10):
         clock.forward(2)
@@ -243,6 +247,15 @@ async def test_calls_whose_answers_were_lost(
     await told.finish(claimed, Done(), Requeue(), Failed("no"))
     await told.finish(claimed, Done(), Requeue(), Failed("no"))
     assert told.transcript.text == told.transcript.expected("replays")
+
+
+async def test_leases_are_taken_back_so_many_at_a_time(told: ToldLane, clock: Clock, fake_redis: Redis) -> None:
+    await told.open()
+    await told.mark(A, B, C)
+    await told.claim()
+    keys = ["{test}:generation", *told.lane.keys.all()]
+    left = [await Script(load("scheduler", "open"))(fake_redis, keys, [clock.now, 3, 2, "id"]) for _ in range(2)]
+    assert left == [1, 0]
 
 
 async def test_a_key_that_had_to_be_set_aside_begins_a_generation(told: ToldLane, fake_redis: Redis) -> None:
