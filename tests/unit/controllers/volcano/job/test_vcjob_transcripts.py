@@ -103,6 +103,9 @@ def test_what_keeps_a_job_from_running(transcript: PlanTranscript) -> None:
     assert wrong.job
     del wrong.job["spec"]["minAvailable"]
     wrong.edit(tasks=[task(), task()]).settle()
+    transcript.note("one that has begun is edited to what no new one may be")
+    begun = VcJobCluster(vcjob(task(replicas=2))).start()
+    begun.edit(minAvailable=9).settle().edit(plugins={"nonsense": []}).settle()
     transcript.note("its claim is missing, and comes")
     volume = {"mountPath": "/data", "volumeClaimName": "data"}
     claiming = VcJobCluster(vcjob(task(), volumes=[volume, {"mountPath": "/own", "volumeClaim": {
@@ -324,15 +327,11 @@ def test_more_and_other_priorities_and_clusters(transcript: PlanTranscript) -> N
         task("low", replicas=2, template=of("low"), minAvailable=1),
         task("odd", template=of("")),
     )
-    cluster = VcJobCluster(vcjob(*tasks, minAvailable=3, priorityClassName="high"))
+    cluster = VcJobCluster(vcjob(*tasks, minAvailable=2, priorityClassName="high", queue="fast"))
     for name, value in (("high", 9), ("low", 1)):
         cluster.put(Ref(PRIORITY_CLASS, "", name), {"metadata": {"name": name}, "value": value})
-    queue = {
-        "metadata": {"name": "default"},
-        "spec": {"extendClusters": [{"name": "far"}]},
-        "status": {"state": "Open"},
-    }
-    cluster.put(Ref(QUEUE, "", "default"), queue)
+    queue = {"metadata": {"name": "fast"}, "spec": {"extendClusters": [{"name": "far"}]}}
+    cluster.put(Ref(QUEUE, "", "fast"), {**queue, "status": {"state": "Open"}})
     cluster.start()
     transcript.note("pods of another hand, and some that are out of sync")
     pods = cluster.pods
