@@ -145,6 +145,11 @@ async def test_a_ledger_is_brought_in_line(scripts: ToldScripts) -> None:
     await scripts.recount(0, (A, "uid-a", 3), (B, "uid-other", 1))
     await scripts.recount(0, (A, "", 0), (B, "", 1))
     await scripts.recount(0, (A, "", 0), (B, "", 0))
+    scripts.transcript.note("one that has none, and is there")
+    c = "scaledjobs.keda.sh/default/c"
+    await scripts.reserve(c, 0, 2, 9)
+    scripts.now += 6 * SECOND
+    await scripts.recount(0, (c, "uid-c", 0))
     scripts.transcript.note("of another generation")
     await scripts.client.set("{test}:generation", "g2 - 7")
     await scripts.reserve(A, 0, 5, 9)
@@ -168,4 +173,6 @@ async def test_decisions_are_logged_newest_first(scripts: ToldScripts) -> None:
     await note(("a", "y", "0", "other words"))
     scripts.now += SECOND
     await note(("c", "z", "0", "a third object"))
+    scripts.now += SECOND
+    await note(("d", "z", "0", "a fourth object"), objects=1)
     assert scripts.transcript.text == scripts.transcript.expected("decisions")

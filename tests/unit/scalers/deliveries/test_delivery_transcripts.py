@@ -122,7 +122,22 @@ async def test_jobs_of_a_rate_limit(told: ToldEventJob) -> None:
     await told.poll(9)
     told.job.spec = spec_of()
     await told.poll(9)
+    told.transcript.note("a new limit, of which one event takes one")
+    told.job.spec = spec_of(rateLimit={"jobs": 1, "periodSeconds": 7200, "burst": 5})
+    await told.push("d")
+    await told.poll(9)
     assert told.transcript.text == told.transcript.expected("rate_limit")
+
+
+async def test_the_newest_keys_of_duplicates_are_remembered(told: ToldEventJob) -> None:
+    told.job.spec = spec_of(dedup={"key": "event.subject", "limit": 2})
+    for subject in ("a", "b", "c"):
+        await told.push(subject, subject=subject)
+    await told.poll()
+    await told.push("again-a", subject="a")
+    await told.push("again-c", subject="c")
+    await told.poll()
+    assert told.transcript.text == told.transcript.expected("newest_keys")
 
 
 async def test_an_event_job_that_goes(told: ToldEventJob) -> None:

@@ -32,6 +32,7 @@ class ToldIntake:
         self.limits = (4, 3_600_000, 100)
         self.group = ""
         self.takers = TAKERS
+        self.lane = tuple(POLL.all())
         self.transcript = KeyspaceTranscript(
             Path(__file__).parent / "transcripts",
             client,
@@ -42,7 +43,7 @@ class ToldIntake:
         )
 
     async def push(self, *requests: list[dict[str, str]], signature: str = "", milliseconds: int = 0) -> None:
-        keys = [STREAM, *(f"{STREAM}:{part}" for part in PARTS), *POLL.all()]
+        keys = [STREAM, *(f"{STREAM}:{part}" for part in PARTS), *self.lane]
         arguments: list[Any] = [self.group, *self.limits, 5, len(self.takers), *self.takers, len(requests)]
         for events in requests:
             arguments += (signature, milliseconds, len(events))
@@ -84,6 +85,9 @@ async def test_requests_of_one_commit(intake: ToldIntake) -> None:
     intake.transcript.note("nobody takes them, and nothing is remembered")
     intake.takers, intake.limits = (), (99, 0, 0)
     await intake.push([event("1"), event("1")])
+    intake.transcript.note("a broker that has no lane of ours")
+    intake.lane = ()
+    await intake.push([event("1")])
     assert intake.transcript.text == intake.transcript.expected("commits")
 
 
@@ -130,3 +134,15 @@ async def test_entries_that_are_no_events(intake: ToldIntake) -> None:
     await intake.add({"n": "x" * 9}, {"n": "y"})
     await intake.accept(parked=1)
     assert intake.transcript.text == intake.transcript.expected("parked")
+
+
+async def test_a_server_without_memory_takes_nothing_in(intake: ToldIntake) -> None:
+    await intake.push([event("1")])
+    await intake.add(event("2"))
+    await intake.client.config_set("maxmemory", "1")
+    try:
+        await intake.accept()
+    finally:
+        await intake.client.config_set("maxmemory", "0")
+    await intake.accept()
+    assert intake.transcript.text == intake.transcript.expected("memory")

@@ -210,6 +210,13 @@ async def test_tombstones_go_when_they_are_old(store: ToldStore) -> None:
     await store.touch()
     store.rig.now += 600 * SECOND
     await store.touch()
+    store.transcript.note("of one only the time is left")
+    keys = store.rig.store.keys
+    await store.gone(ObjectVersion.deleted(JOB, job("c", 10)))
+    await store.rig.client.hdel(keys.objects(JOB.id), "default/c")  # type: ignore[misc]
+    await store.transcript.look()
+    store.rig.now += 900 * SECOND
+    await store.touch()
     assert store.transcript.text == store.transcript.expected("tombstones")
 
 
