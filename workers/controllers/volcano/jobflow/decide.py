@@ -103,17 +103,15 @@ def _delete_jobs(view: ObservedFlow, advance: "_Advance", outcome: "_FlowOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class _Advance:
-    """The nodes after this decision, by node id. limits: `timeoutSeconds`. deadlines: the end of that time."""
+class _Deadlines:
+    """The ends of the time of nodes with `timeoutSeconds`, whose Jobs run, by node id. limits: those seconds."""
 
-    round: StartRound
-    tracks: Tracks
     limits: Mapping[str, int]
-    deadlines: Mapping[str, datetime]
+    ends: Mapping[str, datetime]
 
     def timed(self, known: Tracks, now: datetime) -> Tracks:
         """Returns the tracks with the reason TimedOut on each node whose Job has passed its deadline."""
-        late = [id for id, deadline in self.deadlines.items() if now >= deadline]
+        late = [id for id, deadline in self.ends.items() if now >= deadline]
         if not late:
             return known
         found = Tracks(known)
@@ -124,14 +122,23 @@ class _Advance:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Advance:
+    """The nodes after this decision, by node id."""
+
+    round: StartRound
+    tracks: Tracks
+    deadlines: _Deadlines
+
+
 def _advance(view: ObservedFlow) -> _Advance:
     started = job_creation.decided(view)
-    limits, deadlines = view.graph.limits, {}
+    limits, ends = view.graph.limits, {}
     for id, seconds in limits.items():
         if created := (view.live(started.tracks[id]) or {}).get("metadata", {}).get("creationTimestamp"):
-            deadlines[id] = times.parse(created) + timedelta(seconds=seconds)
-    advance = _Advance(started, started.tracks, limits, deadlines)
-    return replace(advance, tracks=advance.timed(started.tracks, view.now))
+            ends[id] = times.parse(created) + timedelta(seconds=seconds)
+    deadlines = _Deadlines(limits, ends)
+    return _Advance(started, deadlines.timed(started.tracks, view.now), deadlines)
 
 
 # Stage: the phase, and its reason
@@ -236,7 +243,7 @@ class _Report:
     def interim(self) -> Object:
         """Returns it without the Jobs of this plan; nodes that end without a Job have ended all the same."""
         names = {job["metadata"]["name"] for job in self.advance.round.jobs}
-        before, known = self.advance.timed(self.view.tracks, self.view.now), Tracks(self.advance.tracks)
+        before, known = self.advance.deadlines.timed(self.view.tracks, self.view.now), Tracks(self.advance.tracks)
         for id in self.advance.tracks.changed:
             if known[id].job in names:
                 known[id] = before[id]
@@ -340,7 +347,7 @@ def _created(view: ObservedFlow) -> Iterator[RecordEvent]:
 
 def _ends(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> Iterator[Step]:
     """Yields a Command for each Job that took too long, or whose flow is cancelled; the status is written before."""
-    for id in advance.tracks if view.spec.cancel else advance.limits:
+    for id in advance.tracks if view.spec.cancel else advance.deadlines.limits:
         track = advance.tracks[id]
         job = view.live(track)
         if job is None or track.phase in _ENDING or track.phase == "Aborted":
@@ -381,7 +388,7 @@ def _moments(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome, repor
         yield now
     if outcome.phase in phases.FINAL:
         return
-    if started.jobs and (advance.limits or view.graph.probing):
+    if started.jobs and (advance.deadlines.limits or view.graph.probing):
         # Deadlines and probe targets follow from the created Jobs.
         yield now
     if started.missing or started.jobs:
@@ -390,7 +397,7 @@ def _moments(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome, repor
     if not job_creation.halted(view, known) and not view.spec.suspend:
         retries = (known[id].retry_at for id in known.among(tracks.RETRYING))
         yield from (moment for moment in retries if moment and moment > now)
-    yield from (deadline for id, deadline in advance.deadlines.items() if known[id].live and deadline > now)
+    yield from (deadline for id, deadline in advance.deadlines.ends.items() if known[id].live and deadline > now)
     if any(known[id].lost for id in known.changed):
         yield now + RECHECK
 

@@ -9,7 +9,7 @@ from tests.unit.controllers.volcano.jobflow.flow_cluster import Cluster
 from tests.unit.controllers.volcano.jobflow.test_flow import DEPLOY, entry, on, run
 from workers.api import times
 from workers.api.volcano.jobflow import RETRY
-from workers.controllers.volcano.jobflow import observed, status
+from workers.controllers.volcano.jobflow import job_creation, observed, status
 from workers.controllers.volcano.jobflow.decide import decide
 from workers.decision.snapshot import Reading, TriggerSample
 
@@ -133,6 +133,10 @@ def test_a_flow_whose_manifest_is_wrong(transcript: PlanTranscript) -> None:
     cluster.settle()
     cluster.edit(flows=[{"name": "load"}])
     cluster.settle()
+    cluster.end("f-load", "Running")
+    cluster.settle()
+    cluster.edit(flows=[{"name": "load", "dependsOn": {"targets": ["load"]}}])
+    cluster.settle()
     metadata = {**cluster.body["metadata"], "deletionTimestamp": times.render(cluster.now)}
     cluster.body = {**cluster.body, "metadata": metadata}
     cluster.catch_up()
@@ -151,8 +155,10 @@ def test_a_failed_flow_that_is_asked_to_try_again(transcript: PlanTranscript) ->
     transcript.note("once more, and the compensation is not needed")
     cluster.annotate(**{RETRY: "2"})
     run(cluster, deploy_r2="Completed")
-    transcript.note("the same request again")
+    transcript.note("the same request again, and none")
     cluster.annotate(**{RETRY: "2"})
+    cluster.settle()
+    cluster.annotate()
     cluster.settle()
     assert transcript.text == transcript.expected("retried")
 
@@ -168,6 +174,11 @@ def test_a_cancelled_flow_that_goes_on(transcript: PlanTranscript) -> None:
     cluster.settle()
     transcript.note("a retry request counts once that is taken back")
     cluster.annotate(**{RETRY: "1"})
+    cluster.settle()
+    cluster.edit(cancel=None)
+    run(cluster, a_r1="Running")
+    transcript.note("cancelled once more")
+    cluster.edit(cancel=True)
     cluster.settle()
     cluster.edit(cancel=None)
     run(cluster, a_r1="Completed", b="Completed")
@@ -228,6 +239,8 @@ def test_probes_of_what_a_flow_waits_for(transcript: PlanTranscript) -> None:
         "taskStatusList": [{"taskName": "work", "phase": "Running"}, {"taskName": "nobody", "phase": "Running"}],
     }
     cluster = Cluster(entry("a"), {"name": "b", "dependsOn": {"targets": ["a"], "probe": probe}}, entry("c", "b"))
+    (task,) = cluster.templates["a"]["spec"]["tasks"]
+    cluster.templates["a"]["spec"] = {"tasks": [{**task, "replicas": 2}]}
     cluster.settle()
     cluster.end("f-a", "Running")
     cluster.settle()
@@ -236,8 +249,9 @@ def test_probes_of_what_a_flow_waits_for(transcript: PlanTranscript) -> None:
     cluster.reading = Reading(1, micros(0), 1, samples, uid="uid-f")
     cluster.marked = True
     cluster.settle()
-    cluster.end("f-a", "Running", taskStatusCount={"work": {"phase": {"Running": 1}}})
-    cluster.settle()
+    for number in (1, 2):
+        cluster.end("f-a", "Running", taskStatusCount={"work": {"phase": {"Running": number}}})
+        cluster.settle()
     transcript.note("all do")
     http = TriggerSample("http://f-a/work:8080/ready", "httpGet", 1.0, active=True)
     cluster.reading = Reading(2, micros(1), 1, (*samples, http), uid="uid-f")
@@ -338,3 +352,29 @@ def test_a_long_flow_with_branches(transcript: PlanTranscript, monkeypatch: pyte
     cluster.annotate(**{RETRY: "1"})
     run(cluster, f_r1="Completed")
     assert transcript.text == transcript.expected("branches")
+
+
+def test_what_each_start_depends_on(transcript: PlanTranscript, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A switch, patches that have no value, Jobs that clean themselves up, and so many Jobs of a plan."""
+    monkeypatch.setattr(job_creation, "BATCH", 2)
+    cluster = Cluster(
+        entry("one", switch={"of": "${parameters.mode}", "case": ["m", "n"]}),
+        entry("two", switch={"of": "${parameters.mode}", "case": ["o"]}),
+        entry("rest", switch={"of": "${parameters.mode}"}),
+        entry("odd", allowFailure=True, patch={"jobSpec": {"minAvailable": "${int:parameters.mode}"}}),
+        entry("few", template="few"),
+        entry("lost", template="none", allowFailure=True),
+        entry("gone", template="gone", allowFailure=True),
+        parameters={"mode": "m"},
+    )
+    work = cluster.templates["few"]["spec"]["tasks"][0]["template"]["spec"]
+    first = {**work, "initContainers": [{"name": "first", "image": "init"}]}
+    cluster.templates["few"]["spec"] = {"tasks": [{"name": "work", "template": {"spec": first}}]}
+    cluster.templates["gone"]["spec"] = {**cluster.templates["gone"]["spec"], "ttlSecondsAfterFinished": 0}
+    del cluster.templates["none"]
+    cluster.settle()
+    cluster.remove("f-gone")
+    cluster.wait(10)
+    cluster.marked = True
+    cluster.settle()
+    assert transcript.text == transcript.expected("starts")
