@@ -84,8 +84,6 @@ def share(sizes: Sequence[int], most: Sequence[int | None], allowed: int) -> lis
     """
     change = allowed - sum(sizes)
     result = list(sizes)
-    if change == 0 or not result:
-        return result
     age = 1 if change > 0 else -1
     order = sorted(range(len(sizes)), key=lambda index: (-sizes[index], age * index))
     left = change
