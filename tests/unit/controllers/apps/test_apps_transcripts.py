@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.unit.controllers.apps.apps_cluster import CONTROLLER, AppsCluster, rolling, template
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.transcripts import PlanTranscript
@@ -80,6 +82,23 @@ def test_the_claims_of_a_stateful_set(transcript: PlanTranscript):
     cluster.then("and is wanted again", replicas=2)
     cluster.then("claims stay from now on", persistentVolumeClaimRetentionPolicy={"whenScaled": "Retain"})
     assert transcript.text == transcript.expected("claims")
+
+
+@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+def test_a_pod_that_waits_for_the_claim_of_the_one_before_it(policy: str, transcript: PlanTranscript):
+    kept = {"whenScaled": "Delete"}
+    cluster = ToldCluster(
+        transcript, STATEFUL_SET, replicas=2, volumeClaimTemplates=[DATA], persistentVolumeClaimRetentionPolicy=kept,
+        podManagementPolicy=policy,
+    )  # fmt: skip
+    cluster.settle()
+    collect, uid = cluster.collect, cluster.of(POD)[1]["metadata"]["uid"]
+    cluster.collect = lambda _uid: None  # type: ignore[method-assign]
+    cluster.then("one too many", replicas=1)
+    cluster.then("wanted again, and its claim is still there", replicas=2)
+    collect(uid)
+    cluster.then("the claim is gone")
+    assert transcript.text == transcript.expected(f"stale_claim-{policy}")
 
 
 def test_a_deployment_that_is_orphaned_rolled_back_and_labelled_anew(transcript: PlanTranscript):
