@@ -183,3 +183,14 @@ async def test_triggers_of_kedas_kinds_are_parsed() -> None:
     body["metadata"]["uid"] = "u"
     [probe] = (await probes(Mirror()).parse(ref, body)).probes
     assert probe.type == "redis"
+
+
+async def test_only_probes_of_triggers_are_known_without_reading_anything() -> None:
+    trigger = {"type": "redis", "metadata": {"address": "a:1", "listName": "work"}}
+    metadata = {"namespace": "default", "name": "work", "uid": "u", "generation": 1}
+    body = {"metadata": metadata, "spec": {"jobTargetRef": {"template": {"spec": {}}}, "triggers": [trigger]}}
+    mirror: Any = Mirror()
+    probes = ObjectProbes(Triggers(), mirror)
+    parsed = await probes.parse(Ref(SCALED_JOB, "default", "work"), body)
+    assert probes.known(Ref(SCALED_JOB, "default", "work"), body) is parsed
+    assert probes.known(Ref(JOB_FLOW, "default", "work"), body) is None

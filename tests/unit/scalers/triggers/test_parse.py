@@ -49,6 +49,7 @@ async def test_a_trigger_gets_what_its_authentication_supplies(cluster: Cluster)
     [
         ({}, 9.0),
         ({"pollingInterval": 30}, 30.0),
+        ({"pollingInterval": 1}, 1.0),
         ({"pollingInterval": 0}, 9.0),
         ({"pollingInterval": "30"}, 9.0),
         ({"pollingInterval": 30, "pollingIntervalMilliseconds": 250}, 0.25),
@@ -195,6 +196,15 @@ async def test_of_very_many_problems_the_first_are_told(cluster: Cluster) -> Non
     problem = (await Triggers(lookups=cluster.lookups()).parse(REF, body(*wrong))).problem or ""
     assert problem.startswith("trigger 0 (redis): listName: is required; trigger 1 (redis): ")
     assert problem.endswith("; trigger 9 (redis): listName: is required; and 890 more")
+    ten = (await Triggers(lookups=cluster.lookups()).parse(REF, body(*wrong[:10], uid="ten"))).problem or ""
+    assert ten.endswith("; trigger 9 (redis): listName: is required")
+
+
+async def test_a_ledger_that_is_no_trigger_is_the_objects_problem(cluster: Cluster) -> None:
+    given = body(trigger(None))
+    given["metadata"]["annotations"] = {LEDGER: "nonsense"}
+    parsed = await Triggers(lookups=cluster.lookups()).parse(REF, given)
+    assert parsed == Parsed(problem=f"annotation {LEDGER} must be a trigger as JSON")
 
 
 async def test_others_have_their_turn_while_many_triggers_are_read(cluster: Cluster) -> None:

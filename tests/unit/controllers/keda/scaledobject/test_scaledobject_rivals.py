@@ -62,6 +62,8 @@ def message(plan: Plan) -> str:
     ("alone", [], True),
     ("one is older", [named("older", created=-7200)], False),
     ("one is younger", [named("younger", created=-60)], True),
+    ("one is older, and behind by name", [named("z", created=-7200)], False),
+    ("one is younger, and before by name", [named("a", created=-60)], True),
     ("of one second: the name decides against it", [named("a")], False),
     ("of one second: the name decides for it", [named("z")], True),
     ("one that is being deleted", [named("older", created=-7200, metadata={"deletionTimestamp": at(-1)})], True),

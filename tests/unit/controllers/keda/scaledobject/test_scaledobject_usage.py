@@ -19,7 +19,7 @@ from tests.unit.controllers.plans import status_of, verdict
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledobject import CONTROLLER, decide, usage
 from workers.controllers.keda.scaledobject.trigger_metrics import Tolerance
-from workers.decision.plan import ComeBack
+from workers.decision.plan import ComeBack, Figure
 from workers.decision.snapshot import Scalable
 
 CPU = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}}
@@ -163,6 +163,21 @@ def test_what_is_not_known_says_why(seen: Scalable, container: str, why: str) ->
     assert found.error is not None
     assert why in found.error
     assert found.proposal(3, Tolerance()) is None
+
+
+def test_figures_tell_what_is_known_and_why_the_rest_is_not() -> None:
+    seen = target([pod("a", request=None)], [metrics("a", "10m", "50Mi")])
+    found = usage.of(spec(triggers=[CPU, MEMORY]).triggers, seen, NOW)
+    assert list(usage.figures(found)) == [
+        Figure("cpu is not known: container main of pod a requests no cpu", 0),
+        Figure("memory (target 1.04858e+08 per pod, 1 of 1 pods)", 50 * 2**20),
+    ]
+
+
+def test_of_pods_that_are_not_measured_each_counts_as_all_that_it_requests() -> None:
+    pods = [pod(name, request="1000m") for name in "abcd"]
+    percent = CPU | {"metadata": {"value": "100"}}
+    assert proposed(percent, target(pods, [metrics("a", "20m")]), 4) == 3
 
 
 def test_requests_of_a_whole_pod_take_the_place_of_its_containers() -> None:
