@@ -8,10 +8,10 @@ import pytest
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys
-from scheduler.last_runs import LastRuns, RunLease
 from scheduler.queue import ClaimedKeys, Done, Failed, Lane, Outcome, Requeue, RequeueAt
 from scheduler.scripts import Script, load
 from tests.support.keyspaces import KeyspaceTranscript
+from tests.support.tables import for_each
 from tests.unit.scheduler.conftest import Clock
 
 A, B, C, D = (f"jobs.batch/default/{name}" for name in "abcd")
@@ -174,16 +174,17 @@ async def test_notifications_that_are_lost(
     assert transcript.text == transcript.expected("notifications")
 
 
+@for_each(1, 2)
 async def test_a_spread_of_its_own(
-    fake_redis: Redis, new_lane: Callable[..., Lane], clock: Clock, transcript: KeyspaceTranscript
+    spread: int, fake_redis: Redis, clock: Clock, transcript: KeyspaceTranscript
 ) -> None:
-    lane = Lane(fake_redis, "poll", Keys("test"), lease=10.0, slots=5, spread=2, clock=clock)
+    lane = Lane(fake_redis, "poll", Keys("test"), lease=10.0, slots=5, spread=spread, clock=clock)
     told = ToldLane(lane, transcript)
     await told.open()
     await told.mark(A, B, C)
     await told.claim(1, notified=True)
     await told.mark(A, B, C, D, ELSEWHERE)
-    assert transcript.text == transcript.expected("spread")
+    assert transcript.text == transcript.expected(f"spread-{spread}")
 
 
 async def test_a_lane_that_lost_data(
@@ -265,13 +266,42 @@ async def test_a_key_that_had_to_be_set_aside_begins_a_generation(told: ToldLane
 
 
 async def test_runs_of_periodic_entries(fake_redis: Redis, transcript: KeyspaceTranscript) -> None:
-    one, other = LastRuns(fake_redis, Keys("test")), LastRuns(fake_redis, Keys("test"))
-    for name, run in (("report", 210), ("clean", None)):
-        lease = await one.acquire(name, 200)
-        await transcript.after(f"acquire {name}", lease)
-        await transcript.after(f"acquire {name}, another", await other.acquire(name, 200))
-        assert isinstance(lease, RunLease)
-        await transcript.after(f"release {name}", await one.release(lease, run))
-        await transcript.after(f"release {name} again", await one.release(lease, run))
-        await transcript.after(f"acquire {name}, another", await other.acquire(name, 200))
+    acquire, release = (Script(load("scheduler", name)) for name in ("acquire_run", "release_run"))
+
+    async def told(script: Script, name: str, *arguments: str | int) -> None:
+        answer = await script(fake_redis, ["{test}:runs", f"{{test}}:lease:{name}"], (name, *arguments))
+        await transcript.after(f"{'acquire' if script is acquire else 'release'} {name} {arguments}", answer)
+
+    for name, run in (("report", "210"), ("clean", "")):
+        for id in ("one", "one", "other"):
+            await told(acquire, name, 200, id, 60_000)
+        await told(release, name, "other", run)
+        await told(release, name, "one", run)
+        await told(release, name, "one", run)
+        await told(acquire, name, 200, "other", 60_000)
+    await fake_redis.hset("{test}:runs", "odd", "garbage")  # type: ignore[misc]
+    await transcript.look()
+    await told(acquire, "odd", 200, "one", 60_000)
     assert transcript.text == transcript.expected("runs")
+
+
+async def test_one_notification_at_a_time(
+    new_lane: Callable[..., Lane], clock: Clock, transcript: KeyspaceTranscript
+) -> None:
+    told = ToldLane(new_lane(slots=1), transcript)
+    await told.open()
+    names = [f"jobs.batch/default/{number:02}" for number in range(17)]
+    await told.mark(*names)
+    claimed = await told.claim(17, notified=True)
+    await told.finish(claimed, *[Requeue()] * 17)
+    await told.finish(await told.claim(17, notified=True), *[RequeueAt(told.now + 5)] * 17)
+    clock.forward(5)
+    await told.sweep()
+    transcript.note("whoever claimed a second ago is alive, though keys have waited for longer")
+    await told.claim(1, notified=True)
+    await told.mark()
+    clock.forward(20)
+    await told.claim(1)
+    clock.forward(1)
+    await told.sweep()
+    assert transcript.text == transcript.expected("slots")

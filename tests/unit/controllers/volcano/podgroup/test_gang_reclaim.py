@@ -68,6 +68,12 @@ THREE_EACH = [queue(name, deserved={"cpu": "3"}) for name in ("lent", "owed")]
     ),
     ("no Job creates its pods again", ["old"], [OLD, running("young", created=-50, owned=False)], {}),
     (
+        "its pods have no node yet in part",
+        ["young"],
+        [OLD, running("young", created=-50, states=["Running", "Running", "Pending"])],
+        {},
+    ),
+    (
         "its pods have ended in part",
         [],
         [OLD, running("young", created=-50, states=["Running", "Running", "Succeeded"])],
