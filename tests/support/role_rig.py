@@ -34,6 +34,8 @@ from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, KINDS, Kind, Object, by
 
 #: The processes with an account that has rights; the beat needs none.
 PROCESSES = ("worker", "scaler", "gateway", "webhook", "watch")
+#: The same with one process for worker, scaler, watch and beat.
+STANDALONE = ("standalone", "gateway", "webhook")
 SETTINGS = {"OWN_NAMESPACE": "penstock", "JOBS": "all", "POLICIES": "true", "VOLCANO": "true", "STALE": "60"}
 PASSWORD = "measured"
 GRANTS = rbac.Grants(secrets=("default",), pushers=("default", "penstock"), tokens=("default",))
@@ -175,7 +177,7 @@ def role_rig(
                 words = [sys.executable, "-m", "deploy.local.kubelet", "--kubeconfig", str(found.config)]
                 words += ["--logs", str(folder / "output"), "--root", str(folder / "pods"), "--max-pods", "110"]
                 words += ["--isolation", "none"]
-            elif name in PROCESSES:
+            elif name in (*PROCESSES, *STANDALONE):
                 server = worse if name == "worker" else None
                 config = kubeconfig(found, f"penstock-{name}", folder / f"{name}.kubeconfig", server)
                 variables["PENSTOCK_KUBECONFIG"] = str(config)

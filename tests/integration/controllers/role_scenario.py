@@ -1,10 +1,12 @@
-"""The scenario of test_roles: objects of every kind, and what makes a process do everything that it may do."""
+"""The scenario of the tests of the roles: objects of every kind, and what makes a process do all that it may do."""
 
 import json
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -105,7 +107,8 @@ def scheduled_job(running: Running) -> Callable[[], bool]:
     running.patch("scheduledjobs", "ticks", {"metadata": {"annotations": {"penstock.dev/run.once": "{}"}}})
 
     def started() -> bool:
-        return "penstock.dev/run.once" not in running.read("scheduledjobs", "ticks")["metadata"]["annotations"]
+        remaining = running.read("scheduledjobs", "ticks")["metadata"].get("annotations", {})
+        return "penstock.dev/run.once" not in remaining
 
     until(started, "the request is handled")
     # Its pods would take the machine from the others.
@@ -418,3 +421,14 @@ KINDS = (
     gang_of_pods,
     scheduled_flow,
 )
+
+
+@contextmanager
+def side_by_side(running: Running) -> Iterator[Mapping[str, Future[None]]]:
+    """Everything of the scenario at once; by name, the proof that it works."""
+
+    def happens(kind: Callable[[Running], Callable[[], bool]]) -> None:
+        until(kind(running), kind.__name__, 2 * PATIENCE)
+
+    with ThreadPoolExecutor(6) as pool:
+        yield {kind.__name__: pool.submit(happens, kind) for kind in KINDS}

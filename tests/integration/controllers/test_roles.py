@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +19,7 @@ from tests.support import audit
 from tests.support.audit import Right
 from tests.support.role_rig import GRANTS, PROCESSES, Running, role_rig
 from tests.support.tables import for_each
-from tests.support.terminal import PATIENCE, until
+from tests.support.terminal import until
 from workers.admission.admission_options import AdmissionOptions
 from workers.api.kinds import Object
 from workers.client.rest import Cluster
@@ -36,13 +36,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def scenario(running: Running) -> Iterator[Mapping[str, "Future[None]"]]:
-    """Everything of the scenario, side by side; by name, the proof that it works."""
-    with ThreadPoolExecutor(6) as pool:
-        yield {kind.__name__: pool.submit(_happens, kind, running) for kind in KINDS}
-
-
-def _happens(kind: Callable[[Running], Callable[[], bool]], running: Running) -> None:
-    until(kind(running), kind.__name__, 2 * PATIENCE, pause=0.4)
+    with role_scenario.side_by_side(running) as found:
+        yield found
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
