@@ -1,8 +1,12 @@
-"""Mutants of Python modules, made by mutmut in a copy of the checkout, and tried there by `tests.mutants.trials`."""
+"""Mutants of Python modules, made by mutmut in a copy of the checkout, and tried there by `tests.mutants.trials`.
+
+The type checker judges those that no test notices: what it refuses cannot be merged either.
+"""
 
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -32,8 +36,8 @@ def survivors(
 ) -> Iterator[tuple[Room, Sequence[Mutant], int]]:
     """Tries mutants of one package's rooms in a copy of the checkout; they are made in one run, which takes minutes.
 
-    Yields for each room the mutants that no test noticed, and how many were tried. number: of each room. mutmut: its
-    program. Raises RuntimeError if mutmut makes none, or some were not tried.
+    Yields for each room the mutants that neither a test nor the type checker noticed, and how many were tried. number:
+    of each room. mutmut: its program. Raises RuntimeError if mutmut makes none, or some were not tried.
     """
     (tree / "setup.cfg").write_text(_configuration(rooms))
     # Without a mutant of this name it stops when all are made.
@@ -50,7 +54,24 @@ def survivors(
         if unknown := [name for name in chosen if name not in ends]:
             said = run.stdout[-2000:] + run.stderr[-2000:]
             raise RuntimeError(f"{len(unknown)} mutants of {room.folder} were not tried:\n{said}")
-        yield room, [_described(name, tree, mutmut) for name in chosen if ends[name] == "alive"], len(chosen)
+        alive = {name: _described(name, tree, mutmut) for name in chosen if ends[name] == "alive"}
+        yield room, [found for name, found in alive.items() if not _refused(name, found, tree, mutmut)], len(chosen)
+
+
+def _refused(name: str, mutant: Mutant, tree: Path, mutmut: Path) -> bool:
+    """Returns whether the type checker refuses a mutant. It stands in the copy's source for as long as that takes."""
+    source = tree / mutant.file
+    before = source.read_bytes()
+    subprocess.run([mutmut, "apply", name], cwd=tree, capture_output=True, check=True)
+    try:
+        package, _, _ = mutant.file.partition("/")
+        command = [sys.executable, "-m", "mypy", "--cache-dir", tree.parent / "types", "--package", package]
+        checked = subprocess.run(command, cwd=tree, capture_output=True, text=True)
+    finally:
+        source.write_bytes(before)
+    if checked.returncode not in (0, 1):
+        raise RuntimeError(f"the type checker failed:\n{checked.stdout}\n{checked.stderr}")
+    return checked.returncode == 1
 
 
 def _configuration(rooms: Sequence[Room]) -> str:

@@ -134,6 +134,7 @@ ACCEPTED = {
     "as many replicas as a cluster has pods": job(task("a", 100_000), task("b", 50_000)),
     "no replicas": job(task(replicas=0)),
     "minAvailable as all replicas": job(task("a", 2), task("b", 3), minAvailable=5),
+    "a name that is generated, to call a Service after": job(name="", plugins={"svc": []}),
     "a name with dots": job(name="a.b.c", plugins={"env": [], "ssh": []}),
     "a name that begins with a number": job(name="1st"),
     "the longest name of ray's head": job(task("a"), name="j" * 54, plugins={"ray": []}),

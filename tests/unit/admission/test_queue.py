@@ -191,6 +191,11 @@ def test_a_change_is_judged_from_above_and_from_below(name, change, expected):
     assert fields(rules.problems(new, old, CLUSTER)) == expected
 
 
+def test_a_queue_may_move_up_in_the_old_hierarchy():
+    (old,) = (each for each in CLUSTER.every(QUEUE) if each["metadata"]["name"] == "science")
+    assert rules.problems(queue("science", annotations=tree("root/science", "1/2")), old, CLUSTER) == []
+
+
 def test_a_parent_that_was_left_out_may_be_written_down():
     old = queue("work", capability={"cpu": "1"}, deserved={"cpu": "2"})
     assert rules.problems({**old, "spec": {**old["spec"], "parent": ROOT}}, old, CLUSTER) == []

@@ -8,6 +8,8 @@ def test_entries_stand_below_what_they_depend_on_with_how_far_they_are() -> None
         {"name": "train", "dependsOn": {"targets": ["fetch"]}, "retry": {"limit": 2}},
         {"name": "fetch"},
         {"name": "part", "dependsOn": {"targets": ["train"]}, "forEach": {"count": 3}},
+        {"name": "late", "dependsOn": {"targets": ["fetch", "train"]}},
+        {"name": "either", "dependsOn": {"targets": ["fetch", "train"]}, "when": {"match": "any"}},
         {"name": "undo", "dependsOn": {"targets": ["train"]}, "when": {"phases": ["Failed"]}, "if": "true"},
     ]
     entries = {
@@ -17,10 +19,12 @@ def test_entries_stand_below_what_they_depend_on_with_how_far_they_are() -> None
     }
     flow = {"metadata": {"name": "f", "namespace": "n"}, "spec": {"flows": flows}, "status": {"entries": entries}}
     assert graph(flow).splitlines() == [
-        "+ fetch     Completed",
-        "*   train   Running  after fetch  2 attempts",
-        "*     part  1 Completed, 2 Waiting  after train",
-        ".     undo  Waiting  after train Failed  if true",
+        "+ fetch       Completed",
+        "*   train     Running  after fetch  2 attempts",
+        "*     part    1 Completed, 2 Waiting  after train",
+        ".     late    Waiting  after fetch, train",
+        ".     either  Waiting  after fetch or train Completed",
+        ".     undo    Waiting  after train Failed  if true",
     ]
 
 
@@ -31,3 +35,8 @@ def test_a_flow_that_goes_in_a_circle_is_shown_as_it_was_written() -> None:
         ". b  Waiting  after a",
     ]
     assert graph({"metadata": {"name": "f"}, "spec": {"flows": []}}) == ""
+
+
+def test_a_flow_that_cannot_be_read_is_shown_as_its_problem() -> None:
+    shown = graph({"metadata": {"name": "f", "namespace": "n"}, "spec": {"flows": 5}})
+    assert "spec.flows" in shown

@@ -210,6 +210,18 @@ def test_data_are_what_their_media_type_says(fields: dict[str, str], data: Any) 
     assert scope(**fields).data == data
 
 
+@cases(("text", {"data": "x"}), ("base64", {"data_base64": "/w=="}))
+def test_data_are_no_attribute(fields: dict[str, str]) -> None:
+    assert set(scope(**fields).attributes) == {"specversion", "id", "source", "type"}
+    with pytest.raises(ExpressionFailed):
+        expressions.truth("event.data_base64 == '/w=='", scope(**fields), "spec.filter.cel")
+
+
+def test_data_may_be_read_again_at_each_entry_of_a_short_list() -> None:
+    known = scope(json.dumps([1, 2, 3]), datacontenttype="application/json")
+    assert expressions.truth("event.data.exists(x, event.data.exists(y, x + y == 6))", known, "spec.filter.cel")
+
+
 @cases(("parsed", DEEPEST), ("text", DEEPEST + 1), ("text that parsed could not be written", 300))
 def test_data_of_every_depth_can_be_written(levels: int) -> None:
     text = '{"a":[' * (levels // 2) + "[]" * (levels % 2) + "]}" * (levels // 2)

@@ -11,7 +11,7 @@ from tests.unit.events.texts import scope
 from workers.errors import UserError
 from workers.events import substitutions
 from workers.events.event_scope import EventScope
-from workers.events.substitutions import SubstitutionFailed
+from workers.events.substitutions import SubstitutionFailed, variables
 
 DATA = '{"total": 12, "price": 1.5, "paid": true, "gift": null, "items": [{"sku": "a"}, 2], "a-b": "c", "empty": ""}'
 
@@ -37,6 +37,19 @@ def rendered(text: str, event: EventScope) -> str:
 )
 def test_a_reference_stands_for_the_events_text(text: str, found: str) -> None:
     assert rendered(text, scope(DATA)) == found
+
+
+@cases(
+    ("several", "$(A)-$(B)$(C)", ["A", "B", "C"]),
+    ("the event's are left out", "$(event.id) $(A)", ["A"]),
+    ("an escaped one", "$$(A) $$$(B)", ["B"]),
+    ("a dollar at the end", "$(A) costs 5 $", ["A"]),
+    ("alone", "$", []),
+    ("no closing bracket", "$(A", []),
+    ("no opening one", "$A) $(B)", ["B"]),
+)
+def test_the_variables_that_kubernetes_expands(text: str, names: list[str]) -> None:
+    assert list(variables(text)) == names
 
 
 @cases(

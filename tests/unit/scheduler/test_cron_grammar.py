@@ -79,6 +79,8 @@ INTEGER = 'failed to parse int from {0}: strconv.Atoi: parsing "{0}": invalid sy
     ("negative start", "-5 * * * *", INTEGER.format("")),
     ("negative step", "*/-5 * * * *", "negative number (-5) not allowed: -5"),
     ("no word can hold it", "9999999999999999999 * * * *", "value out of range"),
+    ("the first that no word can hold", "9223372036854775808 * * * *", "value out of range"),
+    ("the last that one can", "9223372036854775807 * * * *", "above maximum"),
     ("nor read it", "1" * 5000 + " * * * *", "value out of range"),
     ("hyphens", "1-2-3 * * * *", "too many hyphens: 1-2-3"),
     ("slashes", "1/2/3 * * * *", "too many slashes: 1/2/3"),

@@ -217,6 +217,13 @@ ODD = {
         "2024-03-31T12",
         "10/01:00-4",
     ),
+    "a day without midnight, and a later one": (
+        "0 6 3 4 *",
+        "America/Havana",
+        "1990-03-17T00",
+        "1991-04-30T00",
+        "03/06:00-5",
+    ),
     "in the east it vanishes": ("0 6 26 * *", "Africa/Cairo", "2024-04-01T00", "2024-05-31T12", "26/06:00+3"),
     "a date that a zone left out": ("0 6 30 * *", "Pacific/Apia", "2011-12-01T00", "2012-01-31T12", "30/06:00+14"),
     "the days around it": ("0 6 * * *", "Pacific/Apia", "2011-12-29T00", "2011-12-31T12", "29/06:00-10 31/06:00+14"),

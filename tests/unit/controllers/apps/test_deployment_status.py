@@ -88,6 +88,13 @@ COMPLETE = condition("Progressing", "True", "NewReplicaSetAvailable", 'ReplicaSe
         COUNTS,
         [condition("Progressing", "True", "ReplicaSetUpdated", MESSAGE)],
     ),
+    (
+        "as many old pods of fewer",
+        [progressing("ReplicaSetUpdated")],
+        COUNTS,
+        {**COUNTS, "replicas": 3, "updatedReplicas": 1},
+        [progressing("ReplicaSetUpdated")],
+    ),
     ("no progress", [progressing("ReplicaSetUpdated")], COUNTS, COUNTS, [progressing("ReplicaSetUpdated")]),
     ("complete", [], COUNTS, DONE, [COMPLETE]),
     ("it was complete", [progressing("NewReplicaSetAvailable")], DONE, DONE, [progressing("NewReplicaSetAvailable")]),

@@ -298,6 +298,8 @@ def test_claims_go_with_the_set_when_it_says_so(early: bool):
     cluster.settle()
     owners = [claim["metadata"]["ownerReferences"] for claim in cluster.of(PERSISTENT_VOLUME_CLAIM)]
     assert owners == [[{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "uid-web"}]] * 2
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "uid-other"}
+    cluster.of(PERSISTENT_VOLUME_CLAIM)[1]["metadata"]["ownerReferences"].append(other)
     cluster.edit(persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain"})
     cluster.settle()
-    assert [claim["metadata"]["ownerReferences"] for claim in cluster.of(PERSISTENT_VOLUME_CLAIM)] == [[], []]
+    assert [claim["metadata"]["ownerReferences"] for claim in cluster.of(PERSISTENT_VOLUME_CLAIM)] == [[], [other]]

@@ -373,6 +373,13 @@ def test_no_queue_opens_below_a_closed_one() -> None:
     assert CLOSED_BY_PARENT not in after(body, plan)["metadata"].get("annotations", {})
 
 
+def test_a_queue_that_its_parent_closed_and_a_user_closes_opens_with_it() -> None:
+    body = queue(state="Closed", annotated="true", parent="p")
+    plan = decided(body, above=queue("p", "Closed"), commands=[command("c", "CloseQueue")])
+    left = after(body, plan)
+    assert (left["status"]["state"], left["metadata"]["annotations"]) == ("Closed", {CLOSED_BY_PARENT: "true"})
+
+
 def test_a_user_who_opens_below_an_open_queue_is_asked_for_it_no_more() -> None:
     body = queue(state="Closed", annotated="true", parent="p")
     plan = decided(body, above=queue("p", "Unknown"), commands=[command("c", "OpenQueue")])

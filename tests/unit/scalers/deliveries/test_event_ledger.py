@@ -357,19 +357,20 @@ async def test_the_events_of_a_channel_outlive_one_of_its_event_jobs(client: red
     assert list(jobs[1].claims) == ["1"]
 
 
-@cases(("one", "u1", "u2"), ("the other", "u2", "u1"))
+@cases(("one", "u1", "u2", "u3"), ("another", "u2", "u1", "u3"), ("the third", "u3", "u2", "u1"))
 async def test_what_the_slowest_event_job_of_a_channel_has_not_taken_stays(
-    slow: str, fast: str, client: redis.Redis
+    slow: str, fast: str, next_: str, client: redis.Redis
 ) -> None:
-    jobs = [PolledEventJob(client, uid=uid) for uid in ("u1", "u2", "u3")]
+    jobs = [PolledEventJob(client, uid=uid) for uid in ("u1", "u2", "u3", "u4")]
     for job in jobs:
         await job.poll()
     accepted = beside(jobs[0].intake, "accepted")
     for entry in ("5-7", "5-8", "9-2", "9-3"):
         await client.xadd(accepted, {"id": entry}, id=entry)
-    for uid, taken in ((slow, "5-7"), (fast, "9-2"), ("u3", "5-8")):
+    for uid, taken in ((slow, "5-7"), (fast, "9-2"), (next_, "5-8"), ("u4", "9-3")):
         await client.xgroup_setid(accepted, f"eventjob:{uid}", taken)
-    for gone, left in (("u3", [b"5-8", b"9-2", b"9-3"]), (slow, [b"9-3"])):
+    rest = [b"5-8", b"9-2", b"9-3"]
+    for gone, left in (("u4", rest), (next_, rest), (slow, [b"9-3"])):
         await jobs[0].deliveries.remove(gone)
         assert [entry for entry, _ in await client.xrange(accepted)] == left
 

@@ -81,7 +81,13 @@ def test_pods_are_asked_while_an_entry_waits_for_them(body: Object, asked: bool)
     (
         "running pods of the task",
         TCP,
-        {"f": [job()], "j": [pod("p"), pod("q", "127.0.0.2"), pod("r", phase="Pending"), pod("s", task="other")]},
+        {
+            "f": [job()],
+            "j": [
+                *(pod("p"), pod("q", "127.0.0.2"), pod("r", phase="Pending"), pod("s", task="other")),
+                (POD, deleted(pod("t", "127.0.0.3")[1])),
+            ],
+        },
         {"tcp://f-a/server:80": ((LOOPBACK, "127.0.0.2"), 2)},
     ),
     ("the gang is enough", TCP, {"f": [job(minAvailable=1)]}, {"tcp://f-a/server:80": ((), 1)}),

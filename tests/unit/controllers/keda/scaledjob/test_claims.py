@@ -142,6 +142,7 @@ def test_a_job_is_given_its_item() -> None:
         assert variables["PENSTOCK_ITEM"]["valueFrom"]["fieldRef"]["fieldPath"].endswith("['penstock.dev/item']")
         assert each["volumeMounts"][-1]["mountPath"] == "/var/run/penstock"
     assert spec["containers"][0]["env"][0] == {"name": "A", "value": "1"}
+    assert spec["containers"][0]["volumeMounts"][0] == {"name": "v", "mountPath": "/v"}
     assert pod["volumes"] == [{"name": "v", "emptyDir": {}}], "what was read is not changed"
 
 

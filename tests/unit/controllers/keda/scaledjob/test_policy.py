@@ -61,11 +61,11 @@ def test_a_policy_that_is_wrong_is_an_error_not_no_limit():
 QUOTA = scale_policy()
 
 
-def decided(*jobs, policies=(QUOTA,), allowance=None, status=None, queue=4, **spec):
+def decided(*jobs, policies=(QUOTA,), allowance=None, status=None, queue: float | None = 4, **spec):
     of = snapshot(
         scaled_job(**spec, **({"status": status} if status else {})),
         *jobs,
-        reading=reading(sample(queue)),
+        reading=None if queue is None else reading(sample(queue)),
         cluster_wide={SCALE_POLICY.id: tuple(entry(SCALE_POLICY, each["metadata"]["name"], each) for each in policies)},
         allowance=allowance,
     )
@@ -77,6 +77,11 @@ def test_first_it_asks_and_does_nothing():
     assert plan.steps == ()
     assert (plan.reservation.alive, plan.reservation.wanted) == (1, 4)
     assert [str(cap) for cap in plan.reservation.limits] == ["ScalePolicy quota"]
+
+
+def test_without_a_reading_it_asks_for_what_it_has():
+    asked = decided(child("work-z-0"), queue=None).reservation
+    assert (asked.alive, asked.wanted) == (1, 1)
 
 
 @cases(

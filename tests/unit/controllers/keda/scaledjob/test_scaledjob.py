@@ -377,6 +377,14 @@ def test_history_keeps_the_youngest_of_either_kind():
     assert deleted(plan) == ["done-old", "done-mid", "bad-old"]
 
 
+def test_the_oldest_are_those_that_completed_first_whenever_that_was_told():
+    jobs = [child("a", "Complete", ended_at=-30), child("b", "Complete", ended_at=-60)]
+    for job, told in zip(jobs, (-20, -10), strict=True):
+        job.body["status"]["conditions"][0]["lastTransitionTime"] = at(told)
+    plan = decide(snapshot(scaled_job(successfulJobsHistoryLimit=1), *jobs, reading=reading(sample(0))), NOW)
+    assert deleted(plan) == ["b"]
+
+
 def test_history_keeps_a_hundred_when_nothing_is_said_and_none_at_zero():
     jobs = [child(f"done-{i:03}", "Complete", ended_at=-500 + i) for i in range(102)]
     assert deleted(decide(snapshot(scaled_job(), *jobs, reading=reading(sample(0))), NOW)) == ["done-000", "done-001"]

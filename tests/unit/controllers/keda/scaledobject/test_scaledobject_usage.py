@@ -155,6 +155,12 @@ def test_one_container_alone() -> None:
     ("no measurement", target([pod("a")], []), "", "was measured yet"),
     ("no request", target([pod("a", request=None)], [metrics("a", "1")]), "", "main of pod a requests no cpu"),
     ("of nothing", target([pod("a", request="0")], [metrics("a", "1")]), "", "main of pod a requests no cpu"),
+    (
+        "a container that was not measured",
+        target([pod("a", containers=[{"name": "side", "resources": {"requests": {"cpu": "1"}}}])], [metrics("a", "1")]),
+        "side",
+        "container side was not measured in pod a",
+    ),
     ("no such container", target([pod("a")], [metrics("a", "1")]), "side", "pod a has no container side"),
 )
 def test_what_is_not_known_says_why(seen: Scalable, container: str, why: str) -> None:

@@ -516,6 +516,29 @@ def test_timers_of_many_pods_fit_into_a_status(event, stored):
     assert sum(len(one.model_dump_json()) for one in found) < 200_000
 
 
+@for_each(
+    ("RestartJob", ("task", "pod", "other pod", "partition")),
+    ("RestartTask", ("job", "pod", "other pod", "partition")),
+    ("RestartPod", ("job", "task", "other pod", "partition")),
+    ("RestartPartition", ("job", "task", "pod", "other pod")),
+)
+def test_an_action_ends_the_timers_of_its_level_and_target(action, left):
+    due = times.render(NOW)
+
+    def timer(level, **target):
+        return Delayed(action="AbortJob", event="PodFailed", due=due, level=level, **target)
+
+    known = {
+        "job": timer("job"),
+        "task": timer("task", task="ps"),
+        "pod": timer("pod", pod="ps-0"),
+        "other pod": timer("pod", pod="ps-1"),
+        "partition": timer("partition", task="ps", partition=1),
+    }
+    found = timers.without(tuple(known.values()), action, "ps", "ps-0", 1)
+    assert found == tuple(known[name] for name in left)
+
+
 def test_many_pods_that_stay_pending_are_restarted_together_each_in_its_time():
     cluster = VcJobCluster(vcjob(task("worker", 300), policies=[on("PodPending", "RestartPod", "1m")])).settle()
     assert [one["pod"] for one in cluster.status["delayed"]] == ["train-worker-0"]

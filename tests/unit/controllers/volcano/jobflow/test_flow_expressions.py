@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.support.tables import cases
-from workers.flows.flow_expressions import FlowScope, filled, patch_problem
+from workers.flows.flow_expressions import FlowScope, filled, patch_problem, value
 
 SCOPE = FlowScope("f", {"n": "5", "mode": "fast"}, {"a": "Completed", "b": None}, "east", 2)
 
@@ -17,6 +17,16 @@ SCOPE = FlowScope("f", {"n": "5", "mode": "fast"}, {"a": "Completed", "b": None}
 )
 def test_references_are_replaced(tree: Any, found: Any):
     assert filled(tree, SCOPE) == found
+
+
+@cases(
+    ("a text", "${parameters.mode}", "fast"),
+    ("a phase that is not known yet", "${entries.b.phase}", ""),
+    ("a boolean", "${index} > 1", "true"),
+    ("a number", "${index} + 1", "3"),
+)
+def test_the_value_of_a_switch_is_a_text(text: str, found: str):
+    assert value(text, SCOPE) == found
 
 
 @cases(
