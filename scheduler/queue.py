@@ -370,7 +370,7 @@ class Lane:
             left = await SCRIPTS["open"](
                 self._client,
                 (self._generation, *self._lane),
-                (self._now(), self.slots, PIECE, uuid.uuid4().hex),
+                (self._now(), PIECE, uuid.uuid4().hex),
             )
 
     def _now(self) -> Arg:

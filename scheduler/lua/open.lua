@@ -4,9 +4,8 @@
 -- KEYS  1      generation
 --       2..11  the lane
 -- ARGV  1      clock override: '' or us (tests)
---       2      most notifications under way
---       3      most leases to take back in this call
---       4      the id to give a new generation
+--       2      most leases to take back in this call
+--       3      the id to give a new generation
 -- Answer: how many leases are left to take back: call again until 0
 -- Replay: what was taken back is not there to be taken back again.
 -- include: clock
@@ -17,9 +16,8 @@
 local generation = KEYS[1]
 local of = lane(KEYS, 1)
 local now = clock(ARGV[1])
-local slots = tonumber(ARGV[2])
-local most = tonumber(ARGV[3])
-local candidate = ARGV[4]
+local most = tonumber(ARGV[2])
+local candidate = ARGV[3]
 
 adopt(generation, of.meta, candidate, now, 0, false)
 redis.call('HSET', of.meta, 'opens', 0, 'notifications', 0)
@@ -33,6 +31,6 @@ write_many('HDEL', of.leased, keys)
 write_many('ZREM', of.leases, keys)
 write_many('SREM', of.dirty, keys)
 write_many('SREM', of.booked, keys)
-settle(of, slots)
-redis.call('HSET', of.meta, 'notifications', 0)
+-- Who opens the lane sends no notifications: the next sweep does.
+settle(of, 0)
 return redis.call('ZCARD', of.leases)

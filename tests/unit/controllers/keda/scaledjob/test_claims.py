@@ -11,7 +11,7 @@ from workers.api.kinds import Object
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules
 from workers.controllers.keda.scaledjob import decide
-from workers.decision.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
+from workers.decision.claims import LARGEST, LEDGER, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement, How
 from workers.decision.plan import (
     NOTHING,
     ComeBack,
@@ -191,6 +191,13 @@ def test_claims_get_jobs_and_an_order_that_stands_is_not_given_again() -> None:
     assert isinstance(create, Create)
     assert create.body["metadata"]["name"] == name("2")
     assert LEDGER not in create.body["metadata"]["annotations"]
+
+
+@cases(("returned", "returned", []), ("done", "done", [Create]))
+def test_an_item_that_an_order_returns_gets_no_job_meanwhile(how: How, made: list[type[Step]]) -> None:
+    order = ClaimOrder(7, OF, 100, settlements=(ClaimSettlement("1", how),))
+    plan = decide(snapshot(owner(), reading=read(claim("1")), order=order), NOW)
+    assert [type(step) for step in writes(plan) if isinstance(step, Create)] == made
 
 
 @cases(

@@ -147,6 +147,11 @@ def test_gates_of_a_templates_own_stay() -> None:
     assert [cluster.pods[f"train-w-{index}"]["spec"]["schedulingGates"] for index in (0, 1)] == [[own], [own, GATE]]
 
 
+def test_a_template_that_names_the_gate_itself_names_it_once() -> None:
+    cluster = settled(task("w", 2, minAvailable=1, template={"spec": {"schedulingGates": [GATE, {"name": "a/b"}]}}))
+    assert cluster.pods["train-w-1"]["spec"]["schedulingGates"] == [{"name": "a/b"}, GATE]
+
+
 def test_the_gang_is_made_first() -> None:
     cluster = VcJobCluster(vcjob(task("many", 700, minAvailable=1), task("last", 2)))
     cluster.sync()

@@ -570,6 +570,13 @@ def test_a_cancelled_flow_ends_its_jobs() -> None:
     assert (cluster.status["state"]["reason"], bool(cluster.status["completionTime"])) == ("Cancelled", True)
 
 
+def test_a_job_that_a_user_aborted_is_not_ended_by_the_cancellation_of_its_flow() -> None:
+    cluster = run(Cluster(entry("a"), entry("b"), entry("c", "b")), a="Aborted", b="Running")
+    cluster.edit(cancel=True)
+    settled(cluster)
+    assert list(cluster.commands) == ["f-b-terminatejob"]
+
+
 def test_a_retry_request_runs_failed_entries_once() -> None:
     cluster = run(Cluster(entry("a"), entry("b", "a"), entry("c", "b")), a="Completed", b="Failed")
     assert cluster.phase == "Failed"
