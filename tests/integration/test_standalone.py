@@ -28,6 +28,7 @@ from penstock._broker_format import FORMAT
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
+from tests.support.broker_servers import certificates, options, tls_front
 from tests.support.conditions import eventually
 from tests.support.embedded import Embedded, embedded_apiserver
 from tests.support.fork_parent import FORKS, Forked
@@ -200,6 +201,28 @@ async def test_what_a_busy_process_does_not_get_round_to_moves_a_pool(site: Site
     await eventually(lambda: _drained(lane), LONG)
     await runner.stop(0.0)
     assert worker.end() == 0
+
+
+async def test_a_pool_and_a_single_process_speak_tls_to_their_broker(site: Site, tmp_path: Path) -> None:
+    plain, files = address(site), certificates(tmp_path / "tls")
+    with tls_front(files, int(plain.partition(":")[2])) as port:
+        site.broker = f"rediss://127.0.0.1:{port}/0{options(files, ssl_server_name='broker.example')}"
+        processes = [
+            await site.start(command_lines.watch(), "watch"),
+            await site.start(command_lines.beat(), "beat"),
+            await site.start(command_lines.scaler(), "scaler"),
+            await site.start(command_lines.worker(), "worker"),
+        ]
+        await site.cluster.create(SCALED_JOB, scaled_job("work", plain, most=20, polling=2))
+        await site.client.rpush("work", *range(3))
+        await eventually(lambda: site.has_jobs("work-", 3), LONG)
+        assert [each.end() for each in processes] == [0] * 4
+        single = await site.start(command_lines.standalone(), "single")
+        await site.client.rpush("work", *range(2))
+        await eventually(lambda: site.has_jobs("work-", 5), LONG)
+        assert single.end() == 0
+    for each in (*processes, single):
+        assert '"level":"ERROR"' not in each.log.read_text()
 
 
 async def test_of_two_processes_one_is_killed_and_the_other_takes_over(site: Site) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -51,6 +52,12 @@ def certificates(folder: Path) -> Certificates:
     return files
 
 
+def options(files: Certificates, **more: str) -> str:
+    """The options of a URL whose client shows its certificate and trusts the authority."""
+    named = {"ssl_ca_certs": files.ca, "ssl_certfile": files.cert, "ssl_keyfile": files.key, **more}
+    return "?" + "&".join(f"{name}={value}" for name, value in named.items())
+
+
 @contextmanager
 def tls_front(files: Certificates, server_port: int, named: Mapping[int, int] | None = None) -> Iterator[int]:
     """TLS before a server, which asks clients for a certificate; its port. The bundled server speaks none itself.
@@ -62,7 +69,7 @@ def tls_front(files: Certificates, server_port: int, named: Mapping[int, int] | 
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(files.ca))
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_cert_chain(files.cert, files.key)
-    loop = asyncio.new_event_loop()
+    started: Future[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def copy(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter, names: Mapping[bytes, bytes] = MappingProxyType({})
@@ -79,19 +86,22 @@ def tls_front(files: Certificates, server_port: int, named: Mapping[int, int] | 
         inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", server_port)
         await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer, told))
 
-    front = loop.run_until_complete(asyncio.start_server(relay, "127.0.0.1", 0, ssl=context))
-    thread = Thread(target=loop.run_forever, name="tls", daemon=True)
-    thread.start()
-    try:
-        yield front.sockets[0].getsockname()[1]
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+    async def serve() -> None:
+        ended = asyncio.Event()
+        front = await asyncio.start_server(relay, "127.0.0.1", 0, ssl=context)
+        started.set_result((front.sockets[0].getsockname()[1], asyncio.get_running_loop(), ended))
+        await ended.wait()
         front.close()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0.05))
-        loop.close()
+
+    # In a thread with a loop of its own, which cancels at its end what is under way.
+    thread = Thread(target=lambda: asyncio.run(serve()), name="tls", daemon=True)
+    thread.start()
+    port, loop, ended = started.result(10)
+    try:
+        yield port
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
 
 
 @dataclass

@@ -18,7 +18,7 @@ from scheduler.broker import address, celery_transport, clients
 from scheduler.broker.address import BrokerAddress
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
-from tests.support.broker_servers import Certificates, Trio, certificates, tls_front, trio
+from tests.support.broker_servers import Certificates, Trio, certificates, options, tls_front, trio
 from tests.support.conditions import eventually
 from tests.support.tables import cases
 from tests.support.valkeys import LONG, Cluster, cluster
@@ -65,11 +65,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 def tls(files: Certificates, redis_server: str) -> Iterator[str]:
     with tls_front(files, urlsplit(redis_server).port or 6379) as port:
         yield f"rediss://127.0.0.1:{port}/0"
-
-
-def options(files: Certificates, **more: str) -> str:
-    named = {"ssl_ca_certs": files.ca, "ssl_certfile": files.cert, "ssl_keyfile": files.key, **more}
-    return "?" + "&".join(f"{name}={value}" for name, value in named.items())
 
 
 async def test_a_certificate_of_the_named_server_is_accepted_from_both_clients(tls: str, files: Certificates) -> None:
