@@ -134,7 +134,6 @@ ACCEPTED = {
     "as many replicas as a cluster has pods": job(task("a", 100_000), task("b", 50_000)),
     "no replicas": job(task(replicas=0)),
     "minAvailable as all replicas": job(task("a", 2), task("b", 3), minAvailable=5),
-    "a name that is generated, to call a Service after": job(name="", plugins={"svc": []}),
     "a name with dots": job(name="a.b.c", plugins={"env": [], "ssh": []}),
     "a name that begins with a number": job(name="1st"),
     "the longest name of ray's head": job(task("a"), name="j" * 54, plugins={"ray": []}),
@@ -212,7 +211,7 @@ def test_a_cycle_is_reported_with_its_names():
 
 
 def test_a_name_that_is_still_to_be_generated_is_not_judged():
-    body = job(task("a" * 63))
+    body = job(task("a" * 63), plugins={"svc": []})
     body["metadata"] = {"generateName": "crunch-"}
     assert rules.problems(body, None, QUEUES) == []
 
