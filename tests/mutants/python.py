@@ -55,16 +55,16 @@ def survivors(
             said = run.stdout[-2000:] + run.stderr[-2000:]
             raise RuntimeError(f"{len(unknown)} mutants of {room.folder} were not tried:\n{said}")
         alive = {name: _described(name, tree, mutmut) for name in chosen if ends[name] == "alive"}
-        yield room, [found for name, found in alive.items() if not _refused(name, found, tree, mutmut)], len(chosen)
+        left = [found for name, found in alive.items() if not _refused(name, found, room.package, tree, mutmut)]
+        yield room, left, len(chosen)
 
 
-def _refused(name: str, mutant: Mutant, tree: Path, mutmut: Path) -> bool:
+def _refused(name: str, mutant: Mutant, package: str, tree: Path, mutmut: Path) -> bool:
     """Returns whether the type checker refuses a mutant. It stands in the copy's source for as long as that takes."""
     source = tree / mutant.file
     before = source.read_bytes()
     subprocess.run([mutmut, "apply", name], cwd=tree, capture_output=True, check=True)
     try:
-        package, _, _ = mutant.file.partition("/")
         command = [sys.executable, "-m", "mypy", "--cache-dir", tree.parent / "types", "--package", package]
         checked = subprocess.run(command, cwd=tree, capture_output=True, text=True)
     finally:

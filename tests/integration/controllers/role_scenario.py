@@ -4,9 +4,7 @@ import json
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -421,14 +419,3 @@ KINDS = (
     gang_of_pods,
     scheduled_flow,
 )
-
-
-@contextmanager
-def side_by_side(running: Running) -> Iterator[Mapping[str, Future[None]]]:
-    """Everything of the scenario at once; by name, the proof that it works."""
-
-    def happens(kind: Callable[[Running], Callable[[], bool]]) -> None:
-        until(kind(running), kind.__name__, 2 * PATIENCE)
-
-    with ThreadPoolExecutor(6) as pool:
-        yield {kind.__name__: pool.submit(happens, kind) for kind in KINDS}

@@ -34,12 +34,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def scenario(running: Running) -> Iterator[Mapping[str, "Future[None]"]]:
-    with role_scenario.side_by_side(running) as found:
-        yield found
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_kind_is_reconciled(kind: Callable[..., object], scenario: Mapping[str, "Future[None]"]) -> None:
     scenario[kind.__name__].result()

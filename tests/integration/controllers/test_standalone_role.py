@@ -1,12 +1,11 @@
 """`penstock standalone` works on a real API server with exactly its role."""
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 
 import pytest
 
 from deploy.manifests import rbac, volcano
-from tests.integration.controllers import role_scenario
 from tests.integration.controllers.role_scenario import KINDS
 from tests.support import audit
 from tests.support.role_rig import GRANTS, STANDALONE, Running, role_rig
@@ -24,17 +23,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def scenario(running: Running) -> Iterator[Mapping[str, "Future[None]"]]:
-    with role_scenario.side_by_side(running) as found:
-        yield found
-
-
 @pytest.mark.parametrize("kind", [kind.__name__ for kind in KINDS])
 def test_a_kind_is_reconciled(kind: str, scenario: Mapping[str, "Future[None]"]) -> None:
     scenario[kind].result()
 
 
-def test_no_request_is_refused(running: Running) -> None:
+def test_no_request_is_refused(running: Running, scenario: Mapping[str, "Future[None]"]) -> None:
+    wait(scenario.values())
     assert audit.refused(running.home) == {}
     assert not [name for name, log in running.logs.items() if "blockOwnerDeletion" in log.read_text()]
