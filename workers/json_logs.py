@@ -3,7 +3,7 @@
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from socket import gaierror
 from typing import Any
@@ -13,16 +13,24 @@ import orjson
 #: What a LogRecord carries by itself; everything else came in as `extra`.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "data"}
 
+#: The errors of libraries, by module, that tell of an outage.
+_OUTAGES = {"redis.exceptions": ("ConnectionError", "TimeoutError"), "kombu.exceptions": ("OperationalError",)}
+
 
 def is_outage(error: object) -> bool:
     """Returns True for the errors by which libraries tell that a server is away, or does not answer in time."""
     if isinstance(error, (ConnectionError, TimeoutError, gaierror)):
         return True
-    # A process that has not imported a library cannot have its errors.
-    redis, kombu = sys.modules.get("redis.exceptions"), sys.modules.get("kombu.exceptions")
-    return (redis is not None and isinstance(error, (redis.ConnectionError, redis.TimeoutError))) or (
-        kombu is not None and isinstance(error, kombu.OperationalError)
-    )
+    return isinstance(error, tuple(_library_outages()))
+
+
+def _library_outages() -> Iterator[type[BaseException]]:
+    """Yields the outages of libraries that this process has imported; it cannot have the errors of others."""
+    for module, names in _OUTAGES.items():
+        for name in names:
+            # Another thread may be importing the module right now, and be anywhere in it.
+            if found := getattr(sys.modules.get(module), name, None):
+                yield found
 
 
 class OrdinaryOutages(logging.Filter):

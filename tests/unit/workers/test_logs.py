@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from types import ModuleType
 from unittest.mock import Mock
 
 import orjson
@@ -73,3 +74,11 @@ def test_an_outage_is_a_warning_of_one_line_and_a_fault_an_error(how, error, ord
     assert line["level"] == ("WARNING" if ordinary else "ERROR")
     assert ("Traceback" in line.get("error", "")) is (not ordinary and how == "traceback")
     assert not ordinary or str(error) in line["error"]
+
+
+@for_each("kombu.exceptions", "redis.exceptions")
+def test_a_line_is_written_while_another_thread_imports_a_library(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, ModuleType(module))
+    record = logging.LogRecord("workers", logging.INFO, __file__, 1, "reconciled", (), None)
+    assert OrdinaryOutages().filter(record)
+    assert record.levelno == logging.INFO
