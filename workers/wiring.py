@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import redis.asyncio as redis
 from redis.asyncio.retry import Retry
@@ -34,11 +33,9 @@ from workers.runtime.consumer import Consumer, Handler, Room
 from workers.runtime.format_guard import FormatGuard
 from workers.runtime.health import Check, Health
 from workers.runtime.leases import RENEWALS, LeaseKeeper, Notify
+from workers.runtime.notifier import Notifier
 from workers.runtime.presence import Presence
 from workers.settings import Settings
-
-if TYPE_CHECKING:
-    from workers.runtime.notifier import Notifier
 
 
 def utc_now() -> datetime:
@@ -107,15 +104,6 @@ def store_of(
     )
 
 
-def celery_notifier(client: redis.Redis, settings: Settings) -> "Notifier":
-    """Returns the notifier of processes that consume by Celery. client: of the broker."""
-    # Imported here: a process that passes its notifications on by itself needs no Celery.
-    from workers.app import app
-    from workers.runtime.notifier import Notifier
-
-    return Notifier(client, app, settings.prefix)
-
-
 @asynccontextmanager
 async def base(
     settings: Settings,
@@ -127,7 +115,8 @@ async def base(
     """Opens the broker's services, and ends this process when the broker's data become those of a newer release.
 
     controllers: by kind id. A process that writes to the store must know them: they determine the keys it marks.
-    notify: sends notifications for lanes, by Celery if None. sweep_every: seconds between two sweeps by a consumer.
+    notify: sends notifications for lanes, to Celery workers if None. sweep_every: seconds between two sweeps by a
+    consumer.
 
     Raises penstock._broker_format.FormatRefused if this release does not read the broker's data, at the end if that was
     found out meanwhile.
@@ -156,7 +145,7 @@ async def base(
         await broker_checks.refuse_half_restored(client, keys)
         await broker_checks.tell(client, keys, settings.broker_address)
         if notify is None:
-            notify = celery_notifier(client, settings).notify
+            notify = Notifier(client, settings.prefix).notify
         await guard.begin()
         stack.push_async_callback(_cancel, asyncio.create_task(guard.watch(), name="watch the format"))
         freeing = free_memory.keep_giving_back(free_memory.SELDOM)

@@ -1,21 +1,19 @@
 """The standalone process: informers, beat, scaler and reconcile worker on one event loop, until SIGINT or SIGTERM.
 
-It passes notifications on within itself, and imports Celery only when it has more to do than slots: what it does not
-get round to is offered to Celery workers beside it. Any number of standalone processes and of processes of the other
-kinds may share a broker.
+It passes notifications on within itself, and imports no Celery: what it does not get round to is offered to Celery
+workers, and to others of its kind, by messages in the broker. Any number of standalone processes and of processes of
+the other kinds may share a broker.
 """
 
 import asyncio
 import gc
 import logging
-import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 import uvloop
 
-from deploy.processes import command_lines, until_signal, watch
+from deploy.processes import until_signal, watch
 from scalers.polling.poll_worker import poll_consumer
 from workers import wiring
 from workers.controllers import registry
@@ -25,10 +23,8 @@ from workers.reconcile.reconcile_worker import reconcile_consumer
 from workers.runtime.health import Health
 from workers.runtime.lane_clock import tick_forever
 from workers.runtime.lane_runners import InProcessNotifier, LaneRunner, take_messages
+from workers.runtime.notifier import Notifier
 from workers.settings import Settings
-
-if TYPE_CHECKING:
-    from workers.runtime.notifier import Notifier
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +38,6 @@ class PartFailed(UserError):  # noqa: N818 - says what happened
 
 def main(settings: Settings) -> None:
     """Runs until SIGINT or SIGTERM. Raises PartFailed when a part fails, UserError for settings that cannot work."""
-    # For Celery's application, which reads its settings from there if it is needed.
-    os.environ.update(command_lines.environment(settings))
     until_signal.run(settings, _run, loop=uvloop.new_event_loop)
 
 
@@ -55,9 +49,9 @@ async def serve(settings: Settings, health: Health) -> None:
     """Runs all parts until cancelled. Raises PartFailed when one of them fails."""
     controllers = registry.configured(settings)
     async with AsyncExitStack() as stack:
-        others = _CeleryWorkers(settings)
-        stack.push_async_callback(others.close)
-        notifier = InProcessNotifier(others.notify)
+        client = wiring.broker_client(settings, connections=4)
+        stack.push_async_callback(client.aclose)
+        notifier = InProcessNotifier(Notifier(client, settings.prefix).notify)
         parts = await stack.enter_async_context(
             wiring.base(settings, controllers, notify=notifier.notify, sweep_every=SWEEP_EVERY)
         )
@@ -102,25 +96,3 @@ async def _first_end(tasks: Mapping[str, asyncio.Task[None]]) -> None:
             error = None if task.cancelled() else task.exception()
             log.critical("a part of this process ended; the process ends, too", extra={"part": name}, exc_info=error)
             raise PartFailed(f"the part {name} ended: {error or 'cancelled'}") from error
-
-
-class _CeleryWorkers:
-    """Notifies Celery workers; opens what that takes at the first notification."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._client = wiring.broker_client(settings, connections=4)
-        self._opening = asyncio.Lock()
-        self._notifier: Notifier | None = None
-
-    async def notify(self, notifications: Mapping[str, int]) -> None:
-        """Sends so many notifications for each lane."""
-        async with self._opening:
-            if self._notifier is None:
-                # On a thread: it imports Celery.
-                self._notifier = await asyncio.to_thread(wiring.celery_notifier, self._client, self._settings)
-        await self._notifier.notify(notifications)
-
-    async def close(self) -> None:
-        """Closes the connections."""
-        await self._client.aclose()

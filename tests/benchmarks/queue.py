@@ -183,10 +183,8 @@ async def _ours(url: str) -> float:
     Each is a mirrored Job that is not ours: it is claimed, read with its children, looked at and given back.
     """
     settings = Settings(broker=url)
-    app = Celery("ours", set_as_current=False)
-    app.config_from_object(configuration(settings))
     client = redis.Redis.from_url(url)
-    notifier = Notifier(client, app, settings.prefix)
+    notifier = Notifier(client, settings.prefix)
     async with client:
         await client.flushall()
         lane = Lane(client, "reconcile", Keys(settings.prefix))
@@ -210,7 +208,6 @@ async def _ours(url: str) -> float:
                     speed = await _speed(left, RECONCILES)
         if (stats := await lane.stats()).failing:
             raise RuntimeError(f"{stats.failing} keys failed: the figure does not hold")
-    app.close()
     return speed
 
 

@@ -10,8 +10,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,8 @@ from workers.api import crds
 from workers.api.kinds import CRON_JOB, JOB, SCALED_JOB
 from workers.client.rest import Cluster
 from workers.lanes import queue_key
-from workers.settings import Settings
+from workers.runtime.lane_runners import InProcessNotifier, LaneRunner
+from workers.runtime.notifier import Notifier
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -180,9 +181,6 @@ async def test_beside_a_pool_nothing_is_lost_and_nothing_done_twice(site: Site) 
 
 
 async def test_what_a_busy_process_does_not_get_round_to_moves_a_pool(site: Site) -> None:
-    from workers.runtime.lane_runners import InProcessNotifier, LaneRunner
-    from workers.wiring import celery_notifier
-
     class Busy:
         async def consume(self) -> None:
             await asyncio.sleep(3600)
@@ -191,13 +189,11 @@ async def test_what_a_busy_process_does_not_get_round_to_moves_a_pool(site: Site
     runner = LaneRunner("reconcile", Busy(), slots=1)  # type: ignore[arg-type]
     runner.start(1)
     lane = Lane(site.client, "reconcile", Keys())
-    with _settings(PENSTOCK_BROKER=site.broker):
-        celery = celery_notifier(site.client, Settings())
-        notifier = InProcessNotifier(celery.notify)
-        notifier.add(runner)
-        marked = await lane.mark([f"{SCALED_JOB.id}/default/gone"])
-        assert marked.notifications == 1
-        await notifier.notify({"reconcile": marked.notifications})
+    notifier = InProcessNotifier(Notifier(site.client, "penstock").notify)
+    notifier.add(runner)
+    marked = await lane.mark([f"{SCALED_JOB.id}/default/gone"])
+    assert marked.notifications == 1
+    await notifier.notify({"reconcile": marked.notifications})
     await eventually(lambda: _drained(lane), LONG)
     await runner.stop(0.0)
     assert worker.end() == 0
@@ -375,14 +371,3 @@ async def _names(check: str, asked: Any) -> bool:
 async def _drained(lane: Lane) -> bool:
     stats = await lane.stats()
     return stats.ready == stats.leased == 0
-
-
-@contextmanager
-def _settings(**variables: str) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
