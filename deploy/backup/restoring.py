@@ -112,7 +112,10 @@ async def _check(client: Redis, keys: Keys, backup: VerifiedBackup) -> None:
 
 
 def _not_empty(name: str) -> UserError:
-    return UserError(f"the broker is not empty: it has {name}. A restore needs one without Penstock's work")
+    return UserError(
+        f"the broker is not empty: it has {name}. A restore needs one without Penstock's work: empty it (FLUSHDB) if "
+        "what was accepted since the loss may be lost, and begin anew"
+    )
 
 
 async def _unlink_staged(client: Redis, keys: Keys) -> None:

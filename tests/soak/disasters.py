@@ -16,6 +16,7 @@ from tests.soak import ledgers, witness
 from tests.soak.installation import Installation
 from tests.soak.loads import Load, World
 from tests.soak.proxy import LAST
+from tests.support.fault_proxy import Fault, fails_afterwards, loses_the_answer, refuses
 from workers.api.kinds import JOB, SCALED_JOB, Ref
 
 #: Seconds of a stop: beyond the lease of the parts (5 s), and one in which a server is merely slow.
@@ -51,7 +52,7 @@ class Disasters:
     async def forever(self) -> None:
         """One fault after the other, in rounds: a short soak has some of each kind, too."""
         kinds: list[Callable[[], Awaitable[None]]] = [self.kill, self.kill, self.kill, self.stop, self.cut]
-        kinds += [self.refuse, self.slow, self.two_at_once, self.forget, self.freeze]
+        kinds += [self.refuse, self.slow, self.two_at_once, self.forget, self.freeze, self.overload, self.fail]
         aimed = [self.freeze_a_creation, self.freeze_a_measurement, self.kill_a_creation]
         aimed += [self.delay_an_order, self.delay_a_settlement]
         while True:
@@ -257,6 +258,32 @@ class Disasters:
             await asyncio.sleep(seconds)
         finally:
             proxy.delay = 0.0
+
+    async def overload(self) -> None:
+        """The API server takes few of the workers' requests."""
+        await self._answered(refuses(429, retry_after=1.0), "is too busy for")
+
+    async def fail(self) -> None:
+        """The API server tells workers that it failed; it may have done what they asked for."""
+        fault, what = self.chance.choice(
+            (
+                (refuses(500, "Internal error"), "fails at"),
+                (fails_afterwards, "does, and says that it failed at,"),
+                (loses_the_answer, "does, and does not answer,"),
+            )
+        )
+        await self._answered(fault, what)
+
+    async def _answered(self, fault: Fault, what: str) -> None:
+        """Some of the workers' requests are answered by this for a while."""
+        seconds, share = self.chance.uniform(2, 8), self.chance.uniform(0.2, 1.0)
+        answers = self.running.answers
+        rule = answers.rule(lambda _: self.chance.random() < share, fault)
+        self.note(f"the API server {what} {share:.0%} of the workers' requests, for {seconds:.1f} s")
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            answers.rules.remove(rule)
 
     def _proxy(self):  # type: ignore[no-untyped-def]
         return self.chance.choice((("broker", self.running.to_broker), ("API server", self.running.to_cluster)))

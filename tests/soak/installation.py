@@ -17,13 +17,15 @@ from deploy.local.supervisor.supervisor import Component, Supervisor
 from deploy.processes import readiness
 from tests.chaos.parts import settings
 from tests.soak.proxy import Proxy
+from tests.support.fault_proxy import FaultProxy, fault_proxy
 
 
 @dataclass(frozen=True)
 class Installation:
     """A running one. store: the URL of its broker, past the proxies. gateway: its URL.
 
-    to_truth: to the server that triggers measure. notes: the folder of what the processes did under their leases.
+    to_truth: to the server that triggers measure. answers: what workers hear of the API server. notes: the folder of
+    what the processes did under their leases.
     """
 
     supervisor: Supervisor
@@ -33,6 +35,7 @@ class Installation:
     to_broker: Proxy
     to_cluster: Proxy
     to_truth: Proxy
+    answers: FaultProxy
     notes: Path
 
     def pids(self) -> dict[str, int]:
@@ -64,10 +67,11 @@ async def installation(home: Path, forks: ForkServer | None, pods: int, truth: i
             _through(options.home.kubeconfig, to_cluster.port, kubeconfig)
             store = own.url.replace(f":{to_broker.upstream}/", f":{to_broker.port}/")
             parts = up.plan(options, store, None, gateway).processes
-            await supervisor.start(*_parts(options, parts, kubeconfig))
-            url = up.gateway_url(options.settings, gateway)
-            found = (to_broker, to_cluster, to_truth)
-            yield Installation(supervisor, options.home.kubeconfig, own.url, url, *found, noted(home))
+            async with fault_proxy(kubeconfig, home) as answers:
+                await supervisor.start(*_parts(options, parts, kubeconfig, answers.kubeconfig))
+                url = up.gateway_url(options.settings, gateway)
+                found = (to_broker, to_cluster, to_truth)
+                yield Installation(supervisor, options.home.kubeconfig, own.url, url, *found, answers, noted(home))
         finally:
             await supervisor.stop()
             for proxy in proxies:
@@ -79,9 +83,14 @@ def noted(home: Path) -> Path:
     return home / "leases"
 
 
-def _parts(options: up.UpOptions, parts: tuple[Component, ...], kubeconfig: Path) -> list[Component]:
+def _parts(options: up.UpOptions, parts: tuple[Component, ...], kubeconfig: Path, of_workers: Path) -> list[Component]:
     """The processes with their way to the cluster, and a second beat."""
-    found = [replace(part, env={**part.env, "PENSTOCK_KUBECONFIG": str(kubeconfig)}) for part in parts]
+
+    def variables(part: Component) -> dict[str, str]:
+        chosen = of_workers if part.name.startswith("worker") else kubeconfig
+        return {**part.env, "PENSTOCK_KUBECONFIG": str(chosen)}
+
+    found = [replace(part, env=variables(part)) for part in parts]
     [beat] = [part for part in found if part.name == "beat"]
     ready = options.home.ready("beat-2")
     return [*found, replace(beat, name="beat-2", env={**beat.env, readiness.VARIABLE: str(ready)}, ready=ready)]

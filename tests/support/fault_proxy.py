@@ -56,9 +56,21 @@ def times_out(after: Callable[[], Awaitable[object]], webhook: str) -> Fault:
     return give_up
 
 
+async def fails_afterwards(_: web.BaseRequest, forward: Forward) -> web.StreamResponse:
+    """Passes on, and answers what an API server says whose storage did not confirm in time what it may have done."""
+    await forward()
+    message = "etcdserver: request timed out"
+    body = {"kind": "Status", "status": "Failure", "code": 500, "reason": "InternalError", "message": message}
+    return web.json_response(body, status=500)
+
+
 async def loses_the_answer(request: web.BaseRequest, forward: Forward) -> web.StreamResponse:
     """Passes on, and breaks the connection instead of answering."""
     await forward()
+    return _broken(request)
+
+
+def _broken(request: web.BaseRequest) -> web.StreamResponse:
     assert request.transport is not None
     sock = request.transport.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -99,7 +111,10 @@ class FaultProxy:
 
 @asynccontextmanager
 async def fault_proxy(upstream: Path, folder: Path) -> AsyncIterator[FaultProxy]:
-    """A proxy before the server of this kubeconfig; credentials are the client's own. Watches are not passed on."""
+    """A proxy before the server of this kubeconfig; credentials are the client's own. Watches are not passed on.
+
+    A server that cannot be reached breaks the client's connection.
+    """
     config: dict[str, Any] = yaml.safe_load(upstream.read_text())
     server = config["clusters"][0]["cluster"]
     unverified = ssl.create_default_context()
@@ -118,7 +133,11 @@ async def fault_proxy(upstream: Path, folder: Path) -> AsyncIterator[FaultProxy]
                     return web.Response(status=answer.status, headers=kept, body=await answer.read())
 
             fault = next((fault for matches, fault in proxy.rules if matches(request)), None)
-            answered = await (fault(request, forward) if fault else forward())
+            try:
+                answered = await (fault(request, forward) if fault else forward())
+            except aiohttp.ClientError:
+                # The server is away, or what is between it and us.
+                return _broken(request)
             proxy.answers[answered.status] += 1
             return answered
 

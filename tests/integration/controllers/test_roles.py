@@ -107,15 +107,22 @@ def taken_away(running: Running, account: str, resource: str, verb: str) -> Iter
         running.kubectl("patch", "clusterrole", account, "--type=json", "-p", json.dumps(patch))
 
 
-def plain_job(running: Running, name: str) -> None:
+def plain_job(running: Running, name: str) -> Callable[[], bool]:
+    """Creates a Job. Returns a look at whether it is complete."""
     running.apply(role_scenario.body("Job", "batch/v1", name, spec={"template": role_scenario.template()}))
+    return lambda: role_scenario.condition(running.read("jobs.batch", name), "Complete") == "True"
 
 
-def scaled_job(running: Running, name: str) -> None:
+def scaled_job(running: Running, name: str) -> Callable[[], bool]:
+    """Creates a ScaledJob of a list with items. Returns a look at whether one of its Jobs is complete."""
     spec = {"pollingInterval": 1, "maxReplicaCount": 1, "triggers": [role_scenario.trigger(running, name)]}
     spec["jobTargetRef"] = {"template": role_scenario.template()}
     made = role_scenario.body("ScaledJob", "keda.sh/v1alpha1", name, spec=spec)
     running.apply(*role_scenario.redis_trigger(running, name), made)
+    return lambda: any(
+        role_scenario.condition(job, "Complete") == "True"
+        for job in running.find("jobs.batch", **{"scaledjob.keda.sh/name": name})
+    )
 
 
 @for_each(
@@ -123,11 +130,11 @@ def scaled_job(running: Running, name: str) -> None:
     ("penstock-worker", "jobs/finalizers", "update", plain_job, "cannot set blockOwnerDeletion"),
     ("penstock-scaler", "triggerauthentications", "get", scaled_job, "must allow: get triggerauthentications"),
 )
-def test_a_right_that_is_taken_away_is_named(
+def test_a_right_that_is_taken_away_is_named_and_its_work_is_done_once_it_is_back(
     account: str,
     resource: str,
     verb: str,
-    happens: Callable[[Running, str], None],
+    happens: Callable[[Running, str], Callable[[], bool]],
     symptom: str,
     running: Running,
     scenario: Mapping[str, "Future[None]"],
@@ -143,8 +150,11 @@ def test_a_right_that_is_taken_away_is_named(
 
     assert not told()
     with taken_away(running, account, resource, verb):
-        happens(running, name)
+        done = happens(running, name)
         until(told, symptom, pause=0.4)
+        assert not done()
+    until(done, "the work that waited is done", pause=0.4)
+    assert all(process.poll() is None for process in running.processes.values())
 
 
 @pytest.mark.parametrize("process", PROCESSES)
