@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
+import psutil
 import redis.asyncio as redis
 from aiohttp import web
 from celery import Celery
@@ -32,6 +34,8 @@ BATCH = 100
 TASKS = 4_000
 RECONCILES = 50_000
 RUNS = 3
+#: Worker processes on one broker.
+WORKERS = (1, 2, 4)
 
 #: A worker whose one task does nothing: what Celery costs by itself, with the same safe settings.
 PLAIN = """
@@ -70,7 +74,8 @@ async def figures() -> list[Figure]:
                 f"claim + finish, batches of {BATCH}": ("keys/s", await _rate(client, BATCH, KEYS, marked=True), ""),
             }
         celery = await _celery(url)
-        ours = await _ours(url)
+        found = {number: await _ours(url, number) for number in WORKERS}
+    ours = found[1].rate
     return [
         *(
             Figure("keyed queue, one client", subject, value, unit, goal=goal)
@@ -81,7 +86,27 @@ async def figures() -> list[Figure]:
             compared("through Celery, one worker process", "empty reconciles", ours, celery, "keys/s", "Celery alone"),
             goal="5",
         ),
+        *(figure for number in WORKERS for figure in _grown(number, found[number], ours)),
     ]
+
+
+@dataclass(frozen=True)
+class _Reconciled:
+    """rate: keys a second. workers, broker: seconds of CPU for each key."""
+
+    rate: float
+    workers: float
+    broker: float
+
+
+def _grown(number: int, found: _Reconciled, alone: float) -> Iterator[Figure]:
+    """Figures of so many worker processes; a broker that uses a core for as many keys as it can bounds them all."""
+    group, name = "empty reconciles, worker processes on one broker", f"{number} of them"
+    against = f"{number} times one, {number * alone:,.0f} keys/s"
+    yield Figure(group, name, found.rate, "keys/s", against, found.rate / (number * alone))
+    yield Figure(group, f"{name}: CPU of the workers", found.workers * 1e6, "us for each key")
+    limit = f"a core for {1 / found.broker:,.0f} keys/s"
+    yield Figure(group, f"{name}: CPU of the broker", found.broker * 1e6, "us for each key", limit)
 
 
 def _names(count: int) -> list[str]:
@@ -122,7 +147,9 @@ async def _pings(client: redis.Redis) -> float:
 
 
 @contextlib.asynccontextmanager
-async def worker(module: str, url: str, queue: str, more: Mapping[str, str] | None = None) -> AsyncIterator[None]:
+async def worker(
+    module: str, url: str, queue: str, more: Mapping[str, str] | None = None
+) -> AsyncIterator[psutil.Process]:
     """A Celery worker process that runs this module's tasks. more: of its environment."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "bench_worker.py").write_text(module)
@@ -140,7 +167,7 @@ async def worker(module: str, url: str, queue: str, more: Mapping[str, str] | No
             stderr=subprocess.DEVNULL,
         )
         try:
-            yield
+            yield psutil.Process(process.pid)
         finally:
             process.terminate()
             process.wait()
@@ -177,8 +204,8 @@ async def _celery(url: str) -> float:
     return speed
 
 
-async def _ours(url: str) -> float:
-    """Keys a second that one worker process of ours reconciles from a full lane; the start-up does not count.
+async def _ours(url: str, processes: int) -> _Reconciled:
+    """What so many worker processes of ours reconcile from a full lane; the start-up does not count for the rate.
 
     Each is a mirrored Job that is not ours: it is claimed, read with its children, looked at and given back.
     """
@@ -190,8 +217,6 @@ async def _ours(url: str) -> float:
         lane = Lane(client, "reconcile", Keys(settings.prefix))
         await lane.open()
         await _store(Store(client, Keys(settings.prefix), {}))
-        marked = await lane.mark(_names(RECONCILES))
-        await notifier.notify({"reconcile": marked.notifications})
 
         async def left() -> int:
             stats = await lane.stats()
@@ -204,11 +229,41 @@ async def _ours(url: str) -> float:
                 kubeconfig.write_text(REFUSING.format(url=api_server))
                 # No informer feeds the cache here: it must count as fresh for as long as the run takes.
                 environment = {"PENSTOCK_KUBECONFIG": str(kubeconfig), "PENSTOCK_STALE": "3600"}
-                async with worker("from workers.app import app", url, LANES["reconcile"][1], environment):
-                    speed = await _speed(left, RECONCILES)
+                async with AsyncExitStack() as stack:
+                    made = [
+                        await stack.enter_async_context(
+                            worker("from workers.app import app", url, LANES["reconcile"][1], environment)
+                        )
+                        for _ in range(processes)
+                    ]
+                    await _all_wait(client, processes)
+                    marked = await lane.mark(_names(RECONCILES))
+                    await notifier.notify({"reconcile": marked.notifications})
+                    measured = (psutil.Process((await client.info("server"))["process_id"]), *made)
+                    before: list[float] = []
+
+                    async def begun() -> int:
+                        now = await left()
+                        if not before and now <= RECONCILES * 0.9:
+                            before.extend([now, *map(_cpu, measured)])
+                        return now
+
+                    speed = await _speed(begun, RECONCILES)
+                    spent = [_cpu(each) - then for each, then in zip(measured, before[1:], strict=True)]
         if (stats := await lane.stats()).failing:
             raise RuntimeError(f"{stats.failing} keys failed: the figure does not hold")
-    return speed
+    return _Reconciled(speed, sum(spent[1:]) / before[0], spent[0] / before[0])
+
+
+async def _all_wait(client: redis.Redis, processes: int) -> None:
+    """Returns once so many Celery workers wait for messages."""
+    while sum(each["cmd"] == "brpop" for each in await client.client_list()) < processes:
+        await asyncio.sleep(0.05)
+
+
+def _cpu(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 async def _refuse(_: web.BaseRequest) -> web.Response:
