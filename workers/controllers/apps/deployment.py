@@ -96,6 +96,10 @@ def _rolled(run: _Rollout, observed: Sequence[Object]) -> Plan:
     total = sum(map(size, run.sets.all))
     new = run.sets.new
     goal = run.wanted if recreate else rolling.new_size(run.wanted, run.limits, size(new) if new else 0, total)
+    if new is None and revisions.collides(
+        run.deployment, run.snapshot.relatives.get(revisions.next_ref(run.deployment))
+    ):
+        return _renamed(run, observed)
     if new is None:
         made = revisions.replica_set(run.deployment, goal, run.most, run.sets.next_revision)
         begun = observed
@@ -107,6 +111,13 @@ def _rolled(run: _Rollout, observed: Sequence[Object]) -> Plan:
     if not recreate and (steps := _sized(run, _old_sizes(run, new))):
         return _finish(run, steps, observed, "the old pods become fewer")
     return _finish(run, _cleaned(run), observed, "as wanted")
+
+
+def _renamed(run: _Rollout, observed: Sequence[Object]) -> Plan:
+    """Counts the collision, which gives the ReplicaSet another name; it is created when the count is stored."""
+    status = _status(run, observed)
+    again = {**status, "collisionCount": counted(run.deployment, "collisionCount") + 1}
+    return Plan((PatchStatus(again), ComeBack(run.now)), "another ReplicaSet has the name of the new one")
 
 
 def _old_sizes(run: _Rollout, new: Object) -> Mapping[str, int]:
@@ -264,4 +275,10 @@ def _status(run: _Rollout, observed: Sequence[Object]) -> Object:
     return {**numbers, "conditions": conditions}
 
 
-CONTROLLER = Controller(kind=DEPLOYMENT, decide=decide, children=(REPLICA_SET,), adopts=(REPLICA_SET,))
+CONTROLLER = Controller(
+    kind=DEPLOYMENT,
+    decide=decide,
+    children=(REPLICA_SET,),
+    adopts=(REPLICA_SET,),
+    optional_relatives=lambda body: (revisions.next_ref(body),),
+)

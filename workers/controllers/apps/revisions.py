@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from workers.api.kinds import DEPLOYMENT, REPLICA_SET, Object, owner_reference
+from workers.api.kinds import DEPLOYMENT, REPLICA_SET, Object, Ref, controller_of, owner_reference
 from workers.controllers import pod_names
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -82,7 +82,7 @@ def annotations_of(body: Object) -> dict[str, str]:
 def replica_set(deployment: Object, replicas: int, most: int, revision: int) -> Object:
     """Builds the ReplicaSet of the current template; name and label carry the hash of the template."""
     metadata, spec = deployment["metadata"], deployment["spec"]
-    hash_ = template_hash(spec["template"], counted(deployment, "collisionCount"))
+    hash_ = _hash_of(deployment)
     selector, template = spec["selector"], spec["template"]
     given = template.get("metadata") or {}
     labels = {**(given.get("labels") or {}), HASH: hash_}
@@ -96,7 +96,7 @@ def replica_set(deployment: Object, replicas: int, most: int, revision: int) -> 
     return {
         **REPLICA_SET.type_meta,
         "metadata": {
-            "name": f"{metadata['name']}-{hash_}",
+            "name": next_ref(deployment).name,
             "namespace": metadata["namespace"],
             "labels": labels,
             "annotations": {**_inherited(deployment), REVISION: str(revision), **sizes(size(deployment), most)},
@@ -104,6 +104,25 @@ def replica_set(deployment: Object, replicas: int, most: int, revision: int) -> 
         },
         "spec": body,
     }
+
+
+def next_ref(deployment: Object) -> Ref:
+    """Returns the name of the ReplicaSet of the current template."""
+    metadata = deployment["metadata"]
+    return Ref(REPLICA_SET, metadata["namespace"], f"{metadata['name']}-{_hash_of(deployment)}")
+
+
+def collides(deployment: Object, other: Object | None) -> bool:
+    """Returns True if the name of the ReplicaSet of the current template is that of another owner or template."""
+    if other is None:
+        return False
+    owner = controller_of(other)
+    ours = owner is not None and owner.get("uid") == deployment["metadata"]["uid"]
+    return not ours or _bare(other["spec"]["template"]) != _bare(deployment["spec"]["template"])
+
+
+def _hash_of(deployment: Object) -> str:
+    return template_hash(deployment["spec"]["template"], counted(deployment, "collisionCount"))
 
 
 def sizes(desired: int, most: int) -> dict[str, str]:

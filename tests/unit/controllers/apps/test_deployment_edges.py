@@ -7,6 +7,7 @@ from tests.unit.controllers.apps.apps_cluster import AppsCluster, rolling, templ
 from workers.api import times
 from workers.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Object, Ref
 from workers.controllers import adoption
+from workers.controllers.apps import revisions
 from workers.controllers.apps.revisions import DESIRED, Sets
 from workers.decision.plan import ComeBack, Patch, Together
 from workers.decision.snapshot import CachedObject, Snapshot
@@ -259,3 +260,23 @@ def test_who_changes_hands(entry: CachedObject, moves: bool):
     assert len(patch.body["metadata"]["ownerReferences"]) == (0 if owned else 1)
     leaving = {**owner, "metadata": {**owner["metadata"], **LEAVING}}
     assert adoption.claim(Snapshot(ref, leaving, **where), POD) == ()
+
+
+@cases(
+    ("without an owner", {}),
+    ("of another owner", {"ownerReferences": [{"kind": "Deployment", "uid": "uid-other", "controller": True}]}),
+    ("ours, of another template", {"ownerReferences": [{"kind": "Deployment", "uid": "uid-web", "controller": True}]}),
+)
+def test_a_name_that_another_set_has_is_counted_and_another_one_taken(metadata: Object):
+    cluster = AppsCluster(replicas=2)
+    taken = revisions.next_ref(cluster.root)
+    other = {"metadata": {"name": taken.name, "namespace": "default", "labels": {"app": "other"}, **metadata}}
+    cluster.put(REPLICA_SET, {**other, "spec": {"replicas": 0, "selector": {}, "template": template("other")}})
+    cluster.settle()
+    assert cluster.sizes() == {"other": 0, "one": 2}
+    assert cluster.status["collisionCount"] == 1
+    assert not [event for event in cluster.events if event.startswith("refused")]
+    cluster.edit(template=template("two"))
+    cluster.settle()
+    assert cluster.sizes()["two"] == 2
+    assert cluster.status["collisionCount"] == 1
