@@ -5,7 +5,9 @@ logs and credentials in one folder, the home. One run owns a home at a time.
 """
 
 import asyncio
+import errno
 import os
+import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -264,6 +266,9 @@ async def run(
             patience = STARTING if options.own_cluster else 0.0
             await while_away(cluster, lambda: define(options, kubeconfig), (Unavailable,), patience)
             report("processes")
+            # What a killed run left behind is ended first: it may hold the addresses.
+            await supervisor.start()
+            check_addresses(parts.processes)
             await supervisor.start(*parts.processes)
             url = gateway_url(options.settings, address) if address else ""
             if url:
@@ -296,6 +301,37 @@ def gateway_url(settings: Settings, address: str) -> str:
     host, _, port = address.rpartition(":")
     scheme = "https" if settings.tls_cert else "http"
     return f"{scheme}://{'127.0.0.1' if host in ('', '0.0.0.0', '[::]') else host}:{port}"
+
+
+def check_addresses(processes: Sequence[Component]) -> None:
+    """Raises UserError naming the option of an address that a process would listen on and another one has."""
+    for part in processes:
+        metrics = part.env.get("PENSTOCK_METRICS_PORT", "0")
+        listens = {"--health": part.env.get("PENSTOCK_HEALTH", "")}
+        if metrics != "0":
+            listens["--metrics-port"] = f"{part.env.get('PENSTOCK_METRICS_ADDRESS', '')}:{metrics}"
+        if part.name == "gateway":
+            listens["--gateway"] = part.env["PENSTOCK_GATEWAY"]
+        for option, address in listens.items():
+            if address and not _is_free(address):
+                raise UserError(
+                    f"{option}: {part.name} cannot listen on {address}, where another process does; choose another one"
+                )
+
+
+def _is_free(address: str) -> bool:
+    """Returns False if another process listens on HOST:PORT; whoever listens tells what else is wrong with it."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal():
+        return True
+    host = host.strip("[]")
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as attempt:
+        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            attempt.bind((host, int(port)))
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE
+    return True
 
 
 async def while_away(

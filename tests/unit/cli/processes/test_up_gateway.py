@@ -1,5 +1,6 @@
 """The gateway of `penstock up`: where it listens, and what is told of it."""
 
+import socket
 import ssl
 from pathlib import Path
 from typing import Any
@@ -75,3 +76,24 @@ def test_clients_are_asked_for_certificates_where_an_authority_is_named(tmp_path
     (tmp_path / "ca.crt").write_text(certificates("others").authority)
     assert asking.changed()
     assert not asking.changed()
+
+
+@for_each(
+    ("gateway", "gateway", 0),
+    ("health", "worker-1", 0),
+    ("health", "beat", 4),
+    ("metrics_port", "worker-1", 0),
+    ("metrics_port", "scaler-1", 1),
+)
+def test_an_address_that_another_process_has_is_named_with_its_option(
+    option: str, part: str, place: int, tmp_path: Path
+) -> None:
+    port = free_port()
+    flags = {option: str(port - place) if option == "metrics_port" else f"127.0.0.1:{port - place}"}
+    found = wanted(tmp_path, **flags)
+    planned = up.plan(found, "redis://h", None, up.gateway_address(found)).processes
+    [process] = [each for each in planned if each.name == part]
+    says = rf"--{option.replace('_', '-')}: {part} cannot listen on 127.0.0.1:{port}"
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(UserError, match=says):
+        up.check_addresses([process])
+    up.check_addresses([process])
