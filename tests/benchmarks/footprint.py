@@ -13,6 +13,7 @@ import psutil
 import redis.asyncio as redis
 
 from scheduler.keys import Keys
+from scheduler.queue import Lane
 from tests.benchmarks.harness import Figure, side_by_side
 from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
 from tests.benchmarks.stack import Stack, stack
@@ -38,6 +39,7 @@ async def _measured(objects: int, *, single: bool) -> list[Figure]:
     async with stack(single=single, cronjobs=True) as running, redis.Redis.from_url(running.broker) as client:
         await _create(running, objects)
         await _mirrored(Store(client, Keys("penstock"), {}), client, objects)
+        await _decided(client)
         await asyncio.sleep(SETTLING)
         before, began = {name: _cpu(pid) for name, pid in running.pids.items()}, time.monotonic()
         await asyncio.sleep(MEASURED)
@@ -92,4 +94,13 @@ async def _mirrored(store: Store, client: redis.Redis, objects: int) -> None:
     while sum([await client.hlen(store.keys.objects(kind.id)) for kind in (CRON_JOB, SCALED_JOB)]) < objects:
         if time.monotonic() > deadline:
             raise RuntimeError("the informer did not mirror all objects within ten minutes")
+        await asyncio.sleep(0.2)
+
+
+async def _decided(client: redis.Redis) -> None:
+    """Returns once each object was decided on for the first time."""
+    lane, deadline = Lane(client, "reconcile", Keys("penstock")), time.monotonic() + 1200
+    while (stats := await lane.stats()).ready + stats.leased:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{stats.ready} objects wait for a decision after twenty minutes")
         await asyncio.sleep(0.2)
