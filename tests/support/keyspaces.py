@@ -60,7 +60,16 @@ class KeyspaceTranscript(Transcript):
         self._before = await self._now()
 
     async def _now(self) -> dict[str, Any]:
+        if not self._clock:
+            await self._next_millisecond()
         return {self._shown(key): self._shown(value) for key, value in (await _contents(self._client)).items()}
+
+    async def _next_millisecond(self) -> None:
+        """Waits for the server's clock: what two calls add to two streams within a millisecond has the same id."""
+        client: Any = self._client
+        began = await _milliseconds(client)
+        while await _milliseconds(client) == began:
+            pass
 
     def _shown(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -104,6 +113,11 @@ def _json(text: str) -> Any:
         return orjson.loads(orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS))
     except ValueError:
         return None
+
+
+async def _milliseconds(client: Any) -> int:
+    seconds, micros = await client.time()
+    return int(seconds) * 1000 + int(micros) // 1000
 
 
 async def _contents(client: Any) -> dict[bytes, Any]:
