@@ -561,18 +561,19 @@ class Store:
         reads = [(what, kind.id, *(child.id for child in children)) for what, kind, children in wanted]
         while kinds and (len(answers) < len(wanted) or not now):
             args: list[Arg] = [self._now(), ANSWER, len(kinds), *kinds]
-            for read in reads[len(answers) :]:
+            # As they were when it was asked: meanwhile another call may make the cache forget them.
+            moments = [self._decoded.moment(read) for read in reads[len(answers) :]]
+            for read, since in zip(reads[len(answers) :], moments, strict=True):
                 own, *children = (index[kind_id] for kind_id in read[1:])
-                args += [read[0], self._decoded.moment(read) or "", own, len(children), *children]
+                args += [read[0], since or "", own, len(children), *children]
             moment, fresh, found = await _SCRIPTS["observe"](self._client, keys, args)
             now = now or int(moment)
             for kind_id, value in zip(kinds, fresh, strict=True):
                 ages[kind_id] = older(ages[kind_id], age(value, int(moment)))
-            for answer in found:
+            for answer, since in zip(found, moments, strict=False):
                 place = len(answers)
-                heads = self._decoded.moment(reads[place]) is not None
                 try:
-                    answers.append(self._observation(wanted[place], answer, heads))
+                    answers.append(self._observation(wanted[place], answer, heads=since is not None))
                 except NotKept:
                     # All of it is read again, at the price of one more round trip.
                     self._decoded.forget(reads[place])

@@ -145,6 +145,27 @@ async def test_a_value_that_is_not_kept_any_more_is_read_again(stores: Stores, a
     assert heads[b"default/a"] < 60 < whole[b"default/a"]
 
 
+async def test_what_two_calls_read_at_once_and_is_not_kept_any_more_is_no_garbage(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stores.step("put", "a", 0)
+    await stores.observed(stores.store)
+    stores.store._decoded._kept.clear()
+    script, asked = store_module._SCRIPTS["observe"], asyncio.Barrier(2)
+
+    async def call(*args: Any) -> Any:
+        answer = await script(*args)
+        await asked.wait()
+        return answer
+
+    monkeypatch.setitem(store_module._SCRIPTS, "observe", call)
+    # The first answer makes the process forget that it has read this, while the second one is under way.
+    both = await asyncio.gather(stores.observed(stores.store), stores.observed(stores.store))
+    monkeypatch.undo()
+    assert both == [await stores.observed(stores.another())] * 2
+    assert not await stores.client.exists(stores.store.keys.unreadable)
+
+
 async def test_values_that_cannot_be_kept_side_by_side_are_sent_each_time(stores: Stores, answers: list[Any]) -> None:
     stores.store._decoded = DecodeCache(size=900)
     for name in NAMES:
