@@ -226,9 +226,8 @@ def _has_facts(view: ObservedFlow, made: StartRound, known: Tracks, summary: Obj
     observed = {name: value for name, value in view.status.items() if name not in JOB_FIELDS}
     if merged(observed, summary) != observed:
         return True
-    found_again = view.stored.found_again
-    if len(view.graph.nodes) <= LONG or made.more or made.missing or view.tries_again:
-        found_again = {}
+    at_once = len(view.graph.nodes) <= LONG or made.more or made.missing or view.tries_again
+    found_again = {} if at_once else view.stored.found_again
     remembered = view.remembered
     facts = [
         id
@@ -237,7 +236,7 @@ def _has_facts(view: ObservedFlow, made: StartRound, known: Tracks, summary: Obj
         and track is not found_again.get(id)
         and _fact(before) != _fact(track)
     ]
-    if not facts or len(view.graph.nodes) <= LONG or made.more or made.missing or view.tries_again:
+    if at_once:
         return bool(facts)
     names = {job["metadata"]["name"] for job in made.jobs}
     return not all(_is_found_again(view, id, known[id], names) for id in facts)

@@ -436,6 +436,29 @@ def test_an_entry_with_an_invalid_job_fails_by_name() -> None:
     assert "spec.tasks[0].replicas" in bad["message"]
 
 
+@cases(
+    ("its template is missing", [entry("a", template="none")]),
+    ("its patch has no number", [entry("a", patch={"jobSpec": {"minAvailable": "${int:flow}"}}, allowFailure=True)]),
+    ("its Job is invalid", [entry("a", patch={"jobSpec": {"minAvailable": -1}}, allowFailure=True)]),
+    (
+        "its template was not looked for yet",
+        [entry("skipped", **{"if": "false"}), entry("a", "skipped", when={"phases": ["Skipped"]})],
+    ),
+)
+def test_an_entry_that_makes_no_job_leaves_its_place_to_the_next(before: list[Object]) -> None:
+    cluster = Cluster(*before, entry("b"), parallelism=1)
+    cluster.templates.pop("none", None)
+    cluster.reconcile()
+    assert cluster.made == ["f-b"]
+
+
+def test_an_entry_whose_end_was_not_seen_leaves_its_place_to_the_next() -> None:
+    cluster = settled(Cluster(entry("a", allowFailure=True), entry("b"), parallelism=1, ttl=0))
+    cluster.remove("f-a")
+    cluster.reconcile()
+    assert cluster.made == ["f-a", "f-b"]
+
+
 def test_a_refused_job_delays_no_other_entry() -> None:
     """Neither their Jobs nor time-outs nor status; and the refusal is reported."""
     cluster = Cluster(entry("a", timeoutSeconds=60), entry("bad"), entry("c"), entry("d", "c"))

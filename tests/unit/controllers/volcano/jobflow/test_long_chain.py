@@ -8,7 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.support.tables import cases
 from tests.unit.controllers.volcano.jobflow.flow_cluster import Cluster
+from workers.api.kinds import Object
 from workers.controllers.volcano.jobflow import graph, status
 from workers.controllers.volcano.jobflow.decide import decide
 from workers.controllers.volcano.jobflow.observed import AHEAD, LONG, relatives
@@ -171,3 +173,19 @@ def test_a_failure_and_the_end_that_nothing_proves_do_not_wait(monkeypatch: pyte
     cluster.end("f-b", "Failed")
     cluster.reconcile()
     assert cluster.entry("b")["phase"] == "Retrying"
+
+
+@cases(
+    ("a template that was not looked for yet", {"template": "other", "dependsOn": {"targets": ["e2"]}}),
+    ("a template that is missing", {"template": "missing"}),
+)
+def test_an_end_is_written_at_once_while_an_entry_waits_for(more: Object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "SHORT", 0)
+    monkeypatch.setattr(status, "LONG", 0)
+    cluster = Cluster({"name": "more", **more}, *chain(4).body["spec"]["flows"])
+    cluster.templates.pop("missing", None)
+    cluster.reconcile()
+    for ended in ("f-e0", "f-e1", "f-e2"):
+        cluster.end(ended, "Completed")
+        cluster.reconcile()
+    assert cluster.entry("e2")["phase"] == "Completed"
