@@ -121,17 +121,18 @@ def _parts(text: str, syntax: Syntax) -> Iterator[str | Substitution]:
         if following != "(":
             place += 1
             continue
-        end = text.find(")", place)
-        inside = text[place + 2 : end if end >= 0 else len(text)]
+        if (end := text.find(")", place)) < 0:
+            end = len(text)
+        inside = text[place + 2 : end]
         if _BEGINNING in inside:
             raise UserError(f"{text[place:][:60]!r}: a reference may not stand in another one, or behind an open $(")
         if inside.startswith("event.") or inside.startswith("event["):
-            if end < 0:
+            if end == len(text):
                 raise UserError(f"{text[place:][:60]!r} has no closing bracket")
             yield text[kept:place]
             yield _substitution(inside)
             kept = end + 1
-        place = end + 1 if end >= 0 else len(text)
+        place = end + 1
     yield text[kept:]
 
 

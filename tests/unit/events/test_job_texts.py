@@ -37,6 +37,8 @@ MAIN = "spec.jobTemplate.spec.template.spec.containers[0]"
     ("a program behind env and a user", template({"command": ["env", "-S", "gosu app ship --order", "$(event.id)"]})),
     ("a program behind env", template({"command": ["env", "A=1", "ship", "$(event.id)"]})),
     ("an option -S of another program", template({"command": ["tar", "-S", "sh -c", "$(event.id)"]})),
+    ("a program whose name has a space", template({"command": ["sh -c", "$(event.id)"]})),
+    ("an argument behind words split at once", template({"command": ["env", "-Sship", "sh -c", "$(event.id)"]})),
     (
         "another variable in a script",
         template({"command": ["sh", "-c", "echo $(GREETING)"], "env": [{"name": "GREETING", "value": "hello"}]}),
@@ -109,6 +111,7 @@ def _run(*command: str, env: dict[str, str] | None = None, args: tuple[str, ...]
     ("a script whose words are split with it", _run("env", "-S", "sh -c $(event.id)"), "command[2]"),
     ("an option of code that is split with it", _run("env", "A=1", "-S", "bash -l", "-c", "$(event.id)"), "command[5]"),
     ("a script behind words split at once", _run("env", "--split-string=sh -c", "$(event.id)"), "command[2]"),
+    ("a script behind words that follow their option", _run("env", "-Ssh -c", "$(event.id)"), "command[2]"),
     ("a script of joined words", _run("watch", "ls", "$(event.id)"), "command[2]"),
     ("a script elsewhere", _run("ssh", "host", "ls", "$(event.id)"), "command[3]"),
     ("a shell with its version", _run("ksh93", "-c", "$(event.id)"), "command[2]"),

@@ -34,6 +34,8 @@ def rendered(text: str, event: EventScope) -> str:
     ("an escaped one", "$$(event.id)", "$(event.id)"),
     ("an escaped dollar before one", "$$$(event.id)", "$$4711"),
     ("other variables stay", "$(HOME) $$ $x $", "$(HOME) $$ $x $"),
+    ("behind what stays", "$$ $x $(HOME) $(event.id)", "$$ $x $(HOME) 4711"),
+    ("an open bracket stays", "$(event.id) $(HOME", "4711 $(HOME"),
 )
 def test_a_reference_stands_for_the_events_text(text: str, found: str) -> None:
     assert rendered(text, scope(DATA)) == found
@@ -76,6 +78,8 @@ def test_what_no_process_can_be_given_fails(event: EventScope, reason: str) -> N
 @cases(
     ("no path", "$(event.)"),
     ("no closing bracket", "$(event.id"),
+    ("no closing bracket behind the dot", "$(event."),
+    ("an entry of the event", "$(event[0])"),
     ("an expression", "$(event.data.total + 1)"),
     ("a part of an attribute", "$(event.type.name)"),
     ("an attribute in upper case", "$(event.Type)"),
