@@ -68,6 +68,14 @@ async def test_items_are_taken_up_to_the_limit_and_not_beyond_it(real_redis: Red
     assert (looking.claims, looking.waiting, looking.applied) == (first.claims, 1.0, False)
 
 
+async def test_many_claims_are_told_in_the_order_in_which_they_were_taken(real_redis: Redis, of_list: Visits) -> None:
+    """The server gives the fields of a large hash in any order."""
+    numbers = [str(number) for number in range(1000)]
+    await real_redis.rpush("work", *numbers)
+    assert items(await of_list(order(1000))) == numbers
+    assert items(await of_list(None)) == numbers
+
+
 async def test_claims_are_settled_and_what_they_leave_is_taken_at_once(real_redis: Redis, of_list: Visits) -> None:
     await real_redis.rpush("work", "a", "b", "c", "d")
     a, b, c = (await of_list(order(3))).claims

@@ -346,6 +346,27 @@ async def test_nothing_is_left_of_an_event_job_that_is_gone(forced: bool, job: P
     assert await job.client.keys() == [left]
 
 
+async def test_the_last_event_job_of_a_channel_leaves_what_was_not_taken_in(job: PolledEventJob) -> None:
+    await job.client.xadd(job.intake, {"no": "event"})
+    await job.push("1")
+    await job.poll()
+    await job.client.hset(beside(job.intake, "unfinished"), "another", "1")
+    assert await job.client.xlen(beside(job.intake, "parked")) == 1
+    await job.push("2")
+    await job.deliveries.remove(job.uid)
+    assert await job.client.keys() == [job.intake.encode()]
+    assert await job.client.xlen(job.intake) == 1
+
+
+async def test_a_group_of_jobs_keeps_the_events_that_no_event_job_takes_any_more(job: PolledEventJob) -> None:
+    await job.poll()
+    accepted = beside(job.intake, "accepted")
+    await job.client.xgroup_create(accepted, "jobs")
+    await job.client.xadd(accepted, {"id": "1"})
+    await job.deliveries.remove(job.uid)
+    assert await job.client.xlen(accepted) == 1
+
+
 async def test_the_events_of_a_channel_outlive_one_of_its_event_jobs(client: redis.Redis) -> None:
     jobs = [PolledEventJob(client, uid=uid) for uid in ("u1", "u2")]
     for job in jobs:
@@ -414,6 +435,8 @@ async def test_of_many_claims_each_has_its_own_event_and_attempt(job: PolledEven
     items = [None if place % 2 == 0 else whole[name].item for place, name in enumerate(names)]
     assert [each.item for each in found.claims] == items
     assert {each.encoding for each in found.claims} == {"json"}
+    known = await job.poll(40, bound=[whole[name].id for name in names])
+    assert [each.item for each in known.claims] == [None] * 40
 
 
 async def test_keys_of_a_wrong_type_are_named_and_left_alone(job: PolledEventJob) -> None:
