@@ -33,23 +33,23 @@ def graph(flow: Object) -> str:
     written = (flow.get("status") or {}).get("entries") or {}
     depths = _depths(spec)
     places = {entry.name: place for place, entry in enumerate(spec.flows)}
-    ordered = sorted(spec.flows, key=lambda entry: (depths.get(entry.name, 0), places[entry.name]))
+    ordered = sorted(spec.flows, key=lambda entry: (depths[entry.name], places[entry.name]))
     members = {entry.name: [node.id for node in flow_nodes.of(spec) if node.entry is entry] for entry in spec.flows}
-    titles = {entry.name: "  " * depths.get(entry.name, 0) for entry in ordered}
+    titles = {entry.name: "  " * depths[entry.name] for entry in ordered}
     width = max((len(titles[entry.name] + entry.name) for entry in ordered), default=0)
     lines = (_line(entry, [written.get(id) or {} for id in members[entry.name]], titles, width) for entry in ordered)
     return "\n".join(lines)
 
 
 def _depths(spec: JobFlowSpec) -> dict[str, int]:
-    """Returns the length of the longest path to each entry."""
+    """Returns the length of the longest path to each entry; 0 for all where there is a cycle."""
     targets = {entry.name: entry.targets for entry in spec.flows}
     depths: dict[str, int] = {}
     try:
         for name in TopologicalSorter(targets).static_order():
             depths[name] = max((depths[target] + 1 for target in targets.get(name, ())), default=0)
     except CycleError:
-        return {}
+        return dict.fromkeys(targets, 0)
     return depths
 
 

@@ -37,6 +37,11 @@ def test_a_flow_that_goes_in_a_circle_is_shown_as_it_was_written() -> None:
     assert graph({"metadata": {"name": "f"}, "spec": {"flows": []}}) == ""
 
 
+def test_a_condition_that_ends_with_its_line_adds_none() -> None:
+    flows = [{"name": "a", "if": "true\n"}, {"name": "b"}]
+    assert graph({"metadata": {"name": "f"}, "spec": {"flows": flows}}) == ". a  Waiting  if true\n. b  Waiting"
+
+
 def test_a_flow_that_cannot_be_read_is_shown_as_its_problem() -> None:
     shown = graph({"metadata": {"name": "f", "namespace": "n"}, "spec": {"flows": 5}})
     assert "spec.flows" in shown
