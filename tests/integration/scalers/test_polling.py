@@ -3,8 +3,10 @@
 import asyncio
 import re
 from itertools import count
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import pytest
 from prometheus_client import REGISTRY
 from pydantic import SecretStr
 from redis.asyncio import Redis
@@ -12,6 +14,7 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.scaler import Scaler, TooSlow, parameter
 from scalers.auth.lookups import Lookups
+from scalers.polling import poller
 from scalers.polling.object_poll import common_moment
 from scalers.polling.poller import Poller
 from scalers.scaler_registry import ScalerRegistry
@@ -369,6 +372,32 @@ async def test_an_environment_that_cannot_be_resolved_is_a_problem_for_as_long(r
         after = await world.reading("work")
     assert before.problem == "container main: env PORT: ConfigMap team/work does not exist"
     assert after.problem is None
+
+
+async def test_an_object_is_measured_at_the_instant_at_which_its_credentials_arrive(
+    real_redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds, waits = 5000.0, asyncio.Event()
+
+    def monotonic() -> float:
+        waits.set()
+        return seconds
+
+    async def get(_: Ref) -> Object:
+        nonlocal seconds
+        await waits.wait()
+        seconds += 1000
+        return {"data": {"port": str(refusing())}}
+
+    monkeypatch.setattr(poller, "PARSING", 0)
+    monkeypatch.setattr(poller, "time", SimpleNamespace(monotonic=monotonic))
+    world = await build(real_redis, lookups=Lookups(get))
+    await world.apply(from_config_map("work"))
+    async with world.polling(threshold=1, base=0.0) as polling:
+        claim = await polling.once()
+    [failed] = await samples(world, "work")
+    # The instant of the failure: what it took comes on top, which is little beside a thousand seconds.
+    assert 1000 <= (failed.next_attempt - claim.now) / 1e6 < 2000
 
 
 async def test_a_scaler_of_somebody_else_that_breaks_is_a_reason_without_its_secret(real_redis: Redis) -> None:
