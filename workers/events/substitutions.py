@@ -143,7 +143,7 @@ def _substitution(inside: str) -> Substitution:
     steps = tuple(name or int(index) for name, index in _STEP.findall(match[1]))
     if not isinstance(steps[0], str) or (steps[0] != "data" and len(steps) > 1):
         raise UserError(f"$({inside}): only data has parts")
-    if steps[0] != "data" and not re.fullmatch(r"[a-z0-9]+", steps[0]):
+    if not re.fullmatch(r"[a-z0-9]+", steps[0]):
         raise UserError(f"$({inside}): attribute names are lower-case letters and digits")
     default = match[2]
     if default is not None and "$" in default:

@@ -13,7 +13,7 @@ def test_entries_stand_below_what_they_depend_on_with_how_far_they_are() -> None
         {"name": "undo", "dependsOn": {"targets": ["train"]}, "when": {"phases": ["Failed"]}, "if": "true"},
     ]
     entries = {
-        "fetch": {"phase": "Completed"},
+        "fetch": {"phase": "Completed", "attempts": 1},
         "train": {"phase": "Running", "attempts": 2},
         "part-0": {"phase": "Completed"},
     }

@@ -217,6 +217,24 @@ def test_data_are_no_attribute(fields: dict[str, str]) -> None:
         expressions.truth("event.data_base64 == '/w=='", scope(**fields), "spec.filter.cel")
 
 
+def test_bytes_stay_base64_in_the_structured_form() -> None:
+    bytes_ = scope(data_base64="/w==")
+    assert orjson.loads(bytes_.structured()) == {**bytes_.attributes, "data_base64": "/w=="}
+
+
+@cases(
+    ("the data once", "event.data.exists(x, x < 0)", ""),
+    ("the data at each", "event.data.exists(x, event.data.size() < x)", ", and event.data is read at each"),
+)
+def test_the_size_of_what_is_too_much_is_told(text: str, more: str) -> None:
+    known = scope(json.dumps(list(range(300_000))), datacontenttype="application/json")
+    with pytest.raises(ExpressionFailed) as failed:
+        expressions.truth(text, known, "spec.filter.cel")
+    assert failed.value.message == (
+        f"would do too much: the largest list or object of this event has 300000 entries{more}"
+    )
+
+
 def test_data_may_be_read_again_at_each_entry_of_a_short_list() -> None:
     known = scope(json.dumps([1, 2, 3]), datacontenttype="application/json")
     assert expressions.truth("event.data.exists(x, event.data.exists(y, x + y == 6))", known, "spec.filter.cel")

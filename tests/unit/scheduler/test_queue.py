@@ -137,6 +137,13 @@ async def test_a_new_keyspace_is_closed_until_every_holder_from_before_must_be_d
     assert (len(claim.leases), claim.opens) == (1, None)
 
 
+async def test_of_several_leases_those_that_are_lost_are_told(lane: Lane) -> None:
+    await lane.mark([A, B, C])
+    first, second, third = (await lane.claim(3)).leases
+    await lane.finish([(second, Done())])
+    assert await lane.renew([first, second, third]) == {second}
+
+
 async def test_a_flush_closes_an_open_lane_and_refuses_what_old_holders_say(
     lane: Lane, clock: Clock, fake_redis: Redis
 ) -> None:
