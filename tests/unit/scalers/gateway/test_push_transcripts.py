@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from redis.asyncio import Redis
+from redis.exceptions import OutOfMemoryError
 
 from scalers.sources.events.intake import ACCEPT, Intake
 from scheduler.keys import Keys
@@ -146,6 +147,8 @@ async def test_a_server_without_memory_takes_nothing_in(intake: ToldIntake) -> N
     await intake.add(event("2"))
     await intake.client.config_set("maxmemory", "1")
     try:
+        with pytest.raises(OutOfMemoryError):
+            await intake.push([event("3")])
         await intake.accept()
     finally:
         await intake.client.config_set("maxmemory", "0")
