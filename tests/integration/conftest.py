@@ -9,6 +9,7 @@ import pytest
 from tests.support import kube
 from tests.support.embedded import embedded_apiserver
 from tests.support.house import House, Houses
+from tests.support.sites import Site, running_site
 from workers.api.kinds import NAMESPACE
 from workers.client.rest import Cluster
 
@@ -67,3 +68,10 @@ def running(request: pytest.FixtureRequest, houses: Houses) -> Iterator[House]:
     house = houses.with_settings(request.module.HOUSE)
     yield house
     houses.clear()
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    """A broker and a cluster of the test's own, on which it starts processes of ours."""
+    async with running_site(tmp_path) as site:
+        yield site

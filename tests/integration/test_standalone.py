@@ -1,27 +1,18 @@
 """`penstock standalone` on a real broker and the embedded API server: alone, beside a pool, and killed."""
 
 import asyncio
-import json
 import logging
 import os
 import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis.asyncio as redis
 
-from deploy.cli import forked_parts
-from deploy.local import up
-from deploy.local.supervisor.fork_server import ForkServer
 from deploy.processes import command_lines
 from penstock import _healthy
 from penstock._broker_format import FORMAT
@@ -30,122 +21,21 @@ from scheduler.queue import Lane
 from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
 from tests.support.broker_servers import certificates, options, tls_front
 from tests.support.conditions import eventually
-from tests.support.embedded import Embedded, embedded_apiserver
-from tests.support.fork_parent import FORKS, Forked
-from tests.support.ports import free_port
-from tests.support.valkeys import ValkeyServer
-from workers.api import crds
-from workers.api.kinds import CRON_JOB, JOB, SCALED_JOB
-from workers.client.rest import Cluster
+from tests.support.sites import LONG, Site
+from workers.api.kinds import CRON_JOB, SCALED_JOB
 from workers.lanes import queue_key
 from workers.runtime.lane_runners import InProcessNotifier, LaneRunner
 from workers.runtime.notifier import Notifier
 
 pytestmark = pytest.mark.timeout(300)
 
-LONG = 120.0
 log = logging.getLogger(__name__)
-
-
-@dataclass
-class Site:
-    """A broker and a cluster, and processes of ours on them."""
-
-    folder: Path
-    broker: str
-    server: Embedded
-    cluster: Cluster
-    client: redis.Redis
-    processes: "list[Process]" = field(default_factory=list)
-
-    async def start(self, argv: Sequence[str], name: str, *, forked: bool = True, **settings: str) -> "Process":
-        """Starts a process and waits until it is ready. forked: as a fork, if it is one of ours."""
-        health = f"127.0.0.1:{free_port()}"
-        ready, log = self.folder / f"{name}.ready", self.folder / f"{name}.log"
-        variables = {
-            **{"broker": self.broker, "kubeconfig": str(self.server.kubeconfig), "health": health, "cronjobs": "true"},
-            **{"lease": "3", "leadership": "3", "stale": "4", "polling": "2", "ready_file": str(ready), **settings},
-        }
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_")}
-        environment = kept | {f"PENSTOCK_{key.upper()}": value for key, value in variables.items()}
-        with log.open("wb") as output:
-            popen: Forked | subprocess.Popen[bytes]
-            if forked and ForkServer.serves(argv):
-                words = argv[len(command_lines.own()) :]
-                popen = FORKS.start(forked_parts.COMMAND, words, output, environment=environment)
-            else:
-                popen = subprocess.Popen(argv, env=environment, stdout=output, stderr=subprocess.STDOUT)
-        process = Process(popen, health, log)
-        self.processes.append(process)
-        await eventually(lambda: ready.exists() or popen.poll() is not None, LONG, told=log.read_text)
-        assert popen.poll() is None, log.read_text()
-        return process
-
-    async def jobs(self, prefix: str = "") -> list[str]:
-        found, _ = await self.cluster.list(JOB, "default")
-        return [job["metadata"]["name"] for job in found if job["metadata"]["name"].startswith(prefix)]
-
-    async def has_jobs(self, prefix: str, number: int) -> bool:
-        return len(await self.jobs(prefix)) == number
-
-
-@dataclass
-class Process:
-    popen: "Forked | subprocess.Popen[bytes]"
-    health: str
-    log: Path
-
-    async def failed(self, path: str) -> dict[str, str] | None:
-        """The failed checks; None if nothing answers."""
-
-        def ask() -> dict[str, str] | None:
-            try:
-                with urllib.request.urlopen(f"http://{self.health}{path}", timeout=15) as answer:
-                    status, content = answer.status, answer.read()
-            except urllib.error.HTTPError as error:
-                with error:
-                    status, content = error.code, error.read()
-            except OSError:
-                return None
-            found: dict[str, str] = json.loads(content)["failed"]
-            assert (status == 200) is not bool(found)
-            return found
-
-        return await asyncio.to_thread(ask)
-
-    def end(self, number: int = signal.SIGTERM) -> int:
-        self.popen.send_signal(number)
-        return self.popen.wait(60)
-
-
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    with (
-        embedded_apiserver(tmp_path / "cluster") as server,
-        ValkeyServer(config={"save": "", "notify-keyspace-events": "KEA"}) as broker,
-    ):
-        url = f"{broker.connection_url}/0"
-        async with AsyncExitStack() as stack:
-            cluster = await stack.enter_async_context(await Cluster.connect(kubeconfig=server.kubeconfig))
-            client = await stack.enter_async_context(redis.Redis.from_url(url))
-            await up.install(cluster, crds.all_crds())
-            site = Site(tmp_path, url, server, cluster, client)
-            try:
-                yield site
-            finally:
-                for each in site.processes:
-                    each.popen.kill()
-                    each.popen.wait()
-
-
-def address(site: Site) -> str:
-    return site.broker.removeprefix("redis://").partition("/")[0]
 
 
 async def test_one_process_does_the_work_of_four_and_ends_in_order(site: Site) -> None:
     process = await site.start(command_lines.standalone(), "single", forked=False)
     assert await process.failed("/readyz") == {}
-    await site.cluster.create(SCALED_JOB, scaled_job("work", address(site), most=10, polling=30))
+    await site.cluster.create(SCALED_JOB, scaled_job("work", site.address, most=10, polling=30))
     schedule = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": TEMPLATE}}}
     await site.cluster.create(CRON_JOB, body(CRON_JOB, "minutely", spec=schedule))
     await site.client.rpush("work", "one", "two", "three")
@@ -168,7 +58,7 @@ async def test_beside_a_pool_nothing_is_lost_and_nothing_done_twice(site: Site) 
         await eventually(lambda each=each: _is({}, each.failed("/readyz")), LONG)
     names = [f"work-{number}" for number in range(20)]
     for name in names:
-        await site.cluster.create(SCALED_JOB, scaled_job(name, address(site), most=5, polling=30))
+        await site.cluster.create(SCALED_JOB, scaled_job(name, site.address, most=5, polling=30))
     for name in names:
         await site.client.rpush(name, *range(5))
     await eventually(lambda: site.has_jobs("work-", 100), LONG)
@@ -200,7 +90,7 @@ async def test_what_a_busy_process_does_not_get_round_to_moves_a_pool(site: Site
 
 
 async def test_a_pool_and_a_single_process_speak_tls_to_their_broker(site: Site, tmp_path: Path) -> None:
-    plain, files = address(site), certificates(tmp_path / "tls")
+    plain, files = site.address, certificates(tmp_path / "tls")
     with tls_front(files, int(plain.partition(":")[2])) as port:
         site.broker = f"rediss://127.0.0.1:{port}/0{options(files, ssl_server_name='broker.example')}"
         processes = [
@@ -224,7 +114,7 @@ async def test_a_pool_and_a_single_process_speak_tls_to_their_broker(site: Site,
 async def test_of_two_processes_one_is_killed_and_the_other_takes_over(site: Site) -> None:
     first = await site.start(command_lines.standalone(), "first")
     second = await site.start(command_lines.standalone(), "second")
-    await site.cluster.create(SCALED_JOB, scaled_job("work", address(site), most=50, polling=2))
+    await site.cluster.create(SCALED_JOB, scaled_job("work", site.address, most=50, polling=2))
     await site.client.rpush("work", *range(10))
     await eventually(lambda: site.has_jobs("work-", 10), LONG)
     first.end(signal.SIGKILL)
@@ -236,7 +126,7 @@ async def test_of_two_processes_one_is_killed_and_the_other_takes_over(site: Sit
 
 async def test_of_two_processes_one_stands_still_beyond_its_lease_and_nothing_is_made_twice(site: Site) -> None:
     both = [await site.start(command_lines.standalone(), name) for name in ("first", "second")]
-    await site.cluster.create(SCALED_JOB, scaled_job("work", address(site), most=500, polling=2))
+    await site.cluster.create(SCALED_JOB, scaled_job("work", site.address, most=500, polling=2))
     pushed = 0
     for each in both:
         await site.client.rpush("work", *range(40))
