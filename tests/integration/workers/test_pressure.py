@@ -9,11 +9,23 @@ from pathlib import Path
 
 import pytest
 import redis.asyncio as redis
+from aiohttp import web
 
+from scheduler.queue import Lane
 from tests.benchmarks.manifests import scaled_job
 from tests.benchmarks.worker import Worker, worker
 from tests.support import kube
-from tests.support.fault_proxy import FaultProxy, creations, fault_proxy, loses_the_answer, refuses, seats, times_out
+from tests.support.conditions import eventually
+from tests.support.fault_proxy import (
+    FaultProxy,
+    Forward,
+    creations,
+    fault_proxy,
+    loses_the_answer,
+    refuses,
+    seats,
+    times_out,
+)
 from tests.support.routed import RoutedCluster
 from tests.support.tables import cases
 from workers.api.kinds import JOB, NAMESPACE, POD, SCALED_JOB, Kind, Object, Ref, ref_of
@@ -161,6 +173,41 @@ async def test_a_namespace_whose_webhook_hangs_takes_nothing_from_another(
         # Others were answered meanwhile: it is not the server that is slow.
         assert here.cluster.limiter.allowed >= 16
         assert proxy.answers[500] < 100, "400 creations were wanted"
+
+
+async def test_objects_that_are_refused_for_ever_delay_no_other_namespace(
+    real_redis: redis.Redis, proxy: FaultProxy, embedded_config: Path
+) -> None:
+    bad, good = await make_namespace(embedded_config, "denied"), await make_namespace(embedded_config, "allowed")
+    proxy.rule(creations("jobs", bad), refuses(403, "a policy denies this"))
+    refused: list[int] = []
+
+    async def note(_: web.BaseRequest, forward: Forward) -> web.StreamResponse:
+        refused.append(proxy.answers[403])
+        return await forward()
+
+    proxy.rule(creations("jobs", good), note)
+    async with rig(real_redis, proxy.kubeconfig) as here:
+        lane = here.running.lanes["reconcile"]
+        for number in range(400):
+            await here.want(1, bad, f"work-{number}")
+        for number in range(3):
+            before = proxy.answers[403]
+            await here.want(1, good, f"work-{number}")
+            await here.running.consumer.consume()
+            assert len(refused) == number + 1
+            # At most the others of the claim that has it.
+            assert refused[-1] - before < 64
+            assert proxy.answers[403] == 400 * (number + 1)
+            await eventually(lambda: _all_are_back(lane, 400))
+        assert len(await here.jobs(good)) == 3
+        assert await here.jobs(bad) == []
+
+
+async def _all_are_back(lane: Lane, number: int) -> bool:
+    """Returns whether so many keys are ready again after their backoff."""
+    await lane.sweep()
+    return (await lane.stats()).ready == number
 
 
 def simple_job(namespace: str, name: str, kind: Kind = JOB) -> Object:
