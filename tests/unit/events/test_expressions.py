@@ -198,6 +198,7 @@ def test_any_data_give_a_text_or_fail(data: Any, text: str) -> None:
     ("JSON by its media type", {"datacontenttype": "application/json; charset=utf-8", "data": "7"}, 7),
     ("JSON by a suffix", {"datacontenttype": "application/Vnd.x+JSON", "data": "[1]"}, [1]),
     ("an object without a media type", {"data": ' {"a": 1}'}, {"a": 1}),
+    ("a list without a media type", {"data": "[1]"}, [1]),
     ("a number without a media type", {"data": "7"}, "7"),
     ("text", {"datacontenttype": "text/plain", "data": "{}"}, "{}"),
     ("malformed JSON", {"datacontenttype": "application/json", "data": "{"}, "{"),
@@ -215,6 +216,10 @@ def test_data_are_no_attribute(fields: dict[str, str]) -> None:
     assert set(scope(**fields).attributes) == {"specversion", "id", "source", "type"}
     with pytest.raises(ExpressionFailed):
         expressions.truth("event.data_base64 == '/w=='", scope(**fields), "spec.filter.cel")
+
+
+def test_texts_that_an_addition_makes_of_a_large_event_fit() -> None:
+    assert expressions.truth("event.id + event.id == '47114711'", scope("a" * 17_000_000), "spec.filter.cel")
 
 
 def test_bytes_stay_base64_in_the_structured_form() -> None:
