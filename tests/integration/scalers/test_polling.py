@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.scaler import Scaler, TooSlow, parameter
 from scalers.auth.lookups import Lookups
-from scalers.polling import poller
+from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.object_poll import common_moment
 from scalers.polling.poller import Poller
 from scalers.scaler_registry import ScalerRegistry
@@ -389,8 +389,8 @@ async def test_an_object_is_measured_at_the_instant_at_which_its_credentials_arr
         seconds += 1000
         return {"data": {"port": str(refusing())}}
 
-    monkeypatch.setattr(poller, "PARSING", 0)
-    monkeypatch.setattr(poller, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr("scalers.polling.poller.PARSING", 0)
+    monkeypatch.setattr("scalers.polling.poller.time", SimpleNamespace(monotonic=monotonic))
     world = await build(real_redis, lookups=Lookups(get))
     await world.apply(from_config_map("work"))
     async with world.polling(threshold=1, base=0.0) as polling:
@@ -534,19 +534,26 @@ async def test_the_breaker_of_one_question_is_told_of_its_own_trigger_alone(real
     assert 0 <= taken < 60, "what the answer took, and no instant of some clock"
 
 
-async def test_a_poller_measures_as_the_settings_say(real_redis: Redis) -> None:
+async def test_a_poller_measures_as_the_settings_say(real_redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     registry, cluster = ScalerRegistry(), object()
     client: Any = cluster
+    policies: list[BreakerPolicy] = []
+
+    def breakers(policy: BreakerPolicy) -> CircuitBreakers:
+        policies.append(policy)
+        return CircuitBreakers(policy)
+
+    monkeypatch.setattr("scalers.polling.poller.CircuitBreakers", breakers)
 
     @registry.register("cluster")
     class OfTheCluster(Scaler):
-        """Says whether it may read the cluster."""
+        """Says whether it may read the cluster, and is as patient as a quarter of the timeout."""
 
         metric: ClassVar[str] = "cluster"
         target: ClassVar[float] = 1.0
 
         async def answer(self, connections: Connections) -> float:
-            return 7.0 if connections.cluster is cluster else 0.0
+            return 7.0 if (connections.cluster, connections.patience) == (cluster, 0.05 / 4) else 0.0
 
     @registry.register("silent")
     class Silent(Scaler):
@@ -563,7 +570,7 @@ async def test_a_poller_measures_as_the_settings_say(real_redis: Redis) -> None:
     await world.apply(scaled_job("work", {"type": "cluster", "metadata": {}}, {"type": "silent", "metadata": {}}))
     poller = Poller(
         **{name: getattr(world, name) for name in ("store", "readings", "orders", "reconcile", "notify", "triggers")},
-        settings=Settings(source_timeout=0.05),
+        settings=Settings(polling=20.0, source_timeout=0.05),
         cluster=client,
     )
     keeper = LeaseKeeper(world.poll, world.notify, lease=world.poll.lease)
@@ -572,3 +579,4 @@ async def test_a_poller_measures_as_the_settings_say(real_redis: Redis) -> None:
     await poller.close()
     found, silent = await samples(world, "work")
     assert (found.value, silent.error) == (7.0, "the source: no answer within 0.05 s")
+    assert policies == [BreakerPolicy(cap=20.0, probe=0.05)]

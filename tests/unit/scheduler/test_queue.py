@@ -137,6 +137,14 @@ async def test_a_new_keyspace_is_closed_until_every_holder_from_before_must_be_d
     assert (len(claim.leases), claim.opens) == (1, None)
 
 
+async def test_a_claim_has_the_time_of_the_broker(fake_redis: Redis) -> None:
+    lane = Lane(fake_redis, "reconcile", Keys("test"))
+    await lane.open()
+    times = [await fake_redis.time(), (await lane.claim(1)).now, await fake_redis.time()]
+    before, now, after = (each if isinstance(each, int) else each[0] * 1_000_000 + each[1] for each in times)
+    assert before <= now <= after
+
+
 async def test_of_several_leases_those_that_are_lost_are_told(lane: Lane) -> None:
     await lane.mark([A, B, C])
     first, second, third = (await lane.claim(3)).leases

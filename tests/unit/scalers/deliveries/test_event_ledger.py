@@ -140,6 +140,7 @@ async def test_an_event_that_is_delayed_holds_its_key(job: PolledEventJob) -> No
     assert found.claims == ()
     assert found.counts is not None
     assert (found.counts["delayed"], found.counts["waiting"]) == (1, 1)
+    assert await job.client.hget(beside(job.intake, "unfinished"), job.uid) == b"2"
 
 
 async def test_an_event_that_is_put_off_for_too_long_is_parked(job: PolledEventJob) -> None:
