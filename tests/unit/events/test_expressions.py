@@ -218,6 +218,11 @@ def test_data_are_no_attribute(fields: dict[str, str]) -> None:
         expressions.truth("event.data_base64 == '/w=='", scope(**fields), "spec.filter.cel")
 
 
+def test_a_list_that_an_expression_reads_once_may_be_long() -> None:
+    known = scope(json.dumps(list(range(60_000))), datacontenttype="application/json")
+    assert not expressions.truth("event.data.exists(x, x < 0)", known, "spec.filter.cel")
+
+
 def test_texts_that_an_addition_makes_of_a_large_event_fit() -> None:
     assert expressions.truth("event.id + event.id == '47114711'", scope("a" * 17_000_000), "spec.filter.cel")
 

@@ -137,6 +137,24 @@ async def test_a_delivery_tells_its_attempts(job: PolledEventJob) -> None:
     assert await job.deliveries.get(job.uid, "1-1") is None
 
 
+async def test_a_delivery_tells_its_newest_fifty_attempts(job: PolledEventJob) -> None:
+    await job.push("1")
+    await job.poll(1)
+    for number in range(52):
+        await job.settle("returned", "1", reason=str(number), limit=1)
+    [found] = await job.deliveries.of_event(job.uid, "1")
+    assert [each.reason for each in found.attempts] == [str(number) for number in range(2, 52)]
+
+
+async def test_a_change_that_meets_no_delivery_wakes_nobody(job: PolledEventJob) -> None:
+    await job.push("1")
+    await job.poll(1)
+    entry, asked = await job.entry("1"), KEYS.deliveries(job.uid).of("asked")
+    assert (await job.deliveries.replay(job.uid, [entry]), await job.client.exists(asked)) == (0, 0)
+    await job.settle("done", "1")
+    assert (await job.deliveries.replay(job.uid, [entry]), await job.client.exists(asked)) == (1, 1)
+
+
 async def test_an_event_is_found_by_its_id_and_its_source(job: PolledEventJob) -> None:
     await job.push("1", source="/a")
     await job.push("1", source="/b")

@@ -64,6 +64,8 @@ async def test_new_events_are_accepted_and_counted_and_their_takers_marked(rig: 
     assert await rig.accepted() == ["1", "2", "3"]
     assert await rig.client.hgetall(f"{STREAM}:counts") == {b"accepted": b"3", b"duplicates": b"1"}
     assert [lease.key for lease in (await rig.poll.claim(10)).leases] == [TAKER]
+    assert await rig.push("1", "3") == [False, False]
+    assert (await rig.poll.stats()).dirty == 0
     await rig.commit.close()
     assert rig.notified == [{"poll": 1}]
 
