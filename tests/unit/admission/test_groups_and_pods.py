@@ -10,7 +10,7 @@ from workers.admission import pod
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.lookup import Known, Unseen
 from workers.admission.volcano import cronjob, podgroup
-from workers.api.kinds import QUEUE, Ref
+from workers.api.kinds import NAMESPACE, QUEUE, Ref
 from workers.api.references import GANG_GATE
 
 OURS = {podgroup.QUEUE_NAME: "team"}
@@ -34,6 +34,15 @@ def test_a_group_goes_into_the_queue_of_its_namespace_if_it_names_none(named, an
     assert body == before
     assert filled["spec"]["queue"] == expected
     assert podgroup.defaulted(filled, cluster) == filled
+
+
+@cases(
+    ("a group's", group(), "default"),
+    ("another", {"metadata": {"namespace": "team"}}, "team"),
+    ("none", {"metadata": {}}, "default"),
+)
+def test_the_namespace_that_is_looked_at(body, name):
+    assert podgroup.namespace_of(body) == Ref(NAMESPACE, "", name)
 
 
 TIERS = {"highestTierAllowed": 0, "highestTierName": "rack"}
@@ -91,7 +100,7 @@ def test_pods_of_our_schedulers_are_held_back(body, scheduler, gates):
     filled = pod.defaulted(body, OPTIONS)
     assert body == before
     assert filled["spec"]["schedulerName"] == scheduler
-    assert filled["spec"].get("schedulingGates", []) == gates
+    assert filled["spec"].get("schedulingGates") == (gates or None)
     assert pod.defaulted(filled, OPTIONS) == filled
 
 

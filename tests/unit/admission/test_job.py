@@ -52,6 +52,10 @@ REFUSED = {
     "a task named like one that is filled in": (job(task(""), task("default0")), "spec.tasks[1].name"),
     "pods' names that are too long": (job(task("a" * 30), name="j" * 32), "spec.tasks[0].name"),
     "hostnames that are too long": (job(task("a" * 30, 100), name="j" * 30, plugins={"svc": []}), "spec.tasks[0].name"),
+    "a hostname that its number makes too long": (
+        job(task("a" * 30, 11), name="j" * 30, plugins={"svc": []}),
+        "spec.tasks[0].name",
+    ),
     "a name with dots, after which a Service is called": (job(name="a.b.c", plugins={"svc": []}), "metadata.name"),
     "a name that begins with a number, too": (job(name="1st", plugins={"svc": []}), "metadata.name"),
     "a name with dots, and a plugin that brings the Service": (

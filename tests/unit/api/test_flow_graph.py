@@ -16,13 +16,14 @@ def test_entries_stand_below_what_they_depend_on_with_how_far_they_are() -> None
         "fetch": {"phase": "Completed", "attempts": 1},
         "train": {"phase": "Running", "attempts": 2},
         "part-0": {"phase": "Completed"},
+        "part-1": {"phase": "Running", "attempts": 2},
         "late": {"phase": "Failed", "reason": "TimedOut"},
     }
     flow = {"metadata": {"name": "f", "namespace": "n"}, "spec": {"flows": flows}, "status": {"entries": entries}}
     assert graph(flow).splitlines() == [
         "+ fetch       Completed",
         "*   train     Running  after fetch  2 attempts",
-        "*     part    1 Completed, 2 Waiting  after train",
+        "*     part    1 Completed, 1 Running, 1 Waiting  after train",
         "x     late    Failed  after fetch, train  (TimedOut)",
         ".     either  Waiting  after fetch or train Completed",
         ".     undo    Waiting  after train Failed  if true",
