@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from tests.support import kube, terminal
-from tests.support.role_rig import PASSWORD, Running
+from tests.support.role_rig import PASSWORD, Running, direct
 from tests.support.terminal import PATIENCE
 from workers.api.kinds import VC_CRON_JOB
 
@@ -340,7 +340,7 @@ def ask(running: Running, path: str, token: str = "", data: bytes | None = None)
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     request = urllib.request.Request(running.gateway + path, data=data, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with direct().open(request, timeout=30) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return int(error.code)

@@ -13,6 +13,9 @@ from workers.api.kinds import LEASE, Object, Ref
 from workers.client.leader_election import PRESENT, Elector, Terms
 from workers.errors import UserError
 
+#: A stall of the machine ends no term.
+pytestmark = pytest.mark.virtual_time
+
 REF = Ref(LEASE, "default", "penstock-informer-jobs.batch")
 QUICK = Terms(lease=1, renew=0.3, retry=0.02)
 
@@ -25,7 +28,8 @@ class Candidate:
         self.leads = False
         self.fails: Exception | None = None
         self.ended = asyncio.Event()
-        self.elector = Elector(cluster, REF, name, terms=terms, floor=self._floor)
+        clock = asyncio.get_running_loop().time
+        self.elector = Elector(cluster, REF, name, terms=terms, floor=self._floor, clock=clock)
         self._least = floor
 
     async def _floor(self) -> int:
