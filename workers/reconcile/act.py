@@ -188,8 +188,10 @@ class _Run:
             raise
         return True
 
-    async def _refresh(self, ref: Ref) -> None:
+    async def _refresh(self, ref: Ref) -> str | None:
         """Reads an object on which a write failed from the API server, and stores it.
+
+        Returns its uid, an empty one if there is no such object, or None if that could not be found out.
 
         The store may be behind, or hold a version of another history (a restored cluster or broker): without the API
         server's state the next decision would fail the same way, until the next relist.
@@ -198,15 +200,14 @@ class _Run:
             found = await self._actor.cluster.get(ref)
         except NotFound:
             entry = await self._actor.store.get(ref)
-            if entry is None or entry.body is None:
-                return
-            change = ObjectVersion.gone(ref, entry.body["metadata"]["uid"])
+            if entry is not None and entry.body is not None:
+                await self._store_read(ref, ObjectVersion.gone(ref, entry.body["metadata"]["uid"]))
+            return ""
         except ClusterError as error:
             log.debug("an object was not read again", extra={"object": str(ref), "error": str(error)})
-            return
-        else:
-            change = ObjectVersion(found)
-        await self._store_read(ref, change)
+            return None
+        await self._store_read(ref, ObjectVersion(found))
+        return str(found["metadata"]["uid"])
 
     async def _store_read(self, ref: Ref, change: ObjectVersion) -> None:
         """Stores what was read from the API server just now: unlike our own effects, a change marks our key."""
@@ -319,8 +320,10 @@ class _Run:
         except Conflict:
             if step.resource_version:
                 raise
-            # The uid differs: the observed object is gone, and another one has its name.
-            await self._refresh(step.ref)
+            # The uid differs: the observed object is gone, and another one has its name. If it is the same, nothing was
+            # deleted, and no change of it would ask for the deletion again.
+            if await self._refresh(step.ref) in (step.uid, None):
+                raise
             return
         if answer.get("kind") == step.ref.kind.kind and "deletionTimestamp" in answer["metadata"]:
             await self._effects.add(step.ref.kind, ObjectVersion.left(step.ref.kind, answer))

@@ -57,6 +57,19 @@ async def test_what_changed_since_it_was_observed_is_not_deleted_and_stops_the_p
     assert ref not in rig.cluster.objects
 
 
+@cases(("the object is the same", True), ("what has the name is not known", False))
+async def test_a_deletion_that_is_refused_as_a_conflict_is_decided_on_afresh(readable, rig):
+    """Nothing was deleted, so no change of the object would ask for it again."""
+    body = rig.cluster.add(JOB, rig.job("a"))
+    ref = Ref(JOB, "default", "a")
+    rig.cluster.refuse = lambda verb, _ref: (
+        Conflict("the storage is busy", status=409) if verb == "delete" else None if readable else Unavailable("away")
+    )
+    with pytest.raises(Conflict):
+        await rig.act(Delete(ref, body["metadata"]["uid"]))
+    assert ref in rig.cluster.objects
+
+
 async def test_a_write_to_an_object_that_changed_meanwhile_is_a_conflict(rig):
     rig.cluster.add(SCALED_JOB, rig.cluster.objects[OWNER])
     with pytest.raises(Conflict):
