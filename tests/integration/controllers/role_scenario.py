@@ -375,7 +375,7 @@ def gang_of_pods(running: Running) -> Callable[[], bool]:
     owned["metadata"]["ownerReferences"] = [{**reference, "controller": True, "blockOwnerDeletion": True}]
     running.apply(bare, owned)
     running.patch("replicasets", "other", {"spec": {"replicas": 0}})
-    return lambda: bool(running.find("podgroups"))
+    return lambda: any(one.get("status", {}).get("phase") == "Running" for one in running.find("podgroups"))
 
 
 def scheduled_flow(running: Running) -> Callable[[], bool]:

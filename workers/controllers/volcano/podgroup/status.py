@@ -37,7 +37,8 @@ def with_condition(group: Object, type_: str, status: str, reason: str, message:
         "transitionID": f"{int(now.timestamp() * 1000):x}",
         "lastTransitionTime": times.render(now),
         "reason": reason,
-        "message": message,
+        # As Volcano does: an API server that takes an empty text for null would refuse the status.
+        **({"message": message} if message else {}),
     }
     return [*(each for each in known if each.get("type") != type_), new]
 
