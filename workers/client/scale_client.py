@@ -4,6 +4,7 @@ Not from the store: their kinds are known only from manifests, and a replica cou
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,6 +16,9 @@ from workers.client.restmapper import RESTMapper
 from workers.decision.controller import ScaleTarget
 from workers.decision.snapshot import Scalable
 from workers.errors import ClusterError, Forbidden, NotFound
+from workers.json_logs import Outage
+
+log = logging.getLogger(__name__)
 
 #: Seconds the autoscalers of a namespace are cached.
 AUTOSCALERS = 15.0
@@ -38,6 +42,7 @@ class Scales:
         self._patience = patience
         self._clock = clock
         self._listed: dict[str, tuple[float, tuple[Object, ...]]] = {}
+        self._unseen = Outage(log, clock=clock)
         self._resources = RESTMapper(cluster.request, seconds=seconds, clock=clock)
 
     async def read(self, namespace: str, target: ScaleTarget) -> Scalable:
@@ -74,15 +79,23 @@ class Scales:
     async def _autoscalers(self, namespace: str, target: ScaleTarget) -> tuple[Object, ...]:
         """Returns the autoscalers of this target, from a cached listing of the namespace.
 
-        None where they may not be listed, or there is no such API.
+        None where there is no such API, or they could never be listed. Of a right that is taken away the log tells, and
+        those that were seen before count as there.
         """
         known = self._listed.get(namespace)
         if known is None or self._clock() - known[0] >= AUTOSCALERS:
+            seen: Sequence[Object] = known[1] if known else ()
             try:
-                listed, _ = await self._cluster.list(HORIZONTAL_POD_AUTOSCALER, namespace)
-            except (NotFound, Forbidden):
-                listed = []
-            known = self._listed[namespace] = (self._clock(), tuple(listed))
+                seen, _ = await self._cluster.list(HORIZONTAL_POD_AUTOSCALER, namespace)
+            except NotFound:
+                seen = ()
+            except Forbidden as error:
+                self._unseen.lasts(
+                    "autoscalers cannot be listed: a new one of a target is not noticed", error=str(error)
+                )
+            else:
+                self._unseen.over("autoscalers can be listed again")
+            known = self._listed[namespace] = (self._clock(), tuple(seen))
         group = target.api_version.rpartition("/")[0]
         return tuple(each for each in known[1] if _scaled_by(each) == (group, target.kind, target.name))
 

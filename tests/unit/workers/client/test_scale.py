@@ -4,7 +4,7 @@ import asyncio
 
 from tests.support.tables import cases
 from workers.api.kinds import POD, POD_METRICS, Kind, Ref
-from workers.client.scale_client import Scales
+from workers.client.scale_client import AUTOSCALERS, Scales
 from workers.decision.controller import ScaleTarget
 from workers.decision.snapshot import Scalable
 from workers.errors import Forbidden, NotFound, Unavailable
@@ -205,3 +205,21 @@ async def test_autoscalers_that_cannot_be_seen(answer, error):
     server.autoscalers = answer
     found = await Scales(server).read("team", TARGET)
     assert (found.error, found.autoscalers) == (error, ())
+
+
+async def test_autoscalers_that_were_seen_count_as_there_once_they_may_not_be_listed_and_the_right_is_told(caplog):
+    server, now = Server({POOL_SCALE: scale(1)}), [0.0]
+    scales = Scales(server, clock=lambda: now[0])
+
+    async def seen():
+        now[0] += AUTOSCALERS
+        return len((await scales.read("team", TARGET)).autoscalers)
+
+    server.autoscalers = [autoscaler("rival")]
+    assert await seen() == 1
+    server.autoscalers = Forbidden("its Role must allow: list horizontalpodautoscalers", status=403)
+    assert [await seen(), await seen()] == [1, 1]
+    [record] = caplog.records
+    assert record.error == "its Role must allow: list horizontalpodautoscalers"
+    server.autoscalers = []
+    assert await seen() == 0
