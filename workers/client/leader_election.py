@@ -206,7 +206,8 @@ class Elector:
                         return
                 self._renewed, renewed = started, True
             except (errors.ClusterError, TimeoutError) as error:
-                log.warning("could not renew", extra={"lease": str(self._ref), "error": str(error)})
+                reason = str(error) or "no answer within its term"
+                log.warning("could not renew", extra={"lease": str(self._ref), "error": reason})
             if self._clock() - self._renewed >= self._terms.renew:
                 return
 

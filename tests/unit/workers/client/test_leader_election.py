@@ -114,7 +114,9 @@ async def test_the_lease_of_a_leader_that_died_is_taken_when_it_was_seen_unchang
     assert second.epochs == [7]
 
 
-async def test_a_leader_that_cannot_renew_stops_before_its_lease_runs_out(cluster: FakeCluster) -> None:
+async def test_a_leader_that_cannot_renew_stops_before_its_lease_runs_out_and_says_why(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
     first = Candidate(cluster, "first")
     async with first.leading():
         cluster.down = True
@@ -122,6 +124,9 @@ async def test_a_leader_that_cannot_renew_stops_before_its_lease_runs_out(cluste
         cluster.down = False
         await eventually(lambda: first.leads)
     assert first.epochs == [1, 2]
+    reasons = [record.error for record in caplog.records if record.message == "could not renew"]  # type: ignore[attr-defined]
+    assert reasons
+    assert all(reasons)
 
 
 async def test_a_leader_whose_lease_was_taken_stops(cluster: FakeCluster) -> None:
