@@ -70,6 +70,11 @@ def used(home: Path) -> dict[str, set[Right]]:
     return found
 
 
+def accounts(home: Path) -> set[str]:
+    """Returns the accounts that sent a request."""
+    return {_account(event) for event in events(home)}
+
+
 def refused(home: Path) -> dict[str, set[Right]]:
     """Returns the rights that accounts lacked, by account. Refusals of admission are not among them."""
     found: dict[str, set[Right]] = {}

@@ -2,6 +2,7 @@
 
 Each process has its own service account and its own token; an administrator installs the definitions and the roles,
 creates the objects, and runs the pods. The worker's requests go through `bad_day`.
+Rights are taken away and given back by `without_right` and `without_bindings`.
 """
 
 import json
@@ -10,14 +11,14 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import redis
 import yaml
@@ -26,18 +27,22 @@ from deploy.manifests import rbac
 from deploy.manifests.roles import text
 from tests.support import audit, kube
 from tests.support.bad_day import bad_day
+from tests.support.links import Link, relay
 from tests.support.paths import ROOT
 from tests.support.ports import free_ports
 from tests.support.terminal import COMMAND, environment, until
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, KINDS, Kind, Object, by_manifest
 
-#: The processes with an account that has rights; the beat needs none.
+#: The processes with an account that has rights.
 PROCESSES = ("worker", "scaler", "gateway", "webhook", "watch")
+#: Those that need none.
+WITHOUT_RIGHTS = ("beat", "external-scaler")
 #: The same with one process for worker, scaler, watch and beat.
 STANDALONE = ("standalone", "gateway", "webhook")
 SETTINGS = {"OWN_NAMESPACE": "penstock", "JOBS": "all", "POLICIES": "true", "VOLCANO": "true", "STALE": "60"}
 PASSWORD = "measured"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GRANTS = rbac.Grants(secrets=("default",), pushers=("default", "penstock"), tokens=("default",))
 
 
@@ -45,7 +50,8 @@ GRANTS = rbac.Grants(secrets=("default",), pushers=("default", "penstock"), toke
 class Running:
     """home: of the API server. config: kubeconfig of the administrator. source: the measured server.
 
-    logs: the output of each process. gateway: its URL. processes: by name, those that were started.
+    logs: the output of each process. gateway: its URL. external: address of the external scaler. processes: by name,
+    those that were started. links: by name, the connections to the API server that a test can cut.
     """
 
     home: Path
@@ -53,7 +59,9 @@ class Running:
     source: ValkeyServer
     logs: Mapping[str, Path]
     gateway: str
+    external: str
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    links: dict[str, Link] = field(default_factory=dict)
 
     def kubectl(self, *words: str, body: object = None) -> Any:
         """Runs kubectl as the administrator. body: sent to its standard input. Returns its output as JSON."""
@@ -150,23 +158,27 @@ def role_rig(
     roles: Iterable[Object],
     *,
     settings: Mapping[str, str] = SETTINGS,
-    processes: Sequence[str] = (*PROCESSES, "beat", "kubelet"),
+    processes: Sequence[str] = (*PROCESSES, *WITHOUT_RIGHTS, "kubelet"),
     namespaces: Sequence[str] = (),
+    relayed: Collection[str] = (),
 ) -> Iterator[Running]:
-    """Runs the processes, each with the token of its account.
+    """Runs the processes, each with the token of its account, if it has one.
 
     roles: accounts, roles and bindings. kubelet: of the administrator. namespaces: that are made before the roles.
+    relayed: the processes that reach the API server by a link.
     """
-    home = folder / "cluster"
+    home, roles = folder / "cluster", tuple(roles)
+    accounts = {one["metadata"]["name"] for one in roles if one["kind"] == "ServiceAccount"}
     flags = (*audit.flags(home), "--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
     with ExitStack() as stack:
         plane = stack.enter_context(kube.control_plane(kube.assets(), home, flags=flags))
         broker, source = stack.enter_context(ValkeyServer()), stack.enter_context(ValkeyServer())
         with redis.Redis(port=source.port) as link:
             link.config_set("requirepass", PASSWORD)
-        port, hook = free_ports(2)
+        port, hook, external = free_ports(3)
         logs = {name: folder / f"{name}.log" for name in processes}
-        found = Running(home, plane.kubeconfig, source, logs, f"http://127.0.0.1:{port}")
+        gateway, listen = f"http://127.0.0.1:{port}", f"127.0.0.1:{external}"
+        found = Running(home, plane.kubeconfig, source, logs, gateway, listen)
         found.kubectl("apply", "-f", str(ROOT / "deploy" / "crds"))
         places = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in namespaces]
         found.kubectl("apply", "-f", "-", body=text((*places, *roles)))
@@ -176,6 +188,7 @@ def role_rig(
             variables["PENSTOCK_CRONJOBS"] = str(found.serves_cron_jobs()).lower()
             variables["PENSTOCK_BROKER"] = f"redis://127.0.0.1:{broker.port}/0"
             variables["PENSTOCK_GATEWAY"] = f"127.0.0.1:{port}"
+            variables["PENSTOCK_EXTERNAL_LISTEN"] = listen
             variables |= {"PENSTOCK_WEBHOOK_LISTEN": f"127.0.0.1:{hook}"}
             variables |= {"PENSTOCK_WEBHOOK_URL": f"https://127.0.0.1:{hook}"}
             words = [*COMMAND, name]
@@ -183,8 +196,12 @@ def role_rig(
                 words = [sys.executable, "-m", "deploy.local.kubelet", "--kubeconfig", str(found.config)]
                 words += ["--logs", str(folder / "output"), "--root", str(folder / "pods"), "--max-pods", "110"]
                 words += ["--isolation", "none"]
-            elif name in (*PROCESSES, *STANDALONE):
+            elif f"penstock-{name}" in accounts:
                 server = worse if name == "worker" else None
+                if name in relayed:
+                    host, _, at = urlsplit(plane.url).netloc.partition(":")
+                    found.links[name] = stack.enter_context(relay()).link(host, int(at))
+                    server = f"https://{host}:{found.links[name].port}"
                 config = kubeconfig(found, f"penstock-{name}", folder / f"{name}.kubeconfig", server)
                 variables["PENSTOCK_KUBECONFIG"] = str(config)
             ready = folder / f"{name}.ready"
@@ -206,9 +223,50 @@ def kubeconfig(running: Running, account: str, file: Path, server: str | None = 
     content = yaml.safe_load(running.config.read_text())
     content["users"][0]["user"] = {"token": running.token(account)}
     if server:
-        content["clusters"][0]["cluster"] = {"server": server}
+        trust = content["clusters"][0]["cluster"] if server.startswith("https:") else {}
+        content["clusters"][0]["cluster"] = {**trust, "server": server}
     file.write_text(yaml.safe_dump(content))
     return file
+
+
+@contextmanager
+def without_right(running: Running, account: str, resource: str, *verbs: str) -> Iterator[None]:
+    """Takes these verbs on a resource, of whatever API group, from an account's ClusterRole; gives them back."""
+    path = f"{RBAC}/clusterroles/{account}"
+    whole = running.ask(path)["rules"]
+    less = []
+    for rule in whole:
+        others = [one for one in rule["resources"] if one != resource]
+        kept = [one for one in rule["verbs"] if one not in verbs]
+        less += [{**rule, "resources": others}] if others else []
+        less += [{**rule, "resources": [resource], "verbs": kept}] if resource in rule["resources"] and kept else []
+    assert less != whole, f"{account} has no such right"
+    running.ask(path, {"rules": less})
+    try:
+        yield
+    finally:
+        running.ask(path, {"rules": whole})
+
+
+@contextmanager
+def without_bindings(running: Running, account: str) -> Iterator[None]:
+    """Takes an account out of every binding, and puts it in again."""
+    found = {}
+    for plural in ("clusterrolebindings", "rolebindings"):
+        for one in running.ask(f"{RBAC}/{plural}")["items"]:
+            subjects = one.get("subjects") or []
+            namespace = one["metadata"].get("namespace")
+            place = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+            if account in (subject["name"] for subject in subjects):
+                found[f"{place}/{plural}/{one['metadata']['name']}"] = subjects
+    assert found, f"{account} has no rights"
+    for path, subjects in found.items():
+        running.ask(path, {"subjects": [subject for subject in subjects if subject["name"] != account]})
+    try:
+        yield
+    finally:
+        for path, subjects in found.items():
+            running.ask(path, {"subjects": subjects})
 
 
 def _started(process: subprocess.Popen[bytes], ready: Path) -> bool:

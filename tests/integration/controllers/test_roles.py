@@ -5,19 +5,23 @@ import json
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import redis.asyncio as redis
+from grpc import aio
 
 from deploy.manifests import rbac, volcano
 from deploy.webhook.certificate_keeper import Keeper
 from deploy.webhook.registration import Place
+from scalers.sources.external.messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, message
 from tests.integration.controllers import role_scenario
 from tests.integration.controllers.role_scenario import KINDS
 from tests.support import audit
 from tests.support.audit import Right
-from tests.support.role_rig import GRANTS, PROCESSES, Running, role_rig
+from tests.support.external_calls import call, reference, streaming
+from tests.support.role_rig import GRANTS, PASSWORD, PROCESSES, WITHOUT_RIGHTS, Running, role_rig, without_right
 from tests.support.tables import for_each
 from tests.support.terminal import until
 from workers.admission.admission_options import AdmissionOptions
@@ -34,14 +38,41 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
+@pytest.mark.usefixtures("scenario")
+async def test_the_external_scaler_measures_without_a_right_and_says_what_it_cannot_measure(running: Running) -> None:
+    host, password = f"127.0.0.1:{running.source.port}", {"passwordFromEnv": PASSWORD}
+    asked = reference(trigger="redis", address=host, listName="measured", listLength="2", **password)
+    async with (
+        streaming(running.external, asked) as stream,
+        redis.Redis(port=running.source.port, password=PASSWORD) as link,
+    ):
+        assert not (await stream.read()).result
+        assert not (await call(running.external, IS_ACTIVE, asked)).result
+        await link.rpush("measured", *range(3))
+        assert (await stream.read()).result
+    [spec] = (await call(running.external, GET_METRIC_SPEC, asked)).metricSpecs
+    assert (spec.metricName, spec.targetSize) == ("redis-measured", 2)
+    request = message("GetMetricsRequest")(scaledObjectRef=asked, metricName=spec.metricName)
+    [value] = (await call(running.external, GET_METRICS, request)).metricValues
+    assert value.metricValue == 3
+    pods = reference(trigger="kubernetes-workload", podSelector="app=pool", value="1")
+    with pytest.raises(aio.AioRpcError, match="there is no cluster to ask here"):
+        await call(running.external, IS_ACTIVE, pods)
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_kind_is_reconciled(kind: Callable[..., object], scenario: Mapping[str, "Future[None]"]) -> None:
     scenario[kind.__name__].result()
 
 
 def documents() -> list[Object]:
-    """Returns the objects of deploy/, with what an administrator grants in the namespace `default`."""
-    return [*rbac.documents(GRANTS), *volcano.documents(ssh=("default",))]
+    """Returns the objects of deploy/, with what an administrator grants in the namespace `default`.
+
+    The external scaler has no account there: in one without rights it could at least ask.
+    """
+    without = {"apiVersion": "v1", "kind": "ServiceAccount"}
+    without["metadata"] = {"namespace": "penstock", "name": "penstock-external-scaler"}
+    return [*rbac.documents(GRANTS), *volcano.documents(ssh=("default",)), without]
 
 
 async def _certificate_rotates(running: Running) -> None:
@@ -88,25 +119,6 @@ def test_no_request_is_refused(running: Running, scenario: Mapping[str, "Future[
     assert not [name for name, log in running.logs.items() if "blockOwnerDeletion" in log.read_text()]
 
 
-@contextmanager
-def taken_away(running: Running, account: str, resource: str, verb: str) -> Iterator[None]:
-    """Takes one verb on one resource from an account's ClusterRole, and gives it back."""
-    whole = running.kubectl("get", "clusterrole", account, "-o", "json")
-    less = []
-    for rule in whole["rules"]:
-        others = [one for one in rule["resources"] if one != resource]
-        verbs = [one for one in rule["verbs"] if one != verb]
-        less += [{**rule, "resources": others}] if others else []
-        less += [{**rule, "resources": [resource], "verbs": verbs}] if resource in rule["resources"] and verbs else []
-    patch = [{"op": "replace", "path": "/rules", "value": less}]
-    running.kubectl("patch", "clusterrole", account, "--type=json", "-p", json.dumps(patch))
-    try:
-        yield
-    finally:
-        patch[0]["value"] = whole["rules"]
-        running.kubectl("patch", "clusterrole", account, "--type=json", "-p", json.dumps(patch))
-
-
 def plain_job(running: Running, name: str) -> Callable[[], bool]:
     """Creates a Job. Returns a look at whether it is complete."""
     running.apply(role_scenario.body("Job", "batch/v1", name, spec={"template": role_scenario.template()}))
@@ -125,6 +137,14 @@ def scaled_job(running: Running, name: str) -> Callable[[], bool]:
     )
 
 
+def test_a_process_without_a_role_asks_the_api_server_for_nothing(
+    running: Running, scenario: Mapping[str, "Future[None]"]
+) -> None:
+    wait(scenario.values())
+    assert all(running.processes[name].poll() is None for name in WITHOUT_RIGHTS)
+    assert audit.accounts(running.home) == {f"penstock-{name}" for name in PROCESSES}
+
+
 @for_each(
     ("penstock-worker", "jobs", "create", scaled_job, "must allow: create jobs, API group batch"),
     ("penstock-worker", "jobs/finalizers", "update", plain_job, "cannot set blockOwnerDeletion"),
@@ -141,6 +161,8 @@ def test_a_right_that_is_taken_away_is_named_and_its_work_is_done_once_it_is_bac
 ) -> None:
     wait(scenario.values())
     name = f"without-{verb}-{resource.replace('/', '-')}"
+    # The others would have the only Job of the limit again and again.
+    running.patch("scalepolicies", "all", {"spec": {"maxJobs": 100}})
 
     def told() -> bool:
         conditions = running.find("scaledjobs") if happens is scaled_job else []
@@ -149,7 +171,7 @@ def test_a_right_that_is_taken_away_is_named_and_its_work_is_done_once_it_is_bac
         return any(symptom in text.replace('\\"', '"') for text in texts)
 
     assert not told()
-    with taken_away(running, account, resource, verb):
+    with without_right(running, account, resource, verb):
         done = happens(running, name)
         until(told, symptom, pause=0.4)
         assert not done()

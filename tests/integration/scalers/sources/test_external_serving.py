@@ -14,13 +14,14 @@ from redis.asyncio import Redis
 from deploy.processes.external_scaler import serving
 from penstock.connections import Connections
 from penstock.scaler import Measure, SourceError
-from scalers.sources.external.messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, STREAM_IS_ACTIVE, Method, message
+from scalers.sources.external.messages import GET_METRIC_SPEC, GET_METRICS, IS_ACTIVE, message
 from scalers.sources.external.trigger import External
 from scalers.wakeups.stream_listener import PushListener
 from tests.integration.scalers.external_server import asking as external_trigger
 from tests.integration.scalers.servers import port_of, refusing
 from tests.integration.scalers.test_wakeups import until
 from tests.support.certificates import certificates
+from tests.support.external_calls import call, reference, streaming
 from tests.support.tables import cases
 from workers.errors import UserError
 from workers.settings import Settings
@@ -34,22 +35,6 @@ async def served(broker: str, **options: Any) -> AsyncIterator[str]:
     settings = Settings.model_validate({"broker": broker, "external_listen": "127.0.0.1:0", **options})
     async with serving(settings) as port:
         yield f"127.0.0.1:{port}"
-
-
-def reference(**metadata: str) -> Any:
-    told = {key.replace("__", "."): text for key, text in metadata.items()}
-    return message("ScaledObjectRef")(name="work", namespace="team", scalerMetadata=told)
-
-
-async def call(address: str, method: Method, request: Any) -> Any:
-    """One call, as any client of the protocol makes it."""
-    async with aio.insecure_channel(address) as channel:
-        ask = channel.unary_unary(
-            method.path,
-            request_serializer=message(method.request).SerializeToString,
-            response_deserializer=message(method.response).FromString,
-        )
-        return await ask(request, timeout=60)
 
 
 async def test_what_keda_asks(real_redis: Redis, redis_url: str) -> None:
@@ -89,12 +74,7 @@ async def test_a_push_is_streamed_at_once(real_redis: Redis, redis_url: str) -> 
     where = f"127.0.0.1:{port_of(redis_url)}"
     async with served(redis_url, polling=0.2) as server:
         request = external_trigger(server, trigger="redis", address=where, listName="l")._reference.message()
-        async with aio.insecure_channel(server) as channel:
-            stream = channel.unary_stream(
-                STREAM_IS_ACTIVE.path,
-                request_serializer=message(STREAM_IS_ACTIVE.request).SerializeToString,
-                response_deserializer=message(STREAM_IS_ACTIVE.response).FromString,
-            )(request)
+        async with streaming(server, request) as stream:
             assert not (await stream.read()).result, "at once, and nothing waits"
             await real_redis.rpush("l", 1)
             assert (await stream.read()).result
@@ -104,7 +84,6 @@ async def test_a_push_is_streamed_at_once(real_redis: Redis, redis_url: str) -> 
             # By the next look: deletion is no growth. A push between two looks may have been told twice.
             while (await stream.read()).result:
                 pass
-            stream.cancel()
 
 
 async def test_our_own_external_push_trigger_hears_it(real_redis: Redis, redis_url: str) -> None:
